@@ -1,0 +1,1 @@
+"""longtail: extreme multi-label classification of short text."""

@@ -1,0 +1,184 @@
+"""What each of Unicode's code points does to a word, and how texts become code points.
+
+The rules, all by code point, so that a table of 1.1 MB holds them:
+
+- Letters, digits and the marks that combine with them make words; the rest separates.
+- Characters of scripts written without spaces (Han, kana, Thai, Lao, Khmer, Myanmar, ...) and
+  emoji are words by themselves, together with the marks that follow them.
+- ``+`` and ``#`` belong to the word that they end: "c++", "c#".
+- Invisible format characters (soft hyphen, joiners, direction marks), variation selectors, the
+  Arabic tatweel and optional vowel signs, and Hebrew points count as absent.
+
+Upper and lower case, and compatibility forms (full-width letters, ligatures, superscripts), are
+made one beforehand: NFKC, then case folding, which turns "ß" into "ss" as well.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.errors import InputError
+from longtail.kernels.text import CharacterClass
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["character_classes", "code_points", "joined_code_points"]
+
+N_CODE_POINTS = 0x110000
+ASSIGNED_BELOW = 0x33480  # no letter beyond: only tags, variation selectors and private use
+
+# Ranges include both ends.
+UNSPACED_SCRIPTS = (
+    (0x0E00, 0x0EFF),  # Thai, Lao
+    (0x1000, 0x109F),  # Myanmar
+    (0x1780, 0x17FF),  # Khmer
+    (0x1950, 0x19DF),  # Tai Le, New Tai Lue
+    (0x1A20, 0x1AAF),  # Tai Tham
+    (0x3005, 0x3007),  # ideographic iteration mark, closing mark, zero
+    (0x3040, 0x312F),  # Hiragana, Katakana, Bopomofo
+    (0x31A0, 0x31FF),  # Bopomofo and Katakana extensions
+    (0x3400, 0xA4CF),  # Han, Yi
+    (0xA980, 0xA9FF),  # Javanese, Myanmar
+    (0xAA60, 0xAA7F),  # Myanmar
+    (0xF900, 0xFAFF),  # Han, compatibility
+    (0x17000, 0x18DFF),  # Tangut, Khitan
+    (0x1AFF0, 0x1B2FF),  # kana extensions, Nushu
+    (0x20000, ASSIGNED_BELOW),  # Han, extensions
+)
+PICTOGRAPHS = ((0x2600, 0x27BF), (0x2B00, 0x2BFF), (0x1F000, 0x1FAFF))
+SKIN_TONES = (0x1F3FB, 0x1F3FF)
+OPTIONAL_SIGNS = (
+    (0x0591, 0x05BD),  # Hebrew accents and points
+    (0x0640, 0x0640),  # Arabic tatweel
+    (0x064B, 0x0652),  # Arabic vowel signs
+    (0x0670, 0x0670),
+    (0xFE00, 0xFE0F),  # variation selectors
+    (0xE0000, 0xE0FFF),  # tags, more variation selectors
+)
+ZERO_WIDTH_SPACE = 0x200B  # a format character that does separate words
+
+CLASS_OF_CATEGORY = {
+    "L": CharacterClass.LETTER,
+    "M": CharacterClass.MARK,
+    "N": CharacterClass.LETTER,
+    "Cf": CharacterClass.IGNORED,
+}
+
+
+@lru_cache(maxsize=1)
+def character_classes() -> NDArray[np.uint8]:
+    """Return the class of every code point, built at the first call.
+
+    Returns
+    -------
+    ndarray of shape (0x110000,), uint8, read-only
+        Values of `longtail.kernels.text.CharacterClass`.
+
+    Notes
+    -----
+    It follows the Unicode version of the running Python; versions differ only in code points
+    that the older one does not know.
+
+    Examples
+    --------
+    >>> from longtail.data.characters import character_classes
+    >>> from longtail.kernels.text import CharacterClass
+    >>> [CharacterClass(character_classes()[ord(c)]).name for c in "a7, 字"]
+    ['LETTER', 'LETTER', 'SEPARATOR', 'SEPARATOR', 'UNSPACED']
+    """
+    categories = [unicodedata.category(chr(code)) for code in range(ASSIGNED_BELOW)]
+    named = {
+        name: CLASS_OF_CATEGORY.get(name, CLASS_OF_CATEGORY.get(name[0], CharacterClass.SEPARATOR))
+        for name in set(categories)
+    }
+    classes = np.zeros(N_CODE_POINTS, np.uint8)
+    classes[:ASSIGNED_BELOW] = [named[name] for name in categories]
+    letters = classes == CharacterClass.LETTER
+    letters[:ASSIGNED_BELOW] &= np.array([name != "Nd" for name in categories])
+    other_symbols = np.array([name == "So" for name in categories])
+    for first, last in UNSPACED_SCRIPTS:
+        classes[first : last + 1][letters[first : last + 1]] = CharacterClass.UNSPACED
+    for first, last in PICTOGRAPHS:
+        classes[first : last + 1][other_symbols[first : last + 1]] = CharacterClass.UNSPACED
+    for first, last in OPTIONAL_SIGNS:
+        classes[first : last + 1] = CharacterClass.IGNORED
+    classes[SKIN_TONES[0] : SKIN_TONES[1] + 1] = CharacterClass.MARK
+    classes[[ord("+"), ord("#")]] = CharacterClass.SYMBOL
+    classes[ZERO_WIDTH_SPACE] = CharacterClass.SEPARATOR
+    classes.flags.writeable = False
+    return classes
+
+
+def code_points(text: str) -> NDArray[np.uint32]:
+    """Return the code points of `text`, normalised and case-folded.
+
+    Parameters
+    ----------
+    text : str
+        Any text; a lone surrogate is kept, and separates words.
+
+    Returns
+    -------
+    ndarray of shape (n_code_points,), uint32, read-only
+
+    Examples
+    --------
+    >>> from longtail.data.characters import code_points
+    >>> "".join(map(chr, code_points("Große ＡＢＣ")))
+    'grosse abc'
+    """
+    folded = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
+    return np.frombuffer(folded.encode("utf-32-le", "surrogatepass"), np.uint32)
+
+
+def joined_code_points(
+    texts: Sequence[str], start: int, stop: int
+) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    r"""Return the code points of ``texts[start:stop]`` at once, each as `code_points` gives it.
+
+    Parameters
+    ----------
+    texts : sequence of str
+    start, stop : int
+
+    Returns
+    -------
+    codes : ndarray of shape (n_code_points,), uint32, read-only
+        The texts, each followed by a line feed; line feeds within a text become spaces.
+    offsets : ndarray of shape (stop - start + 1,), int64
+        Text ``start + i`` with its line feed is ``codes[offsets[i]:offsets[i + 1]]``.
+
+    Raises
+    ------
+    InputError
+        If one of the texts is not a string.
+
+    Examples
+    --------
+    >>> from longtail.data.characters import joined_code_points
+    >>> codes, offsets = joined_code_points(["Ab", "c\nd"], 0, 2)
+    >>> "".join(map(chr, codes)), offsets.tolist()
+    ('ab\nc d\n', [0, 3, 7])
+    """
+    rows = list(texts[start:stop])
+    # Neither normalisation nor case folding looks across, makes or changes a line feed.
+    try:
+        joined = "\n".join([*rows, ""])
+        if joined.count("\n") != len(rows):
+            joined = "\n".join([*(row.replace("\n", " ") for row in rows), ""])
+    except TypeError as error:
+        place = next(place for place, row in enumerate(rows) if not isinstance(row, str))
+        raise InputError(
+            f"Text {start + place} is {type(rows[place]).__name__} ({rows[place]!r:.40}), not str. "
+            "Pass one string per text; it may be empty."
+        ) from error
+    codes = code_points(joined)
+    ends = np.flatnonzero(codes == ord("\n")) + 1
+    return codes, np.concatenate([np.zeros(1, np.int64), ends])

@@ -1,0 +1,69 @@
+"""Sparse matrices from rows that were collected one after the other."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import csr_array
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["MAX_IDS", "csr_from_rows", "with_int32_indices"]
+
+MAX_IDS = 2**31 - 1  # column ids are kept as int32
+
+
+def csr_from_rows(
+    indices: NDArray[np.int32],
+    lengths: NDArray[np.int64],
+    n_columns: int,
+    values: NDArray[np.float32] | None = None,
+) -> csr_array:
+    """Make a float32 CSR matrix of rows laid end to end.
+
+    Parameters
+    ----------
+    indices : ndarray of int32, shape (nnz,)
+        Column ids, row after row, sorted and without repeats within a row.
+    lengths : ndarray of int64, shape (n_rows,)
+        How many of them each row has.
+    n_columns : int
+        Width of the matrix.
+    values : ndarray of float32, shape (nnz,), optional
+        Ones without it.
+
+    Returns
+    -------
+    csr_array of float32, shape (n_rows, n_columns)
+        Both index arrays are int32; int64 only from 2**31 entries on.
+
+    Examples
+    --------
+    >>> csr_from_rows(np.array([0, 2, 1], np.int32), np.array([2, 0, 1]), 3).toarray().tolist()
+    [[1.0, 0.0, 1.0], [0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]
+    """
+    if values is None:
+        values = np.ones(len(indices), dtype=np.float32)
+    row_starts = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=row_starts[1:])
+    if row_starts[-1] <= MAX_IDS:
+        # scipy would otherwise widen `indices` to match: twice the memory.
+        row_starts = row_starts.astype(np.int32)
+    return csr_array((values, indices, row_starts), shape=(len(lengths), n_columns))
+
+
+def with_int32_indices(matrix: csr_array) -> csr_array:
+    """Return the matrix with int32 index arrays where they suffice, itself where it has them.
+
+    Examples
+    --------
+    >>> wide = csr_array((np.ones(1), np.array([1]), np.array([0, 1])), shape=(1, 2))
+    >>> with_int32_indices(wide).indices.dtype
+    dtype('int32')
+    """
+    if matrix.indices.dtype == np.int32 or max(matrix.nnz, *matrix.shape) > MAX_IDS:
+        return matrix
+    indices, row_starts = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32)
+    return csr_array((matrix.data, indices, row_starts), shape=matrix.shape)

@@ -1,0 +1,310 @@
+"""A data set: points, as texts or as features, and their labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from longtail.data.formats import format_for_reading, format_for_writing
+from longtail.data.input_notes import InputNotes
+from longtail.data.label_rows import LabelRows
+from longtail.data.label_space import LabelSpace
+from longtail.data.repository import read_repository_pair, write_repository_pair
+from longtail.data.storage import open_parts, save_parts
+from longtail.data.text_column import TextColumn
+from longtail.errors import DataFormatError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import ArrayLike
+
+    from longtail.data.label_rows import UnknownLabels
+
+__all__ = ["Dataset"]
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    r"""Points and their labels, in memory or memory-mapped.
+
+    Parameters
+    ----------
+    texts : TextColumn or None
+        One text a point; or None, with `features` given.
+    features : csr_array of float32, shape (n_points, n_features), or None
+        One sparse row a point; or None, with `texts` given.
+    labels : csr_array of float32, shape (n_points, n_labels)
+        One where a point has a label; sorted indices, no repeats. Rows may be empty.
+    label_space : LabelSpace
+        The labels' names and texts.
+
+    Raises
+    ------
+    InputError
+        If both or neither of `texts` and `features` are given, or the sizes differ.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "train.tsv")
+    >>> _ = path.write_text("how to knead\tbread|baking\nthe tango\tdance\n")
+    >>> dataset = Dataset.read(path)
+    >>> dataset.n_points, dataset.n_labels, dataset.label_space.name(2)
+    (2, 3, 'dance')
+    >>> dataset.describe()["labels_per_point"]
+    1.5
+    """
+
+    texts: TextColumn | None
+    features: csr_array | None
+    labels: csr_array
+    label_space: LabelSpace
+
+    def __post_init__(self) -> None:
+        if (self.texts is None) == (self.features is None):
+            raise InputError("A data set has either texts or features. Pass exactly one of them.")
+        n_points = len(self.texts or ()) if self.features is None else self.features.shape[0]
+        if self.labels.shape != (n_points, self.label_space.n_labels):
+            raise InputError(
+                f"`labels` has the shape {self.labels.shape}, but there are {n_points} points and "
+                f"{self.label_space.n_labels} labels."
+            )
+
+    @classmethod
+    def read(
+        cls,
+        path: str | Path,
+        *,
+        labels_file: str | Path | None = None,
+        labels_path: str | Path | None = None,
+        format: str | None = None,  # noqa: A002 - the word that users look for
+        label_space: LabelSpace | None = None,
+        unknown_labels: UnknownLabels = "error",
+        n_features: int | None = None,
+    ) -> Dataset:
+        """Read a file, plain or gzip. What is odd but harmless is told in one `InputWarning`.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        labels_file : str or Path, optional
+            A file of label names, line number = id from 0 (see `LabelSpace.read`).
+        labels_path : str or Path, optional
+            The labels of a pair such as ``trn_X_Xf.txt`` and ``trn_X_Y.txt``; `path` is then the
+            features.
+        format : str, optional
+            A key of `longtail.data.FORMATS`: ``json-lines``, ``tsv``, ``csv``, ``fasttext``,
+            ``repository`` or ``svmlight``; without it, guessed from the file's name, then from
+            its first line.
+        label_space : LabelSpace, optional
+            The labels of a trained model, for reading a test file: names and ids mean its own.
+        unknown_labels : {"error", "extend", "skip"}
+            What becomes of a label that `labels_file` or `label_space` has not: the file is
+            refused; the label gets a new id behind the known ones (so that in an evaluation it
+            counts as missed); or it is left out and counted.
+        n_features : int, optional
+            Make the features this wide: svmlight files do not tell.
+
+        Returns
+        -------
+        Dataset
+            In memory.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be opened, or the arguments do not fit together.
+        DataFormatError
+            If the file cannot be used; the message names the line, and the format if guessed.
+        """
+        if labels_file is not None and label_space is not None:
+            raise InputError("Pass labels_file or label_space, not both.")
+        path = Path(path)
+        known = label_space if labels_file is None else LabelSpace.read(labels_file)
+        notes = InputNotes(path)
+        rows = LabelRows(path, notes=notes, known=known, unknown=unknown_labels)
+        if labels_path is None:
+            points = _read_points(path, format, rows)
+        else:
+            rows.path = notes.source = labels_path
+            points = read_repository_pair(path, Path(labels_path), rows)
+        if not len(rows):
+            raise DataFormatError("The file is empty. Pass a file with points in it.", path=path)
+        if known is not label_space and rows.n_declared is not None:
+            _check_header(rows.n_declared, known, path)
+        labels, space = rows.finish()
+        notes.warn()
+        if isinstance(points, TextColumn):
+            return cls(points, None, labels, space)
+        return cls(None, _widened(points, n_features, path), labels, space)
+
+    def write(
+        self,
+        path: str | Path,
+        *,
+        labels_path: str | Path | None = None,
+        format: str | None = None,  # noqa: A002 - the word that users look for
+    ) -> None:
+        """Write a file that `read` reads back; a name that ends in ``.gz`` is compressed.
+
+        Parameters
+        ----------
+        path : str or Path
+            The file.
+        labels_path : str or Path, optional
+            Write a pair of sparse files, with the labels here.
+        format : str, optional
+            As in `read`; without it, taken from the file's name.
+
+        Raises
+        ------
+        InputError
+            If the format is unknown, or holds texts where this has features or the reverse.
+        DataFormatError
+            If a point cannot be carried by the format; the message names the line. Nothing is
+            left behind.
+        """
+        if labels_path is not None:
+            write_repository_pair(Path(path), Path(labels_path), self)
+        else:
+            format_for_writing(Path(path), format).write(Path(path), self)
+
+    @classmethod
+    def open(cls, folder: str | Path) -> Dataset:
+        """Open what `save` wrote, memory-mapped: at once, whatever the size.
+
+        Raises
+        ------
+        InputError
+            If the folder is missing, is no saved data set, or is damaged.
+        """
+        return cls(*open_parts(Path(folder)))
+
+    def save(self, folder: str | Path) -> None:
+        """Write a folder of ``.npy`` files that `open` maps into memory.
+
+        A data set already saved there is replaced once the new one is complete.
+
+        Raises
+        ------
+        InputError
+            If `folder` exists and is something else.
+        """
+        save_parts(Path(folder), self.texts, self.features, self.labels, self.label_space)
+
+    @property
+    def n_points(self) -> int:
+        """Number of points."""
+        return int(self.labels.shape[0])
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels, those without points included."""
+        return int(self.labels.shape[1])
+
+    def __len__(self) -> int:
+        return self.n_points
+
+    def take(self, rows: ArrayLike) -> Dataset:
+        """Return the given points, in the given order, with all labels.
+
+        Parameters
+        ----------
+        rows : array-like of int, shape (n,), or of bool, shape (n_points,)
+            Row numbers from 0, or a mask.
+        """
+        chosen = np.asarray(rows)
+        chosen = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen.astype(np.int64)
+        return Dataset(
+            None if self.texts is None else self.texts.take(chosen),
+            None if self.features is None else self.features[chosen],
+            self.labels[chosen],
+            self.label_space,
+        )
+
+    def label_lists(self) -> Iterator[list[int]]:
+        """Yield each point's label ids, in ascending order."""
+        for start, stop in pairwise(self.labels.indptr):
+            yield self.labels.indices[start:stop].tolist()
+
+    def describe(self) -> dict[str, int | float]:
+        """Return counts and averages, under plain names.
+
+        Returns
+        -------
+        dict
+            ``n_points``, ``n_labels``, ``labels_per_point``, ``points_per_label`` (over all
+            labels), ``points_without_labels``, ``labels_without_points``, and for texts
+            ``words_per_text``, ``empty_texts``, for features ``n_features``,
+            ``features_per_point``.
+        """
+        per_label = np.bincount(self.labels.indices, minlength=self.n_labels)
+        facts: dict[str, int | float] = {
+            "n_points": self.n_points,
+            "n_labels": self.n_labels,
+            "labels_per_point": self.labels.nnz / max(self.n_points, 1),
+            "points_per_label": self.labels.nnz / max(self.n_labels, 1),
+            "points_without_labels": int((np.diff(self.labels.indptr) == 0).sum()),
+            "labels_without_points": int((per_label == 0).sum()),
+        }
+        if self.texts is not None:
+            facts["words_per_text"] = _n_words(self.texts) / max(self.n_points, 1)
+            facts["empty_texts"] = int((np.diff(self.texts.offsets) == 0).sum())
+        if self.features is not None:
+            facts["n_features"] = int(self.features.shape[1])
+            facts["features_per_point"] = self.features.nnz / max(self.n_points, 1)
+        return facts
+
+
+def _read_points(path: Path, name: str | None, rows: LabelRows) -> TextColumn | csr_array:
+    """Read one file, and tell the guess in the error if the guess may have been the mistake."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder. Open a saved data set with Dataset.open.")
+    file_format, guess = format_for_reading(path, name)
+    try:
+        return file_format.read(path, rows)
+    except DataFormatError as error:
+        if guess:
+            error.args = (f"{error} {guess}",)
+        raise
+
+
+def _check_header(n_declared: int, space: LabelSpace | None, path: Path) -> None:
+    """Refuse a labels file of another length: it belongs to another data set."""
+    if space is not None and n_declared != space.n_labels:
+        message = (
+            f"The header says {n_declared} labels, but the labels file has {space.n_labels}. "
+            "Pass the labels file that belongs to these points."
+        )
+        raise DataFormatError(message, path=path, line=1)
+
+
+def _widened(features: csr_array, n_features: int | None, path: Path) -> csr_array:
+    """Give the features the width that a model expects."""
+    if n_features is None or features.shape[1] == n_features:
+        return features
+    if features.shape[1] > n_features:
+        raise InputError(
+            f"{path} has features up to id {features.shape[1] - 1}, but only {n_features} "
+            "features are expected. Pass the file that belongs to the model."
+        )
+    arrays = (features.data, features.indices, features.indptr)
+    return csr_array(arrays, shape=(features.shape[0], n_features))
+
+
+def _n_words(texts: TextColumn) -> int:
+    """Count the words, as blanks separate them, without making a string of any text."""
+    is_word = texts.buffer > ord(" ")
+    starts = is_word.copy()
+    starts[1:] &= ~is_word[:-1]
+    # The first byte of a text begins a word, whatever the text before it ended with.
+    firsts = texts.offsets[:-1][np.diff(texts.offsets) > 0]
+    starts[firsts] = is_word[firsts]
+    return int(np.count_nonzero(starts))

@@ -1,0 +1,161 @@
+r"""TSV and CSV: a column of texts and a column of label names.
+
+One rule for a labels cell: where it holds a ``|`` it is split there, else the whole cell is one
+label; blanks around a label do not count, and an empty cell means no labels. A first row with the
+cells ``text`` and ``labels`` (in any order, among others) is a header; without one, the first
+column of two is the text.
+"""
+
+from __future__ import annotations
+
+import csv
+from typing import IO, TYPE_CHECKING, NamedTuple
+
+from longtail.data.paths import decode_line, raw_lines, replacing
+from longtail.data.text_column import TextColumn, TextColumnBuilder
+from longtail.errors import DataFormatError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from longtail.data.dataset import Dataset
+    from longtail.data.label_rows import LabelRows
+
+__all__ = ["read_delimited", "split_labels", "write_delimited"]
+
+_SEPARATOR = "|"
+
+
+class _Columns(NamedTuple):
+    """Where a row's text and labels are, and how many cells it has."""
+
+    text: int
+    labels: int
+    n_columns: int
+
+
+def split_labels(cell: str) -> list[str]:
+    """Return the label names in a labels cell.
+
+    Examples
+    --------
+    >>> split_labels("cats | dogs, small"), split_labels("dogs, small"), split_labels("")
+    (['cats', 'dogs, small'], ['dogs, small'], [])
+    """
+    return [name for part in cell.split(_SEPARATOR) if (name := part.strip())]
+
+
+def read_delimited(path: Path, labels: LabelRows, *, delimiter: str) -> TextColumn:
+    """Read a TSV or CSV file, quoted as the `csv` module and spreadsheets do.
+
+    Labels are names, also where they look like numbers. Blank lines are skipped and counted.
+
+    Parameters
+    ----------
+    path : Path
+        The file, plain or gzip.
+    labels : LabelRows
+        Takes the labels.
+    delimiter : str
+        What is between two cells.
+
+    Returns
+    -------
+    TextColumn
+        The texts.
+
+    Raises
+    ------
+    DataFormatError
+        If a row has the wrong number of cells or broken quotes, or a line is not UTF-8.
+    """
+    texts = TextColumnBuilder()
+    columns: _Columns | None = None
+    for number, row in _rows(path, delimiter):
+        if not row:
+            labels.notes.add("blank lines (skipped)", line=number)
+            continue
+        if columns is None:
+            columns = _header(row)
+            if columns is not None:
+                continue
+            columns = _Columns(0, 1, 2)
+        if len(row) != columns.n_columns:
+            message = (
+                f"The row has {len(row)} cells (separated by {delimiter!r}), not "
+                f"{columns.n_columns}. Write text and labels, labels separated by '|', and quote "
+                "a cell that holds the separator; name the columns in a header if there are more."
+            )
+            raise DataFormatError(message, path=path, line=number)
+        labels.add_names(split_labels(row[columns.labels]), line=number)
+        if not row[columns.text]:
+            labels.notes.add("empty texts (kept)", line=number)
+        texts.append(row[columns.text])
+    return texts.finish()
+
+
+def write_delimited(path: Path, dataset: Dataset, *, delimiter: str) -> None:
+    """Write a data set of texts as TSV or CSV, with a header.
+
+    Raises
+    ------
+    InputError
+        If the data set has features instead of texts.
+    DataFormatError
+        If a label's name is empty, shared with another label, holds a ``|``, or begins or ends
+        with a blank; the line is that of the point.
+    """
+    if dataset.texts is None:
+        raise InputError("TSV and CSV hold texts, and this data set has features.")
+    space = dataset.label_space
+    with replacing(path) as stream:
+        writer = csv.writer(_UnixLines(stream), delimiter=delimiter)
+        writer.writerow(("text", "labels"))
+        for row, (text, ids) in enumerate(zip(dataset.texts, dataset.label_lists(), strict=True)):
+            names = [space.name(label) for label in ids]
+            for label, name in zip(ids, names, strict=True):
+                if split_labels(name) != [name] or space.id_of(name) != label:
+                    message = (
+                        f"The label {name!r} of point {row} cannot be written here: a name may "
+                        "not be empty or shared, hold '|', or begin or end with a blank. "
+                        "Use JSON lines."
+                    )
+                    raise DataFormatError(message, path=path, line=row + 2)
+            writer.writerow((text, _SEPARATOR.join(names)))
+
+
+class _UnixLines:
+    r"""Ends rows in ``\n``; the csv module quotes a lone ``\r`` only when told ``\r\n``."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+
+    def write(self, row: str) -> None:
+        self._stream.write(row.removesuffix("\r\n").encode() + b"\n")
+
+
+def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+    """Yield rows with the number of the line that each ends on."""
+    lines = (
+        decode_line(line, path=path, number=number)
+        for number, line in enumerate(raw_lines(path), start=1)
+    )
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    try:
+        for row in reader:
+            yield reader.line_num, row
+    except csv.Error as error:
+        message = (
+            f"The quotes are broken at or before this line ({error}). Put a cell that holds a "
+            'quote into quotes and double the inner ones: "a ""quoted"" word".'
+        )
+        raise DataFormatError(message, path=path, line=reader.line_num) from error
+
+
+def _header(row: list[str]) -> _Columns | None:
+    """Recognise a header by its two cells."""
+    names = [cell.strip().lower() for cell in row]
+    if "text" in names and "labels" in names:
+        return _Columns(names.index("text"), names.index("labels"), len(names))
+    return None

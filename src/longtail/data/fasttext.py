@@ -1,0 +1,117 @@
+"""fastText lines: ``__label__a __label__b some words``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from longtail.data.paths import decode_line, numbered_lines, replacing
+from longtail.data.text_column import TextColumn, TextColumnBuilder
+from longtail.errors import DataFormatError, InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from longtail.data.dataset import Dataset
+    from longtail.data.label_rows import LabelRows
+
+__all__ = ["PREFIX", "parse_line", "read_fasttext", "write_fasttext"]
+
+PREFIX = "__label__"
+
+
+def parse_line(line: str) -> tuple[str, list[str]]:
+    """Return a line's text and label names.
+
+    Labels may stand anywhere, as in fastText; text behind leading labels is kept as it is.
+
+    Examples
+    --------
+    >>> parse_line("__label__baking __label__bread how long  to knead")
+    ('how long  to knead', ['baking', 'bread'])
+    >>> parse_line("to knead __label__bread long")
+    ('to knead long', ['bread'])
+    """
+    names: list[str] = []
+    text = line.strip()
+    while text.startswith(PREFIX):
+        label, *rest = text.split(maxsplit=1)
+        names.append(label.removeprefix(PREFIX))
+        text = rest[0] if rest else ""
+    if PREFIX in text:
+        words = text.split()
+        names += [word.removeprefix(PREFIX) for word in words if word.startswith(PREFIX)]
+        text = " ".join(word for word in words if not word.startswith(PREFIX))
+    return text, names
+
+
+def read_fasttext(path: Path, labels: LabelRows) -> TextColumn:
+    """Read a file of fastText lines; blank lines are skipped and counted.
+
+    Labels are names, also where they look like numbers.
+
+    Parameters
+    ----------
+    path : Path
+        The file, plain or gzip.
+    labels : LabelRows
+        Takes the labels.
+
+    Returns
+    -------
+    TextColumn
+        The texts.
+
+    Raises
+    ------
+    DataFormatError
+        If a label has no name, or a line is not UTF-8.
+    """
+    texts = TextColumnBuilder()
+    for number, line in numbered_lines(path):
+        text, names = parse_line(decode_line(line, path=path, number=number))
+        if not text and not names:
+            labels.notes.add("blank lines (skipped)", line=number)
+            continue
+        if "" in names:
+            message = f"A label has no name. Write it directly behind {PREFIX}, without a blank."
+            raise DataFormatError(message, path=path, line=number)
+        labels.add_names(names, line=number)
+        if not text:
+            labels.notes.add("empty texts (kept)", line=number)
+        texts.append(text)
+    return texts.finish()
+
+
+def write_fasttext(path: Path, dataset: Dataset) -> None:
+    """Write a data set of texts as fastText lines.
+
+    Raises
+    ------
+    InputError
+        If the data set has features instead of texts.
+    DataFormatError
+        If a text or a name cannot be carried: a name with a blank, a text with a line end, with
+        blanks around it or with a word that begins like a label, a point with neither.
+    """
+    if dataset.texts is None:
+        raise InputError("fastText lines hold texts, and this data set has features.")
+    space = dataset.label_space
+    with replacing(path) as stream:
+        for row, (text, ids) in enumerate(zip(dataset.texts, dataset.label_lists(), strict=True)):
+            names = [space.name(label) for label in ids]
+            line = " ".join([*(PREFIX + name for name in names), text])
+            carried = parse_line(line) == (text, names) and not any(end in line for end in "\r\n")
+            if (
+                not carried
+                or not line
+                or "" in names
+                or [space.id_of(name) for name in names] != ids
+            ):
+                message = (
+                    f"Point {row} ({text[:40]!r}, labels {names[:5]}) cannot be written as a "
+                    "fastText line: names must have no blanks and be unique, texts no line ends, "
+                    "outer blanks or words like labels, and a line may not be empty. "
+                    "Use JSON lines."
+                )
+                raise DataFormatError(message, path=path, line=row + 1)
+            stream.write(f"{line}\n".encode())

@@ -1,0 +1,163 @@
+"""Which file formats there are, and how one is told from another."""
+
+from __future__ import annotations
+
+import re
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
+
+from longtail.data.delimited import read_delimited, write_delimited
+from longtail.data.fasttext import PREFIX, read_fasttext, write_fasttext
+from longtail.data.json_lines import read_json_lines, write_json_lines
+from longtail.data.paths import numbered_lines
+from longtail.data.repository import read_repository, write_repository
+from longtail.data.svmlight import read_svmlight, write_svmlight
+from longtail.errors import DataFormatError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from scipy.sparse import csr_array
+
+    from longtail.data.dataset import Dataset
+    from longtail.data.label_rows import LabelRows
+    from longtail.data.text_column import TextColumn
+
+__all__ = ["FORMATS", "FileFormat", "format_for_reading", "format_for_writing"]
+
+
+class FileFormat(NamedTuple):
+    """How one format is read, written and recognised."""
+
+    read: Callable[[Path, LabelRows], TextColumn | csr_array]
+    write: Callable[[Path, Dataset], None]
+    suffixes: tuple[str, ...]
+    first_line: re.Pattern[bytes]
+
+
+FORMATS: Mapping[str, FileFormat] = MappingProxyType(
+    {
+        "json-lines": FileFormat(
+            read_json_lines, write_json_lines, (".jsonl", ".ndjson", ".json"), re.compile(rb"\s*\{")
+        ),
+        "fasttext": FileFormat(
+            read_fasttext, write_fasttext, (".fasttext", ".ft"), re.compile(PREFIX.encode())
+        ),
+        "repository": FileFormat(
+            read_repository, write_repository, (), re.compile(rb"\s*\d+\s+\d+\s+\d+\s*$")
+        ),
+        "svmlight": FileFormat(
+            read_svmlight,
+            write_svmlight,
+            (".svm", ".svmlight", ".libsvm"),
+            re.compile(
+                rb"#|(?:\d+(?:,\d+)*[ \t]+|[ \t]*)\d+:[^\s:]+(?:[ \t]+\d+:[^\s:]+)*[ \t]*(?:#|$)"
+            ),
+        ),
+        "tsv": FileFormat(
+            partial(read_delimited, delimiter="\t"),
+            partial(write_delimited, delimiter="\t"),
+            (".tsv",),
+            re.compile(rb".*\t"),
+        ),
+        "csv": FileFormat(
+            partial(read_delimited, delimiter=","),
+            partial(write_delimited, delimiter=","),
+            (".csv",),
+            re.compile(rb'"?text"?,"?labels"?|"?labels"?,"?text"?', re.IGNORECASE),
+        ),
+    }
+)
+
+_PAIR_HEADER = re.compile(rb"\s*\d+\s+\d+\s*$")
+
+
+def format_for_reading(path: Path, name: str | None) -> tuple[FileFormat, str]:
+    """Return the format of a file and, where it was guessed, why: for the error if it fails.
+
+    Parameters
+    ----------
+    path : Path
+        The file. Its name is looked at first (less ``.gz``), then its first line.
+    name : str, optional
+        A key of `FORMATS`; without it, the format is guessed.
+
+    Returns
+    -------
+    file_format : FileFormat
+        How to read it.
+    guess : str
+        What was guessed and from what; empty where `name` was given.
+
+    Raises
+    ------
+    InputError
+        If there is no format of this name.
+    DataFormatError
+        If the file is empty or looks like none of the formats.
+    """
+    if name is not None:
+        return _named(name), ""
+    by_suffix = _by_suffix(path)
+    if by_suffix is not None:
+        why = "because of the file's name"
+        name = by_suffix
+    else:
+        why = "because of its first line"
+        name = _by_first_line(path)
+    return FORMATS[name], f"(Read as {name!r} {why}; pass format= if it is another.)"
+
+
+def format_for_writing(path: Path, name: str | None) -> FileFormat:
+    """Return the format to write, from its name or else the file's.
+
+    Raises
+    ------
+    InputError
+        If there is no format of this name, or the file's name does not tell.
+    """
+    name = _by_suffix(path) if name is None else name
+    if name is None:
+        raise InputError(
+            f"The name {path.name!r} does not tell the format. Pass format=, one of "
+            f"{', '.join(FORMATS)}."
+        )
+    return _named(name)
+
+
+def _named(name: str) -> FileFormat:
+    """Look a format up by the name that a user gave."""
+    if name not in FORMATS:
+        raise InputError(f"There is no format {name!r}. Pass one of {', '.join(FORMATS)}.")
+    return FORMATS[name]
+
+
+def _by_suffix(path: Path) -> str | None:
+    """Guess from the file's name."""
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    last = next((suffix for suffix in reversed(suffixes) if suffix != ".gz"), "")
+    return next((name for name, known in FORMATS.items() if last in known.suffixes), None)
+
+
+def _by_first_line(path: Path) -> str:
+    """Guess from the first line that is not blank."""
+    first = next((line for _, line in numbered_lines(path) if line.strip()), None)
+    if first is None:
+        raise DataFormatError("The file is empty. Pass a file with points in it.", path=path)
+    for name, file_format in FORMATS.items():
+        if file_format.first_line.match(first):
+            return name
+    if _PAIR_HEADER.match(first):
+        message = (
+            "This looks like one of a pair of sparse files (a header of two numbers). "
+            "Pass the file of features, and the file of labels as labels_path=."
+        )
+    else:
+        shown = first[:60].decode(errors="replace")
+        message = (
+            f"No format is known that begins with {shown!r}. "
+            f"Pass format=, one of {', '.join(FORMATS)}."
+        )
+    raise DataFormatError(message, path=path, line=1)

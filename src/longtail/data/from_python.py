@@ -1,0 +1,282 @@
+"""Points and labels as Python users have them: lists, arrays, Series, sparse matrices."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Collection, Hashable, Iterable, Sequence
+from enum import Enum
+from typing import Any, cast
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from longtail.data.csr import MAX_IDS, csr_from_rows, with_int32_indices
+from longtail.data.input_notes import InputNotes
+from longtail.data.label_space import LabelSpace
+from longtail.data.text_column import TextColumn
+from longtail.errors import InputError
+
+__all__ = ["LabelForm", "features_from", "labels_from", "texts_from"]
+
+
+class LabelForm(Enum):
+    """The form in which labels came, and predictions go back."""
+
+    NAMES = "names"  # a list of names for each point
+    IDS = "ids"  # a list of ids for each point
+    SPARSE = "sparse"  # a sparse 0/1 matrix
+    DENSE = "dense"  # a dense 0/1 array
+    CLASSES = "classes"  # one class for each point
+
+
+def texts_from(texts: Iterable[str]) -> TextColumn:
+    """Pack a list, tuple, array, Series or `TextColumn` of strings.
+
+    Raises
+    ------
+    InputError
+        If `texts` is one string, or an element is not a string.
+
+    Examples
+    --------
+    >>> texts_from(("one", "two"))
+    TextColumn(['one', 'two'])
+    """
+    if isinstance(texts, TextColumn):
+        return texts
+    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+        raise InputError(
+            f"Expected a sequence of strings, got {_shown(texts)}. For one text, pass [text]."
+        )
+    return TextColumn.from_strings(texts)
+
+
+def features_from(features: Any) -> csr_array:  # noqa: ANN401 - any matrix
+    """Make a float32 CSR matrix of any sparse matrix or 2-D array of finite numbers.
+
+    Parameters
+    ----------
+    features : sparse matrix or array-like, shape (n_points, n_features)
+        Copied only where the type or format has to change.
+
+    Returns
+    -------
+    csr_array of float32, shape (n_points, n_features)
+        Sorted indices, no repeats.
+
+    Raises
+    ------
+    InputError
+        If it is not two-dimensional, not numbers, or has NaN or infinite values.
+
+    Examples
+    --------
+    >>> features_from([[0, 0.5], [2, 0]]).toarray().tolist()
+    [[0.0, 0.5], [2.0, 0.0]]
+    """
+    try:
+        with np.errstate(over="ignore"):  # what overflows is found below
+            given = features if issparse(features) else np.asarray(features, dtype=np.float32)
+            matrix = csr_array(given, dtype=np.float32) if given.ndim == 2 else None
+    except (TypeError, ValueError) as error:
+        raise InputError(f"`features` cannot be read as a matrix of numbers: {error}.") from error
+    if matrix is None:
+        raise InputError(f"`features` has {given.ndim} dimensions, not 2: (points, features).")
+    matrix = with_int32_indices(matrix)
+    if not matrix.has_canonical_format:
+        matrix = matrix.copy()
+        matrix.sum_duplicates()
+    bad = np.flatnonzero(~np.isfinite(matrix.data))
+    if len(bad):
+        row = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
+        raise InputError(
+            f"`features` holds NaN, or infinite values (first in row {row}). "
+            "Replace or remove them."
+        )
+    return matrix
+
+
+def labels_from(
+    labels: Any,  # noqa: ANN401 - the forms below
+    n_points: int,
+) -> tuple[csr_array, LabelSpace, LabelForm]:
+    """Read labels in any of the forms of `LabelForm`.
+
+    Parameters
+    ----------
+    labels : list of lists of str or int, sparse matrix, 2-D array of 0 and 1, or 1-D of classes
+        A list of lists holds names or ids, never zeros and ones: pass those as an array. Classes
+        get ids in the order of ``numpy.unique(labels)``, and their values as strings are the names.
+    n_points : int
+        How many rows there should be.
+
+    Returns
+    -------
+    labels : csr_array of float32, shape (n_points, n_labels)
+        Ones.
+    label_space : LabelSpace
+        With names for names (in order of first appearance) and classes.
+    form : LabelForm
+        What `labels` was.
+
+    Raises
+    ------
+    InputError
+        If `labels` is None, has another number of rows, or values that mean no label.
+
+    Examples
+    --------
+    >>> matrix, space, form = labels_from([["bread", "baking"], [], ["bread"]], 3)
+    >>> matrix.toarray().tolist(), list(space.names), form.name
+    ([[1.0, 1.0], [0.0, 0.0], [1.0, 0.0]], ['bread', 'baking'], 'NAMES')
+    """
+    if labels is None:
+        raise InputError("`labels` is missing (None). Pass one label list per text.")
+    if issparse(labels):
+        return _from_matrix(csr_array(labels), n_points, LabelForm.SPARSE)
+    if hasattr(labels, "__array__"):
+        labels = np.asarray(labels)
+        if labels.ndim == 2:
+            return _from_matrix(_sparsified(labels), n_points, LabelForm.DENSE)
+    if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
+        raise InputError(f"`labels` must hold one label list per text, got {_shown(labels)}.")
+    rows = list(labels)
+    _check_n_rows(len(rows), n_points)
+    is_list = [_is_list(row) for row in rows]
+    if all(is_list):
+        return _from_lists(rows)
+    if any(is_list):
+        position = is_list.index(False)
+        raise InputError(
+            f"`labels`, row {position}: got {_shown(rows[position])} where other rows are lists. "
+            "Pass a label list for every point (it may be empty)."
+        )
+    return _from_classes(rows)
+
+
+def _check_n_rows(n_rows: int, n_points: int) -> None:
+    """Points and labels belong together row by row."""
+    if n_rows != n_points:
+        raise InputError(
+            f"`labels` has {n_rows} rows but `texts` has {n_points}. "
+            "Pass one label list per text (it may be empty)."
+        )
+
+
+def _shown(value: object) -> str:
+    """Show a wrong argument without filling the screen."""
+    text = repr(value)
+    return f"{text[:40]}{'...' if len(text) > 40 else ''} ({type(value).__name__})"
+
+
+def _is_list(row: object) -> bool:
+    """Tell a point's list (tuple, set, array) of labels from a single class."""
+    return isinstance(row, Collection) and not isinstance(row, str | bytes | dict)
+
+
+def _sparsified(labels: np.ndarray[Any, Any]) -> csr_array:
+    """Turn a dense indicator sparse; NaN is not zero and so stays to be found."""
+    if labels.dtype.kind not in "biuf":
+        raise InputError(
+            f"A 2-D `labels` array must hold 0 and 1, got {labels.dtype}. "
+            "Pass names as a list of lists."
+        )
+    return csr_array(labels)
+
+
+def _from_matrix(
+    matrix: csr_array, n_points: int, form: LabelForm
+) -> tuple[csr_array, LabelSpace, LabelForm]:
+    """Check that an indicator matrix holds nothing but 0 and 1."""
+    _check_n_rows(matrix.shape[0], n_points)
+    wrong = matrix.data[(matrix.data != 0) & (matrix.data != 1)]
+    if len(wrong):
+        raise InputError(
+            f"A matrix of labels must hold 0 and 1 only, got {wrong[0]}. "
+            "Set a 1 where a point has a label."
+        )
+    matrix = with_int32_indices(matrix.astype(np.float32, copy=True))
+    matrix.eliminate_zeros()
+    matrix.sum_duplicates()
+    matrix.data[:] = 1
+    return matrix, LabelSpace(int(matrix.shape[1])), form
+
+
+def _from_lists(rows: Sequence[Collection[object]]) -> tuple[csr_array, LabelSpace, LabelForm]:
+    """Give ids to names in order of first appearance, or take the ids as they are."""
+    first = next((label for row in rows for label in row), 0)
+    form = LabelForm.NAMES if isinstance(first, str) else LabelForm.IDS
+    ids_by_name: dict[str, int] = {}
+    indices, lengths = array("i"), array("q")
+    notes = InputNotes("labels", unit="row")
+    for position, row in enumerate(rows):
+        if form is LabelForm.NAMES:
+            found = {ids_by_name.setdefault(_name(v, position), len(ids_by_name)) for v in row}
+        else:
+            found = {_id(value, position) for value in row}
+        if len(found) < len(row):
+            notes.add("points with a label twice (merged)", line=position)
+        indices.extend(sorted(found))
+        lengths.append(len(found))
+    notes.warn(stacklevel=3)
+    if form is LabelForm.NAMES:
+        space = LabelSpace.from_names(ids_by_name)
+    else:
+        space = LabelSpace(max(indices, default=-1) + 1)
+    return (
+        csr_from_rows(
+            np.frombuffer(indices, dtype=np.int32),
+            np.frombuffer(lengths, dtype=np.int64),
+            space.n_labels,
+        ),
+        space,
+        form,
+    )
+
+
+def _name(value: object, row: int) -> str:
+    """Refuse what is not a name among names."""
+    if isinstance(value, str):
+        return str(value)
+    raise InputError(
+        f"`labels`, row {row}: got {_shown(value)} among names. "
+        "Use strings only, or whole numbers only."
+    )
+
+
+def _id(value: object, row: int) -> int:
+    """Refuse what is not an id among ids; True is a number to Python, but no id."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if whole and 0 <= int(cast("int", value)) < MAX_IDS:
+        return int(cast("int", value))
+    raise InputError(
+        f"`labels`, row {row}: got {_shown(value)} as a label id. "
+        "Ids are whole numbers from 0; names are strings, and a list holds one or the other."
+    )
+
+
+def _from_classes(values: list[Hashable]) -> tuple[csr_array, LabelSpace, LabelForm]:
+    """Treat single-label data as points with one label each."""
+    for position, value in enumerate(values):
+        _check_class(value, position)
+    if len({isinstance(value, str) for value in values}) > 1:
+        raise InputError("`labels` mixes strings and numbers. Use one kind for all classes.")
+    classes, ids = np.unique(np.asarray(values), return_inverse=True)
+    names = TextColumn.from_strings(map(str, classes))
+    # A number is a name to show, but no text to learn from.
+    texts = names if isinstance(values[0], str) else None
+    space = LabelSpace(len(classes), names, texts)
+    lengths = np.ones(len(values), dtype=np.int64)
+    return csr_from_rows(ids.astype(np.int32), lengths, len(classes)), space, LabelForm.CLASSES
+
+
+def _check_class(value: object, row: int) -> None:
+    """Refuse what is neither a string nor a whole number."""
+    if isinstance(value, str | bool | int | np.integer | np.bool_):
+        return
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return
+    raise InputError(
+        f"`labels`, row {row}: got {_shown(value)}. Pass either a label list for every point, or "
+        "one class (a string or a whole number) for every point."
+    )

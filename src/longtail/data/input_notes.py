@@ -1,0 +1,62 @@
+"""What was odd in a file but could be read all the same: counted, and said once."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["InputNotes", "InputWarning"]
+
+
+class InputWarning(UserWarning):
+    """A data set was read, but some of it was changed, skipped or looks unintended."""
+
+
+class InputNotes:
+    """Counts oddities while a file is read, and warns of all of them at the end, once.
+
+    Parameters
+    ----------
+    source : str or Path
+        What the warning begins with: the file, or the argument's name.
+    unit : str
+        What `line` counts.
+
+    Examples
+    --------
+    >>> notes = InputNotes("train.jsonl")
+    >>> notes.add("blank lines (skipped)", line=3)
+    >>> notes.add("blank lines (skipped)", line=9)
+    >>> notes.summary()
+    'train.jsonl: blank lines (skipped): 2, first at line 3.'
+    """
+
+    def __init__(self, source: str | Path, *, unit: str = "line") -> None:
+        self.source = source
+        self.unit = unit
+        self._counts: dict[str, int] = {}
+        self._first: dict[str, int] = {}
+
+    def add(self, what: str, *, line: int) -> None:
+        """Count one more of `what`, a plural noun and in brackets what was done."""
+        self._counts[what] = self._counts.get(what, 0) + 1
+        self._first.setdefault(what, line)
+
+    def summary(self) -> str:
+        """Return the one sentence that `warn` says; empty where there is nothing to say."""
+        if not self._counts:
+            return ""
+        parts = (
+            f"{what}: {count:,}, first at {self.unit} {self._first[what]}"
+            for what, count in self._counts.items()
+        )
+        return f"{self.source}: {'; '.join(parts)}."
+
+    def warn(self, *, stacklevel: int = 2) -> None:
+        """Issue the summary as one `InputWarning`, or nothing."""
+        summary = self.summary()
+        if summary:
+            warnings.warn(summary, InputWarning, stacklevel=stacklevel + 1)

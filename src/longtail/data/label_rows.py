@@ -1,0 +1,202 @@
+"""From the labels of one point at a time to a CSR matrix and a label space."""
+
+from __future__ import annotations
+
+from array import array
+from typing import TYPE_CHECKING, Literal, get_args
+
+import numpy as np
+
+from longtail.data.csr import MAX_IDS, csr_from_rows
+from longtail.data.label_space import LabelSpace
+from longtail.errors import DataFormatError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from scipy.sparse import csr_array
+
+    from longtail.data.input_notes import InputNotes
+
+__all__ = ["LabelRows", "UnknownLabels"]
+
+UnknownLabels = Literal["error", "extend", "skip"]
+
+
+class LabelRows:
+    """Collects the labels of a file, point after point, as names or as ids.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file, for error messages.
+    notes : InputNotes
+        Where repeated, missing and skipped labels are counted.
+    known : LabelSpace, optional
+        The labels there are: names are looked up in it and ids must lie in it. Without it, names
+        get ids in order of first appearance, and ids are taken as they are.
+    unknown : {"error", "extend", "skip"}
+        What to do with a label that `known` has not: refuse the file, give it a new id behind
+        the known ones, or leave it out and count it.
+
+    Examples
+    --------
+    >>> from longtail.data.input_notes import InputNotes
+    >>> rows = LabelRows("train.jsonl", notes=InputNotes("train.jsonl"))
+    >>> rows.add_names(["b", "a"], line=1)
+    >>> rows.add_names(["a"], line=2)
+    >>> labels, space = rows.finish()
+    >>> labels.toarray().tolist(), list(space.names)
+    ([[1.0, 1.0], [0.0, 1.0]], ['b', 'a'])
+    """
+
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        notes: InputNotes,
+        known: LabelSpace | None = None,
+        unknown: UnknownLabels = "error",
+    ) -> None:
+        if unknown not in get_args(UnknownLabels):
+            raise InputError(
+                f"unknown_labels must be one of {get_args(UnknownLabels)}, got {unknown!r}."
+            )
+        self.path = path
+        self.notes = notes
+        self._known = known
+        self._unknown = unknown
+        self._kind: Literal["names", "ids"] | None = None
+        self._new_ids: dict[str, int] = {}
+        self.n_declared: int | None = None  # labels that the file itself says it has
+        self._indices = array("i")
+        self._lengths = array("q")
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def declare(self, n_labels: int) -> None:
+        """Take the number of labels from the file's header."""
+        self.n_declared = n_labels
+
+    def add_names(self, names: Sequence[str], *, line: int) -> None:
+        """Add one point's label names.
+
+        Raises
+        ------
+        DataFormatError
+            If a name is unknown and must not be, or the file had ids before.
+        """
+        if names:
+            self._expect("names", line)
+        ids = [self._id_of(name, line) for name in names]
+        self._append([label for label in ids if label >= 0], line)
+
+    def add_ids(self, ids: Sequence[int], *, line: int) -> None:
+        """Add one point's label ids.
+
+        Raises
+        ------
+        DataFormatError
+            If an id is out of range, or the file had names before.
+        """
+        if ids:
+            self._expect("ids", line)
+            self._check_range(ids, line)
+            if self._known is not None and max(ids) >= self._known.n_labels:
+                ids = self._known_ids(ids, line)
+        self._append(ids, line)
+
+    def finish(self) -> tuple[csr_array, LabelSpace]:
+        """Return the labels, float32 ones of shape (n_points, n_labels), and their space."""
+        indices = np.frombuffer(self._indices, dtype=np.int32)
+        lengths = np.frombuffer(self._lengths, dtype=np.int64)
+        space = self._space(int(indices.max()) + 1 if len(indices) else 0)
+        return csr_from_rows(indices, lengths, space.n_labels), space
+
+    def _space(self, n_used: int) -> LabelSpace:
+        """Settle the labels that there are, now that all of the file was seen."""
+        if self._known is not None:
+            if self._kind == "names":
+                return self._known.extended(self._new_ids)
+            return self._known.extended(map(str, range(self._known.n_labels, n_used)))
+        if self._kind == "names":
+            return LabelSpace.from_names(self._new_ids)
+        return LabelSpace(n_used if self.n_declared is None else self.n_declared)
+
+    def _append(self, ids: Sequence[int], line: int) -> None:
+        """Store one row, sorted and without repeats."""
+        row = sorted(set(ids))
+        if not row:
+            self.notes.add("points without labels (kept)", line=line)
+        elif len(row) < len(ids):
+            self.notes.add("points with a label twice (merged)", line=line)
+        self._indices.extend(row)
+        self._lengths.append(len(row))
+
+    def _expect(self, kind: Literal["names", "ids"], line: int) -> None:
+        """Hold a file to one way of naming labels: mixing them is a mistake we cannot resolve."""
+        if self._kind is None:
+            self._check_against_known(kind, line)
+            self._kind = kind
+        elif self._kind != kind:
+            message = (
+                f"The labels are {kind} here but {self._kind} further up. Use either names "
+                "(strings) or ids (whole numbers) throughout a file."
+            )
+            raise DataFormatError(message, path=self.path, line=line)
+
+    def _check_against_known(self, kind: str, line: int) -> None:
+        """Names mean nothing to a model that was trained on ids alone."""
+        if kind == "names" and self._known is not None and self._known.names is None:
+            message = (
+                "The labels are names, but the known labels have ids only. Use ids, or train "
+                "with a labels file."
+            )
+            raise DataFormatError(message, path=self.path, line=line)
+
+    def _id_of(self, name: str, line: int) -> int:
+        """Look a name up; -1 means: leave it out."""
+        label = -1 if self._known is None else self._known.ids_by_name.get(name, -1)
+        if label >= 0:
+            return label
+        if self._known is None or self._unknown == "extend":
+            n_known = 0 if self._known is None else self._known.n_labels
+            return self._new_ids.setdefault(name, n_known + len(self._new_ids))
+        if self._unknown == "skip":
+            self.notes.add("unknown labels (skipped)", line=line)
+            return -1
+        message = (
+            f"The label {name!r} is none of the {self._known.n_labels:,} known ones. "
+            "Correct it, or read with unknown_labels='extend' (count it) or 'skip' (drop it)."
+        )
+        raise DataFormatError(message, path=self.path, line=line)
+
+    def _check_range(self, ids: Sequence[int], line: int) -> None:
+        """Refuse ids that no label can have."""
+        if min(ids) < 0:
+            message = f"The label id {min(ids)} is negative. Ids are whole numbers from 0."
+            raise DataFormatError(message, path=self.path, line=line)
+        limit = MAX_IDS if self.n_declared is None else self.n_declared
+        if max(ids) >= limit:
+            message = (
+                f"The label id {max(ids)} is out of range: ids run from 0 to {limit - 1}. "
+                "Correct the id, or the number of labels in the header if there is one."
+            )
+            raise DataFormatError(message, path=self.path, line=line)
+
+    def _known_ids(self, ids: Sequence[int], line: int) -> Sequence[int]:
+        """Handle ids behind the last known one as `unknown` says."""
+        if self._known is None or self._unknown == "extend":
+            return ids
+        n_labels = self._known.n_labels
+        if self._unknown == "skip":
+            for _ in (label for label in ids if label >= n_labels):
+                self.notes.add("unknown labels (skipped)", line=line)
+            return [label for label in ids if label < n_labels]
+        message = (
+            f"The label id {max(ids)} is out of range: there are {n_labels:,} labels, from 0 to "
+            f"{n_labels - 1}. Correct it, or read with unknown_labels='extend' or 'skip'."
+        )
+        raise DataFormatError(message, path=self.path, line=line)

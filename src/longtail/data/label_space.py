@@ -1,0 +1,189 @@
+"""The labels a model can answer with: ids, names and texts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from longtail.data.paths import decode_line, numbered_lines, replacing
+from longtail.data.text_column import TextColumn, TextColumnBuilder
+from longtail.errors import DataFormatError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+__all__ = ["LabelSpace"]
+
+_NAME_MISSING = "A label's name is missing. Write one name a line; its id is the line's number."
+
+
+@dataclass(frozen=True)
+class LabelSpace:
+    r"""How many labels there are, what they are called and what is known about them.
+
+    Parameters
+    ----------
+    n_labels : int
+        Number of labels; ids run from 0.
+    names : TextColumn, optional
+        What users see. Two labels may bear the same name: real label files have such.
+    texts : TextColumn, optional
+        What a model may read about each label: its name, or a longer text.
+
+    Raises
+    ------
+    InputError
+        If `names` or `texts` do not have `n_labels` entries.
+
+    Examples
+    --------
+    >>> space = LabelSpace.from_names(["cats", "dogs"])
+    >>> space.n_labels, space.name(1), space.id_of("cats")
+    (2, 'dogs', 0)
+    >>> LabelSpace(5).name(3)
+    '3'
+    """
+
+    n_labels: int
+    names: TextColumn | None = None
+    texts: TextColumn | None = None
+
+    def __post_init__(self) -> None:
+        for what, column in (("names", self.names), ("texts", self.texts)):
+            if column is not None and len(column) != self.n_labels:
+                raise InputError(
+                    f"There are {self.n_labels} labels but {len(column)} label {what}. "
+                    "Pass one for each label, or none at all."
+                )
+
+    @classmethod
+    def from_names(cls, names: Iterable[str], texts: Iterable[str] | None = None) -> LabelSpace:
+        """Make a space from label names, which are the labels' texts too if none are given."""
+        name_column = TextColumn.from_strings(names)
+        text_column = name_column if texts is None else TextColumn.from_strings(texts)
+        return cls(len(name_column), name_column, text_column)
+
+    @classmethod
+    def read(cls, path: str | Path) -> LabelSpace:
+        """Read a labels file, plain or gzip: one label a line, line number = id, from 0.
+
+        A line is a name, or ``name<TAB>text``; without a TAB the name is the text too.
+
+        Parameters
+        ----------
+        path : str or Path
+            The labels file.
+
+        Raises
+        ------
+        InputError
+            If the file cannot be opened.
+        DataFormatError
+            If it is empty, not UTF-8, or has a line without a name; blank lines at the very end
+            are fine.
+        """
+        names, texts = TextColumnBuilder(), TextColumnBuilder()
+        first_blank = 0
+        for number, line in numbered_lines(path):
+            decode_line(line, path=path, number=number)
+            name, _, text = line.partition(b"\t")
+            if not name:
+                first_blank = first_blank or number
+            elif first_blank:
+                raise DataFormatError(_NAME_MISSING, path=path, line=first_blank)
+            else:
+                names.append(name)
+                texts.append(text or name)
+        if not len(names):
+            raise DataFormatError(_NAME_MISSING, path=path, line=1)
+        name_column, text_column = names.finish(), texts.finish()
+        # One column where names and texts are the same.
+        return cls(
+            len(name_column),
+            name_column,
+            name_column if name_column == text_column else text_column,
+        )
+
+    def write(self, path: str | Path) -> None:
+        """Write a labels file that `read` reads; the name alone where it is the text too.
+
+        Raises
+        ------
+        InputError
+            If the labels have no names.
+        DataFormatError
+            If a name is empty or holds a TAB, or a name or text holds a line end.
+        """
+        if self.names is None:
+            raise InputError("The labels have no names, so there is no labels file to write.")
+        with replacing(path) as stream:
+            for number, (name, text) in enumerate(
+                zip(self.names, self.texts or self.names, strict=True), start=1
+            ):
+                if not name or "\t" in name or any(end in name + text for end in "\r\n"):
+                    message = (
+                        f"The label {name!r} cannot be written: a name may not be empty or hold "
+                        "a TAB, and neither a name nor a text may hold a line end."
+                    )
+                    raise DataFormatError(message, path=path, line=number)
+                line = name if text in {"", name} else f"{name}\t{text}"
+                stream.write(f"{line}\n".encode())
+
+    @cached_property
+    def ids_by_name(self) -> dict[str, int]:
+        """The first id of every name; built when first asked for, and empty without names."""
+        if self.names is None:
+            return {}
+        ids: dict[str, int] = {}
+        for label, name in enumerate(self.names):
+            ids.setdefault(name, label)
+        return ids
+
+    @property
+    def names_are_unique(self) -> bool:
+        """Whether there are names and no two labels share one."""
+        return self.names is not None and len(self.ids_by_name) == self.n_labels
+
+    def name(self, label: int) -> str:
+        """Return the name of a label id, or the id as a string where labels have no names.
+
+        Raises
+        ------
+        IndexError
+            If there is no such label.
+        """
+        if not 0 <= label < self.n_labels:
+            raise IndexError(f"label {label} of {self.n_labels}")
+        return str(label) if self.names is None else self.names[label]
+
+    def id_of(self, name: str) -> int:
+        """Return the id of a name: the first one where several labels share it.
+
+        Raises
+        ------
+        InputError
+            If no label has this name.
+        """
+        if self.names is None:
+            label = int(name) if name.isdecimal() else -1
+        else:
+            label = self.ids_by_name.get(name, -1)
+        if not 0 <= label < self.n_labels:
+            raise InputError(
+                f"None of the {self.n_labels:,} labels is named {name!r}. "
+                "Names must match exactly, capital letters and spaces included."
+            )
+        return label
+
+    def extended(self, new_names: Iterable[str]) -> LabelSpace:
+        """Return a space with further labels behind the present ones; their text is their name."""
+        added = TextColumn.from_strings(new_names)
+        if not len(added):
+            return self
+        return LabelSpace(
+            self.n_labels + len(added),
+            None if self.names is None else self.names.joined(added),
+            None if self.texts is None else self.texts.joined(added),
+        )

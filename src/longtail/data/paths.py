@@ -1,0 +1,163 @@
+"""Opening data files: plain or gzip, line by line, and written whole or not at all."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, cast
+
+from longtail.errors import DataFormatError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["decode_line", "numbered_lines", "raw_lines", "replacing"]
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+
+def raw_lines(path: str | Path) -> Iterator[bytes]:
+    r"""Yield the lines of a plain or gzip file as they are, less a leading byte order mark.
+
+    Gzip is told by the file's first two bytes, not by its name.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file.
+
+    Yields
+    ------
+    bytes
+        A line with its line end.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be opened.
+    DataFormatError
+        If a gzip file is damaged or cut off; the line named is the last whole one.
+
+    Examples
+    --------
+    >>> import gzip, pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "lines.gz")
+    >>> _ = path.write_bytes(gzip.compress(b"one\r\ntwo"))
+    >>> list(raw_lines(path))
+    [b'one\r\n', b'two']
+    """
+    number = 0
+    with _open_binary(Path(path)) as stream:
+        try:
+            for line in stream:
+                number += 1
+                yield line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            message = (
+                "The gzip data end too early or are damaged after this line. "
+                "Copy or download the file again."
+            )
+            raise DataFormatError(message, path=path, line=number) from error
+
+
+def numbered_lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
+    r"""Yield ``(line number from 1, line without its line end)``; else as `raw_lines`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "lines.txt")
+    >>> _ = path.write_bytes(b"one\r\ntwo\n")
+    >>> list(numbered_lines(path))
+    [(1, b'one'), (2, b'two')]
+    """
+    for number, line in enumerate(raw_lines(path), start=1):
+        yield number, line.rstrip(b"\r\n")
+
+
+def decode_line(line: bytes, *, path: str | Path, number: int) -> str:
+    r"""Decode one line as UTF-8.
+
+    Raises
+    ------
+    DataFormatError
+        If the line is not UTF-8.
+
+    Examples
+    --------
+    >>> decode_line(b"\xc3\xa4", path="titles.tsv", number=1)
+    'ä'
+    """
+    try:
+        return line.decode()
+    except UnicodeDecodeError as error:
+        message = (
+            f"The line is not UTF-8 (byte 0x{line[error.start]:02x} at position {error.start}). "
+            "Save the file as UTF-8."
+        )
+        raise DataFormatError(message, path=path, line=number) from error
+
+
+@contextmanager
+def replacing(path: str | Path) -> Iterator[IO[bytes]]:
+    """Open a file for writing that takes its name only once it is complete.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; a name that ends in ``.gz`` is compressed (without a time stamp, so that the
+        same content gives the same bytes).
+
+    Yields
+    ------
+    binary stream
+        To be written to.
+
+    Raises
+    ------
+    InputError
+        If the folder that it is to be in does not exist.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "out.txt")
+    >>> with replacing(path) as stream:
+    ...     _ = stream.write(b"all of it")
+    >>> path.read_bytes()
+    b'all of it'
+    """
+    path = Path(path)
+    if not path.parent.is_dir():
+        raise InputError(f"{path} cannot be written: there is no folder {path.parent}. Make it.")
+    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    try:
+        with partial.open("wb") as raw:
+            if path.suffix == ".gz":
+                with gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as packed:
+                    yield cast("IO[bytes]", packed)
+            else:
+                yield raw
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def _open_binary(path: Path) -> Iterator[IO[bytes]]:
+    """Open for reading, looking at the first bytes: users rename files."""
+    try:
+        raw = path.open("rb")
+    except OSError as error:
+        raise InputError(f"{path} cannot be opened: {error.strerror}. Check the path.") from error
+    with raw:
+        if raw.peek(2)[:2] == _GZIP_MAGIC:
+            with gzip.GzipFile(fileobj=raw) as unpacked:
+                yield cast("IO[bytes]", unpacked)
+        else:
+            yield raw

@@ -1,0 +1,257 @@
+"""The Extreme Classification Repository's sparse text, its pairs of files and its filter files.
+
+Source: http://manikvarma.org/downloads/XC/XMLRepository.html
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.data.csr import csr_from_rows
+from longtail.data.paths import numbered_lines, replacing
+from longtail.data.sparse_lines import SparseRows, format_entries, parse_header, parse_ids
+from longtail.errors import DataFormatError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from scipy.sparse import csr_array
+
+    from longtail.data.dataset import Dataset
+    from longtail.data.label_rows import LabelRows
+
+__all__ = [
+    "read_filter",
+    "read_repository",
+    "read_repository_pair",
+    "split_label_part",
+    "write_repository",
+    "write_repository_pair",
+]
+
+_HEADER = ("n_points", "n_features", "n_labels")
+_PAIR_HEADER = ("n_rows", "n_columns")
+_POINT_AND_LABEL = re.compile(rb"[ \t]*(\d+)[ \t]+(\d+)[ \t]*")
+
+
+def split_label_part(line: bytes) -> tuple[bytes, bytes]:
+    """Cut ``l1,l2 f:v f:v`` behind the labels; a line that begins with a blank or f:v has none.
+
+    Examples
+    --------
+    >>> split_label_part(b"3,7 0:1 4:2"), split_label_part(b" 0:1"), split_label_part(b"0:1 4:2")
+    ((b'3,7', b'0:1 4:2'), (b'', b' 0:1'), (b'', b'0:1 4:2'))
+    """
+    if not line or line[:1].isspace():
+        return b"", line
+    head, *rest = line.split(maxsplit=1)
+    if b":" in head:
+        return b"", line
+    return head, rest[0] if rest else b""
+
+
+def read_repository(path: Path, labels: LabelRows) -> csr_array:
+    """Read a file with the header ``n_points n_features n_labels`` and lines ``l1,l2 f:v f:v``.
+
+    An empty line within the promised number is a point without labels and features.
+
+    Parameters
+    ----------
+    path : Path
+        The file, plain or gzip.
+    labels : LabelRows
+        Takes the labels.
+
+    Returns
+    -------
+    csr_array of float32, shape (n_points, n_features)
+        The features.
+
+    Raises
+    ------
+    DataFormatError
+        If the header disagrees with the rows, or a row is malformed.
+    """
+    lines = numbered_lines(path)
+    n_points, n_features, n_labels = parse_header(_first(lines), _HEADER, path=path)
+    labels.declare(n_labels)
+    features = SparseRows(path, n_columns=n_features)
+    for number, line in _promised_rows(lines, n_points, path):
+        label_part, entries = split_label_part(line)
+        labels.add_ids(parse_ids(label_part, path=path, line=number), line=number)
+        features.add(entries, line=number)
+    return features.finish()
+
+
+def read_repository_pair(path: Path, labels_path: Path, labels: LabelRows) -> csr_array:
+    """Read ``trn_X_Xf.txt`` and ``trn_X_Y.txt``: a header ``n_rows n_columns``, lines of id:value.
+
+    A label whose value is 0 counts as absent; any other value as present.
+
+    Parameters
+    ----------
+    path, labels_path : Path
+        The features file and the labels file, plain or gzip.
+    labels : LabelRows
+        Takes the labels.
+
+    Returns
+    -------
+    csr_array of float32, shape (n_points, n_features)
+        The features.
+
+    Raises
+    ------
+    DataFormatError
+        If a header disagrees with its rows, a row is malformed, or the files differ in rows.
+    """
+    features = _read_matrix(path)
+    relevance = _read_matrix(labels_path)
+    if features.shape[0] != relevance.shape[0]:
+        message = (
+            f"The file has {relevance.shape[0]} rows, but {path} has {features.shape[0]}. "
+            "Pass two files of the same points."
+        )
+        raise DataFormatError(message, path=labels_path, line=1)
+    relevance.eliminate_zeros()
+    labels.declare(relevance.shape[1])
+    for row, (start, stop) in enumerate(pairwise(relevance.indptr)):
+        labels.add_ids(relevance.indices[start:stop].tolist(), line=row + 2)
+    return features
+
+
+def read_filter(path: str | Path, n_points: int, n_labels: int) -> csr_array:
+    r"""Read a filter file: lines ``point label`` of pairs to set aside in evaluation.
+
+    Parameters
+    ----------
+    path : str or Path
+        For instance ``filter_labels_test.txt``, plain or gzip; it may be empty.
+    n_points, n_labels : int
+        Shape of the label matrix that it belongs to.
+
+    Returns
+    -------
+    csr_array of float32, shape (n_points, n_labels)
+        One where a pair is to be set aside.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be opened.
+    DataFormatError
+        If a line is not a pair, or out of range.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "filter_labels_test.txt")
+    >>> _ = path.write_text("0 2\n1 0\n")
+    >>> read_filter(path, 2, 3).toarray().tolist()
+    [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    """
+    keys = array("q")
+    for number, line in numbered_lines(path):
+        if not line.strip():
+            continue
+        match = _POINT_AND_LABEL.fullmatch(line)
+        if match is None:
+            shown = line[:40].decode(errors="replace")
+            message = f"Expected two whole numbers, point and label, got {shown!r}."
+            raise DataFormatError(message, path=path, line=number)
+        point, label = int(match[1]), int(match[2])
+        if point >= n_points or label >= n_labels:
+            message = (
+                f"Point {point}, label {label} is out of range: there are {n_points} points and "
+                f"{n_labels} labels. Pass the filter file that belongs to this data set."
+            )
+            raise DataFormatError(message, path=path, line=number)
+        keys.append(point * n_labels + label)
+    points, label_ids = np.divmod(np.unique(np.frombuffer(keys, dtype=np.int64)), max(n_labels, 1))
+    return csr_from_rows(
+        label_ids.astype(np.int32), np.bincount(points, minlength=n_points), n_labels
+    )
+
+
+def write_repository(path: Path, dataset: Dataset) -> None:
+    """Write a data set of features with the header ``n_points n_features n_labels``.
+
+    Raises
+    ------
+    InputError
+        If the data set has texts instead of features.
+    """
+    features = _features_of(dataset)
+    with replacing(path) as stream:
+        stream.write(b"%d %d %d\n" % (*features.shape, dataset.n_labels))
+        for ids, entries in zip(dataset.label_lists(), _entry_lines(features), strict=True):
+            stream.write(f"{','.join(map(str, ids))} {entries}\n".encode())
+
+
+def write_repository_pair(path: Path, labels_path: Path, dataset: Dataset) -> None:
+    """Write a data set of features as a pair of files, ``trn_X_Xf.txt`` and ``trn_X_Y.txt``.
+
+    Raises
+    ------
+    InputError
+        If the data set has texts instead of features.
+    """
+    for target, matrix in ((path, _features_of(dataset)), (labels_path, dataset.labels)):
+        with replacing(target) as stream:
+            stream.write(b"%d %d\n" % matrix.shape)
+            stream.writelines(f"{entries}\n".encode() for entries in _entry_lines(matrix))
+
+
+def _features_of(dataset: Dataset) -> csr_array:
+    """Refuse texts, which no sparse format can hold."""
+    if dataset.features is None:
+        raise InputError(
+            "The sparse formats hold features, and this data set has texts. Use 'json-lines'."
+        )
+    return dataset.features
+
+
+def _entry_lines(matrix: csr_array) -> Iterator[str]:
+    """Yield the rows as id:value text, without a trailing newline."""
+    for start, stop in pairwise(matrix.indptr):
+        yield format_entries(matrix.indices[start:stop], matrix.data[start:stop])
+
+
+def _read_matrix(path: Path) -> csr_array:
+    """Read one file of a pair."""
+    lines = numbered_lines(path)
+    n_rows, n_columns = parse_header(_first(lines), _PAIR_HEADER, path=path)
+    rows = SparseRows(path, n_columns=n_columns)
+    for number, line in _promised_rows(lines, n_rows, path):
+        rows.add(line, line=number)
+    return rows.finish()
+
+
+def _first(lines: Iterator[tuple[int, bytes]]) -> bytes:
+    """Take the header; an empty file gives an empty one, which does not parse."""
+    return next(lines, (1, b""))[1]
+
+
+def _promised_rows(
+    lines: Iterator[tuple[int, bytes]], n_rows: int, path: Path
+) -> Iterator[tuple[int, bytes]]:
+    """Yield as many rows as the header promises, and see to it that there are no others."""
+    n_seen = 0
+    for number, line in lines:
+        if n_seen < n_rows:
+            n_seen += 1
+            yield number, line
+        elif line.strip():
+            message = (
+                f"The header promises {n_rows} rows, but here is one more. Correct the header."
+            )
+            raise DataFormatError(message, path=path, line=number)
+    if n_seen < n_rows:
+        message = f"The header promises {n_rows} rows, but there are {n_seen}. Is the file cut off?"
+        raise DataFormatError(message, path=path, line=1)

@@ -1,0 +1,182 @@
+"""The one grammar under the sparse text formats: ``id:value id:value ...``, a row a line."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+
+from longtail.data.csr import MAX_IDS, csr_from_rows
+from longtail.errors import DataFormatError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+__all__ = ["SparseRows", "format_entries", "parse_header", "parse_ids"]
+
+Int64s: TypeAlias = "NDArray[np.int64]"
+Float32s: TypeAlias = "NDArray[np.float32]"
+
+# Atomic groups and possessive quantifiers: a long broken line fails in one pass.
+_NUMBER = rb"[-+]?(?>\d++\.?\d*+|\.\d++)(?>[eE][-+]?\d++)?"
+_ENTRY = re.compile(rb"\d++:" + _NUMBER)
+_ENTRIES = re.compile(rb"[ \t]*+(?>\d++:" + _NUMBER + rb"(?:[ \t]++|\Z))*+")
+_IDS = re.compile(rb"\d++(?>,\d++)*+")
+
+
+class SparseRows:
+    """Collects the rows of a sparse matrix, line after line.
+
+    Parameters
+    ----------
+    path : Path
+        The file, for error messages.
+    n_columns : int, optional
+        Number of columns; without it, one more than the largest id seen.
+
+    Examples
+    --------
+    >>> rows = SparseRows("features.txt", n_columns=4)
+    >>> rows.add(b"3:0.5 0:2", line=1)
+    >>> rows.finish().toarray().tolist()
+    [[2.0, 0.0, 0.0, 0.5]]
+    """
+
+    def __init__(self, path: str | Path, *, n_columns: int | None = None) -> None:
+        self.path = path
+        self._n_columns = n_columns
+        self._indices = array("i")
+        self._values = array("f")
+        self._lengths = array("q")
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def add(self, entries: bytes, *, line: int) -> None:
+        """Add one row; its entries may come in any order.
+
+        Raises
+        ------
+        DataFormatError
+            If an entry is malformed, its id out of range or given twice, or its value is not a
+            finite number of float32.
+        """
+        if _ENTRIES.fullmatch(entries) is None:
+            raise DataFormatError(_explain(entries), path=self.path, line=line)
+        if not entries.strip():
+            self._lengths.append(0)
+            return
+        ids, values = self._checked(*_parse(entries), line)
+        self._indices.frombytes(ids.astype(np.int32).tobytes())
+        self._values.frombytes(values.tobytes())
+        self._lengths.append(len(ids))
+
+    def finish(self) -> csr_array:
+        """Return the matrix: float32 CSR, ids sorted within a row."""
+        indices = np.frombuffer(self._indices, dtype=np.int32)
+        values = np.frombuffer(self._values, dtype=np.float32)
+        lengths = np.frombuffer(self._lengths, dtype=np.int64)
+        n_columns = self._n_columns
+        if n_columns is None:
+            n_columns = int(indices.max()) + 1 if len(indices) else 0
+        return csr_from_rows(indices, lengths, n_columns, values)
+
+    def _checked(self, ids: Int64s, values: Float32s, line: int) -> tuple[Int64s, Float32s]:
+        """Sort a row where needed and refuse what no matrix can hold."""
+        steps = np.diff(ids)
+        if (steps <= 0).any():
+            order = np.argsort(ids, kind="stable")
+            ids, values = ids[order], values[order]
+            steps = np.diff(ids)
+        limit = MAX_IDS if self._n_columns is None else self._n_columns
+        message = ""
+        if ids[-1] >= limit:
+            message = f"The id {ids[-1]} is out of range: ids run from 0 to {limit - 1}."
+        elif (steps == 0).any():
+            message = f"The id {ids[1:][steps == 0][0]} stands twice. Give each id one value a row."
+        elif not np.isfinite(values).all():
+            message = "A value is too large for a 32-bit number. Scale the values down."
+        if message:
+            raise DataFormatError(message, path=self.path, line=line)
+        return ids, values
+
+
+def parse_ids(text: bytes, *, path: str | Path, line: int) -> list[int]:
+    """Read label ids separated by commas.
+
+    Raises
+    ------
+    DataFormatError
+        If they are not whole numbers from 0.
+
+    Examples
+    --------
+    >>> parse_ids(b"4,12", path="train.txt", line=2)
+    [4, 12]
+    """
+    if not text:
+        return []
+    if _IDS.fullmatch(text) is None:
+        shown = text[:40].decode(errors="replace")
+        message = (
+            f"Expected label ids separated by commas, got {shown!r}. "
+            "Ids are whole numbers from 0; a point without labels begins with a blank."
+        )
+        raise DataFormatError(message, path=path, line=line)
+    return [int(label) for label in text.split(b",")]
+
+
+def parse_header(text: bytes, names: tuple[str, ...], *, path: str | Path) -> list[int]:
+    """Read a first line of whole numbers, such as ``n_points n_features n_labels``.
+
+    Raises
+    ------
+    DataFormatError
+        If it is something else.
+
+    Examples
+    --------
+    >>> parse_header(b"2 10 3", ("n_points", "n_features", "n_labels"), path="train.txt")
+    [2, 10, 3]
+    """
+    cells = text.split()
+    if len(cells) != len(names) or not all(cell.isdigit() for cell in cells):
+        shown = text[:60].decode(errors="replace")
+        message = (
+            f"Expected a header of {len(names)} whole numbers ({' '.join(names)}), got {shown!r}."
+        )
+        raise DataFormatError(message, path=path, line=1)
+    return [int(cell) for cell in cells]
+
+
+def format_entries(ids: Int64s, values: Float32s) -> str:
+    """Write one row; each value with as few digits as tell it from any other float32.
+
+    Examples
+    --------
+    >>> format_entries(np.array([0, 3]), np.array([2, 0.1], dtype=np.float32))
+    '0:2.0 3:0.1'
+    """
+    return " ".join(map("{}:{}".format, ids.tolist(), values.astype(np.str_).tolist()))
+
+
+def _parse(entries: bytes) -> tuple[Int64s, Float32s]:
+    """Let numpy read all numbers of a line at once; the grammar was checked before."""
+    numbers = np.fromstring(entries.replace(b":", b" ").decode("ascii"), sep=" ")
+    ids = np.minimum(numbers[0::2], MAX_IDS).astype(np.int64)
+    with np.errstate(over="ignore"):
+        return ids, numbers[1::2].astype(np.float32)
+
+
+def _explain(entries: bytes) -> str:
+    """Find the first entry that does not parse, and say what it should have been."""
+    bad = next((e for e in entries.split() if _ENTRY.fullmatch(e) is None), entries)
+    return (
+        f"Expected id:value, got {bad[:40].decode(errors='replace')!r}. Ids are whole numbers from "
+        "0 and values finite decimal numbers, with one blank between entries."
+    )

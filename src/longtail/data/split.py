@@ -1,0 +1,145 @@
+"""Setting training points aside, twins together.
+
+Data sets are full of near-identical points: editions of one book, variants of one product. A point
+whose twin stays in the training part looks easier than any test point, and whatever is tuned on it
+learns to trust the nearest neighbour too much. So points are grouped first, and groups are split.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from hashlib import blake2b
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from scipy.sparse import csr_array, issparse
+
+from longtail.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["feature_group_keys", "held_out_split", "text_group_keys"]
+
+Rows: TypeAlias = "NDArray[np.int64]"
+Keys: TypeAlias = "NDArray[np.uint64]"
+
+_WORD = re.compile(r"\w+")
+_N_TOP_FEATURES = 16
+_CHUNK = 8_192
+
+
+def held_out_split(
+    texts_or_features: Sequence[str] | csr_array, fraction: float, seed: int
+) -> tuple[Rows, Rows]:
+    """Split points into two parts such that near-identical points stay on one side.
+
+    Parameters
+    ----------
+    texts_or_features : sequence of str, or sparse matrix of shape (n_points, n_features)
+        The points.
+    fraction : float
+        Share of the points to set aside, between 0 and 1. It is met up to the size of one group.
+    seed : int
+        The same seed gives the same split.
+
+    Returns
+    -------
+    train_rows, held_out_rows : ndarray of int64
+        Row numbers, ascending; together all points.
+
+    Raises
+    ------
+    InputError
+        If `fraction` is not between 0 and 1, or the points cannot be split.
+
+    See Also
+    --------
+    text_group_keys, feature_group_keys : what near-identical means.
+
+    Examples
+    --------
+    >>> texts = ["the red fox", "The fox: red", "a hen", "two eggs", "hen, a", "a nest"]
+    >>> train, held_out = held_out_split(texts, 0.34, seed=0)
+    >>> len(train), len(held_out)
+    (4, 2)
+    """
+    if not 0 < fraction < 1:
+        raise InputError(f"`fraction` must lie between 0 and 1, got {fraction}.")
+    if issparse(texts_or_features):
+        keys = feature_group_keys(texts_or_features)
+    else:
+        keys = text_group_keys(texts_or_features)
+    _, group_of_row, group_sizes = np.unique(keys, return_inverse=True, return_counts=True)
+    n_wanted = max(1, round(fraction * len(keys)))
+    # Groups that are too large to be set aside are never drawn; else they would block the rest.
+    candidates = np.flatnonzero(group_sizes <= n_wanted)
+    candidates = np.random.default_rng(seed).permutation(candidates)
+    drawn = candidates[np.cumsum(group_sizes[candidates]) <= n_wanted]
+    held_out = np.isin(group_of_row, drawn)
+    if not held_out.any() or held_out.all():
+        raise InputError(
+            f"{len(keys)} points in {len(group_sizes)} groups of near-identical ones cannot be "
+            f"split with fraction {fraction}. Pass more points or another fraction."
+        )
+    return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+
+
+def text_group_keys(texts: Iterable[str]) -> Keys:
+    """Return a 64-bit key for each text, the same for texts with the same set of words.
+
+    Case, order, repeats and punctuation do not count. Two different sets of words share a key with
+    a probability of about n**2 / 2**65, and then merely stay together.
+
+    Examples
+    --------
+    >>> first, second, third = text_group_keys(["The red fox", "fox: the RED", "the fox"])
+    >>> bool(first == second), bool(first == third)
+    (True, False)
+    """
+    keys = array("Q")
+    for text in texts:
+        words = sorted(set(_WORD.findall(text.lower())))
+        digest = blake2b(" ".join(words).encode(errors="replace"), digest_size=8).digest()
+        keys.append(int.from_bytes(digest, "little"))
+    return np.frombuffer(keys, dtype=np.uint64)
+
+
+def feature_group_keys(features: csr_array) -> Keys:
+    """Return a 64-bit key for each row, the same for rows with the same 16 heaviest features.
+
+    Among equal weights the rarer feature counts as heavier, so that rows of 0 and 1 are told apart
+    by what is particular to them.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> rows = csr_array([[0, 1.0, 0.5], [0, 2.0, 1.9], [3.0, 0, 0]])
+    >>> first, second, third = feature_group_keys(rows)
+    >>> bool(first == second), bool(first == third)
+    (True, False)
+    """
+    matrix = csr_array(features)
+    rarity = np.bincount(matrix.indices, minlength=matrix.shape[1])
+    keys = np.zeros(matrix.shape[0], dtype=np.uint64)
+    for start in range(0, matrix.shape[0], _CHUNK):
+        part = matrix[start : start + _CHUNK]
+        lengths = np.diff(part.indptr)
+        row_of = np.repeat(np.arange(part.shape[0]), lengths)
+        order = np.lexsort((part.indices, rarity[part.indices], -part.data, row_of))
+        rank = np.arange(part.nnz) - np.repeat(part.indptr[:-1], lengths)
+        top = order[rank < _N_TOP_FEATURES]
+        # A sum of mixed ids: the key does not depend on their order.
+        np.add.at(keys, start + row_of[top], _mixed(part.indices[top]))
+    return keys
+
+
+def _mixed(ids: NDArray[np.int32]) -> Keys:
+    """Spread ids over 64 bits (splitmix64, Steele et al. 2014), so that sums rarely collide."""
+    z = (ids.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return z ^ (z >> np.uint64(31))

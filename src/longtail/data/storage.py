@@ -1,0 +1,139 @@
+"""A data set as a folder of ``.npy`` files, opened as memory maps."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from longtail.data.label_space import LabelSpace
+from longtail.data.text_column import TextColumn
+from longtail.errors import InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = ["open_parts", "save_parts"]
+
+_FORMAT = "longtail-dataset"
+_VERSION = 1
+_FACTS = "dataset.json"
+
+Parts: TypeAlias = "tuple[TextColumn | None, csr_array | None, csr_array, LabelSpace]"
+
+
+def save_parts(
+    folder: Path,
+    texts: TextColumn | None,
+    features: csr_array | None,
+    labels: csr_array,
+    space: LabelSpace,
+) -> None:
+    """Write the folder under another name, then rename it into place; see `Dataset.save`."""
+    replaces = folder.exists()
+    if replaces and not (folder / _FACTS).is_file():
+        raise InputError(f"{folder} exists and is no saved data set. Choose another name.")
+    partial = folder.with_name(f".{folder.name}.partial-{os.getpid()}")
+    old = folder.with_name(f".{folder.name}.old-{os.getpid()}")
+    partial.mkdir(parents=True)
+    try:
+        _save_columns(partial, {"texts": texts, "label_names": space.names})
+        if space.texts is not space.names:
+            _save_columns(partial, {"label_texts": space.texts})
+        _save_matrix(partial, "features", features)
+        _save_matrix(partial, "labels", labels)
+        facts = {
+            "format": _FORMAT,
+            "format_version": _VERSION,
+            "n_points": labels.shape[0],
+            "n_labels": space.n_labels,
+            "n_features": None if features is None else features.shape[1],
+            "label_texts_are_names": space.names is not None and space.texts is space.names,
+        }
+        (partial / _FACTS).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
+        if replaces:
+            folder.rename(old)
+        partial.rename(folder)
+    except BaseException:
+        if old.exists() and not folder.exists():
+            old.rename(folder)
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def open_parts(folder: Path) -> Parts:
+    """Map the folder's arrays into memory; see `Dataset.open`."""
+    facts = _read_facts(folder)
+    try:
+        names = _open_column(folder, "label_names")
+        shared = facts["label_texts_are_names"]
+        space = LabelSpace(
+            facts["n_labels"], names, names if shared else _open_column(folder, "label_texts")
+        )
+        features = None
+        if facts["n_features"] is not None:
+            features = _open_matrix(folder, "features", (facts["n_points"], facts["n_features"]))
+        labels = _open_matrix(folder, "labels", (facts["n_points"], facts["n_labels"]))
+        return _open_column(folder, "texts"), features, labels, space
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"The saved data set {folder} is damaged ({error}). Save it again."
+        ) from error
+
+
+def _read_facts(folder: Path) -> dict[str, Any]:
+    """Check that this is a folder of ours, of a version that we know."""
+    try:
+        facts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{folder} is no saved data set: {_FACTS} cannot be read. Make one with Dataset.save."
+        ) from error
+    if not isinstance(facts, dict) or facts.get("format") != _FORMAT:
+        raise InputError(f"{folder / _FACTS} does not describe a data set of longtail.")
+    if facts.get("format_version") != _VERSION:
+        raise InputError(
+            f"{folder} has format version {facts.get('format_version')}, and this longtail reads "
+            f"{_VERSION}. Upgrade longtail, or save the data set again."
+        )
+    return facts
+
+
+def _save_columns(folder: Path, columns: dict[str, TextColumn | None]) -> None:
+    """Write two files for each column that there is."""
+    for name, column in columns.items():
+        if column is not None:
+            np.save(folder / f"{name}.buffer.npy", column.buffer)
+            np.save(folder / f"{name}.offsets.npy", column.offsets)
+
+
+def _open_column(folder: Path, name: str) -> TextColumn | None:
+    """Map a column, or return None where there is none."""
+    if not (folder / f"{name}.buffer.npy").exists():
+        return None
+    return TextColumn(_map(folder, f"{name}.buffer"), _map(folder, f"{name}.offsets"))
+
+
+def _save_matrix(folder: Path, name: str, matrix: csr_array | None) -> None:
+    """Write three files for a matrix, if there is one."""
+    if matrix is not None:
+        for part in ("data", "indices", "indptr"):
+            np.save(folder / f"{name}.{part}.npy", getattr(matrix, part))
+
+
+def _open_matrix(folder: Path, name: str, shape: tuple[int, int]) -> csr_array:
+    """Map a matrix; scipy keeps the maps as they are because their types already agree."""
+    data, indices, indptr = (
+        _map(folder, f"{name}.{part}") for part in ("data", "indices", "indptr")
+    )
+    return csr_array((data, indices, indptr), shape=shape)
+
+
+def _map(folder: Path, name: str) -> Any:  # noqa: ANN401 - of any dtype
+    """Map one array, read-only."""
+    return np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)

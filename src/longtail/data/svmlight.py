@@ -1,0 +1,83 @@
+"""svmlight with several labels: ``l1,l2 f:v f:v  # remark``, without a header."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from longtail.data.paths import numbered_lines, replacing
+from longtail.data.repository import split_label_part
+from longtail.data.sparse_lines import SparseRows, format_entries, parse_ids
+from longtail.errors import DataFormatError, InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from scipy.sparse import csr_array
+
+    from longtail.data.dataset import Dataset
+    from longtail.data.label_rows import LabelRows
+
+__all__ = ["read_svmlight", "write_svmlight"]
+
+
+def read_svmlight(path: Path, labels: LabelRows) -> csr_array:
+    """Read a multi-label svmlight file.
+
+    Feature ids are taken as they are: where they run from 1, column 0 stays empty, which costs
+    nothing, and training and test files agree without a guess. Blank lines are skipped and
+    counted, lines with only a remark skipped.
+
+    Parameters
+    ----------
+    path : Path
+        The file, plain or gzip.
+    labels : LabelRows
+        Takes the labels: ids from 0, separated by commas.
+
+    Returns
+    -------
+    csr_array of float32, shape (n_points, largest feature id + 1)
+        The features.
+
+    Raises
+    ------
+    DataFormatError
+        If a row is malformed.
+    """
+    features = SparseRows(path)
+    for number, line in numbered_lines(path):
+        content, remark, _ = line.partition(b"#")
+        if not content.strip():
+            if not remark:
+                labels.notes.add("blank lines (skipped)", line=number)
+            continue
+        label_part, entries = split_label_part(content)
+        labels.add_ids(parse_ids(label_part, path=path, line=number), line=number)
+        features.add(entries, line=number)
+    return features.finish()
+
+
+def write_svmlight(path: Path, dataset: Dataset) -> None:
+    """Write a data set of features as multi-label svmlight, feature ids from 0.
+
+    Raises
+    ------
+    InputError
+        If the data set has texts instead of features.
+    DataFormatError
+        If a point has neither labels nor features: its line would be blank.
+    """
+    if dataset.features is None:
+        raise InputError("svmlight holds features, and this data set has texts. Use 'json-lines'.")
+    matrix = dataset.features
+    with replacing(path) as stream:
+        for row, ids in enumerate(dataset.label_lists()):
+            part = slice(matrix.indptr[row], matrix.indptr[row + 1])
+            if not ids and part.start == part.stop:
+                message = (
+                    f"Point {row} has neither labels nor features, and svmlight skips blank lines. "
+                    "Use the format 'repository'."
+                )
+                raise DataFormatError(message, path=path, line=row + 1)
+            entries = format_entries(matrix.indices[part], matrix.data[part])
+            stream.write(f"{','.join(map(str, ids))} {entries}\n".encode())

@@ -1,0 +1,220 @@
+"""Many texts as two arrays: no Python object a text stays in memory."""
+
+from __future__ import annotations
+
+import operator
+from array import array
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, overload
+
+import numpy as np
+
+from longtail.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["TextColumn", "TextColumnBuilder"]
+
+# Rows handled at a time where each one costs temporary memory of several times its size.
+_CHUNK = 65_536
+
+
+class TextColumn(Sequence[str]):
+    """A read-only sequence of texts, kept as one UTF-8 buffer and where each text starts.
+
+    Parameters
+    ----------
+    buffer : ndarray of uint8, shape (n_bytes,)
+        All texts in UTF-8, one after the other. May be memory-mapped.
+    offsets : ndarray of int64, shape (n_texts + 1,)
+        Text ``i`` is ``buffer[offsets[i]:offsets[i + 1]]``; the first offset is 0 and the last
+        is ``n_bytes``. May be memory-mapped.
+
+    Raises
+    ------
+    InputError
+        If the offsets do not fit the buffer.
+
+    Examples
+    --------
+    >>> column = TextColumn.from_strings(["a rose", "", "große Fuge"])
+    >>> column[2], len(column), column.buffer.nbytes
+    ('große Fuge', 3, 17)
+    >>> list(column[:2])
+    ['a rose', '']
+    >>> list(column.take([2, 0]))
+    ['große Fuge', 'a rose']
+    """
+
+    __slots__ = ("buffer", "offsets")
+
+    buffer: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+
+    def __init__(self, buffer: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
+        self.buffer = np.asarray(buffer)
+        self.offsets = np.asarray(offsets)
+        _check_arrays(self.buffer, self.offsets)
+
+    @classmethod
+    def from_strings(cls, strings: Iterable[str]) -> TextColumn:
+        """Pack an iterable of strings.
+
+        Lone surrogates, which UTF-8 cannot hold, become U+FFFD.
+
+        Raises
+        ------
+        InputError
+            If an element is not a string; the message names its position.
+
+        Examples
+        --------
+        >>> TextColumn.from_strings(["one", "two"])
+        TextColumn(['one', 'two'])
+        """
+        builder = TextColumnBuilder()
+        for position, text in enumerate(strings):
+            if not isinstance(text, str):
+                raise InputError(
+                    f"Text {position} is {text!r} ({type(text).__name__}), not a string. "
+                    "Pass strings; an empty one is allowed."
+                )
+            builder.append(text)
+        return builder.finish()
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+    @overload
+    def __getitem__(self, index: slice) -> TextColumn: ...
+    def __getitem__(self, index: int | slice) -> str | TextColumn:
+        if isinstance(index, slice):
+            return self._slice(index)
+        row = operator.index(index)
+        if row < 0:
+            row += len(self)
+        if not 0 <= row < len(self):
+            raise IndexError(f"text {index} of {len(self)}")
+        return self.buffer[self.offsets[row] : self.offsets[row + 1]].tobytes().decode()
+
+    def __iter__(self) -> Iterator[str]:
+        view = self.buffer.data
+        for first in range(0, len(self), _CHUNK):
+            for start, stop in pairwise(self.offsets[first : first + _CHUNK + 1].tolist()):
+                yield str(view[start:stop], "utf-8")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TextColumn):
+            return NotImplemented
+        return np.array_equal(self.offsets, other.offsets) and np.array_equal(
+            self.buffer, other.buffer
+        )
+
+    __hash__ = None  # type: ignore[assignment]  # comparing by content rules hashing by place out
+
+    def __repr__(self) -> str:
+        shown = ", ".join(repr(text) for text in self[:3])
+        return f"TextColumn([{shown}{', ...' if len(self) > 3 else ''}])"
+
+    def take(self, rows: ArrayLike) -> TextColumn:
+        """Return the texts of the given rows, in the given order.
+
+        Parameters
+        ----------
+        rows : array-like of int, shape (n,)
+            Row numbers from 0; repeats are allowed.
+
+        Returns
+        -------
+        TextColumn
+            A copy with ``n`` texts.
+        """
+        row_ids = np.asarray(rows, dtype=np.int64).reshape(-1)
+        lengths = np.diff(self.offsets)[row_ids]
+        offsets = np.zeros(len(row_ids) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        buffer = np.empty(offsets[-1], dtype=np.uint8)
+        for first in range(0, len(row_ids), _CHUNK):
+            part = slice(first, min(first + _CHUNK, len(row_ids)))
+            # Where each byte of the copy comes from: its place moved by its text's shift.
+            shifts = self.offsets[row_ids[part]] - offsets[part]
+            places = np.arange(offsets[part.start], offsets[part.stop])
+            places += np.repeat(shifts, lengths[part])
+            buffer[offsets[part.start] : offsets[part.stop]] = self.buffer[places]
+        return TextColumn(buffer, offsets)
+
+    def joined(self, other: TextColumn) -> TextColumn:
+        """Return a column with the texts of `other` behind these."""
+        return TextColumn(
+            np.concatenate((self.buffer, other.buffer)),
+            np.concatenate((self.offsets, other.offsets[1:] + self.offsets[-1])),
+        )
+
+    def _slice(self, index: slice) -> TextColumn:
+        """Share the buffer where the rows are neighbours; only the offsets are copied."""
+        start, stop, step = index.indices(len(self))
+        if step != 1:
+            return self.take(np.arange(start, stop, step))
+        offsets = self.offsets[start : max(start, stop) + 1]
+        return TextColumn(self.buffer[offsets[0] : offsets[-1]], offsets - offsets[0])
+
+
+class TextColumnBuilder:
+    """Grows a `TextColumn` text by text, for readers that stream.
+
+    Examples
+    --------
+    >>> builder = TextColumnBuilder()
+    >>> builder.append("one")
+    >>> builder.append(b"two")
+    >>> builder.finish()
+    TextColumn(['one', 'two'])
+    """
+
+    __slots__ = ("_buffer", "_offsets")
+
+    def __init__(self) -> None:
+        self._buffer = bytearray()
+        self._offsets = array("q", [0])
+
+    def __len__(self) -> int:
+        return len(self._offsets) - 1
+
+    def append(self, text: str | bytes) -> None:
+        """Add one text; bytes must be valid UTF-8 (the caller has checked)."""
+        self._buffer += _encode(text) if isinstance(text, str) else text
+        self._offsets.append(len(self._buffer))
+
+    def finish(self) -> TextColumn:
+        """Return the column; the builder starts anew."""
+        buffer = np.frombuffer(self._buffer, dtype=np.uint8)
+        offsets = np.frombuffer(self._offsets, dtype=np.int64)
+        # The arrays now own the memory.
+        self._buffer, self._offsets = bytearray(), array("q", [0])
+        return TextColumn(buffer, offsets)
+
+
+def _encode(text: str) -> bytes:
+    """Encode as UTF-8; a round trip through UTF-16 joins surrogate pairs and marks lone ones."""
+    try:
+        return text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
+
+
+def _check_arrays(buffer: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
+    """Refuse arrays that would read outside the buffer: they may come from a damaged file."""
+    if buffer.dtype != np.uint8 or offsets.dtype != np.int64:
+        raise InputError(
+            "A text column needs a uint8 buffer and int64 offsets, "
+            f"got {buffer.dtype} and {offsets.dtype}."
+        )
+    if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(buffer):
+        raise InputError(
+            f"The offsets of a text column must run from 0 to the buffer's {len(buffer)} bytes, "
+            f"got {offsets[:1].tolist()} to {offsets[-1:].tolist()}."
+        )

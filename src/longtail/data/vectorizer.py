@@ -1,0 +1,467 @@
+"""Texts to sparse TF-IDF rows over words, word pairs and character n-grams."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from longtail.data.characters import character_classes, code_points, joined_code_points
+from longtail.data.text_column import TextColumn
+from longtail.errors import InputError, ModelFolderError
+from longtail.kernels.jit import n_usable_cores, over_row_chunks
+from longtail.kernels.text import (
+    TokenKind,
+    TokenRules,
+    build_table,
+    count_texts,
+    encode_text,
+    encode_texts,
+    spell_texts,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["TextVectorizer", "TokenKind"]
+
+CHUNK = 1024  # texts normalised and encoded at a time
+MAX_SHARDS = 8  # threads that count
+LOW_HALF = np.uint64(0xFFFFFFFF)
+KIND_BITS = np.uint64(3)
+ARRAY_TYPES: dict[str, type[np.generic]] = {
+    "table": np.uint64,
+    "weights": np.float32,
+    "kinds": np.uint8,
+    "token_buffer": np.uint8,
+    "token_offsets": np.int64,
+}
+
+
+@dataclass(eq=False)
+class TextVectorizer:
+    """Turn texts into sparse TF-IDF rows of unit length.
+
+    Words and word pairs carry meaning; character n-grams inside the words add what inflection,
+    compounding and misspelling hide. How words are found in which script:
+    `longtail.data.characters`.
+
+    Parameters
+    ----------
+    word_ngrams : {1, 2}, default 1
+        2 adds the pairs of neighbouring words.
+    char_ngrams : (int, int) or None, default (3, 5)
+        Shortest and longest character n-gram inside one word marked as ``<word>``, both at least
+        2, the markers counted; None for no n-grams.
+    min_df : int, default 2
+        A token is kept if at least this many training texts have it.
+    max_features : int or None, default 1,000,000
+        Keep at most the tokens that are in the most texts (ties: by the hash of the token).
+    kind_weights : (float, float, float), default (1, 1, 1)
+        Factors for words, pairs and character n-grams, applied before the row is scaled to unit
+        length; all above 0.
+
+    Attributes
+    ----------
+    n_features_ : int
+        Number of columns. Columns are ordered from the most to the least frequent token.
+    weights_ : ndarray of shape (n_features_,), float32
+        Inverse document frequency times kind weight.
+    kinds_ : ndarray of shape (n_features_,), uint8
+        The `TokenKind` of each column.
+    tokens_ : TextColumn
+        The token of each column: a word, two words, or a piece such as ``<pre`` or ``ing>``.
+
+    Notes
+    -----
+    The value of token ``t`` in a text is ``(1 + log tf) * (log((1 + n) / (1 + df)) + 1)`` before
+    scaling: sublinear tf and smooth idf [1]_. Tokens are known by a 62-bit hash; two of ten
+    million share one with a probability of about 1 in 100,000.
+
+    A fitted vectoriser is never changed by use: any number of threads may share one.
+
+    References
+    ----------
+    .. [1] Manning, Raghavan, Schuetze, "Introduction to Information Retrieval" (2008), 6.4.
+
+    Examples
+    --------
+    >>> from longtail.data.vectorizer import TextVectorizer
+    >>> vectorizer = TextVectorizer(char_ngrams=None, min_df=1).fit(["red wine", "red car"])
+    >>> X = vectorizer.transform(["Red, red wine!", "a boat"])
+    >>> X.shape, X.nnz
+    ((2, 3), 2)
+    >>> columns, values = vectorizer.encode_one("Red, red wine!")
+    >>> {vectorizer.token(column): round(float(v), 2) for column, v in zip(columns, values)}
+    {'red': 0.77, 'wine': 0.64}
+    """
+
+    word_ngrams: int = 1
+    char_ngrams: tuple[int, int] | None = (3, 5)
+    min_df: int = 2
+    max_features: int | None = 1_000_000
+    kind_weights: tuple[float, float, float] = (1.0, 1.0, 1.0)
+
+    n_features_: int = field(init=False, repr=False)
+    weights_: NDArray[np.float32] = field(init=False, repr=False)
+    kinds_: NDArray[np.uint8] = field(init=False, repr=False)
+    tokens_: TextColumn = field(init=False, repr=False)
+    _table: NDArray[np.uint64] = field(init=False, repr=False)
+    _rules: TokenRules | None = field(init=False, repr=False, default=None)
+
+    def fit(self, texts: Sequence[str]) -> Self:
+        """Learn the vocabulary and its weights.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            The training texts, a list or a `TextColumn`. Empty ones are allowed.
+
+        Returns
+        -------
+        TextVectorizer
+            Itself.
+
+        Raises
+        ------
+        InputError
+            If a parameter is out of range, something is not a string, or the vocabulary would be
+            empty.
+        """
+        self._check_parameters()
+        _check_texts(texts)
+        rules = self._token_rules()
+        keys, frequencies = _document_frequencies(texts, rules)
+        if keys.size == 0:
+            raise InputError(
+                f"Empty vocabulary: the {len(texts)} training texts hold no word at all. "
+                "Pass at least one text with a letter or a digit in it."
+            )
+        kept = frequencies >= self.min_df
+        if not kept.any():
+            raise InputError(
+                f"Empty vocabulary: none of the {keys.size} tokens is in min_df={self.min_df} or "
+                f"more of the {len(texts)} training texts. Lower min_df or pass more texts."
+            )
+        keys, frequencies = keys[kept], frequencies[kept]
+        order = np.lexsort((keys, -frequencies))[: self.max_features]
+        keys, frequencies = keys[order], frequencies[order]
+        kinds = (keys & KIND_BITS).astype(np.uint8)
+        factors = np.array([0.0, *self.kind_weights])[kinds]
+        table = _read_only(build_table(keys))
+        weights = factors * _inverse_frequency(frequencies, len(texts))
+        tokens = _spellings(texts, rules, table, keys.size)
+        self._adopt(table, weights.astype(np.float32), kinds, tokens)
+        return self
+
+    def transform(self, texts: Sequence[str]) -> csr_array:
+        """Encode texts, on all usable cores.
+
+        Parameters
+        ----------
+        texts : sequence of str
+
+        Returns
+        -------
+        csr_array of shape (n_texts, n_features_), float32
+            Rows of unit length with int32 indices in ascending order. A text without a known
+            token is an empty row.
+
+        Raises
+        ------
+        InputError
+            If something is not a string, or `fit` has not been called.
+        """
+        rules = self._fitted_rules()
+        _check_texts(texts)
+        parts: dict[int, tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]] = {}
+
+        def encode(start: int, stop: int) -> None:
+            codes, offsets = joined_code_points(texts, start, stop)
+            parts[start] = encode_texts(codes, offsets, rules, self._table, self.weights_)
+
+        over_row_chunks(encode, len(texts), n_threads=n_usable_cores(), chunk=CHUNK)
+        ordered = [parts[start] for start in sorted(parts)]
+        lengths = np.concatenate([np.zeros(1, np.int64), *(part[0] for part in ordered)])
+        indices = np.concatenate([np.zeros(0, np.int32), *(part[1] for part in ordered)])
+        values = np.concatenate([np.zeros(0, np.float32), *(part[2] for part in ordered)])
+        indptr = np.cumsum(lengths)
+        if indptr[-1] <= np.iinfo(np.int32).max:  # else scipy would widen the indices
+            indptr = indptr.astype(np.int32)
+        X = csr_array((values, indices, indptr), shape=(len(texts), self.n_features_))
+        X.has_canonical_format = True
+        return X
+
+    def encode_one(self, text: str) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Encode one text: the same bits as its row of `transform`.
+
+        Parameters
+        ----------
+        text : str
+
+        Returns
+        -------
+        columns : ndarray of shape (n_known,), int32
+            In ascending order.
+        values : ndarray of shape (n_known,), float32
+
+        Raises
+        ------
+        InputError
+            If `text` is not a string, or `fit` has not been called.
+        """
+        rules = self._rules or self._fitted_rules()
+        if not isinstance(text, str):
+            raise InputError(f"Expected one text (str), got {type(text).__name__}.")
+        return encode_text(code_points(text), rules, self._table, self.weights_)
+
+    def token(self, column: int) -> str:
+        """Return the token of a column.
+
+        Parameters
+        ----------
+        column : int
+            0 to ``n_features_ - 1``.
+
+        Returns
+        -------
+        str
+            A word, two words, or a piece such as ``<pre`` or ``ing>``; normalised, case-folded.
+
+        Raises
+        ------
+        InputError
+            If there is no such column, or `fit` has not been called.
+        """
+        self._fitted_rules()
+        if not 0 <= column < self.n_features_:
+            raise InputError(f"No column {column}: columns go from 0 to {self.n_features_ - 1}.")
+        return self.tokens_[column]
+
+    def config(self) -> dict[str, Any]:
+        """Return the constructor's parameters as JSON can hold them."""
+        settings = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}
+        return {key: list(v) if isinstance(v, tuple) else v for key, v in settings.items()}
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return what was learnt, for `from_arrays`.
+
+        Returns
+        -------
+        dict of str to ndarray
+            ``table`` (n_slots, 2) uint64, ``weights`` (n_features,) float32, ``kinds``
+            (n_features,) uint8, and the tokens: ``token_buffer`` (n_bytes,) uint8 in UTF-8,
+            ``token_offsets`` (n_features + 1,) int64.
+        """
+        self._fitted_rules()
+        return {
+            "table": self._table,
+            "weights": self.weights_,
+            "kinds": self.kinds_,
+            "token_buffer": self.tokens_.buffer,
+            "token_offsets": self.tokens_.offsets,
+        }
+
+    @classmethod
+    def from_arrays(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Build a fitted vectoriser from `config` and `to_arrays`.
+
+        Parameters
+        ----------
+        config : mapping
+            What `config` returned, perhaps by way of JSON.
+        arrays : mapping of str to ndarray
+            What `to_arrays` returned; read-only and memory-mapped arrays are used in place.
+
+        Returns
+        -------
+        TextVectorizer
+
+        Raises
+        ------
+        ModelFolderError
+            If a setting is missing or unknown, or an array is missing or not what it should be.
+
+        Examples
+        --------
+        >>> from longtail.data.vectorizer import TextVectorizer
+        >>> vectorizer = TextVectorizer(min_df=1).fit(["red wine"])
+        >>> same = TextVectorizer.from_arrays(vectorizer.config(), vectorizer.to_arrays())
+        >>> same.n_features_ == vectorizer.n_features_
+        True
+        """
+        known = {f.name for f in dataclasses.fields(cls) if f.init}
+        if set(config) != known:
+            raise ModelFolderError(
+                f"The vectoriser's settings are {sorted(config)}, not {sorted(known)}. "
+                "The model was damaged, or written by another version of longtail."
+            )
+        settings: dict[str, Any] = {
+            key: tuple(v) if isinstance(v, list) else v for key, v in config.items()
+        }
+        _check_arrays(arrays)
+        vectorizer = cls(**settings)
+        vectorizer._check_parameters()
+        tokens = TextColumn(arrays["token_buffer"], arrays["token_offsets"])
+        vectorizer._adopt(arrays["table"], arrays["weights"], arrays["kinds"], tokens)
+        return vectorizer
+
+    def _adopt(
+        self,
+        table: NDArray[np.uint64],
+        weights: NDArray[np.float32],
+        kinds: NDArray[np.uint8],
+        tokens: TextColumn,
+    ) -> None:
+        """Take over what was learnt; this makes the vectoriser a fitted one."""
+        self._table = _read_only(table)
+        self.weights_ = _read_only(weights)
+        self.kinds_ = _read_only(kinds)
+        self.tokens_ = tokens
+        self.n_features_ = self.weights_.size
+        self._rules = self._token_rules()
+
+    def _token_rules(self) -> TokenRules:
+        """Return the parameters as the kernels take them."""
+        shortest, longest = self.char_ngrams or (1, 0)
+        return TokenRules(character_classes(), self.word_ngrams, shortest, longest)
+
+    def _fitted_rules(self) -> TokenRules:
+        """Return the rules, or say that there are none yet."""
+        if self._rules is None:
+            raise InputError("This TextVectorizer is not fitted yet. Call fit(texts) first.")
+        return self._rules
+
+    def _check_parameters(self) -> None:
+        """Refuse parameters that are out of range."""
+        if self.word_ngrams not in {1, 2}:
+            raise InputError(f"word_ngrams must be 1 or 2, got {self.word_ngrams!r}.")
+        if self.char_ngrams is not None:
+            shortest, longest = self.char_ngrams
+            if not 2 <= shortest <= longest:
+                raise InputError(
+                    "char_ngrams must be (shortest, longest) with 2 <= shortest <= longest, "
+                    f"or None; got {self.char_ngrams!r}."
+                )
+        if self.min_df < 1:
+            raise InputError(f"min_df must be at least 1, got {self.min_df!r}.")
+        if self.max_features is not None and self.max_features < 1:
+            raise InputError(f"max_features must be at least 1 or None, got {self.max_features!r}.")
+        positive = all(0 < weight < np.inf for weight in self.kind_weights)
+        if len(self.kind_weights) != len(TokenKind) or not positive:
+            raise InputError(
+                "kind_weights must be three finite numbers above 0, for words, pairs and character "
+                f"n-grams; got {self.kind_weights!r}."
+            )
+
+
+def _check_texts(texts: Sequence[str]) -> None:
+    """Refuse a lone string, whose characters would pass for texts, and what has no length."""
+    if isinstance(texts, (str, bytes)) or not hasattr(texts, "__len__"):
+        raise InputError(
+            f"Expected a sequence of texts, got {type(texts).__name__} ({texts!r:.40}). "
+            "Pass a list of strings, or use encode_one for one text."
+        )
+
+
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an aligned read-only view: the one type that the kernels are compiled for."""
+    view = np.require(np.asarray(array), requirements=["C", "A"]).view(np.ndarray)
+    view.flags.writeable = False
+    return view
+
+
+def _inverse_frequency(frequencies: NDArray[np.int64], n_texts: int) -> NDArray[np.float64]:
+    """Return the smooth inverse document frequency."""
+    idf: NDArray[np.float64] = np.log((1 + n_texts) / (1 + frequencies)) + 1
+    return idf
+
+
+def _chunks(texts: Sequence[str]) -> Iterator[tuple[int, NDArray[np.uint32], NDArray[np.int64]]]:
+    """Yield first row, code points and offsets of consecutive chunks."""
+    for start in range(0, len(texts), CHUNK):
+        codes, offsets = joined_code_points(texts, start, min(start + CHUNK, len(texts)))
+        yield start, codes, offsets
+
+
+def _document_frequencies(
+    texts: Sequence[str], rules: TokenRules
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Return every token's key and the number of texts that it is in.
+
+    Each thread owns the keys of one shard, so that threads never meet in a table.
+    """
+    # Every thread cuts every text into tokens: beyond a few threads that is most of the work.
+    n_shards = min(n_usable_cores(), MAX_SHARDS)
+    tables = [(np.zeros((1 << 12, 2), np.uint64), 0) for _ in range(n_shards)]
+    for first_row, codes, offsets in _chunks(texts):
+        count = _shard_counter(tables, first_row, codes, offsets, rules)
+        over_row_chunks(count, n_shards, n_threads=n_shards, chunk=1)
+    entries = np.concatenate([table[table[:, 0] != 0] for table, _ in tables])
+    return entries[:, 0], (entries[:, 1] & LOW_HALF).astype(np.int64)
+
+
+def _shard_counter(
+    tables: list[tuple[NDArray[np.uint64], int]],
+    first_row: int,
+    codes: NDArray[np.uint32],
+    offsets: NDArray[np.int64],
+    rules: TokenRules,
+) -> Callable[[int, int], None]:
+    """Return the work of one thread on one chunk."""
+
+    def count(shard: int, _: int) -> None:
+        tables[shard] = count_texts(
+            codes, offsets, first_row, rules, shard, len(tables), *tables[shard]
+        )
+
+    return count
+
+
+def _spellings(
+    texts: Sequence[str], rules: TokenRules, table: NDArray[np.uint64], n_features: int
+) -> TextColumn:
+    """Return the tokens by column: read the texts once more, until all have been met."""
+    spelled = np.zeros(n_features, np.bool_)
+    tokens = [""] * n_features
+    for _, codes, offsets in _chunks(texts):
+        columns, spelling = spell_texts(codes, offsets, rules, table, spelled)
+        found = spelling.tobytes().decode("utf-32-le").split("\n")
+        for column, token in zip(columns.tolist(), found, strict=False):
+            tokens[column] = token
+        if spelled.all():
+            break
+    return TextColumn.from_strings(tokens)
+
+
+def _check_arrays(arrays: Mapping[str, NDArray[Any]]) -> None:
+    """Refuse arrays that are missing, of another type, or do not fit together."""
+    for name, dtype in ARRAY_TYPES.items():
+        if name not in arrays:
+            raise ModelFolderError(f"The vectoriser's array {name!r} is missing. Save it again.")
+        if arrays[name].dtype != dtype:
+            raise ModelFolderError(
+                f"The vectoriser's array {name!r} is {arrays[name].dtype}, "
+                f"not {np.dtype(dtype)}. Save it again."
+            )
+    n_features = arrays["weights"].size
+    n_slots = len(arrays["table"])
+    fits = (
+        arrays["table"].shape == (n_slots, 2)
+        and n_slots & (n_slots - 1) == 0
+        # The kernels trust the table: a full one or a column beyond the last must not reach them.
+        and np.count_nonzero(arrays["table"][:, 0]) == n_features < n_slots
+        and arrays["table"][:, 1].max() < n_features
+        and arrays["kinds"].shape == (n_features,)
+        and arrays["token_offsets"].shape == (n_features + 1,)
+    )
+    if not fits:
+        raise ModelFolderError(
+            "The vectoriser's arrays do not fit together: "
+            f"{ {name: arrays[name].shape for name in ARRAY_TYPES} }. Save it again."
+        )

@@ -1,0 +1,75 @@
+"""Every error that longtail raises on purpose.
+
+::
+
+    LongtailError
+    ├── InputError            an argument or a data set is wrong (also a ValueError)
+    │   └── DataFormatError   a file is wrong, at a named line
+    ├── ModelFolderError      a saved model is missing, damaged or from elsewhere (also a ValueError)
+    ├── MissingExtraError     an optional dependency is not installed (also an ImportError)
+    └── TrainingError         training cannot start or go on (also a RuntimeError)
+
+Each message says what is wrong, what came, what is allowed and what to do.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+__all__ = [
+    "DataFormatError",
+    "InputError",
+    "LongtailError",
+    "MissingExtraError",
+    "ModelFolderError",
+    "TrainingError",
+]
+
+
+class LongtailError(Exception):
+    """The base of every error that longtail raises on purpose."""
+
+
+class InputError(LongtailError, ValueError):
+    """An argument or a data set cannot be used as it is."""
+
+
+class DataFormatError(InputError):
+    """A file cannot be read as the format it is meant to be in.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong and what to do, as one or two sentences.
+    path : str or Path
+        The file.
+    line : int, optional
+        The line, counted from 1.
+
+    Examples
+    --------
+    >>> from longtail.errors import DataFormatError
+    >>> str(DataFormatError("Expected a label id, got 'x'.", path="train.txt", line=3))
+    "train.txt, line 3: Expected a label id, got 'x'."
+    """
+
+    def __init__(self, message: str, *, path: str | Path, line: int | None = None) -> None:
+        self.path = str(path)
+        self.line = line
+        place = self.path if line is None else f"{self.path}, line {line}"
+        super().__init__(f"{place}: {message}")
+
+
+class ModelFolderError(LongtailError, ValueError):
+    """A saved model is missing, damaged, or was not written by longtail."""
+
+
+class MissingExtraError(LongtailError, ImportError):
+    """An optional dependency is not installed; the message names the command that installs it."""
+
+
+class TrainingError(LongtailError, RuntimeError):
+    """Training cannot start, or cannot go on."""

@@ -1,0 +1,424 @@
+"""Approximate search by walking a graph of neighbours."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.errors import InputError
+from longtail.index.protocol import as_queries, as_vectors, check_k, read_only
+from longtail.kernels.exact import exact_topk
+from longtail.kernels.graph import (
+    add_reverse_edges,
+    hash_rows,
+    mark_reachable,
+    merge_candidates,
+    project_rows,
+    prune_candidates,
+    search_rows,
+)
+from longtail.kernels.jit import over_row_chunks
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from numpy.typing import ArrayLike, NDArray
+
+    Ids = NDArray[np.int32]
+    Vectors = NDArray[np.float32]
+
+__all__ = ["GraphIndex"]
+
+DEFAULT_BEAM = 160
+MAX_EXACT_BUILD = 60_000
+_ARRAY_NAMES = ("vectors", "neighbours", "entries", "member_starts", "members")
+_N_TREES = 6
+_LEAF_SIZE = 800
+_N_SAMPLED = 16
+_SAMPLE_EVERY = 16
+
+
+class GraphIndex:
+    """Search that looks at a few thousand vectors, however many there are.
+
+    Each distinct vector is a node with at most `n_neighbours` edges: to near ones in different
+    directions, some of them far (see `build`). A query scores the entry nodes, about the square
+    root of all, then follows the edges of the best nodes seen, until the best `beam` of them have
+    all been followed. Rows with equal vectors share one node, so they cannot close a circle.
+
+    Use `build` or `from_arrays`; the arrays may be read-only memory maps. `query` releases the
+    global lock and may be called from several threads at once.
+
+    Parameters
+    ----------
+    vectors : float32 (n_nodes, d)
+        The distinct vectors.
+    neighbours : int32 (n_nodes, n_neighbours)
+        Out-edges, padded with -1.
+    entries : int32 (n_entries,)
+        Where a search begins; from them every node can be reached.
+    member_starts : int32 (n_nodes + 1,)
+    members : int32 (n_rows,)
+        The rows behind node i are ``members[member_starts[i]:member_starts[i + 1]]``.
+    beam : int, default 160
+        Nodes kept in view: more find more and take longer. At least k are kept.
+    n_threads : int, default 1
+        Threads for a query of many rows.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.index import GraphIndex
+    >>> vectors = np.eye(4, dtype=np.float32)[[0, 1, 1, 2]]
+    >>> index = GraphIndex.build(vectors, seed=0)
+    >>> index.query(vectors[1:2], k=3)[0].tolist()
+    [[1, 2, 0]]
+    """
+
+    def __init__(
+        self,
+        vectors: ArrayLike,
+        neighbours: ArrayLike,
+        entries: ArrayLike,
+        member_starts: ArrayLike,
+        members: ArrayLike,
+        *,
+        beam: int = DEFAULT_BEAM,
+        n_threads: int = 1,
+    ) -> None:
+        self.vectors = as_vectors(vectors)
+        self.neighbours = read_only(neighbours, np.int32)
+        self.entries = read_only(entries, np.int32)
+        self.member_starts = read_only(member_starts, np.int32)
+        self.members = read_only(members, np.int32)
+        self.beam = beam
+        self.n_threads = n_threads
+        self._free_stamps: list[Ids] = []
+
+    @classmethod
+    def build(
+        cls,
+        vectors: ArrayLike,
+        *,
+        n_neighbours: int = 32,
+        seed: int = 0,
+        n_threads: int = 1,
+        beam: int = DEFAULT_BEAM,
+    ) -> GraphIndex:
+        """Build the graph of the rows of `vectors`.
+
+        The candidates of a node are its nearest nodes (exact up to 60,000 nodes; beyond, from
+        random projection trees, then once more by searching the first graph) and the nearest of
+        two random samples, which gives the edges that leave a cluster. They are thinned out as in
+        HNSW (Malkov and Yashunin, 2018), once alone and once with the edges that point back.
+
+        The same seed gives the same bytes, with any number of threads.
+
+        Parameters
+        ----------
+        vectors : array (n_rows, d)
+            Finite; of unit length for the thinning to be well founded.
+        n_neighbours : int, default 32
+            The most edges that leave a node, at least 2.
+        seed : int, default 0
+        n_threads : int, default 1
+            For the building and for later queries.
+        beam : int, default 160
+            See the class.
+
+        Raises
+        ------
+        InputError
+            If the vectors are not a finite (n, d) matrix with n > 0, or `n_neighbours` is below 2.
+        """
+        if n_neighbours < 2:
+            raise InputError(f"n_neighbours must be at least 2, got {n_neighbours}.")
+        matrix = as_vectors(vectors)
+        if len(matrix) == 0:
+            raise InputError("A graph index needs at least one vector, got none.")
+        if not np.isfinite(matrix).all():
+            raise InputError("The vectors hold NaN or infinity. Pass finite numbers.")
+        nodes, member_starts, members = _group_equal_rows(matrix)
+        builder = _Builder(nodes, n_neighbours, seed, n_threads)
+        neighbours = builder.build()
+        return cls(
+            nodes,
+            neighbours,
+            _with_unreachable(neighbours, builder.entries),
+            member_starts,
+            members,
+            beam=beam,
+            n_threads=n_threads,
+        )
+
+    @classmethod
+    def from_arrays(
+        cls,
+        arrays: Mapping[str, NDArray[np.generic]],
+        *,
+        beam: int = DEFAULT_BEAM,
+        n_threads: int = 1,
+    ) -> GraphIndex:
+        """Make the index again from `to_arrays`, without copying them.
+
+        Raises
+        ------
+        InputError
+            If an array is missing or they do not belong together.
+        """
+        if missing := [name for name in _ARRAY_NAMES if name not in arrays]:
+            raise InputError(f"A graph index needs the array {missing[0]!r}. Build it again.")
+        index = cls(*(arrays[name] for name in _ARRAY_NAMES), beam=beam, n_threads=n_threads)
+        _check_parts(index)
+        return index
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Return the five arrays that the constructor takes, by name."""
+        return {name: getattr(self, name) for name in _ARRAY_NAMES}
+
+    def query(self, queries: ArrayLike, k: int) -> tuple[Ids, Vectors]:
+        """Return ids (n, k) and inner products (n, k); see `VectorIndex.query`.
+
+        Raises
+        ------
+        InputError
+            If the queries have another dimension, are not finite, or `k` is below 1.
+        """
+        check_k(k)
+        matrix = as_queries(queries, self.vectors.shape[1])
+        ids = np.empty((len(matrix), k), np.int32)
+        similarities = np.empty((len(matrix), k), np.float32)
+        beam = min(max(self.beam, k), len(self.vectors))
+
+        def work(start: int, stop: int) -> None:
+            stamps = self._borrow_stamps()
+            search_rows(
+                matrix,
+                start,
+                stop,
+                self.vectors,
+                self.neighbours,
+                self.entries,
+                self.member_starts,
+                self.members,
+                beam,
+                stamps,
+                ids,
+                similarities,
+            )
+            self._free_stamps.append(stamps)
+
+        over_row_chunks(work, len(matrix), n_threads=self.n_threads, chunk=128)
+        return ids, similarities
+
+    def _borrow_stamps(self) -> Ids:
+        """Take scratch nobody uses now: clearing n_nodes numbers a query would cost too much."""
+        try:
+            return self._free_stamps.pop()
+        except IndexError:
+            return np.zeros(len(self.vectors) + 1, np.int32)
+
+
+class _Candidates:
+    """The best nodes found so far for each node, descending, padded with -1 and -inf."""
+
+    def __init__(self, n_nodes: int, capacity: int) -> None:
+        self.ids = np.full((n_nodes, capacity), -1, np.int32)
+        self.similarities = np.full((n_nodes, capacity), -np.inf, np.float32)
+
+    def add(self, rows: Ids, ids: Ids, similarities: Vectors) -> None:
+        """Merge what was found for `rows`; disjoint rows may be added from several threads."""
+        merge_candidates(rows, ids, similarities, self.ids, self.similarities)
+
+
+class _Builder:
+    """Builds the edges between distinct vectors: candidates, thinning out, edges back."""
+
+    def __init__(self, vectors: Vectors, n_neighbours: int, seed: int, n_threads: int) -> None:
+        self.vectors = vectors
+        self.n_neighbours = n_neighbours
+        self.n_threads = n_threads
+        self.random = np.random.default_rng(seed)
+        self.every_node = np.arange(len(vectors), dtype=np.int32)
+        self.entries = self._sample(int(np.ceil(np.sqrt(len(vectors)))))
+        self.near = _Candidates(len(vectors), 2 * n_neighbours)
+        self.far = _Candidates(len(vectors), 2 * _N_SAMPLED)
+
+    def build(self) -> Ids:
+        """Return the neighbours (n_nodes, n_neighbours)."""
+        self._scan(self.entries, _N_SAMPLED, self.far)
+        self._scan(self._sample(max(1, len(self.vectors) // _SAMPLE_EVERY)), _N_SAMPLED, self.far)
+        if len(self.vectors) <= MAX_EXACT_BUILD:
+            self._scan(self.every_node, 2 * self.n_neighbours + 1, self.near)
+            return self._connect()
+        for _ in range(_N_TREES):
+            self._scan_leaves(list(self._split(self.every_node)))
+        self._search(self._connect())
+        return self._connect()
+
+    def _sample(self, size: int) -> Ids:
+        """Draw distinct nodes, in ascending order."""
+        drawn = self.random.choice(len(self.vectors), size, replace=False)
+        return np.sort(drawn).astype(np.int32)
+
+    def _scan(self, among: Ids, k: int, candidates: _Candidates) -> None:
+        """Add to every node the `k` nearest of `among`, exactly, a block at a time."""
+        every_one = len(among) == len(self.vectors)
+        block = self.vectors if every_one else as_vectors(self.vectors[among])
+        self._over_rows(
+            lambda start, stop: self._scan_rows(
+                self.every_node[start:stop], among, block, k, candidates
+            )
+        )
+
+    def _scan_leaves(self, leaves: list[Ids]) -> None:
+        """Add to every node its nearest of the same leaf."""
+
+        def work(start: int, stop: int) -> None:
+            for leaf in leaves[start:stop]:
+                block = as_vectors(self.vectors[leaf])
+                self._scan_rows(leaf, leaf, block, self.n_neighbours + 1, self.near)
+
+        over_row_chunks(work, len(leaves), n_threads=self.n_threads, chunk=4)
+
+    def _scan_rows(
+        self, rows: Ids, among: Ids, block: Vectors, k: int, candidates: _Candidates
+    ) -> None:
+        """Add to `rows` the `k` nearest of `among`, whose vectors are `block`."""
+        ids = np.empty((len(rows), k), np.int32)
+        similarities = np.empty((len(rows), k), np.float32)
+        exact_topk(as_vectors(self.vectors[rows]), block, 0, len(rows), ids, similarities)
+        candidates.add(rows, np.where(ids >= 0, among[ids], np.int32(-1)), similarities)
+
+    def _split(self, rows: Ids) -> Iterator[Ids]:
+        """Halve along the line through two random nodes until a leaf is small."""
+        if len(rows) <= _LEAF_SIZE:
+            yield rows
+            return
+        one, other = self.random.choice(rows, 2, replace=False)
+        direction = as_vectors(self.vectors[[one, other]])
+        places = np.empty(len(rows), np.float32)
+        over_row_chunks(
+            lambda start, stop: project_rows(
+                self.vectors, rows, direction[0] - direction[1], start, stop, places
+            ),
+            len(rows),
+            n_threads=self.n_threads,
+            chunk=8192,
+        )
+        order = np.argpartition(places, len(rows) // 2)
+        yield from self._split(rows[order[: len(rows) // 2]])
+        yield from self._split(rows[order[len(rows) // 2 :]])
+
+    def _search(self, neighbours: Ids) -> None:
+        """Add to every node what a search of the first graph finds."""
+        rows = len(self.vectors)
+        index = GraphIndex(
+            self.vectors,
+            neighbours,
+            self.entries,
+            np.arange(rows + 1, dtype=np.int32),
+            self.every_node,
+            beam=2 * self.n_neighbours,
+        )
+
+        def work(start: int, stop: int) -> None:
+            found = index.query(self.vectors[start:stop], 2 * self.n_neighbours)
+            self.near.add(self.every_node[start:stop], *found)
+
+        self._over_rows(work)
+
+    def _connect(self) -> Ids:
+        """Choose the edges of every node from its candidates, then also from the edges back."""
+        forward = np.empty((len(self.vectors), self.n_neighbours), np.int32)
+        self._over_rows(
+            lambda start, stop: prune_candidates(
+                start,
+                stop,
+                self.vectors,
+                self.near.ids,
+                self.near.similarities,
+                self.far.ids,
+                self.far.similarities,
+                forward,
+            )
+        )
+        starts, reverse = _reverse_edges(forward)
+        neighbours = np.empty_like(forward)
+        self._over_rows(
+            lambda start, stop: add_reverse_edges(
+                start, stop, self.vectors, forward, starts, reverse, neighbours
+            )
+        )
+        return neighbours
+
+    def _over_rows(self, work: Callable[[int, int], None]) -> None:
+        """Run `work` over all nodes."""
+        over_row_chunks(work, len(self.vectors), n_threads=self.n_threads, chunk=256)
+
+
+def _reverse_edges(forward: Ids) -> tuple[NDArray[np.int64], Ids]:
+    """Return, for each node, the nodes that point to it, as starts (n + 1,) and a flat list."""
+    sources, places = np.nonzero(forward >= 0)
+    targets = forward[sources, places]
+    order = np.argsort(targets, kind="stable")
+    starts = np.zeros(len(forward) + 1, np.int64)
+    np.cumsum(np.bincount(targets, minlength=len(forward)), out=starts[1:])
+    return starts, sources[order].astype(np.int32)
+
+
+def _group_equal_rows(matrix: Vectors) -> tuple[Vectors, Ids, Ids]:
+    """Return the distinct rows in order of first appearance, and the rows behind each of them."""
+    hashes = hash_rows(matrix.view(np.uint32))
+    _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
+    firsts, node_of_row = np.unique(first[group], return_inverse=True)
+    members = np.argsort(node_of_row, kind="stable").astype(np.int32)
+    member_starts = np.zeros(len(firsts) + 1, np.int32)
+    np.cumsum(np.bincount(node_of_row, minlength=len(firsts)), out=member_starts[1:])
+    nodes = matrix if len(firsts) == len(matrix) else matrix[firsts]
+    return as_vectors(nodes), member_starts, members
+
+
+def _check_parts(index: GraphIndex) -> None:
+    """Refuse arrays that would lead a kernel out of bounds."""
+    n_nodes, n_rows = len(index.vectors), len(index.members)
+    starts = index.member_starts
+    fits = (
+        index.neighbours.ndim == 2
+        and len(index.neighbours) == n_nodes
+        and index.entries.ndim == starts.ndim == index.members.ndim == 1
+        and len(starts) == n_nodes + 1
+        and starts[0] == 0
+        and starts[-1] == n_rows
+        and bool((np.diff(starts) >= 0).all())
+        and _is_within(index.neighbours, -1, n_nodes)
+        and _is_within(index.entries, 0, n_nodes)
+        and _is_within(index.members, 0, n_rows)
+    )
+    if not fits:
+        raise InputError(
+            f"The arrays of the graph index do not belong together: {n_nodes} vectors, neighbours "
+            f"{index.neighbours.shape}, {n_rows} members. Build it again."
+        )
+
+
+def _is_within(numbers: Ids, low: int, high: int) -> bool:
+    """Tell whether all numbers are at least `low` and below `high`."""
+    return numbers.size == 0 or (int(numbers.min()) >= low and int(numbers.max()) < high)
+
+
+def _with_unreachable(neighbours: Ids, entries: Ids) -> Ids:
+    """Add entries until every node can be reached from one."""
+    n_nodes = len(neighbours)
+    is_reached = np.zeros(n_nodes, np.bool_)
+    queue = np.empty(n_nodes, np.int32)
+    chosen = [int(entry) for entry in entries]
+    for entry in chosen:
+        if not is_reached[entry]:
+            mark_reachable(neighbours, entry, is_reached, queue)
+    for node in np.flatnonzero(~is_reached).tolist():
+        if not is_reached[node]:
+            chosen.append(node)
+            mark_reachable(neighbours, node, is_reached, queue)
+    return np.array(chosen, np.int32)

@@ -1,0 +1,85 @@
+"""What every index offers, and the checks that they share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import numpy as np
+
+from longtail.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["VectorIndex", "as_queries", "as_vectors", "check_k", "read_only"]
+
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+class VectorIndex(Protocol):
+    """Finds the rows of a matrix with the largest inner products with a query."""
+
+    def query(
+        self, queries: NDArray[np.float32], k: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return the k best rows of each query.
+
+        Parameters
+        ----------
+        queries : array (n, d)
+        k : int
+
+        Returns
+        -------
+        ids : int32 (n, k)
+            Best first, ties by smaller id, padded with -1.
+        similarities : float32 (n, k)
+            Inner products, padded with -inf. Those of a row do not depend on the other rows.
+        """
+        ...
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Return the arrays from which the index is made again."""
+        ...
+
+
+def read_only(array: ArrayLike, dtype: type[Scalar]) -> NDArray[Scalar]:
+    """Return a read-only C-ordered view, or a copy where the type differs.
+
+    Kernels are compiled anew for writable arrays; so all are handed over as a memory map is.
+    """
+    view = np.ascontiguousarray(array, dtype=dtype).view()
+    view.flags.writeable = False
+    return view
+
+
+def as_vectors(vectors: ArrayLike) -> NDArray[np.float32]:
+    """Return the vectors of an index as read-only float32 (n, d), or raise InputError."""
+    matrix = np.asarray(vectors)
+    if matrix.ndim != 2 or matrix.shape[1] == 0:
+        message = f"An index needs vectors of shape (n, d) with d > 0, got {matrix.shape}."
+        raise InputError(message)
+    if len(matrix) > np.iinfo(np.int32).max:
+        raise InputError(f"An index holds at most 2**31 - 1 vectors, got {len(matrix)}.")
+    return read_only(matrix, np.float32)
+
+
+def as_queries(queries: ArrayLike, n_dimensions: int) -> NDArray[np.float32]:
+    """Return queries as read-only finite float32 (n, d), or raise InputError."""
+    matrix = as_vectors(queries)
+    if matrix.shape[1] != n_dimensions:
+        raise InputError(
+            f"The queries have {matrix.shape[1]} dimensions and the index {n_dimensions}. "
+            "Encode both with the same model."
+        )
+    if not np.isfinite(matrix).all():
+        row = int(np.flatnonzero(~np.isfinite(matrix).all(axis=1))[0])
+        raise InputError(f"Query {row} holds NaN or infinity. Pass finite numbers.")
+    return matrix
+
+
+def check_k(k: int) -> None:
+    """Raise InputError unless `k` is at least 1."""
+    if k < 1:
+        raise InputError(f"k must be at least 1, got {k}.")

@@ -1,0 +1,1 @@
+"""Compiled inner loops (numba), each held by the tests to a plain numpy twin."""

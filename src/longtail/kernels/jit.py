@@ -1,0 +1,58 @@
+"""How every kernel is compiled, and how kernels are run over rows by several threads."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar, cast
+
+import numba
+
+__all__ = ["fast_kernel", "kernel", "n_usable_cores", "over_row_chunks"]
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def kernel(function: F) -> F:
+    """Compile `function` once, keep the machine code on disk, and release the global lock in it."""
+    return cast("F", numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+
+
+def fast_kernel(function: F) -> F:
+    """Like `kernel`, and let sums be re-ordered into vector instructions.
+
+    Not for code that tests for NaN or infinity.
+    """
+    compile_fast = numba.njit(
+        cache=True,
+        nogil=True,
+        error_model="numpy",
+        fastmath={"reassoc", "contract", "arcp", "nsz"},
+    )
+    return cast("F", compile_fast(function))
+
+
+def n_usable_cores() -> int:
+    """Return the number of cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def over_row_chunks(
+    work: Callable[[int, int], None], n_rows: int, *, n_threads: int, chunk: int = 1024
+) -> None:
+    """Call ``work(start, stop)`` for consecutive row ranges, on several threads.
+
+    The kernels release the global lock, so plain threads are enough; and because a row is always
+    computed whole by one of them, the result does not depend on how many there are.
+    """
+    ranges = [(start, min(start + chunk, n_rows)) for start in range(0, n_rows, chunk)]
+    if n_threads <= 1 or len(ranges) <= 1:
+        for start, stop in ranges:
+            work(start, stop)
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        for future in [pool.submit(work, start, stop) for start, stop in ranges]:
+            future.result()

@@ -1,0 +1,497 @@
+"""Texts to tokens to weighted rows: the compiled part of `longtail.data.vectorizer`.
+
+A text arrives as its code points. `mark_words` lays its words out one after another between the
+markers ``<`` and ``>``; `emit_tokens` reads the words, word pairs and character n-grams off that
+and gives each a 64-bit key: a hash of its code points whose two low bits hold its kind. Two
+different tokens share a key with a probability near 2**-62, so the keys stand for the tokens.
+An open-addressing table of rows ``(key, payload)`` then either counts the texts that a key is in,
+or says the column of a known key.
+"""
+
+from __future__ import annotations
+
+import math
+from enum import IntEnum
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+import numpy as np
+
+from longtail.kernels.jit import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = [
+    "CharacterClass",
+    "TokenKind",
+    "TokenRules",
+    "build_table",
+    "count_texts",
+    "emit_tokens",
+    "encode_text",
+    "encode_texts",
+    "mark_words",
+    "new_scratch",
+    "spell_texts",
+]
+
+
+class CharacterClass(IntEnum):
+    """What a code point does to the word that it stands next to."""
+
+    SEPARATOR = 0  # ends a word
+    LETTER = 1  # goes on with a word, or begins one; digits too
+    UNSPACED = 2  # a word by itself: scripts written without spaces, emoji
+    MARK = 3  # goes on with whatever stands before it
+    IGNORED = 4  # as if it were not there
+    SYMBOL = 5  # belongs to a word only at its end: "c++", "c#"
+
+
+class TokenKind(IntEnum):
+    """What a token is; the two low bits of its key."""
+
+    WORD = 1
+    PAIR = 2
+    CHARACTERS = 3
+
+
+class TokenRules(NamedTuple):
+    """How texts are cut into tokens.
+
+    ``classes`` is (0x110000,) uint8, a `CharacterClass` a code point. Character n-grams have
+    ``shortest`` to ``longest`` code points, markers included; ``longest = 0`` means none.
+    """
+
+    classes: NDArray[np.uint8]
+    word_ngrams: int
+    shortest: int
+    longest: int
+
+
+class Scratch(NamedTuple):
+    """Room for the tokens of one text: spans are positions in ``marked``."""
+
+    marked: NDArray[np.uint32]
+    keys: NDArray[np.uint64]
+    starts: NDArray[np.int32]
+    stops: NDArray[np.int32]
+    columns: NDArray[np.int32]
+
+
+Number = TypeVar("Number", bound=np.number[Any])
+
+# Numba turns uint64 mixed with a plain int into float64: every constant is typed.
+SEED = np.uint64(0x243F6A8885A308D3)
+SPREAD = np.uint64(0x9E3779B97F4A7C15)
+PAIR_SPREAD = np.uint64(0xD6E8FEB86659FD93)
+HALF = np.uint64(32)
+LOW_HALF = np.uint64(0xFFFFFFFF)
+KIND_BITS = np.uint64(3)
+SHARD_SHIFT = np.uint64(2)
+NOTHING = np.uint64(0)
+ONE = np.uint64(1)
+WORD = np.uint64(TokenKind.WORD)
+PAIR = np.uint64(TokenKind.PAIR)
+CHARACTERS = np.uint64(TokenKind.CHARACTERS)
+
+SEPARATOR = np.uint8(CharacterClass.SEPARATOR)
+LETTER = np.uint8(CharacterClass.LETTER)
+UNSPACED = np.uint8(CharacterClass.UNSPACED)
+MARK = np.uint8(CharacterClass.MARK)
+IGNORED = np.uint8(CharacterClass.IGNORED)
+SYMBOL = np.uint8(CharacterClass.SYMBOL)
+
+OPEN = np.uint32(ord("<"))
+CLOSE = np.uint32(ord(">"))
+SPACE = np.uint32(ord(" "))
+NEWLINE = np.uint32(ord("\n"))
+
+
+@kernel
+def new_scratch(n_codes: int, rules: TokenRules) -> Scratch:
+    """Return room enough for any text of `n_codes` code points."""
+    # At worst every code point is a word between two markers, makes a pair and a unit of two, and
+    # begins, with its marker, two n-grams of each length.
+    n_lengths = max(0, rules.longest - rules.shortest + 1)
+    n_tokens = (3 + 2 * n_lengths) * n_codes
+    return Scratch(
+        np.empty(3 * n_codes, np.uint32),
+        np.empty(n_tokens, np.uint64),
+        np.empty(n_tokens, np.int32),
+        np.empty(n_tokens, np.int32),
+        np.empty(n_tokens, np.int32),
+    )
+
+
+@kernel
+def _end_of_symbols(
+    codes: NDArray[np.uint32], position: int, stop: int, classes: NDArray[np.uint8]
+) -> int:
+    """Return where the symbols at `position` end, or `position` where they join two words."""
+    last = position
+    while last < stop and classes[codes[last]] == SYMBOL:
+        last += 1
+    if last < stop and classes[codes[last]] == LETTER:
+        return position
+    return last
+
+
+@kernel
+def mark_words(
+    codes: NDArray[np.uint32],
+    start: int,
+    stop: int,
+    classes: NDArray[np.uint8],
+    marked: NDArray[np.uint32],
+) -> int:
+    """Write the words of ``codes[start:stop]`` as ``<one><two>``; return the length written.
+
+    Neighbouring `UNSPACED` characters stay together between one pair of markers.
+    """
+    n_marked = 0
+    inside = SEPARATOR  # the class of the word that is open
+    for position in range(start, stop):
+        found = classes[codes[position]]
+        if found == IGNORED or (found == MARK and inside == SEPARATOR):
+            continue
+        if found == SYMBOL:
+            if inside == LETTER:
+                for last in range(position, _end_of_symbols(codes, position, stop, classes)):
+                    marked[n_marked] = codes[last]
+                    n_marked += 1
+            found = SEPARATOR
+        if inside not in (SEPARATOR, found) and found != MARK:
+            marked[n_marked] = CLOSE
+            n_marked += 1
+            inside = SEPARATOR
+        if found != SEPARATOR:
+            if inside == SEPARATOR:
+                marked[n_marked] = OPEN
+                n_marked += 1
+                inside = found
+            marked[n_marked] = codes[position]
+            n_marked += 1
+    if inside != SEPARATOR:
+        marked[n_marked] = CLOSE
+        n_marked += 1
+    return n_marked
+
+
+@kernel
+def _extend(state: np.uint64, code: np.uint64) -> np.uint64:
+    """Take one more code point into a hash."""
+    mixed = (state ^ code) * SPREAD
+    return mixed ^ (mixed >> HALF)
+
+
+@kernel
+def _word_at(
+    marked: NDArray[np.uint32], position: int, classes: NDArray[np.uint8], state: np.uint64
+) -> tuple[int, np.uint64]:
+    """Return where the word at `position` ends, and `state` with its code points taken in."""
+    alone = classes[marked[position]] == UNSPACED
+    while True:
+        state = _extend(state, np.uint64(marked[position]))
+        position += 1
+        following = marked[position]
+        if following == CLOSE or (alone and classes[following] != MARK):
+            return position, state
+
+
+@kernel
+def _put(
+    scratch: Scratch, n_tokens: int, state: np.uint64, kind: np.uint64, start: int, stop: int
+) -> int:
+    """Add one token; return how many there are now."""
+    scratch.keys[n_tokens] = (state & ~KIND_BITS) | kind
+    scratch.starts[n_tokens] = start
+    scratch.stops[n_tokens] = stop
+    return n_tokens + 1
+
+
+@kernel
+def _emit_character_ngrams(
+    scratch: Scratch, n_tokens: int, start: int, stop: int, rules: TokenRules
+) -> int:
+    """Add the n-grams of one marked word, but not all of it, which would repeat the word."""
+    marked = scratch.marked
+    for first in range(start, stop):
+        state = SEED
+        for last in range(first, min(first + rules.longest, stop)):
+            state = _extend(state, np.uint64(marked[last]))
+            length = last + 1 - first
+            if rules.shortest <= length < stop - start:
+                n_tokens = _put(scratch, n_tokens, state, CHARACTERS, first, last + 1)
+    return n_tokens
+
+
+@kernel
+def emit_tokens(n_marked: int, rules: TokenRules, scratch: Scratch) -> int:
+    """Write key and span of every token of ``scratch.marked[:n_marked]``; return their number.
+
+    Where words have no spaces between them, two neighbours are a word too: most Chinese and
+    Japanese words have two characters.
+    """
+    marked = scratch.marked
+    n_tokens = 0
+    position = run_start = 0
+    previous_start = previous_stop = -1
+    previous_state = SEED
+    while position < n_marked:
+        if marked[position] == OPEN:
+            run_start = position
+            position += 1
+        stop, state = _word_at(marked, position, rules.classes, SEED)
+        n_tokens = _put(scratch, n_tokens, state, WORD, position, stop)
+        if previous_stop == position:
+            _, both = _word_at(marked, position, rules.classes, previous_state)
+            n_tokens = _put(scratch, n_tokens, both, WORD, previous_start, stop)
+        elif rules.word_ngrams > 1 and previous_stop >= 0:
+            both = _extend(previous_state * PAIR_SPREAD, state)
+            n_tokens = _put(scratch, n_tokens, both, PAIR, previous_start, stop)
+        previous_start, previous_stop, previous_state = position, stop, state
+        position = stop
+        if marked[position] == CLOSE:
+            position += 1
+            n_tokens = _emit_character_ngrams(scratch, n_tokens, run_start, position, rules)
+    return n_tokens
+
+
+@kernel
+def _tokenize(
+    codes: NDArray[np.uint32], start: int, stop: int, rules: TokenRules, scratch: Scratch
+) -> int:
+    """Fill `scratch` with the tokens of one text; return their number."""
+    n_marked = mark_words(codes, start, stop, rules.classes, scratch.marked)
+    return emit_tokens(n_marked, rules, scratch)
+
+
+@kernel
+def _slot_of(table: NDArray[np.uint64], key: np.uint64) -> int:
+    """Return the slot that holds `key`, or the free one where it would go."""
+    mask = table.shape[0] - 1
+    slot: int = np.int64(key >> HALF) & mask
+    while table[slot, 0] not in (NOTHING, key):
+        slot = (slot + 1) & mask
+    return slot
+
+
+@kernel
+def _grown_table(table: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the same entries in twice the slots."""
+    larger = np.zeros((2 * table.shape[0], 2), np.uint64)
+    for old in range(table.shape[0]):
+        if table[old, 0] != NOTHING:
+            slot = _slot_of(larger, table[old, 0])
+            larger[slot, 0] = table[old, 0]
+            larger[slot, 1] = table[old, 1]
+    return larger
+
+
+@kernel
+def build_table(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
+    """Return the table that maps each of the distinct `keys` to its position in them.
+
+    It has rows ``(key, position)``, zeros where free, and a power of two of them, at least twice
+    the number of keys.
+    """
+    n_slots = 2
+    while n_slots < 2 * keys.shape[0]:
+        n_slots *= 2
+    table = np.zeros((n_slots, 2), np.uint64)
+    for column in range(keys.shape[0]):
+        slot = _slot_of(table, keys[column])
+        table[slot, 0] = keys[column]
+        table[slot, 1] = np.uint64(column)
+    return table
+
+
+@kernel
+def _widened(array: NDArray[Number], n_used: int, size: int) -> NDArray[Number]:
+    """Return a longer array that begins with the used part of `array`."""
+    wider = np.empty(size, array.dtype)
+    wider[:n_used] = array[:n_used]
+    return wider
+
+
+@kernel
+def _longest_text(offsets: NDArray[np.int64]) -> int:
+    """Return the length of the longest text."""
+    longest = 0
+    for row in range(offsets.shape[0] - 1):
+        longest = max(longest, offsets[row + 1] - offsets[row])
+    return longest
+
+
+@kernel
+def count_texts(
+    codes: NDArray[np.uint32],
+    offsets: NDArray[np.int64],
+    first_row: int,
+    rules: TokenRules,
+    shard: int,
+    n_shards: int,
+    table: NDArray[np.uint64],
+    n_used: int,
+) -> tuple[NDArray[np.uint64], int]:
+    """Count in how many texts each key is, for the keys of one shard.
+
+    Text ``i`` is ``codes[offsets[i]:offsets[i + 1]]`` and row ``first_row + i`` of them all.
+    `table` has rows ``(key, last row that had it + 1 in the high half | count in the low half)``.
+
+    Return the table, a larger one where it had to grow, and the number of its used slots.
+    """
+    scratch = new_scratch(_longest_text(offsets), rules)
+    for row in range(offsets.shape[0] - 1):
+        n_tokens = _tokenize(codes, offsets[row], offsets[row + 1], rules, scratch)
+        stamp = np.uint64(first_row + row + 1)
+        for token in range(n_tokens):
+            key = scratch.keys[token]
+            if (key >> SHARD_SHIFT) % np.uint64(n_shards) != np.uint64(shard):
+                continue
+            slot = _slot_of(table, key)
+            if table[slot, 0] == NOTHING:
+                table[slot, 0] = key
+                n_used += 1
+            if table[slot, 1] >> HALF != stamp:
+                count = (table[slot, 1] & LOW_HALF) + ONE
+                table[slot, 1] = (stamp << HALF) | count
+            if 3 * n_used > 2 * table.shape[0]:
+                table = _grown_table(table)
+    return table, n_used
+
+
+@kernel
+def _known_columns(n_tokens: int, table: NDArray[np.uint64], scratch: Scratch) -> int:
+    """Write the sorted columns of the tokens that `table` knows; return their number."""
+    n_known = 0
+    for token in range(n_tokens):
+        slot = _slot_of(table, scratch.keys[token])
+        if table[slot, 0] != NOTHING:
+            scratch.columns[n_known] = np.int32(table[slot, 1])
+            n_known += 1
+    scratch.columns[:n_known].sort()
+    return n_known
+
+
+@kernel
+def _weigh(
+    columns: NDArray[np.int32],
+    weights: NDArray[np.float32],
+    indices: NDArray[np.int32],
+    values: NDArray[np.float32],
+) -> int:
+    """Write the unit row of the sorted `columns`, repeats counted; return its length."""
+    n_entries = 0
+    squares = 0.0
+    first = 0
+    while first < columns.shape[0]:
+        last = first + 1
+        while last < columns.shape[0] and columns[last] == columns[first]:
+            last += 1
+        value = np.float32((1.0 + math.log(last - first)) * weights[columns[first]])
+        indices[n_entries] = columns[first]
+        values[n_entries] = value
+        squares += np.float64(value) * np.float64(value)
+        n_entries += 1
+        first = last
+    scale = 1.0 / math.sqrt(squares) if n_entries else 0.0
+    for entry in range(n_entries):
+        values[entry] = np.float32(values[entry] * scale)
+    return n_entries
+
+
+@kernel
+def encode_text(
+    codes: NDArray[np.uint32],
+    rules: TokenRules,
+    table: NDArray[np.uint64],
+    weights: NDArray[np.float32],
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Return columns (ascending) and values of one text."""
+    scratch = new_scratch(codes.shape[0], rules)
+    n_tokens = _tokenize(codes, 0, codes.shape[0], rules, scratch)
+    n_known = _known_columns(n_tokens, table, scratch)
+    indices = np.empty(n_known, np.int32)
+    values = np.empty(n_known, np.float32)
+    n_entries = _weigh(scratch.columns[:n_known], weights, indices, values)
+    return indices[:n_entries], values[:n_entries]
+
+
+@kernel
+def encode_texts(
+    codes: NDArray[np.uint32],
+    offsets: NDArray[np.int64],
+    rules: TokenRules,
+    table: NDArray[np.uint64],
+    weights: NDArray[np.float32],
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]:
+    """Return the row lengths, columns and values of several texts, row after row."""
+    n_texts = offsets.shape[0] - 1
+    lengths = np.empty(n_texts, np.int64)
+    indices = np.empty(codes.shape[0], np.int32)
+    values = np.empty(codes.shape[0], np.float32)
+    scratch = new_scratch(_longest_text(offsets), rules)
+    n_entries = 0
+    for row in range(n_texts):
+        n_tokens = _tokenize(codes, offsets[row], offsets[row + 1], rules, scratch)
+        n_known = _known_columns(n_tokens, table, scratch)
+        if n_entries + n_known > indices.shape[0]:
+            indices = _widened(indices, n_entries, 2 * (n_entries + n_known))
+            values = _widened(values, n_entries, 2 * (n_entries + n_known))
+        known = scratch.columns[:n_known]
+        length = _weigh(known, weights, indices[n_entries:], values[n_entries:])
+        lengths[row] = length
+        n_entries += length
+    return lengths, indices[:n_entries].copy(), values[:n_entries].copy()
+
+
+@kernel
+def _spell(
+    marked: NDArray[np.uint32], start: int, stop: int, kind: np.uint64, out: NDArray[np.uint32]
+) -> int:
+    """Write a token and a line feed; return their length. Between the words of a pair: a space."""
+    length = 0
+    for position in range(start, stop):
+        code = marked[position]
+        if kind == PAIR and code == OPEN:
+            continue
+        out[length] = SPACE if kind == PAIR and code == CLOSE else code
+        length += 1
+    out[length] = NEWLINE
+    return length + 1
+
+
+@kernel
+def spell_texts(
+    codes: NDArray[np.uint32],
+    offsets: NDArray[np.int64],
+    rules: TokenRules,
+    table: NDArray[np.uint64],
+    spelled: NDArray[np.bool_],
+) -> tuple[NDArray[np.int32], NDArray[np.uint32]]:
+    """Spell out the known tokens of these texts that are not `spelled` yet, and note them there.
+
+    Return the columns, and the code points of their tokens, each followed by a line feed.
+    """
+    scratch = new_scratch(_longest_text(offsets), rules)
+    columns = np.empty(spelled.shape[0], np.int32)
+    n_columns = 0
+    out = np.empty(4096, np.uint32)
+    n_out = 0
+    for row in range(offsets.shape[0] - 1):
+        n_tokens = _tokenize(codes, offsets[row], offsets[row + 1], rules, scratch)
+        for token in range(n_tokens):
+            slot = _slot_of(table, scratch.keys[token])
+            column = np.int64(table[slot, 1])
+            if table[slot, 0] == NOTHING or spelled[column]:
+                continue
+            spelled[column] = True
+            columns[n_columns] = column
+            n_columns += 1
+            start, stop = scratch.starts[token], scratch.stops[token]
+            if n_out + stop - start + 1 > out.shape[0]:
+                out = _widened(out, n_out, 2 * (n_out + stop - start + 1))
+            kind = scratch.keys[token] & KIND_BITS
+            n_out += _spell(scratch.marked, start, stop, kind, out[n_out:])
+    return columns[:n_columns].copy(), out[:n_out].copy()

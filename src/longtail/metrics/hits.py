@@ -1,0 +1,184 @@
+"""Which predictions are right: a ranking reduced to its true labels.
+
+Every metric here is a sum over the hits, so a ranking of n points by k places becomes three short
+arrays (point, rank, label) once, and nothing as wide as the label set is ever built.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array, issparse
+
+from longtail.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = [
+    "Floats",
+    "Hits",
+    "Integers",
+    "as_binary_csr",
+    "best_hits",
+    "check_ids",
+    "check_k",
+    "find_hits",
+    "row_chunks",
+    "stored_in",
+]
+
+Integers: TypeAlias = NDArray[np.integer[Any]]
+Floats: TypeAlias = NDArray[np.floating[Any]]
+
+_CHUNK = 4096  # points at a time: the sorted keys of one chunk stay in the processor's cache
+
+
+@dataclass(frozen=True)
+class Hits:
+    """The true labels in a ranking.
+
+    Parameters
+    ----------
+    points, ranks, labels : ndarray of int, shape (n_hits,)
+        Point, place in the ranking (from 0) and label of each hit.
+    n_true : ndarray of int, shape (n_points,)
+        How many labels each point really has.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.metrics.hits import find_hits
+    >>> hits = find_hits(np.array([[2, 0]]), csr_array([[1, 1, 0]]), k=2)
+    >>> hits.ranks.tolist(), hits.labels.tolist(), hits.n_true.tolist()
+    ([1], [0], [2])
+    """
+
+    points: Integers
+    ranks: Integers
+    labels: Integers
+    n_true: Integers
+
+    @property
+    def n_points(self) -> int:
+        """How many points were ranked, with or without a hit."""
+        return len(self.n_true)
+
+    def up_to(self, k: int) -> Hits:
+        """Return the hits in the first k places."""
+        near = self.ranks < k
+        return Hits(self.points[near], self.ranks[near], self.labels[near], self.n_true)
+
+
+def row_chunks(n_rows: int) -> Iterator[slice]:
+    """Yield consecutive slices that together cover `n_rows` rows."""
+    for start in range(0, n_rows, _CHUNK):
+        yield slice(start, min(start + _CHUNK, n_rows))
+
+
+def as_binary_csr(matrix: csr_array, name: str) -> csr_array:
+    """Return `matrix` as sorted CSR without stored zeros; the caller's own is left as it is."""
+    if not issparse(matrix):
+        raise InputError(
+            f"`{name}` is a {type(matrix).__name__}, which is dense. "
+            f"Pass a scipy sparse matrix of shape (n_points, n_labels), such as a csr_array."
+        )
+    csr = csr_array(matrix)
+    if not csr.has_canonical_format or not csr.data.all():
+        csr = csr.copy()
+        csr.sum_duplicates()
+        csr.eliminate_zeros()
+    return csr
+
+
+def check_k(k: int, n_places: int) -> None:
+    """Raise where k is no place in a ranking of `n_places`."""
+    if k < 1:
+        raise InputError(f"k is {k}, but a metric looks at the first k places. Pass 1 or more.")
+    if k > n_places:
+        raise InputError(
+            f"`ids` holds {n_places} predictions a point, but k={k} was asked for. "
+            f"Predict at least {k} labels a point, or ask for a k of at most {n_places}."
+        )
+
+
+def check_ids(ids: Integers, n_points: int) -> Integers:
+    """Return `ids` as an integer array (n_points, k), or say what is wrong with it."""
+    ids = np.asarray(ids)
+    if ids.ndim != 2 or not np.issubdtype(ids.dtype, np.integer):
+        raise InputError(
+            f"`ids` has shape {ids.shape} and dtype {ids.dtype}. "
+            f"Pass label ids as integers, of shape (n_points, k), -1 where there is none."
+        )
+    if len(ids) != n_points:
+        raise InputError(
+            f"`ids` has {len(ids)} rows but `truth` has {n_points}. Pass one row a point in both."
+        )
+    if n_points == 0:
+        raise InputError("There are no points, so there is no mean. Pass at least one point.")
+    return ids
+
+
+def stored_in(matrix: csr_array, points: Integers, labels: Integers) -> NDArray[np.bool_]:
+    """Tell which (point, label) pairs `matrix` stores; `points` and `labels` broadcast."""
+    n_labels = matrix.shape[1]
+    # One int64 key a pair; -1, which no stored pair has, for padding and for unknown labels.
+    inside = (labels >= 0) & (labels < n_labels)
+    keys = np.where(inside, points * np.int64(n_labels) + labels, np.int64(-1))
+    stored = _points_of(matrix) * np.int64(n_labels) + matrix.indices
+    if stored.size == 0:
+        return np.zeros(keys.shape, dtype=np.bool_)
+    nearest = np.minimum(np.searchsorted(stored, keys), stored.size - 1)
+    return np.asarray(stored[nearest] == keys)
+
+
+def find_hits(ids: Integers, truth: csr_array, k: int) -> Hits:
+    """Return the true labels in the first k places of each row of `ids`.
+
+    Raises
+    ------
+    InputError
+        Where shapes disagree, k is out of range, or a row names a true label twice.
+    """
+    truth = as_binary_csr(truth, "truth")
+    ids = check_ids(ids, truth.shape[0])
+    check_k(k, ids.shape[1])
+    points, ranks = [], []
+    for chunk in row_chunks(len(ids)):
+        top = ids[chunk, :k]
+        local, rank = np.nonzero(stored_in(truth[chunk], np.arange(len(top))[:, np.newaxis], top))
+        points.append(local + chunk.start)
+        ranks.append(rank)
+    point, rank = np.concatenate(points), np.concatenate(ranks)
+    hits = Hits(point, rank, ids[point, rank], np.diff(truth.indptr))
+    _check_no_label_twice(hits, truth.shape[1])
+    return hits
+
+
+def best_hits(truth: csr_array, weights: Floats) -> Hits:
+    """Return the hits of the ranking that nothing can beat: true labels, heaviest first."""
+    truth = as_binary_csr(truth, "truth")
+    points = _points_of(truth)
+    order = np.lexsort((-weights[truth.indices], points))
+    ranks = np.arange(truth.nnz) - truth.indptr[points]  # points are sorted already
+    return Hits(points, ranks, truth.indices[order], np.diff(truth.indptr))
+
+
+def _points_of(matrix: csr_array) -> NDArray[np.int64]:
+    """Row of each stored entry."""
+    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+
+
+def _check_no_label_twice(hits: Hits, n_labels: int) -> None:
+    """Stop a label from counting twice, which would lift every metric."""
+    keys = np.sort(hits.points * np.int64(n_labels) + hits.labels)
+    twice = keys[1:][keys[1:] == keys[:-1]]
+    if twice.size:
+        point, label = divmod(int(twice[0]), n_labels)
+        raise InputError(
+            f"Row {point} of `ids` names label {label} twice. Predict each label once a point."
+        )

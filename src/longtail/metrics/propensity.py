@@ -1,0 +1,68 @@
+"""How likely a label that applies is to be recorded: the propensity model of Jain et al."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["inverse_propensities"]
+
+
+def inverse_propensities(
+    train_label_counts: ArrayLike, n_points: int, a: float = 0.55, b: float = 1.5
+) -> NDArray[np.float64]:
+    """Return the inverse propensity of every label: what a hit on it is worth.
+
+    1/p_l = 1 + C (N_l + B)^-A with C = (ln N - 1) (B + 1)^A, where N_l of the N training points
+    have the label l. The rarer the label, the larger the value; it is never below 1 (for N < 3,
+    where the formula's C is negative, C is taken as 0 and all labels weigh 1).
+
+    Parameters
+    ----------
+    train_label_counts : array-like, shape (n_labels,)
+        How many training points have each label.
+    n_points : int
+        Number of training points, N.
+    a, b : float
+        A and B: .5 and .4 for Wikipedia's sets, .6 and 2.6 for Amazon's, .55 and 1.5 elsewhere.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_labels,)
+
+    Raises
+    ------
+    InputError
+        For negative counts, no points, or a B at or below 0.
+
+    References
+    ----------
+    Jain, Prabhu, Varma: Extreme Multi-label Loss Functions for Recommendation, Tagging, Ranking &
+    Other Missing Label Applications. KDD 2016, section 4.
+
+    Examples
+    --------
+    >>> from longtail.metrics import inverse_propensities
+    >>> inverse_propensities([0, 1, 1000], n_points=10_000).round(2).tolist()
+    [11.87, 9.21, 1.3]
+    """
+    counts = np.asarray(train_label_counts, dtype=np.float64)
+    if counts.ndim != 1 or (counts < 0).any():
+        raise InputError(
+            "`train_label_counts` must be one number, 0 or more, a label. "
+            "For a label matrix Y of the training points pass np.bincount(Y.indices, "
+            "minlength=Y.shape[1])."
+        )
+    if n_points < 1 or b <= 0:
+        raise InputError(
+            f"n_points is {n_points} and B is {b}; propensities need at least 1 training point "
+            f"and a B above 0."
+        )
+    scale = max(np.log(n_points) - 1.0, 0.0) * (b + 1.0) ** a
+    return np.asarray(1.0 + scale * (counts + b) ** -a)

@@ -1,0 +1,232 @@
+"""All metrics of one set of predictions, and where on the long tail they come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.errors import InputError
+from longtail.metrics.at_k import coverage, mean_dcg, mean_gain, ratio, recall
+from longtail.metrics.hits import (
+    Floats,
+    Hits,
+    Integers,
+    as_binary_csr,
+    best_hits,
+    check_ids,
+    check_k,
+    find_hits,
+)
+from longtail.metrics.predictions import in_rank_order
+from longtail.metrics.predictions import set_aside as without_pairs
+from longtail.metrics.propensity import inverse_propensities
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import ArrayLike, NDArray
+    from scipy.sparse import csr_array
+
+__all__ = ["FrequencyBin", "by_frequency_quantile", "evaluate"]
+
+
+def evaluate(
+    ids: Integers,
+    scores: Floats,
+    truth: csr_array,
+    *,
+    train_label_counts: ArrayLike,
+    n_train_points: int,
+    ks: Sequence[int] = (1, 3, 5),
+    recall_ks: Sequence[int] = (10, 100),
+    propensity: tuple[float, float] = (0.55, 1.5),
+    set_aside: csr_array | None = None,
+) -> dict[str, float]:
+    """Return every metric, in percent, under the names that published tables use.
+
+    Parameters
+    ----------
+    ids : ndarray of int, shape (n_points, k)
+        Predicted labels, -1 where there is none.
+    scores : ndarray of float, shape (n_points, k)
+        Their scores, -inf where there is none; they set the order, equal ones by the smaller id.
+    truth : sparse matrix, shape (n_points, n_labels)
+        True labels. It may have more columns than training had labels: those were never seen.
+    train_label_counts : array-like, shape (n_train_labels,)
+        How many training points have each label.
+    n_train_points : int
+        How many training points there were.
+    ks : sequence of int
+        Places for P, nDCG, PSP, PSnDCG and coverage.
+    recall_ks : sequence of int
+        Places for R.
+    propensity : (float, float)
+        A and B: (.5, .4) for Wikipedia's sets, (.6, 2.6) for Amazon's, (.55, 1.5) elsewhere.
+    set_aside : sparse matrix, shape (n_points, n_labels), optional
+        Pairs (point, label) to remove from the predictions, from a published filter file.
+
+    Returns
+    -------
+    dict of str to float
+        Keys ``P@1``, ``nDCG@3``, ``PSP@5``, ``PSnDCG@5``, ``coverage@5``, ``R@10`` and so on.
+
+    Raises
+    ------
+    InputError
+        Where shapes disagree, k is above what `ids` holds, or a row names a label twice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.metrics import evaluate
+    >>> truth = csr_array([[1, 0, 1], [0, 1, 0]])
+    >>> ids, scores = np.array([[2, 0], [0, 1]]), np.array([[0.9, 0.8], [0.7, 0.1]])
+    >>> report = evaluate(ids, scores, truth, train_label_counts=[9, 4, 1], n_train_points=12,
+    ...                   ks=[1, 2], recall_ks=[2])
+    >>> {name: round(report[name], 1) for name in ("P@1", "P@2", "nDCG@2", "PSnDCG@2", "R@2")}
+    {'P@1': 50.0, 'P@2': 75.0, 'nDCG@2': 81.5, 'PSnDCG@2': 82.5, 'R@2': 100.0}
+    """
+    truth = as_binary_csr(truth, "truth")
+    ids = check_ids(ids, truth.shape[0])
+    places = [*ks, *recall_ks]
+    for k in places:
+        check_k(k, ids.shape[1])
+    ids = in_rank_order(ids, scores)
+    if set_aside is not None:
+        ids, _ = without_pairs(ids, np.zeros(ids.shape), set_aside)
+    counts = _counts_of_all_labels(train_label_counts, truth.shape[1])
+    weights = inverse_propensities(counts, n_train_points, *propensity)
+    hits = find_hits(ids, truth, max(places, default=1))
+    best = best_hits(truth, weights)
+    fractions = _by_place(hits, best, weights, ks)
+    fractions |= {f"R@{k}": recall(hits, k) for k in recall_ks}
+    return {name: 100.0 * value for name, value in fractions.items()}
+
+
+def _by_place(hits: Hits, best: Hits, weights: Floats, ks: Sequence[int]) -> dict[str, float]:
+    """All metrics but recall, metric by metric."""
+    ones = np.ones_like(weights)
+    return (
+        {f"P@{k}": mean_gain(hits, k, ones) for k in ks}
+        | {f"nDCG@{k}": mean_dcg(hits, k, ones) for k in ks}
+        | {f"PSP@{k}": ratio(mean_gain(hits, k, weights), mean_gain(best, k, weights)) for k in ks}
+        | {f"PSnDCG@{k}": ratio(mean_dcg(hits, k, weights), mean_dcg(best, k, weights)) for k in ks}
+        | {f"coverage@{k}": coverage(hits, k, best) for k in ks}
+    )
+
+
+@dataclass(frozen=True)
+class FrequencyBin:
+    """What the labels of one frequency bin add to P@k and to PSP@k.
+
+    Parameters
+    ----------
+    n_labels : int
+        Labels in the bin.
+    mean_frequency : float
+        Training points a label, mean over the bin.
+    precision, ps_precision : float
+        Contributions, as fractions: over all bins they add up to P@k and PSP@k.
+
+    Examples
+    --------
+    >>> from longtail.metrics import FrequencyBin
+    >>> FrequencyBin(n_labels=20, mean_frequency=4.5, precision=0.1, ps_precision=0.2).n_labels
+    20
+    """
+
+    n_labels: int
+    mean_frequency: float
+    precision: float
+    ps_precision: float
+
+
+def by_frequency_quantile(
+    ids: Integers,
+    truth: csr_array,
+    k: int,
+    *,
+    train_label_counts: ArrayLike,
+    n_train_points: int,
+    n_bins: int = 5,
+    propensity: tuple[float, float] = (0.55, 1.5),
+) -> list[FrequencyBin]:
+    """Return how much head, body and tail labels contribute to P@k and PSP@k.
+
+    The labels are sorted by training frequency and cut into bins of equal numbers of labels, the
+    most frequent first (DeepXML, figure 3). Labels unseen in training belong to the last bin.
+
+    Parameters
+    ----------
+    ids : ndarray of int, shape (n_points, at least k)
+        Predicted labels, best first; -1 where there is none.
+    truth : sparse matrix, shape (n_points, n_labels)
+        True labels.
+    k : int
+        How many places to look at.
+    train_label_counts, n_train_points, propensity
+        As in `evaluate`.
+    n_bins : int
+        How many bins; the paper has 5.
+
+    Returns
+    -------
+    list of FrequencyBin
+        From the most to the least frequent labels.
+
+    Raises
+    ------
+    InputError
+        As `evaluate`, and where there are fewer labels than bins.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.metrics import by_frequency_quantile
+    >>> truth = csr_array([[1, 0, 0, 1], [0, 1, 0, 0]])
+    >>> head, tail = by_frequency_quantile(np.array([[0], [2]]), truth, 1, n_train_points=20,
+    ...                                    train_label_counts=[9, 5, 2, 1], n_bins=2)
+    >>> head.mean_frequency, head.precision, tail.precision
+    (7.0, 0.5, 0.0)
+    """
+    truth = as_binary_csr(truth, "truth")
+    counts = _counts_of_all_labels(train_label_counts, truth.shape[1])
+    weights = inverse_propensities(counts, n_train_points, *propensity)
+    bins = _frequency_bins(counts, n_bins)
+    bin_of_label = np.empty(len(counts), dtype=np.intp)
+    for number, labels in enumerate(bins):
+        bin_of_label[labels] = number
+    hits = find_hits(ids, truth, k)
+    places = hits.n_points * k
+    best = mean_gain(best_hits(truth, weights), k, weights)
+    bin_of_hit = bin_of_label[hits.labels]
+    precision = np.bincount(bin_of_hit, minlength=n_bins) / places
+    gain = np.bincount(bin_of_hit, weights=weights[hits.labels], minlength=n_bins) / places
+    return [
+        FrequencyBin(
+            n_labels=len(labels),
+            mean_frequency=float(counts[labels].mean()),
+            precision=float(precision[number]),
+            ps_precision=ratio(float(gain[number]), best),
+        )
+        for number, labels in enumerate(bins)
+    ]
+
+
+def _frequency_bins(counts: NDArray[np.float64], n_bins: int) -> list[NDArray[np.intp]]:
+    """Labels of each bin, the most frequent first, equal counts by label id."""
+    if not 1 <= n_bins <= len(counts):
+        raise InputError(
+            f"n_bins is {n_bins}, but {len(counts)} labels can be cut into 1 to {len(counts)} bins."
+        )
+    return np.array_split(np.argsort(-counts, kind="stable"), n_bins)
+
+
+def _counts_of_all_labels(train_label_counts: ArrayLike, n_labels: int) -> NDArray[np.float64]:
+    """Give the labels that only the truth has their count, 0."""
+    counts = np.asarray(train_label_counts, dtype=np.float64).ravel()
+    return np.pad(counts, (0, max(n_labels - len(counts), 0)))

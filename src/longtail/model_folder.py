@@ -1,0 +1,497 @@
+"""The saved form of a model: a folder of safetensors and JSON files, memory-mapped and checked.
+
+::
+
+    model/
+    ├── manifest.json          what the model is; size and checksums of every other file
+    ├── training.json          any further documents
+    ├── labels.safetensors     the arrays named "labels/..."
+    └── tokens.safetensors     the arrays named "tokens/..."
+
+A folder appears under its name only when it is complete, so there is never half a model.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import math
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import save_file
+
+from longtail.errors import InputError, ModelFolderError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    Arrays = Mapping[str, NDArray[np.generic]]
+    Document = dict[str, Any]
+
+__all__ = ["ModelFolder", "check_target", "write_model_folder"]
+
+FORMAT = "longtail-model"
+FORMAT_VERSION = 1
+MANIFEST = "manifest.json"
+
+_DTYPES = {
+    "BOOL": np.dtype("bool"),
+    "F16": np.dtype("<f2"),
+    "F32": np.dtype("<f4"),
+    "F64": np.dtype("<f8"),
+    "I8": np.dtype("i1"),
+    "I16": np.dtype("<i2"),
+    "I32": np.dtype("<i4"),
+    "I64": np.dtype("<i8"),
+    "U8": np.dtype("u1"),
+    "U16": np.dtype("<u2"),
+    "U32": np.dtype("<u4"),
+    "U64": np.dtype("<u8"),
+}
+_FILE_NAME = re.compile(r"\w[\w.-]*")
+_RETRAIN = "Copy the model again from where it was made, or train it again."
+
+
+@dataclass(frozen=True)
+class _FileRecord:
+    """What the manifest says of one file; `header_sha256` is empty for a document."""
+
+    size: int
+    sha256: str
+    header_sha256: str
+
+
+def write_model_folder(
+    path: str | Path,
+    *,
+    manifest: Mapping[str, Any],
+    arrays: Arrays,
+    documents: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
+) -> None:
+    """Save a model as a folder; an older model of that name is replaced once this is complete.
+
+    Parameters
+    ----------
+    path : str or Path
+        The folder. Missing parents are made.
+    manifest : dict
+        What the model is, as JSON values.
+    arrays : mapping of str to array
+        Named ``"group/name"``; each group becomes one file ``group.safetensors``, and a name
+        without a group goes to ``arrays.safetensors``. Booleans, integers, and floats of 16, 32
+        and 64 bits; not zero-dimensional. C-ordered arrays are written without a copy.
+    documents : mapping of str to dict, optional
+        Further JSON files by name, such as ``{"training.json": {...}}``.
+
+    Raises
+    ------
+    InputError
+        If an array, a name or a value cannot be saved.
+    ModelFolderError
+        If `path` is something other than a model folder, or the disk refuses; then nothing is
+        left behind and an older model stays as it was.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> import numpy as np
+    >>> from longtail.model_folder import ModelFolder, write_model_folder
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     write_model_folder(
+    ...         f"{place}/model",
+    ...         manifest={"n_labels": 2},
+    ...         arrays={"labels/vectors": np.eye(2, dtype=np.float32)},
+    ...     )
+    ...     model = ModelFolder.open(f"{place}/model")
+    ...     model.manifest, model.arrays["labels/vectors"].tolist()
+    ({'n_labels': 2}, [[1.0, 0.0], [0.0, 1.0]])
+    """
+    groups = _group_arrays(arrays)
+    texts = {name: _to_json(name, document) for name, document in documents.items()}
+    _check_document_names(texts, groups)
+    caller_manifest = json.loads(_to_json("The manifest", manifest))
+    check_target(path)
+    target = Path(path).resolve()
+    partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
+    try:
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir(parents=True)
+        _write_files(partial, caller_manifest, groups, texts)
+        _move_into_place(partial, target)
+    except (OSError, SafetensorError) as error:
+        raise ModelFolderError(_explain_write_failure(target, error)) from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def check_target(path: str | Path) -> None:
+    """Raise unless a model may be saved at `path`; worth calling before hours of training.
+
+    Parameters
+    ----------
+    path : str or Path
+        May be missing, an empty folder, or a model folder with no files but the model's own.
+
+    Raises
+    ------
+    ModelFolderError
+        If something else is there, which saving would delete.
+
+    Examples
+    --------
+    >>> from longtail.model_folder import check_target
+    >>> check_target("a/new/folder")
+    """
+    target = Path(path).resolve()
+    if not target.exists():
+        return
+    if not target.is_dir():
+        raise ModelFolderError(f"{target} is a file. Name a new folder for the model.")
+    present = {entry.name for entry in target.iterdir()}
+    if not present:
+        return
+    try:
+        own = {MANIFEST, *_read_manifest(target)[1]}
+    except ModelFolderError as error:
+        raise ModelFolderError(
+            f"{target} holds files but is not a model folder that may be replaced. "
+            f"Name another folder, or delete this one yourself. ({error})"
+        ) from error
+    if foreign := sorted(present - own):
+        raise ModelFolderError(
+            f"{target} is a model folder, but holds {foreign[0]!r} besides, which replacing the "
+            "model would delete. Move that file away, or name another folder."
+        )
+
+
+def _group_arrays(arrays: Arrays) -> dict[str, dict[str, NDArray[np.generic]]]:
+    """Sort the arrays into files, each C-ordered and little-endian, as safetensors needs them."""
+    groups: dict[str, dict[str, NDArray[np.generic]]] = {}
+    for name, array in arrays.items():
+        group = name.partition("/")[0] if "/" in name else "arrays"
+        _check_file_name(f"{group}.safetensors", f"The group of array {name!r}")
+        dtype = np.asarray(array).dtype.newbyteorder("<")
+        if dtype not in _DTYPES.values():
+            allowed = ", ".join(kind.name for kind in _DTYPES.values())
+            raise InputError(
+                f"Array {name!r} has dtype {array.dtype}, which cannot be saved. Use one of: "
+                f"{allowed}."
+            )
+        if array.ndim == 0:
+            raise InputError(
+                f"Array {name!r} is zero-dimensional. Put single numbers into the manifest."
+            )
+        file_arrays = groups.setdefault(f"{group}.safetensors", {})
+        file_arrays[name] = np.ascontiguousarray(array, dtype=dtype)
+    return groups
+
+
+def _check_file_name(name: str, what: str) -> None:
+    """Refuse names that would leave the folder or be hidden in it."""
+    if not _FILE_NAME.fullmatch(name):
+        raise InputError(
+            f"{what} makes the file name {name!r}, which is not allowed. Use letters, digits, "
+            "'_', '-' and '.', beginning with a letter or digit."
+        )
+
+
+def _check_document_names(texts: Mapping[str, str], groups: Mapping[str, object]) -> None:
+    """Refuse document names that are not plain JSON file names or are taken."""
+    for name in texts:
+        _check_file_name(name, "A document")
+        if not name.endswith(".json") or name == MANIFEST or name in groups:
+            raise InputError(
+                f"A document cannot be named {name!r}. Use a name that ends in .json, other than "
+                f"{MANIFEST}."
+            )
+
+
+def _to_json(what: str, content: Mapping[str, Any]) -> str:
+    """Write JSON that any reader takes: no NaN, no Python objects."""
+    try:
+        return json.dumps(dict(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{what} cannot be saved as JSON: {error}.") from error
+
+
+def _write_files(
+    folder: Path,
+    manifest: Document,
+    groups: Mapping[str, dict[str, NDArray[np.generic]]],
+    texts: Mapping[str, str],
+) -> None:
+    """Write all files of a model, the manifest last."""
+    for name, arrays in groups.items():
+        save_file(arrays, folder / name)
+    for name, text in texts.items():
+        (folder / name).write_text(text, encoding="utf-8", newline="\n")
+    records = {name: asdict(_record_file(folder / name)) for name in sorted({*groups, *texts})}
+    body: Document = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "longtail_version": version("longtail"),
+        "manifest": manifest,
+        "files": records,
+    }
+    body["checksum"] = _checksum(body)
+    text = _to_json(MANIFEST, body)
+    (folder / MANIFEST).write_text(text, encoding="utf-8", newline="\n")
+
+
+def _record_file(path: Path) -> _FileRecord:
+    """Measure a file that was just written."""
+    is_safetensors = path.suffix == ".safetensors"
+    header_sha256 = hashlib.sha256(_read_header(path)).hexdigest() if is_safetensors else ""
+    return _FileRecord(path.stat().st_size, _sha256(path), header_sha256)
+
+
+def _move_into_place(partial: Path, target: Path) -> None:
+    """Give the new folder its name; the old one is deleted only after that."""
+    old = target.with_name(f".{target.name}.old-{os.getpid()}")
+    had_old = target.exists()
+    if had_old:
+        target.rename(old)
+    try:
+        partial.rename(target)
+    except OSError:
+        if had_old:
+            old.rename(target)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def _explain_write_failure(target: Path, error: Exception) -> str:
+    """Say that nothing was left behind, and what to do."""
+    # safetensors hands on the text of the system's error, not its number.
+    is_full = getattr(error, "errno", None) == errno.ENOSPC or "os error 28" in str(error)
+    cause = "the disk is full" if is_full else f"writing failed ({error})"
+    advice = "Free some space" if is_full else "Make the place writable"
+    return (
+        f"The model was not saved to {target}: {cause}. Nothing was left behind there. "
+        f"{advice}, or name another place, and save again."
+    )
+
+
+class ModelFolder:
+    """An opened model folder, made by `ModelFolder.open`.
+
+    Attributes
+    ----------
+    path : Path
+    manifest : dict
+        What the writer passed as `manifest`.
+    arrays : mapping of str to array
+        Read-only views of memory maps: nothing is read from disk before it is used.
+    files : mapping of str to int
+        The size of every file but the manifest, in bytes.
+    """
+
+    def __init__(
+        self, path: Path, manifest: Document, arrays: Arrays, files: Mapping[str, int]
+    ) -> None:
+        self.path = path
+        self.manifest = manifest
+        self.arrays = arrays
+        self.files = files
+
+    @classmethod
+    def open(cls, path: str | Path, *, verify: bool = False) -> ModelFolder:
+        """Open a folder and check that it is whole.
+
+        Parameters
+        ----------
+        path : str or Path
+        verify : bool, default False
+            Also read every file and compare its checksum. Without it only sizes, headers and the
+            manifest are checked, which takes no time.
+
+        Raises
+        ------
+        ModelFolderError
+            If the folder is missing, foreign, damaged, or written by a newer longtail.
+        """
+        folder = Path(path)
+        if not folder.is_dir():
+            raise ModelFolderError(
+                f"There is no model folder at {folder}. Check the path, or train a model into it."
+            )
+        manifest, records = _read_manifest(folder)
+        arrays: dict[str, tuple[NDArray[np.uint8], _Layout]] = {}
+        for name, record in records.items():
+            _check_file(folder / name, record, verify=verify)
+            if name.endswith(".safetensors"):
+                arrays.update(_map_file(folder / name, record))
+        sizes = {name: record.size for name, record in records.items()}
+        return cls(folder, manifest, _MappedArrays(arrays), MappingProxyType(sizes))
+
+    def document(self, name: str) -> Document:
+        """Return a further JSON file of the folder, such as ``"training.json"``.
+
+        Raises
+        ------
+        ModelFolderError
+            If the model has no such document or it is damaged.
+        """
+        names = [file for file in self.files if file.endswith(".json")]
+        if name not in names:
+            raise ModelFolderError(
+                f"{self.path} has no document {name!r}. It has: {', '.join(names) or 'none'}."
+            )
+        return _read_json(self.path / name)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """Where in its file an array lies."""
+
+    dtype: np.dtype[np.generic]
+    shape: tuple[int, ...]
+    start: int
+    stop: int
+
+
+class _MappedArrays(Mapping[str, "NDArray[np.generic]"]):
+    """Makes a view of the memory map when an array is asked for."""
+
+    def __init__(self, layouts: Mapping[str, tuple[NDArray[np.uint8], _Layout]]) -> None:
+        self._layouts = layouts
+
+    def __getitem__(self, name: str) -> NDArray[np.generic]:
+        buffer, layout = self._layouts[name]
+        return buffer[layout.start : layout.stop].view(layout.dtype).reshape(layout.shape)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._layouts)
+
+    def __len__(self) -> int:
+        return len(self._layouts)
+
+
+def _read_manifest(folder: Path) -> tuple[Document, dict[str, _FileRecord]]:
+    """Return the writer's manifest and the record of each file, both checked."""
+    path = folder / MANIFEST
+    if not path.is_file():
+        raise ModelFolderError(
+            f"{folder} is not a longtail model folder: it has no {MANIFEST}. "
+            "Name the folder that `longtail train --model` or `.save` wrote."
+        )
+    body = _read_json(path)
+    if body.get("format") != FORMAT:
+        raise ModelFolderError(
+            f"{folder} is not a longtail model folder: {MANIFEST} says format "
+            f"{body.get('format')!r}, expected {FORMAT!r}."
+        )
+    found = body.get("format_version")
+    if isinstance(found, int) and found > FORMAT_VERSION:
+        raise ModelFolderError(
+            f"{folder} has format version {found}, this longtail reads up to {FORMAT_VERSION}. "
+            f"Install longtail {body.get('longtail_version')} or newer."
+        )
+    checksum = body.pop("checksum", None)
+    if found != FORMAT_VERSION or checksum != _checksum(body):
+        raise ModelFolderError(f"{path} was changed after it was written. {_RETRAIN}")
+    records = {name: _as_record(path, name, entry) for name, entry in body["files"].items()}
+    return body["manifest"], records
+
+
+def _as_record(manifest_path: Path, name: str, entry: Document) -> _FileRecord:
+    """Make a file record, refusing a name that leads out of the folder."""
+    if not _FILE_NAME.fullmatch(name) or name == MANIFEST:
+        raise ModelFolderError(
+            f"{manifest_path} lists the file {name!r}, which is not a plain name inside the "
+            "folder. Do not use this model unless you trust where it came from."
+        )
+    return _FileRecord(**entry)
+
+
+def _check_file(path: Path, record: _FileRecord, *, verify: bool) -> None:
+    """Check that a file is there and has its size and, if asked, its checksum."""
+    if not path.is_file():
+        raise ModelFolderError(f"{path} is missing from the model. {_RETRAIN}")
+    size = path.stat().st_size
+    if size != record.size:
+        kind = "truncated" if size < record.size else "too long"
+        raise ModelFolderError(
+            f"{path} is {kind}: it has {size:,} bytes, expected {record.size:,}. {_RETRAIN}"
+        )
+    if verify and _sha256(path) != record.sha256:
+        raise ModelFolderError(f"{path} is damaged: its checksum differs. {_RETRAIN}")
+
+
+def _map_file(path: Path, record: _FileRecord) -> dict[str, tuple[NDArray[np.uint8], _Layout]]:
+    """Map a safetensors file and find its arrays."""
+    header = _read_header(path)
+    if hashlib.sha256(header).hexdigest() != record.header_sha256:
+        raise ModelFolderError(
+            f"{path} does not belong to this model: its header is not the one that was written. "
+            f"{_RETRAIN}"
+        )
+    buffer = np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
+    entries: Document = json.loads(header)
+    entries.pop("__metadata__", None)
+    first = 8 + len(header)
+    return {
+        name: (buffer, _as_layout(path, name, entry, first, record.size))
+        for name, entry in entries.items()
+    }
+
+
+def _as_layout(path: Path, name: str, entry: Document, first: int, size: int) -> _Layout:
+    """Check one array of a safetensors header against the size of the file."""
+    dtype = _DTYPES.get(entry["dtype"])
+    shape = tuple(entry["shape"])
+    start, stop = (first + offset for offset in entry["data_offsets"])
+    if (
+        dtype is None
+        or not first <= start <= stop <= size
+        or math.prod(shape) * dtype.itemsize != stop - start
+    ):
+        raise ModelFolderError(
+            f"{path} describes array {name!r} as {entry}, which does not fit the file. {_RETRAIN}"
+        )
+    return _Layout(dtype, shape, start, stop)
+
+
+def _read_header(path: Path) -> bytes:
+    """Return the JSON header of a safetensors file: eight bytes of length, then the header."""
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if length > path.stat().st_size - 8:
+            raise ModelFolderError(f"{path} is not a safetensors file. {_RETRAIN}")
+        return file.read(length)
+
+
+def _read_json(path: Path) -> Document:
+    """Read a JSON object."""
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise ModelFolderError(f"{path} is not valid JSON ({error}). {_RETRAIN}") from error
+    if not isinstance(content, dict):
+        raise ModelFolderError(f"{path} does not hold a JSON object. {_RETRAIN}")
+    return content
+
+
+def _checksum(body: Mapping[str, Any]) -> str:
+    """Return the SHA-256 of the manifest's content, however it is laid out."""
+    text = json.dumps(body, sort_keys=True, ensure_ascii=True)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _sha256(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -1,0 +1,176 @@
+"""Dataset: pieces that fit, statistics, saved folders."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from longtail.data import Dataset, LabelSpace, TextColumn
+from longtail.errors import InputError
+
+
+def text_dataset(space=None):
+    labels = csr_array(np.array([[1, 0, 1], [0, 0, 0], [0, 0, 1]], dtype=np.float32))
+    texts = TextColumn.from_strings(["one  two", "", "drei\nvier fünf "])
+    return Dataset(texts, None, labels, space or LabelSpace.from_names(["a", "b", "a"]))
+
+
+def feature_dataset():
+    features = csr_array(np.array([[0, 2.5], [1, 0], [0, 0]], dtype=np.float32))
+    return Dataset(None, features, text_dataset().labels, LabelSpace(3))
+
+
+def test_describe():
+    facts = text_dataset().describe()
+    assert facts == {
+        "n_points": 3,
+        "n_labels": 3,
+        "labels_per_point": 1.0,
+        "points_per_label": 1.0,
+        "points_without_labels": 1,
+        "labels_without_points": 1,
+        "words_per_text": 5 / 3,
+        "empty_texts": 1,
+    }
+    assert feature_dataset().describe()["features_per_point"] == pytest.approx(2 / 3)
+    assert feature_dataset().describe()["n_features"] == 2
+
+
+def test_words_at_the_edges_of_texts_are_counted_apart():
+    texts = TextColumn.from_strings(["ab", "cd", " e", "", "f"])
+    dataset = Dataset(texts, None, csr_array((5, 1), dtype=np.float32), LabelSpace(1))
+    assert dataset.describe()["words_per_text"] == 4 / 5
+
+
+@pytest.mark.parametrize("rows", [[2, 0], np.array([2, 0]), np.array([True, False, True])])
+def test_take(rows):
+    for dataset in (text_dataset(), feature_dataset()):
+        part = dataset.take(rows)
+        expected = [2, 0] if np.asarray(rows).dtype != bool else [0, 2]
+        assert len(part) == part.n_points == 2
+        assert part.n_labels == 3
+        assert part.labels.toarray().tolist() == dataset.labels.toarray()[expected].tolist()
+        if dataset.texts is not None:
+            assert list(part.texts) == [dataset.texts[row] for row in expected]
+        else:
+            assert part.features.toarray().tolist() == (
+                dataset.features.toarray()[expected].tolist()
+            )
+
+
+def test_pieces_must_fit():
+    dataset = text_dataset()
+    with pytest.raises(InputError, match="Pass exactly one"):
+        Dataset(None, None, dataset.labels, dataset.label_space)
+    with pytest.raises(InputError, match="Pass exactly one"):
+        Dataset(dataset.texts, csr_array((3, 2)), dataset.labels, dataset.label_space)
+    with pytest.raises(InputError, match=r"shape \(3, 3\), but there are 2 points and 3 labels"):
+        Dataset(dataset.texts[:2], None, dataset.labels, dataset.label_space)
+    with pytest.raises(InputError, match="3 points and 4 labels"):
+        Dataset(dataset.texts, None, dataset.labels, LabelSpace(4))
+
+
+@pytest.mark.parametrize(
+    "dataset",
+    [
+        text_dataset(),
+        text_dataset(LabelSpace(3)),
+        text_dataset(LabelSpace.from_names("abc", ["text of a", "", "ü"])),
+        text_dataset(LabelSpace(3, TextColumn.from_strings("abc"))),
+        feature_dataset(),
+        feature_dataset().take([]),
+    ],
+)
+def test_saved_and_opened_as_memory_maps(tmp_path, dataset):
+    dataset.save(tmp_path / "saved")
+    opened = Dataset.open(tmp_path / "saved")
+    assert opened.texts == dataset.texts
+    assert opened.label_space == dataset.label_space
+    assert opened.labels.toarray().tolist() == dataset.labels.toarray().tolist()
+    if dataset.features is not None:
+        assert opened.features.toarray().tolist() == dataset.features.toarray().tolist()
+    assert not opened.labels.data.flags.writeable
+    assert opened.describe() == dataset.describe()
+    rows = np.arange(dataset.n_points)[::-1]
+    assert opened.take(rows).describe()["n_points"] == dataset.n_points
+
+
+def test_opened_arrays_are_not_copied(tmp_path):
+    feature_dataset().save(tmp_path / "saved")
+    opened = Dataset.open(tmp_path / "saved")
+    for part in (opened.features.indices, opened.features.indptr, opened.features.data):
+        base = part
+        while base is not None and not isinstance(base, np.memmap):
+            base = base.base
+        assert isinstance(base, np.memmap)
+
+
+def test_saving_replaces_a_data_set_and_nothing_else(tmp_path):
+    feature_dataset().save(tmp_path / "saved")
+    text_dataset().save(tmp_path / "saved")
+    assert Dataset.open(tmp_path / "saved").texts is not None
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "thesis.txt").write_text("all of it")
+    with pytest.raises(InputError, match=r"is no saved data set\. Choose another name"):
+        text_dataset().save(tmp_path / "other")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "saved"]
+
+
+def test_a_data_set_can_be_saved_onto_itself(tmp_path):
+    text_dataset().save(tmp_path / "saved")
+    opened = Dataset.open(tmp_path / "saved")
+    opened.save(tmp_path / "saved")
+    assert Dataset.open(tmp_path / "saved").texts == text_dataset().texts
+
+
+def test_a_failed_save_leaves_the_old_one(tmp_path, monkeypatch):
+    feature_dataset().save(tmp_path / "saved")
+
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "save", full)
+    with pytest.raises(OSError, match="No space left"):
+        text_dataset().save(tmp_path / "saved")
+    assert [path.name for path in tmp_path.iterdir()] == ["saved"]
+    assert Dataset.open(tmp_path / "saved").features is not None
+
+
+@pytest.mark.parametrize("name", ["labels.indices.npy", "texts.buffer.npy", "texts.offsets.npy"])
+def test_damaged_folders(tmp_path, name):
+    text_dataset().save(tmp_path / "saved")
+    file = tmp_path / "saved" / name
+    file.write_bytes(file.read_bytes()[:-3])
+    with pytest.raises(InputError, match="is damaged"):
+        Dataset.open(tmp_path / "saved")
+    file.unlink()
+    with pytest.raises(InputError, match=r"is damaged|either texts or features"):
+        Dataset.open(tmp_path / "saved")
+
+
+@pytest.mark.parametrize(
+    ("facts", "message"),
+    [
+        ("{", "is no saved data set"),
+        ("[]", "does not describe a data set"),
+        ('{"format": "other"}', "does not describe a data set"),
+        ('{"format": "longtail-dataset", "format_version": 2}', "format version 2"),
+        ('{"format": "longtail-dataset", "format_version": 1}', "is damaged"),
+    ],
+)
+def test_foreign_folders(tmp_path, facts, message):
+    (tmp_path / "dataset.json").write_text(facts)
+    with pytest.raises(InputError, match=message):
+        Dataset.open(tmp_path)
+
+
+def test_a_shape_that_disagrees_is_damage(tmp_path):
+    text_dataset().save(tmp_path / "saved")
+    facts = json.loads((tmp_path / "saved" / "dataset.json").read_text())
+    facts["n_points"] = 7
+    (tmp_path / "saved" / "dataset.json").write_text(json.dumps(facts))
+    with pytest.raises(InputError, match="is damaged"):
+        Dataset.open(tmp_path / "saved")

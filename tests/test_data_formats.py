@@ -1,0 +1,437 @@
+"""Every file format: what it means, round trips, and broken files."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+from longtail.data import Dataset, InputWarning, LabelSpace, TextColumn, read_filter
+from longtail.data.csr import csr_from_rows
+from longtail.errors import DataFormatError, InputError
+
+
+def read(tmp_path, content, name, **keywords):
+    path = tmp_path / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return Dataset.read(path, **keywords)
+
+
+def rows_of(dataset):
+    """The labels as lists of names."""
+    return [[dataset.label_space.name(label) for label in row] for row in dataset.label_lists()]
+
+
+def text_dataset(texts, labels, names):
+    lengths = np.array([len(set(row)) for row in labels], dtype=np.int64)
+    indices = np.array([label for row in labels for label in sorted(set(row))], dtype=np.int32)
+    matrix = csr_from_rows(indices, lengths, len(names))
+    return Dataset(TextColumn.from_strings(texts), None, matrix, LabelSpace.from_names(names))
+
+
+# What a file means
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.jsonl", '{"text": "x y", "labels": ["b", "a"]}\n{"labels": ["a"], "text": "z"}\n'),
+        ("a.json", '\ufeff{"text": "x y", "labels": ["b", "a"]}\r\n{"labels":["a"],"text":"z"}'),
+        ("noname", '{"text": "x y", "labels": ["b", "a"], "id": 3}\n{"labels":["a"],"text":"z"}\n'),
+        ("a.tsv", "x y\tb|a\nz\ta\n"),
+        ("a.tsv", '\ufeffLabels\tText\tid\r\n"b | a"\tx y\t1\r\na\tz\t2\r\n'),
+        ("a.csv", "x y,b|a\nz,a\n"),
+        ("noname", "text,labels\nx y,b|a\nz,a\n"),
+        ("noname", "x y\tb|a\nz\ta\n"),
+        ("a.txt", "__label__b __label__a x y\n__label__a z\n"),
+        ("a.ft", "x __label__b y __label__a\nz __label__a\n"),
+    ],
+)
+def test_texts_in_every_format(tmp_path, name, content):
+    dataset = read(tmp_path, content, name)
+    assert list(dataset.texts) == ["x y", "z"]
+    assert [set(row) for row in rows_of(dataset)] == [{"b", "a"}, {"a"}]
+    assert list(dataset.label_space.names) == ["b", "a"]
+    assert dataset.labels.dtype == np.float32
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.txt", "3 4 3\n0,2 3:0.5 0:1e0\n 1:-2.5\n1\n"),
+        ("a.txt", "3 4 3\n2,0 0:1 3:.5\n1:-2.5\n1 \n\n"),
+        ("a.svm", "0,2 0:1 3:0.5  # remark\n# all remark\n 1:-2.5\n1\n"),
+        ("noname", "0,2 0:1\t3:0.5\n 1:-2.5\n1\n"),
+    ],
+)
+def test_features_in_every_format(tmp_path, name, content):
+    with pytest.warns(InputWarning, match=r"points without labels \(kept\): 1, first at line"):
+        dataset = read(tmp_path, content, name)
+    assert dataset.features.toarray().tolist() == [[1, 0, 0, 0.5], [0, -2.5, 0, 0], [0, 0, 0, 0]]
+    assert dataset.labels.toarray().tolist() == [[1, 0, 1], [0, 0, 0], [0, 1, 0]]
+    assert dataset.features.dtype == np.float32
+    for matrix in (dataset.features, dataset.labels):
+        assert matrix.indices.dtype == matrix.indptr.dtype == np.int32
+        assert matrix.has_canonical_format
+
+
+def test_pair_of_files(tmp_path):
+    (tmp_path / "trn_X_Xf.txt").write_text("2 3\n0:1 2:0.5\n1:2\n")
+    (tmp_path / "trn_X_Y.txt").write_text("2 4\n3:1.0 0:1 1:0\n2:1\n")
+    dataset = Dataset.read(tmp_path / "trn_X_Xf.txt", labels_path=tmp_path / "trn_X_Y.txt")
+    assert dataset.features.toarray().tolist() == [[1, 0, 0.5], [0, 2, 0]]
+    assert dataset.labels.toarray().tolist() == [[1, 0, 0, 1], [0, 0, 1, 0]]
+    with pytest.raises(DataFormatError, match=r"looks like one of a pair.*labels_path="):
+        Dataset.read(tmp_path / "trn_X_Xf.txt")
+    (tmp_path / "trn_X_Y.txt").write_text("1 4\n3:1.0\n")
+    with pytest.raises(DataFormatError, match=r"trn_X_Y.txt, line 1: The file has 1 rows, but"):
+        Dataset.read(tmp_path / "trn_X_Xf.txt", labels_path=tmp_path / "trn_X_Y.txt")
+
+
+def test_json_ids_without_a_labels_file(tmp_path):
+    dataset = read(tmp_path, '{"text": "x", "labels": [4, 0]}\n', "a.jsonl")
+    assert dataset.labels.toarray().tolist() == [[1, 0, 0, 0, 1]]
+    assert dataset.label_space == LabelSpace(5)
+
+
+@pytest.mark.parametrize("labels", ["[1]", '["b"]'])
+def test_labels_file(tmp_path, labels):
+    (tmp_path / "labels.txt").write_text("a\nb\nc\n")
+    content = f'{{"text": "x", "labels": {labels}}}\n'
+    dataset = read(tmp_path, content, "a.jsonl", labels_file=tmp_path / "labels.txt")
+    assert dataset.labels.toarray().tolist() == [[0, 1, 0]]
+    assert list(dataset.label_space.names) == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "new_name"),
+    [
+        ("a.jsonl", '{"text": "x", "labels": ["new", "b"]}\n', "new"),
+        ("a.jsonl", '{"text": "x", "labels": [3, 1]}\n', "3"),
+        ("a.tsv", "x\tb|new\n", "new"),
+        ("a.txt", "1 2 9\n1,3 0:1\n", "3"),
+    ],
+)
+def test_labels_that_the_model_does_not_know(tmp_path, name, content, new_name):
+    model = LabelSpace.from_names(["a", "b", "c"])
+    extended = read(tmp_path, content, name, label_space=model, unknown_labels="extend")
+    assert extended.labels.toarray().tolist() == [[0, 1, 0, 1]]
+    assert extended.label_space.name(3) == new_name
+    with pytest.warns(InputWarning, match=r"unknown labels \(skipped\): 1, first at line"):
+        skipped = read(tmp_path, content, name, label_space=model, unknown_labels="skip")
+    assert skipped.labels.toarray().tolist() == [[0, 1, 0]]
+    assert skipped.label_space is model
+    with pytest.raises(DataFormatError, match=r"line \d: The label .*unknown_labels='extend'"):
+        read(tmp_path, content, name, label_space=model)
+
+
+def test_numbers_are_names_in_tsv(tmp_path):
+    dataset = read(tmp_path, "x\t2005\ny\t7\n", "a.tsv")
+    assert list(dataset.label_space.names) == ["2005", "7"]
+
+
+def test_svmlight_width(tmp_path):
+    assert read(tmp_path, "0 1:1\n", "a.svm", n_features=5).features.shape == (1, 5)
+    with pytest.raises(InputError, match="up to id 7, but only 5 features"):
+        read(tmp_path, "0 7:1\n", "a.svm", n_features=5)
+
+
+def test_filter_file(tmp_path):
+    path = tmp_path / "filter.txt"
+    path.write_bytes(b"1 0\r\n0 2\n1 0\n\n")
+    pairs = read_filter(path, 2, 3)
+    assert pairs.toarray().tolist() == [[0, 0, 1], [1, 0, 0]]
+    path.write_bytes(b"")
+    assert read_filter(path, 2, 3).nnz == 0
+
+
+@pytest.mark.parametrize("line", ["0", "0 1 2", "a 1", "-1 0", "2 0", "0 3"])
+def test_broken_filter_file(tmp_path, line):
+    (tmp_path / "filter.txt").write_text(f"0 0\n{line}\n")
+    with pytest.raises(DataFormatError, match="line 2"):
+        read_filter(tmp_path / "filter.txt", 2, 3)
+
+
+# Odd but readable: kept or skipped, counted, told once
+
+
+def test_one_warning_counts_everything(tmp_path):
+    content = "\n".join(
+        [
+            '{"text": "", "labels": ["a", "a"]}',
+            "",
+            '{"text": "x", "labels": []}',
+            "  ",
+            '{"text": "y", "labels": []}',
+        ]
+    )
+    with pytest.warns(InputWarning) as caught:
+        dataset = read(tmp_path, content, "a.jsonl")
+    assert len(caught) == 1
+    message = str(caught[0].message)
+    assert caught[0].filename == __file__.replace(".pyc", ".py")
+    for part in (
+        "a label twice (merged): 1, first at line 1",
+        "empty texts (kept): 1, first at line 1",
+        "blank lines (skipped): 2, first at line 2",
+        "points without labels (kept): 2, first at line 3",
+    ):
+        assert part in message
+    assert dataset.n_points == 3
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("a.tsv", "x\ta\n\ny\ta\n"), ("a.ft", "__label__a x\n \n__label__a y\n")],
+)
+def test_blank_lines_are_skipped(tmp_path, name, content):
+    with pytest.warns(InputWarning, match=r"blank lines \(skipped\): 1, first at line 2"):
+        assert list(read(tmp_path, content, name).texts) == ["x", "y"]
+
+
+def test_svmlight_blank_line_and_empty_texts(tmp_path):
+    with pytest.warns(InputWarning, match="blank lines"):
+        assert read(tmp_path, "0 1:1\n\n0 1:1\n", "a.svm").n_points == 2
+    for name, content in (("a.csv", ",a\n"), ("a.ft", "__label__a\n")):
+        with pytest.warns(InputWarning, match="empty texts"):
+            assert list(read(tmp_path, content, name).texts) == [""]
+
+
+# Broken files
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.jsonl", "", "The file is empty"),
+        ("a.tsv", "text\tlabels\n", "The file is empty"),
+        ("a.csv", "", "The file is empty"),
+        ("a.ft", "", "The file is empty"),
+        ("a.svm", "# nothing\n", "The file is empty"),
+        ("a.txt", "", "The file is empty"),
+        ("a.txt", "free text\n", "No format is known that begins with 'free text'"),
+        ("a.jsonl", '{"text": "x"}\n', "line 1: .*missing required field `labels`.*Read as 'json"),
+        ("a.jsonl", '{"labels": []}\n', "missing required field `text`"),
+        ("a.jsonl", '[{"text": "x", "labels": []}]\n', "line 1: Expected `object`, got `array`"),
+        ("a.json", "[\n", "line 1: .*Write one object a line"),
+        ("a.jsonl", '{"text": 3, "labels": []}\n', r"got `int` - at `\$.text`"),
+        ("a.jsonl", '{"text": "x", "labels": "a"}\n', r"got `str` - at `\$.labels`"),
+        ("a.jsonl", '{"text": "x", "labels": [1.5]}\n', "got `float`"),
+        ("a.jsonl", '{"text": "x", "labels": [NaN]}\n', "malformed"),
+        ("a.jsonl", '{"text": "x", "labels": [true]}\n', "got `bool`"),
+        ("a.jsonl", '{"text": "x", "labels": [-1]}\n', "line 1: The label id -1 is negative"),
+        ("a.jsonl", '{"text": "x", "labels": [2147483648]}\n', "2147483648 is out of range"),
+        ("a.jsonl", '{"text": "x", "labels": ["a", 1]}\n', "line 1: .*mix names and ids"),
+        (
+            "a.jsonl",
+            '{"text": "x", "labels": ["a"]}\n{"text": "x", "labels": [1]}\n',
+            "line 2: The labels are ids here but names further up",
+        ),
+        ("a.jsonl", b'{"text": "x", "labels": []}\n{"text": "\xff"', "line 2: The line is not UTF"),
+        ("a.tsv", "x\ta\ny\n", r"line 2: The row has 1 cells .separated by '\\t'., not 2"),
+        ("a.csv", "x,a\ny,a,b\n", "line 2: The row has 3 cells"),
+        ("a.csv", 'x,a\n"y" z,b\n', "line 2: The quotes are broken"),
+        ("a.csv", 'x,a\n"y,b\nz,c\n', "line 3: The quotes are broken"),
+        ("a.tsv", b"x\ta\n\xfc\tb\n", "line 2: The line is not UTF-8 .byte 0xfc"),
+        ("a.ft", b"__label__a \xfc\n", "line 1: The line is not UTF-8"),
+        ("a.ft", "__label__a x\n__label__ y\n", "line 2: A label has no name"),
+        ("a.txt", "2 3 4\n0 0:1\n", "promises 2 rows, but there are 1"),
+        ("a.txt", "1 3 4\n0 0:1\n1 0:1\n", "line 3: The header promises 1 rows, but here is one"),
+        ("a.txt", "1 3 4\n4 0:1\n", "line 2: The label id 4 is out of range: ids run from 0 to 3"),
+        ("a.txt", "1 3 4\n-1 0:1\n", "line 2: Expected label ids .* got '-1'"),
+        ("a.txt", "1 3 4\n0.5 0:1\n", "line 2: Expected label ids .* got '0.5'"),
+        ("a.txt", "1 3 4\n0,,1 0:1\n", "line 2: Expected label ids"),
+        ("a.txt", "1 3 4\n0 3:1\n", "line 2: The id 3 is out of range: ids run from 0 to 2"),
+        ("a.txt", "1 3 4\n0 1:1 0:2 1:3\n", "line 2: The id 1 stands twice"),
+        ("a.txt", "1 3 4\n0 0:1 1:nan\n", "line 2: Expected id:value, got '1:nan'"),
+        ("a.txt", "1 3 4\n0 0:inf\n", "line 2: Expected id:value, got '0:inf'"),
+        ("a.txt", "1 3 4\n0 0:1e39\n", "line 2: A value is too large"),
+        ("a.txt", "1 3 4\n0 1:2:3 4\n", "line 2: Expected id:value, got '1:2:3'"),
+        ("a.txt", "1 3 4\n0 -1:2\n", "line 2: Expected id:value, got '-1:2'"),
+        ("a.txt", "1 3 4\n0 1.5:2\n", "line 2: Expected id:value, got '1.5:2'"),
+        ("a.txt", "1 3 4\n0 1\n", "line 2: Expected id:value, got '1'"),
+        ("a.txt", "1 3 4\n0 1:\n", "line 2: Expected id:value, got '1:'"),
+        ("a.svm", "0 99999999999999999999:1\n", "line 1: The id .* is out of range"),
+        ("a.svm", "0 qid:3 1:1\n", "line 1: Expected id:value, got 'qid:3'"),
+        ("a.jsonl.gz", gzip.compress(b'{"text": "x", "labels": []}\n')[:-8], "gzip data end too"),
+    ],
+)
+def test_broken_files(tmp_path, name, content, message):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)
+        with pytest.raises(DataFormatError, match=message) as caught:
+            read(tmp_path, content, name)
+    assert name in str(caught.value)
+    assert not list(tmp_path.glob(".*"))
+
+
+def test_no_guess_in_the_error_of_a_named_format(tmp_path):
+    with pytest.raises(DataFormatError) as caught:
+        read(tmp_path, "x", "a.txt", format="json-lines")
+    assert "Read as" not in str(caught.value)
+
+
+def test_arguments_that_do_not_fit(tmp_path):
+    (tmp_path / "labels.txt").write_text("a\n")
+    with pytest.raises(InputError, match="not both"):
+        Dataset.read("x", labels_file="y", label_space=LabelSpace(1))
+    with pytest.raises(InputError, match=r"no format 'xml'\. Pass one of json-lines"):
+        read(tmp_path, "x", "a.txt", format="xml")
+    with pytest.raises(InputError, match="unknown_labels must be one of"):
+        read(tmp_path, "x\ta", "a.tsv", unknown_labels="drop")
+    with pytest.raises(InputError, match=r"missing.tsv cannot be opened: No such file"):
+        Dataset.read(tmp_path / "missing.tsv")
+    with pytest.raises(InputError, match="is a folder"):
+        Dataset.read(tmp_path)
+    with pytest.raises(DataFormatError, match="header says 4 labels, but the labels file has 1"):
+        read(tmp_path, "1 3 4\n0 1:1\n", "a.txt", labels_file=tmp_path / "labels.txt")
+    with pytest.raises(DataFormatError, match="known labels have ids only"):
+        read(tmp_path, "x\ta\n", "a.tsv", label_space=LabelSpace(3))
+
+
+def test_the_csv_limit_on_a_cell_is_an_error_with_a_line(tmp_path):
+    with pytest.raises(DataFormatError, match=r"line 2: .*field larger than field limit"):
+        read(tmp_path, "x\ta\n" + "y" * (csv.field_size_limit() + 1) + "\ta\n", "a.tsv")
+
+
+# Round trips
+
+any_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+plain_name = any_text.map(lambda s: s.replace("|", "/").strip()).filter(bool)
+
+
+@st.composite
+def text_datasets(draw, text=any_text, name=any_text):
+    names = draw(st.lists(name, min_size=1, max_size=5, unique=True))
+    texts = draw(st.lists(text, min_size=1, max_size=5))
+    row = st.lists(st.integers(0, len(names) - 1), max_size=3)
+    labels = draw(st.lists(row, min_size=len(texts), max_size=len(texts)))
+    return text_dataset(texts, labels, names)
+
+
+def written_and_read(dataset, path, **keywords):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)
+        dataset.write(path)
+        return Dataset.read(path, label_space=dataset.label_space, **keywords)
+
+
+def assert_same(first, second):
+    assert first.texts == second.texts
+    assert first.labels.shape == second.labels.shape
+    assert (first.labels != second.labels).nnz == 0
+    if first.features is not None:
+        assert first.features.shape == second.features.shape
+        assert (first.features != second.features).nnz == 0
+
+
+@settings(max_examples=25, deadline=None)
+@given(text_datasets())
+def test_json_lines_round_trip(tmp_path_factory, dataset):
+    path = tmp_path_factory.mktemp("json") / "a.jsonl.gz"
+    assert_same(dataset, written_and_read(dataset, path))
+
+
+@pytest.mark.parametrize("name", ["a.tsv", "a.csv.gz"])
+@settings(max_examples=25, deadline=None)
+@given(dataset=text_datasets(name=plain_name))
+def test_delimited_round_trip(tmp_path_factory, name, dataset):
+    path = tmp_path_factory.mktemp("delimited") / name
+    assert_same(dataset, written_and_read(dataset, path))
+
+
+@settings(max_examples=50, deadline=None)
+@given(text_datasets())
+def test_fasttext_round_trip_or_refusal(tmp_path_factory, dataset):
+    path = tmp_path_factory.mktemp("fasttext") / "a.ft"
+    try:
+        again = written_and_read(dataset, path)
+    except DataFormatError as error:
+        assert "cannot be written as a fastText line" in str(error)  # noqa: PT017
+        assert not path.exists()
+    else:
+        assert_same(dataset, again)
+
+
+def test_fasttext_round_trip(tmp_path):
+    dataset = text_dataset(["how  to\tknead", "", "übung"], [[0, 1], [1], []], ["baking", "brot"])
+    assert_same(dataset, written_and_read(dataset, tmp_path / "a.ft"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "label"),
+    [
+        ("a.ft", "two\nlines", "a"),
+        ("a.ft", " x", "a"),
+        ("a.ft", "a __label__b", "a"),
+        ("a.ft", "x", "a b"),
+        ("a.tsv", "x", "a|b"),
+        ("a.csv", "x", " a"),
+    ],
+)
+def test_what_a_format_cannot_carry(tmp_path, name, text, label):
+    dataset = text_dataset(["fine", text], [[0], [1]], ["ok", label])
+    with pytest.raises(DataFormatError, match=r"line [23]: .*cannot be written.*Use JSON lines"):
+        dataset.write(tmp_path / name)
+    assert not list(tmp_path.iterdir())
+
+
+def test_json_lines_fall_back_to_ids_where_names_are_shared(tmp_path):
+    dataset = text_dataset(["x", "y"], [[0], [1]], ["bank", "bank"])
+    assert_same(dataset, written_and_read(dataset, tmp_path / "a.jsonl"))
+    assert '"labels":[1]' in (tmp_path / "a.jsonl").read_text()
+
+
+float32s = st.floats(width=32, allow_nan=False, allow_infinity=False).filter(bool)
+
+
+@st.composite
+def feature_datasets(draw):
+    n_points, n_features, n_labels = (draw(st.integers(1, 4)) for _ in range(3))
+    cells = st.lists(st.just(0.0) | float32s, min_size=n_features, max_size=n_features)
+    features = draw(st.lists(cells, min_size=n_points, max_size=n_points))
+    marks = st.lists(st.booleans(), min_size=n_labels, max_size=n_labels)
+    labels = draw(st.lists(marks, min_size=n_points, max_size=n_points))
+    return Dataset(
+        None,
+        csr_array(np.array(features, dtype=np.float32)),
+        csr_array(np.array(labels, dtype=np.float32)),
+        LabelSpace(n_labels),
+    )
+
+
+@settings(max_examples=25, deadline=None)
+@given(feature_datasets())
+def test_sparse_round_trips(tmp_path_factory, dataset):
+    folder = tmp_path_factory.mktemp("sparse")
+    dataset.write(folder / "a.txt", format="repository")
+    dataset.write(folder / "X.txt", labels_path=folder / "Y.txt.gz")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)
+        assert_same(dataset, Dataset.read(folder / "a.txt"))
+        assert_same(dataset, Dataset.read(folder / "X.txt", labels_path=folder / "Y.txt.gz"))
+    try:
+        again = written_and_read(dataset, folder / "a.svm", n_features=dataset.features.shape[1])
+    except DataFormatError as error:
+        assert "neither labels nor features" in str(error)  # noqa: PT017
+    else:
+        assert_same(dataset, again)
+
+
+def test_writing_needs_the_right_contents(tmp_path):
+    texts = text_dataset(["x"], [[0]], ["a"])
+    features = Dataset(None, csr_array([[1.0]]), csr_array([[1.0]]), LabelSpace(1))
+    for name in ("a.jsonl", "a.tsv", "a.csv", "a.ft"):
+        with pytest.raises(InputError, match="this data set has features"):
+            features.write(tmp_path / name)
+    for keywords in ({"format": "repository"}, {"format": "svmlight"}, {"labels_path": "Y.txt"}):
+        with pytest.raises(InputError, match="this data set has texts"):
+            texts.write(tmp_path / "a.txt", **keywords)
+    with pytest.raises(InputError, match="does not tell the format"):
+        texts.write(tmp_path / "a.txt")

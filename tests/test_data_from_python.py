@@ -1,0 +1,143 @@
+"""Texts, features and labels as Python users hold them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import coo_array, csr_array, csr_matrix
+
+from longtail.data import InputWarning, LabelForm, features_from, labels_from, texts_from
+from longtail.errors import InputError
+
+DENSE = [[1, 1, 0], [0, 0, 0], [1, 0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("labels", "form", "names"),
+    [
+        ([["b", "a"], [], ("b", "c")], LabelForm.NAMES, ["b", "a", "c"]),
+        ([{0, 1}, [], np.array([0, 2])], LabelForm.IDS, None),
+        (csr_matrix(DENSE), LabelForm.SPARSE, None),
+        (coo_array(np.array(DENSE, dtype=bool)), LabelForm.SPARSE, None),
+        (np.array(DENSE), LabelForm.DENSE, None),
+        (np.array(DENSE, dtype=np.float64), LabelForm.DENSE, None),
+    ],
+)
+def test_every_form_gives_the_same_matrix(labels, form, names):
+    matrix, space, found = labels_from(labels, 3)
+    assert matrix.toarray().tolist() == DENSE
+    assert matrix.dtype == np.float32
+    assert matrix.has_canonical_format
+    assert found is form
+    assert (space.names and list(space.names)) == names
+    assert space.n_labels == 3
+
+
+@pytest.mark.parametrize(
+    ("labels", "names", "has_texts"),
+    [
+        (["b", "a", "b"], ["a", "b"], True),
+        (np.array([7, 3, 7]), ["3", "7"], False),
+        (np.array([1.0, 0.0, 1.0]), ["0.0", "1.0"], False),
+        ([True, False, True], ["False", "True"], False),
+    ],
+)
+def test_classes(labels, names, has_texts):
+    matrix, space, form = labels_from(labels, 3)
+    assert form is LabelForm.CLASSES
+    assert matrix.toarray().tolist() == [[0, 1], [1, 0], [0, 1]]
+    assert list(space.names) == names
+    assert (space.texts is not None) == has_texts
+
+
+def test_pandas_like_objects():
+    class Series:
+        def __array__(self, dtype=None, copy=None):
+            column = np.empty(2, dtype=object)
+            column[:] = [["x"], []]
+            return column
+
+    assert labels_from(Series(), 2)[0].toarray().tolist() == [[1], [0]]
+
+
+def test_explicit_zeros_go_and_the_input_stays():
+    given = csr_array((np.array([1, 0]), np.array([1, 0]), np.array([0, 2])), shape=(1, 2))
+    matrix, _, _ = labels_from(given, 1)
+    assert matrix.nnz == 1
+    assert given.indices.tolist() == [1, 0]
+    assert given.nnz == 2
+    assert given.indices.dtype == np.int64
+    assert matrix.indices.dtype == features_from(given).indices.dtype == np.int32
+
+
+def test_repeats_are_merged_with_one_warning():
+    with pytest.warns(InputWarning, match=r"twice \(merged\): 2, first at row 0") as caught:
+        matrix, _, _ = labels_from([[3, 3], [1], [0, 0]], 3)
+    assert len(caught) == 1
+    assert matrix.sum() == 3
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (None, "missing"),
+        ([["a"], ["b"], []], "`labels` has 3 rows but `texts` has 4. Pass one label list per text"),
+        (csr_array(np.eye(3)), "`labels` has 3 rows but `texts` has 4"),
+        (np.eye(3), "`labels` has 3 rows but `texts` has 4"),
+        ("text", "one label list per text, got 'text'"),
+        (3, "one label list per text, got 3"),
+        (np.full((4, 2), np.nan), "0 and 1 only, got nan"),
+        (csr_array(np.full((4, 2), 2.0)), "0 and 1 only, got 2.0"),
+        (np.full((4, 2), "a"), "Pass names as a list of lists"),
+        ([["a"], float("nan"), [], []], r"row 1: got nan \(float\) where other rows are lists"),
+        ([["a"], [3], [], []], r"row 1: got 3 \(int\) among names"),
+        ([[0], ["a"], [], []], r"row 1: got 'a' \(str\) as a label id"),
+        ([[0], [-1], [], []], "row 1: got -1"),
+        ([[0], [1.5], [], []], "row 1: got 1.5"),
+        ([[0], [True], [], []], "row 1: got True"),
+        ([[0], [2**31], [], []], "row 1: got 2147483648"),
+        ([0.0, 1.0, float("nan"), 1.0], "row 2: got nan"),
+        ([0.5, 1.0, 0.0, 1.0], "row 0: got 0.5"),
+        (["a", 1, "b", 2], "mixes strings and numbers"),
+        ([{"a": 1}] * 4, "row 0: got {'a': 1}"),
+    ],
+)
+def test_wrong_labels(labels, message):
+    with pytest.raises(InputError, match=message):
+        labels_from(labels, 4)
+
+
+def test_texts():
+    column = texts_from(np.array(["a", "b"], dtype=object))
+    assert list(column) == ["a", "b"]
+    assert texts_from(column) is column
+
+
+@pytest.mark.parametrize("texts", ["one text", b"one text", 3, None])
+def test_not_a_sequence_of_texts(texts):
+    with pytest.raises(InputError, match=r"pass \[text\]"):
+        texts_from(texts)
+
+
+def test_features():
+    assert features_from(np.array([[0, 2], [1, 0]])).toarray().tolist() == [[0, 2], [1, 0]]
+    repeated = coo_array((np.ones(2), (np.array([0, 0]), np.array([1, 1]))), shape=(1, 2))
+    assert features_from(repeated).toarray().tolist() == [[0, 2]]
+    given = csr_array(np.eye(3, dtype=np.float32))
+    assert np.shares_memory(features_from(given).data, given.data)
+
+
+@pytest.mark.parametrize(
+    ("features", "message"),
+    [
+        ([[0, 1], [np.nan, 0]], "NaN, or infinite values .first in row 1"),
+        (csr_array(np.diag([1, np.inf])), "first in row 1"),
+        ([[0, 1e39]], "first in row 0"),
+        ([1, 2], "1 dimensions"),
+        ([["a"]], "cannot be read as a matrix"),
+        ([[1], [1, 2]], "cannot be read as a matrix"),
+    ],
+)
+def test_wrong_features(features, message):
+    with pytest.raises(InputError, match=message):
+        features_from(features)

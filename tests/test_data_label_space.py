@@ -1,0 +1,92 @@
+"""LabelSpace: ids, names, labels files."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from longtail.data import LabelSpace, TextColumn
+from longtail.errors import DataFormatError, InputError
+
+
+def test_duplicate_names_keep_both_ids(tmp_path):
+    path = tmp_path / "labels.txt.gz"
+    path.write_bytes(gzip.compress(b"bank\nriver\nbank\tof a river\n"))
+    space = LabelSpace.read(path)
+    assert space.n_labels == 3
+    assert space.id_of("bank") == 0
+    assert space.name(2) == "bank"
+    assert list(space.texts) == ["bank", "river", "of a river"]
+    assert not space.names_are_unique
+
+
+def test_names_are_the_texts_where_there_are_no_others(tmp_path):
+    path = tmp_path / "labels.txt"
+    path.write_bytes(b"\xef\xbb\xbfa\r\nb\r\n\r\n")
+    space = LabelSpace.read(path)
+    assert list(space.names) == ["a", "b"]
+    assert space.texts is space.names
+
+
+def test_write_and_read_back(tmp_path):
+    space = LabelSpace.from_names(["a b", "ü", "c"], ["a b", "longer\ttext", ""])
+    space.write(tmp_path / "labels.txt.gz")
+    again = LabelSpace.read(tmp_path / "labels.txt.gz")
+    assert again.names == space.names
+    assert list(again.texts) == ["a b", "longer\ttext", "c"]
+
+
+@pytest.mark.parametrize("name", ["", "a\tb", "a\nb", "a\rb"])
+def test_names_that_no_line_can_carry(tmp_path, name):
+    with pytest.raises(DataFormatError, match="line 2: The label"):
+        LabelSpace.from_names(["x", name]).write(tmp_path / "labels.txt")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "line 1: A label's name is missing"),
+        (b"a\n\nb\n", "line 2: A label's name is missing"),
+        (b"a\n\ttext only\nc\n", "line 2: A label's name is missing"),
+        (b"a\nb\xff\n", "line 2: The line is not UTF-8 .byte 0xff at position 1"),
+    ],
+)
+def test_broken_labels_files(tmp_path, content, message):
+    path = tmp_path / "labels.txt"
+    path.write_bytes(content)
+    with pytest.raises(DataFormatError, match=message):
+        LabelSpace.read(path)
+
+
+def test_without_names():
+    space = LabelSpace(3)
+    assert space.name(2) == "2"
+    assert space.id_of("2") == 2
+    assert space.extended(["x"]) == LabelSpace(4)
+    with pytest.raises(InputError, match="no names"):
+        space.write("nowhere")
+    with pytest.raises(InputError, match="named '3'"):
+        space.id_of("3")
+
+
+def test_unknown_name_and_id():
+    space = LabelSpace.from_names(["a"])
+    with pytest.raises(InputError, match="None of the 1 labels is named 'A'"):
+        space.id_of("A")
+    with pytest.raises(IndexError, match="label -1 of 1"):
+        space.name(-1)
+
+
+def test_extended_keeps_ids_and_texts():
+    space = LabelSpace.from_names(["a", "b"], ["text of a", "text of b"])
+    more = space.extended(["c"])
+    assert list(more.names) == ["a", "b", "c"]
+    assert list(more.texts) == ["text of a", "text of b", "c"]
+    assert space.extended([]) is space
+
+
+def test_sizes_must_agree():
+    with pytest.raises(InputError, match="3 labels but 1 label texts"):
+        LabelSpace(3, None, TextColumn.from_strings(["a"]))

@@ -1,0 +1,67 @@
+"""Opening and replacing files."""
+
+from __future__ import annotations
+
+import gzip
+
+import pytest
+
+from longtail.data.paths import numbered_lines, raw_lines, replacing
+from longtail.errors import DataFormatError, InputError
+
+
+def test_gzip_is_told_by_content_not_name(tmp_path):
+    path = tmp_path / "plain.txt"
+    path.write_bytes(gzip.compress(b"one\n") + gzip.compress(b"two\n"))  # two members
+    assert list(numbered_lines(path)) == [(1, b"one"), (2, b"two")]
+
+
+def test_byte_order_mark_and_windows_line_ends(tmp_path):
+    path = tmp_path / "windows.txt"
+    path.write_bytes(b"\xef\xbb\xbfone\r\n\r\nthree")
+    assert list(numbered_lines(path)) == [(1, b"one"), (2, b""), (3, b"three")]
+
+
+@pytest.mark.parametrize("damage", [lambda b: b[:-9], lambda b: b[:40] + b"\0\0\0\0" + b[44:]])
+def test_damaged_gzip_says_so(tmp_path, damage):
+    path = tmp_path / "cut.gz"
+    path.write_bytes(damage(gzip.compress(bytes(str(list(range(3000))), "ascii") + b"\n")))
+    with pytest.raises(DataFormatError, match="gzip data end too early or are damaged"):
+        list(raw_lines(path))
+
+
+@pytest.mark.parametrize("name", ["missing.txt", "."])
+def test_what_cannot_be_opened(tmp_path, name):
+    with pytest.raises(InputError, match="cannot be opened"):
+        list(raw_lines(tmp_path / name))
+
+
+def test_nothing_half_written(tmp_path):
+    path = tmp_path / "out.txt"
+    path.write_text("old")
+
+    def interrupted():
+        with replacing(path) as stream:
+            stream.write(b"new")
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert path.read_text() == "old"
+    assert [file.name for file in tmp_path.iterdir()] == ["out.txt"]
+
+
+def test_same_content_same_bytes(tmp_path):
+    for name in ("a.gz", "b.gz"):
+        with replacing(tmp_path / name) as stream:
+            stream.write(b"content")
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+    assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == b"content"
+
+
+def test_missing_folder_is_named(tmp_path):
+    with (
+        pytest.raises(InputError, match="there is no folder"),
+        replacing(tmp_path / "no" / "a.txt"),
+    ):
+        pass

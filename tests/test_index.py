@@ -1,0 +1,200 @@
+"""Both indexes: right answers, the same for one row and many, and from a memory map."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from longtail.errors import InputError
+from longtail.index import ExactIndex, GraphIndex, recall_against_exact
+from longtail.index import graph as graph_module
+from longtail.model_folder import ModelFolder, write_model_folder
+
+
+def unit_rows(seed, n, d=24, n_clusters=10):
+    random = np.random.default_rng(seed)
+    centres = np.random.default_rng(99).standard_normal((n_clusters, d))
+    rows = centres[random.integers(0, n_clusters, n)] + random.standard_normal((n, d))
+    return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
+
+
+VECTORS = unit_rows(1, 1500)
+QUERIES = unit_rows(2, 150)
+
+
+@pytest.fixture(scope="module")
+def graph():
+    return GraphIndex.build(VECTORS, seed=3, n_threads=2)
+
+
+@pytest.fixture(params=["exact", "graph"])
+def index(request, graph):
+    return graph if request.param == "graph" else ExactIndex(VECTORS, n_threads=2)
+
+
+def test_exact_agrees_with_sorting():
+    ids, similarities = ExactIndex(VECTORS).query(QUERIES, 7)
+    products = QUERIES.astype(np.float64) @ VECTORS.T.astype(np.float64)
+    np.testing.assert_array_equal(ids, np.argsort(-products, axis=1)[:, :7])
+    np.testing.assert_allclose(similarities, -np.sort(-products)[:, :7], rtol=1e-5, atol=1e-6)
+
+
+def test_graph_finds_nearly_all(graph):
+    assert recall_against_exact(graph, ExactIndex(VECTORS), QUERIES, 100) > 0.99
+    assert recall_against_exact(graph, ExactIndex(VECTORS), QUERIES, 5) > 0.99
+
+
+def test_a_wider_beam_finds_more():
+    exact = ExactIndex(VECTORS)
+    narrow = GraphIndex.build(VECTORS, n_neighbours=4, beam=10)
+    wide = GraphIndex.from_arrays(narrow.to_arrays(), beam=400)
+    found_narrow = recall_against_exact(narrow, exact, QUERIES, 10)
+    found_wide = recall_against_exact(wide, exact, QUERIES, 10)
+    assert found_narrow < found_wide
+    assert found_wide > 0.98
+
+
+def test_one_row_is_the_row_of_a_batch(index):
+    ids, similarities = index.query(QUERIES, 20)
+    for row in range(0, len(QUERIES), 7):
+        one_ids, one_similarities = index.query(QUERIES[row : row + 1], 20)
+        np.testing.assert_array_equal(one_ids[0], ids[row])
+        np.testing.assert_array_equal(one_similarities[0], similarities[row])
+
+
+@pytest.mark.parametrize("d", [1, 3, 17, 70])
+def test_exact_rows_do_not_depend_on_the_batch(d):
+    vectors, queries = unit_rows(1, 67, d), unit_rows(2, 35, d)
+    ids, similarities = ExactIndex(vectors).query(queries, 67)
+    for start in (0, 1, 13, 34):
+        part_ids, part = ExactIndex(vectors).query(queries[start:], 67)
+        np.testing.assert_array_equal(part_ids, ids[start:])
+        np.testing.assert_array_equal(part, similarities[start:])
+    # Nor on which vectors stand beside one.
+    alone_ids, alone = ExactIndex(vectors[66:]).query(queries, 1)
+    np.testing.assert_array_equal(alone[:, 0], similarities[ids == 66])
+    assert (alone_ids == 0).all()
+
+
+def test_results_are_descending_with_ties_by_id(index):
+    ids, similarities = index.query(QUERIES, 50)
+    assert ids.dtype == np.int32
+    assert similarities.dtype == np.float32
+    falls = similarities[:, 1:] < similarities[:, :-1]
+    ties = (similarities[:, 1:] == similarities[:, :-1]) & (ids[:, 1:] > ids[:, :-1])
+    assert (falls | ties).all()
+
+
+def test_threads_querying_at_once_agree(index):
+    expected = index.query(QUERIES, 10)[0]
+    with ThreadPoolExecutor(4) as pool:
+        for ids, _ in pool.map(lambda _: index.query(QUERIES, 10), range(12)):
+            np.testing.assert_array_equal(ids, expected)
+
+
+@pytest.mark.parametrize("limit", [graph_module.MAX_EXACT_BUILD, 100])
+def test_the_same_seed_gives_the_same_bytes(monkeypatch, limit):
+    monkeypatch.setattr(graph_module, "MAX_EXACT_BUILD", limit)
+    one = GraphIndex.build(VECTORS, seed=5, n_threads=1).to_arrays()
+    two = GraphIndex.build(VECTORS, seed=5, n_threads=3).to_arrays()
+    other = GraphIndex.build(VECTORS, seed=6, n_threads=1).to_arrays()
+    assert all(one[name].tobytes() == two[name].tobytes() for name in one)
+    assert one["entries"].tobytes() != other["entries"].tobytes()
+
+
+def test_the_build_for_many_rows_finds_nearly_all(monkeypatch):
+    monkeypatch.setattr(graph_module, "MAX_EXACT_BUILD", 100)
+    monkeypatch.setattr(graph_module, "_LEAF_SIZE", 100)
+    index = GraphIndex.build(VECTORS)
+    assert recall_against_exact(index, ExactIndex(VECTORS), QUERIES, 50) > 0.98
+
+
+@pytest.mark.parametrize("kind", [ExactIndex, GraphIndex])
+def test_a_memory_mapped_index_gives_the_same(tmp_path, kind):
+    made = GraphIndex.build(VECTORS) if kind is GraphIndex else ExactIndex(VECTORS)
+    arrays = {f"index/{name}": array for name, array in made.to_arrays().items()}
+    write_model_folder(tmp_path / "m", manifest={}, arrays=arrays)
+    mapped = ModelFolder.open(tmp_path / "m").arrays
+    opened = kind.from_arrays({name.partition("/")[2]: mapped[name] for name in mapped})
+    assert np.shares_memory(opened.vectors, mapped["index/vectors"])
+    for one, other in zip(opened.query(QUERIES, 9), made.query(QUERIES, 9), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_equal_rows_share_a_node_and_are_all_found():
+    vectors = np.repeat(VECTORS[:20], 100, axis=0)
+    index = GraphIndex.build(vectors)
+    assert len(index.vectors) == 20
+    ids, similarities = index.query(VECTORS[3:4], 130)
+    assert ids[0, :100].tolist() == list(range(300, 400))
+    expected_ids, expected = ExactIndex(vectors).query(VECTORS[3:4], 130)
+    np.testing.assert_array_equal(ids, expected_ids)
+    np.testing.assert_allclose(similarities, expected, rtol=1e-6)
+
+
+def test_tight_clusters_far_apart_can_all_be_reached():
+    random = np.random.default_rng(0)
+    vectors = np.repeat(unit_rows(4, 30), 60, axis=0)
+    vectors = vectors + 1e-5 * random.standard_normal(vectors.shape).astype(np.float32)
+    index = GraphIndex.build(vectors)
+    assert recall_against_exact(index, ExactIndex(vectors), QUERIES, 150) > 0.98
+
+
+@pytest.mark.parametrize("n", [1, 2, 5])
+def test_few_vectors_pad_the_answer(n):
+    vectors = np.eye(5, dtype=np.float32)[:n]
+    for index in (ExactIndex(vectors), GraphIndex.build(vectors)):
+        ids, similarities = index.query(vectors, 8)
+        assert ids[0, 0] == 0
+        assert ids[0, :n].tolist() == list(range(n))
+        assert (ids[:, n:] == -1).all()
+        assert (similarities[:, n:] == -np.inf).all()
+
+
+def test_no_queries_and_no_vectors(graph):
+    assert graph.query(QUERIES[:0], 3)[0].shape == (0, 3)
+    assert (ExactIndex(VECTORS[:0]).query(QUERIES, 3)[0] == -1).all()
+    with pytest.raises(InputError, match="at least one vector"):
+        GraphIndex.build(VECTORS[:0])
+
+
+def test_wrong_queries(index):
+    with pytest.raises(InputError, match="5 dimensions and the index 24"):
+        index.query(np.ones((2, 5), np.float32), 3)
+    with pytest.raises(InputError, match=r"shape \(n, d\)"):
+        index.query(QUERIES[0], 3)
+    with pytest.raises(InputError, match="k must be at least 1"):
+        index.query(QUERIES, 0)
+    broken = QUERIES.copy()
+    broken[4, 1] = np.nan
+    with pytest.raises(InputError, match="Query 4 holds NaN"):
+        index.query(broken, 3)
+
+
+def test_wrong_vectors():
+    with pytest.raises(InputError, match="NaN"):
+        GraphIndex.build(np.full((3, 2), np.inf, np.float32))
+    with pytest.raises(InputError, match="n_neighbours"):
+        GraphIndex.build(VECTORS, n_neighbours=1)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("neighbours", lambda array: array + len(array)),
+        ("entries", lambda array: array - 10_000),
+        ("members", lambda array: array[:-1]),
+        ("member_starts", lambda array: array[::-1]),
+        ("vectors", lambda array: array[:-1]),
+    ],
+)
+def test_arrays_that_do_not_belong_together(graph, name, change):
+    arrays = graph.to_arrays()
+    arrays[name] = change(arrays[name])
+    with pytest.raises(InputError, match="do not belong together"):
+        GraphIndex.from_arrays(arrays)
+    del arrays[name]
+    with pytest.raises(InputError, match=name):
+        GraphIndex.from_arrays(arrays)

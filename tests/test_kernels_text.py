@@ -1,0 +1,219 @@
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from longtail.data.characters import character_classes, code_points, joined_code_points
+from longtail.kernels.text import (
+    CharacterClass,
+    TokenKind,
+    TokenRules,
+    build_table,
+    count_texts,
+    emit_tokens,
+    encode_text,
+    encode_texts,
+    mark_words,
+    new_scratch,
+    spell_texts,
+)
+
+# Every class of character, markers and line feeds among them, in few enough characters to meet.
+MIXED = st.text(st.sampled_from("abcß1 ++#<>-\n\u0301\u00ad\u200d字語かไท่ย😀👍🏽क्ष"), max_size=40)
+TEXTS = st.one_of(MIXED, st.text(max_size=40))
+BITS = (1 << 64) - 1
+LETTER_OF_CLASS = dict(zip(CharacterClass, "SLUMIY", strict=True))
+
+
+def rules_of(word_ngrams=2, shortest=3, longest=5):
+    return TokenRules(character_classes(), word_ngrams, shortest, longest)
+
+
+def twin_classes(text):
+    classes = character_classes()
+    return "".join(LETTER_OF_CLASS[CharacterClass(classes[ord(c)])] for c in text)
+
+
+def visible(text, kept):
+    return "".join(c for c, found in zip(text, kept, strict=True) if found != "I")
+
+
+def twin_mark(text):
+    """Words by a regular expression over the classes of the characters."""
+    classes = twin_classes(text)
+    words = re.finditer(r"L[LMI]*(?:Y++(?!L))?|U[UMI]*", classes)
+    return "".join(f"<{visible(text[w.start() : w.end()], w.group())}>" for w in words)
+
+
+def twin_hash(codes, state=0x243F6A8885A308D3):
+    for code in codes:
+        state = ((state ^ code) * 0x9E3779B97F4A7C15) & BITS
+        state ^= state >> 32
+    return state
+
+
+def twin_words(marked):
+    """Spans of the words of a marked text, each with whether it goes on with the one before."""
+    classes = twin_classes(marked)
+    for run in re.finditer(r"<([^>]+)>", marked):
+        pattern = "UM*" if classes[run.start(1)] == "U" else ".+"
+        for word in re.finditer(pattern, classes[run.start(1) : run.end(1)]):
+            yield run.start(1) + word.start(), run.start(1) + word.end(), word.start() > 0
+
+
+def twin_tokens(marked, rules):
+    """(key, start, stop) of every token, in no order."""
+    codes = [ord(c) for c in marked]
+    found = []
+
+    def put(state, kind, start, stop):
+        found.append((state & ~3 | kind, start, stop))
+
+    words = list(twin_words(marked))
+    for start, stop, _ in words:
+        put(twin_hash(codes[start:stop]), TokenKind.WORD, start, stop)
+    for (start, middle, _), (second, stop, joined) in pairwise(words):
+        if joined:
+            put(twin_hash(codes[start:stop]), TokenKind.WORD, start, stop)
+        elif rules.word_ngrams > 1:
+            first = (twin_hash(codes[start:middle]) * 0xD6E8FEB86659FD93) & BITS
+            put(twin_hash([twin_hash(codes[second:stop])], first), TokenKind.PAIR, start, stop)
+    for run in re.finditer(r"<[^>]+>", marked):
+        for length in range(rules.shortest, min(rules.longest, len(run.group()) - 1) + 1):
+            for start in range(run.start(), run.end() - length + 1):
+                state = twin_hash(codes[start : start + length])
+                put(state, TokenKind.CHARACTERS, start, start + length)
+    return sorted(found)
+
+
+def keys_of(text, rules):
+    return [key for key, _, _ in twin_tokens(twin_mark(text), rules)]
+
+
+def folded(text):
+    return "".join(map(chr, code_points(text)))
+
+
+@settings(max_examples=50, deadline=None)
+@given(TEXTS)
+def test_words_are_marked_as_the_twin_marks_them(text):
+    codes = code_points(text)
+    marked = np.zeros(3 * codes.size, np.uint32)
+    n_marked = mark_words(codes, 0, codes.size, character_classes(), marked)
+    assert "".join(map(chr, marked[:n_marked])) == twin_mark(folded(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "marked"),
+    [
+        ("C++, C# und F#-Code: a+b", "<c++><c#><und><f#><code><a><b>"),
+        ("Schiff\u00adfahrt über Größe", "<schifffahrt><über><grösse>"),
+        ("\uff21\uff22\uff23 \ufb01n x\u00b2", "<abc><fin><x2>"),
+        ("iPhone手機2020年", "<iphone><手機><2020><年>"),
+        ("जलवायु परिवर्तन", "<जलवायु><परिवर्तन>"),
+        ("مُدَرِّس مـدرس", "<مدرس><مدرس>"),
+        ("ΟΔΟΣ οδός", "<οδοσ><οδόσ>"),
+        ("\u0301 \u200d !?", ""),
+        ("a\ud800b", "<a><b>"),
+    ],
+)
+def test_words_of_many_scripts(text, marked):
+    codes = code_points(text)
+    out = np.zeros(3 * codes.size, np.uint32)
+    n_marked = mark_words(codes, 0, codes.size, character_classes(), out)
+    assert "".join(map(chr, out[:n_marked])) == marked
+
+
+@settings(max_examples=50, deadline=None)
+@given(TEXTS, st.sampled_from([(1, 1, 0), (1, 3, 5), (2, 2, 2), (2, 3, 9)]))
+def test_tokens_are_the_twins(text, numbers):
+    rules = rules_of(*numbers)
+    codes = code_points(text)
+    scratch = new_scratch(codes.size, rules)
+    n_marked = mark_words(codes, 0, codes.size, rules.classes, scratch.marked)
+    n = emit_tokens(n_marked, rules, scratch)
+    columns = (scratch.keys[:n], scratch.starts[:n], scratch.stops[:n])
+    found = sorted(zip(*(column.tolist() for column in columns), strict=True))
+    assert found == twin_tokens(twin_mark(folded(text)), rules)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(TEXTS, max_size=8), st.integers(1, 3))
+def test_document_frequencies_are_the_twins(texts, n_shards):
+    rules = rules_of()
+    half = len(texts) // 2
+    counts = Counter()
+    for shard in range(n_shards):
+        table, n_used = np.zeros((4, 2), np.uint64), 0
+        for start, stop in [(0, half), (half, len(texts))]:
+            codes, offsets = joined_code_points(texts, start, stop)
+            table, n_used = count_texts(
+                codes, offsets, start, rules, shard, n_shards, table, n_used
+            )
+        used = table[table[:, 0] != 0].tolist()
+        assert len(used) == n_used
+        for key, payload in used:
+            assert key not in counts
+            counts[key] = payload & 0xFFFFFFFF
+    expected = Counter(key for text in texts for key in set(keys_of(folded(text), rules)))
+    assert counts == expected
+
+
+def twin_row(text, rules, column_of_key, weights):
+    counts = Counter(column_of_key[key] for key in keys_of(text, rules) if key in column_of_key)
+    columns = sorted(counts)
+    values = np.array([(1 + math.log(counts[c])) * weights[c] for c in columns])
+    return columns, values / max(np.linalg.norm(values), 1e-300)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.lists(TEXTS, min_size=1, max_size=6), st.integers(1, 3))
+def test_rows_are_the_twins_one_by_one_and_together(texts, every):
+    rules = rules_of()
+    keys = sorted({key for text in texts for key in keys_of(folded(text), rules)})[::every]
+    weights = np.linspace(1, 2, len(keys)).astype(np.float32)
+    table = build_table(np.array(keys, np.uint64))
+    table.flags.writeable = weights.flags.writeable = False
+    codes, offsets = joined_code_points(texts, 0, len(texts))
+    lengths, indices, values = encode_texts(codes, offsets, rules, table, weights)
+    ends = np.cumsum(lengths)
+    for text, start, stop in zip(texts, ends - lengths, ends, strict=True):
+        columns, expected = twin_row(
+            folded(text), rules, {key: i for i, key in enumerate(keys)}, weights
+        )
+        assert indices[start:stop].tolist() == columns
+        np.testing.assert_allclose(values[start:stop], expected, rtol=1e-6)
+        alone = encode_text(code_points(text), rules, table, weights)
+        np.testing.assert_array_equal(alone[0], indices[start:stop])
+        np.testing.assert_array_equal(alone[1], values[start:stop])
+
+
+def test_output_grows_with_a_text_of_many_tokens_and_every_one_is_spelled():
+    rules = rules_of(2, 2, 9)
+    text = " ".join(f"wort{number}" for number in range(300))
+    keys = sorted(set(keys_of(text, rules)))
+    table = build_table(np.array(keys, np.uint64))
+    weights = np.ones(len(keys), np.float32)
+    table.flags.writeable = weights.flags.writeable = False
+    codes, offsets = joined_code_points([text], 0, 1)
+    lengths, indices, _ = encode_texts(codes, offsets, rules, table, weights)
+    assert indices.tolist() == list(range(len(keys)))
+    assert lengths.tolist() == [len(keys)]
+    spelled = np.zeros(len(keys), np.bool_)
+    columns, spelling = spell_texts(codes, offsets, rules, table, spelled)
+    tokens = "".join(map(chr, spelling)).split("\n")[:-1]
+    marked = twin_mark(text)
+    expected = {
+        keys.index(key): marked[start:stop].replace("><", " ")
+        for key, start, stop in twin_tokens(marked, rules)
+    }
+    assert dict(zip(columns.tolist(), tokens, strict=True)) == expected
+    assert spelled.all()
+    assert spell_texts(codes, offsets, rules, table, spelled)[0].size == 0
