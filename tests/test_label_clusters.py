@@ -18,7 +18,6 @@ from longtail.surrogates.label_clusters import (
     label_correlation,
     meta_labels,
     n_meta_labels,
-    spherical_k_means,
 )
 
 few = settings(max_examples=25, deadline=None)
@@ -348,49 +347,3 @@ class TestLabelClusters:
         wider = sp.hstack([sp.csr_array((600, 64)), labels], format="csr")
         clusters = LabelClusters(n_meta_labels=16).assign(features, wider, seed=0, n_threads=1)
         assert np.bincount(clusters[:64]).tolist() == [4] * 16
-
-
-class TestSphericalKMeans:
-    def test_finds_planted_centres(self):
-        vectors, groups = planted(6, 30)
-        scales = np.random.default_rng(1).uniform(0.1, 9, (180, 1)).astype(np.float32)
-        centres = spherical_k_means(vectors * scales, 6, seed=0)
-        assert agree((vectors @ centres.T).argmax(axis=1), groups)
-
-    @few
-    @given(st.integers(1, 40), st.integers(1, 12), st.integers(0, 10**6))
-    def test_centres_have_unit_length(self, n_rows, n_centres, seed):
-        random = np.random.default_rng(seed)
-        vectors = random.integers(-1, 2, (n_rows, 3)).astype(np.float32)  # many alike, some zero
-        centres = spherical_k_means(vectors, n_centres, seed=seed)
-        assert centres.dtype == np.float32
-        assert centres.shape == (min(n_centres, int(vectors.any(axis=1).sum())), 3)
-        np.testing.assert_allclose(np.linalg.norm(centres, axis=1), 1.0, rtol=1e-5)
-
-    def test_iterations_raise_the_mean_cosine(self):
-        vectors = np.random.default_rng(0).standard_normal((400, 8)).astype(np.float32)
-        unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-        one, many = (
-            (unit @ spherical_k_means(vectors, 10, seed=0, max_iterations=n).T).max(axis=1).mean()
-            for n in (1, 50)
-        )
-        assert many > one + 0.005
-
-    @few
-    @given(st.integers(2, 40), st.integers(0, 10**6))
-    def test_a_centre_for_each_direction_where_there_are_enough(self, n_rows, seed):
-        directions = np.random.default_rng(seed).standard_normal((4, 6)).astype(np.float32)
-        vectors = directions[np.random.default_rng(seed + 1).integers(0, 4, n_rows)]
-        centres = spherical_k_means(vectors, 6, seed=seed)
-        unit = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
-        assert (unit @ centres.T).max(axis=1).min() > 0.999
-
-    def test_same_seed_same_centres(self):
-        vectors, _ = planted(3, 20)
-        assert np.array_equal(
-            spherical_k_means(vectors, 7, seed=3), spherical_k_means(vectors, 7, seed=3)
-        )
-
-    def test_refuses_what_is_not_a_matrix(self):
-        with pytest.raises(InputError, match="must be a matrix"):
-            spherical_k_means(np.ones(3, np.float32), 2, seed=0)

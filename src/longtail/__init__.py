@@ -1,1 +1,60 @@
-"""longtail: extreme multi-label classification of short text."""
+"""longtail: extreme multi-label classification of short text.
+
+Raw text in, the most relevant few of up to millions of label names out::
+
+    from longtail import Astec, load
+
+    Astec().fit(texts, labels).save("model")
+    load("model").predict("some text", k=5)
+
+Importing `longtail` alone loads neither torch nor scikit-learn: recipes are imported when they are
+first asked for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
+
+from longtail.data.dataset import Dataset
+from longtail.data.vectorizer import TextVectorizer
+from longtail.metrics import evaluate
+from longtail.predictor import Predictor, load
+
+if TYPE_CHECKING:
+    from longtail.recipes.astec import Astec
+    from longtail.recipes.deepxml import DeepXML
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Astec",
+    "Dataset",
+    "DeepXML",
+    "Predictor",
+    "TextVectorizer",
+    "__version__",
+    "evaluate",
+    "load",
+]
+
+_NEEDS_TRAINING = {
+    "Astec": "longtail.recipes.astec",
+    "DeepXML": "longtail.recipes.deepxml",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _NEEDS_TRAINING:
+        raise AttributeError(f"module 'longtail' has no attribute {name!r}")
+    try:
+        return getattr(importlib.import_module(_NEEDS_TRAINING[name]), name)
+    except ModuleNotFoundError as error:
+        if error.name not in {"torch", "sklearn"}:
+            raise
+        from longtail.errors import MissingExtraError
+
+        raise MissingExtraError(
+            f"longtail.{name} trains models and needs {error.name}. Install it with "
+            "`pip install 'longtail[train]'`."
+        ) from error

@@ -2,27 +2,35 @@
 
 The paragraph of the paper (Dahiya et al., "DeepXML", WSDM 2021, section 4, Module I, and appendix
 A.2), step by step: `label_centroids`, `label_correlation`, `balanced_clusters`, `meta_labels`.
-`LabelClusters` does the first three with one set of settings. `spherical_k_means` gives the several
-representatives of a head label (appendix A.4).
+`LabelClusters` does the first three with one set of settings.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from longtail.errors import InputError
-from longtail.kernels.clusters import (
-    keep_largest_entries,
-    label_walks,
-    split_dense_nodes,
-    split_sparse_nodes,
-)
+from longtail.kernels.clusters import label_walks, split_dense_nodes, split_sparse_nodes
 from longtail.kernels.jit import over_row_chunks
+from longtail.surrogates.rows import (
+    as_rows,
+    binary,
+    from_padded,
+    offsets_and_indices,
+    require_positive,
+    row_norms,
+    unit_product,
+    unit_rows,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from longtail.surrogates.rows import Rows
 
 __all__ = [
     "LabelClusters",
@@ -31,10 +39,7 @@ __all__ = [
     "label_correlation",
     "meta_labels",
     "n_meta_labels",
-    "spherical_k_means",
 ]
-
-Rows: TypeAlias = sp.csr_array | NDArray[np.float32]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +134,7 @@ class LabelClusters:
                 seed=seed,
                 n_threads=n_threads,
             )
-            vectors = _unit_product(correlation, vectors, self.max_entries, n_threads)
+            vectors = unit_product(correlation, vectors, self.max_entries, n_threads)
         return balanced_clusters(
             vectors,
             n_meta_labels(labels.shape[1], self.n_meta_labels),
@@ -158,8 +163,8 @@ def n_meta_labels(n_labels: int, requested: int) -> int:
     >>> n_meta_labels(3993, 2**16), n_meta_labels(670_091, 2**16), n_meta_labels(1, 2**16)
     (1024, 65536, 1)
     """
-    _require_positive("n_labels", n_labels)
-    _require_positive("the requested number of meta-labels", requested)
+    require_positive("n_labels", n_labels)
+    require_positive("the requested number of meta-labels", requested)
     limit: int = max(1, min(requested, n_labels // 2))
     return 1 << (limit.bit_length() - 1)
 
@@ -214,12 +219,12 @@ def label_centroids(
             "Pass one row of each per point."
         )
     if max_entries is not None:
-        _require_positive("max_entries", max_entries)
-    points = _as_rows("features", features)
+        require_positive("max_entries", max_entries)
+    points = as_rows("features", features)
     if normalise_points:
-        points = _unit_rows(points)
-    members = sp.csr_array(_binary(labels).T)
-    return _unit_product(members, points, max_entries, n_threads)
+        points = unit_rows(points)
+    members = sp.csr_array(binary(labels).T)
+    return unit_product(members, points, max_entries, n_threads)
 
 
 def label_correlation(
@@ -276,11 +281,11 @@ def label_correlation(
     >>> label_correlation(labels, seed=0).toarray().round(2)[2]
     array([0., 0., 1.], dtype=float32)
     """
-    _require_positive("walk_length", walk_length)
-    _require_positive("n_kept", n_kept)
+    require_positive("walk_length", walk_length)
+    require_positive("n_kept", n_kept)
     if not 0.0 <= restart_probability <= 1.0:
         raise InputError(f"restart_probability must be from 0 to 1, got {restart_probability}.")
-    by_point = _binary(labels)
+    by_point = binary(labels)
     by_label = sp.csr_array(by_point.T)
     n_labels = by_label.shape[0]
     frequency = np.diff(by_label.indptr).max(initial=0)
@@ -288,13 +293,13 @@ def label_correlation(
         return sp.eye_array(n_labels, dtype=np.float32, format="csr")
     ids = np.full((n_labels, n_kept), -1, np.int32)
     counts = np.zeros((n_labels, n_kept), np.int32)
-    graph = (*_offsets_and_indices(by_label), *_offsets_and_indices(by_point))
+    graph = (*offsets_and_indices(by_label), *offsets_and_indices(by_point))
 
     def walk(first: int, last: int) -> None:
         label_walks(*graph, first, last, walk_length, float(restart_probability), seed, ids, counts)
 
     over_row_chunks(walk, n_labels, n_threads=n_threads)
-    return _from_padded(ids, counts / counts.sum(axis=1, keepdims=True))
+    return from_padded(ids, counts / counts.sum(axis=1, keepdims=True))
 
 
 def balanced_clusters(
@@ -353,18 +358,18 @@ def balanced_clusters(
     >>> bool(clusters[0] == clusters[2] != clusters[1] == clusters[3])
     True
     """
-    _require_positive("n_clusters", n_clusters)
-    _require_positive("max_iterations", max_iterations)
-    _require_positive("n_threads", n_threads)
+    require_positive("n_clusters", n_clusters)
+    require_positive("max_iterations", max_iterations)
+    require_positive("n_threads", n_threads)
     if n_clusters & (n_clusters - 1):
         raise InputError(
             f"n_clusters must be a power of two, got {n_clusters}. "
             "`n_meta_labels(n_labels, requested)` chooses one."
         )
-    rows = _as_rows("vectors", vectors)
-    has_direction = _norms(rows) > 0.0
+    rows = as_rows("vectors", vectors)
+    has_direction = row_norms(rows) > 0.0
     order = np.flatnonzero(has_direction).astype(np.int32)
-    splitter = _Splitter(_unit_rows(rows), seed, plus_plus, tolerance, max_iterations, n_threads)
+    splitter = _Splitter(unit_rows(rows), seed, plus_plus, tolerance, max_iterations, n_threads)
     bounds = np.array([0, len(order)])
     while len(bounds) <= n_clusters:
         splitter.split_level(order, bounds)
@@ -425,74 +430,9 @@ def meta_labels(
         (np.ones(n_labels, np.float32), assignment, np.arange(n_labels + 1)),
         shape=(n_labels, n_clusters),
     )
-    result = _binary(_binary(labels) @ cluster_of)
+    result = binary(binary(labels) @ cluster_of)
     result.sort_indices()
     return result
-
-
-def spherical_k_means(
-    vectors: NDArray[np.float32],
-    n_centres: int,
-    *,
-    seed: int,
-    tolerance: float = 1e-4,
-    max_iterations: int = 50,
-) -> NDArray[np.float32]:
-    """Find centres of a dense set of vectors by cosine: the representatives of a head label.
-
-    k-means++ seeding and Lloyd's iterations on the unit sphere, until the mean cosine gains less
-    than `tolerance` (Dhillon and Modha, "Concept decompositions for large sparse text data using
-    clustering", 2001). An empty cluster restarts at the vector that is farthest from its own
-    centre. Used as in DeepXML, appendix A.4: 300 centres for each of the most frequent labels.
-
-    Parameters
-    ----------
-    vectors : ndarray, (n, D)
-        Need not have unit length; rows of zeros are left out.
-    n_centres : int
-        Centres wanted.
-    seed : int
-        Seed of the random choices.
-    tolerance : float
-        Least gain in mean cosine for which to go on.
-    max_iterations : int
-        Most iterations.
-
-    Returns
-    -------
-    ndarray of float32, (k, D)
-        Unit rows; k is `n_centres`, or the number of rows other than zero if that is smaller.
-
-    Raises
-    ------
-    InputError
-        If `vectors` is not a finite matrix, or a number is below 1.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from longtail.surrogates.label_clusters import spherical_k_means
-    >>> vectors = np.array([[2, 0], [3, 0], [0, 5], [0, 1]], dtype=np.float32)
-    >>> sorted(spherical_k_means(vectors, 2, seed=0).tolist())
-    [[0.0, 1.0], [1.0, 0.0]]
-    """
-    _require_positive("n_centres", n_centres)
-    _require_positive("max_iterations", max_iterations)
-    rows = _as_rows("vectors", vectors)
-    rows = _unit_rows(rows[_norms(rows) > 0.0])
-    if len(rows) <= n_centres:
-        return rows
-    random = np.random.default_rng(seed)
-    centres = rows[_spread_seeds(rows, n_centres, random)]
-    previous = -np.inf
-    for _ in range(max_iterations):
-        nearest, cosine = _nearest_centre(rows, centres)
-        mean_cosine = cosine.mean(dtype=np.float64)
-        if mean_cosine - previous < tolerance:
-            break
-        previous = mean_cosine
-        centres = _mean_directions(rows, nearest, cosine, n_centres)
-    return centres
 
 
 # ---------------------------------------------------------------------------------------------
@@ -520,7 +460,7 @@ class _Splitter:
             if isinstance(self.rows, np.ndarray):
                 split_dense_nodes(self.rows, order, bounds, first, last, n_nodes, *settings)
             else:
-                matrix = (*_offsets_and_indices(self.rows), self.rows.data, self.rows.shape[1])
+                matrix = (*offsets_and_indices(self.rows), self.rows.data, self.rows.shape[1])
                 split_sparse_nodes(*matrix, order, bounds, first, last, n_nodes, *settings)
 
         chunk = -(-n_nodes // (8 * self.n_threads))
@@ -532,154 +472,4 @@ def _halved(bounds: NDArray[np.int64]) -> NDArray[np.int64]:
     result = np.empty(2 * len(bounds) - 1, np.int64)
     result[::2] = bounds
     result[1::2] = (bounds[:-1] + bounds[1:] + 1) // 2
-    return result
-
-
-# ---------------------------------------------------------------------------------------------
-# Parts of spherical_k_means
-
-
-def _spread_seeds(
-    rows: NDArray[np.float32], n_centres: int, random: np.random.Generator
-) -> NDArray[np.int64]:
-    """Choose rows one by one, likelier the farther they are from those chosen (k-means++)."""
-    chosen = np.empty(n_centres, np.int64)
-    distance = np.ones(len(rows))
-    for i in range(n_centres):
-        distance[chosen[:i]] = 0.0
-        cumulated = np.cumsum(distance)
-        # All zero: every row equals a chosen one, and any row serves.
-        draw = random.random() * cumulated[-1]
-        chosen[i] = min(np.searchsorted(cumulated, draw, side="right"), len(rows) - 1)
-        distance = np.clip(1.0 - rows @ rows[chosen[i]], 0.0, distance)
-    return chosen
-
-
-def _nearest_centre(
-    rows: NDArray[np.float32], centres: NDArray[np.float32], chunk: int = 8192
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Find each row's nearest centre and its cosine, in chunks: (n, k) may not fit in memory."""
-    nearest = np.empty(len(rows), np.int64)
-    cosine = np.empty(len(rows), np.float32)
-    for start in range(0, len(rows), chunk):
-        similarity = rows[start : start + chunk] @ centres.T
-        nearest[start : start + chunk] = similarity.argmax(axis=1)
-        cosine[start : start + chunk] = similarity.max(axis=1)
-    return nearest, cosine
-
-
-def _mean_directions(
-    rows: NDArray[np.float32],
-    nearest: NDArray[np.int64],
-    cosine: NDArray[np.float32],
-    n_centres: int,
-) -> NDArray[np.float32]:
-    """Average each cluster's rows; empty clusters, or sums of zero, take the farthest rows."""
-    one_hot = sp.csr_array(
-        (np.ones(len(rows), np.float32), nearest, np.arange(len(rows) + 1)),
-        shape=(len(rows), n_centres),
-    )
-    centres: NDArray[np.float32] = _unit_rows(one_hot.T @ rows)
-    lost = np.flatnonzero(_norms(centres) == 0.0)
-    centres[lost] = rows[np.argsort(cosine, kind="stable")[: len(lost)]]
-    return centres
-
-
-# ---------------------------------------------------------------------------------------------
-# Matrices
-
-
-def _require_positive(name: str, value: int) -> None:
-    """Refuse counts below 1."""
-    if value < 1:
-        raise InputError(f"{name} must be at least 1, got {value}.")
-
-
-def _as_rows(name: str, matrix: Rows) -> Rows:
-    """Bring a matrix to the one form the kernels are compiled for: float32, CSR or C order."""
-    if sp.issparse(matrix):
-        result = sp.csr_array(matrix, dtype=np.float32)
-        if not result.has_canonical_format:
-            result = result.copy()
-            result.sum_duplicates()
-        values = result.data
-    else:
-        values = result = np.ascontiguousarray(matrix, dtype=np.float32)
-        if result.ndim != 2:
-            raise InputError(f"`{name}` must be a matrix, got {result.ndim} dimension(s).")
-    if not np.isfinite(values).all():
-        raise InputError(f"`{name}` holds NaN or infinite values. Remove or replace them.")
-    return result
-
-
-def _binary(labels: sp.csr_array) -> sp.csr_array:
-    """Copy a label matrix as ones, without stored zeros and duplicates; the input stays as is."""
-    result = sp.csr_array(labels, dtype=np.float32, copy=True)
-    result.sum_duplicates()
-    result.eliminate_zeros()
-    result.data[:] = 1.0
-    return result
-
-
-def _norms(rows: Rows) -> NDArray[np.float32]:
-    """Return the length of each row."""
-    if isinstance(rows, np.ndarray):
-        squares = np.einsum("ij,ij->i", rows, rows)
-    else:
-        squares = sp.csr_array((rows.data**2, rows.indices, rows.indptr), rows.shape).sum(axis=1)
-    norms: NDArray[np.float32] = np.sqrt(squares)
-    return norms
-
-
-def _unit_rows(rows: Rows) -> Rows:
-    """Scale rows to unit length, rows of zeros apart; those that have it already are not copied."""
-    norms = _norms(rows)
-    norms[norms == 0.0] = 1.0
-    if np.abs(norms - 1.0).max(initial=0.0) < 1e-6:
-        return rows
-    if isinstance(rows, np.ndarray):
-        return rows / norms[:, np.newaxis]
-    values = rows.data / np.repeat(norms, np.diff(rows.indptr))
-    return sp.csr_array((values, rows.indices, rows.indptr), rows.shape)
-
-
-def _offsets_and_indices(matrix: sp.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return the index arrays in the types that the kernels are compiled for."""
-    return matrix.indptr.astype(np.int64, copy=False), matrix.indices.astype(np.int32, copy=False)
-
-
-def _unit_product(left: sp.csr_array, right: Rows, max_entries: int | None, n_threads: int) -> Rows:
-    """Return ``left @ right`` with unit rows; a sparse one by blocks, each truncated at once."""
-    if isinstance(right, np.ndarray):
-        return _unit_rows(left @ right)
-    blocks: dict[int, sp.csr_array] = {}
-
-    def multiply(start: int, stop: int) -> None:
-        block = _truncated(left[start:stop] @ right, max_entries)
-        block.sort_indices()
-        blocks[start] = _unit_rows(block)
-
-    # 256 rows a block: a product of frequent labels is nearly dense before it is truncated.
-    over_row_chunks(multiply, left.shape[0], n_threads=n_threads, chunk=256)
-    empty = sp.csr_array((0, right.shape[1]), dtype=np.float32)
-    return sp.vstack([empty, *(blocks[start] for start in sorted(blocks))], format="csr")
-
-
-def _truncated(rows: sp.csr_array, max_entries: int | None) -> sp.csr_array:
-    """Keep the largest entries of each row."""
-    if max_entries is None:
-        return rows
-    keep = np.zeros(rows.nnz, np.bool_)
-    keep_largest_entries(rows.indptr.astype(np.int64), rows.data, max_entries, keep)
-    starts = np.concatenate([[0], np.cumsum(keep)])[rows.indptr]
-    return sp.csr_array((rows.data[keep], rows.indices[keep], starts), rows.shape)
-
-
-def _from_padded(ids: NDArray[np.int32], values: NDArray[np.float64]) -> sp.csr_array:
-    """Make CSR rows of (n, k) arrays in which -1 stands for nothing; a square matrix."""
-    is_used = ids >= 0
-    starts = np.concatenate([[0], np.cumsum(is_used.sum(axis=1))])
-    shape = (len(ids), len(ids))
-    result = sp.csr_array((values[is_used].astype(np.float32), ids[is_used], starts), shape)
-    result.sort_indices()
     return result

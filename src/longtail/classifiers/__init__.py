@@ -1,0 +1,1 @@
+"""Module IV: classifiers over shortlists, the re-ranker, score fusion and ensembles."""

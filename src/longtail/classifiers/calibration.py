@@ -1,0 +1,93 @@
+"""Scores into probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Calibration"]
+
+N_NEWTON_STEPS = 30
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Probability that a predicted label is right: ``1 / (1 + exp(-(slope * score + intercept)))``.
+
+    Platt, "Probabilistic outputs for support vector machines" (1999). The slope is positive, so
+    the order of labels never changes.
+
+    Parameters
+    ----------
+    slope, intercept : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.classifiers.calibration import Calibration
+    >>> Calibration(2.0, -1.0).probabilities(np.array([0.5, -np.inf], np.float32)).tolist()
+    [0.5, -inf]
+    """
+
+    slope: float = 1.0
+    intercept: float = 0.0
+
+    @classmethod
+    def fit(cls, scores: NDArray[np.float32], is_right: NDArray[np.bool_]) -> Calibration:
+        """Learn from predictions of held-out points.
+
+        Parameters
+        ----------
+        scores : float32, any shape
+            Padding of -inf is left out.
+        is_right : bool, the same shape
+
+        Returns
+        -------
+        Calibration
+            The identity where there is nothing to learn from: no scores, or all of them right or
+            all wrong.
+        """
+        known = np.isfinite(scores)
+        x, is_true = scores[known].astype(np.float64), is_right[known]
+        n_right, n_wrong = int(is_true.sum()), int((~is_true).sum())
+        if not n_right or not n_wrong or np.ptp(x) == 0:
+            return cls()
+        # Platt's targets: a prior that keeps the slope finite where the classes part cleanly.
+        target = np.where(is_true, (n_right + 1) / (n_right + 2), 1 / (n_wrong + 2))
+        centre, scale = x.mean(), x.std()
+        slope, intercept = _logistic_line((x - centre) / scale, target)
+        slope = max(slope, 1e-3) / scale
+        return cls(float(slope), float(intercept - slope * centre))
+
+    def probabilities(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return probabilities, float32; padding stays -inf."""
+        with np.errstate(over="ignore"):
+            odds = np.exp(-(self.slope * scores.astype(np.float64) + self.intercept))
+        result = (1 / (1 + odds)).astype(np.float32)
+        result[~np.isfinite(scores)] = -np.inf
+        return result
+
+    def config(self) -> dict[str, Any]:
+        """Return the parameters as JSON values."""
+        return asdict(self)
+
+
+def _logistic_line(x: NDArray[np.float64], target: NDArray[np.float64]) -> tuple[float, float]:
+    """Fit slope and intercept by Newton's method, a trace of ridge keeping each step finite."""
+    design = np.stack([x, np.ones_like(x)])
+    weights = np.zeros(2)
+    for _ in range(N_NEWTON_STEPS):
+        p = 1 / (1 + np.exp(-np.clip(weights @ design, -30, 30)))
+        slope = design @ (p - target) + 1e-6 * weights
+        curvature = (design * (p * (1 - p))) @ design.T + 1e-6 * np.eye(2)
+        step = np.linalg.solve(curvature, slope)
+        weights -= np.clip(step, -2, 2)
+        if np.abs(step).max() < 1e-9:
+            break
+    return float(weights[0]), float(weights[1])

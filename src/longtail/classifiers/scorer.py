@@ -1,0 +1,239 @@
+"""A trained DeepXML model: from bags of tokens to scored labels, without torch."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from longtail.classifiers.fusion import PartialScores, ScoreFusion, best_first
+from longtail.classifiers.label_vectors import LabelVectors
+from longtail.features.bag_encoder import BagEncoder
+from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels
+from longtail.transfer.residual import Residual
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from longtail.data.bags import Bags
+
+    Arrays = Mapping[str, NDArray[np.generic]]
+
+__all__ = ["DeepXMLScorer", "EnsembleScorer", "Ranker", "Scorer", "scorer_from"]
+
+ROWS_AT_ONCE = 4096  # points whose shortlists are held in memory together
+
+
+class Scorer(Protocol):
+    """What a model folder holds and a predictor asks."""
+
+    def top_k(
+        self, bags: Bags, k: int, n_threads: int = 1
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return the k best labels of each bag and their scores, padded with -1 and -inf."""
+        ...
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Return all arrays, named ``"group/name"``."""
+        ...
+
+    def config(self) -> dict[str, Any]:
+        """Return the rest, as JSON values."""
+        ...
+
+
+@dataclass(frozen=True)
+class Ranker:
+    """An encoder, a transfer block and classifiers: scores given labels of given points."""
+
+    encoder: BagEncoder
+    residual: Residual
+    classifier: LabelVectors
+
+    def logits(
+        self, bags: Bags, labels: NDArray[np.int32], n_threads: int = 1
+    ) -> NDArray[np.float32]:
+        """Return float32 (n, size), padded with -inf."""
+        features = self.residual.apply(self.encoder.encode(bags, n_threads), n_threads)
+        return self.classifier.logits(features, labels, n_threads)
+
+    def to_arrays(self, group: str) -> dict[str, NDArray[np.generic]]:
+        """Return all arrays, named ``"group/name"``."""
+        parts = {"encoder": self.encoder, "residual": self.residual, "classifier": self.classifier}
+        return {
+            f"{group}-{part}/{name}": array
+            for part, owner in parts.items()
+            for name, array in owner.to_arrays().items()
+        }
+
+    @classmethod
+    def from_arrays(cls, arrays: Arrays, group: str) -> Ranker:
+        """Make it again, on memory maps as they are."""
+
+        def part(name: str) -> Any:  # noqa: ANN401 - float32 by the format
+            return arrays[f"{group}-{name}"]
+
+        return cls(
+            BagEncoder(part("encoder/token_vectors")),
+            Residual(part("residual/matrix"), part("residual/bias")),
+            LabelVectors(part("classifier/vectors"), part("classifier/bias")),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeepXMLScorer:
+    """Log-time prediction (DeepXML paper, section 4).
+
+    Encode, shortlist by the frozen features, transfer, classify the shortlist, re-rank it, and
+    fuse: O(D^2 + D log L) a point.
+
+    Parameters
+    ----------
+    ranker : Ranker
+        The first network: its encoder gives the frozen features.
+    shortlister : LabelShortlister
+    reranker : Ranker or None
+    fusion : ScoreFusion
+    """
+
+    ranker: Ranker
+    shortlister: LabelShortlister
+    reranker: Ranker | None
+    fusion: ScoreFusion
+
+    def top_k(
+        self, bags: Bags, k: int, n_threads: int = 1
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """See `Scorer.top_k`."""
+        ids = np.empty((bags.n_rows, k), np.int32)
+        scores = np.empty((bags.n_rows, k), np.float32)
+        for start in range(0, bags.n_rows, ROWS_AT_ONCE):
+            stop = min(start + ROWS_AT_ONCE, bags.n_rows)
+            some = bags if stop - start == bags.n_rows else bags.rows(start, stop)
+            parts = self.partial_scores(some, n_threads)
+            fused = self.fusion.combine(parts, n_threads)
+            ids[start:stop], scores[start:stop] = best_first(parts.labels, fused, k, n_threads)
+        return ids, scores
+
+    def partial_scores(self, bags: Bags, n_threads: int = 1) -> PartialScores:
+        """Return what each part says of each bag's shortlist."""
+        features = self.ranker.encoder.encode(bags, n_threads)
+        labels, nearness = self.shortlister.query(features, n_threads)
+        final = self.ranker.residual.apply(features, n_threads)
+        logits = self.ranker.classifier.logits(final, labels, n_threads)
+        reranked = np.empty((bags.n_rows, 0), np.float32)
+        if self.reranker is not None:
+            reranked = self.reranker.logits(bags, labels, n_threads)
+        return PartialScores(labels, nearness, logits, reranked)
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """See `Scorer.to_arrays`."""
+        arrays = self.ranker.to_arrays("ranker")
+        if self.reranker is not None:
+            arrays |= self.reranker.to_arrays("reranker")
+        return arrays | {f"shortlist/{k}": v for k, v in self.shortlister.to_arrays().items()}
+
+    def config(self) -> dict[str, Any]:
+        """See `Scorer.config`."""
+        return {
+            "kind": "deepxml",
+            "shortlist": asdict(self.shortlister.settings),
+            "n_labels": self.shortlister.n_labels,
+            "has_reranker": self.reranker is not None,
+            "fusion": self.fusion.config(),
+        }
+
+    @classmethod
+    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> DeepXMLScorer:
+        """Make it again from `config` and `to_arrays`."""
+        shortlist = {k[10:]: arrays[k] for k in arrays if k.startswith("shortlist/")}
+        settings = NearestLabels(**config["shortlist"])
+        return cls(
+            ranker=Ranker.from_arrays(arrays, "ranker"),
+            shortlister=LabelShortlister.from_arrays(settings, shortlist, config["n_labels"]),
+            reranker=Ranker.from_arrays(arrays, "reranker") if config["has_reranker"] else None,
+            fusion=ScoreFusion(**config["fusion"]),
+        )
+
+
+@dataclass(frozen=True)
+class EnsembleScorer:
+    """Several models whose scores are averaged; a label that a model leaves out scores 0 there.
+
+    Astec-3 is three (DeepXML paper, section 5).
+
+    Parameters
+    ----------
+    members : tuple of DeepXMLScorer
+    n_candidates : int
+        Best labels of each member that can be in the answer.
+    """
+
+    members: tuple[DeepXMLScorer, ...]
+    n_candidates: int = 100
+
+    def top_k(
+        self, bags: Bags, k: int, n_threads: int = 1
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """See `Scorer.top_k`."""
+        found = [
+            member.top_k(bags, max(k, self.n_candidates), n_threads) for member in self.members
+        ]
+        ids = np.concatenate([ids for ids, _ in found], axis=1)
+        scores = np.concatenate([scores for _, scores in found], axis=1) / len(self.members)
+        return best_first(*_summed(ids, scores), k, n_threads)
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """See `Scorer.to_arrays`."""
+        return {
+            f"learner{i}-{name}": array
+            for i, member in enumerate(self.members)
+            for name, array in member.to_arrays().items()
+        }
+
+    def config(self) -> dict[str, Any]:
+        """See `Scorer.config`."""
+        members = [member.config() for member in self.members]
+        return {"kind": "ensemble", "members": members, "n_candidates": self.n_candidates}
+
+    @classmethod
+    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> EnsembleScorer:
+        """Make it again from `config` and `to_arrays`."""
+        members = []
+        for i, member in enumerate(config["members"]):
+            prefix = f"learner{i}-"
+            own = {k[len(prefix) :]: arrays[k] for k in arrays if k.startswith(prefix)}
+            members.append(DeepXMLScorer.from_parts(member, own))
+        return cls(tuple(members), config["n_candidates"])
+
+
+def scorer_from(config: Mapping[str, Any], arrays: Arrays) -> Scorer:
+    """Return the scorer that a model folder describes."""
+    kinds = {"deepxml": DeepXMLScorer.from_parts, "ensemble": EnsembleScorer.from_parts}
+    make: Any = kinds[config["kind"]]
+    scorer: Scorer = make(config, arrays)
+    return scorer
+
+
+def _summed(
+    ids: NDArray[np.int32], scores: NDArray[np.float32]
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Add the scores of equal labels of a row; each label stays once, padding at the end."""
+    order = np.argsort(np.where(ids < 0, np.iinfo(np.int32).max, ids), axis=1, kind="stable")
+    ids = np.take_along_axis(ids, order, axis=1)
+    scores = np.where(ids < 0, 0, np.take_along_axis(scores, order, axis=1))
+    is_first = np.ones(ids.shape, bool)
+    is_first[:, 1:] = ids[:, 1:] != ids[:, :-1]
+    flat_starts = np.flatnonzero(is_first.ravel())
+    totals = np.zeros(ids.size, np.float32)
+    totals[flat_starts] = np.add.reduceat(scores.ravel(), flat_starts)
+    kept = is_first & (ids >= 0)
+    # Bring the kept labels of each row to its front.
+    order = np.argsort(~kept, axis=1, kind="stable")
+    kept = np.take_along_axis(kept, order, axis=1)
+    ids = np.where(kept, np.take_along_axis(ids, order, axis=1), -1).astype(np.int32)
+    totals = np.take_along_axis(totals.reshape(ids.shape), order, axis=1)
+    return ids, np.where(kept, totals, -np.inf).astype(np.float32)

@@ -1,0 +1,156 @@
+"""Module IV: 1-vs-All classifiers and the final features, trained together on shortlists."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.classifiers.label_vectors import LabelVectors
+from longtail.training.batches import SharedPool, neighbourhoods
+from longtail.training.label_table import LabelTable
+from longtail.training.loop import train
+from longtail.training.one_vs_all import FrozenFeatures, OneVsAllTask
+from longtail.training.optimisers import RowwiseAdagrad
+from longtail.training.schedule import Schedule
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+    from torch import Tensor
+
+    from longtail.training.one_vs_all import FeatureNetwork
+    from longtail.training.optimisers import RowOptimiser
+    from longtail.training.run import TrainingRun
+    from longtail.transfer.bounded_residual import ResidualBlock
+
+__all__ = ["ShortlistTraining", "ShortlistedOneVsAll"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShortlistTraining:
+    """How a classifier is trained on shortlists; shared by Module IV and the re-ranker.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    batch_size : int
+    n_hard, n_random, own_only
+        See `SharedPool`.
+    neighbourhood_size : int
+        Points that stay together in batches; 0 for batches in random order.
+    random_start : bool
+        Start from small random classifiers, as the published code does, not from the labels'
+        log-odds.
+    make_optimiser : callable
+        From a table to its `RowOptimiser`.
+    """
+
+    schedule: Schedule
+    batch_size: int = 1024
+    n_hard: int = 20
+    n_random: int = 500
+    own_only: bool = False
+    neighbourhood_size: int = 200
+    random_start: bool = False
+    make_optimiser: Callable[[Tensor], RowOptimiser] = RowwiseAdagrad
+
+    def batches(
+        self,
+        labels: csr_array,
+        shortlists: NDArray[np.int32],
+        features: NDArray[np.float32],
+        run: TrainingRun,
+    ) -> SharedPool:
+        """Return batches of the training points, similar ones by `features` together."""
+        groups = None
+        if self.neighbourhood_size:
+            seed = run.seed_for("neighbourhoods")
+            groups = neighbourhoods(
+                features, self.neighbourhood_size, seed=seed, n_threads=run.n_threads
+            )
+        return SharedPool(
+            labels=labels,
+            shortlists=shortlists,
+            batch_size=self.batch_size,
+            groups=groups,
+            n_hard=self.n_hard,
+            n_random=self.n_random,
+            own_only=self.own_only,
+        )
+
+    def fit(
+        self,
+        network: FeatureNetwork,
+        block: ResidualBlock,
+        batches: SharedPool,
+        run: TrainingRun,
+        stage: str,
+    ) -> LabelVectors:
+        """Train block, classifiers and, unless it is frozen, network.
+
+        Returns
+        -------
+        LabelVectors
+            The classifiers; block and network have changed in place.
+        """
+        labels = batches.labels
+        table = LabelTable(
+            labels.shape[1],
+            len(block.matrix),
+            frequencies=None if self.random_start else labels.sum(axis=0) / labels.shape[0],
+            make_optimiser=self.make_optimiser,
+            device=run.device,
+        )
+        task = OneVsAllTask(network, block, table, block_learning_rate=block.learning_rate)
+        train(task, batches, self.schedule, run, stage)
+        return LabelVectors(
+            table.vectors.cpu().numpy(), np.ascontiguousarray(table.bias.cpu().numpy()[:, 0])
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShortlistedOneVsAll:
+    """Astec's classifier: one vector a label, trained with R on positives and hard negatives.
+
+    Parameters
+    ----------
+    training : ShortlistTraining
+    dropout : float
+        Of the frozen features; the published code has none there.
+    """
+
+    training: ShortlistTraining
+    dropout: float = 0.0
+
+    def learn(
+        self,
+        features: NDArray[np.float32],
+        block: ResidualBlock,
+        shortlists: NDArray[np.int32],
+        labels: csr_array,
+        run: TrainingRun,
+    ) -> LabelVectors:
+        """Train the classifiers and the block.
+
+        Parameters
+        ----------
+        features : float32 (n_points, dimension)
+            Frozen intermediate features.
+        block : ResidualBlock
+            Of Module III; changed in place.
+        shortlists : int32 (n_points, size)
+            Of Module II; true labels may be among them, padded with -1.
+        labels : csr_array (n_points, n_labels)
+        run : TrainingRun
+
+        Returns
+        -------
+        LabelVectors
+        """
+        network = FrozenFeatures(features, dropout=self.dropout, device=run.device)
+        batches = self.training.batches(labels, shortlists, features, run)
+        return self.training.fit(network, block, batches, run, "module IV")

@@ -1,0 +1,80 @@
+"""Bags: the rows of a CSR matrix, as the plain arrays that kernels take."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from longtail.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+__all__ = ["Bags"]
+
+
+class Bags(NamedTuple):
+    """Weighted bags of tokens, laid end to end.
+
+    A CSR matrix without scipy's checks at every step: making one for a single text costs
+    nothing, which is what a prediction in microseconds needs.
+
+    Attributes
+    ----------
+    row_starts : int32 (n + 1,)
+    columns : int32 (nnz,)
+    values : float32 (nnz,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.data.bags import Bags
+    >>> bags = Bags.one(np.array([4, 7], np.int32), np.array([0.6, 0.8], np.float32))
+    >>> bags.n_rows
+    1
+    """
+
+    row_starts: NDArray[np.int32]
+    columns: NDArray[np.int32]
+    values: NDArray[np.float32]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of bags."""
+        return len(self.row_starts) - 1
+
+    @classmethod
+    def one(cls, columns: NDArray[np.int32], values: NDArray[np.float32]) -> Bags:
+        """Return a single bag."""
+        return cls(np.array([0, len(columns)], np.int32), columns, values)
+
+    @classmethod
+    def of(cls, matrix: csr_array) -> Bags:
+        """Return the rows of a CSR matrix, without a copy where its types are those above.
+
+        Raises
+        ------
+        InputError
+            If the matrix has more entries, or columns, than an int32 can count.
+        """
+        if max(matrix.nnz, matrix.shape[1]) > np.iinfo(np.int32).max:
+            raise InputError(
+                f"Bags hold at most 2**31 - 1 entries and columns, got {matrix.nnz} entries and "
+                f"{matrix.shape[1]} columns. Pass fewer rows at a time, or hash the features."
+            )
+        return cls(
+            matrix.indptr.astype(np.int32, copy=False),
+            matrix.indices.astype(np.int32, copy=False),
+            matrix.data.astype(np.float32, copy=False),
+        )
+
+    def rows(self, start: int, stop: int) -> Bags:
+        """Return some consecutive bags, without a copy of their entries."""
+        first, last = int(self.row_starts[start]), int(self.row_starts[stop])
+        return Bags(
+            (self.row_starts[start : stop + 1] - first).astype(np.int32),
+            self.columns[first:last],
+            self.values[first:last],
+        )

@@ -1,0 +1,68 @@
+"""The frozen bag-of-tokens encoder, as a trained model keeps it: no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.index.protocol import read_only
+from longtail.kernels.bags import sum_rows
+from longtail.kernels.jit import over_row_chunks
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from longtail.data.bags import Bags
+
+__all__ = ["BagEncoder"]
+
+
+@dataclass(frozen=True)
+class BagEncoder:
+    """Intermediate features ``v = ReLU(sum_t x_t e_t)`` (DeepXML paper, section 4, Module I).
+
+    Parameters
+    ----------
+    token_vectors : float32 (n_tokens, dimension)
+        E, one row a token; may be a read-only memory map.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.data.bags import Bags
+    >>> from longtail.features.bag_encoder import BagEncoder
+    >>> encoder = BagEncoder(np.array([[1, -1], [1, 3]], np.float32))
+    >>> bag = Bags.one(np.array([0, 1], np.int32), np.array([1, 0.5], np.float32))
+    >>> encoder.encode(bag).tolist()
+    [[1.5, 0.5]]
+    """
+
+    token_vectors: NDArray[np.float32]
+
+    def __post_init__(self) -> None:
+        """Hold the table as a memory map is held."""
+        object.__setattr__(self, "token_vectors", read_only(self.token_vectors, np.float32))
+
+    def encode(self, bags: Bags, n_threads: int = 1) -> NDArray[np.float32]:
+        """Return the features of each bag, float32 (n, dimension).
+
+        Token numbers are trusted to be below ``len(token_vectors)``: the vectoriser gives no
+        others, and checking each would cost as much as the sum of short vectors.
+        """
+        features = np.empty((bags.n_rows, self.token_vectors.shape[1]), np.float32)
+        row_starts = read_only(bags.row_starts, np.int32)
+        columns = read_only(bags.columns, np.int32)
+        values = read_only(bags.values, np.float32)
+
+        def work(start: int, stop: int) -> None:
+            sum_rows(row_starts, columns, values, self.token_vectors, start, stop, features)
+            np.maximum(features[start:stop], 0, out=features[start:stop])
+
+        over_row_chunks(work, bags.n_rows, n_threads=n_threads)
+        return features
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Return what the encoder is made of."""
+        return {"token_vectors": self.token_vectors}

@@ -1,0 +1,202 @@
+"""Astec's feature architecture: a weighted bag of learnt token vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from longtail.data.bags import Bags
+from longtail.errors import InputError
+from longtail.features.bag_encoder import BagEncoder
+from longtail.kernels.bags import sum_rows
+from longtail.kernels.jit import over_row_chunks
+from longtail.training.optimisers import RowOptimiser, RowwiseAdagrad
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array, csr_matrix
+
+    from longtail.training.run import TrainingRun
+
+__all__ = ["BagOfTokens", "BagOfTokensNetwork"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BagOfTokens:
+    """Features ``v = ReLU(sum_t x_t e_t)`` (DeepXML paper, section 4, Module I).
+
+    Few parameters a token and no order of words: what short texts with rare tokens can teach.
+
+    Parameters
+    ----------
+    dimension : int
+        D, the length of a token vector.
+    dropout : float
+        Applied after the ReLU in training.
+    token_vectors : float32 array (n_features, dimension) or None
+        E to start from, such as fastText vectors of the vocabulary as in the paper. None starts
+        from the training data: each token from the mean of random vectors of the targets that it
+        occurs with, which is what a first pass would learn.
+    make_optimiser : callable
+        From the table E to its `RowOptimiser`.
+    """
+
+    dimension: int = 256
+    dropout: float = 0.5
+    token_vectors: NDArray[np.float32] | None = None
+    make_optimiser: Callable[[Tensor], RowOptimiser] = RowwiseAdagrad
+
+    def network(
+        self, features: csr_array, targets: csr_array, run: TrainingRun
+    ) -> BagOfTokensNetwork:
+        """Return token vectors ready to be trained.
+
+        Parameters
+        ----------
+        features : csr_array of float32 (n_points, n_features)
+        targets : csr_array (n_points, n_targets)
+            What the features will be trained to predict.
+        run : TrainingRun
+
+        Returns
+        -------
+        BagOfTokensNetwork
+        """
+        vectors = self.token_vectors
+        if vectors is None:
+            seed = run.seed_for("token vectors")
+            vectors = _sketched_vectors(features, targets, self.dimension, seed)
+        if vectors.shape != (features.shape[1], self.dimension):
+            raise InputError(
+                f"`token_vectors` has the shape {vectors.shape}, but there are "
+                f"{features.shape[1]} features and the dimension is {self.dimension}."
+            )
+        return BagOfTokensNetwork(self, features, np.array(vectors, np.float32), run)
+
+    def frozen(self, network: BagOfTokensNetwork) -> BagEncoder:
+        """Return the encoder as a trained model keeps it."""
+        return BagEncoder(network.table.cpu().numpy())
+
+
+class BagOfTokensNetwork:
+    """The table E while it is trained, on bags of the training points.
+
+    Forward, a batch is a sparse matrix times E; backward, the transpose of that matrix times the
+    gradient gives the gradient of just the rows of E that the batch touches. On a CPU both are one
+    compiled loop; on a GPU, torch's embedding bag and its sparse gradient.
+
+    Parameters
+    ----------
+    settings : BagOfTokens
+    features : csr_array of float32 (n_points, n_features)
+    vectors : float32 array (n_features, dimension)
+    run : TrainingRun
+    """
+
+    def __init__(
+        self,
+        settings: BagOfTokens,
+        features: csr_array,
+        vectors: NDArray[np.float32],
+        run: TrainingRun,
+    ) -> None:
+        self.table = torch.from_numpy(vectors).to(run.device)
+        self._features = features
+        self._dropout = settings.dropout
+        self._optimiser = settings.make_optimiser(self.table)
+        self._n_threads = run.n_threads
+        self._bags: csr_array = features[:0]
+        self._sums = torch.zeros(0)
+
+    def forward(self, points: NDArray[np.int64]) -> Tensor:
+        """See `FeatureNetwork.forward`."""
+        self._bags = self._features[points]
+        if self.table.device.type == "cpu":
+            self._sums = torch.from_numpy(self._product(self._bags, self.table.numpy()))
+        else:
+            self._sums = self._sums_on_gpu()
+        self._sums.requires_grad_()
+        return functional.dropout(torch.relu(self._sums), self._dropout)
+
+    def step(self, learning_rate: float) -> None:
+        """See `FeatureNetwork.step`."""
+        slope = self._sums.grad
+        if slope is None or not self._bags.nnz:
+            return
+        by_token = self._bags.T.tocsr()
+        touched = np.flatnonzero(np.diff(by_token.indptr))
+        some = by_token[touched]
+        rows = torch.from_numpy(touched).to(self.table.device)
+        if self.table.device.type == "cpu":
+            gradient = torch.from_numpy(self._product(some, slope.numpy()))
+        else:
+            gradient = torch.sparse.mm(_on_device(some, self.table.device), slope)
+        self._optimiser.step(self.table, rows, gradient, learning_rate)
+
+    def state(self) -> dict[str, Tensor]:
+        """See `FeatureNetwork.state`."""
+        return {"table": self.table, **self._optimiser.state()}
+
+    def _product(
+        self, left: csr_array | csr_matrix, right: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        """Return the product of a sparse matrix and a dense one, rows by several threads."""
+        result = np.empty((left.shape[0], right.shape[1]), np.float32)
+        over_row_chunks(
+            lambda start, stop: sum_rows(*Bags.of(left), right, start, stop, result),
+            len(result),
+            n_threads=self._n_threads,
+            chunk=max(1, -(-len(result) // (4 * self._n_threads))),
+        )
+        return result
+
+    def _sums_on_gpu(self) -> Tensor:
+        """Return the weighted sums of token vectors, by torch."""
+        device = self.table.device
+        return functional.embedding_bag(
+            torch.from_numpy(self._bags.indices).to(device),
+            self.table,
+            torch.from_numpy(self._bags.indptr.astype(np.int32)).to(device),
+            mode="sum",
+            per_sample_weights=torch.from_numpy(self._bags.data).to(device),
+            include_last_offset=True,
+        )
+
+
+def _on_device(matrix: csr_array, device: torch.device) -> Tensor:
+    """Return a scipy matrix as a sparse tensor."""
+    return torch.sparse_csr_tensor(
+        torch.from_numpy(matrix.indptr.astype(np.int64)),
+        torch.from_numpy(matrix.indices.astype(np.int64)),
+        torch.from_numpy(matrix.data),
+        matrix.shape,
+        device=device,
+        check_invariants=False,
+    )
+
+
+def _sketched_vectors(
+    features: csr_array, targets: csr_array, dimension: int, seed: int, chunk: int = 65_536
+) -> NDArray[np.float32]:
+    """Return unit sums, over the points of each token, of random vectors of their targets.
+
+    By blocks of points: the sketches of all of them at once may not fit in memory.
+    """
+    random = np.random.default_rng(seed)
+    sketches = random.standard_normal((targets.shape[1], dimension), np.float32)
+    vectors = np.zeros((features.shape[1], dimension), np.float32)
+    for start in range(0, features.shape[0], chunk):
+        some = targets[start : start + chunk]
+        of_points = some @ sketches
+        of_points /= np.maximum(np.diff(some.indptr), 1)[:, None]
+        vectors += features[start : start + chunk].T @ of_points
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit: NDArray[np.float32] = vectors / np.where(lengths > 0, lengths, 1)
+    return unit

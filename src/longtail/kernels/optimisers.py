@@ -1,0 +1,66 @@
+"""Steps of row-wise optimisers on the few rows of a table that a batch has touched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.kernels.jit import fast_kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["adagrad_rows", "adam_rows"]
+
+
+@fast_kernel
+def adagrad_rows(
+    table: NDArray[np.float32],
+    sums: NDArray[np.float32],
+    rows: NDArray[np.int64],
+    gradient: NDArray[np.float32],
+    learning_rate: float,
+    epsilon: float,
+    start: int,
+    stop: int,
+) -> None:
+    """Step ``table[rows[i]]`` against ``gradient[i]``, with one running sum of squares a row."""
+    dimension = table.shape[1]
+    for i in range(start, stop):
+        row = rows[i]
+        square = np.float32(0)
+        for d in range(dimension):
+            square += gradient[i, d] * gradient[i, d]
+        sums[row] += square / np.float32(dimension)
+        step = np.float32(learning_rate / (np.sqrt(sums[row]) + epsilon))
+        for d in range(dimension):
+            table[row, d] -= step * gradient[i, d]
+
+
+@fast_kernel
+def adam_rows(
+    table: NDArray[np.float32],
+    means: NDArray[np.float32],
+    squares: NDArray[np.float32],
+    rows: NDArray[np.int64],
+    gradient: NDArray[np.float32],
+    step_size: float,
+    epsilon: float,
+    start: int,
+    stop: int,
+) -> None:
+    """Step ``table[rows[i]]`` as lazy Adam does; `step_size` holds the bias corrections.
+
+    Moments of rows that the batch did not touch stay as they are (torch's SparseAdam).
+    """
+    size, floor = np.float32(step_size), np.float32(epsilon)  # one float64 would make all of it so
+    for i in range(start, stop):
+        row = rows[i]
+        for d in range(table.shape[1]):
+            slope = gradient[i, d]
+            means[row, d] = np.float32(0.9) * means[row, d] + np.float32(0.1) * slope
+            squares[row, d] = (
+                np.float32(0.999) * squares[row, d] + np.float32(0.001) * slope * slope
+            )
+            table[row, d] -= size * means[row, d] / (np.sqrt(squares[row, d]) + floor)

@@ -1,0 +1,332 @@
+"""Astec's shortlist: near label representatives, and the labels of near points.
+
+DeepXML paper (Dahiya et al., WSDM 2021), section 4, Module II, and appendix A.4. The same object
+mines hard negatives for training and shortlists labels at prediction.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.errors import InputError
+from longtail.index.exact import ExactIndex
+from longtail.index.graph import GraphIndex
+from longtail.index.protocol import read_only
+from longtail.kernels.jit import over_row_chunks
+from longtail.kernels.scoring import merge_shortlists
+from longtail.surrogates.k_means import spherical_k_means
+from longtail.surrogates.rows import binary, require_positive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from longtail.index.protocol import VectorIndex
+
+    Scratch = tuple[NDArray[np.float32], NDArray[np.float32]]
+
+__all__ = ["LabelShortlister", "NearestLabels", "unit_rows"]
+
+EXACT_BELOW = 2_000  # vectors; scanning so few is quicker than following a graph's edges
+_ARRAY_NAMES = (
+    "label_of_representative",
+    "label_starts",
+    "label_ids",
+    "label_index.vectors",
+    "point_index.vectors",
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NearestLabels:
+    """Mine negatives with two nearest-neighbour structures over frozen features.
+
+    The defaults are the paper's scheme with the published code's sizes and merge, which the paper
+    does not give.
+
+    Parameters
+    ----------
+    n_near_labels : int
+        Label representatives that a query takes from ANNS^mu.
+    n_near_points : int
+        Points that a query takes from ANNS^x; 0 leaves that structure out, as Slice does.
+    size : int
+        Labels kept of both together.
+    point_weight : float
+        Share of the labels of near points in the merged similarity (.075 in the code); where
+        they are left out, it is the similarity to the label representatives alone.
+    n_representatives : int
+        Extra k-means centres for each head label (300 in the code); 0 for none.
+    head_frequency : int
+        A label with at least that many points is a head label (7500 in the code).
+    exact : bool
+        Search by scanning all vectors instead of following a graph.
+    """
+
+    n_near_labels: int = 300
+    n_near_points: int = 100
+    size: int = 500
+    point_weight: float = 0.075
+    n_representatives: int = 0
+    head_frequency: int = 7500
+    exact: bool = False
+
+    def build(
+        self,
+        features: NDArray[np.float32],
+        labels: csr_array,
+        *,
+        seed: int,
+        n_threads: int,
+    ) -> LabelShortlister:
+        """Index the labels and points of the training data.
+
+        Parameters
+        ----------
+        features : float32 (n_points, dimension)
+            Frozen intermediate features v, as the encoder gives them.
+        labels : csr_array (n_points, n_labels)
+            An entry other than zero means: relevant.
+        seed, n_threads : int
+            Same seed, same shortlists, whatever `n_threads` is.
+
+        Returns
+        -------
+        LabelShortlister
+
+        Raises
+        ------
+        InputError
+            If features and labels do not belong together, or a number is out of range.
+        """
+        require_positive("size", self.size)
+        require_positive("n_near_labels", self.n_near_labels)
+        if features.shape[0] != labels.shape[0]:
+            raise InputError(
+                f"`features` has {features.shape[0]} rows but `labels` has {labels.shape[0]}. "
+                "Pass one row of each per point."
+            )
+        points, labels = unit_rows(features), binary(labels)
+        representatives, label_of = self._representatives(points, labels, seed)
+        no_points = np.zeros((0, features.shape[1]), np.float32)
+        return LabelShortlister(
+            settings=self,
+            label_index=self._index(representatives, seed, n_threads),
+            label_of_representative=label_of,
+            point_index=self._index(points if self.n_near_points else no_points, seed, n_threads),
+            label_starts=labels.indptr,
+            label_ids=labels.indices,
+            n_labels=labels.shape[1],
+        )
+
+    def _representatives(
+        self, points: NDArray[np.float32], labels: csr_array, seed: int
+    ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+        """Return unit means of each label's points, then the head labels' further centres."""
+        by_label = labels.T.tocsr()
+        frequency = np.diff(by_label.indptr)
+        with_points = np.flatnonzero(frequency).astype(np.int32)
+        vectors = [unit_rows(by_label[with_points] @ points)]
+        label_of = [with_points]
+        if self.n_representatives:
+            for label in np.flatnonzero(frequency >= self.head_frequency):
+                rows = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
+                centres = spherical_k_means(points[rows], self.n_representatives, seed=seed)
+                vectors.append(centres)
+                label_of.append(np.full(len(centres), label, np.int32))
+        return np.concatenate(vectors), np.concatenate(label_of)
+
+    def _index(self, vectors: NDArray[np.float32], seed: int, n_threads: int) -> VectorIndex:
+        """Return a structure to search `vectors` with."""
+        if self.exact or len(vectors) < EXACT_BELOW:
+            return ExactIndex(vectors)
+        index = GraphIndex.build(vectors, seed=seed, n_threads=n_threads)
+        index.n_threads = 1  # the shortlister spreads its queries over threads itself
+        return index
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LabelShortlister:
+    """Two indices and what joins them; made by `NearestLabels.build` or `from_arrays`.
+
+    `query` may be called from several threads at once.
+
+    Parameters
+    ----------
+    settings : NearestLabels
+    label_index : VectorIndex
+        ANNS^mu, over the label representatives.
+    label_of_representative : int32 (n_representatives,)
+    point_index : VectorIndex
+        ANNS^x, over the points; empty where it is left out.
+    label_starts : int32 (n_points + 1,)
+    label_ids : int32 (nnz,)
+        The labels of point i are ``label_ids[label_starts[i]:label_starts[i + 1]]``.
+    n_labels : int
+    """
+
+    settings: NearestLabels
+    label_index: VectorIndex
+    label_of_representative: NDArray[np.int32]
+    point_index: VectorIndex
+    label_starts: NDArray[np.int32]
+    label_ids: NDArray[np.int32]
+    n_labels: int
+    _free_scratch: list[Scratch] = field(default_factory=list, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Hold the arrays as memory maps are held."""
+        for name in ("label_of_representative", "label_starts", "label_ids"):
+            object.__setattr__(self, name, read_only(getattr(self, name), np.int32))
+
+    def query(
+        self, features: NDArray[np.float32], n_threads: int = 1
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return the shortlist of each point.
+
+        Parameters
+        ----------
+        features : float32 (n, dimension)
+        n_threads : int
+
+        Returns
+        -------
+        labels : int32 (n, size)
+            Descending by similarity, padded with -1. A point without features gets none.
+        similarities : float32 (n, size)
+            Padded with -inf.
+        """
+        settings = self.settings
+        point_weight = float(settings.point_weight) if settings.n_near_points else 0.0
+        queries = unit_rows(features)
+        size = min(settings.size, self.n_labels)
+        labels = np.empty((len(queries), size), np.int32)
+        similarities = np.empty((len(queries), size), np.float32)
+
+        def work(start: int, stop: int) -> None:
+            some = queries[start:stop]
+            near, near_similarities = self.label_index.query(some, settings.n_near_labels)
+            points, point_similarities = self._near_points(some)
+            silent = ~some.any(axis=1)
+            near[silent], points[silent] = -1, -1
+            scratch = self._borrow_scratch()
+            merge_shortlists(
+                near,
+                near_similarities,
+                self.label_of_representative,
+                points,
+                point_similarities,
+                self.label_starts,
+                self.label_ids,
+                point_weight,
+                0,
+                len(some),
+                *scratch,
+                labels[start:stop],
+                similarities[start:stop],
+            )
+            self._free_scratch.append(scratch)
+
+        over_row_chunks(work, len(queries), n_threads=n_threads, chunk=256)
+        return labels, similarities
+
+    def _borrow_scratch(self) -> Scratch:
+        """Take scratch nobody uses now: filling n_labels numbers a query would cost too much."""
+        try:
+            return self._free_scratch.pop()
+        except IndexError:
+            return np.full(self.n_labels, -np.inf, np.float32), np.zeros(self.n_labels, np.float32)
+
+    def _near_points(
+        self, queries: NDArray[np.float32]
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return near training points, none where that structure is left out."""
+        if not self.settings.n_near_points:
+            return np.empty((len(queries), 0), np.int32), np.empty((len(queries), 0), np.float32)
+        return self.point_index.query(queries, self.settings.n_near_points)
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Return what the shortlister is made of."""
+        return {
+            "label_of_representative": self.label_of_representative,
+            "label_starts": self.label_starts,
+            "label_ids": self.label_ids,
+            **{f"label_index.{k}": v for k, v in self.label_index.to_arrays().items()},
+            **{f"point_index.{k}": v for k, v in self.point_index.to_arrays().items()},
+        }
+
+    @classmethod
+    def from_arrays(
+        cls, settings: NearestLabels, arrays: Mapping[str, NDArray[np.generic]], n_labels: int
+    ) -> LabelShortlister:
+        """Make it again from `to_arrays`, on memory maps as they are.
+
+        Raises
+        ------
+        InputError
+            If an array is missing or they do not belong together.
+        """
+        for name in _ARRAY_NAMES:
+            if name not in arrays:
+                raise InputError(f"A label shortlister needs the array {name!r}. Build it again.")
+        shortlister = cls(
+            settings=settings,
+            label_index=_index_from(arrays, "label_index."),
+            label_of_representative=read_only(arrays["label_of_representative"], np.int32),
+            point_index=_index_from(arrays, "point_index."),
+            label_starts=read_only(arrays["label_starts"], np.int32),
+            label_ids=read_only(arrays["label_ids"], np.int32),
+            n_labels=n_labels,
+        )
+        _check_parts(shortlister)
+        return shortlister
+
+
+def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the rows scaled to unit length; rows of zeros stay so."""
+    # einsum sums each row in the same order however many rows there are; a norm over axis 1 too,
+    # but with a temporary as large as the matrix.
+    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    lengths[lengths == 0] = 1
+    unit: NDArray[np.float32] = vectors / lengths[:, None]
+    return unit
+
+
+def _index_from(arrays: Mapping[str, NDArray[np.generic]], prefix: str) -> VectorIndex:
+    """Return the index whose arrays carry `prefix`: a graph where there are edges."""
+    parts = {name[len(prefix) :]: arrays[name] for name in arrays if name.startswith(prefix)}
+    make: Callable[..., VectorIndex] = (
+        GraphIndex.from_arrays if "neighbours" in parts else ExactIndex.from_arrays
+    )
+    return make(parts)
+
+
+def _n_rows(index: VectorIndex) -> int:
+    """Return how many rows an index finds: in a graph, equal ones share a vector."""
+    arrays = index.to_arrays()
+    return len(arrays.get("members", arrays["vectors"]))
+
+
+def _check_parts(shortlister: LabelShortlister) -> None:
+    """Refuse arrays that would lead a kernel out of bounds."""
+    starts, ids = shortlister.label_starts, shortlister.label_ids
+    label_of, n_labels = shortlister.label_of_representative, shortlister.n_labels
+    fits = (
+        len(label_of) == _n_rows(shortlister.label_index)
+        and len(starts) > _n_rows(shortlister.point_index)
+        and starts[0] == 0
+        and starts[-1] == len(ids)
+        and bool((np.diff(starts) >= 0).all())
+        and all(part.min(initial=0) >= 0 for part in (label_of, ids))
+        and all(part.max(initial=-1) < n_labels for part in (label_of, ids))
+    )
+    if not fits:
+        raise InputError(
+            f"The arrays of the label shortlister do not belong together: {len(label_of)} "
+            f"representatives, {len(starts) - 1} points, {n_labels} labels. Build it again."
+        )

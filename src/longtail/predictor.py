@@ -1,0 +1,344 @@
+"""The serving object: text in, label names out. It imports neither torch nor scikit-learn."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, overload
+
+import numpy as np
+
+from longtail.classifiers.calibration import Calibration
+from longtail.classifiers.scorer import scorer_from
+from longtail.data.bags import Bags
+from longtail.data.from_python import features_from, texts_from
+from longtail.data.label_space import LabelSpace
+from longtail.data.text_column import TextColumn
+from longtail.data.vectorizer import TextVectorizer
+from longtail.errors import InputError, ModelFolderError
+from longtail.kernels.jit import n_usable_cores
+from longtail.metrics import evaluate
+from longtail.model_folder import ModelFolder, write_model_folder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from longtail.classifiers.scorer import Scorer
+    from longtail.data.dataset import Dataset
+
+__all__ = ["Predictor", "load"]
+
+LARGEST_K = 10_000
+
+
+class Predictor:
+    """A trained model that answers.
+
+    Made by `longtail.load`, or by an estimator's ``fit`` (its ``predictor_``). Any number of
+    threads may use one at once.
+
+    Parameters
+    ----------
+    scorer : Scorer
+    label_space : LabelSpace
+        Names of the labels.
+    vectorizer : TextVectorizer or None
+        None for a model of ready-made features.
+    n_features : int
+    calibration : Calibration
+    train_label_counts : int64 (n_labels,)
+        How many training points have each label: propensities and `inspect` need it.
+    description : dict
+        Recipe, settings and sizes, as JSON values.
+
+    Attributes
+    ----------
+    n_labels : int
+    """
+
+    def __init__(
+        self,
+        *,
+        scorer: Scorer,
+        label_space: LabelSpace,
+        vectorizer: TextVectorizer | None,
+        n_features: int,
+        calibration: Calibration,
+        train_label_counts: NDArray[np.int64],
+        description: Mapping[str, Any],
+    ) -> None:
+        self.scorer = scorer
+        self.label_space = label_space
+        self.vectorizer = vectorizer
+        self.n_features = n_features
+        self.calibration = calibration
+        self.train_label_counts = train_label_counts
+        self.description = dict(description)
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels that can be predicted."""
+        return self.label_space.n_labels
+
+    @overload
+    def predict(self, X: str, k: int = 5, *, threshold: float = 0.0) -> list[tuple[str, float]]: ...
+
+    @overload
+    def predict(
+        self, X: Sequence[str] | csr_array, k: int = 5, *, threshold: float = 0.0
+    ) -> list[list[tuple[str, float]]]: ...
+
+    def predict(
+        self, X: str | Sequence[str] | csr_array, k: int = 5, *, threshold: float = 0.0
+    ) -> list[tuple[str, float]] | list[list[tuple[str, float]]]:
+        """Return the names and probabilities of the best labels, best first.
+
+        Parameters
+        ----------
+        X : str, sequence of str, or sparse matrix
+            One text, several, or rows of ready-made features.
+        k : int
+            Most labels a text.
+        threshold : float
+            Least probability.
+
+        Returns
+        -------
+        list of (str, float), or a list of those
+            A text of which the model knows no token gets an empty list.
+
+        Raises
+        ------
+        InputError
+            If `X` is not what the model was trained on, or k is out of range.
+        """
+        ids, scores = self.predict_topk([X] if isinstance(X, str) else X, k)
+        answers = [
+            [
+                (self.label_space.name(label), score)
+                for label, score in zip(row_ids, row_scores, strict=True)
+                if label >= 0 and score >= threshold
+            ]
+            for row_ids, row_scores in zip(ids.tolist(), scores.tolist(), strict=True)
+        ]
+        return answers[0] if isinstance(X, str) else answers
+
+    def predict_topk(
+        self, X: Sequence[str] | csr_array, k: int = 5, *, n_threads: int | None = None
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return the ids and probabilities of the k best labels of each point.
+
+        Parameters
+        ----------
+        X : sequence of str, or sparse matrix
+        k : int
+            May exceed the number of labels; the rest is padding.
+        n_threads : int, optional
+            All cores by default. The numbers do not depend on it, nor on what else is in the batch.
+
+        Returns
+        -------
+        ids : int32 (n, k)
+            Descending, padded with -1.
+        probabilities : float32 (n, k)
+            Padded with -inf.
+
+        Raises
+        ------
+        InputError
+            If `X` is not what the model was trained on, or k is out of range.
+        """
+        if not 1 <= k <= LARGEST_K:
+            raise InputError(f"k must be between 1 and {LARGEST_K}, got {k}.")
+        bags = self.bags(X)
+        if n_threads is None:
+            n_threads = n_usable_cores() if bags.n_rows > 1 else 1
+        n_possible = min(k, self.n_labels)
+        best, scores = self.scorer.top_k(bags, n_possible, n_threads)
+        ids = np.full((bags.n_rows, k), -1, np.int32)
+        probabilities = np.full((bags.n_rows, k), -np.inf, np.float32)
+        ids[:, :n_possible] = best
+        probabilities[:, :n_possible] = self.calibration.probabilities(scores)
+        return ids, probabilities
+
+    def bags(self, X: Sequence[str] | csr_array) -> Bags:
+        """Return points as the model's bags of tokens, or raise InputError if they cannot be."""
+        if self.vectorizer is None:
+            return Bags.of(self._checked_features(X))
+        if hasattr(X, "shape") and len(X.shape) > 1:
+            raise InputError(
+                "This model was trained on texts, but it was given a matrix. Pass texts."
+            )
+        if isinstance(X, list) and len(X) == 1 and isinstance(X[0], str):
+            return Bags.one(*self.vectorizer.encode_one(X[0]))
+        return Bags.of(self.vectorizer.transform(X if isinstance(X, TextColumn) else texts_from(X)))
+
+    def evaluate(
+        self,
+        dataset: Dataset,
+        ks: Sequence[int] = (1, 3, 5),
+        *,
+        recall_ks: Sequence[int] = (10, 100),
+        propensity: tuple[float, float] = (0.55, 1.5),
+        set_aside: csr_array | None = None,
+    ) -> dict[str, float]:
+        """Return all metrics on a test set.
+
+        Parameters
+        ----------
+        dataset : Dataset
+            Read against this model's `label_space`, with labels that it does not know behind its
+            own, so that they count as misses.
+        ks, recall_ks, propensity, set_aside
+            See `longtail.metrics.evaluate`.
+
+        Returns
+        -------
+        dict of str to float
+            In percent.
+        """
+        points = dataset.texts if dataset.features is None else dataset.features
+        n_more = 100 if set_aside is not None else 0
+        ids, scores = self.predict_topk(points, max(*ks, *recall_ks) + n_more)
+        return evaluate(
+            ids,
+            scores,
+            dataset.labels,
+            train_label_counts=self.train_label_counts,
+            n_train_points=self.description["n_points"],
+            ks=ks,
+            recall_ks=recall_ks,
+            propensity=propensity,
+            set_aside=set_aside,
+        )
+
+    def save(
+        self, path: str | Path, documents: Mapping[str, Mapping[str, Any]] | None = None
+    ) -> None:
+        """Save as a model folder.
+
+        Parameters
+        ----------
+        path : str or Path
+        documents : mapping of str to dict, optional
+            Further JSON files, such as ``training.json``.
+
+        Raises
+        ------
+        ModelFolderError
+            If the folder cannot be written; then nothing is left behind.
+        """
+        arrays = self.scorer.to_arrays()
+        manifest = {
+            "description": self.description,
+            "scorer": self.scorer.config(),
+            "calibration": self.calibration.config(),
+            "n_features": self.n_features,
+            "n_labels": self.n_labels,
+            "vectorizer": None if self.vectorizer is None else self.vectorizer.config(),
+        }
+        if self.vectorizer is not None:
+            arrays |= _grouped("vectorizer", self.vectorizer.to_arrays())
+        arrays["labels/train_counts"] = self.train_label_counts
+        arrays |= _column_arrays("labels/names", self.label_space.names)
+        arrays |= _column_arrays("labels/texts", self.label_space.texts)
+        write_model_folder(path, manifest=manifest, arrays=arrays, documents=documents or {})
+
+    @classmethod
+    def from_folder(cls, folder: ModelFolder) -> Predictor:
+        """Make a predictor on the memory-mapped arrays of a folder."""
+        manifest, arrays = folder.manifest, folder.arrays
+        try:
+            vectorizer = None
+            if manifest["vectorizer"] is not None:
+                own = _ungrouped("vectorizer", arrays)
+                vectorizer = TextVectorizer.from_arrays(manifest["vectorizer"], own)
+            names = _column("labels/names", arrays)
+            texts = _column("labels/texts", arrays)
+            return cls(
+                scorer=scorer_from(manifest["scorer"], arrays),
+                label_space=LabelSpace(manifest["n_labels"], names, texts),
+                vectorizer=vectorizer,
+                n_features=manifest["n_features"],
+                calibration=Calibration(**manifest["calibration"]),
+                train_label_counts=arrays["labels/train_counts"],
+                description=manifest["description"],
+            )
+        except (KeyError, TypeError) as error:
+            raise ModelFolderError(
+                f"{folder.path} lacks a part that a model of this version has ({error!r}). "
+                "Train again, or get the whole folder."
+            ) from error
+
+    def _checked_features(self, X: Any) -> csr_array:  # noqa: ANN401 - any matrix
+        """Return unit rows as wide as the model, or raise InputError."""
+        if isinstance(X, list | TextColumn) or getattr(X, "ndim", 2) != 2:
+            raise InputError(
+                "This model was trained on ready-made features, but it was given texts. Pass a "
+                f"sparse matrix with {self.n_features} columns."
+            )
+        features = features_from(X)
+        if features.shape[1] != self.n_features:
+            raise InputError(
+                f"X has {features.shape[1]} features, but this model was trained on "
+                f"{self.n_features} features."
+            )
+        return unit_features(features)
+
+
+def load(path: str | Path, *, verify: bool = False) -> Predictor:
+    """Load a saved model; its tables are memory-mapped, not read.
+
+    Parameters
+    ----------
+    path : str or Path
+        A model folder.
+    verify : bool
+        Compare the checksum of every file first, which reads them all.
+
+    Returns
+    -------
+    Predictor
+
+    Raises
+    ------
+    ModelFolderError
+        If a file is missing, cut short, damaged or from elsewhere.
+    """
+    return Predictor.from_folder(ModelFolder.open(path, verify=verify))
+
+
+def unit_features(features: csr_array) -> csr_array:
+    """Return the rows of a CSR matrix scaled to unit length; rows of zeros stay so."""
+    lengths = np.sqrt(features.multiply(features).sum(axis=1)).astype(np.float32)
+    lengths[lengths == 0] = 1
+    result = features.copy()
+    result.data /= np.repeat(lengths, np.diff(features.indptr))
+    return result
+
+
+def _grouped(group: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Put a group before each name."""
+    return {f"{group}/{name}": array for name, array in arrays.items()}
+
+
+def _ungrouped(group: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arrays of a group, without it in their names."""
+    prefix = f"{group}/"
+    return {name[len(prefix) :]: arrays[name] for name in arrays if name.startswith(prefix)}
+
+
+def _column_arrays(name: str, column: TextColumn | None) -> dict[str, Any]:
+    """Return a text column as arrays; nothing for none."""
+    if column is None:
+        return {}
+    return {f"{name}.buffer": column.buffer, f"{name}.offsets": column.offsets}
+
+
+def _column(name: str, arrays: Mapping[str, Any]) -> TextColumn | None:
+    """Return the text column saved under `name`, if there is one."""
+    if f"{name}.buffer" not in arrays:
+        return None
+    return TextColumn(arrays[f"{name}.buffer"], arrays[f"{name}.offsets"])

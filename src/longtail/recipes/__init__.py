@@ -1,0 +1,1 @@
+"""The named algorithms, each a short page of parts."""

@@ -1,0 +1,212 @@
+"""The DeepXML framework: four modules, each exchangeable.
+
+Dahiya et al., "DeepXML: A deep extreme multi-label learning framework applied to short text
+documents", WSDM 2021, section 3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from longtail.classifiers.fusion import ScoreFusion, choose_fusion
+from longtail.classifiers.label_vectors import LabelVectors
+from longtail.classifiers.reranker import Reranker
+from longtail.classifiers.scorer import DeepXMLScorer, EnsembleScorer, Ranker, Scorer
+from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
+from longtail.data.bags import Bags
+from longtail.features.bag_of_tokens import BagOfTokens
+from longtail.metrics import inverse_propensities
+from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels
+from longtail.recipes.estimator import LabelEstimator
+from longtail.surrogates.meta_label_task import FeatureArchitecture, MetaLabelTask
+from longtail.training.run import TrainingData, TrainingRun
+from longtail.training.schedule import Schedule
+from longtail.transfer.bounded_residual import BoundedResidual, ResidualBlock
+
+if TYPE_CHECKING:
+    import torch
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from longtail.features.bag_encoder import BagEncoder
+
+__all__ = ["Classifier", "DeepXML", "NegativeSampler", "Surrogate", "Transfer"]
+
+
+class Surrogate(Protocol):
+    """Module I: a simpler task on which features are learnt."""
+
+    def learn(
+        self, architecture: FeatureArchitecture, data: TrainingData, run: TrainingRun
+    ) -> tuple[BagEncoder, NDArray[np.int32]]:
+        """Return the trained encoder and the meta-label of each label."""
+        ...
+
+
+class NegativeSampler(Protocol):
+    """Module II: a structure over frozen features that finds the labels hardest to tell apart."""
+
+    def build(
+        self, features: NDArray[np.float32], labels: csr_array, *, seed: int, n_threads: int
+    ) -> LabelShortlister:
+        """Return what shortlists labels, for training and for prediction."""
+        ...
+
+
+class Transfer(Protocol):
+    """Module III: from intermediate to final features."""
+
+    def block(self, dimension: int, device: torch.device) -> ResidualBlock:
+        """Return a fresh block, trained in Module IV."""
+        ...
+
+
+class Classifier(Protocol):
+    """Module IV: a classifier on shortlists."""
+
+    def learn(
+        self,
+        features: NDArray[np.float32],
+        block: ResidualBlock,
+        shortlists: NDArray[np.int32],
+        labels: csr_array,
+        run: TrainingRun,
+    ) -> LabelVectors:
+        """Train classifiers and block together."""
+        ...
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DeepXML(LabelEstimator):
+    """Any algorithm of the DeepXML family, from its parts.
+
+    Parameters
+    ----------
+    features : FeatureArchitecture
+        Z of Modules I and III.
+    surrogate : Surrogate
+        Module I.
+    negatives : NegativeSampler
+        Module II.
+    transfer : Transfer
+        Module III.
+    classifier : Classifier
+        Module IV.
+    reranker : Reranker or None
+        Trained last, on what the others confuse.
+    fusion_as_in_code : bool
+        Combine scores as the published code does, not as the paper says; see `ScoreFusion`.
+    n_learners : int
+        Models whose scores are averaged, each from its own random numbers.
+    **kwargs
+        Those of `LabelEstimator`.
+
+    Examples
+    --------
+    >>> from longtail.recipes.deepxml import DeepXML
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> model = DeepXML().fit(texts, [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5)
+    >>> model.predictor_.predict("a bottle of wine", k=1)[0][0]
+    'drink'
+    """
+
+    features: FeatureArchitecture = field(default_factory=BagOfTokens)
+    surrogate: Surrogate = field(default_factory=MetaLabelTask)
+    negatives: NegativeSampler = field(default_factory=NearestLabels)
+    transfer: Transfer = field(default_factory=BoundedResidual)
+    classifier: Classifier = field(
+        default_factory=lambda: ShortlistedOneVsAll(
+            training=ShortlistTraining(schedule=Schedule(epochs=10, learning_rate=0.05))
+        )
+    )
+    reranker: Reranker | None = None
+    fusion_as_in_code: bool = False
+    n_learners: int = 1
+
+    def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
+        """Train each learner; see `LabelEstimator`."""
+        if self.n_learners == 1:
+            return self.learn(data, held_out, run)
+        learners = (
+            self.learn(data, held_out, run.within(f"learner {i + 1}: "))
+            for i in range(self.n_learners)
+        )
+        return EnsembleScorer(tuple(learners))
+
+    def learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> DeepXMLScorer:
+        """Train one learner: the four modules, in the order of the paper.
+
+        Parameters
+        ----------
+        data : TrainingData
+        held_out : TrainingData
+            Points on which alpha and beta are chosen; none keeps their defaults.
+        run : TrainingRun
+
+        Returns
+        -------
+        DeepXMLScorer
+        """
+        encoder, _ = self.surrogate.learn(self.features, data, run)  # Module I
+        features = encoder.encode(Bags.of(data.features), run.n_threads)
+        shortlister, shortlists = self._mine(features, data.labels, run)  # Module II
+        block = self.transfer.block(features.shape[1], run.device)  # Module III
+        with run.stage("module IV"):
+            classifier = self.classifier.learn(features, block, shortlists, data.labels, run)
+        scorer = DeepXMLScorer(
+            ranker=Ranker(encoder, block.frozen(), classifier),
+            shortlister=shortlister,
+            reranker=None,
+            fusion=ScoreFusion(as_in_code=self.fusion_as_in_code),
+        )
+        if self.reranker is not None:
+            scorer = self._reranked(scorer, self.reranker, features, data, run)
+        return self._fused(scorer, data, held_out, run)
+
+    def _mine(
+        self, features: NDArray[np.float32], labels: csr_array, run: TrainingRun
+    ) -> tuple[LabelShortlister, NDArray[np.int32]]:
+        """Module II: build the structure once, and query it with all training points."""
+        with run.stage("module II"):
+            seed = run.seed_for("module II")
+            shortlister = self.negatives.build(features, labels, seed=seed, n_threads=run.n_threads)
+            shortlists, _ = shortlister.query(features, run.n_threads)
+        return shortlister, shortlists
+
+    def _reranked(
+        self,
+        scorer: DeepXMLScorer,
+        reranker: Reranker,
+        features: NDArray[np.float32],
+        data: TrainingData,
+        run: TrainingRun,
+    ) -> DeepXMLScorer:
+        """Predict for the training points, and train the re-ranker on what is confused."""
+        with run.stage("re-ranker"):
+            n_confused = min(reranker.n_confused, data.labels.shape[1])
+            by_classifier = replace(scorer, fusion=ScoreFusion(alpha=1.0))
+            confused, _ = by_classifier.top_k(Bags.of(data.features), n_confused, run.n_threads)
+            return replace(scorer, reranker=reranker.learn(data, confused, features, run))
+
+    def _fused(
+        self,
+        scorer: DeepXMLScorer,
+        data: TrainingData,
+        held_out: TrainingData,
+        run: TrainingRun,
+    ) -> DeepXMLScorer:
+        """Choose alpha and beta on the held-out points."""
+        if not held_out.features.shape[0]:
+            return scorer
+        with run.stage("score fusion"):
+            counts = np.asarray(data.labels.sum(axis=0)).ravel()
+            fusion = choose_fusion(
+                scorer.partial_scores(Bags.of(held_out.features), run.n_threads),
+                held_out.labels,
+                inverse_propensities(counts, data.labels.shape[0]),
+                as_in_code=self.fusion_as_in_code,
+            )
+        return replace(scorer, fusion=fusion)

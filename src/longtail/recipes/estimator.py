@@ -1,0 +1,334 @@
+"""What every recipe is to its users: a scikit-learn estimator of texts or features and labels."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from longtail.classifiers.calibration import Calibration
+from longtail.data.bags import Bags
+from longtail.data.dataset import Dataset
+from longtail.data.from_python import LabelForm, features_from, labels_from, texts_from
+from longtail.data.split import held_out_split
+from longtail.data.vectorizer import TextVectorizer
+from longtail.errors import InputError
+from longtail.kernels.jit import n_usable_cores
+from longtail.metrics import precision_at_k
+from longtail.metrics.hits import find_hits
+from longtail.predictor import Predictor, unit_features
+from longtail.training.checkpoints import CheckpointFolder, fingerprint
+from longtail.training.run import Callback, TrainingData, TrainingRun, as_device
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from longtail.classifiers.scorer import Scorer
+
+__all__ = ["LabelEstimator"]
+
+LARGEST_HELD_OUT = 2_500  # points: enough for two weights and a calibration
+LEAST_HELD_OUT = 20
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LabelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+    """Base of all recipes: fit, predict, predict_topk, score, save.
+
+    A recipe adds its hyper-parameters as fields and writes `_learn`.
+
+    Parameters
+    ----------
+    word_ngrams, char_ngrams, min_df, max_features
+        Of `TextVectorizer`; not used for ready-made features.
+    held_out : float
+        Share of the training points on which score fusion and calibration are chosen; at most
+        2,500 points, near-identical texts kept together. 0 keeps the built-in weights.
+    random_state : int
+        Seed of everything random: same seed and same number of cores, same model.
+    device : str
+        ``"cpu"``, or ``"cuda"`` to train on a GPU.
+    n_threads : int or None
+        Threads for training; None for all cores.
+    """
+
+    word_ngrams: int = 1
+    char_ngrams: tuple[int, int] | None = (3, 5)
+    min_df: int = 2
+    max_features: int | None = 300_000
+    held_out: float = 0.05
+    random_state: int = 0
+    device: str = "cpu"
+    n_threads: int | None = None
+
+    predictor_: Predictor = field(init=False, repr=False)
+    label_form_: LabelForm = field(init=False, repr=False)
+    run_: TrainingRun = field(init=False, repr=False)
+
+    def fit(self, X: Any, y: Any) -> Self:  # noqa: ANN401 - scikit-learn's convention
+        """Learn from points and their labels.
+
+        Parameters
+        ----------
+        X : sequence of str, or matrix (n_points, n_features)
+            Texts, or features: sparse, or dense numbers.
+        y : one of
+            a list of label names a point; a list of label ids a point; a sparse or dense 0/1
+            matrix (n_points, n_labels); or one class a point.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            If X and y cannot be used, with the reason.
+        TrainingError
+            If training runs away.
+        """
+        if y is None:
+            raise InputError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
+                "is None."
+            )
+        is_text = _holds_texts(X)
+        texts = texts_from(X) if is_text else None
+        features = None if is_text else features_from(X)
+        n_points = len(texts) if texts is not None else features.shape[0]  # type: ignore[union-attr]
+        labels, space, form = labels_from(y, n_points)
+        self.fit_dataset(Dataset(texts, features, labels, space))
+        self.label_form_ = form
+        if form is LabelForm.CLASSES:
+            self.classes_ = np.unique(np.asarray(y))
+        if features is not None:
+            self.n_features_in_ = features.shape[1]
+        self._label_dtype = getattr(y, "dtype", np.dtype(np.float32))
+        return self
+
+    def fit_dataset(
+        self,
+        dataset: Dataset,
+        *,
+        callbacks: Sequence[Callback] = (),
+        checkpoint_folder: str | Path | None = None,
+        checkpoint_seconds: float = 60.0,
+    ) -> Self:
+        """Learn from a data set.
+
+        Parameters
+        ----------
+        dataset : Dataset
+        callbacks : sequence of Callback
+            Told after every batch and epoch.
+        checkpoint_folder : str or Path, optional
+            Where training keeps its state. If it holds that of a run with the same settings and
+            data which was cut off, training goes on from there, to the very same model.
+        checkpoint_seconds : float
+            Least time between two checkpoints of a stage.
+
+        Returns
+        -------
+        self
+        """
+        _check_dataset(dataset)
+        torch.set_num_threads(self.n_threads or n_usable_cores())
+        vectorizer, features = self._vectorized(dataset)
+        checkpoints = None
+        if checkpoint_folder is not None:
+            mark = fingerprint(self._settings(), features, dataset.labels)
+            checkpoints = CheckpointFolder(
+                checkpoint_folder, fingerprint=mark, every_seconds=checkpoint_seconds
+            )
+        self.run_ = TrainingRun(
+            seed=self.random_state,
+            device=as_device(self.device),
+            n_threads=self.n_threads or n_usable_cores(),
+            callbacks=callbacks,
+            checkpoints=checkpoints,
+        )
+        data, held_out = self._split(dataset, features)
+        scorer = self._learn(data, held_out, self.run_)
+        self.predictor_ = Predictor(
+            scorer=scorer,
+            label_space=dataset.label_space,
+            vectorizer=vectorizer,
+            n_features=features.shape[1],
+            calibration=_calibrated(scorer, held_out),
+            train_label_counts=np.asarray(dataset.labels.sum(axis=0)).ravel().astype(np.int64),
+            description=self._description(dataset, features),
+        )
+        self.label_form_ = LabelForm.SPARSE
+        if checkpoints is not None:
+            checkpoints.remove()
+        return self
+
+    def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
+        """Train on `data`; choose weights, if any, on `held_out`, which may be empty."""
+        raise NotImplementedError
+
+    def predict(self, X: Any) -> Any:  # noqa: ANN401 - in the form of y
+        """Return the labels whose probability is at least one half, in the form that y had.
+
+        Where y had one class a point, the most probable one.
+        """
+        check_is_fitted(self, "predictor_")
+        if self.label_form_ is LabelForm.CLASSES:
+            ids, _ = self.predict_topk(X, 1)
+            return self.classes_[np.maximum(ids[:, 0], 0)]
+        n_labels = self.predictor_.n_labels
+        ids, probabilities = self.predict_topk(X, min(n_labels, 100))
+        chosen = (ids >= 0) & (probabilities >= 0.5)
+        return self._in_form_of_y(ids, chosen)
+
+    def predict_topk(
+        self,
+        X: Any,
+        k: int = 5,  # noqa: ANN401 - texts or a matrix
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return ids and probabilities of the k best labels; see `Predictor.predict_topk`."""
+        check_is_fitted(self, "predictor_")
+        return self.predictor_.predict_topk(X, k)
+
+    def score(self, X: Any, y: Any) -> float:  # noqa: ANN401 - as for fit
+        """Return P@1, the share of points whose best label is right."""
+        ids, _ = self.predict_topk(X, 1)
+        if self.label_form_ is LabelForm.CLASSES:
+            return float(np.mean(self.classes_[np.maximum(ids[:, 0], 0)] == np.asarray(y)))
+        return precision_at_k(ids, self._as_label_matrix(y, len(ids)), 1)
+
+    def evaluate(self, dataset: Dataset, ks: Sequence[int] = (1, 3, 5)) -> dict[str, float]:
+        """Return all metrics on a test set, in percent; see `Predictor.evaluate`."""
+        check_is_fitted(self, "predictor_")
+        return self.predictor_.evaluate(dataset, ks)
+
+    def save(self, path: str | Path) -> None:
+        """Save as a folder that `longtail.load` reads; see `Predictor.save`."""
+        check_is_fitted(self, "predictor_")
+        self.predictor_.save(path, {"training.json": self.training_report()})
+
+    def training_report(self) -> dict[str, Any]:
+        """Return how the model came about: settings, time a stage, peak memory, history."""
+        check_is_fitted(self, "predictor_")
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return {
+            **self.predictor_.description,
+            "stages": self.run_.timings,
+            "wall_seconds": sum(t["wall_seconds"] for t in self.run_.timings.values()),
+            "cpu_seconds": sum(t["cpu_seconds"] for t in self.run_.timings.values()),
+            "peak_memory_mb": round(peak / (2**20 if sys.platform == "darwin" else 2**10)),
+            "history": self.run_.history,
+        }
+
+    def __sklearn_tags__(self) -> Any:  # noqa: ANN401 - scikit-learn's own type
+        tags = super().__sklearn_tags__()
+        tags.estimator_type = "classifier"
+        tags.target_tags.required = True
+        tags.target_tags.multi_output = True
+        tags.input_tags.sparse = True
+        tags.input_tags.string = True
+        return tags
+
+    def _settings(self) -> dict[str, Any]:
+        """Return all hyper-parameters as JSON values."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+
+    def _description(self, dataset: Dataset, features: csr_array) -> dict[str, Any]:
+        """Return what a model folder says of itself."""
+        return {
+            "recipe": type(self).__name__,
+            "settings": self._settings(),
+            "seed": self.random_state,
+            "n_points": dataset.n_points,
+            "n_labels": dataset.n_labels,
+            "n_features": features.shape[1],
+        }
+
+    def _vectorized(self, dataset: Dataset) -> tuple[TextVectorizer | None, csr_array]:
+        """Return unit rows of features, and the vectoriser that made them of texts."""
+        if dataset.texts is None:
+            return None, unit_features(dataset.features)
+        vectorizer = TextVectorizer(
+            word_ngrams=self.word_ngrams,
+            char_ngrams=self.char_ngrams,
+            min_df=min(self.min_df, max(1, dataset.n_points // 20)),
+            max_features=self.max_features,
+        ).fit(dataset.texts)
+        return vectorizer, vectorizer.transform(dataset.texts)
+
+    def _split(self, dataset: Dataset, features: csr_array) -> tuple[TrainingData, TrainingData]:
+        """Set some points with labels aside; too few to be of use, none."""
+        share = min(self.held_out, LARGEST_HELD_OUT / max(dataset.n_points, 1))
+        points = features if dataset.texts is None else dataset.texts
+        if share * dataset.n_points < LEAST_HELD_OUT:
+            train, held = np.arange(dataset.n_points), np.arange(0)
+        else:
+            train, held = held_out_split(points, share, self.random_state)
+        labelled = np.diff(dataset.labels.indptr) > 0
+        train, held = train[labelled[train]], held[labelled[held]]
+        return (
+            TrainingData(features[train], dataset.labels[train]),
+            TrainingData(features[held], dataset.labels[held]),
+        )
+
+    def _in_form_of_y(self, ids: NDArray[np.int32], chosen: NDArray[np.bool_]) -> Any:  # noqa: ANN401
+        """Return chosen labels as names, ids, or a sparse or dense matrix."""
+        if self.label_form_ is LabelForm.NAMES:
+            name = self.predictor_.label_space.name
+            return [[name(i) for i in row[on]] for row, on in zip(ids, chosen, strict=True)]
+        if self.label_form_ is LabelForm.IDS:
+            return [row[on].tolist() for row, on in zip(ids, chosen, strict=True)]
+        starts = np.concatenate([[0], np.cumsum(chosen.sum(axis=1))])
+        shape = (len(ids), self.predictor_.n_labels)
+        matrix = csr_array(
+            (np.ones(int(starts[-1]), self._label_dtype), ids[chosen], starts), shape
+        )
+        matrix.sort_indices()
+        return matrix if self.label_form_ is LabelForm.SPARSE else matrix.toarray()
+
+    def _as_label_matrix(self, y: Any, n_points: int) -> csr_array:  # noqa: ANN401 - as for fit
+        """Return true labels in the model's ids; names that it does not know count as misses."""
+        if self.label_form_ is LabelForm.NAMES:
+            known = self.predictor_.label_space.ids_by_name
+            new: dict[str, int] = {}
+            n_labels = self.predictor_.n_labels
+            y = [[known.get(n, new.setdefault(n, n_labels + len(new))) for n in row] for row in y]
+        return labels_from(y, n_points)[0]
+
+
+def _holds_texts(X: Any) -> bool:  # noqa: ANN401 - texts or a matrix
+    """Return whether X is a sequence of strings."""
+    if hasattr(X, "ndim") and X.ndim != 1:
+        return False
+    return hasattr(X, "__getitem__") and len(X) > 0 and isinstance(X[0], str)
+
+
+def _check_dataset(dataset: Dataset) -> None:
+    """Raise InputError for data from which nothing can be learnt."""
+    if dataset.n_points == 0:
+        raise InputError("The training data has no points. Pass at least one.")
+    if dataset.labels.nnz == 0:
+        raise InputError(
+            f"None of the {dataset.n_points} training points has a label. Pass at least one label."
+        )
+
+
+def _calibrated(scorer: Scorer, held_out: TrainingData) -> Calibration:
+    """Learn probabilities from the best five labels of the held-out points."""
+    if not held_out.features.shape[0]:
+        return Calibration()
+    ids, scores = scorer.top_k(Bags.of(held_out.features), min(5, held_out.labels.shape[1]))
+    right = find_hits(ids, held_out.labels, ids.shape[1])
+    is_right = np.zeros(ids.shape, bool)
+    is_right[right.points, right.ranks] = True
+    return Calibration.fit(scores, is_right)

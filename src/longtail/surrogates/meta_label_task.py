@@ -1,0 +1,124 @@
+"""Module I: learn features by predicting which clusters a point's labels are in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from longtail.surrogates.label_clusters import LabelClusters, meta_labels
+from longtail.training.batches import AllLabels
+from longtail.training.label_table import LabelTable
+from longtail.training.loop import train
+from longtail.training.one_vs_all import OneVsAllTask
+from longtail.training.optimisers import RowwiseAdagrad
+from longtail.training.schedule import Schedule
+from longtail.transfer.bounded_residual import BoundedResidual
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+    from torch import Tensor
+
+    from longtail.features.bag_encoder import BagEncoder
+    from longtail.training.optimisers import RowOptimiser
+    from longtail.training.run import TrainingData, TrainingRun
+
+__all__ = ["FeatureArchitecture", "LabelAssignment", "MetaLabelTask"]
+
+
+class FeatureArchitecture(Protocol):
+    """Z: how points become features."""
+
+    def network(self, features: csr_array, targets: csr_array, run: TrainingRun) -> Any:  # noqa: ANN401 - its own type
+        """Return a `FeatureNetwork` to be trained to predict `targets`."""
+        ...
+
+    def frozen(self, network: Any) -> BagEncoder:  # noqa: ANN401 - its own type
+        """Return the encoder as a trained model keeps it."""
+        ...
+
+
+class LabelAssignment(Protocol):
+    """How labels are put together."""
+
+    def assign(
+        self, features: csr_array, labels: csr_array, *, seed: int, n_threads: int
+    ) -> NDArray[np.int32]:
+        """Return the meta-label of each label, int32 (n_labels,), from 0."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class MetaLabelTask:
+    """Surrogate task: full 1-vs-All classification into meta-labels (equation 1 of the paper).
+
+    Token vectors, a residual block R0 and the meta-labels' classifiers are trained together; R0
+    and the classifiers are then thrown away.
+
+    Parameters
+    ----------
+    clusters : LabelAssignment
+        What the meta-labels are.
+    schedule : Schedule
+    batch_size : int
+    residual : BoundedResidual
+        R0.
+    mean_loss : bool
+        Take the mean over meta-labels, as the published code does, not the sum. Then classifiers
+        start from small random values too.
+    make_optimiser : callable
+        For the classifiers.
+    """
+
+    clusters: LabelAssignment = field(default_factory=LabelClusters)
+    schedule: Schedule = Schedule(epochs=20, learning_rate=0.05)
+    batch_size: int = 512
+    residual: BoundedResidual = field(default_factory=BoundedResidual)
+    mean_loss: bool = False
+    make_optimiser: Callable[[Tensor], RowOptimiser] = RowwiseAdagrad
+
+    def learn(
+        self, architecture: FeatureArchitecture, data: TrainingData, run: TrainingRun
+    ) -> tuple[BagEncoder, NDArray[np.int32]]:
+        """Train the architecture.
+
+        Parameters
+        ----------
+        architecture : FeatureArchitecture
+        data : TrainingData
+        run : TrainingRun
+
+        Returns
+        -------
+        encoder : BagEncoder
+        assignment : int32 (n_labels,)
+            The meta-label of each label.
+        """
+        with run.stage("label clusters"):
+            seed = run.seed_for("label clusters")
+            assignment = self.clusters.assign(*data, seed=seed, n_threads=run.n_threads)
+            targets = meta_labels(data.labels, assignment, int(assignment.max()) + 1)
+        with run.stage("module I"):
+            network = architecture.network(data.features, targets, run)
+            task = self._task(network, targets, run)
+            train(task, AllLabels(targets, self.batch_size), self.schedule, run, "module I")
+        return architecture.frozen(network), assignment
+
+    def _task(self, network: Any, targets: csr_array, run: TrainingRun) -> OneVsAllTask:  # noqa: ANN401
+        """Put the network, R0 and the classifiers together."""
+        n_points, n_targets = targets.shape
+        dimension = network.table.shape[1]
+        table = LabelTable(
+            n_targets,
+            dimension,
+            frequencies=None if self.mean_loss else targets.sum(axis=0) / n_points,
+            make_optimiser=self.make_optimiser,
+            reduction=1 / n_targets if self.mean_loss else 1.0,
+            device=run.device,
+        )
+        block = self.residual.block(dimension, run.device)
+        return OneVsAllTask(network, block, table, block_learning_rate=block.learning_rate)

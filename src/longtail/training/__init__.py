@@ -1,0 +1,1 @@
+"""How features and classifiers are trained: one loop, batches, row-wise optimisers, checkpoints."""

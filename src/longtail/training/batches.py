@@ -1,0 +1,185 @@
+"""Which points make a step together, and which labels they are scored against.
+
+Every heavy step is a matrix product: the points of a batch share one pool of labels, their true
+ones, hard negatives mined for any of them, and some random ones. Batches are neighbourhoods of
+similar points, so a label that is hard for one is hard for many (as in NGAME, Dahiya et al. 2023).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from longtail.surrogates.label_clusters import balanced_clusters
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    Ids = NDArray[np.int64]
+
+__all__ = ["AllLabels", "Batch", "Batches", "SharedPool", "neighbourhoods"]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Points, the labels they are scored against, and where the true ones are.
+
+    Parameters
+    ----------
+    points : int64 (n,)
+        Rows of the training data.
+    pool : int64 (n_pool,) or None
+        Labels, ascending; None for all of them.
+    positive_rows, positive_columns : int64 (n_positives,)
+        The true labels, as places in the (n, n_pool) logits.
+    in_loss : bool (n, n_pool) or None
+        Which places count; None if all do.
+    """
+
+    points: Ids
+    pool: Ids | None
+    positive_rows: Ids
+    positive_columns: Ids
+    in_loss: NDArray[np.bool_] | None = None
+
+
+class Batches(Protocol):
+    """A source of batches for one epoch after another."""
+
+    def n_batches(self) -> int:
+        """Return how many batches an epoch has."""
+        ...
+
+    def epoch(self, random: np.random.Generator) -> Iterator[Batch]:
+        """Yield the batches of one epoch; the same `random`, the same batches."""
+        ...
+
+
+@dataclass(frozen=True)
+class AllLabels:
+    """Random batches scored against every label: full 1-vs-All, for the meta-labels of Module I.
+
+    Parameters
+    ----------
+    labels : csr_array (n_points, n_labels)
+    batch_size : int
+    """
+
+    labels: csr_array
+    batch_size: int
+
+    def n_batches(self) -> int:
+        """See `Batches.n_batches`."""
+        return -(-self.labels.shape[0] // self.batch_size)
+
+    def epoch(self, random: np.random.Generator) -> Iterator[Batch]:
+        """See `Batches.epoch`."""
+        order = random.permutation(self.labels.shape[0])
+        for start in range(0, len(order), self.batch_size):
+            points = order[start : start + self.batch_size]
+            rows, labels = _positives(self.labels, points)
+            yield Batch(points, None, rows, labels)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedPool:
+    """Batches scored against one pool of their true labels, hard negatives and random ones.
+
+    Parameters
+    ----------
+    labels : csr_array (n_points, n_labels)
+    shortlists : int32 (n_points, size)
+        Hard negatives of each point, true labels among them, padded with -1.
+    batch_size : int
+    groups : list of int64 arrays or None
+        Neighbourhoods of points, which stay together; None for random batches.
+    n_hard : int
+        Hard negatives drawn anew from each point's shortlist in each epoch.
+    n_random : int
+        Random labels in the pool of a batch.
+    own_only : bool
+        Count a label in a point's loss only if it is true, on the point's own shortlist, or one of
+        the random ones: the objective to the letter. Otherwise the whole pool counts, all of a
+        point's true labels as such: more negatives at the price of the same products.
+    """
+
+    labels: csr_array
+    shortlists: NDArray[np.int32]
+    batch_size: int
+    groups: list[Ids] | None = None
+    n_hard: int = 20
+    n_random: int = 500
+    own_only: bool = False
+
+    def n_batches(self) -> int:
+        """See `Batches.n_batches`."""
+        return -(-self.labels.shape[0] // self.batch_size)
+
+    def epoch(self, random: np.random.Generator) -> Iterator[Batch]:
+        """See `Batches.epoch`."""
+        order = self._order(random)
+        for start in range(0, len(order), self.batch_size):
+            yield self._batch(order[start : start + self.batch_size], random)
+
+    def _order(self, random: np.random.Generator) -> Ids:
+        """Return all points, neighbourhood after neighbourhood, these in random order."""
+        if self.groups is None:
+            return random.permutation(self.labels.shape[0])
+        return np.concatenate([self.groups[i] for i in random.permutation(len(self.groups))])
+
+    def _batch(self, points: Ids, random: np.random.Generator) -> Batch:
+        """Collect the pool of some points."""
+        rows, labels = _positives(self.labels, points)
+        hard = self.shortlists[points]
+        if self.n_hard < hard.shape[1]:
+            hard = hard[:, random.permutation(hard.shape[1])[: self.n_hard]]
+        extra = random.integers(0, self.labels.shape[1], self.n_random)
+        pool = np.unique(np.concatenate([labels, hard.ravel(), extra]))
+        pool = pool[np.searchsorted(pool, 0) :]  # without the padding
+        columns = np.searchsorted(pool, labels)
+        if not self.own_only:
+            return Batch(points, pool, rows, columns)
+        in_loss = np.zeros((len(points), len(pool)), np.bool_)
+        in_loss[:, np.searchsorted(pool, extra)] = True
+        hard_rows, places = np.nonzero(hard >= 0)
+        in_loss[hard_rows, np.searchsorted(pool, hard[hard_rows, places])] = True
+        in_loss[rows, columns] = True
+        return Batch(points, pool, rows, columns, in_loss)
+
+
+def neighbourhoods(
+    features: NDArray[np.float32], size: int, *, seed: int, n_threads: int
+) -> list[Ids]:
+    """Cut points into groups of about `size` similar ones.
+
+    Parameters
+    ----------
+    features : float32 (n_points, dimension)
+    size : int
+        Most points of a group.
+    seed, n_threads : int
+
+    Returns
+    -------
+    list of int64 arrays
+        Each point is in one of them.
+    """
+    n_groups = 1
+    while n_groups * size < len(features):
+        n_groups *= 2
+    cluster = balanced_clusters(features, n_groups, seed=seed, n_threads=n_threads)
+    order = np.argsort(cluster, kind="stable")
+    bounds = np.searchsorted(cluster[order], np.arange(1, n_groups))
+    return [group for group in np.split(order, bounds) if len(group)]
+
+
+def _positives(labels: csr_array, points: Ids) -> tuple[Ids, Ids]:
+    """Return places in the batch and labels of all true labels of some points."""
+    some = labels[points]
+    rows = np.repeat(np.arange(len(points)), np.diff(some.indptr))
+    return rows, some.indices.astype(np.int64)

@@ -1,0 +1,136 @@
+"""1-vs-All classifiers while they are trained: the loss and its gradient as matrix products."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from longtail.training.optimisers import RowwiseAdagrad
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from longtail.training.batches import Batch
+    from longtail.training.optimisers import RowOptimiser
+
+__all__ = ["LabelTable", "product_dtype"]
+
+
+def product_dtype(device: torch.device) -> torch.dtype:
+    """Return bfloat16 where the hardware multiplies it, else float32.
+
+    The tables, their gradients' sums and all else stay float32.
+    """
+    if device.type == "cpu":
+        can = torch.cpu.get_capabilities()
+        return torch.bfloat16 if can.get("avx512_bf16") or can.get("amx_bf16") else torch.float32
+    return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float32
+
+
+class LabelTable:
+    """One linear classifier a label, trained with binary cross-entropy on pools of labels.
+
+    The gradient of the loss with respect to the logits is ``sigmoid(z) - y``; it is formed in
+    place and two more products give those of the classifiers and of the features. Nothing is kept
+    for automatic differentiation, and nothing is gathered point by point.
+
+    Parameters
+    ----------
+    n_labels, dimension : int
+    frequencies : float array (n_labels,) or None
+        Share of the points that have each label: the bias starts at its log-odds, so that the
+        first steps are not spent on learning that most labels are rare. None starts all vectors
+        and biases from small random values, as the published code does.
+    make_optimiser : callable
+        From a table to its `RowOptimiser`.
+    reduction : float
+        Factor of the loss of one point, which is a sum over labels.
+    device : torch.device
+    """
+
+    def __init__(
+        self,
+        n_labels: int,
+        dimension: int,
+        *,
+        frequencies: NDArray[np.float64] | None,
+        make_optimiser: Callable[[Tensor], RowOptimiser] = RowwiseAdagrad,
+        reduction: float = 1.0,
+        device: torch.device,
+    ) -> None:
+        self.vectors = torch.zeros(n_labels, dimension, device=device)
+        self.bias = torch.zeros(n_labels, 1, device=device)
+        if frequencies is None:
+            bound = dimension**-0.5
+            self.vectors.uniform_(-bound, bound)
+            self.bias.uniform_(-bound, bound)
+        else:
+            share = np.clip(frequencies, 1e-7, 1 - 1e-7)
+            odds = torch.from_numpy(np.log(share / (1 - share)).astype(np.float32))
+            self.bias[:, 0] = odds.to(device)
+        self._optimisers = (make_optimiser(self.vectors), make_optimiser(self.bias))
+        self._reduction = reduction
+        self._dtype = product_dtype(device)
+        self._every = torch.arange(n_labels, device=device)
+
+    def learn(
+        self, features: Tensor, batch: Batch, learning_rate: float, *, measure: bool
+    ) -> tuple[float | None, Tensor]:
+        """Step the classifiers of the batch's pool.
+
+        Parameters
+        ----------
+        features : float32 Tensor (n, dimension)
+        batch : Batch
+        learning_rate : float
+        measure : bool
+            Whether the value of the loss is wanted; its gradient does not need it.
+
+        Returns
+        -------
+        loss : float or None
+            Mean over the points of the sum over labels.
+        gradient : float32 Tensor (n, dimension)
+            Of the mean loss with respect to the features.
+        """
+        device = features.device
+        pool = self._every if batch.pool is None else torch.from_numpy(batch.pool).to(device)
+        vectors = self.vectors if batch.pool is None else self.vectors[pool]
+        bias = self.bias if batch.pool is None else self.bias[pool]
+        rows = torch.from_numpy(batch.positive_rows).to(device)
+        columns = torch.from_numpy(batch.positive_columns).to(device)
+
+        x, w = features.to(self._dtype), vectors.to(self._dtype)
+        logits = (x @ w.T).float().add_(bias[:, 0])  # (n, n_pool)
+        loss = _loss(logits, rows, columns, batch) if measure else None
+        slope = logits.sigmoid_()
+        slope[rows, columns] -= 1
+        if batch.in_loss is not None:
+            slope *= torch.from_numpy(batch.in_loss).to(device)
+        slope *= self._reduction / len(features)
+
+        narrow = slope.to(self._dtype)
+        gradient = (narrow @ w).float()
+        self._optimisers[0].step(self.vectors, pool, (narrow.T @ x).float(), learning_rate)
+        self._optimisers[1].step(self.bias, pool, slope.sum(dim=0)[:, None], learning_rate)
+        return loss, gradient
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the live tensors that a checkpoint keeps."""
+        tensors = {"vectors": self.vectors, "bias": self.bias}
+        for name, optimiser in zip(("vectors", "bias"), self._optimisers, strict=True):
+            tensors |= {f"{name}.{key}": value for key, value in optimiser.state().items()}
+        return tensors
+
+
+def _loss(logits: Tensor, rows: Tensor, columns: Tensor, batch: Batch) -> float:
+    """Return the mean over points of the summed binary cross-entropy."""
+    of_negatives = torch.nn.functional.softplus(logits)
+    if batch.in_loss is not None:
+        of_negatives = of_negatives * torch.from_numpy(batch.in_loss).to(logits.device)
+    return float(of_negatives.sum() - logits[rows, columns].sum()) / len(logits)

@@ -1,0 +1,147 @@
+"""Features and 1-vs-All classifiers trained together: the step of Modules I and IV."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from longtail.training.optimisers import LazyAdam
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from longtail.training.batches import Batch
+    from longtail.training.label_table import LabelTable
+
+__all__ = ["FeatureNetwork", "FrozenFeatures", "OneVsAllTask"]
+
+
+class FeatureNetwork(Protocol):
+    """Features of training points, and how they are changed."""
+
+    def forward(self, points: NDArray[np.int64]) -> Tensor:
+        """Return the intermediate features of some points, ready for ``backward``."""
+        ...
+
+    def step(self, learning_rate: float) -> None:
+        """Step the parameters against the gradients that ``backward`` has left."""
+        ...
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the live tensors that a checkpoint keeps."""
+        ...
+
+
+class FrozenFeatures:
+    """Features that Module I has learnt and that stay as they are.
+
+    Parameters
+    ----------
+    features : float32 array (n_points, dimension)
+    dropout : float
+    device : torch.device
+    """
+
+    def __init__(
+        self, features: NDArray[np.float32], *, dropout: float, device: torch.device
+    ) -> None:
+        self._features = torch.from_numpy(features)
+        self._dropout = dropout
+        self._device = device
+
+    def forward(self, points: NDArray[np.int64]) -> Tensor:
+        """See `FeatureNetwork.forward`."""
+        features = self._features[torch.from_numpy(points)].to(self._device)
+        return functional.dropout(features, self._dropout)
+
+    def step(self, learning_rate: float) -> None:
+        """Do nothing."""
+
+    def state(self) -> dict[str, Tensor]:
+        """Return nothing."""
+        return {}
+
+
+class OneVsAllTask:
+    """One step: encode, transfer, score against the pool, and change all three.
+
+    Parameters
+    ----------
+    network : FeatureNetwork
+        Gives v.
+    block : Module
+        From v to the features x that are classified; changed by Adam.
+    table : LabelTable
+    block_learning_rate : float
+        Of the block; shrinks in proportion to the learning rate of the step.
+    """
+
+    def __init__(
+        self,
+        network: FeatureNetwork,
+        block: nn.Module,
+        table: LabelTable,
+        *,
+        block_learning_rate: float,
+    ) -> None:
+        self.network = network
+        self.block = block
+        self.table = table
+        self._block_learning_rate = block_learning_rate
+        self._parameters = [(p, LazyAdam(_as_table(p))) for p in block.parameters()]
+
+    def step(
+        self, batch: Batch, learning_rate: float, share: float, *, measure: bool
+    ) -> float | None:
+        """Train on a batch.
+
+        Parameters
+        ----------
+        batch : Batch
+        learning_rate : float
+            Of the tables.
+        share : float
+            The learning rate divided by that of the first step.
+        measure : bool
+            Whether the loss is wanted.
+
+        Returns
+        -------
+        float or None
+            The loss.
+        """
+        features = self.block(self.network.forward(batch.points))
+        loss, gradient = self.table.learn(features.detach(), batch, learning_rate, measure=measure)
+        features.backward(gradient)
+        self._step_block(self._block_learning_rate * share)
+        self.network.step(learning_rate)
+        return loss
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the live tensors that a checkpoint keeps."""
+        parts = {
+            "network": self.network.state(),
+            "block": dict(self.block.state_dict()),
+            "table": self.table.state(),
+        }
+        for i, (_, optimiser) in enumerate(self._parameters):
+            parts[f"optimiser{i}"] = optimiser.state()
+        return {f"{part}.{k}": v for part, tensors in parts.items() for k, v in tensors.items()}
+
+    def _step_block(self, learning_rate: float) -> None:
+        """Step the block's parameters, all rows of them, which makes lazy Adam plain Adam."""
+        for parameter, optimiser in self._parameters:
+            if parameter.grad is not None:
+                gradient = parameter.grad.reshape(len(parameter), -1)
+                rows = torch.arange(len(parameter), device=parameter.device)
+                optimiser.step(_as_table(parameter), rows, gradient, learning_rate)
+                parameter.grad = None
+
+
+def _as_table(parameter: nn.Parameter) -> Tensor:
+    """Return a parameter as a matrix that shares its memory."""
+    return parameter.detach().view(len(parameter), -1)

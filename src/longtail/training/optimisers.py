@@ -1,0 +1,117 @@
+"""Optimisers that touch only the rows of a table which a batch has touched.
+
+A table of token or label vectors has as many rows as there are tokens or labels; a batch gives a
+gradient to few of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import torch
+
+from longtail.kernels.jit import n_usable_cores, over_row_chunks
+from longtail.kernels.optimisers import adagrad_rows, adam_rows
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from torch import Tensor
+
+__all__ = ["LazyAdam", "RowOptimiser", "RowwiseAdagrad"]
+
+
+class RowOptimiser(Protocol):
+    """Changes some rows of a table, given the gradient of just those rows."""
+
+    def step(self, table: Tensor, rows: Tensor, gradient: Tensor, learning_rate: float) -> None:
+        """Step ``table[rows]``; int64 (n,) distinct rows and a float32 (n, d) gradient."""
+        ...
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the tensors that a checkpoint keeps; they are the live ones."""
+        ...
+
+
+class RowwiseAdagrad:
+    """Adagrad with one accumulator a row: memory for a table is the table.
+
+    The accumulator is the running sum of the mean square of the row's gradient (Duchi et al.,
+    "Adaptive subgradient methods", 2011, with the diagonal averaged over the row).
+
+    Parameters
+    ----------
+    table : Tensor (n, d)
+        What will be trained.
+    epsilon : float
+    """
+
+    def __init__(self, table: Tensor, epsilon: float = 1e-8) -> None:
+        self._epsilon = epsilon
+        self._sums = torch.zeros(len(table), device=table.device)
+
+    def step(self, table: Tensor, rows: Tensor, gradient: Tensor, learning_rate: float) -> None:
+        """See `RowOptimiser.step`."""
+        if table.device.type == "cpu":
+            arrays = (table.numpy(), self._sums.numpy(), rows.numpy(), gradient.numpy())
+            _in_threads(
+                lambda start, stop: adagrad_rows(
+                    *arrays, learning_rate, self._epsilon, start, stop
+                ),
+                len(rows),
+            )
+            return
+        self._sums[rows] += gradient.square().mean(dim=1)
+        size = learning_rate / (self._sums[rows].sqrt() + self._epsilon)
+        table[rows] -= size[:, None] * gradient
+
+    def state(self) -> dict[str, Tensor]:
+        """See `RowOptimiser.state`."""
+        return {"sums": self._sums}
+
+
+class LazyAdam:
+    """Adam whose moments move only for the rows of a batch, as torch's SparseAdam does.
+
+    Three times the memory of the table; for following the published code.
+
+    Parameters
+    ----------
+    table : Tensor (n, d)
+        What will be trained.
+    epsilon : float
+    """
+
+    def __init__(self, table: Tensor, epsilon: float = 1e-8) -> None:
+        self._epsilon = epsilon
+        self._means = torch.zeros_like(table)
+        self._squares = torch.zeros_like(table)
+        self._n_steps = torch.zeros(1, dtype=torch.int64)
+
+    def step(self, table: Tensor, rows: Tensor, gradient: Tensor, learning_rate: float) -> None:
+        """See `RowOptimiser.step`."""
+        self._n_steps += 1
+        n_steps = int(self._n_steps)
+        size = learning_rate * float(np.sqrt(1 - 0.999**n_steps)) / (1 - 0.9**n_steps)
+        if table.device.type == "cpu":
+            tensors = (table, self._means, self._squares, rows, gradient)
+            arrays = [tensor.numpy() for tensor in tensors]
+            _in_threads(
+                lambda start, stop: adam_rows(*arrays, size, self._epsilon, start, stop),
+                len(rows),
+            )
+            return
+        self._means[rows] = 0.9 * self._means[rows] + 0.1 * gradient
+        self._squares[rows] = 0.999 * self._squares[rows] + 0.001 * gradient.square()
+        table[rows] -= size * self._means[rows] / (self._squares[rows].sqrt() + self._epsilon)
+
+    def state(self) -> dict[str, Tensor]:
+        """See `RowOptimiser.state`."""
+        return {"means": self._means, "squares": self._squares, "n_steps": self._n_steps}
+
+
+def _in_threads(work: Callable[[int, int], None], n_rows: int) -> None:
+    """Run over rows in as many chunks as there are cores."""
+    n_threads = n_usable_cores()
+    over_row_chunks(work, n_rows, n_threads=n_threads, chunk=max(1, -(-n_rows // n_threads)))

@@ -1,0 +1,121 @@
+"""What the modules of one training run share: seeds, device, clock, history, checkpoints."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+
+import torch
+
+from longtail.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from scipy.sparse import csr_array
+
+    from longtail.training.checkpoints import CheckpointFolder
+
+__all__ = ["Callback", "TrainingData", "TrainingRun", "as_device"]
+
+
+class TrainingData(NamedTuple):
+    """Points as the modules see them.
+
+    Attributes
+    ----------
+    features : csr_array of float32 (n_points, n_features)
+        Unit rows.
+    labels : csr_array of float32 (n_points, n_labels)
+    """
+
+    features: csr_array
+    labels: csr_array
+
+
+class Callback(Protocol):
+    """Is told how training goes."""
+
+    def on_batch(self, stage: str, done: int, total: int, loss: float | None) -> None:
+        """`done` of the `total` batches of a stage, all its epochs counted, are behind."""
+        ...
+
+    def on_epoch(self, stage: str, epoch: int, epochs: int, loss: float) -> None:
+        """An epoch, counted from 1, has ended."""
+        ...
+
+
+@dataclass(frozen=True)
+class TrainingRun:
+    """Seeds, device, clock, history and checkpoints of one training run.
+
+    Parameters
+    ----------
+    seed : int
+        All randomness follows from it and from the name of what is drawn, so that a stage does
+        the same whether the stages before it ran just now or were read from a checkpoint.
+    device : torch.device
+    n_threads : int
+        For compiled loops.
+    callbacks : sequence of Callback
+    checkpoints : CheckpointFolder or None
+    scope : str
+        Comes before the name of each stage, such as ``"learner 2: "`` in an ensemble.
+    history : list of dict
+        One entry an epoch: stage, epoch, loss, seconds.
+    timings : dict
+        Wall and CPU seconds of each stage.
+    """
+
+    seed: int
+    device: torch.device
+    n_threads: int
+    callbacks: Sequence[Callback] = ()
+    checkpoints: CheckpointFolder | None = None
+    scope: str = ""
+    history: list[dict[str, Any]] = field(default_factory=list)
+    timings: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    def seed_for(self, *names: str | int) -> int:
+        """Return a number that depends on the seed and on what it is for."""
+        key = "/".join([str(self.seed), self.scope, *map(str, names)])
+        return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest(), "little")
+
+    def within(self, scope: str) -> TrainingRun:
+        """Return this run with other stage names and so other seeds; history is shared."""
+        return replace(self, scope=scope)
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Measure what happens inside."""
+        wall, cpu = time.perf_counter(), time.process_time()
+        try:
+            yield
+        finally:
+            self.timings[self.scope + name] = {
+                "wall_seconds": round(time.perf_counter() - wall, 3),
+                "cpu_seconds": round(time.process_time() - cpu, 3),
+            }
+
+
+def as_device(name: str) -> torch.device:
+    """Return the device of that name, or raise InputError if it is not there.
+
+    Examples
+    --------
+    >>> from longtail.training.run import as_device
+    >>> as_device("cpu")
+    device(type='cpu')
+    """
+    try:
+        device = torch.device(name)
+    except RuntimeError as error:
+        raise InputError(f"`device` must be such as 'cpu' or 'cuda', got {name!r}.") from error
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise InputError(
+            f"`device` is {name!r}, but this machine has no usable CUDA device. Use 'cpu'."
+        )
+    return device

@@ -1,0 +1,1 @@
+"""Module III: from the intermediate features of the surrogate task to the final ones."""

@@ -1,0 +1,78 @@
+"""The residual block while it is trained, its spectral norm bounded by power iteration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from longtail.transfer.residual import Residual
+
+__all__ = ["BoundedResidual", "ResidualBlock"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BoundedResidual:
+    """Transfer by a residual block that cannot move features far (Theorem 1 of the paper).
+
+    Parameters
+    ----------
+    max_norm : float
+        lambda, the bound on the spectral norm of R; the paper has at most 1.
+    always_divide : bool
+        Scale R to that norm even when it is below, as the published code does.
+    dropout : float
+        Applied after the block's ReLU in training.
+    learning_rate : float
+        Of Adam, for R and b; falls with the schedule of the stage.
+    """
+
+    max_norm: float = 1.0
+    always_divide: bool = False
+    dropout: float = 0.5
+    learning_rate: float = 1e-3
+
+    def block(self, dimension: int, device: torch.device) -> ResidualBlock:
+        """Return a fresh block: R the identity, b zero."""
+        return ResidualBlock(self, dimension).to(device)
+
+
+class ResidualBlock(nn.Module):
+    """``v + Dropout(ReLU(R' v + b))`` with ``R' = R / max(1, sigma(R) / lambda)``.
+
+    sigma is estimated by one power iteration a training step (Miyato et al., "Spectral
+    normalization for generative adversarial networks", 2018), and by many in `frozen`.
+    """
+
+    def __init__(self, settings: BoundedResidual, dimension: int) -> None:
+        super().__init__()
+        self._settings = settings
+        self.learning_rate = settings.learning_rate
+        self.matrix = nn.Parameter(torch.eye(dimension))
+        self.bias = nn.Parameter(torch.zeros(dimension))
+        self.register_buffer("left", functional.normalize(torch.randn(dimension), dim=0))
+        self.left: Tensor
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return final features, (n, dimension)."""
+        change = torch.relu(features @ self._bounded(n_iterations=1).T + self.bias)
+        return features + functional.dropout(change, self._settings.dropout, self.training)
+
+    def frozen(self) -> Residual:
+        """Return the block as a trained model keeps it."""
+        with torch.no_grad():
+            matrix = self._bounded(n_iterations=100)
+        return Residual(matrix.cpu().numpy().copy(), self.bias.detach().cpu().numpy().copy())
+
+    def _bounded(self, n_iterations: int) -> Tensor:
+        """Return R with its spectral norm bounded."""
+        with torch.no_grad():
+            left = self.left
+            for _ in range(n_iterations):
+                right = functional.normalize(self.matrix.T @ left, dim=0)
+                left = functional.normalize(self.matrix @ right, dim=0)
+            self.left.copy_(left)
+        ratio = torch.dot(left.clone(), self.matrix @ right) / self._settings.max_norm
+        return self.matrix / (ratio if self._settings.always_divide else ratio.clamp(min=1.0))

@@ -1,0 +1,53 @@
+"""The trained residual block, as a model keeps it: no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.kernels.jit import over_row_chunks
+from longtail.kernels.scoring import add_residual
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+__all__ = ["Residual"]
+
+
+@dataclass(frozen=True)
+class Residual:
+    """Final features ``v + ReLU(R v + b)`` (DeepXML paper, section 4, Module III).
+
+    Parameters
+    ----------
+    matrix : float32 (dimension, dimension)
+        R, its spectral norm already bounded.
+    bias : float32 (dimension,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.transfer.residual import Residual
+    >>> block = Residual(np.eye(2, dtype=np.float32), np.array([0, -5], np.float32))
+    >>> block.apply(np.array([[1, 2]], np.float32)).tolist()
+    [[2.0, 2.0]]
+    """
+
+    matrix: NDArray[np.float32]
+    bias: NDArray[np.float32]
+
+    def apply(self, features: NDArray[np.float32], n_threads: int = 1) -> NDArray[np.float32]:
+        """Return the final features of each row, float32 (n, dimension)."""
+        final = np.empty_like(features)
+
+        def work(start: int, stop: int) -> None:
+            add_residual(features, self.matrix, self.bias, start, stop, final)
+
+        over_row_chunks(work, len(features), n_threads=n_threads, chunk=256)
+        return final
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Return what the block is made of."""
+        return {"matrix": self.matrix, "bias": self.bias}

@@ -1,0 +1,84 @@
+"""The bag kernel, held to a plain numpy twin.
+
+Small whole numbers: their sums are exact, so the twins must agree to the bit.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from longtail.index.protocol import read_only
+from longtail.kernels.bags import sum_rows
+
+few = settings(max_examples=25, deadline=None)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def bags(seed, n_rows, n_tokens):
+    """A CSR matrix of whole numbers, with repeated tokens and empty rows."""
+    random = np.random.default_rng(seed)
+    counts = random.integers(0, 6, n_rows)
+    row_starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+    columns = random.integers(0, n_tokens, counts.sum()).astype(np.int32)
+    values = random.integers(-2, 3, counts.sum()).astype(np.float32)
+    return read_only(row_starts, np.int32), read_only(columns, np.int32), read_only(values, "f4")
+
+
+def table(seed, n_tokens, dimension):
+    drawn = np.random.default_rng(seed).integers(-2, 3, (n_tokens, dimension))
+    return read_only(drawn, np.float32)
+
+
+def sum_rows_twin(row_starts, columns, values, vectors):
+    rows = [slice(*ends) for ends in pairwise(row_starts)]
+    sums = [(values[row, np.newaxis] * vectors[columns[row]]).sum(axis=0) for row in rows]
+    return np.array(sums, np.float32).reshape(len(rows), vectors.shape[1])
+
+
+@few
+@given(seeds, st.integers(0, 20), st.integers(1, 12), st.integers(1, 40))
+def test_sum_rows(seed, n_rows, n_tokens, dimension):
+    some, vectors = bags(seed, n_rows, n_tokens), table(seed + 1, n_tokens, dimension)
+    sums = np.full((n_rows, dimension), 77, np.float32)
+    sum_rows(*some, vectors, 0, n_rows, sums)
+    np.testing.assert_array_equal(sums, sum_rows_twin(*some, vectors))
+
+
+@few
+@given(seeds)
+def test_the_transpose_gives_the_gradient_of_the_table(seed):
+    row_starts, columns, values = bags(seed, 9, 5)
+    slopes = table(seed + 1, 9, 7)
+    matrix = sp.csr_array((values, columns, row_starts), shape=(9, 5))
+    transposed = matrix.tocsc()
+    gradient = np.empty((5, 7), np.float32)
+    arrays = (read_only(transposed.indptr, np.int32), read_only(transposed.indices, np.int32))
+    sum_rows(*arrays, read_only(transposed.data, np.float32), slopes, 0, 5, gradient)
+    np.testing.assert_array_equal(gradient, matrix.toarray().T @ slopes)
+
+
+def test_other_rows_are_left_alone():
+    sums = np.full((6, 3), 77, np.float32)
+    sum_rows(*bags(0, 6, 4), table(1, 4, 3), 2, 4, sums)
+    assert (sums[[0, 1, 4, 5]] == 77).all()
+    assert (sums[2:4] != 77).all()
+
+
+def test_a_row_has_the_same_bits_whatever_stands_beside_it():
+    random = np.random.default_rng(0)
+    row_starts, columns, _ = bags(3, 40, 30)
+    values = read_only(random.standard_normal(len(columns)), np.float32)
+    vectors = read_only(random.standard_normal((30, 37)), np.float32)
+    sums = np.empty((40, 37), np.float32)
+    sum_rows(row_starts, columns, values, vectors, 0, 40, sums)
+    for row in range(40):
+        ends = slice(row_starts[row], row_starts[row + 1])
+        starts = read_only([0, ends.stop - ends.start], np.int32)
+        alone = np.empty((1, 37), np.float32)
+        sum_rows(starts, columns[ends], values[ends], vectors, 0, 1, alone)
+        assert alone[0].tobytes() == sums[row].tobytes()

@@ -1,0 +1,101 @@
+"""The optimiser kernels, each held to a plain numpy twin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from longtail.kernels.optimisers import adagrad_rows, adam_rows
+
+few = settings(max_examples=25, deadline=None)
+seeds = st.integers(0, 2**32 - 1)
+close = {"rtol": 1e-4, "atol": 1e-6}
+
+
+def adagrad_twin(table, sums, rows, gradient, learning_rate, epsilon):
+    """Step in place, all in float64."""
+    sums[rows] += (gradient**2).mean(axis=1)
+    table[rows] -= learning_rate / (np.sqrt(sums[rows]) + epsilon)[:, np.newaxis] * gradient
+
+
+def adam_twin(table, means, squares, rows, gradient, step_size, epsilon):
+    """Step in place, all in float64."""
+    means[rows] = 0.9 * means[rows] + 0.1 * gradient
+    squares[rows] = 0.999 * squares[rows] + 0.001 * gradient**2
+    table[rows] -= step_size * means[rows] / (np.sqrt(squares[rows]) + epsilon)
+
+
+def drawn(seed, n_touched, dimension):
+    """A table of 12 rows, and three batches that touch some of them."""
+    random = np.random.default_rng(seed)
+    table = random.standard_normal((12, dimension)).astype(np.float32)
+    batches = [
+        (
+            random.permutation(12)[:n_touched],
+            random.standard_normal((n_touched, dimension)).astype(np.float32),
+        )
+        for _ in range(3)
+    ]
+    return table, batches
+
+
+@few
+@given(seeds, st.integers(0, 12), st.integers(1, 40))
+def test_adagrad_rows(seed, n_touched, dimension):
+    table, batches = drawn(seed, n_touched, dimension)
+    sums = np.zeros(12, np.float32)
+    expected, expected_sums = table.astype(np.float64), sums.astype(np.float64)
+    for rows, gradient in batches:
+        adagrad_rows(table, sums, rows, gradient, 0.05, 1e-8, 0, n_touched)
+        adagrad_twin(expected, expected_sums, rows, gradient.astype(np.float64), 0.05, 1e-8)
+    np.testing.assert_allclose(sums, expected_sums, **close)
+    np.testing.assert_allclose(table, expected, **close)
+
+
+@few
+@given(seeds, st.integers(0, 12), st.integers(1, 40))
+def test_adam_rows(seed, n_touched, dimension):
+    table, batches = drawn(seed, n_touched, dimension)
+    means, squares = np.zeros_like(table), np.zeros_like(table)
+    state = (table, means, squares)
+    expected = [array.astype(np.float64) for array in state]
+    for rows, gradient in batches:
+        adam_rows(*state, rows, gradient, 0.03, 1e-6, 0, n_touched)
+        adam_twin(*expected, rows, gradient.astype(np.float64), 0.03, 1e-6)
+    for found, wanted in zip(state, expected, strict=True):
+        np.testing.assert_allclose(found, wanted, **close)
+
+
+def steps(name, table, sums, squares):
+    """Return a call of one kernel on a range of the touched rows."""
+    if name == "adagrad":
+        return lambda *batch: adagrad_rows(table, sums, *batch)
+    return lambda *batch: adam_rows(table, squares, squares.copy(), *batch)
+
+
+@pytest.mark.parametrize("name", ["adagrad", "adam"])
+def test_only_the_rows_of_the_range_move(name):
+    table = np.ones((8, 3), np.float32)
+    step = steps(name, table, np.zeros(8, np.float32), np.zeros((8, 3), np.float32))
+    rows = np.array([7, 0, 3, 5])
+    step(rows, np.ones((4, 3), np.float32), 0.1, 1e-8, 1, 3)
+    moved = np.flatnonzero((table != 1).any(axis=1))
+    assert moved.tolist() == [0, 3]
+    assert (table[moved] < 1).all()
+
+
+@pytest.mark.parametrize("name", ["adagrad", "adam"])
+def test_a_gradient_of_zero_moves_nothing(name):
+    table = np.ones((2, 3), np.float32)
+    step = steps(name, table, np.zeros(2, np.float32), np.zeros((2, 3), np.float32))
+    step(np.array([0, 1]), np.zeros((2, 3), np.float32), 0.1, 1e-8, 0, 2)
+    assert (table == 1).all()
+
+
+def test_the_first_adagrad_step_has_the_length_of_the_learning_rate():
+    table, sums = np.zeros((1, 4), np.float32), np.zeros(1, np.float32)
+    gradient = np.full((1, 4), -123, np.float32)
+    adagrad_rows(table, sums, np.array([0]), gradient, 0.5, 1e-8, 0, 1)
+    np.testing.assert_allclose(table, 0.5, rtol=1e-6)
