@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: install demo test lint types unit docs format clean
+.PHONY: install demo test lint types unit format clean
 
 install: $(STAMP)
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from longtail.data.dataset import Dataset
 from longtail.data.vectorizer import TextVectorizer
+from longtail.errors import MissingExtraError
 from longtail.metrics import evaluate
 from longtail.predictor import Predictor, load
 
@@ -52,8 +53,6 @@ def __getattr__(name: str) -> object:
     except ModuleNotFoundError as error:
         if error.name not in {"torch", "sklearn"}:
             raise
-        from longtail.errors import MissingExtraError
-
         raise MissingExtraError(
             f"longtail.{name} trains models and needs {error.name}. Install it with "
             "`pip install 'longtail[train]'`."

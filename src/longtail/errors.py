@@ -5,7 +5,7 @@
     LongtailError
     ├── InputError            an argument or a data set is wrong (also a ValueError)
     │   └── DataFormatError   a file is wrong, at a named line
-    ├── ModelFolderError      a saved model is missing, damaged or from elsewhere (also a ValueError)
+    ├── ModelFolderError      a saved model is missing, damaged or not ours (also a ValueError)
     ├── MissingExtraError     an optional dependency is not installed (also an ImportError)
     └── TrainingError         training cannot start or go on (also a RuntimeError)
 

@@ -83,7 +83,9 @@ class Predictor:
         return self.label_space.n_labels
 
     @overload
-    def predict(self, X: str, k: int = 5, *, threshold: float = 0.0) -> list[tuple[str, float]]: ...
+    def predict(  # type: ignore[overload-overlap]  # a str is a sequence of str, and one text
+        self, X: str, k: int = 5, *, threshold: float = 0.0
+    ) -> list[tuple[str, float]]: ...
 
     @overload
     def predict(
@@ -263,7 +265,7 @@ class Predictor:
                 vectorizer=vectorizer,
                 n_features=manifest["n_features"],
                 calibration=Calibration(**manifest["calibration"]),
-                train_label_counts=arrays["labels/train_counts"],
+                train_label_counts=np.asarray(arrays["labels/train_counts"], np.int64),
                 description=manifest["description"],
             )
         except (KeyError, TypeError) as error:
@@ -272,18 +274,18 @@ class Predictor:
                 "Train again, or get the whole folder."
             ) from error
 
-    def _checked_features(self, X: Any) -> csr_array:  # noqa: ANN401 - any matrix
+    def _checked_features(self, X: Any) -> csr_array:
         """Return unit rows as wide as the model, or raise InputError."""
         if isinstance(X, list | TextColumn) or getattr(X, "ndim", 2) != 2:
             raise InputError(
-                "This model was trained on ready-made features, but it was given texts. Pass a "
-                f"sparse matrix with {self.n_features} columns."
+                "This model was trained on ready-made features, but it was given texts or a single "
+                f"row. Reshape your data to a matrix with {self.n_features} columns."
             )
         features = features_from(X)
         if features.shape[1] != self.n_features:
             raise InputError(
-                f"X has {features.shape[1]} features, but this model was trained on "
-                f"{self.n_features} features."
+                f"X has {features.shape[1]} features, but {type(self).__name__} is expecting "
+                f"{self.n_features} features as input: those that the model was trained on."
             )
         return unit_features(features)
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from longtail.classifiers.scorer import Ranker
+import numpy as np
+
+from longtail.classifiers.fusion import best_first
+from longtail.classifiers.scorer import ROWS_AT_ONCE, Ranker
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from longtail.classifiers.shortlisted import ShortlistTraining
@@ -44,8 +46,9 @@ class Reranker:
     def learn(
         self,
         data: TrainingData,
-        confused: NDArray[np.int32],
+        shortlists: NDArray[np.int32],
         features: NDArray[np.float32],
+        first: Ranker,
         run: TrainingRun,
     ) -> Ranker:
         """Train the re-ranker.
@@ -53,16 +56,19 @@ class Reranker:
         Parameters
         ----------
         data : TrainingData
-        confused : int32 (n_points, n_confused)
-            The first network's predictions for the training points.
+        shortlists : int32 (n_points, size)
+            Of Module II.
         features : float32 (n_points, dimension)
-            The first network's features; they only say which points are similar.
+            The first network's frozen features.
+        first : Ranker
+            The first network, after Module IV.
         run : TrainingRun
 
         Returns
         -------
         Ranker
         """
+        confused = _best_scored(first, features, shortlists, self.n_confused, run.n_threads)
         network: Any = self.architecture.network(
             data.features, data.labels, run.within(run.scope + "re-ranker ")
         )
@@ -70,3 +76,20 @@ class Reranker:
         batches = self.training.batches(data.labels, confused, features, run)
         classifier = self.training.fit(network, block, batches, run, "re-ranker")
         return Ranker(self.architecture.frozen(network), block.frozen(), classifier)
+
+
+def _best_scored(
+    first: Ranker,
+    features: NDArray[np.float32],
+    shortlists: NDArray[np.int32],
+    n_labels: int,
+    n_threads: int,
+) -> NDArray[np.int32]:
+    """Return the labels of each shortlist that the first network scores highest."""
+    best = np.empty((len(features), min(n_labels, shortlists.shape[1])), np.int32)
+    for start in range(0, len(features), ROWS_AT_ONCE):
+        rows = slice(start, start + ROWS_AT_ONCE)
+        final = first.residual.apply(features[rows], n_threads)
+        logits = first.classifier.logits(final, shortlists[rows], n_threads)
+        best[rows], _ = best_first(shortlists[rows], logits, best.shape[1], n_threads)
+    return best

@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 
     Arrays = Mapping[str, NDArray[np.generic]]
 
-__all__ = ["DeepXMLScorer", "EnsembleScorer", "Ranker", "Scorer", "scorer_from"]
+__all__ = [
+    "ROWS_AT_ONCE",
+    "DeepXMLScorer",
+    "EnsembleScorer",
+    "Ranker",
+    "Scorer",
+    "scorer_from",
+]
 
 ROWS_AT_ONCE = 4096  # points whose shortlists are held in memory together
 
@@ -62,18 +69,22 @@ class Ranker:
 
     def to_arrays(self, group: str) -> dict[str, NDArray[np.generic]]:
         """Return all arrays, named ``"group/name"``."""
-        parts = {"encoder": self.encoder, "residual": self.residual, "classifier": self.classifier}
+        parts = {
+            "encoder": self.encoder.to_arrays(),
+            "residual": self.residual.to_arrays(),
+            "classifier": self.classifier.to_arrays(),
+        }
         return {
             f"{group}-{part}/{name}": array
-            for part, owner in parts.items()
-            for name, array in owner.to_arrays().items()
+            for part, arrays in parts.items()
+            for name, array in arrays.items()
         }
 
     @classmethod
     def from_arrays(cls, arrays: Arrays, group: str) -> Ranker:
         """Make it again, on memory maps as they are."""
 
-        def part(name: str) -> Any:  # noqa: ANN401 - float32 by the format
+        def part(name: str) -> Any:
             return arrays[f"{group}-{name}"]
 
         return cls(
@@ -96,12 +107,15 @@ class DeepXMLScorer:
         The first network: its encoder gives the frozen features.
     shortlister : LabelShortlister
     reranker : Ranker or None
+    label_clusters : int32 (n_labels,)
+        The meta-label of each label, for people to look at.
     fusion : ScoreFusion
     """
 
     ranker: Ranker
     shortlister: LabelShortlister
     reranker: Ranker | None
+    label_clusters: NDArray[np.int32]
     fusion: ScoreFusion
 
     def top_k(
@@ -132,6 +146,7 @@ class DeepXMLScorer:
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""
         arrays = self.ranker.to_arrays("ranker")
+        arrays["labels/clusters"] = self.label_clusters
         if self.reranker is not None:
             arrays |= self.reranker.to_arrays("reranker")
         return arrays | {f"shortlist/{k}": v for k, v in self.shortlister.to_arrays().items()}
@@ -155,6 +170,7 @@ class DeepXMLScorer:
             ranker=Ranker.from_arrays(arrays, "ranker"),
             shortlister=LabelShortlister.from_arrays(settings, shortlist, config["n_labels"]),
             reranker=Ranker.from_arrays(arrays, "reranker") if config["has_reranker"] else None,
+            label_clusters=np.asarray(arrays["labels/clusters"], np.int32),
             fusion=ScoreFusion(**config["fusion"]),
         )
 
@@ -183,7 +199,8 @@ class EnsembleScorer:
             member.top_k(bags, max(k, self.n_candidates), n_threads) for member in self.members
         ]
         ids = np.concatenate([ids for ids, _ in found], axis=1)
-        scores = np.concatenate([scores for _, scores in found], axis=1) / len(self.members)
+        scores = np.concatenate([scores for _, scores in found], axis=1)
+        scores /= np.float32(len(self.members))
         return best_first(*_summed(ids, scores), k, n_threads)
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:

@@ -13,7 +13,6 @@ from longtail.training.label_table import LabelTable
 from longtail.training.loop import train
 from longtail.training.one_vs_all import FrozenFeatures, OneVsAllTask
 from longtail.training.optimisers import RowwiseAdagrad
-from longtail.training.schedule import Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
     from longtail.training.one_vs_all import FeatureNetwork
     from longtail.training.optimisers import RowOptimiser
     from longtail.training.run import TrainingRun
+    from longtail.training.schedule import Schedule
     from longtail.transfer.bounded_residual import ResidualBlock
 
 __all__ = ["ShortlistTraining", "ShortlistedOneVsAll"]
@@ -103,6 +103,7 @@ class ShortlistTraining:
             len(block.matrix),
             frequencies=None if self.random_start else labels.sum(axis=0) / labels.shape[0],
             make_optimiser=self.make_optimiser,
+            seed=run.seed_for(stage, "classifiers"),
             device=run.device,
         )
         task = OneVsAllTask(network, block, table, block_learning_rate=block.learning_rate)

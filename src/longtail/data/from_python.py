@@ -51,7 +51,7 @@ def texts_from(texts: Iterable[str]) -> TextColumn:
     return TextColumn.from_strings(texts)
 
 
-def features_from(features: Any) -> csr_array:  # noqa: ANN401 - any matrix
+def features_from(features: Any) -> csr_array:
     """Make a float32 CSR matrix of any sparse matrix or 2-D array of finite numbers.
 
     Parameters
@@ -74,6 +74,8 @@ def features_from(features: Any) -> csr_array:  # noqa: ANN401 - any matrix
     >>> features_from([[0, 0.5], [2, 0]]).toarray().tolist()
     [[0.0, 0.5], [2.0, 0.0]]
     """
+    if np.issubdtype(getattr(features, "dtype", np.float32), np.complexfloating):
+        raise InputError("Complex data not supported: `features` must be real numbers.")
     try:
         with np.errstate(over="ignore"):  # what overflows is found below
             given = features if issparse(features) else np.asarray(features, dtype=np.float32)
@@ -97,7 +99,7 @@ def features_from(features: Any) -> csr_array:  # noqa: ANN401 - any matrix
 
 
 def labels_from(
-    labels: Any,  # noqa: ANN401 - the forms below
+    labels: Any,
     n_points: int,
 ) -> tuple[csr_array, LabelSpace, LabelForm]:
     """Read labels in any of the forms of `LabelForm`.
@@ -274,8 +276,13 @@ def _check_class(value: object, row: int) -> None:
     """Refuse what is neither a string nor a whole number."""
     if isinstance(value, str | bool | int | np.integer | np.bool_):
         return
-    if isinstance(value, float | np.floating) and float(value).is_integer():
-        return
+    if isinstance(value, float | np.floating):
+        if float(value).is_integer():
+            return
+        raise InputError(
+            f"`labels`, row {row}: got {_shown(value)}, a continuous target. Pass classes, such as "
+            "strings or whole numbers, or a label list for every point."
+        )
     raise InputError(
         f"`labels`, row {row}: got {_shown(value)}. Pass either a label list for every point, or "
         "one class (a string or a whole number) for every point."

@@ -134,6 +134,6 @@ def _open_matrix(folder: Path, name: str, shape: tuple[int, int]) -> csr_array:
     return csr_array((data, indices, indptr), shape=shape)
 
 
-def _map(folder: Path, name: str) -> Any:  # noqa: ANN401 - of any dtype
+def _map(folder: Path, name: str) -> Any:
     """Map one array, read-only."""
     return np.load(folder / f"{name}.npy", mmap_mode="r", allow_pickle=False)

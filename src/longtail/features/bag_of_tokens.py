@@ -198,5 +198,6 @@ def _sketched_vectors(
         of_points /= np.maximum(np.diff(some.indptr), 1)[:, None]
         vectors += features[start : start + chunk].T @ of_points
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit: NDArray[np.float32] = vectors / np.where(lengths > 0, lengths, 1)
+    lengths[lengths == 0] = 1
+    unit: NDArray[np.float32] = vectors / lengths.astype(np.float32, copy=False)
     return unit

@@ -7,7 +7,7 @@ mines hard negatives for training and shortlists labels at prediction.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -183,6 +183,10 @@ class LabelShortlister:
         """Hold the arrays as memory maps are held."""
         for name in ("label_of_representative", "label_starts", "label_ids"):
             object.__setattr__(self, name, read_only(getattr(self, name), np.int32))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave scratch out: unpickled as a memory map it could not be written to."""
+        return {**self.__dict__, "_free_scratch": []}
 
     def query(
         self, features: NDArray[np.float32], n_threads: int = 1

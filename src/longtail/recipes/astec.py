@@ -131,7 +131,7 @@ class Astec(LabelEstimator):
 
     def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
         """See `LabelEstimator`."""
-        return self.deepxml()._learn(data, held_out, run)  # noqa: SLF001 - the same contract
+        return self.deepxml()._learn(data, held_out, run)
 
     def _on_shortlists(self, epochs: int, learning_rate: float) -> ShortlistTraining:
         """Return how the classifier, or the re-ranker, is trained."""
@@ -225,7 +225,7 @@ def _as_in_code(astec: Astec) -> DeepXML:
         random_start=True,
         make_optimiser=LazyAdam,
     )
-    return astec._assembled(  # noqa: SLF001 - the other half of the class
+    return astec._assembled(
         clusters=LabelClusters(
             n_meta_labels=2**16,
             normalise_points=False,

@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from longtail.classifiers.fusion import ScoreFusion, choose_fusion
-from longtail.classifiers.label_vectors import LabelVectors
-from longtail.classifiers.reranker import Reranker
 from longtail.classifiers.scorer import DeepXMLScorer, EnsembleScorer, Ranker, Scorer
 from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
 from longtail.data.bags import Bags
@@ -22,7 +20,6 @@ from longtail.metrics import inverse_propensities
 from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels
 from longtail.recipes.estimator import LabelEstimator
 from longtail.surrogates.meta_label_task import FeatureArchitecture, MetaLabelTask
-from longtail.training.run import TrainingData, TrainingRun
 from longtail.training.schedule import Schedule
 from longtail.transfer.bounded_residual import BoundedResidual, ResidualBlock
 
@@ -31,7 +28,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
+    from longtail.classifiers.label_vectors import LabelVectors
+    from longtail.classifiers.reranker import Reranker
     from longtail.features.bag_encoder import BagEncoder
+    from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["Classifier", "DeepXML", "NegativeSampler", "Surrogate", "Transfer"]
 
@@ -150,7 +150,7 @@ class DeepXML(LabelEstimator):
         -------
         DeepXMLScorer
         """
-        encoder, _ = self.surrogate.learn(self.features, data, run)  # Module I
+        encoder, clusters = self.surrogate.learn(self.features, data, run)  # Module I
         features = encoder.encode(Bags.of(data.features), run.n_threads)
         shortlister, shortlists = self._mine(features, data.labels, run)  # Module II
         block = self.transfer.block(features.shape[1], run.device)  # Module III
@@ -160,36 +160,24 @@ class DeepXML(LabelEstimator):
             ranker=Ranker(encoder, block.frozen(), classifier),
             shortlister=shortlister,
             reranker=None,
+            label_clusters=clusters,
             fusion=ScoreFusion(as_in_code=self.fusion_as_in_code),
         )
         if self.reranker is not None:
-            scorer = self._reranked(scorer, self.reranker, features, data, run)
+            with run.stage("re-ranker"):
+                reranked = self.reranker.learn(data, shortlists, features, scorer.ranker, run)
+            scorer = replace(scorer, reranker=reranked)
         return self._fused(scorer, data, held_out, run)
 
     def _mine(
         self, features: NDArray[np.float32], labels: csr_array, run: TrainingRun
     ) -> tuple[LabelShortlister, NDArray[np.int32]]:
-        """Module II: build the structure once, and query it with all training points."""
+        """Build the structure of Module II, and query it with all training points."""
         with run.stage("module II"):
             seed = run.seed_for("module II")
             shortlister = self.negatives.build(features, labels, seed=seed, n_threads=run.n_threads)
             shortlists, _ = shortlister.query(features, run.n_threads)
         return shortlister, shortlists
-
-    def _reranked(
-        self,
-        scorer: DeepXMLScorer,
-        reranker: Reranker,
-        features: NDArray[np.float32],
-        data: TrainingData,
-        run: TrainingRun,
-    ) -> DeepXMLScorer:
-        """Predict for the training points, and train the re-ranker on what is confused."""
-        with run.stage("re-ranker"):
-            n_confused = min(reranker.n_confused, data.labels.shape[1])
-            by_classifier = replace(scorer, fusion=ScoreFusion(alpha=1.0))
-            confused, _ = by_classifier.top_k(Bags.of(data.features), n_confused, run.n_threads)
-            return replace(scorer, reranker=reranker.learn(data, confused, features, run))
 
     def _fused(
         self,

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import resource
 import sys
-from dataclasses import dataclass, field, fields
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, is_dataclass
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from longtail.classifiers.calibration import Calibration
@@ -42,7 +44,7 @@ LEAST_HELD_OUT = 20
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LabelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
     """Base of all recipes: fit, predict, predict_topk, score, save.
 
     A recipe adds its hyper-parameters as fields and writes `_learn`.
@@ -75,7 +77,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
     label_form_: LabelForm = field(init=False, repr=False)
     run_: TrainingRun = field(init=False, repr=False)
 
-    def fit(self, X: Any, y: Any) -> Self:  # noqa: ANN401 - scikit-learn's convention
+    def fit(self, X: Any, y: Any) -> Self:
         """Learn from points and their labels.
 
         Parameters
@@ -113,7 +115,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
             self.classes_ = np.unique(np.asarray(y))
         if features is not None:
             self.n_features_in_ = features.shape[1]
-        self._label_dtype = getattr(y, "dtype", np.dtype(np.float32))
+        self._label_dtype = np.dtype(getattr(y, "dtype", np.float32))
         return self
 
     def fit_dataset(
@@ -133,7 +135,8 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
             Told after every batch and epoch.
         checkpoint_folder : str or Path, optional
             Where training keeps its state. If it holds that of a run with the same settings and
-            data which was cut off, training goes on from there, to the very same model.
+            data which was cut off, training goes on from there, to the very same model. `save`
+            removes them.
         checkpoint_seconds : float
             Least time between two checkpoints of a stage.
 
@@ -142,6 +145,8 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         self
         """
         _check_dataset(dataset)
+        if not 0 <= self.held_out < 1:
+            raise InputError(f"`held_out` must be from 0 to below 1, got {self.held_out}.")
         torch.set_num_threads(self.n_threads or n_usable_cores())
         vectorizer, features = self._vectorized(dataset)
         checkpoints = None
@@ -158,7 +163,8 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
             checkpoints=checkpoints,
         )
         data, held_out = self._split(dataset, features)
-        scorer = self._learn(data, held_out, self.run_)
+        with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay his own
+            scorer = self._learn(data, held_out, self.run_)
         self.predictor_ = Predictor(
             scorer=scorer,
             label_space=dataset.label_space,
@@ -169,15 +175,14 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
             description=self._description(dataset, features),
         )
         self.label_form_ = LabelForm.SPARSE
-        if checkpoints is not None:
-            checkpoints.remove()
+        self._label_dtype = np.dtype(np.float32)
         return self
 
     def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
         """Train on `data`; choose weights, if any, on `held_out`, which may be empty."""
         raise NotImplementedError
 
-    def predict(self, X: Any) -> Any:  # noqa: ANN401 - in the form of y
+    def predict(self, X: Any) -> Any:
         """Return the labels whose probability is at least one half, in the form that y had.
 
         Where y had one class a point, the most probable one.
@@ -194,13 +199,13 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
     def predict_topk(
         self,
         X: Any,
-        k: int = 5,  # noqa: ANN401 - texts or a matrix
+        k: int = 5,
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Return ids and probabilities of the k best labels; see `Predictor.predict_topk`."""
         check_is_fitted(self, "predictor_")
         return self.predictor_.predict_topk(X, k)
 
-    def score(self, X: Any, y: Any) -> float:  # noqa: ANN401 - as for fit
+    def score(self, X: Any, y: Any) -> float:
         """Return P@1, the share of points whose best label is right."""
         ids, _ = self.predict_topk(X, 1)
         if self.label_form_ is LabelForm.CLASSES:
@@ -213,9 +218,15 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         return self.predictor_.evaluate(dataset, ks)
 
     def save(self, path: str | Path) -> None:
-        """Save as a folder that `longtail.load` reads; see `Predictor.save`."""
+        """Save as a folder that `longtail.load` reads; see `Predictor.save`.
+
+        Checkpoints, if training kept any, are then removed: not before, so that a full disk costs
+        no more than the saving.
+        """
         check_is_fitted(self, "predictor_")
         self.predictor_.save(path, {"training.json": self.training_report()})
+        if self.run_.checkpoints is not None:
+            self.run_.checkpoints.remove()
 
     def training_report(self) -> dict[str, Any]:
         """Return how the model came about: settings, time a stage, peak memory, history."""
@@ -230,10 +241,9 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
             "history": self.run_.history,
         }
 
-    def __sklearn_tags__(self) -> Any:  # noqa: ANN401 - scikit-learn's own type
+    def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.estimator_type = "classifier"
-        tags.target_tags.required = True
+        tags.classifier_tags.multi_label = True
         tags.target_tags.multi_output = True
         tags.input_tags.sparse = True
         tags.input_tags.string = True
@@ -241,7 +251,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
 
     def _settings(self) -> dict[str, Any]:
         """Return all hyper-parameters as JSON values."""
-        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+        return {f.name: _json_value(getattr(self, f.name)) for f in fields(self) if f.init}
 
     def _description(self, dataset: Dataset, features: csr_array) -> dict[str, Any]:
         """Return what a model folder says of itself."""
@@ -270,10 +280,10 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         """Set some points with labels aside; too few to be of use, none."""
         share = min(self.held_out, LARGEST_HELD_OUT / max(dataset.n_points, 1))
         points = features if dataset.texts is None else dataset.texts
-        if share * dataset.n_points < LEAST_HELD_OUT:
-            train, held = np.arange(dataset.n_points), np.arange(0)
-        else:
-            train, held = held_out_split(points, share, self.random_state)
+        train, held = np.arange(dataset.n_points), np.arange(0)
+        if share * dataset.n_points >= LEAST_HELD_OUT:
+            with suppress(InputError):  # nearly all points alike: nothing can be set aside
+                train, held = held_out_split(points, share, self.random_state)
         labelled = np.diff(dataset.labels.indptr) > 0
         train, held = train[labelled[train]], held[labelled[held]]
         return (
@@ -281,7 +291,7 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
             TrainingData(features[held], dataset.labels[held]),
         )
 
-    def _in_form_of_y(self, ids: NDArray[np.int32], chosen: NDArray[np.bool_]) -> Any:  # noqa: ANN401
+    def _in_form_of_y(self, ids: NDArray[np.int32], chosen: NDArray[np.bool_]) -> Any:
         """Return chosen labels as names, ids, or a sparse or dense matrix."""
         if self.label_form_ is LabelForm.NAMES:
             name = self.predictor_.label_space.name
@@ -296,27 +306,46 @@ class LabelEstimator(BaseEstimator):  # type: ignore[misc]  # scikit-learn has n
         matrix.sort_indices()
         return matrix if self.label_form_ is LabelForm.SPARSE else matrix.toarray()
 
-    def _as_label_matrix(self, y: Any, n_points: int) -> csr_array:  # noqa: ANN401 - as for fit
+    def _as_label_matrix(self, y: Any, n_points: int) -> csr_array:
         """Return true labels in the model's ids; names that it does not know count as misses."""
         if self.label_form_ is LabelForm.NAMES:
-            known = self.predictor_.label_space.ids_by_name
-            new: dict[str, int] = {}
-            n_labels = self.predictor_.n_labels
-            y = [[known.get(n, new.setdefault(n, n_labels + len(new))) for n in row] for row in y]
+            ids = dict(self.predictor_.label_space.ids_by_name)
+            y = [[ids.setdefault(name, len(ids)) for name in row] for row in y]
         return labels_from(y, n_points)[0]
 
 
-def _holds_texts(X: Any) -> bool:  # noqa: ANN401 - texts or a matrix
+def _json_value(value: Any) -> Any:
+    """Return a hyper-parameter, which may be a part of a recipe, as JSON values."""
+    if is_dataclass(value):
+        parts = {f.name: _json_value(getattr(value, f.name)) for f in fields(value)}
+        return {"type": type(value).__name__, **parts}
+    if isinstance(value, np.ndarray):
+        return f"array {value.shape} {sha256(np.ascontiguousarray(value).tobytes()).hexdigest()}"
+    if isinstance(value, list | tuple):
+        return [_json_value(part) for part in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    if value is None or isinstance(value, str | int | float):
+        return value
+    return getattr(value, "__qualname__", None) or repr(value)
+
+
+def _holds_texts(X: Any) -> bool:
     """Return whether X is a sequence of strings."""
-    if hasattr(X, "ndim") and X.ndim != 1:
+    if getattr(X, "ndim", 1) != 1 or not hasattr(X, "__len__"):
         return False
-    return hasattr(X, "__getitem__") and len(X) > 0 and isinstance(X[0], str)
+    return isinstance(next(iter(X), ""), str)
 
 
 def _check_dataset(dataset: Dataset) -> None:
     """Raise InputError for data from which nothing can be learnt."""
     if dataset.n_points == 0:
         raise InputError("The training data has no points. Pass at least one.")
+    if dataset.features is not None and not dataset.features.shape[1]:
+        raise InputError(
+            f"Found array with 0 feature(s) (shape={dataset.features.shape}) while a minimum of 1 "
+            "is required."
+        )
     if dataset.labels.nnz == 0:
         raise InputError(
             f"None of the {dataset.n_points} training points has a label. Pass at least one label."

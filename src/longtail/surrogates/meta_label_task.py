@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy as np
-
 from longtail.surrogates.label_clusters import LabelClusters, meta_labels
 from longtail.training.batches import AllLabels
 from longtail.training.label_table import LabelTable
@@ -19,6 +17,7 @@ from longtail.transfer.bounded_residual import BoundedResidual
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    import numpy as np
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
     from torch import Tensor
@@ -33,11 +32,11 @@ __all__ = ["FeatureArchitecture", "LabelAssignment", "MetaLabelTask"]
 class FeatureArchitecture(Protocol):
     """Z: how points become features."""
 
-    def network(self, features: csr_array, targets: csr_array, run: TrainingRun) -> Any:  # noqa: ANN401 - its own type
+    def network(self, features: csr_array, targets: csr_array, run: TrainingRun) -> Any:
         """Return a `FeatureNetwork` to be trained to predict `targets`."""
         ...
 
-    def frozen(self, network: Any) -> BagEncoder:  # noqa: ANN401 - its own type
+    def frozen(self, network: Any) -> BagEncoder:
         """Return the encoder as a trained model keeps it."""
         ...
 
@@ -75,7 +74,7 @@ class MetaLabelTask:
     """
 
     clusters: LabelAssignment = field(default_factory=LabelClusters)
-    schedule: Schedule = Schedule(epochs=20, learning_rate=0.05)
+    schedule: Schedule = field(default_factory=lambda: Schedule(epochs=20, learning_rate=0.05))
     batch_size: int = 512
     residual: BoundedResidual = field(default_factory=BoundedResidual)
     mean_loss: bool = False
@@ -108,7 +107,7 @@ class MetaLabelTask:
             train(task, AllLabels(targets, self.batch_size), self.schedule, run, "module I")
         return architecture.frozen(network), assignment
 
-    def _task(self, network: Any, targets: csr_array, run: TrainingRun) -> OneVsAllTask:  # noqa: ANN401
+    def _task(self, network: Any, targets: csr_array, run: TrainingRun) -> OneVsAllTask:
         """Put the network, R0 and the classifiers together."""
         n_points, n_targets = targets.shape
         dimension = network.table.shape[1]
@@ -118,6 +117,7 @@ class MetaLabelTask:
             frequencies=None if self.mean_loss else targets.sum(axis=0) / n_points,
             make_optimiser=self.make_optimiser,
             reduction=1 / n_targets if self.mean_loss else 1.0,
+            seed=run.seed_for("module I", "classifiers"),
             device=run.device,
         )
         block = self.residual.block(dimension, run.device)

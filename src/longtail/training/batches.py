@@ -75,7 +75,7 @@ class AllLabels:
 
     def n_batches(self) -> int:
         """See `Batches.n_batches`."""
-        return -(-self.labels.shape[0] // self.batch_size)
+        return -(-int(self.labels.shape[0]) // self.batch_size)
 
     def epoch(self, random: np.random.Generator) -> Iterator[Batch]:
         """See `Batches.epoch`."""
@@ -118,7 +118,7 @@ class SharedPool:
 
     def n_batches(self) -> int:
         """See `Batches.n_batches`."""
-        return -(-self.labels.shape[0] // self.batch_size)
+        return -(-int(self.labels.shape[0]) // self.batch_size)
 
     def epoch(self, random: np.random.Generator) -> Iterator[Batch]:
         """See `Batches.epoch`."""

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import re
-import shutil
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Checkpoint", "CheckpointFolder", "fingerprint"]
 
+SUFFIX = ".checkpoint"
+
 
 @dataclass(frozen=True)
 class Checkpoint:
@@ -37,6 +38,8 @@ class Checkpoint:
 
 class CheckpointFolder:
     """One safetensors file a stage, replaced as the stage goes on, removed in the end.
+
+    What else is in the folder is left alone.
 
     A checkpoint counts only for the same settings and the same data: both are in the fingerprint.
 
@@ -92,9 +95,10 @@ class CheckpointFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             on_cpu = {name: tensor.detach().cpu() for name, tensor in tensors.items()}
             save_file(on_cpu, partial, metadata={"longtail": json.dumps(note)})
-            os.replace(partial, target)
+            partial.replace(target)
         except (OSError, SafetensorError) as error:
-            partial.unlink(missing_ok=True)
+            with suppress(OSError):
+                partial.unlink()
             raise TrainingError(
                 f"The checkpoint {target} could not be written ({error}). Make room on the disk "
                 "and train again: it goes on from the last checkpoint."
@@ -102,12 +106,16 @@ class CheckpointFolder:
         self._last_saved = time.monotonic()
 
     def remove(self) -> None:
-        """Delete all checkpoints: the model is complete."""
-        shutil.rmtree(self.path, ignore_errors=True)
+        """Delete all checkpoints, and the folder if nothing else is in it."""
+        for pattern in (f"*{SUFFIX}", "*.partial"):  # the latter from a kill while it was written
+            for file in self.path.glob(pattern):
+                file.unlink(missing_ok=True)
+        with suppress(OSError):
+            self.path.rmdir()
 
     def _file(self, stage: str) -> Path:
         """Return the file of a stage."""
-        return self.path / f"{re.sub('[^a-z0-9]+', '-', stage.lower())}.safetensors"
+        return self.path / f"{re.sub('[^a-z0-9]+', '-', stage.lower())}{SUFFIX}"
 
 
 def fingerprint(settings: dict[str, Any], *matrices: csr_array) -> str:

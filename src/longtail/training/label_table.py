@@ -50,6 +50,8 @@ class LabelTable:
         From a table to its `RowOptimiser`.
     reduction : float
         Factor of the loss of one point, which is a sum over labels.
+    seed : int
+        Of the random start.
     device : torch.device
     """
 
@@ -61,14 +63,16 @@ class LabelTable:
         frequencies: NDArray[np.float64] | None,
         make_optimiser: Callable[[Tensor], RowOptimiser] = RowwiseAdagrad,
         reduction: float = 1.0,
+        seed: int = 0,
         device: torch.device,
     ) -> None:
         self.vectors = torch.zeros(n_labels, dimension, device=device)
         self.bias = torch.zeros(n_labels, 1, device=device)
         if frequencies is None:
             bound = dimension**-0.5
-            self.vectors.uniform_(-bound, bound)
-            self.bias.uniform_(-bound, bound)
+            random = torch.Generator(device).manual_seed(seed)
+            self.vectors.uniform_(-bound, bound, generator=random)
+            self.bias.uniform_(-bound, bound, generator=random)
         else:
             share = np.clip(frequencies, 1e-7, 1 - 1e-7)
             odds = torch.from_numpy(np.log(share / (1 - share)).astype(np.float32))
@@ -96,7 +100,7 @@ class LabelTable:
         loss : float or None
             Mean over the points of the sum over labels.
         gradient : float32 Tensor (n, dimension)
-            Of the mean loss with respect to the features.
+            Of the loss, summed over the points, with respect to the features.
         """
         device = features.device
         pool = self._every if batch.pool is None else torch.from_numpy(batch.pool).to(device)
@@ -112,7 +116,7 @@ class LabelTable:
         slope[rows, columns] -= 1
         if batch.in_loss is not None:
             slope *= torch.from_numpy(batch.in_loss).to(device)
-        slope *= self._reduction / len(features)
+        slope *= self._reduction
 
         narrow = slope.to(self._dtype)
         gradient = (narrow @ w).float()

@@ -64,7 +64,7 @@ def train(task: Task, batches: Batches, schedule: Schedule, run: TrainingRun, st
         losses = []
         for i, batch in enumerate(batches.epoch(random)):
             rate = schedule.rate_at(epoch, i / n_batches)
-            measure = i % MEASURE_EVERY == 0
+            measure = i % MEASURE_EVERY == 0 or i + 1 == n_batches
             loss = task.step(batch, rate, rate / schedule.learning_rate, measure=measure)
             if loss is not None:
                 losses.append(_finite(loss, stage, epoch))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 import torch
 
-from longtail.kernels.jit import n_usable_cores, over_row_chunks
+from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.optimisers import adagrad_rows, adam_rows
 
 if TYPE_CHECKING:
@@ -47,9 +47,9 @@ class RowwiseAdagrad:
     epsilon : float
     """
 
-    def __init__(self, table: Tensor, epsilon: float = 1e-8) -> None:
+    def __init__(self, table: Tensor, *, initial: float = 0.0, epsilon: float = 1e-8) -> None:
         self._epsilon = epsilon
-        self._sums = torch.zeros(len(table), device=table.device)
+        self._sums = torch.full((len(table),), initial, device=table.device)
 
     def step(self, table: Tensor, rows: Tensor, gradient: Tensor, learning_rate: float) -> None:
         """See `RowOptimiser.step`."""
@@ -96,9 +96,11 @@ class LazyAdam:
         size = learning_rate * float(np.sqrt(1 - 0.999**n_steps)) / (1 - 0.9**n_steps)
         if table.device.type == "cpu":
             tensors = (table, self._means, self._squares, rows, gradient)
-            arrays = [tensor.numpy() for tensor in tensors]
+            table_, means, squares, ids, slopes = (tensor.numpy() for tensor in tensors)
             _in_threads(
-                lambda start, stop: adam_rows(*arrays, size, self._epsilon, start, stop),
+                lambda start, stop: adam_rows(
+                    table_, means, squares, ids, slopes, size, self._epsilon, start, stop
+                ),
                 len(rows),
             )
             return
@@ -112,6 +114,6 @@ class LazyAdam:
 
 
 def _in_threads(work: Callable[[int, int], None], n_rows: int) -> None:
-    """Run over rows in as many chunks as there are cores."""
-    n_threads = n_usable_cores()
-    over_row_chunks(work, n_rows, n_threads=n_threads, chunk=max(1, -(-n_rows // n_threads)))
+    """Run over rows in as many chunks as torch has threads; few rows are not worth a thread."""
+    n_threads = torch.get_num_threads()
+    over_row_chunks(work, n_rows, n_threads=n_threads, chunk=max(256, -(-n_rows // n_threads)))

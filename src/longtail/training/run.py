@@ -40,11 +40,11 @@ class Callback(Protocol):
     """Is told how training goes."""
 
     def on_batch(self, stage: str, done: int, total: int, loss: float | None) -> None:
-        """`done` of the `total` batches of a stage, all its epochs counted, are behind."""
+        """Hear that `done` of all `total` batches of a stage are behind."""
         ...
 
     def on_epoch(self, stage: str, epoch: int, epochs: int, loss: float) -> None:
-        """An epoch, counted from 1, has ended."""
+        """Hear that an epoch, counted from 1, has ended."""
         ...
 
 

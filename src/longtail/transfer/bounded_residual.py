@@ -43,7 +43,7 @@ class ResidualBlock(nn.Module):
     """``v + Dropout(ReLU(R' v + b))`` with ``R' = R / max(1, sigma(R) / lambda)``.
 
     sigma is estimated by one power iteration a training step (Miyato et al., "Spectral
-    normalization for generative adversarial networks", 2018), and by many in `frozen`.
+    normalization for generative adversarial networks", 2018), and computed in `frozen`.
     """
 
     def __init__(self, settings: BoundedResidual, dimension: int) -> None:
@@ -52,27 +52,31 @@ class ResidualBlock(nn.Module):
         self.learning_rate = settings.learning_rate
         self.matrix = nn.Parameter(torch.eye(dimension))
         self.bias = nn.Parameter(torch.zeros(dimension))
-        self.register_buffer("left", functional.normalize(torch.randn(dimension), dim=0))
+        # Any start will do, but always the same one: same seed, same model.
+        start = torch.randn(dimension, generator=torch.Generator().manual_seed(0))
+        self.register_buffer("left", functional.normalize(start, dim=0))
         self.left: Tensor
 
     def forward(self, features: Tensor) -> Tensor:
         """Return final features, (n, dimension)."""
-        change = torch.relu(features @ self._bounded(n_iterations=1).T + self.bias)
+        change = torch.relu(features @ self._bounded(self._estimated_norm()).T + self.bias)
         return features + functional.dropout(change, self._settings.dropout, self.training)
 
     def frozen(self) -> Residual:
         """Return the block as a trained model keeps it."""
         with torch.no_grad():
-            matrix = self._bounded(n_iterations=100)
+            matrix = self._bounded(torch.linalg.matrix_norm(self.matrix, 2))
         return Residual(matrix.cpu().numpy().copy(), self.bias.detach().cpu().numpy().copy())
 
-    def _bounded(self, n_iterations: int) -> Tensor:
-        """Return R with its spectral norm bounded."""
+    def _estimated_norm(self) -> Tensor:
+        """Return the spectral norm of R after one more power iteration."""
         with torch.no_grad():
-            left = self.left
-            for _ in range(n_iterations):
-                right = functional.normalize(self.matrix.T @ left, dim=0)
-                left = functional.normalize(self.matrix @ right, dim=0)
+            right = functional.normalize(self.matrix.T @ self.left, dim=0)
+            left = functional.normalize(self.matrix @ right, dim=0)
             self.left.copy_(left)
-        ratio = torch.dot(left.clone(), self.matrix @ right) / self._settings.max_norm
+        return torch.dot(left, self.matrix @ right)
+
+    def _bounded(self, norm: Tensor) -> Tensor:
+        """Return R, of that spectral norm, with the norm bounded."""
+        ratio = norm / self._settings.max_norm
         return self.matrix / (ratio if self._settings.always_divide else ratio.clamp(min=1.0))

@@ -1,0 +1,63 @@
+"""What each part of Astec adds: train with and without it, and print one table.
+
+    python benchmarks/ablation.py train.jsonl.gz test.jsonl.gz --labels labels.txt.gz
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from typing import Any
+
+from longtail import Astec, Dataset
+from longtail.data import InputWarning
+
+VARIANTS: dict[str, dict[str, Any]] = {
+    "Astec": {},
+    "without the re-ranker": {"reranker": False},
+    "without the label-correlation walk": {"label_correlation": False, "reranker": False},
+    "with 20 representatives for labels of 50 points": {
+        "n_representatives": 20,
+        "head_frequency": 50,
+        "reranker": False,
+    },
+    "without near points (Slice's shortlist)": {"n_near_points": 0, "reranker": False},
+    "as in the published code": {"as_in_code": True},
+    "Astec-3": {"n_learners": 3},
+}
+COLUMNS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5", "R@100")
+
+
+def main() -> None:
+    """Train and evaluate each variant."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("train")
+    parser.add_argument("test")
+    parser.add_argument("--labels")
+    parser.add_argument("--only", nargs="*", help="variants whose name holds one of these words")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore", InputWarning)
+    train = Dataset.read(arguments.train, labels_file=arguments.labels)
+    test = Dataset.read(
+        arguments.test,
+        labels_file=arguments.labels,
+        label_space=None if arguments.labels else train.label_space,
+        unknown_labels="extend",
+    )
+    print("| variant | " + " | ".join(COLUMNS) + " | training, s |")
+    print("|---|" + "---|" * (len(COLUMNS) + 1))
+    for name, settings in VARIANTS.items():
+        if arguments.only and not any(word in name for word in arguments.only):
+            continue
+        started = time.perf_counter()
+        model = Astec(random_state=arguments.seed, **settings).fit_dataset(train)
+        seconds = time.perf_counter() - started
+        metrics = model.evaluate(test)
+        cells = " | ".join(f"{metrics[column]:.2f}" for column in COLUMNS)
+        print(f"| {name} | {cells} | {seconds:.0f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

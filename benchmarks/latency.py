@@ -1,0 +1,50 @@
+"""Milliseconds from one text to label names, on one thread, from Python.
+
+    python benchmarks/latency.py model test.jsonl.gz
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+
+import numpy as np
+
+import longtail
+from longtail.data import Dataset, InputWarning
+
+
+def main() -> None:
+    """Answer texts one by one and print the distribution of times."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model")
+    parser.add_argument("test")
+    parser.add_argument("--n-texts", type=int, default=5000)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore", InputWarning)
+
+    started = time.perf_counter()
+    model = longtail.load(arguments.model)
+    loaded = time.perf_counter()
+    test = Dataset.read(
+        arguments.test, label_space=model.label_space, unknown_labels="extend"
+    ).texts
+    texts = list(test)[: arguments.n_texts] if test is not None else []
+    model.predict(texts[0])
+    print(f"load: {(loaded - started) * 1e3:.0f} ms")
+    for text in texts[:500]:
+        model.predict(text)
+
+    milliseconds = []
+    for text in texts:
+        before = time.perf_counter()
+        model.predict(text, k=5)
+        milliseconds.append((time.perf_counter() - before) * 1e3)
+    print("| texts | median ms | p95 ms | p99 ms |\n|---|---|---|---|")
+    p50, p95, p99 = np.percentile(milliseconds, [50, 95, 99])
+    print(f"| {len(texts)} | {p50:.3f} | {p95:.3f} | {p99:.3f} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,112 @@
+"""The command line: ``longtail train | evaluate | predict | inspect | demo``.
+
+Results go to standard output; progress, notices and errors to standard error. Exit codes: 0 done,
+2 something a user can mend, 130 stopped by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import errno
+import os
+import sys
+import warnings
+from contextlib import contextmanager
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from longtail.cli.lazy import COMMANDS, CommandParser
+from longtail.cli.output import notice
+from longtail.errors import LongtailError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["main"]
+
+DONE, READER_LEFT, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
+# What the Python functions call `format=` is `--format` here.
+_OPTION_OF_KEYWORD = {"labels_path=": "--label-pairs", "format=": "--format", "device=": "--device"}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        Those of the process by default.
+
+    Returns
+    -------
+    int
+        The exit code.
+
+    Examples
+    --------
+    >>> from longtail.cli import main
+    >>> main(["predict", "no-such-model", "--text", "red wine"])
+    2
+    """
+    given = _parser().parse_args(arguments)
+    try:
+        with _warnings_as_notices():
+            code: int = given.run_command(given)
+            sys.stdout.flush()
+    except KeyboardInterrupt:
+        notice("Stopped.")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read our output, such as `head`, has seen enough. Python would complain at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return READER_LEFT
+    except (LongtailError, OSError, MemoryError) as error:
+        notice(f"longtail: error: {_in_one_line(error)}")
+        return USER_ERROR
+    return code
+
+
+def _parser() -> argparse.ArgumentParser:
+    """Return the parser of all commands; each fills in its own options when it is chosen."""
+    parser = argparse.ArgumentParser(
+        prog="longtail",
+        description="Extreme multi-label classification: text in, the most relevant few of up to "
+        "millions of label names out.",
+        epilog="`longtail COMMAND --help` tells the options of a command.",
+    )
+    parser.add_argument("--version", action="version", version=f"longtail {version('longtail')}")
+    commands = parser.add_subparsers(
+        metavar="COMMAND", required=True, dest="command", parser_class=CommandParser
+    )
+    for name, (module, summary) in COMMANDS.items():
+        commands.add_parser(name, help=summary, description=f"{summary}.", module=module)
+    return parser
+
+
+def _in_one_line(error: BaseException) -> str:
+    """Say what was wrong in the words of the command line."""
+    if isinstance(error, MemoryError):
+        return "There is not enough memory for this. Use a machine with more, or less data."
+    if isinstance(error, OSError) and not isinstance(error, LongtailError):
+        place = f"{error.filename}: " if error.filename else ""
+        advice = "Free some space, then run the same command again."
+        if error.errno != errno.ENOSPC:
+            advice = "Check the path and its permissions."
+        return f"{place}{error.strerror or error}. {advice}"
+    message = " ".join(str(error).split())
+    for keyword, option in _OPTION_OF_KEYWORD.items():
+        message = message.replace(keyword, option)
+    return message
+
+
+@contextmanager
+def _warnings_as_notices() -> Iterator[None]:
+    """Write warnings as plain lines: where in our code they arose is of no use to a user."""
+
+    def show(message: Warning | str, *_: object, **__: object) -> None:
+        notice(f"longtail: warning: {message}")
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("default", module="longtail")
+        warnings.showwarning = show
+        yield

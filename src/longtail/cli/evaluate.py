@@ -1,0 +1,211 @@
+"""``longtail evaluate``: every metric of a model on a test set."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.cli.output import check_output, notice, result, table, write_json
+from longtail.cli.points import answered, blocks_of, points_of
+from longtail.data.dataset import Dataset
+from longtail.data.formats import FORMATS
+from longtail.data.repository import read_filter
+from longtail.errors import InputError
+from longtail.metrics import by_frequency_quantile, evaluate
+from longtail.predictor import Predictor, load
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from longtail.data.label_space import LabelSpace
+
+__all__ = ["add_arguments", "relabelled", "run_command"]
+
+PLACES = (1, 3, 5)
+RECALL_PLACES = (10, 100)
+N_BINS = 5
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("model", metavar="DIR", help="a model folder")
+    parser.add_argument("test", metavar="TEST", help="the test set, in any format of `train`")
+    parser.add_argument(
+        "--labels",
+        metavar="FILE",
+        help="names that the ids in TEST stand for; without it they are the model's own ids",
+    )
+    parser.add_argument(
+        "--label-pairs", metavar="FILE", help="the tst_X_Y half of a pair of sparse files"
+    )
+    parser.add_argument("--format", choices=FORMATS, help="of TEST; guessed without it")
+    parser.add_argument("--json", metavar="FILE", type=Path, help="write the metrics there too")
+    parser.add_argument(
+        "--filter", metavar="FILE", help="pairs `point label` to leave out of the predictions"
+    )
+    parser.add_argument(
+        "--propensity",
+        metavar="A,B",
+        type=_propensity,
+        default=(0.55, 1.5),
+        help="of propensity-scored metrics (0.55,1.5; Wikipedia 0.5,0.4; Amazon 0.6,2.6)",
+    )
+    parser.add_argument(
+        "--by-frequency",
+        action="store_true",
+        help="show what frequent and rare labels contribute to P@5 and PSP@5",
+    )
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Measure, and return the exit code."""
+    if arguments.json is not None:
+        check_output(arguments.json)
+    model = load(arguments.model)
+    dataset = _test_set(model, arguments)
+    if not dataset.labels.nnz:
+        raise InputError(f"No point of {arguments.test} has a label, so nothing can be measured.")
+    set_aside = None
+    if arguments.filter is not None:
+        set_aside = read_filter(arguments.filter, dataset.n_points, dataset.n_labels)
+    n_more = 0 if set_aside is None else int(np.diff(set_aside.indptr).max(initial=0))
+    ids, scores, seconds = _predictions(model, dataset, max(*PLACES, *RECALL_PLACES) + n_more)
+    metrics = evaluate(
+        ids,
+        scores,
+        dataset.labels,
+        train_label_counts=model.train_label_counts,
+        n_train_points=model.description["n_points"],
+        ks=PLACES,
+        recall_ks=RECALL_PLACES,
+        propensity=arguments.propensity,
+        set_aside=set_aside,
+    )
+    metrics["points_per_second"] = dataset.n_points / seconds
+    _show(metrics, dataset.n_points)
+    if arguments.by_frequency:
+        _show_by_frequency(model, dataset, ids, arguments.propensity)
+    if arguments.json is not None:
+        write_json(arguments.json, {key: round(value, 4) for key, value in metrics.items()})
+    return 0
+
+
+def relabelled(dataset: Dataset, known: LabelSpace) -> Dataset:
+    """Return the data set with its labels moved to the ids of a model, by name.
+
+    Parameters
+    ----------
+    dataset : Dataset
+        With names of its own.
+    known : LabelSpace
+        The model's labels. Names that it has not come behind them, and so count as missed.
+
+    Raises
+    ------
+    InputError
+        If the model's labels have no names.
+    """
+    space = dataset.label_space
+    if space.names is not None and space.names == known.names:
+        return dataset  # the very same labels, even if two share a name
+    if space.names is None or known.names is None:
+        raise InputError(
+            "The model's labels have ids only, so names cannot be matched. Leave --labels out."
+        )
+    new = [name for name in dict.fromkeys(space.names) if name not in known.ids_by_name]
+    ids = known.ids_by_name | {name: known.n_labels + i for i, name in enumerate(new)}
+    columns = np.array([ids[name] for name in space.names], np.int32)
+    labels = dataset.labels.copy()
+    shape = (dataset.n_points, known.n_labels + len(new))
+    moved = type(labels)((labels.data, columns[labels.indices], labels.indptr), shape=shape)
+    moved.sum_duplicates()
+    moved.data[:] = 1
+    return Dataset(dataset.texts, dataset.features, moved, known.extended(new))
+
+
+def _test_set(model: Predictor, arguments: argparse.Namespace) -> Dataset:
+    """Read the test set in the model's label ids."""
+    own = arguments.labels is None
+    dataset = Dataset.read(
+        arguments.test,
+        labels_file=arguments.labels,
+        labels_path=arguments.label_pairs,
+        format=arguments.format,
+        label_space=model.label_space if own else None,
+        unknown_labels="extend",
+        n_features=None if model.vectorizer is not None else model.n_features,
+    )
+    return dataset if own else relabelled(dataset, model.label_space)
+
+
+def _predictions(
+    model: Predictor, dataset: Dataset, k: int
+) -> tuple[NDArray[np.int32], NDArray[np.float32], float]:
+    """Return ids and scores of the k best labels, and the seconds that it took."""
+    points = points_of(dataset)
+    model.predict_topk(points[:2], k)  # loads the compiled code, which is not to be timed
+    started = time.perf_counter()
+    blocks = list(
+        answered(model, blocks_of(points), k, n_points=dataset.n_points, title="evaluate")
+    )
+    seconds = time.perf_counter() - started
+    ids = np.concatenate([answers.ids for answers in blocks])
+    return ids, np.concatenate([answers.scores for answers in blocks]), seconds
+
+
+def _show(metrics: dict[str, float], n_points: int) -> None:
+    """Write the table."""
+    rows = [
+        [name, *(f"{metrics[f'{name}@{k}']:.2f}" for k in PLACES)]
+        for name in ("P", "nDCG", "PSP", "PSnDCG")
+    ]
+    result(table(["%", *(f"@{k}" for k in PLACES)], rows))
+    result("  ".join(f"R@{k} {metrics[f'R@{k}']:.2f}" for k in RECALL_PLACES))
+    result(f"{n_points:,} points, {metrics['points_per_second']:,.0f} points a second")
+
+
+def _show_by_frequency(
+    model: Predictor,
+    dataset: Dataset,
+    ids: NDArray[np.int32],
+    propensity: tuple[float, float],
+) -> None:
+    """Write what each fifth of the labels contributes, the most frequent first."""
+    n_bins = min(N_BINS, dataset.n_labels)
+    bins = by_frequency_quantile(
+        ids,
+        dataset.labels,
+        max(PLACES),
+        train_label_counts=model.train_label_counts,
+        n_train_points=model.description["n_points"],
+        n_bins=n_bins,
+        propensity=propensity,
+    )
+    head = ["labels by frequency", "points a label", "P@5", "PSP@5"]
+    rows = [
+        [
+            f"{i + 1} ({part.n_labels:,} labels)",
+            f"{part.mean_frequency:,.1f}",
+            f"{100 * part.precision:.2f}",
+            f"{100 * part.ps_precision:.2f}",
+        ]
+        for i, part in enumerate(bins)
+    ]
+    result("")
+    result(table(head, rows))
+    if dataset.n_labels > model.n_labels:
+        n_new = dataset.n_labels - model.n_labels
+        notice(f"{n_new:,} labels of the test set are not in the model and count as missed.")
+
+
+def _propensity(text: str) -> tuple[float, float]:
+    """Parse ``A,B``."""
+    try:
+        a, b = (float(part) for part in text.split(","))
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"expected A,B such as 0.55,1.5, got {text!r}") from error
+    return a, b

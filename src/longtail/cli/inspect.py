@@ -1,0 +1,229 @@
+"""``longtail inspect``: what is in a model."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from longtail.classifiers.scorer import DeepXMLScorer, EnsembleScorer
+from longtail.cli.output import bytes_text, result, table, time_text
+from longtail.errors import InputError, ModelFolderError
+from longtail.kernels.text import TokenKind
+from longtail.model_folder import MANIFEST, ModelFolder
+from longtail.negatives.nearest_labels import unit_rows
+from longtail.predictor import Predictor
+
+if TYPE_CHECKING:
+    import argparse
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+__all__ = ["add_arguments", "run_command"]
+
+N_SHOWN = 10
+N_CLUSTERS, N_IN_CLUSTER = 5, 8
+ROWS_AT_ONCE = 65_536  # table rows that are scaled to unit length together
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("model", metavar="DIR", help="a model folder")
+    parser.add_argument("--label", metavar="NAME", help="show the labels nearest to this one")
+    parser.add_argument("--token", metavar="TEXT", help="show the tokens nearest to this one")
+    parser.add_argument("--verify", action="store_true", help="check every file's checksum")
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Show, and return the exit code."""
+    folder = ModelFolder.open(arguments.model, verify=arguments.verify)
+    model = Predictor.from_folder(folder)
+    if arguments.label is not None:
+        _show_near_labels(model, arguments.label)
+    if arguments.token is not None:
+        _show_near_tokens(model, arguments.token)
+    if arguments.label is None and arguments.token is None:
+        _show_all(model, folder)
+    if arguments.verify:
+        result(f"All {len(folder.files)} files have the checksums that they were written with.")
+    return 0
+
+
+def _show_all(model: Predictor, folder: ModelFolder) -> None:
+    """Show one section after the other."""
+    _show_sizes(model, folder)
+    _show_settings(model.description)
+    _show_frequent_labels(model)
+    _show_clusters(model, folder)
+    _show_tokens(model)
+    _show_training(folder)
+
+
+def _show_sizes(model: Predictor, folder: ModelFolder) -> None:
+    """Show counts, and the size of each file."""
+    facts = model.description
+    kind = "texts" if model.vectorizer is not None else "ready-made features"
+    learner, n_learners = _first_learner(model)
+    result(
+        f"{facts['recipe']}, trained on {facts['n_points']:,} points ({kind}): "
+        f"{model.n_labels:,} labels, {model.n_features:,} features, "
+        f"{learner.ranker.encoder.token_vectors.shape[1]} dimensions"
+        + (f", {n_learners} learners" if n_learners > 1 else "")
+    )
+    sizes = dict(folder.files) | {MANIFEST: (folder.path / MANIFEST).stat().st_size}
+    rows = [[name, bytes_text(size)] for name, size in sorted(sizes.items())]
+    _section("Files", table(["file", "size"], [*rows, ["in all", bytes_text(sum(sizes.values()))]]))
+
+
+def _show_settings(facts: dict[str, Any]) -> None:
+    """Show the hyper-parameters."""
+    _section("Settings", "\n".join(f"{key} = {value}" for key, value in facts["settings"].items()))
+
+
+def _show_frequent_labels(model: Predictor) -> None:
+    """Show the labels with the most training points."""
+    order = np.argsort(-model.train_label_counts, kind="stable")[:N_SHOWN]
+    rows = [[model.label_space.name(i), f"{model.train_label_counts[i]:,}"] for i in order.tolist()]
+    _section("Most frequent labels", table(["label", "training points"], rows))
+
+
+def _show_clusters(model: Predictor, folder: ModelFolder) -> None:
+    """Show the label clusters of the surrogate task around some frequent labels."""
+    name = next((name for name in folder.arrays if name.endswith("labels/clusters")), None)
+    if name is None:
+        return
+    cluster_of = np.asarray(folder.arrays[name])
+    counts = model.train_label_counts
+    lines = []
+    for cluster in _some_clusters(cluster_of, counts):
+        members = np.flatnonzero(cluster_of == cluster)
+        members = members[np.argsort(-counts[members], kind="stable")]
+        names = [model.label_space.name(i) for i in members[:N_IN_CLUSTER].tolist()]
+        more = f" | {len(members) - len(names)} more" if len(members) > len(names) else ""
+        lines.append(f"{cluster}: {' | '.join(names)}{more}")
+    _section(f"Label clusters ({len(np.unique(cluster_of)):,} in all)", "\n".join(lines))
+
+
+def _some_clusters(cluster_of: NDArray[Any], counts: NDArray[np.int64]) -> list[int]:
+    """Return the clusters of the most frequent labels."""
+    by_frequency = cluster_of[np.argsort(-counts, kind="stable")[: 100 * N_CLUSTERS]]
+    return list(dict.fromkeys(by_frequency.tolist()))[:N_CLUSTERS]
+
+
+def _show_tokens(model: Predictor) -> None:
+    """Show the most frequent words: columns are in that order."""
+    if model.vectorizer is None:
+        return
+    words = np.flatnonzero(model.vectorizer.kinds_ == TokenKind.WORD)
+    tokens = [model.vectorizer.token(column) for column in words[: 3 * N_SHOWN].tolist()]
+    _section(f"Most frequent words ({len(words):,} in all)", " ".join(tokens))
+
+
+def _show_training(folder: ModelFolder) -> None:
+    """Show how training went, from training.json."""
+    try:
+        training = folder.document("training.json")
+    except ModelFolderError:
+        return  # a model that was not written by `train` or `.save`
+    stages: dict[str, list[dict[str, Any]]] = {}
+    for entry in training.get("history", []):
+        stages.setdefault(entry["stage"], []).append(entry)
+    rows = [
+        [
+            stage,
+            str(len(epochs)),
+            f"{epochs[0]['loss']:.4g}",
+            f"{epochs[-1]['loss']:.4g}",
+            f"{sum(epoch['seconds'] for epoch in epochs):.1f}",
+        ]
+        for stage, epochs in stages.items()
+    ]
+    head = ["stage", "epochs", "first loss", "last loss", "seconds"]
+    _section("Training", table(head, rows))
+    times = [
+        [stage, f"{spent['wall_seconds']:.1f}", f"{spent['cpu_seconds']:.1f}"]
+        for stage, spent in training.get("stages", {}).items()
+    ]
+    _section("Time", table(["stage", "wall seconds", "CPU seconds"], times))
+    result(
+        f"{time_text(training['wall_seconds'])} in all, at most "
+        f"{bytes_text(training['peak_memory_mb'] * 2**20)} of memory"
+    )
+
+
+def _show_near_labels(model: Predictor, name: str) -> None:
+    """Show the labels whose classifiers point in similar directions."""
+    try:
+        label = model.label_space.id_of(name)
+    except InputError as error:
+        raise InputError(f"{error}{_near_names(name, model.label_space.names or ())}") from error
+    learner, _ = _first_learner(model)
+    ids, cosines = _nearest(learner.ranker.classifier.vectors, label)
+    rows = [
+        [model.label_space.name(i), f"{cosine:.3f}", f"{model.train_label_counts[i]:,}"]
+        for i, cosine in zip(ids, cosines, strict=True)
+    ]
+    result(table([f"labels near {name!r}", "cosine", "training points"], rows))
+
+
+def _show_near_tokens(model: Predictor, text: str) -> None:
+    """Show the tokens of the same kind whose vectors point in similar directions."""
+    if model.vectorizer is None:
+        raise InputError("This model was trained on ready-made features and has no tokens.")
+    tokens = model.vectorizer.tokens_
+    wanted = text.casefold()
+    kinds = model.vectorizer.kinds_
+    columns = [i for i, token in enumerate(tokens) if token == wanted]
+    if not columns:
+        raise InputError(
+            f"The model has no token {wanted!r}: it was in too few training texts."
+            f"{_near_names(wanted, tokens)}"
+        )
+    learner, _ = _first_learner(model)
+    column = min(columns, key=lambda i: int(kinds[i]))  # the word, if a word piece is spelt alike
+    same_kind = np.flatnonzero(kinds == kinds[column])
+    place = int(np.searchsorted(same_kind, column))
+    ids, cosines = _nearest(learner.ranker.encoder.token_vectors[same_kind], place)
+    rows = [
+        [tokens[int(same_kind[i])], f"{cosine:.3f}"] for i, cosine in zip(ids, cosines, strict=True)
+    ]
+    result(table([f"tokens near {wanted!r}", "cosine"], rows))
+
+
+def _near_names(name: str, known: Sequence[str]) -> str:
+    """Return a hint at names of similar spelling."""
+    # Comparing with every one of a million names would take minutes.
+    begun = [other for other in known if other[:1].casefold() == name[:1].casefold()]
+    near = difflib.get_close_matches(name, dict.fromkeys(begun[:20_000]), n=3)
+    return f" Similar ones: {', '.join(map(repr, near))}." if near else ""
+
+
+def _nearest(vectors: NDArray[np.float32], row: int) -> tuple[list[int], list[float]]:
+    """Return the rows of the greatest cosine with one row, and the cosines."""
+    wanted = unit_rows(vectors[row : row + 1])[0]
+    cosines = np.concatenate(
+        [
+            unit_rows(vectors[start : start + ROWS_AT_ONCE]) @ wanted
+            for start in range(0, len(vectors), ROWS_AT_ONCE)
+        ]
+    )
+    cosines[row] = -np.inf
+    best = np.argsort(-cosines, kind="stable")[: min(N_SHOWN, len(vectors) - 1)]
+    return best.tolist(), cosines[best].tolist()
+
+
+def _first_learner(model: Predictor) -> tuple[DeepXMLScorer, int]:
+    """Return the first learner, whose vectors are shown, and how many there are."""
+    scorer = model.scorer
+    if isinstance(scorer, EnsembleScorer):
+        return scorer.members[0], len(scorer.members)
+    if isinstance(scorer, DeepXMLScorer):
+        return scorer, 1
+    raise ModelFolderError(f"A {type(scorer).__name__} has no vectors that could be shown.")
+
+
+def _section(title: str, body: str) -> None:
+    """Write a titled part."""
+    result(f"\n{title}\n{'-' * len(title)}\n{body}")

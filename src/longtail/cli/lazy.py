@@ -1,0 +1,60 @@
+"""Commands that are imported when they are chosen, so that starting up is quick."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["COMMANDS", "CommandParser"]
+
+# The module of each command has `add_arguments(parser)` and `run_command(arguments) -> exit code`.
+COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "train": ("longtail.cli.train", "Train a model and write it to a folder"),
+        "evaluate": ("longtail.cli.evaluate", "Measure a model on a test set"),
+        "predict": ("longtail.cli.predict", "Answer one text, or a file of points, with labels"),
+        "inspect": ("longtail.cli.inspect", "Show what is in a model"),
+        "demo": ("longtail.demo.command", "Train, measure and query a model on bundled data"),
+    }
+)
+
+
+class CommandParser(argparse.ArgumentParser):
+    """A parser that asks a command's module for the options once the command is chosen.
+
+    Parameters
+    ----------
+    module : str
+        The module.
+    **settings
+        Those of `argparse.ArgumentParser`.
+    """
+
+    def __init__(self, *, module: str, **settings: Any) -> None:
+        super().__init__(
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            add_help=False,
+            **settings,
+        )
+        self._module: str | None = module
+
+    def parse_known_args(  # type: ignore[override]  # its own overloads say the same at length
+        self,
+        args: Any = None,
+        namespace: Any = None,
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Import the command, then parse."""
+        if self._module is not None:
+            command = importlib.import_module(self._module)
+            self._module = None
+            command.add_arguments(self)
+            self.set_defaults(run_command=command.run_command)
+            if "--help" not in self._option_string_actions:
+                self.add_argument("-h", "--help", action="help", help="show this and stop")
+        parsed: tuple[argparse.Namespace, list[str]] = super().parse_known_args(args, namespace)
+        return parsed

@@ -1,0 +1,94 @@
+"""Where the commands write, and how numbers look."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+from longtail.data.paths import replacing
+from longtail.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from pathlib import Path
+
+__all__ = ["bytes_text", "check_output", "notice", "result", "table", "time_text", "write_json"]
+
+
+def notice(line: str) -> None:
+    """Write a line for people to standard error."""
+    sys.stderr.write(f"{line}\n")
+    sys.stderr.flush()
+
+
+def result(line: str) -> None:
+    """Write a line of the result to standard output."""
+    sys.stdout.write(f"{line}\n")
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """Return rows under a head: the first column to the left, the others to the right.
+
+    Examples
+    --------
+    >>> from longtail.cli.output import table
+    >>> table(["", "@1", "@5"], [["P", "51.2", "8.4"]]).splitlines()
+    ['     @1   @5', 'P  51.2  8.4']
+    """
+    lines = [list(head), *(list(row) for row in rows)]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if i == 0 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
+
+
+def bytes_text(n_bytes: float) -> str:
+    """Return a size as people read it.
+
+    Examples
+    --------
+    >>> from longtail.cli.output import bytes_text
+    >>> bytes_text(900), bytes_text(3.3e9)
+    ('900 B', '3.3 GB')
+    """
+    for unit in ("B", "kB", "MB", "GB"):
+        if n_bytes < 1000:
+            return f"{n_bytes:.0f} {unit}" if unit == "B" else f"{n_bytes:.1f} {unit}"
+        n_bytes /= 1000
+    return f"{n_bytes:,.1f} TB"
+
+
+def time_text(seconds: float) -> str:
+    """Return a duration as people read it.
+
+    Examples
+    --------
+    >>> from longtail.cli.output import time_text
+    >>> time_text(4.2), time_text(200), time_text(9000)
+    ('4 s', '3 min 20 s', '2 h 30 min')
+    """
+    whole = round(seconds)
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def check_output(path: Path) -> None:
+    """Raise InputError if a file cannot be written there; better now than after the work."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder. Name a file.")
+    if not path.parent.is_dir():
+        raise InputError(f"{path} cannot be written: there is no folder {path.parent}. Make it.")
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON file that is never half there."""
+    with replacing(path) as stream:
+        stream.write(json.dumps(dict(content), indent=2).encode() + b"\n")

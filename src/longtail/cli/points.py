@@ -1,0 +1,172 @@
+"""Points to be answered, in blocks, so that a file of any length fits in memory."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+
+import msgspec
+from scipy.sparse import csr_array
+
+from longtail.data.dataset import Dataset
+from longtail.data.paths import decode_line, numbered_lines
+from longtail.data.text_column import TextColumn, TextColumnBuilder
+from longtail.errors import DataFormatError, InputError
+from longtail.training.progress import bar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from longtail.predictor import Predictor
+
+__all__ = ["PLAIN", "POINTS_AT_ONCE", "Answers", "answered", "blocks_of", "points_in", "points_of"]
+
+POINTS_AT_ONCE = 4096
+STDIN = "-"
+PLAIN = "text"
+_DATASET_SUFFIXES = {".tsv", ".csv", ".fasttext", ".ft", ".svm", ".svmlight", ".libsvm"}
+_JSON_SHAPE = 'Write one object a line: {"text": "some words"}.'
+
+Points: TypeAlias = TextColumn | csr_array
+
+
+class Answers(NamedTuple):
+    """What the model says of a block of points.
+
+    Attributes
+    ----------
+    points : TextColumn or csr_array
+    ids : int32 (n, k)
+        Best first, padded with -1.
+    scores : float32 (n, k)
+        Padded with -inf.
+    """
+
+    points: Points
+    ids: NDArray[np.int32]
+    scores: NDArray[np.float32]
+
+
+class _TextRow(msgspec.Struct, gc=False):
+    """One JSON line; labels and further keys are ignored."""
+
+    text: str
+
+
+def answered(
+    model: Predictor, blocks: Iterable[Points], k: int, *, n_points: int | None, title: str
+) -> Iterator[Answers]:
+    """Predict block after block and show progress on standard error.
+
+    Parameters
+    ----------
+    model : Predictor
+    blocks : iterable of TextColumn or csr_array
+    k : int
+    n_points : int or None
+        All points, if that is known, for the time left.
+    title : str
+        What the bar is called.
+
+    Yields
+    ------
+    Answers
+    """
+    with bar(title, n_points, unit=" points") as shown:
+        for points in blocks:
+            ids, scores = model.predict_topk(points, k)
+            yield Answers(points, ids, scores)
+            shown.update(len(ids))
+
+
+def blocks_of(points: Points) -> Iterator[Points]:
+    """Cut points that are in memory into blocks."""
+    n_points = len(points) if isinstance(points, TextColumn) else points.shape[0]
+    for start in range(0, n_points, POINTS_AT_ONCE):
+        yield points[start : start + POINTS_AT_ONCE]
+
+
+def points_in(
+    model: Predictor, path: str, *, format_name: str | None
+) -> tuple[Iterator[Points], int | None]:
+    """Return the points of a file in blocks, and how many there are if that is cheap to know.
+
+    Parameters
+    ----------
+    model : Predictor
+        Says whether texts or features are wanted.
+    path : str
+        JSON lines, plain text with one text a line, any format that `Dataset.read` knows, or ``-``
+        for standard input: JSON lines or plain text.
+    format_name : str or None
+        ``"text"``, or as in `Dataset.read`; guessed without it.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be used with this model.
+    """
+    if _is_lines(model, path, format_name):
+        n_points = None if path == STDIN else sum(1 for _ in numbered_lines(path))
+        return _text_blocks(path, format_name), n_points
+    if path == STDIN:
+        raise InputError(
+            "Standard input is read as JSON lines or plain text, for a model of texts. Name a file."
+        )
+    # Labels in the file are not looked at, so they need not be the model's.
+    dataset = Dataset.read(
+        path,
+        format=format_name,
+        n_features=None if model.vectorizer is not None else model.n_features,
+    )
+    return blocks_of(points_of(dataset)), dataset.n_points
+
+
+def points_of(dataset: Dataset) -> Points:
+    """Return the texts or the features."""
+    return dataset.features if dataset.texts is None else dataset.texts
+
+
+def _is_lines(model: Predictor, path: str, format_name: str | None) -> bool:
+    """Tell whether each line is a point that can be read by itself."""
+    if format_name is not None:
+        return format_name in {PLAIN, "json-lines"}
+    suffixes = {suffix.lower() for suffix in Path(path).suffixes}
+    return model.vectorizer is not None and not suffixes & _DATASET_SUFFIXES
+
+
+def _text_blocks(path: str, format_name: str | None) -> Iterator[TextColumn]:
+    """Yield blocks of texts; a first line that begins with a brace means JSON lines."""
+    is_json = None if format_name is None else format_name == "json-lines"
+    decoder = msgspec.json.Decoder(_TextRow)
+    texts = TextColumnBuilder()
+    for number, line in _stdin_lines() if path == STDIN else numbered_lines(path):
+        if is_json is None:
+            is_json = line.lstrip().startswith(b"{")
+        if not is_json:
+            decode_line(line, path=path, number=number)
+            texts.append(line)
+        elif line.strip():
+            texts.append(_json_text(decoder, line, path, number))
+        if len(texts) == POINTS_AT_ONCE:
+            yield texts.finish()
+    if len(texts):
+        yield texts.finish()
+
+
+def _stdin_lines() -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of standard input with their numbers."""
+    for number, line in enumerate(sys.stdin.buffer, start=1):
+        yield number, line.rstrip(b"\r\n")
+
+
+def _json_text(decoder: msgspec.json.Decoder[_TextRow], line: bytes, path: str, number: int) -> str:
+    """Return the text of a JSON line, or say what the line should be."""
+    try:
+        return decoder.decode(line).text
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise DataFormatError(f"{error}. {_JSON_SHAPE}", path=path, line=number) from error

@@ -1,0 +1,173 @@
+"""Settings of a recipe from ``--set key=value``, and what they are, for the help."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import math
+import re
+import textwrap
+from types import UnionType
+from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
+
+import msgspec
+
+from longtail.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from longtail.recipes.estimator import LabelEstimator
+
+__all__ = ["parse_settings", "settings_help"]
+
+_KINDS = {
+    int: "a whole number",
+    float: "a number",
+    bool: "true or false",
+    str: "a word",
+    type(None): "none",
+}
+_PARAMETER = re.compile(r"^(\w+(?:, \w+)*)(?: : .*)?$")
+
+
+def parse_settings(recipe: type[LabelEstimator], pairs: Sequence[str]) -> dict[str, Any]:
+    """Return keyword arguments of a recipe.
+
+    Parameters
+    ----------
+    recipe : type
+    pairs : sequence of str
+        Such as ``"dimension=300"``, ``"char_ngrams=3,5"``, ``"char_ngrams=none"``.
+
+    Returns
+    -------
+    dict
+
+    Raises
+    ------
+    InputError
+        If a pair is malformed, or the recipe has no such setting, or it cannot have this value.
+
+    Examples
+    --------
+    >>> from longtail.cli.settings import parse_settings
+    >>> from longtail.recipes.astec import Astec
+    >>> parse_settings(Astec, ["dimension=300", "char_ngrams=3,5", "reranker=false"])
+    {'dimension': 300, 'char_ngrams': (3, 5), 'reranker': False}
+    """
+    types = _types_of(recipe)
+    settings = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals:
+            raise InputError(f"--set takes key=value, got {pair!r}. Write such as dimension=300.")
+        if key not in types:
+            raise InputError(_unknown_setting(recipe, key, list(types)))
+        settings[key] = _value(key, text.strip(), types[key])
+    return settings
+
+
+def settings_help(recipe: type[LabelEstimator], name: str) -> str:
+    """Return a line or two for each setting of a recipe, with its default."""
+    texts = _descriptions(recipe)
+    lines = [f"settings of the recipe {name!r}, for --set key=value:"]
+    for field in dataclasses.fields(recipe):
+        if field.name in _types_of(recipe):
+            head = f"  {field.name} = {_shown(field.default)}"
+            text = texts.get(field.name, "")
+            lines.append(head)
+            lines.extend(textwrap.wrap(text, 78, initial_indent=" " * 6, subsequent_indent=" " * 6))
+    return "\n".join(lines)
+
+
+def _types_of(recipe: type[LabelEstimator]) -> Mapping[str, Any]:
+    """Return the type of each setting that can be written as text."""
+    hints = get_type_hints(recipe)
+    names = [field.name for field in dataclasses.fields(recipe) if field.init]
+    return {name: hints[name] for name in names if _is_simple(hints[name])}
+
+
+def _is_simple(kind: Any) -> bool:
+    """Tell numbers, words and tuples of them from objects."""
+    if kind is Ellipsis or kind in _KINDS:
+        return True
+    return get_origin(kind) in {tuple, Union, UnionType} and all(map(_is_simple, get_args(kind)))
+
+
+def _alternatives(kind: Any) -> tuple[Any, ...]:
+    """Return the members of a union; of anything else, itself."""
+    return get_args(kind) if get_origin(kind) in {Union, UnionType} else (kind,)
+
+
+def _value(key: str, text: str, kind: Any) -> Any:
+    """Convert a text to a type, or say what is allowed."""
+    is_tuple = any(get_origin(option) is tuple for option in _alternatives(kind))
+    given: Any = None if text.lower() == "none" else text
+    if given is not None and is_tuple:
+        given = [part.strip() for part in text.strip("()").split(",")]
+    try:
+        value = msgspec.convert(given, kind, strict=False)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{key} must be {_kind_text(kind)}, got {text!r}.") from error
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"{key} must be {_kind_text(kind)}, finite, got {text!r}.")
+    return value
+
+
+def _kind_text(kind: Any) -> str:
+    """Say in words what a setting may be."""
+    words = []
+    for option in _alternatives(kind):
+        if get_origin(option) is tuple:
+            parts = get_args(option)
+            words.append(f"{len(parts)} values such as {','.join('35'[: len(parts)])}")
+        else:
+            words.append(_KINDS[option])
+    return " or ".join(words)
+
+
+def _unknown_setting(recipe: type[LabelEstimator], key: str, known: list[str]) -> str:
+    """Name the setting that was probably meant, and all others."""
+    near = difflib.get_close_matches(key, known, n=1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"{recipe.__name__} has no setting {key!r}.{hint} It has: {', '.join(known)}."
+
+
+def _shown(value: object) -> str:
+    """Write a default as --set would take it."""
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    return str(value).lower() if value is None or isinstance(value, bool) else str(value)
+
+
+def _descriptions(recipe: type[LabelEstimator]) -> dict[str, str]:
+    """Collect the docstrings' parameters, those of the recipe before those of its bases."""
+    texts: dict[str, str] = {}
+    for owner in recipe.__mro__:
+        for names, text in _documented(owner.__dict__.get("__doc__") or ""):
+            for name in names:
+                texts.setdefault(name, text)
+    return texts
+
+
+def _documented(docstring: str) -> list[tuple[list[str], str]]:
+    """Return names and text of each entry of a numpydoc "Parameters" section."""
+    _, _, section = textwrap.dedent(_without_first_line(docstring)).partition(
+        "Parameters\n----------\n"
+    )
+    entries: list[tuple[list[str], str]] = []
+    for line in section.splitlines():
+        if not line.strip():
+            break  # the section ends with the first blank line
+        if line.startswith(" ") and entries:
+            names, text = entries[-1]
+            entries[-1] = (names, f"{text} {line.strip()}".strip())
+        elif match := _PARAMETER.match(line):
+            entries.append((match[1].split(", "), ""))
+    return entries
+
+
+def _without_first_line(docstring: str) -> str:
+    """Drop the summary, which is not indented as the rest is."""
+    return docstring.partition("\n")[2]

@@ -1,0 +1,207 @@
+"""``longtail train``: from a file of points to a model folder."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from longtail.cli.output import bytes_text, notice, result, time_text
+from longtail.cli.settings import parse_settings, settings_help
+from longtail.data.dataset import Dataset
+from longtail.data.formats import FORMATS
+from longtail.errors import InputError
+from longtail.model_folder import check_target
+from longtail.recipes.names import DEFAULT_RECIPE, RECIPES, recipe
+
+if TYPE_CHECKING:
+    from longtail.recipes.estimator import LabelEstimator
+    from longtail.training.estimate import Estimate
+
+__all__ = ["add_arguments", "run_command"]
+
+INTERRUPTED = 130
+
+
+class _Help(argparse.Action):
+    """Shows the settings of the recipe too, which are not imported for any other purpose."""
+
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        """Print the help and stop."""
+        del values, option_string
+        parser.epilog = settings_help(recipe(namespace.recipe), namespace.recipe)
+        parser.print_help()
+        parser.exit()
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "train", metavar="TRAIN", help="points and their labels: JSON lines, TSV, CSV, ..."
+    )
+    parser.add_argument("--model", metavar="DIR", required=True, help="the folder to be written")
+    parser.add_argument(
+        "--labels", metavar="FILE", help="names of labels that are ids: line number = id, from 0"
+    )
+    parser.add_argument(
+        "--label-pairs", metavar="FILE", help="the trn_X_Y half of a pair of sparse files"
+    )
+    parser.add_argument("--format", choices=FORMATS, help="of TRAIN; guessed without it")
+    parser.add_argument(
+        "--recipe",
+        metavar="NAME",
+        default=DEFAULT_RECIPE,
+        help=f"the algorithm: {', '.join(RECIPES)} ({DEFAULT_RECIPE})",
+    )
+    parser.add_argument("--seed", metavar="N", type=int, help="same seed, same model (0)")
+    parser.add_argument("--device", metavar="NAME", help="cpu or cuda (cpu)")
+    parser.add_argument(
+        "--set",
+        metavar="KEY=VALUE",
+        action="extend",
+        nargs="+",
+        default=[],
+        help="change settings of the recipe; `longtail train --recipe NAME --help` lists them",
+    )
+    parser.add_argument(
+        "--fresh", action="store_true", help="do not go on from a training that was cut off"
+    )
+    parser.add_argument("-h", "--help", action=_Help, nargs=0, help="show this and stop")
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Train, save, and return the exit code."""
+    started = time.perf_counter()
+    estimator = _configured(arguments)
+    target = Path(arguments.model).resolve()
+    checkpoints = _checkpoint_folder(target, fresh=arguments.fresh)
+    dataset = Dataset.read(
+        arguments.train,
+        labels_file=arguments.labels,
+        labels_path=arguments.label_pairs,
+        format=arguments.format,
+    )
+    notice(_statistics(dataset))
+    _announce(estimator, dataset)
+    try:
+        _fit(estimator, dataset, checkpoints)
+    except KeyboardInterrupt:
+        what = "the same command goes on from there" if checkpoints.exists() else "nothing is kept"
+        notice(f"Stopped: {what}.")
+        return INTERRUPTED
+    estimator.save(arguments.model)
+    _summarise(estimator, arguments, time.perf_counter() - started)
+    return 0
+
+
+def _configured(arguments: argparse.Namespace) -> LabelEstimator:
+    """Make the estimator, and find out what is wrong before any data is read."""
+    kind = recipe(arguments.recipe)
+    settings = parse_settings(kind, arguments.set)
+    if arguments.seed is not None:
+        settings["random_state"] = arguments.seed
+    if arguments.device is not None:
+        settings["device"] = arguments.device
+    estimator = kind(**settings)
+    from longtail.recipes.limits import check_settings  # noqa: PLC0415 - imports torch
+
+    check_settings(estimator)
+    return estimator
+
+
+def _checkpoint_folder(target: Path, *, fresh: bool) -> Path:
+    """Check that model and checkpoints can be written, and return the place of the latter."""
+    from longtail.training.checkpoints import (  # noqa: PLC0415 - imports torch
+        SUFFIX,
+        CheckpointFolder,
+    )
+
+    check_target(target)
+    place = next(parent for parent in target.parents if parent.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        raise InputError(f"The model cannot be written to {target}: {place} cannot be written to.")
+    folder = target.with_name(f"{target.name}.checkpoint")
+    if folder.exists() and not folder.is_dir():
+        raise InputError(
+            f"{folder} is where checkpoints would be kept, but it is a file. Move it away, or name "
+            "another model folder."
+        )
+    if fresh:
+        CheckpointFolder(folder, fingerprint="").remove()
+    elif any(folder.glob(f"*{SUFFIX}")):
+        notice(
+            f"Resuming from {folder}, as far as it belongs to the same data and settings "
+            "(--fresh starts anew)."
+        )
+    return folder
+
+
+def _statistics(dataset: Dataset) -> str:
+    """Return the data set in one line."""
+    facts = dataset.describe()
+    of_points = (
+        f"{facts['words_per_text']:.1f} words a text"
+        if dataset.texts is not None
+        else f"{facts['n_features']:,} features, {facts['features_per_point']:.1f} a point"
+    )
+    return (
+        f"{dataset.n_points:,} points, {dataset.n_labels:,} labels, "
+        f"{facts['labels_per_point']:.2f} labels a point, {of_points}."
+    )
+
+
+def _announce(estimator: LabelEstimator, dataset: Dataset) -> None:
+    """Say how long it will take and how much memory, where the recipe has a cost model."""
+    from longtail.recipes.astec import Astec  # noqa: PLC0415 - imports torch
+    from longtail.training.estimate import (  # noqa: PLC0415 - imports torch
+        available_memory,
+        estimate_training,
+        workload_of,
+    )
+
+    if not isinstance(estimator, Astec):
+        return
+    estimate: Estimate = estimate_training(workload_of(dataset, estimator), estimator)
+    notice(
+        f"Training will take about {time_text(estimate.seconds)} and "
+        f"{bytes_text(estimate.memory)} of memory."
+    )
+    available = available_memory()
+    if estimate.memory > available:
+        notice(
+            f"longtail: warning: only {bytes_text(available)} of memory are available. Lower "
+            "max_features, dimension or shortlist_size with --set, or use a larger machine."
+        )
+
+
+def _fit(estimator: LabelEstimator, dataset: Dataset, checkpoints: Path) -> None:
+    """Train with progress and checkpoints."""
+    from longtail.training.progress import ProgressBar  # noqa: PLC0415 - imports torch
+
+    with ProgressBar() as progress:
+        estimator.fit_dataset(dataset, callbacks=[progress], checkpoint_folder=checkpoints)
+
+
+def _summarise(estimator: LabelEstimator, arguments: argparse.Namespace, seconds: float) -> None:
+    """Say what there is now, and what can be done with it."""
+    report = estimator.training_report()
+    size = sum(file.stat().st_size for file in Path(arguments.model).iterdir())
+    folder = shlex.quote(arguments.model)
+    what = '--text "..."' if estimator.predictor_.vectorizer is not None else "FILE"
+    result(
+        f"{arguments.recipe} trained in {time_text(seconds)}, at most "
+        f"{bytes_text(report['peak_memory_mb'] * 2**20)} of memory; {bytes_text(size)} in "
+        f"{arguments.model}"
+    )
+    result(f"  longtail predict {folder} {what}")
+    result(f"  longtail evaluate {folder} TEST")
+    result(f"  longtail inspect {folder}")

@@ -1,0 +1,288 @@
+"""``longtail demo``."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import platform
+import shlex
+import sys
+import time
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from longtail.demo.charts import check_matplotlib
+from longtail.demo.data import wordnet
+from longtail.demo.report import Evaluation, write_report
+from longtail.errors import InputError
+from longtail.kernels.jit import n_usable_cores
+from longtail.metrics import by_frequency_quantile, evaluate
+from longtail.model_folder import check_target
+from longtail.training.progress import ProgressBar
+
+if TYPE_CHECKING:
+    from argparse import ArgumentParser, Namespace
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from longtail.data.dataset import Dataset
+    from longtail.predictor import Predictor
+    from longtail.recipes.astec import Astec
+
+__all__ = ["EXAMPLES", "QUICK_SETTINGS", "add_arguments", "measure_latency", "run_command"]
+
+# A smaller and shorter training, so that the whole demo ends within 5 minutes on two cores.
+QUICK_SETTINGS: dict[str, Any] = {
+    "dimension": 128,
+    "n_meta_labels": 4096,
+    "surrogate_epochs": 4,
+    "extreme_epochs": 5,
+    "reranker_epochs": 2,
+    "n_near_labels": 100,
+    "n_near_points": 50,
+    "shortlist_size": 150,
+}
+
+# Our own words: none of these definitions is in WordNet.
+EXAMPLES = (
+    "a port in the south of Spain, on the coast of the Mediterranean Sea",
+    "a dry red wine made from grapes that grow in the hills of Italy",
+    "a person who repairs shoes",
+    "a disease of the lungs caused by breathing dust",
+    "feeling very happy after good news",
+    "someone who writes computer programs for a living",
+)
+_FREQUENCY_K = 5
+_MOST_BINS = 5
+_N_LATENCY_TEXTS = 2_000
+_SHOWN_METRICS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5", "nDCG@5", "R@10", "R@100")
+_PACKAGES = ("longtail", "numpy", "scipy", "numba", "torch", "matplotlib")
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    """Declare the command's options.
+
+    Examples
+    --------
+    >>> from argparse import ArgumentParser
+    >>> from longtail.demo.command import add_arguments
+    >>> parser = ArgumentParser()
+    >>> add_arguments(parser)
+    >>> parser.parse_args(["--full"]).model
+    PosixPath('demo-model')
+    """
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path("demo-report.html"),
+        metavar="FILE",
+        help="the report (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--model",
+        type=Path,
+        default=Path("demo-model"),
+        metavar="DIR",
+        help="the model folder (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--full",
+        action="store_true",
+        help="train with the recipe's default settings, not with quicker ones",
+    )
+
+
+def run_command(arguments: Namespace) -> int:
+    """Train on WordNet, evaluate, answer examples and write the report.
+
+    Parameters
+    ----------
+    arguments : Namespace
+        With the options of `add_arguments`.
+
+    Returns
+    -------
+    int
+        Exit code.
+
+    Raises
+    ------
+    LongtailError
+        If something that training or the report needs is missing, or a path cannot be written.
+    """
+    started = time.perf_counter()
+    _check(arguments)
+    train, test = wordnet()
+    model = _new_model(full=arguments.full)
+    introduction = _introduction(model, train, test)
+    _say(introduction)
+    with ProgressBar() as progress:
+        model.fit_dataset(train, callbacks=(progress,))
+    training = model.training_report()
+    model.save(arguments.model)
+    predictor = model.predictor_
+    evaluation = _evaluated(predictor, test)
+    _say_metrics(evaluation, test.n_points)
+    examples = [(text, predictor.predict(text, 5)) for text in EXAMPLES]
+    _say_examples(examples)
+    write_report(
+        arguments.output,
+        title="longtail demo: from a definition to related dictionary entries",
+        introduction=introduction,
+        training=training,
+        statistics={"training": train.describe(), "test": test.describe()},
+        evaluation=evaluation,
+        examples=examples,
+        file_sizes={path.name: path.stat().st_size for path in sorted(arguments.model.iterdir())},
+        command=_command(arguments),
+        versions=_versions(),
+    )
+    _say_next(arguments, time.perf_counter() - started)
+    return 0
+
+
+def measure_latency(predictor: Predictor, texts: Sequence[str]) -> NDArray[np.float64]:
+    """Return how many milliseconds each text takes, one by one, to its five best label names.
+
+    Parameters
+    ----------
+    predictor : Predictor
+    texts : sequence of str
+
+    Returns
+    -------
+    float64 array (n_texts,)
+    """
+    for text in texts[:20]:  # compiled functions are loaded when they are first called
+        predictor.predict(text)
+    seconds = np.empty(len(texts))
+    for i, text in enumerate(texts):
+        start = time.perf_counter()
+        predictor.predict(text)
+        seconds[i] = time.perf_counter() - start
+    return 1000 * seconds
+
+
+def _check(arguments: Namespace) -> None:
+    """Say what would stop the command at its end before it has spent minutes."""
+    check_matplotlib()
+    check_target(arguments.model)
+    output, folder = arguments.output, arguments.output.parent
+    if output.is_dir():
+        raise InputError(f"{output} is a folder. Pass the name of a file for the report.")
+    if not (folder.is_dir() and os.access(folder, os.W_OK)):
+        raise InputError(
+            f"{output} cannot be written: there is no folder {folder} that you may write to. Make "
+            "it, or pass another --output."
+        )
+
+
+def _new_model(*, full: bool) -> Astec:
+    """Return the untrained recipe."""
+    from longtail import Astec  # noqa: PLC0415 - loads torch, which `--help` must not do
+
+    return Astec() if full else Astec(**QUICK_SETTINGS)
+
+
+def _introduction(model: Astec, train: Dataset, test: Dataset) -> str:
+    """Return what is about to be trained, and what was reduced."""
+    told = (
+        f"Astec learns from {train.n_points:,} WordNet definitions which of {train.n_labels:,} "
+        f"dictionary entries are related to a text, and is tested on {test.n_points:,} others."
+    )
+    defaults = type(model)().get_params()
+    reduced = [
+        f"{name} {value} instead of {defaults[name]}"
+        for name, value in model.get_params().items()
+        if value != defaults[name]
+    ]
+    if not reduced:
+        return f"{told} All settings are the recipe's defaults."
+    return (
+        f"{told} All points are used; to end within minutes, training is lighter than by default: "
+        f"{', '.join(reduced)} (longtail demo --full takes the defaults)."
+    )
+
+
+def _evaluated(predictor: Predictor, test: Dataset) -> Evaluation:
+    """Predict the test set once, in a batch, then time single texts."""
+    start = time.perf_counter()
+    ids, scores = predictor.predict_topk(test.texts or (), 100)
+    seconds = time.perf_counter() - start
+    counts, n_points = predictor.train_label_counts, predictor.description["n_points"]
+    known = {"train_label_counts": counts, "n_train_points": n_points}
+    texts = itertools.islice(test.texts or (), _N_LATENCY_TEXTS)
+    return Evaluation(
+        metrics=evaluate(ids, scores, test.labels, **known),
+        frequency_k=_FREQUENCY_K,
+        by_frequency=by_frequency_quantile(
+            ids, test.labels, _FREQUENCY_K, n_bins=min(_MOST_BINS, test.n_labels), **known
+        ),
+        milliseconds=measure_latency(predictor, list(texts)),
+        points_per_second=test.n_points / seconds,
+    )
+
+
+def _say(line: str = "") -> None:
+    """Write a line of the results."""
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+def _say_metrics(evaluation: Evaluation, n_points: int) -> None:
+    """Show the most important metrics and the speed."""
+    _say(f"\nOn all {n_points:,} test points, in percent:")
+    _say("  ".join(f"{name:>6}" for name in _SHOWN_METRICS))
+    _say("  ".join(f"{evaluation.metrics[name]:6.2f}" for name in _SHOWN_METRICS))
+    median, p95, p99 = np.percentile(evaluation.milliseconds, [50, 95, 99])
+    _say(
+        f"\nOne text to label names, one thread: median {median:.2f} ms, "
+        f"95 % below {p95:.2f} ms, 99 % below {p99:.2f} ms. "
+        f"In a batch: {evaluation.points_per_second:,.0f} texts a second."
+    )
+
+
+def _say_examples(examples: Sequence[tuple[str, Sequence[tuple[str, float]]]]) -> None:
+    """Show what the model answers."""
+    for text, answers in examples:
+        _say(f"\n{text}")
+        for name, probability in answers:
+            _say(f"  {probability:6.1%}  {name}")
+
+
+def _say_next(arguments: Namespace, seconds: float) -> None:
+    """Show where things are and what to try."""
+    model = shlex.quote(str(arguments.model))
+    _say(f"\nAll of this took {seconds:.0f} s. The report is {arguments.output}. Try next:")
+    _say(f'  longtail predict {model} --text "a small boat with two sails"')
+    _say(f"  longtail inspect {model}")
+
+
+def _command(arguments: Namespace) -> str:
+    """Return the command line that does this again."""
+    words = ["longtail", "demo", "--output", str(arguments.output), "--model", str(arguments.model)]
+    return shlex.join([*words, "--full"] if arguments.full else words)
+
+
+def _versions() -> Mapping[str, str]:
+    """Return the versions of what the figures depend on."""
+    packages = {name: _version(name) for name in _PACKAGES}
+    machine = f"{platform.machine()}, {n_usable_cores()} of {os.cpu_count()} cores"
+    return {
+        **packages,
+        "Python": platform.python_version(),
+        "system": platform.platform(terse=True),
+        "machine": machine,
+    }
+
+
+def _version(package: str) -> str:
+    """Return the version of a package; a checkout on the path has none."""
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"

@@ -1,0 +1,81 @@
+"""Which values the settings of a recipe may have."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from longtail.errors import InputError
+from longtail.training.run import as_device
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from longtail.recipes.estimator import LabelEstimator
+
+__all__ = ["LIMITS", "check_settings"]
+
+_MANY = 2**31 - 1
+
+# Least and greatest value, both allowed.
+LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {
+        "dimension": (1, 2**16),
+        "n_meta_labels": (1, _MANY),
+        "dropout": (0.0, 0.99),
+        "max_norm": (1e-6, 1e6),
+        "surrogate_epochs": (0, _MANY),
+        "extreme_epochs": (0, _MANY),
+        "reranker_epochs": (0, _MANY),
+        "surrogate_learning_rate": (1e-9, 1e3),
+        "extreme_learning_rate": (1e-9, 1e3),
+        "reranker_learning_rate": (1e-9, 1e3),
+        "batch_size": (1, _MANY),
+        "n_near_labels": (1, _MANY),
+        "n_near_points": (0, _MANY),
+        "shortlist_size": (1, _MANY),
+        "n_representatives": (0, _MANY),
+        "head_frequency": (1, _MANY),
+        "n_hard": (0, _MANY),
+        "n_random": (0, _MANY),
+        "n_confused": (1, _MANY),
+        "n_learners": (1, 1000),
+        "held_out": (0.0, 0.9),
+        "random_state": (0, _MANY),
+        "n_threads": (1, 4096),
+        "min_df": (1, _MANY),
+        "max_features": (1, _MANY),
+    }
+)
+
+
+def check_settings(estimator: LabelEstimator) -> None:
+    """Raise unless every number among the settings is in its range and the device is there.
+
+    Parameters
+    ----------
+    estimator : LabelEstimator
+
+    Raises
+    ------
+    InputError
+        Naming the setting, what it is and what it may be.
+
+    Examples
+    --------
+    >>> from longtail import Astec
+    >>> from longtail.recipes.limits import check_settings
+    >>> check_settings(Astec(dimension=64))
+    """
+    for field in fields(estimator):
+        value = getattr(estimator, field.name, None)
+        if field.name not in LIMITS or value is None:
+            continue
+        least, greatest = LIMITS[field.name]
+        if not least <= value <= greatest or math.isnan(value):
+            raise InputError(
+                f"{field.name} must be between {least:,} and {greatest:,}, got {value!r}."
+            )
+    as_device(estimator.device)

@@ -1,0 +1,71 @@
+"""The recipes by the names that the command line knows them by."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from longtail.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from longtail.recipes.estimator import LabelEstimator
+
+__all__ = ["DEFAULT_RECIPE", "RECIPES", "recipe"]
+
+DEFAULT_RECIPE = "astec"
+
+# Where each class lives: importing it loads torch, which must not happen before it is needed.
+RECIPES: Mapping[str, tuple[str, str]] = MappingProxyType(
+    {
+        "astec": ("longtail.recipes.astec", "Astec"),
+        "astec-3": ("longtail.recipes.astec", "Astec3"),
+    }
+)
+
+
+def recipe(name: str) -> type[LabelEstimator]:
+    """Return the class of a recipe.
+
+    Parameters
+    ----------
+    name : str
+        A key of `RECIPES`.
+
+    Returns
+    -------
+    type
+
+    Raises
+    ------
+    InputError
+        If there is no recipe of this name.
+    MissingExtraError
+        If torch or scikit-learn is not installed.
+
+    Examples
+    --------
+    >>> from longtail.recipes.names import recipe
+    >>> recipe("astec-3").__name__
+    'Astec3'
+    """
+    if name not in RECIPES:
+        near = difflib.get_close_matches(name, RECIPES, n=1)
+        hint = f" Did you mean {near[0]!r}?" if near else ""
+        raise InputError(
+            f"There is no recipe {name!r}.{hint} The recipes are {', '.join(RECIPES)}."
+        )
+    module, class_name = RECIPES[name]
+    try:
+        found: type[LabelEstimator] = getattr(importlib.import_module(module), class_name)
+    except ModuleNotFoundError as error:
+        if error.name not in {"torch", "sklearn"}:
+            raise
+        raise MissingExtraError(
+            f"The recipe {name!r} trains models and needs {error.name}. Install it with "
+            "`pip install 'longtail[train]'`."
+        ) from error
+    return found

@@ -1,0 +1,145 @@
+"""Progress of training for people: a bar a stage, or a line an epoch where nobody watches."""
+
+from __future__ import annotations
+
+import math
+import shutil
+import sys
+import time
+from typing import TYPE_CHECKING, Any, Self
+
+from tqdm import tqdm
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import TextIO
+
+__all__ = ["ProgressBar", "bar"]
+
+
+def bar(
+    title: str, total: int | None, *, unit: str, initial: int = 0, stream: TextIO | None = None
+) -> Any:
+    """Return a tqdm bar that is silent where the stream is no terminal.
+
+    Parameters
+    ----------
+    title : str
+    total : int or None
+        None where it is not known.
+    unit : str
+    initial : int
+        How much was done before.
+    stream : text stream, optional
+        Standard error by default.
+
+    Examples
+    --------
+    >>> import io
+    >>> from longtail.training.progress import bar
+    >>> with bar("predict", 10, unit=" points", stream=io.StringIO()) as shown:
+    ...     shown.update(10)
+    """
+    stream = sys.stderr if stream is None else stream
+    # Unlike tqdm's own guess, this is 80 by 24 where a terminal does not tell: tqdm shows nothing.
+    size = shutil.get_terminal_size()
+    return tqdm(
+        total=total,
+        initial=initial,
+        desc=title,
+        unit=unit,
+        file=stream,
+        disable=not stream.isatty(),
+        ncols=min(size.columns, 100),
+        nrows=size.lines,
+    )
+
+
+class ProgressBar:
+    r"""A `Callback` that shows each stage with its loss and the time it still needs.
+
+    On a terminal each stage has a bar; into a file or a pipe, each epoch has a line.
+
+    Parameters
+    ----------
+    stream : text stream, optional
+        Standard error by default.
+
+    Examples
+    --------
+    >>> import io
+    >>> from longtail.training.progress import ProgressBar
+    >>> stream = io.StringIO()
+    >>> with ProgressBar(stream) as progress:
+    ...     progress.on_batch("module I", 4, 8, 12.5)
+    ...     progress.on_epoch("module I", 1, 2, 12.5)
+    >>> stream.getvalue()
+    'module I: goes on after 3 of 8 batches\nmodule I: epoch 1 of 2, loss 12.5, 0 s left\n'
+    """
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = sys.stderr if stream is None else stream
+        self._shows_bar = self._stream.isatty()
+        self._stage = ""
+        self._bar: Any = None
+        self._loss = math.nan
+        self._first = 0  # batches that an earlier run had done
+        self._done = self._total = 0
+        self._started = 0.0
+
+    def on_batch(self, stage: str, done: int, total: int, loss: float | None) -> None:
+        """Show that `done` of the `total` batches of a stage are behind."""
+        if stage != self._stage:
+            self._begin(stage, done - 1, total)
+        if loss is not None:
+            # A single batch is noisy: follow it slowly.
+            self._loss = loss if math.isnan(self._loss) else 0.9 * self._loss + 0.1 * loss
+        if self._bar is not None:
+            self._bar.set_postfix_str(f"loss {self._loss:.4g}", refresh=False)
+            self._bar.update(done - self._done)
+        self._done = done
+
+    def on_epoch(self, stage: str, epoch: int, epochs: int, loss: float) -> None:
+        """Write the epoch's line where there is no bar, and end the bar with the stage."""
+        if self._bar is None:
+            per_batch = (time.perf_counter() - self._started) / max(self._done - self._first, 1)
+            left = tqdm.format_interval(per_batch * (self._total - self._done))
+            left = left if self._total > self._done and left != "00:00" else "0 s"
+            self._write(f"{stage}: epoch {epoch} of {epochs}, loss {loss:.4g}, {left} left")
+        elif epoch == epochs:
+            self.close()
+
+    def close(self) -> None:
+        """End the bar, if there is one."""
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _begin(self, stage: str, already_done: int, total: int) -> None:
+        """Start the bar of a stage, further along if an earlier run had begun it."""
+        self.close()
+        self._stage, self._loss, self._started = stage, math.nan, time.perf_counter()
+        self._first = self._done = already_done
+        self._total = total
+        if already_done:
+            self._write(f"{stage}: goes on after {already_done:,} of {total:,} batches")
+        if self._shows_bar:
+            self._bar = bar(
+                stage, total, unit=" batches", initial=already_done, stream=self._stream
+            )
+
+    def _write(self, line: str) -> None:
+        """Write a line at once: a log may be followed."""
+        self._stream.write(f"{line}\n")
+        self._stream.flush()

@@ -1,0 +1,69 @@
+"""Scores into probabilities."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from longtail.classifiers.calibration import Calibration
+
+
+def planted(slope=6.0, intercept=-2.0, n=20_000, seed=0):
+    """Scores, and answers that are right with the probability of a known line."""
+    random = np.random.default_rng(seed)
+    scores = random.random(n).astype(np.float32)
+    return scores, random.random(n) < 1 / (1 + np.exp(-(slope * scores + intercept)))
+
+
+def test_finds_the_line():
+    found = Calibration.fit(*planted())
+    assert found.slope == pytest.approx(6, rel=0.05)
+    assert found.intercept == pytest.approx(-2, rel=0.1)
+
+
+def test_probabilities_are_shares():
+    scores, right = planted()
+    found = Calibration.fit(scores, right).probabilities(scores)
+    for low in (0.2, 0.4, 0.6, 0.8):
+        bucket = (found >= low) & (found < low + 0.1)
+        assert right[bucket].mean() == pytest.approx(low + 0.05, abs=0.05)
+
+
+def test_order_never_changes():
+    scores, right = planted()
+    found = Calibration.fit(scores, ~right)  # higher scores are worse
+    assert found.slope > 0
+    assert (np.diff(found.probabilities(np.sort(scores))) >= 0).all()
+
+
+def test_padding_is_left_out_and_stays():
+    scores, right = planted()
+    padded = np.concatenate([scores, np.full(50_000, -np.inf, np.float32)])
+    found = Calibration.fit(padded, np.concatenate([right, np.zeros(50_000, bool)]))
+    assert found == Calibration.fit(scores, right)
+    assert (found.probabilities(padded)[-50_000:] == -np.inf).all()
+
+
+@pytest.mark.parametrize("right", [[True, True], [False, False]])
+def test_nothing_to_learn_from(right):
+    assert Calibration.fit(np.array([0.1, 0.9], np.float32), np.array(right)) == Calibration()
+
+
+def test_equal_scores_or_none():
+    right = np.array([True, False])
+    assert Calibration.fit(np.full(2, 0.5, np.float32), right) == Calibration()
+    assert Calibration.fit(np.empty((0, 5), np.float32), np.empty((0, 5), bool)) == Calibration()
+
+
+def test_clean_parting_stays_finite():
+    scores = np.linspace(0, 1, 100).astype(np.float32)
+    found = Calibration.fit(scores, scores > 0.5)
+    assert np.isfinite([found.slope, found.intercept]).all()
+    probabilities = found.probabilities(scores)
+    assert probabilities[0] < 0.1
+    assert probabilities[-1] > 0.9
+
+
+def test_extreme_scores_do_not_overflow():
+    scores = np.array([-3e38, 3e38], np.float32)
+    np.testing.assert_array_equal(Calibration(1e3, 0.0).probabilities(scores), [0, 1])

@@ -1,0 +1,94 @@
+"""What the pages claim is true: links, names in the code, commands. conftest.py runs snippets."""
+
+from __future__ import annotations
+
+import ast
+import re
+import shlex
+import tomllib
+from itertools import chain
+from pathlib import Path
+
+import pytest
+
+from longtail.cli import main
+
+ROOT = Path(__file__).parent.parent
+PACKAGE = ROOT / "src" / "longtail"
+PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def page_name(path: Path) -> str:
+    return str(path.relative_to(ROOT))
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors that GitHub makes of a page's headings."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def defined_names(path: Path) -> set[str]:
+    """Return the functions and classes of a module, methods as ``Class.method``."""
+    names = set()
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            names.add(node.name)
+        if isinstance(node, ast.ClassDef):
+            names |= {f"{node.name}.{f.name}" for f in node.body if isinstance(f, ast.FunctionDef)}
+    return names
+
+
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_every_link_leads_somewhere(page):
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text(encoding="utf-8")):
+        if target.startswith("http"):
+            continue
+        file, _, anchor = target.partition("#")
+        linked = (page.parent / file).resolve() if file else page
+        assert linked.exists(), target
+        assert not anchor or anchor in anchors(linked), target
+
+
+def test_every_place_of_the_paper_is_where_the_table_says():
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    places = re.findall(r"`([a-z_0-9/]+\.py):([\w.]+)`", text)
+    assert len(places) > 25
+    missing = [
+        f"{file}:{name}" for file, name in places if name not in defined_names(PACKAGE / file)
+    ]
+    assert not missing
+
+
+@pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
+def test_the_make_commands_exist(page):
+    targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(
+        re.findall(r"\bmake ([a-z]+)\b(?=`|\s+#)", (ROOT / page).read_text(encoding="utf-8"))
+    )
+    assert {"test"} < named <= targets
+
+
+def lines_of_command_line(page: str) -> list[str]:
+    """Return the ``longtail ...`` lines of a page's blocks, remarks removed."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    lines = re.findall(r"^ *(longtail .+)$", text, re.MULTILINE)
+    return [line.partition("  #")[0].strip() for line in lines]
+
+
+@pytest.mark.parametrize("line", lines_of_command_line("README.md"))
+def test_the_command_line_takes_what_the_readme_shows(line, capsys):
+    _, command, *rest = shlex.split(line)
+    with pytest.raises(SystemExit) as stopped:
+        main([command, "--help"])
+    assert stopped.value.code == 0
+    options = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
+    assert {word for word in rest if word.startswith("--")} <= options
+
+
+def test_every_dependency_is_pinned():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    required = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
+    lines = (ROOT / "constraints.txt").read_text().splitlines()
+    pinned = {line.partition("==")[0].lower() for line in lines if "==" in line}
+    assert {re.split(r"[<>=~! \[;]", name)[0].lower() for name in required} <= pinned

@@ -1,0 +1,59 @@
+"""The mean of several models."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from longtail.classifiers.scorer import EnsembleScorer
+from longtail.data.bags import Bags
+
+N_LABELS = 12
+
+
+@dataclass
+class Member:
+    """A model whose answers are given."""
+
+    ids: np.ndarray
+    scores: np.ndarray
+
+    def top_k(self, bags, k, n_threads=1):
+        ids = np.full((len(self.ids), k), -1, np.int32)
+        scores = np.full(ids.shape, -np.inf, np.float32)
+        ids[:, : self.ids.shape[1]] = self.ids
+        scores[:, : self.ids.shape[1]] = self.scores
+        return ids, scores
+
+
+def member(seed, n_rows, size):
+    """Distinct labels a row, some rows shorter than others."""
+    random = np.random.default_rng(seed)
+    ids = np.argsort(random.random((n_rows, N_LABELS)), axis=1)[:, :size].astype(np.int32)
+    scores = np.sort(random.integers(1, 99, ids.shape))[:, ::-1].astype(np.float32) / 128
+    padding = np.arange(size) >= random.integers(0, size + 1, (n_rows, 1))
+    return Member(np.where(padding, -1, ids), np.where(padding, -np.inf, scores))
+
+
+def bags_of(n_rows):
+    return Bags(np.zeros(n_rows + 1, np.int32), np.empty(0, np.int32), np.empty(0, np.float32))
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 999), st.integers(0, 6), st.integers(1, 4), st.integers(1, N_LABELS))
+def test_is_the_mean_with_zero_for_what_a_member_leaves_out(seed, n_rows, n_members, k):
+    members = tuple(member(seed + i, n_rows, 7) for i in range(n_members))
+    ids, scores = EnsembleScorer(members, n_candidates=9).top_k(bags_of(n_rows), k)
+    for row in range(n_rows):
+        totals = {}
+        for each in members:
+            for label, score in zip(each.ids[row], each.scores[row], strict=True):
+                if label >= 0:
+                    totals[int(label)] = totals.get(int(label), 0) + float(score)
+        best = sorted(totals, key=lambda label: (-totals[label], label))[:k]
+        assert ids[row].tolist() == best + [-1] * (k - len(best))
+        expected = [totals[label] / n_members for label in best] + [-np.inf] * (k - len(best))
+        np.testing.assert_allclose(scores[row], expected, rtol=1e-6)

@@ -1,0 +1,107 @@
+"""What a user can import, and the rules that every source file keeps."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import importlib.metadata
+import inspect
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import longtail
+
+PACKAGE = Path(longtail.__file__).parent
+SOURCES = sorted(PACKAGE.rglob("*.py"))
+HOLDS_CODE = [path for path in SOURCES if path.name != "__main__.py"]
+MOST_LINES = 500
+MOST_STATEMENT_LINES = 60
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def short_name(path: Path) -> str:
+    return str(path.relative_to(PACKAGE))
+
+
+def functions(tree: ast.AST) -> list[ast.FunctionDef | ast.AsyncFunctionDef]:
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef)
+    return [node for node in ast.walk(tree) if isinstance(node, kinds)]
+
+
+def lines_of_statements(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """Count from the first statement behind the docstring to the end."""
+    body = function.body[1:] if ast.get_docstring(function) else function.body
+    return (function.end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def test_the_public_names_are_these():
+    assert set(longtail.__all__) == {
+        "Astec",
+        "Dataset",
+        "DeepXML",
+        "Predictor",
+        "TextVectorizer",
+        "__version__",
+        "evaluate",
+        "load",
+    }
+    assert longtail.__all__ == sorted(longtail.__all__)
+
+
+@pytest.mark.parametrize("name", longtail.__all__)
+def test_every_public_name_is_there(name):
+    assert getattr(longtail, name) is not None
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="has no attribute 'Astecc'"):
+        _ = longtail.Astecc
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["import longtail", "from longtail import load", "import longtail.predictor, longtail.data"],
+)
+def test_serving_imports_neither_torch_nor_scikit_learn(statement):
+    code = f"{statement}\nimport sys\nprint({{'torch', 'sklearn'}} & set(sys.modules) or 'neither')"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert run.stdout.strip() == "neither"
+
+
+def test_the_version_is_that_of_the_distribution():
+    assert longtail.__version__ == importlib.metadata.version("longtail")
+
+
+@pytest.mark.parametrize("path", HOLDS_CODE, ids=short_name)
+def test_every_module_says_what_it_exports_and_documents_it(path):
+    module = importlib.import_module(module_name(path))
+    assert module.__doc__, "the module has no docstring"
+    if path.name == "__init__.py" and len(ast.parse(path.read_text()).body) == 1:
+        return  # a room that only names itself
+    assert hasattr(module, "__all__"), "the module has no __all__"
+    for name in module.__all__:
+        value = getattr(module, name)
+        if inspect.isclass(value) or inspect.isroutine(value):
+            assert inspect.getdoc(value), f"{name} has no docstring"
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=short_name)
+def test_no_source_file_breaks_the_rules(path):
+    text = path.read_text(encoding="utf-8")
+    tree = ast.parse(text)
+    calls = [node.func for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    called = {func.id for func in calls if isinstance(func, ast.Name)}
+    assert not called & {"print", "exit", "quit", "eval", "exec"}
+    assert not [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Assert)]
+    assert len(text.splitlines()) <= MOST_LINES
+    long = {
+        f.name: n for f in functions(tree) if (n := lines_of_statements(f)) > MOST_STATEMENT_LINES
+    }
+    assert not long, f"functions over {MOST_STATEMENT_LINES} lines, docstring aside: {long}"

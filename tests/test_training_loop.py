@@ -1,0 +1,292 @@
+"""The training loop and its checkpoints: what a killed training finds when it is started again."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+from longtail.data.dataset import Dataset
+from longtail.data.from_python import labels_from, texts_from
+from longtail.errors import TrainingError
+from longtail.recipes.astec import Astec
+from longtail.training import checkpoints
+from longtail.training.batches import AllLabels
+from longtail.training.checkpoints import CheckpointFolder, fingerprint
+from longtail.training.label_table import LabelTable
+from longtail.training.loop import train
+from longtail.training.one_vs_all import FrozenFeatures, OneVsAllTask
+from longtail.training.run import TrainingRun
+from longtail.training.schedule import Schedule
+from longtail.transfer.bounded_residual import BoundedResidual
+
+CPU = torch.device("cpu")
+WORDS = ["wine", "beer", "car", "bus", "rose", "oak"]
+
+
+class Recorder:
+    """Keeps what it is told."""
+
+    def __init__(self):
+        self.batches, self.epochs = [], []
+
+    def on_batch(self, stage, done, total, loss):
+        self.batches.append((stage, done, total, loss))
+
+    def on_epoch(self, stage, epoch, epochs, loss):
+        self.epochs.append((stage, epoch, epochs, loss))
+
+
+class Killer(Recorder):
+    """Kills training in the middle of an epoch of a stage."""
+
+    def __init__(self, stage, done):
+        super().__init__()
+        self.place = stage, done
+
+    def on_batch(self, stage, done, total, loss):
+        if (stage, done) == self.place:
+            raise KeyboardInterrupt
+
+
+def planted_task():
+    """Points whose feature tells their label."""
+    labels = np.arange(60) % 5
+    features = np.eye(5, 8, dtype=np.float32)[labels]
+    network = FrozenFeatures(features, dropout=0.0, device=CPU)
+    table = LabelTable(5, 8, frequencies=np.full(5, 0.2), device=CPU)
+    block = BoundedResidual().block(8, CPU)
+    task = OneVsAllTask(network, block, table, block_learning_rate=1e-3)
+    return task, AllLabels(sp.csr_array(np.eye(5, dtype=np.float32)[labels]), 16)
+
+
+def run_with(*callbacks, folder=None):
+    return TrainingRun(seed=0, device=CPU, n_threads=1, callbacks=callbacks, checkpoints=folder)
+
+
+class TestLoop:
+    def test_loss_falls(self):
+        run = run_with()
+        train(*planted_task(), Schedule(epochs=8, learning_rate=0.1), run, "stage")
+        losses = [entry["loss"] for entry in run.history]
+        assert losses[-1] < losses[0] / 2
+        assert [entry["epoch"] for entry in run.history] == list(range(1, 9))
+
+    def test_callbacks_hear_of_every_batch_and_epoch(self):
+        recorder = Recorder()
+        run = run_with(recorder).within("learner 2: ")
+        train(*planted_task(), Schedule(epochs=2, learning_rate=0.1), run, "stage")
+        assert [b[:3] for b in recorder.batches] == [
+            ("learner 2: stage", done, 8) for done in range(1, 9)
+        ]
+        assert recorder.batches[0][3] is not None
+        assert [e[:3] for e in recorder.epochs] == [
+            ("learner 2: stage", 1, 2),
+            ("learner 2: stage", 2, 2),
+        ]
+
+    def test_no_epochs_change_nothing(self):
+        task, batches = planted_task()
+        before = task.table.bias.clone()
+        train(task, batches, Schedule(epochs=0, learning_rate=0.1), run_with(), "stage")
+        assert torch.equal(task.table.bias, before)
+
+    @pytest.mark.parametrize("value", [np.nan, np.inf])
+    def test_a_loss_that_runs_away_stops_training(self, value):
+        task, batches = planted_task()
+        task.table.bias[2] = value
+        with pytest.raises(TrainingError, match=r"The loss is .* in 'stage', epoch 1. Lower the"):
+            train(task, batches, Schedule(epochs=1, learning_rate=0.1), run_with(), "stage")
+
+
+def dataset(last_label="car"):
+    """160 texts of a word and noise, the word is the label; some points are held out."""
+    random = np.random.default_rng(0)
+    words = [WORDS[i] for i in random.integers(0, len(WORDS), 160)]
+    texts = [f"{word} t{random.integers(40)} t{random.integers(40)}" for word in words]
+    rows = [[word] for word in words]
+    rows[-1] = [last_label]
+    labels, space, _ = labels_from(rows, 160)
+    return Dataset(texts_from(texts), None, labels, space)
+
+
+def astec(**settings):
+    small = {
+        "dimension": 12,
+        "surrogate_epochs": 3,
+        "extreme_epochs": 3,
+        "reranker_epochs": 3,
+        "batch_size": 40,
+        "n_near_points": 10,
+        "held_out": 0.2,
+        "n_threads": 1,
+    }
+    return Astec(**small | settings)
+
+
+def arrays_of(model):
+    return model.predictor_.scorer.to_arrays()
+
+
+def assert_equal(first, second):
+    first, second = arrays_of(first), arrays_of(second)
+    assert first.keys() == second.keys()
+    for name, array in first.items():
+        np.testing.assert_array_equal(array, second[name], err_msg=name)
+
+
+def killed(folder, stage, done, **settings):
+    """Leave in a folder what a training leaves that is killed at a batch of a stage."""
+    with pytest.raises(KeyboardInterrupt):
+        astec(**settings).fit_dataset(
+            dataset(),
+            callbacks=[Killer(stage, done)],
+            checkpoint_folder=folder,
+            checkpoint_seconds=0,
+        )
+
+
+def stages_run(folder, data=None, **settings):
+    """Train in a folder, and return the stage and number of each epoch that was run."""
+    recorder = Recorder()
+    model = astec(**settings).fit_dataset(
+        data or dataset(), callbacks=[recorder], checkpoint_folder=folder, checkpoint_seconds=0
+    )
+    return model, [epoch[:2] for epoch in recorder.epochs]
+
+
+ALL_EPOCHS = [(s, e) for s in ("module I", "module IV", "re-ranker") for e in (1, 2, 3)]
+
+
+class TestResuming:
+    # Batches: 4 an epoch in module I, 2 an epoch after it.
+    @pytest.mark.parametrize(
+        ("stage", "done", "epochs_left"),
+        [("module I", 6, 8), ("module IV", 3, 5), ("re-ranker", 6, 1)],
+    )
+    @pytest.mark.parametrize("settings", [{}, {"n_threads": 2}])
+    def test_gives_the_very_same_model(self, tmp_path, stage, done, epochs_left, settings):
+        whole = astec(**settings).fit_dataset(dataset())
+        killed(tmp_path / "kept", stage, done, **settings)
+        resumed, epochs = stages_run(tmp_path / "kept", **settings)
+        assert epochs == ALL_EPOCHS[-epochs_left:]
+        assert_equal(resumed, whole)
+        assert resumed.predictor_.calibration == whole.predictor_.calibration
+        history = [(h["stage"], h["epoch"]) for h in resumed.training_report()["history"]]
+        assert history == ALL_EPOCHS
+
+    def test_as_in_code_too(self, tmp_path):
+        whole = astec(as_in_code=True).fit_dataset(dataset())
+        killed(tmp_path, "module I", 3, as_in_code=True)
+        resumed, epochs = stages_run(tmp_path, as_in_code=True)
+        assert epochs[0] == ("module I", 3)
+        assert_equal(resumed, whole)
+
+    def test_an_ensemble_goes_on_with_its_learner(self, tmp_path):
+        settings = {"n_learners": 2, "reranker": False}
+        whole = astec(**settings).fit_dataset(dataset())
+        killed(tmp_path, "learner 2: module I", 6, **settings)
+        resumed, epochs = stages_run(tmp_path, **settings)
+        assert epochs[0] == ("learner 2: module I", 2)
+        assert_equal(resumed, whole)
+
+    def test_other_settings_start_anew(self, tmp_path):
+        killed(tmp_path, "module IV", 3)
+        assert stages_run(tmp_path, dropout=0.3)[1] == ALL_EPOCHS
+
+    def test_other_data_start_anew(self, tmp_path):
+        killed(tmp_path, "module IV", 3)
+        assert stages_run(tmp_path, dataset("bus"))[1] == ALL_EPOCHS
+
+    def test_another_seed_starts_anew(self, tmp_path):
+        killed(tmp_path, "module IV", 3)
+        assert stages_run(tmp_path, random_state=1)[1] == ALL_EPOCHS
+
+    @pytest.mark.parametrize("n_bytes", [0, 4, 100, 3000])
+    def test_a_checkpoint_cut_short_is_ignored(self, tmp_path, n_bytes):
+        killed(tmp_path, "module I", 6)
+        (file,) = tmp_path.iterdir()
+        file.write_bytes(file.read_bytes()[:n_bytes])
+        assert stages_run(tmp_path)[1] == ALL_EPOCHS
+
+    def test_checkpoints_stay_until_the_model_is_saved(self, tmp_path):
+        stages_run(tmp_path / "kept")
+        again, epochs = stages_run(tmp_path / "kept")
+        assert epochs == []  # nothing is left to do
+        again.save(tmp_path / "model")
+        assert not (tmp_path / "kept").exists()
+
+    def test_what_else_is_in_the_folder_stays(self, tmp_path):
+        kept = tmp_path / "kept"
+        kept.mkdir()
+        (kept / "thesis.txt").write_text("years of work")
+        (kept / "arrays.safetensors").write_bytes(b"a model")
+        stages_run(kept)[0].save(tmp_path / "model")
+        left = sorted(file.name for file in kept.iterdir())
+        assert left == ["arrays.safetensors", "thesis.txt"]
+
+
+class TestCheckpointFolder:
+    def folder(self, path, **settings):
+        return CheckpointFolder(path, **{"fingerprint": "f", "every_seconds": 0} | settings)
+
+    def save(self, folder, epoch=1, *, at_once=False):
+        folder.save("Module IV", epoch, {"a": torch.ones(3)}, [{"epoch": epoch}], at_once=at_once)
+
+    def test_round_trip(self, tmp_path):
+        self.save(self.folder(tmp_path), 4)
+        found = self.folder(tmp_path).load("Module IV")
+        assert (found.epoch, found.history) == (4, [{"epoch": 4}])
+        np.testing.assert_array_equal(found.arrays["a"], np.ones(3, np.float32))
+        assert self.folder(tmp_path).load("module I") is None
+
+    def test_not_more_often_than_asked(self, tmp_path):
+        folder = self.folder(tmp_path, every_seconds=1000.0)
+        self.save(folder, 1)
+        assert folder.load("Module IV") is None
+        self.save(folder, 2, at_once=True)
+        assert folder.load("Module IV").epoch == 2
+
+    def test_a_full_disk_leaves_the_last_checkpoint(self, tmp_path, monkeypatch):
+        folder = self.folder(tmp_path)
+        self.save(folder, 1)
+
+        def half_written(tensors, path, metadata):
+            path.write_bytes(b"half")
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(checkpoints, "save_file", half_written)
+        with pytest.raises(TrainingError, match="No space left on device"):
+            self.save(folder, 2)
+        assert len(list(tmp_path.iterdir())) == 1
+        assert folder.load("Module IV").epoch == 1
+
+    def test_a_folder_that_cannot_be_made(self, tmp_path):
+        (tmp_path / "file").write_text("in the way")
+        with pytest.raises(TrainingError, match="could not be written"):
+            self.save(self.folder(tmp_path / "file" / "kept"))
+
+    def test_training_stops_when_the_disk_is_full(self, tmp_path, monkeypatch):
+        def refuse(*_, **__):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(checkpoints, "save_file", refuse)
+        with pytest.raises(TrainingError, match="Make room on the disk"):
+            stages_run(tmp_path)
+
+
+def test_fingerprint_changes_with_settings_and_data():
+    matrix = sp.csr_array(np.eye(3, dtype=np.float32))
+    other = matrix.copy()
+    other.data[1] = 2
+    empty = sp.csr_array((3, 3), dtype=np.float32)
+    marks = [
+        fingerprint({"a": 1}, matrix),
+        fingerprint({"a": 2}, matrix),
+        fingerprint({"a": 1}, other),
+        fingerprint({"a": 1}, matrix, matrix),
+        fingerprint({"a": 1}, empty),
+    ]
+    assert len(set(marks)) == len(marks)
+    assert fingerprint({"b": 1, "a": 1}, matrix) == fingerprint({"a": 1, "b": 1}, matrix.copy())
