@@ -1,6 +1,6 @@
 """What each part of Astec adds: train with and without it, and print one table.
 
-    python benchmarks/ablation.py train.jsonl.gz test.jsonl.gz --labels labels.txt.gz
+python benchmarks/ablation.py train.jsonl.gz test.jsonl.gz --labels labels.txt.gz
 """
 
 from __future__ import annotations

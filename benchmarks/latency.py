@@ -1,6 +1,6 @@
 """Milliseconds from one text to label names, on one thread, from Python.
 
-    python benchmarks/latency.py model test.jsonl.gz
+python benchmarks/latency.py model test.jsonl.gz
 """
 
 from __future__ import annotations

@@ -28,6 +28,7 @@ SMALL = [
     "extreme_epochs=3",
     "reranker_epochs=2",
     "n_meta_labels=4",
+    "batch_size=64",
 ]
 DRINKS, CARS = ["red", "white", "dry", "sweet"], ["fast", "old", "new", "small"]
 METRICS = {f"{name}@{k}" for name in ("P", "nDCG", "PSP", "PSnDCG", "coverage") for k in (1, 3, 5)}
@@ -227,9 +228,9 @@ def test_settings_are_read_as_their_types():
     ("pair", "words"),
     [
         ("dimension", "key=value"),
-        ("dimension=many", "dimension must be a whole number, got 'many'"),
+        ("n_meta_labels=many", "n_meta_labels must be a whole number, got 'many'"),
         ("dimension=1.5", "a whole number"),
-        ("dimension=none", "a whole number"),
+        ("n_meta_labels=none", "a whole number"),
         ("dropout=nan", "finite"),
         ("reranker=perhaps", "true or false"),
         ("char_ngrams=3", "2 values such as 3,5 or none"),

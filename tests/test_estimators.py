@@ -272,7 +272,7 @@ class TestParameters:
 
     @pytest.mark.parametrize("share", [-0.1, 1.0, 5])
     def test_refuses_such_a_share(self, make, share):
-        with pytest.raises(InputError, match="`held_out` must be from 0 to below 1"):
+        with pytest.raises(InputError, match="held_out must be between"):
             make().set_params(held_out=share).fit(TEXTS, NAMES)
 
     def test_nothing_is_held_out(self, make):

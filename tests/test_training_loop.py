@@ -34,6 +34,9 @@ class Recorder:
     def on_batch(self, stage, done, total, loss):
         self.batches.append((stage, done, total, loss))
 
+    def on_stage(self, stage):
+        pass
+
     def on_epoch(self, stage, epoch, epochs, loss):
         self.epochs.append((stage, epoch, epochs, loss))
 

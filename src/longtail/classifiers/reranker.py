@@ -36,12 +36,16 @@ class Reranker:
     training : ShortlistTraining
     n_confused : int
         Best-scored labels of each training point that it is trained against.
+    from_first : bool
+        Start E~, R~ and W~ from the first network's; else as that one started, as the published
+        code does. The paper does not say. They are its own parameters either way.
     """
 
     architecture: FeatureArchitecture
     residual: BoundedResidual
     training: ShortlistTraining
     n_confused: int = 200
+    from_first: bool = True
 
     def learn(
         self,
@@ -70,11 +74,17 @@ class Reranker:
         """
         confused = _best_scored(first, features, shortlists, self.n_confused, run.n_threads)
         network: Any = self.architecture.network(
-            data.features, data.labels, run.within(run.scope + "re-ranker ")
+            data.features,
+            data.labels,
+            run.within(run.scope + "re-ranker "),
+            start=first.encoder if self.from_first else None,
         )
         block = self.residual.block(network.table.shape[1], run.device)
         batches = self.training.batches(data.labels, confused, features, run)
-        classifier = self.training.fit(network, block, batches, run, "re-ranker")
+        if self.from_first:
+            block.start_from(first.residual)
+        start = first.classifier if self.from_first else None
+        classifier = self.training.fit(network, block, batches, run, "re-ranker", start)
         return Ranker(self.architecture.frozen(network), block.frozen(), classifier)
 
 

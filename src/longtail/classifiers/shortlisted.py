@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+import torch
 
 from longtail.classifiers.label_vectors import LabelVectors
 from longtail.training.batches import SharedPool, neighbourhoods
@@ -89,8 +90,9 @@ class ShortlistTraining:
         batches: SharedPool,
         run: TrainingRun,
         stage: str,
+        start: LabelVectors | None = None,
     ) -> LabelVectors:
-        """Train block, classifiers and, unless it is frozen, network.
+        """Train block, classifiers (from `start` on) and, unless it is frozen, network.
 
         Returns
         -------
@@ -106,6 +108,9 @@ class ShortlistTraining:
             seed=run.seed_for(stage, "classifiers"),
             device=run.device,
         )
+        if start is not None:
+            table.vectors.copy_(torch.tensor(start.vectors))
+            table.bias[:, 0].copy_(torch.tensor(start.bias))
         task = OneVsAllTask(network, block, table, block_learning_rate=block.learning_rate)
         train(task, batches, self.schedule, run, stage)
         return LabelVectors(

@@ -54,7 +54,11 @@ class BagOfTokens:
     make_optimiser: Callable[[Tensor], RowOptimiser] = RowwiseAdagrad
 
     def network(
-        self, features: csr_array, targets: csr_array, run: TrainingRun
+        self,
+        features: csr_array,
+        targets: csr_array,
+        run: TrainingRun,
+        start: BagEncoder | None = None,
     ) -> BagOfTokensNetwork:
         """Return token vectors ready to be trained.
 
@@ -64,12 +68,14 @@ class BagOfTokens:
         targets : csr_array (n_points, n_targets)
             What the features will be trained to predict.
         run : TrainingRun
+        start : BagEncoder or None
+            Features to start from, in place of `token_vectors`.
 
         Returns
         -------
         BagOfTokensNetwork
         """
-        vectors = self.token_vectors
+        vectors = self.token_vectors if start is None else start.token_vectors
         if vectors is None:
             seed = run.seed_for("token vectors")
             vectors = _sketched_vectors(features, targets, self.dimension, seed)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 from longtail.classifiers.reranker import Reranker
@@ -13,20 +14,17 @@ from longtail.recipes.deepxml import DeepXML
 from longtail.recipes.estimator import LabelEstimator
 from longtail.surrogates.label_clusters import LabelClusters
 from longtail.surrogates.meta_label_task import MetaLabelTask
-from longtail.training.optimisers import LazyAdam, RowwiseAdagrad
+from longtail.training.optimisers import LazyAdam
 from longtail.training.schedule import Schedule
 from longtail.transfer.bounded_residual import BoundedResidual
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from torch import Tensor
-
     from longtail.classifiers.scorer import Scorer
-    from longtail.training.optimisers import RowOptimiser
     from longtail.training.run import TrainingData, TrainingRun
 
-__all__ = ["Astec", "Astec3"]
+__all__ = ["Astec", "Astec3", "published_astec"]
+
+FEW_POINTS = 50_000
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -40,8 +38,10 @@ class Astec(LabelEstimator):
 
     Parameters
     ----------
-    dimension : int
-        D, the length of token and label vectors (300 in the published settings).
+    dimension : int or None
+        D, the length of token and label vectors (300 in the published settings for titles and 512
+        for full texts). None takes 512 for up to 50,000 points and 256 beyond: where training is
+        short, a richer space costs little.
     n_meta_labels : int
         L^, the number of label clusters of the surrogate task. Shrinks by itself to the largest
         power of two that is at most half the number of labels.
@@ -57,8 +57,9 @@ class Astec(LabelEstimator):
         Of Module IV.
     reranker_epochs, reranker_learning_rate
         Of the re-ranker.
-    batch_size : int
-        Of Module I; batches on shortlists are twice as large.
+    batch_size : int or None
+        Of Module I; batches on shortlists are twice as large. None takes 512, and less where that
+        would leave fewer than about a hundred batches an epoch.
     n_near_labels, n_near_points, shortlist_size
         Taken from ANNS^mu, from ANNS^x, and kept of both (Module II); 0 near points leave ANNS^x
         out, which is Slice's shortlist.
@@ -91,18 +92,18 @@ class Astec(LabelEstimator):
     'drink'
     """
 
-    dimension: int = 256
+    dimension: int | None = None
     n_meta_labels: int = 8192
     label_correlation: bool = True
-    dropout: float = 0.2
+    dropout: float = 0.4
     max_norm: float = 1.0
-    surrogate_epochs: int = 20
+    surrogate_epochs: int = 25
     surrogate_learning_rate: float = 0.05
-    extreme_epochs: int = 10
-    extreme_learning_rate: float = 0.05
-    reranker_epochs: int = 10
-    reranker_learning_rate: float = 0.05
-    batch_size: int = 512
+    extreme_epochs: int = 20
+    extreme_learning_rate: float = 0.1
+    reranker_epochs: int = 8
+    reranker_learning_rate: float = 0.1
+    batch_size: int | None = None
     n_near_labels: int = 300
     n_near_points: int = 100
     shortlist_size: int = 500
@@ -115,80 +116,75 @@ class Astec(LabelEstimator):
     n_learners: int = 1
     as_in_code: bool = False
 
-    def deepxml(self) -> DeepXML:
-        """Return the framework with Astec's parts."""
+    def deepxml(self, n_points: int) -> DeepXML:
+        """Return the framework with Astec's parts, sized for so many training points."""
         if self.as_in_code:
-            return _as_in_code(self)
-        return self._assembled(
-            clusters=LabelClusters(
-                n_meta_labels=self.n_meta_labels, label_correlation=self.label_correlation
-            ),
-            surrogate_schedule=_schedule(self.surrogate_epochs, self.surrogate_learning_rate),
-            residual=BoundedResidual(max_norm=self.max_norm, dropout=self.dropout),
-            extreme=self._on_shortlists(self.extreme_epochs, self.extreme_learning_rate),
-            reranking=self._on_shortlists(self.reranker_epochs, self.reranker_learning_rate),
-        )
-
-    def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
-        """See `LabelEstimator`."""
-        return self.deepxml()._learn(data, held_out, run)
-
-    def _on_shortlists(self, epochs: int, learning_rate: float) -> ShortlistTraining:
-        """Return how the classifier, or the re-ranker, is trained."""
-        return ShortlistTraining(
-            schedule=_schedule(epochs, learning_rate),
-            batch_size=2 * self.batch_size,
+            return published_astec(self)
+        dimension, batch_size = self.sizes_for(n_points)
+        features = BagOfTokens(dimension=dimension, dropout=self.dropout)
+        residual = BoundedResidual(max_norm=self.max_norm, dropout=self.dropout)
+        on_shortlists = partial(
+            ShortlistTraining,
+            batch_size=2 * batch_size,
             n_hard=self.n_hard,
             n_random=self.n_random,
         )
-
-    def _assembled(
-        self,
-        *,
-        clusters: LabelClusters,
-        surrogate_schedule: Schedule,
-        residual: BoundedResidual,
-        extreme: ShortlistTraining,
-        reranking: ShortlistTraining,
-        n_representatives: int | None = None,
-        make_optimiser: Callable[[Tensor], RowOptimiser] = RowwiseAdagrad,
-    ) -> DeepXML:
-        """Put the parts of the four modules together."""
-        features = BagOfTokens(
-            dimension=self.dimension, dropout=residual.dropout, make_optimiser=make_optimiser
-        )
-        if n_representatives is None:
-            n_representatives = self.n_representatives
         return DeepXML(
             features=features,
             surrogate=MetaLabelTask(
-                clusters=clusters,
-                schedule=surrogate_schedule,
-                batch_size=255 if self.as_in_code else self.batch_size,
+                clusters=LabelClusters(
+                    n_meta_labels=self.n_meta_labels, label_correlation=self.label_correlation
+                ),
+                schedule=Schedule(
+                    epochs=self.surrogate_epochs, learning_rate=self.surrogate_learning_rate
+                ),
+                batch_size=batch_size,
                 residual=residual,
-                mean_loss=self.as_in_code,
-                make_optimiser=make_optimiser,
             ),
-            negatives=NearestLabels(
-                n_near_labels=self.n_near_labels,
-                n_near_points=self.n_near_points,
-                size=self.shortlist_size,
-                n_representatives=n_representatives,
-                head_frequency=self.head_frequency,
-            ),
+            negatives=self.shortlister(self.n_representatives),
             transfer=residual,
-            classifier=ShortlistedOneVsAll(training=extreme),
+            classifier=ShortlistedOneVsAll(
+                training=on_shortlists(
+                    schedule=Schedule(
+                        epochs=self.extreme_epochs, learning_rate=self.extreme_learning_rate
+                    )
+                )
+            ),
             reranker=Reranker(
                 architecture=features,
                 residual=residual,
-                training=reranking,
+                training=on_shortlists(
+                    schedule=Schedule(
+                        epochs=self.reranker_epochs, learning_rate=self.reranker_learning_rate
+                    )
+                ),
                 n_confused=self.n_confused,
             )
             if self.reranker
             else None,
-            fusion_as_in_code=self.as_in_code,
             n_learners=self.n_learners,
         )
+
+    def shortlister(self, n_representatives: int) -> NearestLabels:
+        """Return Module II."""
+        return NearestLabels(
+            n_near_labels=self.n_near_labels,
+            n_near_points=self.n_near_points,
+            size=self.shortlist_size,
+            n_representatives=n_representatives,
+            head_frequency=self.head_frequency,
+        )
+
+    def sizes_for(self, n_points: int) -> tuple[int, int]:
+        """Return the dimension and the batch size of Module I for so many training points."""
+        dimension = self.dimension or (512 if n_points <= FEW_POINTS else 256)
+        # The largest power of two that leaves about a hundred batches an epoch.
+        fitting = 1 << max(n_points // 100, 1).bit_length() - 1
+        return dimension, self.batch_size or min(max(fitting, 32), 512)
+
+    def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
+        """See `LabelEstimator`."""
+        return self.deepxml(data.features.shape[0])._learn(data, held_out, run)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -198,45 +194,56 @@ class Astec3(Astec):
     n_learners: int = 3
 
 
-def _schedule(epochs: int, learning_rate: float, halve_at: tuple[int, ...] = ()) -> Schedule:
-    """Return a schedule; the learning rate falls in a straight line unless it is halved."""
-    return Schedule(epochs=epochs, learning_rate=learning_rate, halve_at=halve_at)
-
-
-def _as_in_code(astec: Astec) -> DeepXML:
+def published_astec(astec: Astec) -> DeepXML:
     """Return Astec as its authors' code has it, with the settings it gives most data sets."""
-    extreme = ShortlistTraining(
-        schedule=_schedule(15, 0.002, (14,)),
+    residual = BoundedResidual(always_divide=True, dropout=0.5, learning_rate=0.002)
+    features = BagOfTokens(dimension=astec.dimension or 300, dropout=0.5, make_optimiser=LazyAdam)
+    on_shortlists = partial(
+        ShortlistTraining,
         batch_size=255,
-        n_hard=astec.shortlist_size,
-        n_random=150,
         own_only=True,
         neighbourhood_size=0,
         random_start=True,
         make_optimiser=LazyAdam,
     )
-    reranking = ShortlistTraining(
-        schedule=_schedule(12, 0.002, (8, 10)),
-        batch_size=255,
-        n_hard=astec.n_confused,
-        n_random=0,
-        own_only=True,
-        neighbourhood_size=0,
-        random_start=True,
-        make_optimiser=LazyAdam,
-    )
-    return astec._assembled(
-        clusters=LabelClusters(
-            n_meta_labels=2**16,
-            normalise_points=False,
-            plus_plus=False,
-            label_correlation=astec.label_correlation,
-            max_label_frequency=5000,
+    return DeepXML(
+        features=features,
+        surrogate=MetaLabelTask(
+            clusters=LabelClusters(
+                n_meta_labels=2**16,
+                normalise_points=False,
+                plus_plus=False,
+                label_correlation=astec.label_correlation,
+                max_label_frequency=5000,
+            ),
+            schedule=Schedule(epochs=20, learning_rate=0.01, halve_at=(14,)),
+            batch_size=255,
+            residual=residual,
+            mean_loss=True,
+            make_optimiser=LazyAdam,
         ),
-        surrogate_schedule=_schedule(20, 0.01, (14,)),
-        residual=BoundedResidual(always_divide=True, dropout=0.5, learning_rate=0.002),
-        extreme=extreme,
-        reranking=reranking,
-        n_representatives=300,
-        make_optimiser=LazyAdam,
+        negatives=astec.shortlister(n_representatives=300),
+        transfer=residual,
+        classifier=ShortlistedOneVsAll(
+            training=on_shortlists(
+                schedule=Schedule(epochs=15, learning_rate=0.002, halve_at=(14,)),
+                n_hard=astec.shortlist_size,
+                n_random=150,
+            )
+        ),
+        reranker=Reranker(
+            architecture=features,
+            residual=residual,
+            training=on_shortlists(
+                schedule=Schedule(epochs=12, learning_rate=0.002, halve_at=(8, 10)),
+                n_hard=astec.n_confused,
+                n_random=0,
+            ),
+            n_confused=astec.n_confused,
+            from_first=False,
+        )
+        if astec.reranker
+        else None,
+        fusion_as_in_code=True,
+        n_learners=astec.n_learners,
     )

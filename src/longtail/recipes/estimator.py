@@ -26,6 +26,7 @@ from longtail.kernels.jit import n_usable_cores
 from longtail.metrics import precision_at_k
 from longtail.metrics.hits import find_hits
 from longtail.predictor import Predictor, unit_features
+from longtail.recipes.limits import check_settings
 from longtail.training.checkpoints import CheckpointFolder, fingerprint
 from longtail.training.run import Callback, TrainingData, TrainingRun, as_device
 
@@ -144,9 +145,8 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         -------
         self
         """
+        check_settings(self)
         _check_dataset(dataset)
-        if not 0 <= self.held_out < 1:
-            raise InputError(f"`held_out` must be from 0 to below 1, got {self.held_out}.")
         torch.set_num_threads(self.n_threads or n_usable_cores())
         vectorizer, features = self._vectorized(dataset)
         checkpoints = None

@@ -32,8 +32,14 @@ __all__ = ["FeatureArchitecture", "LabelAssignment", "MetaLabelTask"]
 class FeatureArchitecture(Protocol):
     """Z: how points become features."""
 
-    def network(self, features: csr_array, targets: csr_array, run: TrainingRun) -> Any:
-        """Return a `FeatureNetwork` to be trained to predict `targets`."""
+    def network(
+        self,
+        features: csr_array,
+        targets: csr_array,
+        run: TrainingRun,
+        start: BagEncoder | None = None,
+    ) -> Any:
+        """Return a `FeatureNetwork` that will learn to predict `targets`, from `start` on."""
         ...
 
     def frozen(self, network: Any) -> BagEncoder:

@@ -133,7 +133,7 @@ def estimate_training(
 
 def _learner_stages(w: Workload, astec: Astec, rate: float, threads: int) -> dict[str, float]:
     """Return the seconds of each stage of one learner."""
-    D = astec.dimension
+    D, _ = astec.sizes_for(w.n_points)
     n_meta = _n_meta_labels(w, astec)
     sketch = w.n_nonzero * D * SKETCH
     bags = w.n_nonzero * D * BAG / threads
@@ -161,7 +161,7 @@ def _learner_stages(w: Workload, astec: Astec, rate: float, threads: int) -> dic
 
 def _memory(w: Workload, astec: Astec) -> float:
     """Return the bytes at the peak: all tables, what is known of each point, and one batch."""
-    D = astec.dimension
+    D, batch_size = astec.sizes_for(w.n_points)
     n_networks = 2 if astec.reranker else 1
     tables = 4 * D * (w.n_features + w.n_labels) * n_networks * astec.n_learners
     tables += 4 * D * (_n_meta_labels(w, astec) + w.n_features)  # meta-labels; a table being made
@@ -169,7 +169,7 @@ def _memory(w: Workload, astec: Astec) -> float:
     points = 3 * 4 * D * w.n_points  # features, unit features in the graph, a temporary
     shortlists = w.n_points * min(astec.shortlist_size, w.n_labels) * 8
     width = max(_pool_size(w, astec), _n_meta_labels(w, astec))
-    batch = 3 * 4 * 2 * astec.batch_size * width
+    batch = 3 * 4 * 2 * batch_size * width
     return PROCESS + tables + bags + points + shortlists + batch
 
 
@@ -181,7 +181,7 @@ def _n_meta_labels(w: Workload, astec: Astec) -> int:
 
 def _pool_size(w: Workload, astec: Astec) -> float:
     """Return about how many labels a batch on shortlists is scored against."""
-    n_points = 2 * astec.batch_size
+    n_points = 2 * astec.sizes_for(w.n_points)[1]
     own = 0.5 * n_points * w.n_label_pairs / w.n_points
     return min(w.n_labels, own + SHARED * n_points * astec.n_hard + astec.n_random)
 

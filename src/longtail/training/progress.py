@@ -87,6 +87,11 @@ class ProgressBar:
         self._done = self._total = 0
         self._started = 0.0
 
+    def on_stage(self, stage: str) -> None:
+        """Say what is done now: not every stage has batches to count."""
+        self.close()
+        self._write(f"{stage} ...")
+
     def on_batch(self, stage: str, done: int, total: int, loss: float | None) -> None:
         """Show that `done` of the `total` batches of a stage are behind."""
         if stage != self._stage:

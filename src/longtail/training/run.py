@@ -39,6 +39,10 @@ class TrainingData(NamedTuple):
 class Callback(Protocol):
     """Is told how training goes."""
 
+    def on_stage(self, stage: str) -> None:
+        """Hear that a stage begins."""
+        ...
+
     def on_batch(self, stage: str, done: int, total: int, loss: float | None) -> None:
         """Hear that `done` of all `total` batches of a stage are behind."""
         ...
@@ -91,6 +95,8 @@ class TrainingRun:
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Measure what happens inside."""
+        for callback in self.callbacks:
+            callback.on_stage(self.scope + name)
         wall, cpu = time.perf_counter(), time.process_time()
         try:
             yield

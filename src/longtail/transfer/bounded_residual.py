@@ -62,6 +62,12 @@ class ResidualBlock(nn.Module):
         change = torch.relu(features @ self._bounded(self._estimated_norm()).T + self.bias)
         return features + functional.dropout(change, self._settings.dropout, self.training)
 
+    def start_from(self, residual: Residual) -> None:
+        """Copy a trained block."""
+        with torch.no_grad():
+            self.matrix.copy_(torch.tensor(residual.matrix))
+            self.bias.copy_(torch.tensor(residual.bias))
+
     def frozen(self) -> Residual:
         """Return the block as a trained model keeps it."""
         with torch.no_grad():
