@@ -354,3 +354,9 @@ def is_same_json(one, other):
         return json.loads(one) == json.loads(other)
     except ValueError:
         return False
+
+
+def test_all_files_can_be_read_by_whom_the_folder_lets_in(tmp_path):
+    write_model_folder(tmp_path / "model", manifest={}, arrays={"a/b": np.ones(3, np.float32)})
+    modes = {path.stat().st_mode & 0o777 for path in (tmp_path / "model").iterdir()}
+    assert len(modes) == 1

@@ -44,6 +44,7 @@ def lines_of_statements(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int
 def test_the_public_names_are_these():
     assert set(longtail.__all__) == {
         "Astec",
+        "Astec3",
         "Dataset",
         "DeepXML",
         "Predictor",

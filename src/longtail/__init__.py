@@ -23,13 +23,14 @@ from longtail.metrics import evaluate
 from longtail.predictor import Predictor, load
 
 if TYPE_CHECKING:
-    from longtail.recipes.astec import Astec
+    from longtail.recipes.astec import Astec, Astec3
     from longtail.recipes.deepxml import DeepXML
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Astec",
+    "Astec3",
     "Dataset",
     "DeepXML",
     "Predictor",
@@ -41,6 +42,7 @@ __all__ = [
 
 _NEEDS_TRAINING = {
     "Astec": "longtail.recipes.astec",
+    "Astec3": "longtail.recipes.astec",
     "DeepXML": "longtail.recipes.deepxml",
 }
 

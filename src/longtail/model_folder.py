@@ -236,6 +236,8 @@ def _write_files(
     """Write all files of a model, the manifest last."""
     for name, arrays in groups.items():
         save_file(arrays, folder / name)
+        # safetensors lets nobody but the owner read: as open as the folder instead.
+        (folder / name).chmod(folder.stat().st_mode & 0o666)
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8", newline="\n")
     records = {name: asdict(_record_file(folder / name)) for name in sorted({*groups, *texts})}

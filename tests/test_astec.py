@@ -1,0 +1,60 @@
+"""Astec's parts and sizes, and what each of them does to a model."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from longtail import Astec, Astec3
+from longtail.training.optimisers import LazyAdam
+
+
+@pytest.mark.parametrize(
+    ("n_points", "sizes"),
+    [(1, (512, 32)), (5_000, (512, 32)), (14_000, (512, 128)), (50_001, (256, 256)),
+     (10**6, (256, 512))],
+)  # fmt: skip
+def test_sizes_follow_the_number_of_points(n_points, sizes):
+    assert Astec().sizes_for(n_points) == sizes
+
+
+def test_given_sizes_are_kept():
+    assert Astec(dimension=300, batch_size=100).sizes_for(10) == (300, 100)
+
+
+def test_shortlist_batches_are_twice_as_large():
+    framework = Astec(batch_size=64).deepxml(1000)
+    assert framework.surrogate.batch_size == 64
+    assert framework.classifier.training.batch_size == 128
+
+
+def test_as_in_code_is_the_published_training():
+    framework = Astec(as_in_code=True).deepxml(100_000)
+    assert framework.features.dimension == 300
+    assert framework.features.make_optimiser is LazyAdam
+    assert framework.surrogate.mean_loss
+    assert framework.surrogate.clusters.max_label_frequency == 5000
+    assert framework.transfer.always_divide
+    assert framework.classifier.training.own_only
+    assert framework.classifier.training.batch_size == 255
+    assert framework.negatives.n_representatives == 300
+    assert framework.fusion_as_in_code
+    assert not framework.reranker.from_first
+
+
+def test_astec_3_is_three_astecs():
+    assert Astec3().deepxml(10).n_learners == 3
+    assert Astec(reranker=False).deepxml(10).reranker is None
+
+
+def test_the_reranker_starts_from_the_first_network_and_leaves_it_alone():
+    texts = ["red wine", "white wine", "fast car", "old car"] * 10
+    labels = [["drink", "red"], ["drink", "white"], ["car", "fast"], ["car", "old"]] * 10
+    small = {"dimension": 8, "surrogate_epochs": 2, "extreme_epochs": 2, "held_out": 0.0}
+    with_one = Astec(**small, reranker_epochs=0).fit(texts, labels).predictor_.scorer
+    without = Astec(**small, reranker=False).fit(texts, labels).predictor_.scorer
+    tables = [
+        part.classifier.vectors for part in (with_one.ranker, with_one.reranker, without.ranker)
+    ]
+    np.testing.assert_array_equal(tables[0], tables[1])
+    np.testing.assert_array_equal(tables[0], tables[2])
