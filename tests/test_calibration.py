@@ -67,3 +67,25 @@ def test_clean_parting_stays_finite():
 def test_extreme_scores_do_not_overflow():
     scores = np.array([-3e38, 3e38], np.float32)
     np.testing.assert_array_equal(Calibration(1e3, 0.0).probabilities(scores), [0, 1])
+
+
+def test_the_best_label_is_likelier_than_its_score_says():
+    random = np.random.default_rng(0)
+    scores = -np.sort(-random.random((5_000, 3)), axis=1).astype(np.float32)
+    z = 3 * scores - 2
+    z[:, 0] += 1.5
+    right = random.random(scores.shape) < 1 / (1 + np.exp(-z))
+    found = Calibration.fit(scores, right)
+    assert found.first == pytest.approx(1.5, abs=0.2)
+    probabilities = found.probabilities(scores)
+    assert probabilities[:, 0].mean() == pytest.approx(right[:, 0].mean(), abs=0.01)
+    assert (np.diff(probabilities, axis=1) <= 0).all()
+
+
+def test_the_best_label_never_loses_by_being_first():
+    random = np.random.default_rng(0)
+    scores = -np.sort(-random.random((5_000, 3)), axis=1).astype(np.float32)
+    z = 3 * scores - 2
+    z[:, 0] -= 3
+    found = Calibration.fit(scores, random.random(scores.shape) < 1 / (1 + np.exp(-z)))
+    assert found.first == 0

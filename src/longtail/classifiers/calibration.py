@@ -17,14 +17,16 @@ N_NEWTON_STEPS = 30
 
 @dataclass(frozen=True)
 class Calibration:
-    """Probability that a predicted label is right: ``1 / (1 + exp(-(slope * score + intercept)))``.
+    """Probability that a predicted label is right.
 
-    Platt, "Probabilistic outputs for support vector machines" (1999). The slope is positive, so
-    the order of labels never changes.
+    ``1 / (1 + exp(-z))`` with ``z = slope * score + intercept``, and `first` added for the best
+    label of a point: being ahead of all others says more than its score does. After Platt,
+    "Probabilistic outputs for support vector machines" (1999). The slope is positive and `first`
+    not negative, so the order of a point's labels never changes.
 
     Parameters
     ----------
-    slope, intercept : float
+    slope, intercept, first : float
 
     Examples
     --------
@@ -36,6 +38,7 @@ class Calibration:
 
     slope: float = 1.0
     intercept: float = 0.0
+    first: float = 0.0
 
     @classmethod
     def fit(cls, scores: NDArray[np.float32], is_right: NDArray[np.bool_]) -> Calibration:
@@ -43,8 +46,8 @@ class Calibration:
 
         Parameters
         ----------
-        scores : float32, any shape
-            Padding of -inf is left out.
+        scores : float32 (n, k), or (n,)
+            Best first in each row, if there are rows. Padding of -inf is left out.
         is_right : bool, the same shape
 
         Returns
@@ -61,14 +64,18 @@ class Calibration:
         # Platt's targets: a prior that keeps the slope finite where the classes part cleanly.
         target = np.where(is_true, (n_right + 1) / (n_right + 2), 1 / (n_wrong + 2))
         centre, scale = x.mean(), x.std()
-        slope, intercept = _logistic_line((x - centre) / scale, target)
+        design = np.stack([(x - centre) / scale, _is_first(scores)[known], np.ones_like(x)])
+        slope, first, intercept = _logistic(design, target)
+        if first < 0:
+            slope, _, intercept = _logistic(design * [[1], [0], [1]], target)
         slope = max(slope, 1e-3) / scale
-        return cls(float(slope), float(intercept - slope * centre))
+        return cls(float(slope), float(intercept - slope * centre), float(max(first, 0.0)))
 
     def probabilities(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return probabilities, float32; padding stays -inf."""
+        """Return probabilities, float32, of scores as `fit` takes them; padding stays -inf."""
         with np.errstate(over="ignore"):
-            odds = np.exp(-(self.slope * scores.astype(np.float64) + self.intercept))
+            z = self.slope * scores.astype(np.float64) + self.intercept
+            odds = np.exp(-(z + self.first * _is_first(scores)))
         result = (1 / (1 + odds)).astype(np.float32)
         result[~np.isfinite(scores)] = -np.inf
         return result
@@ -78,16 +85,23 @@ class Calibration:
         return asdict(self)
 
 
-def _logistic_line(x: NDArray[np.float64], target: NDArray[np.float64]) -> tuple[float, float]:
-    """Fit slope and intercept by Newton's method, a trace of ridge keeping each step finite."""
-    design = np.stack([x, np.ones_like(x)])
-    weights = np.zeros(2)
+def _is_first(scores: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return ones in the first column of a matrix, and nowhere in a vector."""
+    first = np.zeros(scores.shape)
+    if scores.ndim > 1:
+        first[:, 0] = 1
+    return first
+
+
+def _logistic(design: NDArray[np.float64], target: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Fit a logistic model by Newton's method, a trace of ridge keeping each step finite."""
+    weights = np.zeros(len(design))
     for _ in range(N_NEWTON_STEPS):
         p = 1 / (1 + np.exp(-np.clip(weights @ design, -30, 30)))
         slope = design @ (p - target) + 1e-6 * weights
-        curvature = (design * (p * (1 - p))) @ design.T + 1e-6 * np.eye(2)
+        curvature = (design * (p * (1 - p))) @ design.T + 1e-6 * np.eye(len(design))
         step = np.linalg.solve(curvature, slope)
         weights -= np.clip(step, -2, 2)
         if np.abs(step).max() < 1e-9:
             break
-    return float(weights[0]), float(weights[1])
+    return weights
