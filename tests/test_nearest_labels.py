@@ -12,7 +12,12 @@ from longtail.errors import InputError
 from longtail.index import ExactIndex, GraphIndex
 from longtail.kernels.scoring import merge_shortlists
 from longtail.negatives import nearest_labels
-from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels, unit_rows
+from longtail.negatives.nearest_labels import (
+    LabelShortlister,
+    NearestLabels,
+    ShortlistSizes,
+    unit_rows,
+)
 
 # Unit rows: (1, 0), (0, 1), (.6, .8).
 POINTS = np.array([[1, 0], [0, 5], [3, 4]], np.float32)
@@ -298,3 +303,21 @@ class TestUnitRows:
 
     def test_rows_of_zeros_stay_so(self):
         assert not unit_rows(np.zeros((2, 3), np.float32)).any()
+
+
+def test_resized_looks_at_less_of_the_same():
+    random = np.random.default_rng(0)
+    features = random.random((60, 8)).astype(np.float32)
+    labels = sp.csr_array(
+        (np.ones(60, np.float32), np.arange(60) % 20, np.arange(61)), shape=(60, 20)
+    )
+    whole = NearestLabels(size=15).build(features, labels, seed=0, n_threads=1)
+    sizes = ShortlistSizes(n_near_labels=4, n_near_points=0, size=6, beam=7)
+    small = whole.resized(sizes)
+    assert small.settings.size == 6
+    assert small.settings.point_weight == whole.settings.point_weight
+    ids, similarities = small.query(features[:3])
+    assert ids.shape == (3, 6)
+    assert ((ids >= 0).sum(axis=1) == 4).all()
+    assert np.isfinite(similarities[:, :4]).all()
+    assert whole.resized(ShortlistSizes(size=1000)).settings.size == 15

@@ -6,7 +6,7 @@ mines hard negatives for training and shortlists labels at prediction.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -21,7 +21,7 @@ from longtail.surrogates.k_means import spherical_k_means
 from longtail.surrogates.rows import binary, require_positive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Scratch = tuple[NDArray[np.float32], NDArray[np.float32]]
 
-__all__ = ["LabelShortlister", "NearestLabels", "unit_rows"]
+__all__ = ["LabelShortlister", "NearestLabels", "ShortlistSizes", "unit_rows"]
 
 EXACT_BELOW = 2_000  # vectors; scanning so few is quicker than following a graph's edges
 _ARRAY_NAMES = (
@@ -40,6 +40,25 @@ _ARRAY_NAMES = (
     "label_index.vectors",
     "point_index.vectors",
 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShortlistSizes:
+    """How much a shortlister looks at for a prediction, where that is less than in training.
+
+    A negative that training never saw cannot be told from the truth, so training mines many; in a
+    prediction, labels far down the shortlist only cost time.
+
+    Parameters
+    ----------
+    n_near_labels, n_near_points, size, beam
+        See `NearestLabels`.
+    """
+
+    n_near_labels: int = 100
+    n_near_points: int = 50
+    size: int = 200
+    beam: int = 80
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +83,8 @@ class NearestLabels:
         Extra k-means centres for each head label (300 in the code); 0 for none.
     head_frequency : int
         A label with at least that many points is a head label (7500 in the code).
+    beam : int
+        Of `GraphIndex`: more finds more, and takes longer.
     exact : bool
         Search by scanning all vectors instead of following a graph.
     """
@@ -74,6 +95,7 @@ class NearestLabels:
     point_weight: float = 0.075
     n_representatives: int = 0
     head_frequency: int = 7500
+    beam: int = 160
     exact: bool = False
 
     def build(
@@ -145,7 +167,7 @@ class NearestLabels:
         """Return a structure to search `vectors` with."""
         if self.exact or len(vectors) < EXACT_BELOW:
             return ExactIndex(vectors)
-        index = GraphIndex.build(vectors, seed=seed, n_threads=n_threads)
+        index = GraphIndex.build(vectors, seed=seed, n_threads=n_threads, beam=self.beam)
         index.n_threads = 1  # the shortlister spreads its queries over threads itself
         return index
 
@@ -239,6 +261,14 @@ class LabelShortlister:
         over_row_chunks(work, len(queries), n_threads=n_threads, chunk=256)
         return labels, similarities
 
+    def resized(self, sizes: ShortlistSizes) -> LabelShortlister:
+        """Return a shortlister over the same vectors that looks at no more than `sizes`."""
+        own = asdict(self.settings)
+        smaller = {name: min(own[name], most) for name, most in asdict(sizes).items()}
+        return LabelShortlister.from_arrays(
+            NearestLabels(**own | smaller), self.to_arrays(), self.n_labels
+        )
+
     def _borrow_scratch(self) -> Scratch:
         """Take scratch nobody uses now: filling n_labels numbers a query would cost too much."""
         try:
@@ -280,9 +310,9 @@ class LabelShortlister:
                 raise InputError(f"A label shortlister needs the array {name!r}. Build it again.")
         shortlister = cls(
             settings=settings,
-            label_index=_index_from(arrays, "label_index."),
+            label_index=_index_from(arrays, "label_index.", settings.beam),
             label_of_representative=read_only(arrays["label_of_representative"], np.int32),
-            point_index=_index_from(arrays, "point_index."),
+            point_index=_index_from(arrays, "point_index.", settings.beam),
             label_starts=read_only(arrays["label_starts"], np.int32),
             label_ids=read_only(arrays["label_ids"], np.int32),
             n_labels=n_labels,
@@ -301,13 +331,12 @@ def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     return unit
 
 
-def _index_from(arrays: Mapping[str, NDArray[np.generic]], prefix: str) -> VectorIndex:
+def _index_from(arrays: Mapping[str, NDArray[np.generic]], prefix: str, beam: int) -> VectorIndex:
     """Return the index whose arrays carry `prefix`: a graph where there are edges."""
     parts = {name[len(prefix) :]: arrays[name] for name in arrays if name.startswith(prefix)}
-    make: Callable[..., VectorIndex] = (
-        GraphIndex.from_arrays if "neighbours" in parts else ExactIndex.from_arrays
-    )
-    return make(parts)
+    if "neighbours" in parts:
+        return GraphIndex.from_arrays(parts, beam=beam)
+    return ExactIndex.from_arrays(parts)
 
 
 def _n_rows(index: VectorIndex) -> int:

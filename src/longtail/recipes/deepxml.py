@@ -17,7 +17,7 @@ from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTrain
 from longtail.data.bags import Bags
 from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.metrics import inverse_propensities
-from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels
+from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels, ShortlistSizes
 from longtail.recipes.estimator import LabelEstimator
 from longtail.surrogates.meta_label_task import FeatureArchitecture, MetaLabelTask
 from longtail.training.schedule import Schedule
@@ -97,6 +97,9 @@ class DeepXML(LabelEstimator):
         Module IV.
     reranker : Reranker or None
         Trained last, on what the others confuse.
+    prediction_sizes : ShortlistSizes or None
+        How much of the structure of Module II a prediction looks at; None for as much as in
+        training.
     fusion_as_in_code : bool
         Combine scores as the published code does, not as the paper says; see `ScoreFusion`.
     n_learners : int
@@ -123,6 +126,7 @@ class DeepXML(LabelEstimator):
         )
     )
     reranker: Reranker | None = None
+    prediction_sizes: ShortlistSizes | None = None
     fusion_as_in_code: bool = False
     n_learners: int = 1
 
@@ -167,6 +171,8 @@ class DeepXML(LabelEstimator):
             with run.stage("re-ranker"):
                 reranked = self.reranker.learn(data, shortlists, features, scorer.ranker, run)
             scorer = replace(scorer, reranker=reranked)
+        if self.prediction_sizes is not None:
+            scorer = replace(scorer, shortlister=shortlister.resized(self.prediction_sizes))
         return self._fused(scorer, data, held_out, run)
 
     def _mine(
