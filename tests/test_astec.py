@@ -11,15 +11,15 @@ from longtail.training.optimisers import LazyAdam
 
 @pytest.mark.parametrize(
     ("n_points", "sizes"),
-    [(1, (512, 32)), (5_000, (512, 32)), (14_000, (512, 128)), (50_001, (256, 256)),
-     (10**6, (256, 512))],
+    [(1, (512, 32, .5)), (5_000, (512, 32, .5)), (14_000, (512, 128, .5)),
+     (50_001, (256, 256, .4)), (10**6, (256, 512, .4))],
 )  # fmt: skip
 def test_sizes_follow_the_number_of_points(n_points, sizes):
     assert Astec().sizes_for(n_points) == sizes
 
 
 def test_given_sizes_are_kept():
-    assert Astec(dimension=300, batch_size=100).sizes_for(10) == (300, 100)
+    assert Astec(dimension=300, batch_size=100, dropout=0.0).sizes_for(10) == (300, 100, 0.0)
 
 
 def test_shortlist_batches_are_twice_as_large():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from longtail.classifiers.reranker import Reranker
 from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
@@ -22,9 +22,17 @@ if TYPE_CHECKING:
     from longtail.classifiers.scorer import Scorer
     from longtail.training.run import TrainingData, TrainingRun
 
-__all__ = ["Astec", "Astec3", "published_astec"]
+__all__ = ["Astec", "Astec3", "Sizes", "published_astec"]
 
 FEW_POINTS = 50_000
+
+
+class Sizes(NamedTuple):
+    """What Astec fits to the number of training points."""
+
+    dimension: int
+    batch_size: int
+    dropout: float
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -47,8 +55,9 @@ class Astec(LabelEstimator):
         power of two that is at most half the number of labels.
     label_correlation : bool
         Cluster labels by centroids mixed along the label-correlation random walk (appendix A.2).
-    dropout : float
-        After each ReLU, in training.
+    dropout : float or None
+        After each ReLU, in training. None takes .5, as the paper, for up to 50,000 points, and .4
+        beyond.
     max_norm : float
         lambda, the bound on the spectral norm of R0 and R.
     surrogate_epochs, surrogate_learning_rate
@@ -97,7 +106,7 @@ class Astec(LabelEstimator):
     dimension: int | None = None
     n_meta_labels: int = 8192
     label_correlation: bool = True
-    dropout: float = 0.4
+    dropout: float | None = None
     max_norm: float = 1.0
     surrogate_epochs: int = 25
     surrogate_learning_rate: float = 0.05
@@ -125,9 +134,9 @@ class Astec(LabelEstimator):
         """Return the framework with Astec's parts, sized for so many training points."""
         if self.as_in_code:
             return published_astec(self)
-        dimension, batch_size = self.sizes_for(n_points)
-        features = BagOfTokens(dimension=dimension, dropout=self.dropout)
-        residual = BoundedResidual(max_norm=self.max_norm, dropout=self.dropout)
+        dimension, batch_size, dropout = self.sizes_for(n_points)
+        features = BagOfTokens(dimension=dimension, dropout=dropout)
+        residual = BoundedResidual(max_norm=self.max_norm, dropout=dropout)
         on_shortlists = partial(
             ShortlistTraining,
             batch_size=2 * batch_size,
@@ -185,12 +194,16 @@ class Astec(LabelEstimator):
             head_frequency=self.head_frequency,
         )
 
-    def sizes_for(self, n_points: int) -> tuple[int, int]:
-        """Return the dimension and the batch size of Module I for so many training points."""
-        dimension = self.dimension or (512 if n_points <= FEW_POINTS else 256)
+    def sizes_for(self, n_points: int) -> Sizes:
+        """Return what depends on the number of training points, unless it is given."""
+        few = n_points <= FEW_POINTS
         # The largest power of two that leaves about a hundred batches an epoch.
         fitting = 1 << max(n_points // 100, 1).bit_length() - 1
-        return dimension, self.batch_size or min(max(fitting, 32), 512)
+        return Sizes(
+            dimension=self.dimension or (512 if few else 256),
+            batch_size=self.batch_size or min(max(fitting, 32), 512),
+            dropout=(0.5 if few else 0.4) if self.dropout is None else self.dropout,
+        )
 
     def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
         """See `LabelEstimator`."""
