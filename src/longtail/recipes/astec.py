@@ -104,7 +104,7 @@ class Astec(LabelEstimator):
     """
 
     dimension: int | None = None
-    n_meta_labels: int = 16384
+    n_meta_labels: int = 8192
     label_correlation: bool = True
     dropout: float | None = None
     max_norm: float = 1.0

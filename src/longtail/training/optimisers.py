@@ -47,9 +47,9 @@ class RowwiseAdagrad:
     epsilon : float
     """
 
-    def __init__(self, table: Tensor, *, initial: float = 0.0, epsilon: float = 1e-8) -> None:
+    def __init__(self, table: Tensor, epsilon: float = 1e-8) -> None:
         self._epsilon = epsilon
-        self._sums = torch.full((len(table),), initial, device=table.device)
+        self._sums = torch.zeros(len(table), device=table.device)
 
     def step(self, table: Tensor, rows: Tensor, gradient: Tensor, learning_rate: float) -> None:
         """See `RowOptimiser.step`."""
