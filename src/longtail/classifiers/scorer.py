@@ -200,8 +200,9 @@ class EnsembleScorer:
         ]
         ids = np.concatenate([ids for ids, _ in found], axis=1)
         scores = np.concatenate([scores for _, scores in found], axis=1)
-        scores /= np.float32(len(self.members))
-        return best_first(*_summed(ids, scores), k, n_threads)
+        best, totals = best_first(*_summed(ids, scores), k, n_threads)
+        # Divided last: rounding would otherwise part labels whose sums are equal.
+        return best, totals / np.float32(len(self.members))
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""

@@ -42,6 +42,9 @@ __all__ = [
 ]
 
 
+FEW_LABELS = 32
+
+
 @dataclass(frozen=True, kw_only=True)
 class LabelClusters:
     """Balanced label clusters, as Astec makes its meta-labels.
@@ -52,7 +55,8 @@ class LabelClusters:
     Parameters
     ----------
     n_meta_labels : int
-        Clusters asked for; fewer are made where there are few labels, see `n_meta_labels`.
+        Clusters asked for; fewer are made where there are few labels, see `n_meta_labels`. Up to
+        32 labels are each a cluster: halves of so few would leave nothing to learn.
     normalise_points : bool
         Scale each point to unit length before it enters the centroids.
     label_correlation : bool
@@ -117,6 +121,9 @@ class LabelClusters:
         InputError
             If features and labels do not belong together, or there are no labels.
         """
+        n_labels = labels.shape[1]
+        if 0 < n_labels <= min(FEW_LABELS, self.n_meta_labels):
+            return np.arange(n_labels, dtype=np.int32)
         vectors = label_centroids(
             features,
             labels,
