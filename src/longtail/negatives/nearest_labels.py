@@ -55,10 +55,10 @@ class ShortlistSizes:
         See `NearestLabels`.
     """
 
-    n_near_labels: int = 100
-    n_near_points: int = 50
-    size: int = 200
-    beam: int = 80
+    n_near_labels: int = 80
+    n_near_points: int = 30
+    size: int = 150
+    beam: int = 64
 
 
 @dataclass(frozen=True, kw_only=True)

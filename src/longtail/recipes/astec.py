@@ -118,9 +118,9 @@ class Astec(LabelEstimator):
     n_near_labels: int = 300
     n_near_points: int = 100
     shortlist_size: int = 500
-    predict_near_labels: int = 100
-    predict_near_points: int = 50
-    predict_shortlist_size: int = 200
+    predict_near_labels: int = 80
+    predict_near_points: int = 30
+    predict_shortlist_size: int = 150
     n_representatives: int = 0
     head_frequency: int = 7500
     n_hard: int = 20
