@@ -73,7 +73,7 @@ class Astec(LabelEstimator):
         Taken from ANNS^mu, from ANNS^x, and kept of both (Module II); 0 near points leave ANNS^x
         out, which is Slice's shortlist.
     predict_near_labels, predict_near_points, predict_shortlist_size
-        The same for a prediction, where less does: it is quicker and no less accurate.
+        The same for a prediction: quicker, at about the same accuracy.
     n_representatives, head_frequency
         Further k-means centres of each label that has that many points (appendix A.4).
     n_hard, n_random : int
