@@ -314,8 +314,8 @@ def load(path: str | Path, *, verify: bool = False) -> Predictor:
 
 def unit_features(features: csr_array) -> csr_array:
     """Return the rows of a CSR matrix scaled to unit length; rows of zeros stay so."""
-    # Not `surrogates.rows.unit_rows`: it looks at all rows before it scales any, and a row here must
-    # not depend on what else is in the batch.
+    # Not `surrogates.rows.unit_rows`: it looks at all rows before it scales any, and here a row
+    # must not depend on what else is in the batch.
     lengths = np.sqrt(features.multiply(features).sum(axis=1)).astype(np.float32)
     lengths[lengths == 0] = 1
     result = features.copy()
