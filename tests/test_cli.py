@@ -17,7 +17,9 @@ from longtail.cli import main
 from longtail.cli.settings import parse_settings
 from longtail.errors import InputError
 from longtail.recipes.astec import Astec
+from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.names import RECIPES, recipe
+from longtail.recipes.parabel import Parabel
 from longtail.training.checkpoints import CheckpointFolder
 from longtail.training.progress import ProgressBar
 
@@ -623,3 +625,54 @@ def test_neighbours_of_labels_and_tokens_are_shown(place, capsys):
 def test_checksums_are_verified_when_asked(place, capsys):
     assert "checksums" in run(capsys, "inspect", place / "model", "--verify")[1]
     assert run(capsys, "inspect", place / "sparse")[0] == 0
+
+
+def inspected(capsys, folder, *options):
+    """Return what is shown of a model, and the words of each line."""
+    code, out, _ = run(capsys, "inspect", folder, *options)
+    assert code == 0
+    return out, [line.split() for line in out.splitlines()]
+
+
+def test_inspection_of_a_blended_model(capsys, place, tmp_path):
+    texts, names = zip(*((row["text"], row["labels"]) for row in list(rows()) * 5), strict=True)
+    LongtailClassifier(dimension=16, epochs=1, n_threads=1).fit(texts, names).save(tmp_path)
+    out, lines = inspected(capsys, tmp_path)
+    assert out.startswith("LongtailClassifier, trained on ")
+    assert "(texts): 10 labels, " in out
+    assert ", 16 dimensions\n" in out
+    assert any(line[:1] == ["drink"] for line in lines)
+    assert {"encoder.safetensors", "manifest.json"} <= {line[0] for line in lines if line}
+    assert "epochs = 1" in out
+    assert "Label clusters" not in out
+    assert {"shared", "blend"} <= {line[0] for line in lines if line}
+    out, lines = inspected(capsys, tmp_path, "--label", "drink")
+    assert len(lines) == 10
+    assert ["drink"] not in [line[:1] for line in lines]
+    assert inspected(capsys, tmp_path, "--token", "wine")[0].startswith("tokens near 'wine'")
+    features = LongtailClassifier(dimension=16, epochs=1, n_threads=1)
+    features.fit(np.eye(40)[:, :20] + 1, [[str(i % 4)] for i in range(40)]).save(
+        tmp_path / "features"
+    )
+    assert (
+        "(ready-made features): 4 labels, 20 features"
+        in inspected(capsys, tmp_path / "features", "--verify")[0]
+    )
+
+
+@pytest.mark.parametrize("n_learners", [1, 2])
+def test_inspection_of_label_trees(capsys, tmp_path, n_learners):
+    texts, names = zip(*((row["text"], row["labels"]) for row in list(rows()) * 5), strict=True)
+    Parabel(n_learners=n_learners, leaf_size=4, n_threads=1).fit(texts, names).save(tmp_path)
+    out, lines = inspected(capsys, tmp_path)
+    first = out.splitlines()[0]
+    assert first.startswith("Parabel, trained on 40 points (texts): 10 labels, ")
+    assert first.endswith(" features" if n_learners == 1 else " features, 2 learners")
+    assert ["drink", "20"] in lines
+    assert "leaf_size = 4" in out
+    assert "Label clusters" not in out
+    assert "first loss" not in out  # no epochs
+    assert "wall seconds" in out
+    message = refused(capsys, "inspect", tmp_path, "--label", "drink")
+    assert "LabelTreeScorer has no vectors" in message
+    assert "has no vectors" in refused(capsys, "inspect", tmp_path, "--token", "wine")

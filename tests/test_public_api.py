@@ -47,6 +47,7 @@ def test_the_public_names_are_these():
         "Astec3",
         "Dataset",
         "DeepXML",
+        "LongtailClassifier",
         "Predictor",
         "TextVectorizer",
         "__version__",
@@ -59,6 +60,11 @@ def test_the_public_names_are_these():
 @pytest.mark.parametrize("name", longtail.__all__)
 def test_every_public_name_is_there(name):
     assert getattr(longtail, name) is not None
+
+
+def test_baselines_stay_in_their_own_module():
+    assert {"Bonsai", "Parabel"} <= set(importlib.import_module("longtail.recipes.parabel").__all__)
+    assert not any(hasattr(longtail, name) for name in ("Bonsai", "Parabel"))
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error():

@@ -25,6 +25,7 @@ from longtail.predictor import Predictor, load
 if TYPE_CHECKING:
     from longtail.recipes.astec import Astec, Astec3
     from longtail.recipes.deepxml import DeepXML
+    from longtail.recipes.longtail import LongtailClassifier
 
 __version__ = "0.1.0"
 
@@ -33,6 +34,7 @@ __all__ = [
     "Astec3",
     "Dataset",
     "DeepXML",
+    "LongtailClassifier",
     "Predictor",
     "TextVectorizer",
     "__version__",
@@ -43,6 +45,7 @@ __all__ = [
 _NEEDS_TRAINING = {
     "Astec": "longtail.recipes.astec",
     "Astec3": "longtail.recipes.astec",
+    "LongtailClassifier": "longtail.recipes.longtail",
     "DeepXML": "longtail.recipes.deepxml",
 }
 

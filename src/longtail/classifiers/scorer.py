@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from longtail.classifiers.blended import BlendedScorer
 from longtail.classifiers.fusion import PartialScores, ScoreFusion, best_first
+from longtail.classifiers.label_tree_scorer import LabelTreeScorer
 from longtail.classifiers.label_vectors import LabelVectors
 from longtail.features.bag_encoder import BagEncoder
 from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels
@@ -183,12 +185,12 @@ class EnsembleScorer:
 
     Parameters
     ----------
-    members : tuple of DeepXMLScorer
+    members : tuple of Scorer
     n_candidates : int
         Best labels of each member that can be in the answer.
     """
 
-    members: tuple[DeepXMLScorer, ...]
+    members: tuple[Scorer, ...]
     n_candidates: int = 100
 
     def top_k(
@@ -224,13 +226,18 @@ class EnsembleScorer:
         for i, member in enumerate(config["members"]):
             prefix = f"learner{i}-"
             own = {k[len(prefix) :]: arrays[k] for k in arrays if k.startswith(prefix)}
-            members.append(DeepXMLScorer.from_parts(member, own))
+            members.append(scorer_from(member, own))
         return cls(tuple(members), config["n_candidates"])
 
 
 def scorer_from(config: Mapping[str, Any], arrays: Arrays) -> Scorer:
     """Return the scorer that a model folder describes."""
-    kinds = {"deepxml": DeepXMLScorer.from_parts, "ensemble": EnsembleScorer.from_parts}
+    kinds = {
+        "blended": BlendedScorer.from_parts,
+        "deepxml": DeepXMLScorer.from_parts,
+        "ensemble": EnsembleScorer.from_parts,
+        "label-tree": LabelTreeScorer.from_parts,
+    }
     make: Any = kinds[config["kind"]]
     scorer: Scorer = make(config, arrays)
     return scorer

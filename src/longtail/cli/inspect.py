@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from longtail.classifiers.blended import BlendedScorer
 from longtail.classifiers.scorer import DeepXMLScorer, EnsembleScorer
 from longtail.cli.output import bytes_text, result, table, time_text
 from longtail.errors import InputError, ModelFolderError
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
+
+    from longtail.classifiers.scorer import Scorer
 
 __all__ = ["add_arguments", "run_command"]
 
@@ -66,11 +69,13 @@ def _show_sizes(model: Predictor, folder: ModelFolder) -> None:
     facts = model.description
     kind = "texts" if model.vectorizer is not None else "ready-made features"
     learner, n_learners = _first_learner(model)
+    counts = [f"{model.n_labels:,} labels", f"{model.n_features:,} features"]
+    if isinstance(learner, DeepXMLScorer | BlendedScorer):
+        counts.append(f"{_token_vectors(learner).shape[1]} dimensions")
+    if n_learners > 1:
+        counts.append(f"{n_learners} learners")
     result(
-        f"{facts['recipe']}, trained on {facts['n_points']:,} points ({kind}): "
-        f"{model.n_labels:,} labels, {model.n_features:,} features, "
-        f"{learner.ranker.encoder.token_vectors.shape[1]} dimensions"
-        + (f", {n_learners} learners" if n_learners > 1 else "")
+        f"{facts['recipe']}, trained on {facts['n_points']:,} points ({kind}): {', '.join(counts)}"
     )
     sizes = dict(folder.files) | {MANIFEST: (folder.path / MANIFEST).stat().st_size}
     rows = [[name, bytes_text(size)] for name, size in sorted(sizes.items())]
@@ -90,7 +95,7 @@ def _show_frequent_labels(model: Predictor) -> None:
 
 
 def _show_clusters(model: Predictor, folder: ModelFolder) -> None:
-    """Show the label clusters of the surrogate task around some frequent labels."""
+    """Show the label clusters of the surrogate task, if any, around some frequent labels."""
     name = next((name for name in folder.arrays if name.endswith("labels/clusters")), None)
     if name is None:
         return
@@ -140,8 +145,9 @@ def _show_training(folder: ModelFolder) -> None:
         ]
         for stage, epochs in stages.items()
     ]
-    head = ["stage", "epochs", "first loss", "last loss", "seconds"]
-    _section("Training", table(head, rows))
+    if rows:  # recipes without gradient steps have no epochs
+        head = ["stage", "epochs", "first loss", "last loss", "seconds"]
+        _section("Training", table(head, rows))
     times = [
         [stage, f"{spent['wall_seconds']:.1f}", f"{spent['cpu_seconds']:.1f}"]
         for stage, spent in training.get("stages", {}).items()
@@ -159,8 +165,10 @@ def _show_near_labels(model: Predictor, name: str) -> None:
         label = model.label_space.id_of(name)
     except InputError as error:
         raise InputError(f"{error}{_near_names(name, model.label_space.names or ())}") from error
-    learner, _ = _first_learner(model)
-    ids, cosines = _nearest(learner.ranker.classifier.vectors, label)
+    vectors = _label_vectors(_first_learner(model)[0])
+    if not vectors[label].any():
+        raise InputError(f"The model has no vector of {name!r}: no training point has that label.")
+    ids, cosines = _nearest(vectors, label)
     rows = [
         [model.label_space.name(i), f"{cosine:.3f}", f"{model.train_label_counts[i]:,}"]
         for i, cosine in zip(ids, cosines, strict=True)
@@ -181,11 +189,11 @@ def _show_near_tokens(model: Predictor, text: str) -> None:
             f"The model has no token {wanted!r}: it was in too few training texts."
             f"{_near_names(wanted, tokens)}"
         )
-    learner, _ = _first_learner(model)
+    vectors = _token_vectors(_first_learner(model)[0])
     column = min(columns, key=lambda i: int(kinds[i]))  # the word, if a word piece is spelt alike
     same_kind = np.flatnonzero(kinds == kinds[column])
     place = int(np.searchsorted(same_kind, column))
-    ids, cosines = _nearest(learner.ranker.encoder.token_vectors[same_kind], place)
+    ids, cosines = _nearest(vectors[same_kind], place)
     rows = [
         [tokens[int(same_kind[i])], f"{cosine:.3f}"] for i, cosine in zip(ids, cosines, strict=True)
     ]
@@ -214,14 +222,41 @@ def _nearest(vectors: NDArray[np.float32], row: int) -> tuple[list[int], list[fl
     return best.tolist(), cosines[best].tolist()
 
 
-def _first_learner(model: Predictor) -> tuple[DeepXMLScorer, int]:
+def _first_learner(model: Predictor) -> tuple[Scorer, int]:
     """Return the first learner, whose vectors are shown, and how many there are."""
     scorer = model.scorer
-    if isinstance(scorer, EnsembleScorer):
-        return scorer.members[0], len(scorer.members)
-    if isinstance(scorer, DeepXMLScorer):
-        return scorer, 1
-    raise ModelFolderError(f"A {type(scorer).__name__} has no vectors that could be shown.")
+    learners = scorer.members if isinstance(scorer, EnsembleScorer) else (scorer,)
+    return learners[0], len(learners)
+
+
+def _token_vectors(learner: Scorer) -> NDArray[np.float32]:
+    """Return the token vectors (n_features, dimension) of a learner that has some."""
+    if isinstance(learner, DeepXMLScorer):
+        return learner.ranker.encoder.token_vectors
+    if isinstance(learner, BlendedScorer):
+        return learner.encoder.token_vectors
+    raise _no_vectors(learner)
+
+
+def _label_vectors(learner: Scorer) -> NDArray[np.float32]:
+    """Return the label vectors (n_labels, dimension) of a learner; zeros where it knows none."""
+    if isinstance(learner, DeepXMLScorer):
+        return learner.ranker.classifier.vectors
+    if isinstance(learner, BlendedScorer):
+        head = learner.heads[0]  # of vectors that are free of texts
+        known = head.row_of_label >= 0
+        vectors = np.zeros((len(known), head.vectors.shape[1]), np.float32)
+        vectors[known] = head.vectors[head.row_of_label[known]]
+        return vectors
+    raise _no_vectors(learner)
+
+
+def _no_vectors(learner: Scorer) -> InputError:
+    """Return what is said where nothing can be near anything."""
+    return InputError(
+        f"A {type(learner).__name__} has no vectors that could be near each other. Leave --label "
+        "and --token away."
+    )
 
 
 def _section(title: str, body: str) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from longtail.errors import InputError
+from longtail.index.protocol import read_only
+from longtail.kernels.bags import keep_columns
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,3 +80,33 @@ class Bags(NamedTuple):
             self.columns[first:last],
             self.values[first:last],
         )
+
+    def kept(self, is_kept: NDArray[np.bool_]) -> Bags:
+        """Return the entries of some columns, each bag scaled to unit length.
+
+        Parameters
+        ----------
+        is_kept : bool (n_columns,)
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from longtail.data.bags import Bags
+        >>> bags = Bags.one(np.array([0, 2], np.int32), np.array([0.6, 0.8], np.float32))
+        >>> kept = bags.kept(np.array([False, True, True]))
+        >>> kept.columns.tolist(), kept.values.tolist()
+        ([2], [1.0])
+        """
+        starts = np.empty(len(self.row_starts), np.int32)
+        columns = np.empty(len(self.columns), np.int32)
+        values = np.empty(len(self.values), np.float32)
+        n_kept = keep_columns(
+            read_only(self.row_starts, np.int32),
+            read_only(self.columns, np.int32),
+            read_only(self.values, np.float32),
+            read_only(is_kept, np.bool_),
+            starts,
+            columns,
+            values,
+        )
+        return Bags(starts, columns[:n_kept], values[:n_kept])

@@ -220,6 +220,29 @@ class TextVectorizer:
             raise InputError(f"Expected one text (str), got {type(text).__name__}.")
         return encode_text(code_points(text), rules, self._table, self.weights_)
 
+    def is_word(self) -> NDArray[np.bool_]:
+        """Return which columns are words or pairs of words, not pieces of words.
+
+        Returns
+        -------
+        ndarray of shape (n_features_,), bool
+
+        Raises
+        ------
+        InputError
+            If `fit` has not been called.
+
+        Examples
+        --------
+        >>> from longtail import TextVectorizer
+        >>> vectorizer = TextVectorizer(char_ngrams=(3, 3), min_df=1).fit(["ab"])
+        >>> list(vectorizer.tokens_), vectorizer.is_word().tolist()
+        (['ab', 'ab>', '<ab'], [True, False, False])
+        """
+        self._fitted_rules()
+        is_word: NDArray[np.bool_] = self.kinds_ != TokenKind.CHARACTERS
+        return is_word
+
     def token(self, column: int) -> str:
         """Return the token of a column.
 

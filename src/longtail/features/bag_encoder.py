@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from longtail.data.bags import Bags
 
-__all__ = ["BagEncoder"]
+__all__ = ["BagEncoder", "UnitBagEncoder"]
 
 
 @dataclass(frozen=True)
@@ -66,3 +66,47 @@ class BagEncoder:
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return what the encoder is made of."""
         return {"token_vectors": self.token_vectors}
+
+
+@dataclass(frozen=True)
+class UnitBagEncoder:
+    """Points and label texts as unit vectors: ``sum_t x_t e_t`` scaled to length 1.
+
+    Parameters
+    ----------
+    token_vectors : float32 (n_tokens, dimension)
+        E, one row a token; may be a read-only memory map.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.data.bags import Bags
+    >>> from longtail.features.bag_encoder import UnitBagEncoder
+    >>> encoder = UnitBagEncoder(np.array([[3, 0], [0, 4]], np.float32))
+    >>> bag = Bags.one(np.array([0, 1], np.int32), np.array([1, 1], np.float32))
+    >>> encoder.encode(bag).round(1).tolist()
+    [[0.6, 0.8]]
+    """
+
+    token_vectors: NDArray[np.float32]
+
+    def __post_init__(self) -> None:
+        """Hold the table as a memory map is held."""
+        object.__setattr__(self, "token_vectors", read_only(self.token_vectors, np.float32))
+
+    def encode(self, bags: Bags, n_threads: int = 1) -> NDArray[np.float32]:
+        """Return float32 (n, dimension); rows of zeros for bags of unknown tokens."""
+        vectors = np.empty((bags.n_rows, self.token_vectors.shape[1]), np.float32)
+        row_starts = read_only(bags.row_starts, np.int32)
+        columns = read_only(bags.columns, np.int32)
+        values = read_only(bags.values, np.float32)
+
+        def work(start: int, stop: int) -> None:
+            sum_rows(row_starts, columns, values, self.token_vectors, start, stop, vectors)
+            some = vectors[start:stop]
+            lengths = np.sqrt(np.einsum("ij,ij->i", some, some))
+            lengths[lengths == 0] = 1
+            some /= lengths[:, None]
+
+        over_row_chunks(work, bags.n_rows, n_threads=n_threads)
+        return vectors

@@ -17,7 +17,14 @@ from longtail.kernels.jit import fast_kernel, kernel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["add_residual", "best_labels", "fuse_scores", "label_logits", "merge_shortlists"]
+__all__ = [
+    "add_residual",
+    "angle_logits",
+    "best_labels",
+    "fuse_scores",
+    "label_logits",
+    "merge_shortlists",
+]
 
 
 @fast_kernel
@@ -55,6 +62,32 @@ def label_logits(
             label = labels[i, j]
             if label >= 0:
                 logits[i, j] = dot(vectors[label], features[i]) + bias[label]
+
+
+@fast_kernel
+def angle_logits(
+    points: NDArray[np.float32],
+    vectors: NDArray[np.float32],
+    row_of_label: NDArray[np.int32],
+    bias: NDArray[np.float32],
+    scale: np.float32,
+    labels: NDArray[np.int32],
+    start: int,
+    stop: int,
+    logits: NDArray[np.float32],
+) -> None:
+    """Write ``logits[i, j] = scale * w_l . x_i + b_l`` for the candidates l = ``labels[i, j]``.
+
+    w_l is ``vectors[row_of_label[l]]``, or zero where that is -1. Padding (-1) is left as it is.
+    """
+    for i in range(start, stop):
+        for j in range(labels.shape[1]):
+            label = labels[i, j]
+            if label < 0:
+                continue
+            row = row_of_label[label]
+            cosine = dot(vectors[row], points[i]) if row >= 0 else np.float32(0)
+            logits[i, j] = scale * cosine + bias[label]
 
 
 @kernel

@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -73,6 +73,7 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     random_state: int = 0
     device: str = "cpu"
     n_threads: int | None = None
+    uses_label_texts: ClassVar[bool] = False
 
     predictor_: Predictor = field(init=False, repr=False)
     label_form_: LabelForm = field(init=False, repr=False)
@@ -162,7 +163,7 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             callbacks=callbacks,
             checkpoints=checkpoints,
         )
-        data, held_out = self._split(dataset, features)
+        data, held_out = self._split(dataset, features, vectorizer)
         with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay his own
             scorer = self._learn(data, held_out, self.run_)
         self.predictor_ = Predictor(
@@ -276,7 +277,19 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         ).fit(dataset.texts)
         return vectorizer, vectorizer.transform(dataset.texts)
 
-    def _split(self, dataset: Dataset, features: csr_array) -> tuple[TrainingData, TrainingData]:
+    def _label_features(
+        self, dataset: Dataset, vectorizer: TextVectorizer | None
+    ) -> csr_array | None:
+        """Return the bags of the labels' texts, or else names, where the recipe looks at them."""
+        space = dataset.label_space
+        texts = space.names if space.texts is None else space.texts
+        if vectorizer is None or texts is None or not self.uses_label_texts:
+            return None
+        return vectorizer.transform(texts)
+
+    def _split(
+        self, dataset: Dataset, features: csr_array, vectorizer: TextVectorizer | None
+    ) -> tuple[TrainingData, TrainingData]:
         """Set some points with labels aside; too few to be of use, none."""
         share = min(self.held_out, LARGEST_HELD_OUT / max(dataset.n_points, 1))
         points = features if dataset.texts is None else dataset.texts
@@ -286,9 +299,13 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
                 train, held = held_out_split(points, share, self.random_state)
         labelled = np.diff(dataset.labels.indptr) > 0
         train, held = train[labelled[train]], held[labelled[held]]
+        label_features = self._label_features(dataset, vectorizer)
+        is_word = None
+        if vectorizer is not None and vectorizer.char_ngrams is not None:
+            is_word = vectorizer.is_word()
         return (
-            TrainingData(features[train], dataset.labels[train]),
-            TrainingData(features[held], dataset.labels[held]),
+            TrainingData(features[train], dataset.labels[train], label_features, is_word),
+            TrainingData(features[held], dataset.labels[held], label_features, is_word),
         )
 
     def _in_form_of_y(self, ids: NDArray[np.int32], chosen: NDArray[np.bool_]) -> Any:

@@ -21,8 +21,11 @@ DEFAULT_RECIPE = "astec"
 # Where each class lives: importing it loads torch, which must not happen before it is needed.
 RECIPES: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
+        "longtail": ("longtail.recipes.longtail", "LongtailClassifier"),
         "astec": ("longtail.recipes.astec", "Astec"),
         "astec-3": ("longtail.recipes.astec", "Astec3"),
+        "parabel": ("longtail.recipes.parabel", "Parabel"),
+        "bonsai": ("longtail.recipes.parabel", "Bonsai"),
     }
 )
 

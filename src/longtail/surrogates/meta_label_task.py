@@ -105,7 +105,9 @@ class MetaLabelTask:
         """
         with run.stage("label clusters"):
             seed = run.seed_for("label clusters")
-            assignment = self.clusters.assign(*data, seed=seed, n_threads=run.n_threads)
+            assignment = self.clusters.assign(
+                data.features, data.labels, seed=seed, n_threads=run.n_threads
+            )
             targets = meta_labels(data.labels, assignment, int(assignment.max()) + 1)
         with run.stage("module I"):
             network = architecture.network(data.features, targets, run)

@@ -15,6 +15,8 @@ from longtail.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    import numpy as np
+    from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
     from longtail.training.checkpoints import CheckpointFolder
@@ -30,10 +32,16 @@ class TrainingData(NamedTuple):
     features : csr_array of float32 (n_points, n_features)
         Unit rows.
     labels : csr_array of float32 (n_points, n_labels)
+    label_features : csr_array of float32 (n_labels, n_features) or None
+        Unit rows of the labels' texts; None where they have none, or where points have none.
+    is_word : bool array (n_features,) or None
+        Which features are words or pairs of words, not pieces of words; None if all count.
     """
 
     features: csr_array
     labels: csr_array
+    label_features: csr_array | None = None
+    is_word: NDArray[np.bool_] | None = None
 
 
 class Callback(Protocol):

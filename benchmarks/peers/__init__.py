@@ -1,0 +1,1 @@
+"""longtail beside the systems that people use today, on the same data and the same machine."""

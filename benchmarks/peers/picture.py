@@ -1,0 +1,97 @@
+"""One picture: accuracy against training time."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from matplotlib import rc_context
+from matplotlib.figure import Figure
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = ["Dot", "draw", "spread"]
+
+OUR_NAME = "longtail"
+OURS, OTHERS, INK, RULE, LEADER = "#c8501e", "#3a6ea5", "#222222", "#d8d8d8", "#a8a8a8"
+STYLE = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "longtail",
+    "font.size": 9,
+    "axes.edgecolor": RULE,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.axisbelow": True,
+    "grid.color": RULE,
+    "grid.linewidth": 0.6,
+}
+LINE = 0.05  # height of a line of text, as a share of the picture
+
+
+@dataclass(frozen=True)
+class Dot:
+    """One row of the table."""
+
+    system: str
+    seconds: float
+    accuracy: float  # percent
+    is_best: bool
+
+
+def draw(dots: Sequence[Dot], metric: str) -> str:
+    """Return the picture as SVG: a system's best features are named, its others are pale."""
+    with rc_context(STYLE):
+        figure = Figure(figsize=(7.2, 4.4), layout="constrained")
+        axes = figure.add_subplot()
+        for dot in dots:
+            colour = OURS if dot.system.startswith(OUR_NAME) else OTHERS
+            alpha = 1.0 if dot.is_best else 0.3
+            axes.scatter(dot.seconds, dot.accuracy, s=36, color=colour, alpha=alpha, linewidths=0)
+        axes.set_xscale("log")
+        axes.set_xlabel("training, seconds")
+        axes.set_ylabel(f"{metric}, %")
+        axes.margins(x=0.08, y=0.08)
+        _write_names(axes, [dot for dot in dots if dot.is_best])
+        buffer = io.StringIO()
+        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        figure.savefig(buffer, format="svg", facecolor="white", metadata=nothing)
+    return buffer.getvalue()
+
+
+def _write_names(axes: Any, dots: Sequence[Dot]) -> None:
+    """Write the systems' names in a column on the right, each with a line to its dot."""
+    dots = sorted(dots, key=lambda dot: -dot.accuracy)
+    bottom, top = axes.get_ylim()
+    gap = LINE * (top - bottom)
+    for dot, height in zip(dots, spread([d.accuracy for d in dots], gap, bottom), strict=True):
+        axes.annotate(
+            dot.system,
+            (dot.seconds, dot.accuracy),
+            xytext=(1.03, height),
+            textcoords=axes.get_yaxis_transform(),
+            va="center",
+            color=OURS if dot.system.startswith(OUR_NAME) else INK,
+            annotation_clip=False,
+            arrowprops={
+                "arrowstyle": "-",
+                "color": LEADER,
+                "linewidth": 0.7,
+                "relpos": (0, 0.5),
+                "shrinkB": 3,
+            },
+        )
+
+
+def spread(heights: Sequence[float], gap: float, bottom: float) -> list[float]:
+    """Return descending heights moved apart to `gap` at least, and not below `bottom`."""
+    moved: list[float] = []
+    for height in heights:
+        moved.append(min(height, moved[-1] - gap) if moved else height)
+    lowest = bottom
+    for i in reversed(range(len(moved))):
+        moved[i] = max(moved[i], lowest)
+        lowest = moved[i] + gap
+    return moved

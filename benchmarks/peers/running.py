@@ -1,0 +1,169 @@
+"""One run of one candidate: train, predict, evaluate, or say what went wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from longtail.errors import InputError
+from longtail.metrics import evaluate
+
+if TYPE_CHECKING:
+    from .data import Task
+    from .systems import Candidate
+
+__all__ = ["Run", "Settings", "WorkerFailedError", "call_worker", "run_once"]
+
+ROOT = Path(__file__).parents[2]
+WORKERS = "benchmarks.peers.workers"
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+LONGEST_REASON = 160
+
+
+class WorkerFailedError(Exception):
+    """Says in one line why a worker gave no result."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What is the same for all runs."""
+
+    n_threads: int
+    time_limit: float  # seconds, training and prediction together
+    work_folder: Path
+
+
+@dataclass(frozen=True)
+class Run:
+    """What one run measured, or why it did not."""
+
+    system: str
+    variant: str | None
+    name: str
+    seed: int
+    failure: str | None = None
+    values: dict[str, float] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return a flat object."""
+        facts = asdict(self)
+        return {key: value for key, value in facts.items() if key != "values"} | self.values
+
+
+def run_once(candidate: Candidate, task: Task, python: Path, seed: int, settings: Settings) -> Run:
+    """Train and predict in the candidate's environment, and evaluate here."""
+    about = (candidate.system.name, candidate.variant, candidate.name, seed)
+    with tempfile.TemporaryDirectory(dir=settings.work_folder) as folder:
+        try:
+            values = _measured(candidate, task, python, seed, settings, Path(folder))
+        except WorkerFailedError as error:
+            return Run(*about, failure=str(error))
+    return Run(*about, values=values)
+
+
+def _measured(
+    candidate: Candidate, task: Task, python: Path, seed: int, settings: Settings, folder: Path
+) -> dict[str, float]:
+    """Return everything that a run measures, under the names of the table's columns."""
+    points = task.points_for(candidate.variant)
+    job = {
+        "train_points": str(points.train_points),
+        "train_labels": str(task.train_labels),
+        "test_points": str(points.test_points),
+        "train_file": str(task.files.train.resolve()),
+        "labels_file": str(task.files.labels.resolve()) if task.files.labels else None,
+        "model_folder": str(folder / "model"),
+        "scratch_folder": str(folder),
+        "settings": dict(candidate.system.settings),
+        "n_threads": settings.n_threads,
+        "seed": seed,
+    }
+    (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
+    deadline = time.monotonic() + settings.time_limit
+    values: dict[str, float] = {}
+    for action in ("train", "predict"):
+        command = [str(python), "-m", f"{WORKERS}.{candidate.system.worker}", action]
+        try:
+            call_worker([*command, str(folder / "job.json")], settings.n_threads, deadline, folder)
+        except TimeoutError:
+            what = f"not done within {settings.time_limit:,.0f} s (while it had to {action})"
+            raise WorkerFailedError(what) from None
+        values |= json.loads((folder / f"{action}.json").read_text(encoding="utf-8"))
+    return values | _metrics(task, folder / "predictions.npz")
+
+
+def call_worker(command: list[str], n_threads: int, deadline: float, folder: Path) -> None:
+    """Run a worker to its end.
+
+    Raises
+    ------
+    WorkerFailedError
+        If it fails, with the last line that it wrote to standard error.
+    TimeoutError
+        If it is not done by `deadline`, in seconds of `time.monotonic`; it is ended then.
+    """
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment |= dict.fromkeys(THREAD_VARIABLES, str(n_threads))
+    log = folder / "errors.log"
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            command,
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=errors,
+            env=environment,
+            start_new_session=True,
+        )
+        try:
+            code = process.wait(max(deadline - time.monotonic(), 0))
+        except subprocess.TimeoutExpired as error:
+            raise TimeoutError from error
+        finally:
+            _end(process)
+    if code:
+        raise WorkerFailedError(_reason(code, log.read_text(encoding="utf-8", errors="replace")))
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End a worker that is still there, with all that it started; Ctrl-C comes here too."""
+    if process.poll() is None:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+
+
+def _reason(code: int, errors: str) -> str:
+    """Return in one line why a worker failed."""
+    lines = [line.strip() for line in errors.replace("\r", "\n").split("\n")]
+    said = [line for line in lines if line and not line.startswith("note:")]
+    died = f"killed by {signal.Signals(-code).name}" if code < 0 else ""
+    reason = ": ".join(part for part in (died, said[-1] if said else "") if part)
+    return (reason or f"ended with code {code}")[:LONGEST_REASON]
+
+
+def _metrics(task: Task, path: Path) -> dict[str, float]:
+    """Evaluate predictions; the same measure for all."""
+    with np.load(path) as predictions:
+        ids, scores = predictions["ids"], predictions["scores"]
+    if np.isnan(scores).any():
+        raise WorkerFailedError("its scores are not numbers")
+    try:
+        return evaluate(
+            ids,
+            scores,
+            task.truth,
+            train_label_counts=task.train_label_counts,
+            n_train_points=task.n_train_points,
+            recall_ks=(10, 100),
+        )
+    except InputError as error:
+        raise WorkerFailedError(f"its predictions cannot be evaluated: {error}") from error

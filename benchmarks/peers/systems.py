@@ -1,0 +1,175 @@
+"""The systems of the comparison, with the settings that their own documentation recommends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal
+
+from longtail.recipes.names import DEFAULT_RECIPE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from .data import Task
+
+__all__ = ["ENVIRONMENTS", "SYSTEMS", "Candidate", "Environment", "System", "candidates", "refusal"]
+
+ONE_VS_ALL_LIMIT = 5_000  # labels: beyond, time and memory of one-vs-all are out of proportion
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What is installed for a worker.
+
+    `cpu_build` is first sought among PyTorch's builds for machines without a GPU, which are a
+    tenth of the size; where that index cannot be reached, pip's usual place is used.
+    """
+
+    requirements: tuple[str, ...]
+    cpu_build: str | None = None
+
+
+@dataclass(frozen=True, eq=False)  # two settings of one library are two systems
+class System:
+    """One system with one set of settings."""
+
+    name: str
+    environment: str  # a key of ENVIRONMENTS, or "longtail": the one that runs the benchmark
+    worker: str  # a module in workers/
+    takes: Literal["features", "text", "file"]
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    quick_variant: str = "words + pairs"  # of the features, where only one is to be tried
+    max_labels: int | None = None
+    in_quick: bool = True  # whether a quick comparison has it without being asked
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A system on one kind of features: one row of the table."""
+
+    system: System
+    variant: str | None  # of the features; None where it takes text or files
+
+    @property
+    def name(self) -> str:
+        """What the row is called."""
+        return f"{self.system.name} ({self.variant})" if self.variant else self.system.name
+
+
+ENVIRONMENTS: Mapping[str, Environment] = MappingProxyType(
+    {
+        "omikuji": Environment(("omikuji==0.5.2", "scipy>=1.13")),
+        "pecos": Environment(("libpecos==1.2.8", "torch==2.13.0"), cpu_build="torch==2.13.0"),
+        "napkinxc": Environment(("napkinxc==0.7.2",)),
+        "fasttext": Environment(("fasttext-numpy2==0.10.4", "scipy>=1.13")),
+        "libmultilabel": Environment(("libmultilabel==0.10.0",)),
+        "scikit-learn": Environment(("scikit-learn==1.9.1",)),
+    }
+)
+
+# The tutorial's settings for many labels a text.
+_FASTTEXT = {"lr": 0.5, "epoch": 25, "wordNgrams": 2, "bucket": 200_000, "dim": 50}
+# The squared hinge loss goes with C = 1 in the authors' experiments, and three trees with 16-means.
+_NAPKINXC = {"loss": "l2", "liblinear_c": 1.0}
+
+SYSTEMS: tuple[System, ...] = (
+    *(
+        System(
+            f"longtail {recipe}",
+            "longtail",
+            "longtail",
+            "file",
+            {"recipe": recipe},
+            in_quick=recipe == DEFAULT_RECIPE,
+        )
+        for recipe in dict.fromkeys((DEFAULT_RECIPE, "astec"))
+    ),
+    System("omikuji-parabel", "omikuji", "omikuji", "features"),
+    System(
+        "omikuji-bonsai",
+        "omikuji",
+        "omikuji",
+        "features",
+        {"cluster_k": 100, "cluster_balanced": False, "max_depth": 3},
+    ),
+    System(
+        "pecos-xr-linear",
+        "pecos",
+        "pecos",
+        "features",
+        {"one_vs_all": False},
+        quick_variant="words + chars",
+    ),
+    System(
+        "pecos-one-vs-all",
+        "pecos",
+        "pecos",
+        "features",
+        {"one_vs_all": True},
+        max_labels=ONE_VS_ALL_LIMIT,
+    ),
+    System("napkinxc-plt", "napkinxc", "napkinxc", "features", _NAPKINXC),
+    System(
+        "napkinxc-plt-3",
+        "napkinxc",
+        "napkinxc",
+        "features",
+        _NAPKINXC | {"ensemble": 3, "arity": 16, "kmeans_balanced": False},
+        in_quick=False,
+    ),
+    System(
+        "fasttext-ova",
+        "fasttext",
+        "fasttext",
+        "text",
+        _FASTTEXT | {"loss": "ova"},
+        max_labels=ONE_VS_ALL_LIMIT,
+    ),
+    System(
+        "fasttext-hs",
+        "fasttext",
+        "fasttext",
+        "text",
+        _FASTTEXT | {"loss": "hs"},
+    ),
+    System("libmultilabel-tree", "libmultilabel", "libmultilabel", "features"),
+    System(
+        "sklearn-one-vs-rest",
+        "scikit-learn",
+        "sklearn",
+        "features",
+        {"one_vs_rest": True},
+        max_labels=ONE_VS_ALL_LIMIT,
+    ),
+    System(
+        "sklearn-knn",
+        "scikit-learn",
+        "sklearn",
+        "features",
+        {"one_vs_rest": False, "n_neighbours": 20},
+    ),
+)
+
+
+def candidates(systems: Iterable[System], task: Task, *, quick: bool) -> list[Candidate]:
+    """Return the rows: a system that takes features is tried on every kind of them.
+
+    With `quick` only on the kind that has been the best for it on other data.
+    """
+    rows = []
+    for system in systems:
+        variants: list[str | None] = [None]
+        if system.takes == "features" and task.has_texts:
+            variants = [system.quick_variant] if quick else list(task.variants)
+        rows += [Candidate(system, variant) for variant in variants]
+    return rows
+
+
+def refusal(system: System, task: Task) -> str | None:
+    """Return why a system cannot run on these data, or None."""
+    if system.takes == "text" and not task.has_texts:
+        return "takes text, and these data are features"
+    if system.max_labels is not None and task.n_labels > system.max_labels:
+        return f"one-vs-all is for small label sets: at most {system.max_labels:,} here"
+    return None

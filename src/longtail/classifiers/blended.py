@@ -1,0 +1,202 @@
+"""A trained default model: candidates, several scores of each, one learned blend; no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from longtail.classifiers.candidates import CandidateSearch, search_rows_of
+from longtail.classifiers.fusion import best_first
+from longtail.classifiers.score_network import Evidence, ScoreNetwork
+from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
+from longtail.features.bag_encoder import UnitBagEncoder
+from longtail.index.protocol import read_only
+from longtail.kernels.jit import over_row_chunks
+from longtail.kernels.scoring import angle_logits
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from longtail.data.bags import Bags
+
+    Arrays = Mapping[str, NDArray[np.generic]]
+    Floats = NDArray[np.float32]
+    Ids = NDArray[np.int32]
+
+__all__ = ["BlendedScorer", "LabelHead"]
+
+ROWS_AT_ONCE = 4096  # points whose evidence is held in memory together
+
+
+@dataclass(frozen=True)
+class LabelHead:
+    """One unit vector a label, scored by angle: ``scale * cos(w_l, x) + b_l``.
+
+    Parameters
+    ----------
+    vectors : float32 (n_rows, dimension)
+        Unit rows.
+    row_of_label : int32 (n_labels,)
+        Where each label's vector is; -1 for a label of which the head knows nothing but `bias`.
+    bias : float32 (n_labels,)
+    scale : float
+    """
+
+    vectors: Floats
+    row_of_label: Ids
+    bias: Floats
+    scale: float
+
+    @classmethod
+    def of(cls, vectors: Floats, bias: Floats, scale: float) -> LabelHead:
+        """Return a head of one row a label; a row of zeros says nothing."""
+        every = np.arange(len(vectors), dtype=np.int32)
+        return cls(vectors, np.where(vectors.any(axis=1), every, -1), bias, scale)
+
+    def __post_init__(self) -> None:
+        """Hold the arrays as memory maps are held."""
+        object.__setattr__(self, "vectors", read_only(self.vectors, np.float32))
+        object.__setattr__(self, "row_of_label", read_only(self.row_of_label, np.int32))
+        object.__setattr__(self, "bias", read_only(self.bias, np.float32))
+
+    def logits(self, points: Floats, labels: Ids, n_threads: int = 1) -> Floats:
+        """Return float32 (n, size) of unit points and labels padded with -1; 0 for padding."""
+        logits = np.zeros(labels.shape, np.float32)
+        own = (self.vectors, self.row_of_label, self.bias, np.float32(self.scale))
+        points, labels = read_only(points, np.float32), read_only(labels, np.int32)
+
+        def work(start: int, stop: int) -> None:
+            angle_logits(points, *own, labels, start, stop, logits)
+
+        over_row_chunks(work, len(points), n_threads=n_threads, chunk=256)
+        return logits
+
+    def sharing(self, search: CandidateSearch) -> LabelHead:
+        """Return this head, its vectors being those of the search's label index."""
+        vectors, places = search_rows_of(search.label_index)
+        row_of_label = np.full(len(self.bias), -1, np.int32)
+        row_of_label[search.label_of_row] = places
+        return LabelHead(vectors, row_of_label, self.bias, self.scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlendedScorer:
+    """Find candidates, let every source score them, and blend the scores by a small network.
+
+    The sources are the heads, the linear classifiers, and the votes of near training points.
+
+    Parameters
+    ----------
+    encoder : UnitBagEncoder
+    search : CandidateSearch
+    heads : tuple of LabelHead
+        The first shares its vectors with the label index of the search.
+    linear : SparseLabelVectors
+        On the bags themselves.
+    is_word : bool (n_features,) or None
+        Columns that `linear` looks at; None for all.
+    commonness : float32 (n_labels,)
+        ``log(1 + number of training points)`` of each label.
+    tail_weights : float32 (n_labels,)
+        Added to the scores: what trades P@k for PSP@k.
+    network : ScoreNetwork
+    """
+
+    encoder: UnitBagEncoder
+    search: CandidateSearch
+    heads: tuple[LabelHead, ...]
+    linear: SparseLabelVectors
+    is_word: NDArray[np.bool_] | None
+    commonness: Floats
+    tail_weights: Floats
+    network: ScoreNetwork
+
+    @property
+    def n_sources(self) -> int:
+        """How many scores a candidate has before they are blended."""
+        return len(self.heads) + 2
+
+    def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> tuple[Ids, Floats]:
+        """See `Scorer.top_k`."""
+        ids = np.empty((bags.n_rows, k), np.int32)
+        scores = np.empty((bags.n_rows, k), np.float32)
+        for start in range(0, bags.n_rows, ROWS_AT_ONCE):
+            stop = min(start + ROWS_AT_ONCE, bags.n_rows)
+            some = bags if stop - start == bags.n_rows else bags.rows(start, stop)
+            evidence = self.evidence(some, n_threads)
+            blended = self.network.scores(evidence, n_threads)
+            blended += self.tail_weights[evidence.labels]  # padding stays -inf
+            ids[start:stop], scores[start:stop] = best_first(evidence.labels, blended, k, n_threads)
+        return ids, scores
+
+    def evidence(self, bags: Bags, n_threads: int = 1) -> Evidence:
+        """Return the candidates of each bag and what each source says of them."""
+        points = self.encoder.encode(bags, n_threads)
+        labels, votes, nearness = self.search.find(points, n_threads)
+        words = bags if self.is_word is None else bags.kept(self.is_word)
+        margins = self.linear.logits(words, labels, n_threads)
+        values = np.empty((len(labels), self.n_sources, labels.shape[1]), np.float32)
+        for source, head in enumerate(self.heads):
+            values[:, source] = head.logits(points, labels, n_threads)
+        values[:, -2] = np.where(labels < 0, 0, margins)
+        values[:, -1] = votes
+        return Evidence(labels, values, nearness, self.commonness)
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """See `Scorer.to_arrays`."""
+        parts: dict[str, Mapping[str, NDArray[np.generic]]] = {
+            "encoder": {"token_vectors": self.encoder.token_vectors},
+            "search": self.search.to_arrays(),
+            "linear": self.linear.to_arrays(),
+            "labels": {"commonness": self.commonness, "tail_weights": self.tail_weights},
+            "network": self.network.to_arrays(),
+        }
+        for i, head in enumerate(self.heads):
+            own = {} if i == 0 else {"vectors": head.vectors, "row_of_label": head.row_of_label}
+            parts[f"head{i}"] = {"bias": head.bias, **own}  # the first shares those of the search
+        if self.is_word is not None:
+            parts["linear"] = {**parts["linear"], "is_word": self.is_word}
+        return {
+            f"{part}/{name}": array
+            for part, arrays in parts.items()
+            for name, array in arrays.items()
+        }
+
+    def config(self) -> dict[str, Any]:
+        """See `Scorer.config`."""
+        return {
+            "kind": "blended",
+            "scales": [head.scale for head in self.heads],
+            "search": self.search.config(),
+        }
+
+    @classmethod
+    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> BlendedScorer:
+        """Make it again from `config` and `to_arrays`, on memory maps as they are."""
+
+        def group(name: str) -> Any:
+            prefix = f"{name}/"
+            return {k[len(prefix) :]: arrays[k] for k in arrays if k.startswith(prefix)}
+
+        search = CandidateSearch.from_parts(config["search"], group("search"))
+        first, *others = config["scales"]
+        nothing: Any = np.empty(0)
+        heads = [LabelHead(nothing, nothing, group("head0")["bias"], first).sharing(search)]
+        for i, scale in enumerate(others, start=1):
+            own = group(f"head{i}")
+            heads.append(LabelHead(own["vectors"], own["row_of_label"], own["bias"], scale))
+        linear = group("linear")
+        return cls(
+            encoder=UnitBagEncoder(group("encoder")["token_vectors"]),
+            search=search,
+            heads=tuple(heads),
+            is_word=linear.pop("is_word", None),
+            linear=SparseLabelVectors(**linear),
+            commonness=np.asarray(group("labels")["commonness"], np.float32),
+            tail_weights=np.asarray(group("labels")["tail_weights"], np.float32),
+            network=ScoreNetwork.from_arrays(group("network")),
+        )

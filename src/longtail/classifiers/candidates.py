@@ -1,0 +1,286 @@
+"""Which labels are worth scoring: near label vectors, labels of near points, popular labels."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from longtail.errors import InputError
+from longtail.index.exact import ExactIndex
+from longtail.index.graph import GraphIndex
+from longtail.index.protocol import read_only
+from longtail.kernels.blend import gather_candidates
+from longtail.kernels.jit import over_row_chunks
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from longtail.index.protocol import VectorIndex
+
+    Arrays = Mapping[str, NDArray[np.generic]]
+    Floats = NDArray[np.float32]
+    Ids = NDArray[np.int32]
+
+__all__ = ["CandidateSearch", "Candidates", "SearchSizes", "search_rows_of"]
+
+EXACT_BELOW = 2_000  # vectors; scanning so few is quicker than following a graph's edges
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchSizes:
+    """How many candidates each search contributes; few are better than many, and quicker.
+
+    Parameters
+    ----------
+    n_found : int
+        Labels with the nearest vectors.
+    n_near_points : int
+        Training points that vote for their labels.
+    n_near_labels : int
+        Labels that only near points bring.
+    n_popular : int
+        Most frequent labels, candidates of every point: no search by angle finds them.
+    beam : int
+        Of both searches; see `GraphIndex`.
+    """
+
+    n_found: int = 30
+    n_near_points: int = 20
+    n_near_labels: int = 20
+    n_popular: int = 10
+    beam: int = 64
+
+
+class Candidates(NamedTuple):
+    """What the searches find for some points.
+
+    Attributes
+    ----------
+    labels : int32 (n, size)
+        Padded with -1. A point of which nothing is known has none.
+    votes : float32 (n, size)
+        Sum of the squared similarities of near points that carry the label.
+    nearness : float32 (n,)
+        Similarity of the nearest training point.
+    """
+
+    labels: Ids
+    votes: Floats
+    nearness: Floats
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CandidateSearch:
+    """Two indices over unit vectors; `find` may be called from several threads at once.
+
+    Parameters
+    ----------
+    label_index : VectorIndex
+        Over label vectors.
+    label_of_row : int32 (n_rows,)
+        The label of each row of `label_index`.
+    point_index : VectorIndex
+        Over the training points.
+    label_starts : int32 (n_points + 1,)
+    label_ids : int32 (n_pairs,)
+        The labels of point i are ``label_ids[label_starts[i]:label_starts[i + 1]]``.
+    popular : int32 (n_popular,)
+        Candidates of every point.
+    n_labels : int
+    sizes : SearchSizes
+    """
+
+    label_index: VectorIndex
+    label_of_row: Ids
+    point_index: VectorIndex
+    label_starts: Ids
+    label_ids: Ids
+    popular: Ids
+    n_labels: int
+    sizes: SearchSizes
+    _free_scratch: list[Floats] = field(default_factory=list, init=False, repr=False)
+
+    @classmethod
+    def build(
+        cls,
+        label_vectors: Floats,
+        points: Floats,
+        labels: csr_array,
+        *,
+        sizes: SearchSizes,
+        seed: int,
+        n_threads: int,
+    ) -> CandidateSearch:
+        """Index label vectors and training points.
+
+        Parameters
+        ----------
+        label_vectors : float32 (n_labels, dimension)
+            Unit rows; a label with a row of zeros is not found by its vector.
+        points : float32 (n_points, dimension)
+            Unit rows.
+        labels : csr_array (n_points, n_labels)
+        sizes : SearchSizes
+        seed, n_threads : int
+            Same seed, same search, whatever `n_threads` is.
+        """
+
+        def index(vectors: Floats) -> VectorIndex:
+            if len(vectors) < EXACT_BELOW:
+                return ExactIndex(vectors)
+            graph = GraphIndex.build(vectors, seed=seed, n_threads=n_threads, beam=sizes.beam)
+            graph.n_threads = 1  # `find` spreads its points over threads itself
+            return graph
+
+        counts = np.bincount(labels.indices, minlength=labels.shape[1])
+        n_popular = min(sizes.n_popular, int(np.count_nonzero(counts)))
+        known = np.flatnonzero(label_vectors.any(axis=1)).astype(np.int32)
+        return cls(
+            label_index=index(label_vectors[known]),
+            label_of_row=known,
+            point_index=index(points),
+            label_starts=labels.indptr,
+            label_ids=labels.indices,
+            popular=np.argsort(-counts, kind="stable")[:n_popular].astype(np.int32),
+            n_labels=labels.shape[1],
+            sizes=sizes,
+        )
+
+    def __post_init__(self) -> None:
+        """Hold the arrays as memory maps are held, and refuse those that do not fit."""
+        for name in ("label_of_row", "label_starts", "label_ids", "popular"):
+            object.__setattr__(self, name, read_only(getattr(self, name), np.int32))
+        ids = (self.label_of_row, self.label_ids, self.popular)
+        fits = (
+            len(self.label_of_row) == _n_rows(self.label_index)
+            and len(self.label_starts) == _n_rows(self.point_index) + 1
+            and self.label_starts[0] == 0
+            and self.label_starts[-1] == len(self.label_ids)
+            and bool((np.diff(self.label_starts) >= 0).all())
+            and all(part.min(initial=0) >= 0 for part in ids)
+            and all(part.max(initial=-1) < self.n_labels for part in ids)
+        )
+        if not fits:
+            raise InputError(
+                f"The arrays of a candidate search do not belong together: "
+                f"{len(self.label_of_row)} label vectors, {len(self.label_starts) - 1} points, "
+                f"{self.n_labels} labels. Build it again."
+            )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave scratch out: unpickled as a memory map it could not be written to."""
+        return {**self.__dict__, "_free_scratch": []}
+
+    def find(self, points: Floats, n_threads: int = 1) -> Candidates:
+        """Return the candidates of each point, given as unit rows (n, dimension)."""
+        sizes = self.sizes
+        n_most = sizes.n_found + len(self.popular) + sizes.n_near_labels
+        width = min(n_most, self.n_labels)
+        labels = np.empty((len(points), width), np.int32)
+        votes = np.empty((len(points), width), np.float32)
+        nearness = np.zeros(len(points), np.float32)
+
+        def work(start: int, stop: int) -> None:
+            some = points[start:stop]
+            found, near, similarities = self._searched(some)
+            nearness[start:stop] = np.where(near[:, 0] < 0, 0, similarities[:, 0])
+            scratch = self._borrow_scratch()
+            gather_candidates(
+                found,
+                near,
+                read_only(similarities, np.float32),
+                self.label_starts,
+                self.label_ids,
+                sizes.n_near_labels,
+                0,
+                len(some),
+                scratch,
+                labels[start:stop],
+                votes[start:stop],
+            )
+            self._free_scratch.append(scratch)
+
+        over_row_chunks(work, len(points), n_threads=n_threads, chunk=256)
+        return Candidates(labels, votes, nearness)
+
+    def _searched(self, points: Floats) -> tuple[Ids, Ids, Floats]:
+        """Return found and popular labels, near points and their similarities."""
+        rows, _ = self.label_index.query(points, self.sizes.n_found)
+        near, similarities = self.point_index.query(points, self.sizes.n_near_points)
+        found = np.full((len(points), rows.shape[1] + len(self.popular)), -1, np.int32)
+        at = np.nonzero(rows >= 0)
+        found[at] = self.label_of_row[rows[at]]
+        found[:, rows.shape[1] :] = self.popular
+        silent = ~points.any(axis=1)  # nothing is known of them, so nothing is said
+        found[silent], near[silent] = -1, -1
+        return read_only(found, np.int32), read_only(near, np.int32), similarities
+
+    def _borrow_scratch(self) -> Floats:
+        """Take scratch nobody uses now: filling n_labels numbers a query would cost too much."""
+        try:
+            return self._free_scratch.pop()
+        except IndexError:
+            return np.zeros(self.n_labels, np.float32)
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Return what the search is made of."""
+        return {
+            "label_of_row": self.label_of_row,
+            "label_starts": self.label_starts,
+            "label_ids": self.label_ids,
+            "popular": self.popular,
+            **{f"label_index.{k}": v for k, v in self.label_index.to_arrays().items()},
+            **{f"point_index.{k}": v for k, v in self.point_index.to_arrays().items()},
+        }
+
+    def config(self) -> dict[str, Any]:
+        """Return the rest as JSON values."""
+        return {"n_labels": self.n_labels, "sizes": asdict(self.sizes)}
+
+    @classmethod
+    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> CandidateSearch:
+        """Make it again from `config` and `to_arrays`, on memory maps as they are."""
+        sizes = SearchSizes(**config["sizes"])
+        own: Any = arrays
+        return cls(
+            label_index=_index_from(arrays, "label_index.", sizes.beam),
+            label_of_row=own["label_of_row"],
+            point_index=_index_from(arrays, "point_index.", sizes.beam),
+            label_starts=own["label_starts"],
+            label_ids=own["label_ids"],
+            popular=own["popular"],
+            n_labels=config["n_labels"],
+            sizes=sizes,
+        )
+
+
+def search_rows_of(index: VectorIndex) -> tuple[Floats, Ids]:
+    """Return the vectors that an index holds, and the place of each of its rows among them.
+
+    A graph keeps equal rows once; whoever scores rows of an index need not keep them again.
+    """
+    if not isinstance(index, GraphIndex):
+        vectors: Any = index.to_arrays()["vectors"]
+        return vectors, np.arange(len(vectors), dtype=np.int32)
+    places = np.empty(len(index.members), np.int32)
+    nodes = np.arange(len(index.vectors), dtype=np.int32)
+    places[index.members] = np.repeat(nodes, np.diff(index.member_starts))
+    return index.vectors, places
+
+
+def _n_rows(index: VectorIndex) -> int:
+    """Return how many rows an index finds."""
+    return len(search_rows_of(index)[1])
+
+
+def _index_from(arrays: Arrays, prefix: str, beam: int) -> VectorIndex:
+    """Return the index whose arrays carry `prefix`: a graph where there are edges."""
+    parts = {name[len(prefix) :]: arrays[name] for name in arrays if name.startswith(prefix)}
+    if "neighbours" in parts:
+        return GraphIndex.from_arrays(parts, beam=beam)
+    return ExactIndex.from_arrays(parts)

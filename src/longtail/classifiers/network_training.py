@@ -1,0 +1,230 @@
+"""How the network that blends scores is learnt, on held-out rows of the training data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from longtail.classifiers.fusion import best_first
+from longtail.classifiers.score_network import ScoreNetwork
+from longtail.kernels.blend import LARGEST_VIEW
+from longtail.metrics import precision_at_k, ps_precision_at_k
+from longtail.metrics.hits import stored_in
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from longtail.classifiers.score_network import Evidence
+    from longtail.training.run import TrainingRun
+
+__all__ = ["NetworkTraining"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkTraining:
+    """Train a `ScoreNetwork`, and keep it only where it beats each source alone.
+
+    The loss ranks: each true candidate of a point against all its false ones (decoupled softmax;
+    Gupta et al., "Dual-encoders for extreme multi-label classification", ICLR 2024), a point
+    counting as the square root of its number of true candidates.
+
+    Parameters
+    ----------
+    n_hidden : (int, int)
+        Sizes of the two layers.
+    epochs, batch_size : int
+        Batches are of points, with all their candidates.
+    learning_rate, weight_decay : float
+        Of AdamW; the rate falls in a straight line.
+    dropout : float
+        After each layer.
+    least_points : int
+        With fewer held-out points that have a true candidate, the best source alone is taken.
+
+    Examples
+    --------
+    Of two sources, the second ranks the true candidate first; five points are too few to learn
+    more than that.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.classifiers.network_training import NetworkTraining
+    >>> from longtail.classifiers.score_network import Evidence
+    >>> from longtail.training.run import TrainingRun
+    >>> evidence = Evidence(
+    ...     labels=np.tile(np.arange(3, dtype=np.int32), (5, 1)),
+    ...     values=np.tile(np.array([[0, 2, 1], [2, 1, 0]], np.float32), (5, 1, 1)),
+    ...     nearness=np.ones(5, np.float32),
+    ...     commonness=np.zeros(3, np.float32),
+    ... )
+    >>> truth = csr_array(np.tile([1, 0, 0], (5, 1)))
+    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> network = NetworkTraining().learn(evidence, truth, np.ones(3), run)
+    >>> network.scores(evidence)[0].argmax().item()
+    0
+    """
+
+    n_hidden: tuple[int, int] = (64, 32)
+    epochs: int = 40
+    batch_size: int = 250
+    learning_rate: float = 0.01
+    weight_decay: float = 1e-3
+    dropout: float = 0.1
+    least_points: int = 50
+
+    def learn(
+        self,
+        evidence: Evidence,
+        truth: csr_array,
+        inverse_propensities: NDArray[np.float64],
+        run: TrainingRun,
+    ) -> ScoreNetwork:
+        """Return the network, or the best source alone.
+
+        The network is tried on each half of the points, learnt from the other half; what counts is
+        the sum of precision and propensity-scored precision at 1, 3 and 5. If it gains, the one
+        that is returned is learnt from all points.
+
+        Parameters
+        ----------
+        evidence : Evidence
+            Of the held-out points.
+        truth : csr_array (n, n_labels)
+        inverse_propensities : float64 (n_labels,)
+        run : TrainingRun
+
+        Returns
+        -------
+        ScoreNetwork
+        """
+
+        def quality(network: ScoreNetwork, rows: NDArray[np.int64]) -> float:
+            some = _rows(evidence, rows)
+            return _quality(network, some, truth[rows], inverse_propensities, run.n_threads)
+
+        n_points, n_sources = len(evidence.labels), evidence.values.shape[1]
+        every = np.arange(n_points)
+        alone = [ScoreNetwork.of_source(source, n_sources) for source in range(n_sources)]
+        if n_points == 0:
+            return alone[0]
+        best = max(alone, key=lambda network: quality(network, every))
+        is_true = _true_candidates(evidence, truth)
+        if is_true.any(axis=1).sum() < self.least_points:
+            return best
+        views = torch.from_numpy(evidence.views(run.n_threads))
+        halves = np.array_split(np.random.default_rng(run.seed_for("halves")).permutation(every), 2)
+        gain = 0.0
+        for rows, others in (halves, halves[::-1]):
+            network = self._fit(views, evidence.labels, is_true, others, run)
+            gain += quality(network, rows) - quality(best, rows)
+        return self._fit(views, evidence.labels, is_true, every, run) if gain > 0 else best
+
+    def _fit(
+        self,
+        views: Tensor,
+        labels: NDArray[np.int32],
+        is_true: NDArray[np.bool_],
+        rows: NDArray[np.int64],
+        run: TrainingRun,
+    ) -> ScoreNetwork:
+        """Train on some points: views are (n, size, n_views)."""
+        torch.manual_seed(run.seed_for("score network"))
+        rows = rows[is_true[rows].any(axis=1)]  # the others have nothing to rank
+        real, true = torch.from_numpy(labels >= 0), torch.from_numpy(is_true)
+        seen = views[rows][real[rows]]
+        centre, spread = seen.mean(dim=0), seen.std(dim=0).clamp_min(1e-4)
+        layers = self._layers(views.shape[2])
+        optimiser = torch.optim.AdamW(
+            layers.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay
+        )
+        n_batches = -(-len(rows) // self.batch_size)
+        schedule = torch.optim.lr_scheduler.LinearLR(
+            optimiser, 1.0, 0.01, total_iters=self.epochs * n_batches
+        )
+        limit = float(LARGEST_VIEW)
+        for _ in range(self.epochs):
+            order = torch.from_numpy(rows)[torch.randperm(len(rows))]
+            for start in range(0, len(order), self.batch_size):
+                batch = order[start : start + self.batch_size]
+                inputs = ((views[batch] - centre) / spread).clamp_(-limit, limit)
+                loss = _ranking_loss(layers(inputs)[:, :, 0], true[batch], real[batch])
+                optimiser.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]  # torch has no types here
+                optimiser.step()
+                schedule.step()
+        return _frozen(layers, centre, spread)
+
+    def _layers(self, n_views: int) -> nn.Sequential:
+        """Return the network as torch trains it."""
+        first, second = self.n_hidden
+        return nn.Sequential(
+            nn.Linear(n_views, first),
+            nn.ReLU(),
+            nn.Dropout(self.dropout),
+            nn.Linear(first, second),
+            nn.ReLU(),
+            nn.Dropout(self.dropout),
+            nn.Linear(second, 1, bias=False),
+        )
+
+
+def _ranking_loss(logits: Tensor, is_true: Tensor, is_real: Tensor) -> Tensor:
+    """Return the mean over points of the decoupled softmax; all arguments are (n, size)."""
+    of_false = logits.masked_fill(is_true | ~is_real, -torch.inf).logsumexp(dim=1, keepdim=True)
+    losses = nn.functional.softplus(of_false - logits) * is_true
+    counts = is_true.sum(dim=1).sqrt()
+    return (losses.sum(dim=1) / counts).mean()
+
+
+def _frozen(layers: nn.Sequential, centre: Tensor, spread: Tensor) -> ScoreNetwork:
+    """Return the network as a model keeps it."""
+    first, second, last = (layer for layer in layers if isinstance(layer, nn.Linear))
+    parts = (
+        centre,
+        1 / spread,
+        first.weight.T,
+        first.bias,
+        second.weight.T,
+        second.bias,
+        last.weight[0],
+    )
+    return ScoreNetwork(*(part.detach().numpy() for part in parts))
+
+
+def _quality(
+    network: ScoreNetwork,
+    evidence: Evidence,
+    truth: csr_array,
+    inverse_propensities: NDArray[np.float64],
+    n_threads: int,
+) -> float:
+    """Return the sum of precision and propensity-scored precision at 1, 3 and 5."""
+    ids, _ = best_first(evidence.labels, network.scores(evidence, n_threads), 5, n_threads)
+    return sum(
+        precision_at_k(ids, truth, k) + ps_precision_at_k(ids, truth, k, inverse_propensities)
+        for k in (1, 3, 5)
+    )
+
+
+def _true_candidates(evidence: Evidence, truth: csr_array) -> NDArray[np.bool_]:
+    """Return which candidates are true, (n, size)."""
+    rows, places = np.nonzero(evidence.labels >= 0)
+    is_true = np.zeros(evidence.labels.shape, bool)
+    is_true[rows, places] = stored_in(truth, rows, evidence.labels[rows, places])
+    return is_true
+
+
+def _rows(evidence: Evidence, rows: NDArray[np.int64]) -> Evidence:
+    """Return the evidence of some points."""
+    return replace(
+        evidence,
+        labels=evidence.labels[rows],
+        values=evidence.values[rows],
+        nearness=evidence.nearness[rows],
+    )

@@ -1,0 +1,194 @@
+"""The learned fusion: a small network that weighs what several sources say of a candidate."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.index.protocol import read_only
+from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS, blend_rows, view_rows
+from longtail.kernels.jit import over_row_chunks
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+__all__ = ["Evidence", "ScoreNetwork"]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What each source says of each point's candidates.
+
+    Parameters
+    ----------
+    labels : int32 (n, size)
+        The candidates, padded with -1.
+    values : float32 (n, n_sources, size)
+        What each source says of each candidate; for padding it does not matter.
+    nearness : float32 (n,)
+        Similarity of the nearest training point.
+    commonness : float32 (n_labels,)
+        ``log(1 + number of training points)`` of each label.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.classifiers.score_network import Evidence
+    >>> evidence = Evidence(
+    ...     labels=np.array([[2, 0, -1]], np.int32),
+    ...     values=np.array([[[1.0, 3.0, 0.0]]], np.float32),
+    ...     nearness=np.array([0.5], np.float32),
+    ...     commonness=np.log1p(np.array([4, 0, 1], np.float32)),
+    ... )
+    >>> evidence.views()[0, :, :2].tolist()  # the value, and how far that is behind the best
+    [[1.0, -2.0], [3.0, 0.0], [0.0, 0.0]]
+    """
+
+    labels: NDArray[np.int32]
+    values: Floats
+    nearness: Floats
+    commonness: Floats
+
+    def views(self, n_threads: int = 1) -> Floats:
+        """Return what a `ScoreNetwork` sees: float32 (n, size, n_views), 0 for padding.
+
+        See `longtail.kernels.blend.view_evidence`.
+        """
+        n_views = self.values.shape[1] * N_VIEWS + N_CONTEXT_VIEWS
+        views = np.zeros((*self.labels.shape, n_views), np.float32)
+        own = self.as_read_only()
+
+        def work(start: int, stop: int) -> None:
+            view_rows(*own, start, stop, views)
+
+        over_row_chunks(work, len(views), n_threads=n_threads, chunk=64)
+        return views
+
+    def as_read_only(self) -> tuple[NDArray[np.int32], Floats, Floats, Floats]:
+        """Return labels, values, commonness and nearness as the kernels take them."""
+        return (
+            read_only(self.labels, np.int32),
+            read_only(self.values, np.float32),
+            read_only(self.commonness, np.float32),
+            read_only(self.nearness, np.float32),
+        )
+
+
+@dataclass(frozen=True)
+class ScoreNetwork:
+    """Two ReLU layers and a weighted sum over the views of a candidate.
+
+    The views of a source are its value, how far that is behind the point's best, the best itself,
+    the logarithm of the rank, and how much the best stands out (`longtail.kernels.blend`): by
+    them the network can learn, say, that what a title names most plainly is the entry itself and
+    none of its labels.
+
+    Parameters
+    ----------
+    centre, scale : float32 (n_views,)
+        Views are centred, multiplied by the scale and cut to 5 at most.
+    matrix1 : float32 (n_views, n_hidden1)
+    bias1 : float32 (n_hidden1,)
+    matrix2 : float32 (n_hidden1, n_hidden2)
+    bias2 : float32 (n_hidden2,)
+    last : float32 (n_hidden2,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.classifiers.score_network import Evidence, ScoreNetwork
+    >>> labels = np.array([[2, 0, -1]], np.int32)
+    >>> values = np.array([[[1.0, 3.0, 0.0], [5.0, 4.0, 0.0]]], np.float32)
+    >>> evidence = Evidence(labels, values, np.ones(1, np.float32), np.zeros(3, np.float32))
+    >>> network = ScoreNetwork.of_source(0, n_sources=2)
+    >>> labels[0, network.scores(evidence)[0].argmax()].item()
+    0
+    """
+
+    centre: Floats
+    scale: Floats
+    matrix1: Floats
+    bias1: Floats
+    matrix2: Floats
+    bias2: Floats
+    last: Floats
+
+    def __post_init__(self) -> None:
+        """Hold the arrays as memory maps are held."""
+        for part in fields(self):
+            object.__setattr__(self, part.name, read_only(getattr(self, part.name), np.float32))
+
+    @classmethod
+    def of_source(cls, source: int, n_sources: int) -> ScoreNetwork:
+        """Return the network that says what one source says, relative to the point's best.
+
+        Parameters
+        ----------
+        source : int
+            0 to ``n_sources - 1``.
+        n_sources : int
+        """
+        n_views = n_sources * N_VIEWS + N_CONTEXT_VIEWS
+        # ReLU passes what is positive, so one unit takes the value and the other its negative.
+        both = np.array([1, -1], np.float32)
+        behind_best = np.zeros((n_views, 2), np.float32)
+        behind_best[N_VIEWS * source + 1] = both
+        return cls(
+            centre=np.zeros(n_views, np.float32),
+            # So that no more than what is 50 behind the best is cut.
+            scale=np.full(n_views, 0.1, np.float32),
+            matrix1=behind_best,
+            bias1=np.zeros(2, np.float32),
+            matrix2=np.eye(2, dtype=np.float32),
+            bias2=np.zeros(2, np.float32),
+            last=both,
+        )
+
+    def scores(self, evidence: Evidence, n_threads: int = 1) -> Floats:
+        """Return the score of each candidate.
+
+        Parameters
+        ----------
+        evidence : Evidence
+        n_threads : int
+
+        Returns
+        -------
+        float32 (n, size)
+            Padded with -inf. Those of a point do not depend on the other points.
+        """
+        scores = np.empty(evidence.labels.shape, np.float32)
+        own = evidence.as_read_only()
+
+        def work(start: int, stop: int) -> None:
+            blend_rows(
+                *own,
+                self.centre,
+                self.scale,
+                self.matrix1,
+                self.bias1,
+                self.matrix2,
+                self.bias2,
+                self.last,
+                start,
+                stop,
+                scores,
+            )
+
+        over_row_chunks(work, len(scores), n_threads=n_threads, chunk=64)
+        return scores
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Return what the network is made of."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> ScoreNetwork:
+        """Make it again from `to_arrays`."""
+        return cls(*(np.asarray(arrays[part.name], np.float32) for part in fields(cls)))

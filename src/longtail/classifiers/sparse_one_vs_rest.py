@@ -1,0 +1,223 @@
+"""One linear support vector machine a label, trained on its hardest negatives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
+from longtail.errors import InputError
+from longtail.kernels.dual_coordinate import Points, Problems, Stopping, train_machines
+from longtail.kernels.jit import over_row_chunks
+from longtail.surrogates.rows import as_rows, binary, offsets_and_indices, row_norms
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from longtail.training.run import TrainingRun
+
+__all__ = ["SparseOneVsRest"]
+
+N_PARTS = 256  # of the work, for the threads to take one by one
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparseOneVsRest:
+    """Linear support vector machines with the squared hinge loss, one a label.
+
+    Each is trained on its positives and on few negatives, then freed of its small weights, as in
+    PECOS (Yu et al., 2022), Parabel (Prabhu et al., WWW 2018) and DiSMEC (Babbar and Schoelkopf,
+    WSDM 2017), whose usual settings are the defaults. Solved by dual coordinate descent; see
+    `longtail.kernels.dual_coordinate`.
+
+    Parameters
+    ----------
+    cost : float
+        C: how much an error counts against the length of the weights.
+    tolerance : float
+        Largest spread of the projected gradients of a label's points at which it is done.
+    max_passes : int
+        Most passes over a label's points.
+    prune : float
+        Weights of a smaller magnitude are dropped.
+    max_negatives : int or None
+        Most negatives of a label; those that have it highest in their shortlists stay. None for
+        no limit.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
+    >>> features = csr_array(np.eye(2, dtype=np.float32))
+    >>> candidates = csr_array(np.ones((1, 2)))  # each point is a negative of each other label
+    >>> classifier = SparseOneVsRest().learn_among(
+    ...     features, features, candidates, np.zeros(2, np.int32), seed=0, n_threads=1
+    ... )
+    >>> classifier.features.tolist()
+    [0, 1, 0, 1]
+    >>> (classifier.weights > 0).tolist()
+    [True, False, False, True]
+    """
+
+    cost: float = 1.0
+    tolerance: float = 0.1
+    max_passes: int = 20
+    prune: float = 0.1
+    max_negatives: int | None = None
+
+    def learn(
+        self,
+        features: csr_array,
+        labels: csr_array,
+        shortlists: NDArray[np.int32],
+        run: TrainingRun,
+    ) -> SparseLabelVectors:
+        """Train each label against the points that have it in their shortlists.
+
+        Parameters
+        ----------
+        features : csr_array of float32 (n_points, n_features)
+            Unit rows.
+        labels : csr_array (n_points, n_labels)
+        shortlists : int32 (n_points, size)
+            Hard negatives of each point, hardest first; true labels may be among them, padded
+            with -1.
+        run : TrainingRun
+            Its seed and its number of threads.
+
+        Returns
+        -------
+        SparseLabelVectors
+            The same for any number of threads.
+
+        Raises
+        ------
+        InputError
+            If the three are not for the same points and labels, or a feature is not finite.
+        """
+        n_labels = labels.shape[1]
+        if len(shortlists) != features.shape[0] or shortlists.max(initial=-1) >= n_labels:
+            raise InputError(
+                f"`shortlists` of shape {shortlists.shape} with labels up to "
+                f"{shortlists.max(initial=-1)} does not fit {features.shape[0]} points and "
+                f"{n_labels} labels. Pass one row a point, and label ids or -1."
+            )
+        return self.learn_among(
+            features,
+            labels,
+            self._candidates(shortlists, labels),
+            np.arange(n_labels, dtype=np.int32),
+            seed=run.seed_for("one versus rest"),
+            n_threads=run.n_threads,
+        )
+
+    def learn_among(
+        self,
+        features: csr_array,
+        labels: csr_array,
+        candidates: csr_array,
+        group_of_label: NDArray[np.int32],
+        *,
+        seed: int,
+        n_threads: int,
+    ) -> SparseLabelVectors:
+        """Train each label against given points; labels of a group share theirs.
+
+        Parameters
+        ----------
+        features : csr_array of float32 (n_points, n_features)
+            Unit rows.
+        labels : csr_array (n_points, n_labels)
+        candidates : csr_array (n_groups, n_points)
+            An entry makes the point a negative of those labels of the group that it does not carry.
+        group_of_label : int32 (n_labels,)
+        seed, n_threads : int
+
+        Returns
+        -------
+        SparseLabelVectors
+            A label without positives has no weights and a bias of -1.
+
+        Raises
+        ------
+        InputError
+            If shapes do not fit each other, or a feature is not finite.
+        """
+        _check_shapes(features, labels, candidates, group_of_label)
+        rows: csr_array = as_rows("features", features)
+        row_starts, columns = offsets_and_indices(rows)
+        squared_norms = row_norms(rows) ** 2
+        points = Points(
+            row_starts, columns.view(np.uint32), rows.data, squared_norms, rows.shape[1]
+        )
+        problems = Problems(
+            *offsets_and_indices(binary(labels.T.tocsr())),
+            *offsets_and_indices(binary(candidates)),
+            group_of_label.astype(np.int32, copy=False),
+        )
+        stopping = Stopping(self.cost, self.tolerance, self.max_passes, self.prune, seed)
+        bounds = _equal_parts(problems)
+        bias, n_kept = np.empty(labels.shape[1], np.float32), np.empty(labels.shape[1], np.int64)
+        found: dict[int, tuple[NDArray[np.int32], NDArray[np.float32]]] = {}
+
+        def train(part: int, _: int) -> None:
+            first, last = int(bounds[part]), int(bounds[part + 1])
+            found[part] = train_machines(points, problems, stopping, first, last, bias, n_kept)
+
+        over_row_chunks(train, len(bounds) - 1, n_threads=n_threads, chunk=1)
+        parts = [found[part] for part in sorted(found)]
+        return SparseLabelVectors(
+            np.concatenate([[0], np.cumsum(n_kept)]),
+            np.concatenate([np.empty(0, np.int32), *(features for features, _ in parts)]),
+            np.concatenate([np.empty(0, np.float32), *(weights for _, weights in parts)]),
+            bias,
+        )
+
+    def _candidates(self, shortlists: NDArray[np.int32], labels: csr_array) -> csr_array:
+        """Return the points whose shortlists hold each label, as (n_labels, n_points)."""
+        places, points = np.nonzero(shortlists.T >= 0)  # all first places, then all second ones
+        found = shortlists[points, places]
+        if self.max_negatives is not None:
+            order = np.argsort(found, kind="stable")
+            found, points = found[order], points[order]
+            is_true = np.asarray(labels.astype(bool)[points, found]).ravel()
+            found, points = found[~is_true], points[~is_true]
+            starts = np.searchsorted(found, np.arange(labels.shape[1]))
+            is_kept = np.arange(len(found)) - starts[found] < self.max_negatives
+            found, points = found[is_kept], points[is_kept]
+        ones = np.ones(len(found), np.bool_)
+        return csr_array((ones, (found, points)), (labels.shape[1], labels.shape[0]))
+
+
+def _check_shapes(
+    features: csr_array,
+    labels: csr_array,
+    candidates: csr_array,
+    group_of_label: NDArray[np.int32],
+) -> None:
+    """Raise InputError unless all is for the same points, labels and groups."""
+    (n_points, n_labels), n_groups = labels.shape, candidates.shape[0]
+    if not features.shape[0] == n_points == candidates.shape[1]:
+        raise InputError(
+            f"`features` has {features.shape[0]} points, `labels` {n_points} and `candidates` "
+            f"{candidates.shape[1]}. Pass as many of each."
+        )
+    in_range = (group_of_label >= 0) & (group_of_label < n_groups)
+    if group_of_label.shape != (n_labels,) or not in_range.all():
+        raise InputError(
+            f"`group_of_label` must hold one group below {n_groups} for each of {n_labels} "
+            f"labels, got shape {group_of_label.shape}."
+        )
+
+
+def _equal_parts(problems: Problems) -> NDArray[np.int64]:
+    """Cut the labels into ranges of about equally many points: bounds of at most `N_PARTS`."""
+    n_candidates = np.diff(problems.candidate_starts)[problems.group_of_label]
+    n_points = np.diff(problems.positive_starts) + n_candidates
+    before = np.concatenate([[0], np.cumsum(n_points + 1)])
+    wanted = np.linspace(0, before[-1], N_PARTS + 1)
+    return np.unique(np.searchsorted(before, wanted))

@@ -1,0 +1,332 @@
+"""Linear support vector machines, one a label, by dual coordinate descent.
+
+The solver of LIBLINEAR for the squared hinge loss (its solver 1): Hsieh, Chang, Lin, Keerthi and
+Sundararajan, "A dual coordinate descent method for large-scale linear SVM", ICML 2008, algorithm 3
+with random order and shrinking. Random numbers come from a counter, started anew for every label,
+so that no result depends on which thread computed what.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import numpy as np
+
+from longtail.kernels.clusters import random_unit
+from longtail.kernels.jit import fast_kernel, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+    Ids = NDArray[np.int32]
+    Columns = NDArray[np.uint32]
+    Offsets = NDArray[np.int64]
+
+__all__ = ["Points", "Problems", "Stopping", "train_machines"]
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+class Points(NamedTuple):
+    """All points, as CSR, in the types that the kernels are compiled for.
+
+    Attributes
+    ----------
+    row_starts : int64 (n_points + 1,)
+    columns : uint32 (nnz,)
+        Unsigned, because numba tests signed ones for being negative.
+    values : float32 (nnz,)
+    squared_norms : float32 (n_points,)
+    n_features : int
+    """
+
+    row_starts: Offsets
+    columns: Columns
+    values: Floats
+    squared_norms: Floats
+    n_features: int
+
+
+class Problems(NamedTuple):
+    """Which points each machine is to tell apart, as lists of ascending points.
+
+    Attributes
+    ----------
+    positive_starts, positives : int64 (n_labels + 1,), int32
+        The points that carry each label.
+    candidate_starts, candidates : int64 (n_groups + 1,), int32
+        The points of each group: those of them that do not carry a label are its negatives.
+    group_of_label : int32 (n_labels,)
+    """
+
+    positive_starts: Offsets
+    positives: Ids
+    candidate_starts: Offsets
+    candidates: Ids
+    group_of_label: Ids
+
+
+class Stopping(NamedTuple):
+    """The loss, and when a machine is good enough; see `SparseOneVsRest`."""
+
+    cost: float
+    tolerance: float
+    max_passes: int
+    prune: float
+    seed: int
+
+
+@kernel
+def train_machines(
+    points: Points,
+    problems: Problems,
+    stopping: Stopping,
+    first: int,
+    last: int,
+    bias: Floats,
+    n_kept: Offsets,
+) -> tuple[Ids, Floats]:
+    """Train the machines of the labels `first` to `last`.
+
+    Label l minimises ``|w|^2 / 2 + b^2 / 2 + cost * sum_i max(0, 1 - y_i (w . x_i + b))^2`` over
+    its positives (y = 1) and its negatives (y = -1). Then weights smaller than `prune` are dropped,
+    the bias apart.
+
+    Parameters
+    ----------
+    points : Points
+    problems : Problems
+    stopping : Stopping
+    first, last : int
+    bias, n_kept : float32, int64 (n_labels,)
+        Output: b, and how many weights are left, of labels `first` to `last`. A label without
+        positives gets a bias of -1 and no weights.
+
+    Returns
+    -------
+    features : int32 (sum of n_kept,)
+        Ascending within each label.
+    weights : float32, the same length
+    """
+    kept_features, kept_weights = np.empty(1024, np.int32), np.empty(1024, np.float32)
+    place_of_point = np.empty(len(points.squared_norms), np.int32)
+    place_of_feature = np.full(points.n_features, -1, np.int32)
+    n_all, label = 0, first
+    while label < last:
+        stop = _end_of_group(problems, label, last)
+        own = _points_of_group(problems, label, stop)
+        for place in range(len(own)):
+            place_of_point[own[place]] = place
+        near, features = _copied(points, own, place_of_feature)
+        dense = np.zeros(len(features), np.float32)  # w of one label at a time
+        while label < stop:
+            rows, signs = _points_of_label(problems, label)
+            for i in range(len(rows)):
+                rows[i] = place_of_point[rows[i]]
+            bias[label] = _solve(near, rows, signs, stopping, label, dense)
+            if n_all + len(features) > len(kept_features):
+                kept_features = _grown(kept_features, 2 * (n_all + len(features)))
+                kept_weights = _grown(kept_weights, 2 * (n_all + len(features)))
+            room = kept_features[n_all:], kept_weights[n_all:]
+            n_kept[label] = _take_weights(dense, features, stopping.prune, *room)
+            n_all += n_kept[label]
+            label += 1
+    return kept_features[:n_all].copy(), kept_weights[:n_all].copy()
+
+
+@kernel
+def _end_of_group(problems: Problems, label: int, last: int) -> int:
+    """Return the first of the next labels that is in another group."""
+    stop = label + 1
+    while stop < last and problems.group_of_label[stop] == problems.group_of_label[label]:
+        stop += 1
+    return stop
+
+
+@kernel
+def _points_of_group(problems: Problems, label: int, stop: int) -> Ids:
+    """List, ascending, all points of the labels `label` to `stop`, which share a group."""
+    group = problems.group_of_label[label]
+    candidates = problems.candidates[
+        problems.candidate_starts[group] : problems.candidate_starts[group + 1]
+    ]
+    positives = problems.positives[problems.positive_starts[label] : problems.positive_starts[stop]]
+    return _union(np.unique(positives), candidates)[0]
+
+
+@kernel
+def _points_of_label(problems: Problems, label: int) -> tuple[Ids, Floats]:
+    """List a label's points, ascending, and 1 or -1 for each; none if none is positive."""
+    group = problems.group_of_label[label]
+    candidates = problems.candidates[
+        problems.candidate_starts[group] : problems.candidate_starts[group + 1]
+    ]
+    positives = problems.positives[
+        problems.positive_starts[label] : problems.positive_starts[label + 1]
+    ]
+    return _union(positives, candidates if len(positives) else candidates[:0])
+
+
+@kernel
+def _union(positives: Ids, candidates: Ids) -> tuple[Ids, Floats]:
+    """Merge two ascending lists; 1 stands for what is in the first, -1 for the rest."""
+    merged = np.empty(len(positives) + len(candidates), np.int32)
+    signs = np.empty(len(merged), np.float32)
+    i = j = n = 0
+    while i < len(positives) or j < len(candidates):
+        is_positive = j == len(candidates) or (i < len(positives) and positives[i] <= candidates[j])
+        if is_positive:
+            merged[n], signs[n] = positives[i], 1
+            if j < len(candidates) and candidates[j] == positives[i]:
+                j += 1
+            i += 1
+        else:
+            merged[n], signs[n] = candidates[j], -1
+            j += 1
+        n += 1
+    return merged[:n], signs[:n]
+
+
+@kernel
+def _copied(points: Points, own: Ids, place_of_feature: Ids) -> tuple[Points, Ids]:
+    """Copy some points side by side, with only the features that they have; return those, too.
+
+    That is what makes the many passes fast: points and w then fit in the nearest cache.
+    `place_of_feature` is scratch, -1 and left so.
+    """
+    n_entries = 0
+    for point in own:
+        n_entries += points.row_starts[point + 1] - points.row_starts[point]
+    row_starts = np.zeros(len(own) + 1, np.int64)
+    columns, values = np.empty(n_entries, np.uint32), np.empty(n_entries, np.float32)
+    features = np.empty(min(n_entries, points.n_features), np.int32)
+    n = n_features = 0
+    for i in range(len(own)):
+        for j in range(points.row_starts[own[i]], points.row_starts[own[i] + 1]):
+            feature = points.columns[j]
+            if place_of_feature[feature] < 0:
+                place_of_feature[feature] = n_features
+                features[n_features] = feature
+                n_features += 1
+            columns[n], values[n] = place_of_feature[feature], points.values[j]
+            n += 1
+        row_starts[i + 1] = n
+    for feature in features[:n_features]:
+        place_of_feature[feature] = -1
+    near = Points(row_starts, columns, values, points.squared_norms[own], n_features)
+    return near, features[:n_features]
+
+
+@kernel
+def _solve(
+    points: Points, rows: Ids, signs: Floats, stopping: Stopping, label: int, dense: Floats
+) -> float:
+    """Leave w in `dense`, which must be zero, and return b; -1 if there are no points."""
+    if not len(rows):
+        return -1.0
+    columns, values = points.columns, points.values
+    diagonal = np.float32(0.5 / stopping.cost)
+    active, n_active = np.arange(len(rows), dtype=np.int32), len(rows)
+    alpha = np.zeros(len(rows), np.float32)
+    bias, largest = np.float32(0), np.float32(np.inf)
+    random = _first_random(stopping.seed, label)
+    for _ in range(stopping.max_passes):
+        new_largest, new_smallest = np.float32(-np.inf), np.float32(np.inf)
+        place = 0
+        while place < n_active:
+            # Shuffles as it goes: a point that was not yet visited takes this place.
+            random = _next_random(random)
+            other = place + np.int64((random * np.uint64(n_active - place)) >> np.uint64(32))
+            i = active[other]
+            active[other] = active[place]
+            active[place] = i
+            start, stop = points.row_starts[rows[i]], points.row_starts[rows[i] + 1]
+            margin = _margin(columns, values, start, stop, dense) + bias
+            gradient = signs[i] * margin - np.float32(1) + diagonal * alpha[i]
+            if alpha[i] == 0 and gradient > 0:
+                if gradient > largest:  # shrink: a point so far beyond its margin will rarely move
+                    n_active -= 1
+                    active[place] = active[n_active]
+                    active[n_active] = i
+                    continue
+                gradient = np.float32(0)
+            place += 1
+            new_largest, new_smallest = max(new_largest, gradient), min(new_smallest, gradient)
+            if abs(gradient) > 1e-12:
+                curvature = points.squared_norms[rows[i]] + np.float32(1) + diagonal
+                previous = alpha[i]
+                alpha[i] = max(previous - gradient / curvature, np.float32(0))
+                step = (alpha[i] - previous) * signs[i]
+                _add_row(columns, values, start, stop, step, dense)
+                bias += step
+        if new_largest - new_smallest <= stopping.tolerance:
+            if n_active == len(rows):
+                break
+            # Done with those that are left: look at all of them again.
+            n_active, largest = len(rows), np.float32(np.inf)
+        else:
+            largest = new_largest if new_largest > 0 else np.float32(np.inf)
+    return float(bias)
+
+
+@kernel
+def _first_random(seed: int, label: int) -> np.uint64:
+    """Return a number from 1 to 2^32 - 1 that depends on the seed and the label."""
+    return np.uint64(1 + random_unit(seed, label, 0) * (2**32 - 2))
+
+
+@kernel
+def _next_random(state: np.uint64) -> np.uint64:
+    """Return the next 32 random bits (Marsaglia, "Xorshift RNGs", 2003): cheap, as shuffling is."""
+    state ^= (state << np.uint64(13)) & np.uint64(0xFFFFFFFF)
+    state ^= state >> np.uint64(17)
+    return state ^ ((state << np.uint64(5)) & np.uint64(0xFFFFFFFF))
+
+
+@fast_kernel
+def _margin(columns: Columns, values: Floats, start: int, stop: int, dense: Floats) -> np.float32:
+    """Multiply a row with a dense vector.
+
+    Unsigned places, because numba tests signed ones for being negative: a half to three quarters
+    of the time, here and in `_add_row`.
+    """
+    total = np.float32(0)
+    for j in range(np.uint64(start), np.uint64(stop)):
+        total += values[j] * dense[columns[j]]
+    return total
+
+
+@kernel
+def _add_row(
+    columns: Columns, values: Floats, start: int, stop: int, step: np.float32, dense: Floats
+) -> None:
+    """Add a multiple of a row to a dense vector."""
+    for j in range(np.uint64(start), np.uint64(stop)):
+        dense[columns[j]] += step * values[j]
+
+
+@kernel
+def _take_weights(
+    dense: Floats, features: Ids, prune: float, kept_features: Ids, kept_weights: Floats
+) -> int:
+    """Move the large weights of `dense` out, ascending by feature, and make it zero again."""
+    n_kept = 0
+    for place in range(len(dense)):
+        weight = dense[place]
+        dense[place] = 0
+        if weight != 0 and abs(weight) >= prune:
+            kept_features[n_kept], kept_weights[n_kept] = features[place], weight
+            n_kept += 1
+    order = np.argsort(kept_features[:n_kept])
+    kept_features[:n_kept] = kept_features[:n_kept][order]
+    kept_weights[:n_kept] = kept_weights[:n_kept][order]
+    return n_kept
+
+
+@kernel
+def _grown(array: NDArray[Scalar], size: int) -> NDArray[Scalar]:
+    """Return a longer copy."""
+    longer = np.empty(size, array.dtype)
+    longer[: len(array)] = array
+    return longer

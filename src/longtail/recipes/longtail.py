@@ -1,0 +1,167 @@
+"""The default recipe: what we measured to be best on short texts, on a CPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from longtail.classifiers.blended import BlendedScorer
+from longtail.classifiers.candidates import CandidateSearch, SearchSizes
+from longtail.classifiers.network_training import NetworkTraining
+from longtail.classifiers.score_network import ScoreNetwork
+from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
+from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
+from longtail.data.bags import Bags
+from longtail.metrics import inverse_propensities
+from longtail.recipes.estimator import LabelEstimator
+from longtail.training.schedule import Schedule
+from longtail.training.shared_space import LearntSpace, SharedSpace
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from longtail.training.run import TrainingData, TrainingRun
+
+__all__ = ["LongtailClassifier"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LongtailClassifier(LabelEstimator):
+    """Dense, sparse and nearest-neighbour scores, blended by what held-out points teach.
+
+    Modules I and IV are one: token vectors are trained under two heads of unit label vectors at
+    once, free ones and ones that add the label's text (`SharedSpace`). Module II searches labels
+    and training points (`CandidateSearch`). Sparse linear one-vs-rest classifiers score what it finds
+    (`SparseOneVsRest`), and a small network, learnt on held-out training points, blends all scores
+    (`ScoreNetwork`).
+
+    Parameters
+    ----------
+    dimension : int
+        Length of token and label vectors.
+    epochs : int
+    learning_rate : float
+        Of row-wise Adagrad, in units of the vectors' entries; falls in a straight line.
+    batch_size : int or None
+        None takes 1,024, and less where that would leave fewer than about forty batches an epoch.
+    dropout : float
+    n_random : int
+        Random labels in a batch's pool.
+    cost : float
+        C of the linear part.
+    n_found, n_near_points, n_near_labels, beam
+        See `SearchSizes`.
+    tail : float
+        0 ranks for P@k. More adds that times the logarithm of a label's inverse propensity to its
+        score, up to about 1, which ranks for PSP@k.
+    **kwargs
+        Those of `LabelEstimator`.
+
+    Examples
+    --------
+    >>> from longtail import LongtailClassifier
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    >>> LongtailClassifier().fit(texts, labels).predictor_.predict("wine", k=1)[0][0]
+    'drink'
+    """
+
+    word_ngrams: int = 2
+    dimension: int = 256
+    epochs: int = 5
+    learning_rate: float = 0.01
+    batch_size: int | None = None
+    dropout: float = 0.3
+    n_random: int = 1000
+    cost: float = 1.0
+    tail: float = 0.0
+    n_found: int = 30
+    n_near_points: int = 20
+    n_near_labels: int = 20
+    beam: int = 64
+    held_out: float = 0.1
+    uses_label_texts: ClassVar[bool] = True
+
+    def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> BlendedScorer:
+        """See `LabelEstimator`."""
+        with run.stage("shared space"):
+            space = self.shared_space(data.labels.shape[0]).learn(data, run)
+        with run.stage("search"):
+            scorer = self._searching(space, data, run)
+        with run.stage("linear"):
+            scorer = self._with_linear(scorer, data, run)
+        with run.stage("blend"):
+            return self._blended(scorer, data, held_out, run)
+
+    def shared_space(self, n_points: int) -> SharedSpace:
+        """Return how points, labels and texts are trained, for so many training points."""
+        # The largest power of two that leaves about forty batches an epoch.
+        fitting = 1 << max(n_points // 40, 1).bit_length() - 1
+        return SharedSpace(
+            dimension=self.dimension,
+            schedule=Schedule(epochs=self.epochs, learning_rate=self.learning_rate),
+            batch_size=self.batch_size or min(max(fitting, 32), 1024),
+            n_random=self.n_random,
+            dropout=self.dropout,
+        )
+
+    def _searching(self, space: LearntSpace, data: TrainingData, run: TrainingRun) -> BlendedScorer:
+        """Return a scorer whose search works; its linear part and its blend are yet to come."""
+        n_points, n_labels = data.labels.shape
+        counts = np.bincount(data.labels.indices, minlength=n_labels)
+        search = CandidateSearch.build(
+            space.heads[0].vectors,
+            space.encoder.encode(Bags.of(data.features), run.n_threads),
+            data.labels,
+            sizes=SearchSizes(
+                n_found=self.n_found,
+                n_near_points=self.n_near_points,
+                n_near_labels=self.n_near_labels,
+                beam=self.beam,
+            ),
+            seed=run.seed_for("search"),
+            n_threads=run.n_threads,
+        )
+        heads = (space.heads[0].sharing(search), *space.heads[1:])
+        return BlendedScorer(
+            encoder=space.encoder,
+            search=search,
+            heads=heads,
+            linear=SparseLabelVectors.empty(n_labels),
+            is_word=data.is_word,
+            commonness=np.log1p(counts).astype(np.float32),
+            tail_weights=self._tail_weights(counts, n_points),
+            network=ScoreNetwork.of_source(0, len(heads) + 2),
+        )
+
+    def _tail_weights(self, counts: NDArray[np.int64], n_points: int) -> NDArray[np.float32]:
+        """Return what is added to the labels' scores for the sake of rare ones."""
+        weights: NDArray[np.float64] = self.tail * np.log(inverse_propensities(counts, n_points))
+        return weights.astype(np.float32)
+
+    def _with_linear(
+        self, scorer: BlendedScorer, data: TrainingData, run: TrainingRun
+    ) -> BlendedScorer:
+        """Train the linear part against the labels that the searches confuse a point with."""
+        points = scorer.encoder.encode(Bags.of(data.features), run.n_threads)
+        confused = scorer.search.find(points, run.n_threads).labels
+        bags = Bags.of(data.features)
+        words = bags if data.is_word is None else bags.kept(data.is_word)
+        features = csr_array((words.values, words.columns, words.row_starts), data.features.shape)
+        linear = SparseOneVsRest(cost=self.cost).learn(features, data.labels, confused, run)
+        return replace(scorer, linear=linear)
+
+    def _blended(
+        self, scorer: BlendedScorer, data: TrainingData, held_out: TrainingData, run: TrainingRun
+    ) -> BlendedScorer:
+        """Learn from the held-out points how far to trust which score."""
+        network = NetworkTraining().learn(
+            scorer.evidence(Bags.of(held_out.features), run.n_threads),
+            held_out.labels,
+            inverse_propensities(np.asarray(data.labels.sum(axis=0)), data.labels.shape[0]),
+            run,
+        )
+        return replace(scorer, network=network)

@@ -1,0 +1,230 @@
+"""Trees of labels: the probabilistic label trees of Parabel and Bonsai, before any is trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.data.bags import Bags
+from longtail.kernels.bags import sum_rows
+from longtail.kernels.jit import over_row_chunks
+from longtail.surrogates.label_clusters import balanced_clusters
+from longtail.surrogates.rows import require_positive
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+__all__ = ["LabelTree", "balanced_tree", "k_means_tree"]
+
+MAX_ITERATIONS = 20
+TOLERANCE = 1e-4
+
+
+@dataclass(frozen=True)
+class LabelTree:
+    """A tree whose leaves, all at the same depth, are sets of labels.
+
+    Parameters
+    ----------
+    nodes : int32 (depth, n_labels)
+        The node above each label, numbered from 0 in each level: the root, which is all zeros,
+        comes first and the leaves come last. Children of a node have consecutive numbers.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.surrogates.label_tree import LabelTree
+    >>> tree = LabelTree.of_paths(np.array([[0, 0, 0, 0], [7, 7, 2, 2], [1, 2, 3, 3]]))
+    >>> tree.nodes.tolist()
+    [[0, 0, 0, 0], [1, 1, 0, 0], [1, 2, 0, 0]]
+    >>> tree.parents(2).tolist()
+    [0, 1, 1]
+    """
+
+    nodes: NDArray[np.int32]
+
+    @classmethod
+    def of_paths(cls, paths: NDArray[np.integer]) -> LabelTree:
+        """Make a tree whose nodes are the labels with the same numbers in all rows so far."""
+        nodes = np.zeros(paths.shape, np.int32)
+        for level in range(1, len(paths)):
+            pairs = np.stack([nodes[level - 1], paths[level]])
+            nodes[level] = np.unique(pairs, axis=1, return_inverse=True)[1].ravel()
+        return cls(nodes)
+
+    @property
+    def depth(self) -> int:
+        """Number of levels above the labels."""
+        return len(self.nodes)
+
+    def n_nodes(self, level: int) -> int:
+        """Return the number of nodes of a level; below the leaves come the labels."""
+        if level == self.depth:
+            return len(self.nodes[0])
+        return 1 + int(self.nodes[level].max(initial=0))
+
+    def parents(self, level: int) -> NDArray[np.int32]:
+        """Return the node, one level up, above each node of a level, or above each label."""
+        if level == self.depth:
+            leaves: NDArray[np.int32] = self.nodes[-1]
+            return leaves
+        parents = np.zeros(self.n_nodes(level), np.int32)
+        parents[self.nodes[level]] = self.nodes[level - 1]
+        return parents
+
+    def child_starts(self) -> NDArray[np.int32]:
+        """Return where the children of each node begin, all nodes numbered from the root on.
+
+        The labels come last, and must already be in the order of their leaves.
+        """
+        n_children = [
+            np.bincount(self.parents(level), minlength=self.n_nodes(level - 1))
+            for level in range(1, self.depth + 1)
+        ]
+        return np.cumsum(np.concatenate([[1], *n_children])).astype(np.int32)
+
+
+def balanced_tree(centroids: csr_array, *, leaf_size: int, seed: int, n_threads: int) -> LabelTree:
+    """Halve the labels by balanced 2-means until a leaf has at most `leaf_size` of them.
+
+    Prabhu et al., "Parabel: Partitioned label trees for extreme classification with application
+    to dynamic search advertising", WWW 2018, section 4.1.
+
+    Parameters
+    ----------
+    centroids : csr_array of float32 (n_labels, n_features)
+    leaf_size : int
+    seed, n_threads : int
+
+    Returns
+    -------
+    LabelTree
+
+    Raises
+    ------
+    InputError
+        If `leaf_size` is below 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.surrogates.label_tree import balanced_tree
+    >>> centroids = csr_array(np.repeat(np.eye(2, dtype=np.float32), 3, axis=0))
+    >>> tree = balanced_tree(centroids, leaf_size=3, seed=0, n_threads=1)
+    >>> np.ptp(tree.nodes[-1].reshape(2, 3), axis=1).tolist()
+    [0, 0]
+    """
+    require_positive("leaf_size", leaf_size)
+    n_halvings = (-(-centroids.shape[0] // leaf_size) - 1).bit_length()
+    leaves = balanced_clusters(centroids, 2**n_halvings, seed=seed, n_threads=n_threads)
+    return LabelTree.of_paths(leaves >> np.arange(n_halvings, -1, -1)[:, np.newaxis])
+
+
+def k_means_tree(
+    centroids: csr_array,
+    *,
+    n_children: int,
+    leaf_size: int,
+    depth: int,
+    seed: int,
+    n_threads: int,
+) -> LabelTree:
+    """Part the labels by k-means, without balance, until a leaf has few of them.
+
+    Khandagale, Xiao and Babbar, "Bonsai: diverse and shallow trees for extreme multi-label
+    classification", Machine Learning 2020, section 3.2: with many children a node, few levels.
+
+    Parameters
+    ----------
+    centroids : csr_array of float32 (n_labels, n_features)
+        Unit rows.
+    n_children : int
+        Most children of a node; there are fewer where a cluster ran empty.
+    leaf_size : int
+        A node with so few labels is a leaf, and an only child in the levels below.
+    depth : int
+        Most levels of parting.
+    seed, n_threads : int
+
+    Returns
+    -------
+    LabelTree
+
+    Raises
+    ------
+    InputError
+        If a number is below 1.
+    """
+    for name, value in {"n_children": n_children, "leaf_size": leaf_size, "depth": depth}.items():
+        require_positive(name, value)
+    paths = [np.zeros(centroids.shape[0], np.int32)]
+    for level in range(depth):
+        tree = LabelTree.of_paths(np.stack(paths))
+        clusters = np.zeros(centroids.shape[0], np.int32)
+        members = _members(tree.nodes[-1])
+        for node, own in enumerate(members):
+            if len(own) > leaf_size:
+                random = np.random.default_rng([seed, level, node])
+                clusters[own] = _sparse_k_means(centroids[own], n_children, random, n_threads)
+        if not clusters.any():
+            break
+        paths.append(clusters)
+    return LabelTree.of_paths(np.stack(paths))
+
+
+def _members(nodes: NDArray[np.int32]) -> list[NDArray[np.int64]]:
+    """List the labels of each node."""
+    order = np.argsort(nodes, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(nodes))[:-1])
+
+
+def _sparse_k_means(
+    rows: csr_array, n_clusters: int, random: np.random.Generator, n_threads: int
+) -> NDArray[np.int32]:
+    """Cluster sparse unit rows by cosine, from random rows on; a cluster may run empty."""
+    # Only the columns in use: below the root that is what keeps dense centres small.
+    used, columns = np.unique(rows.indices, return_inverse=True)
+    bags = Bags(rows.indptr.astype(np.int32), columns.astype(np.int32), rows.data)
+    n_clusters = min(n_clusters, rows.shape[0])
+    nearest = np.full(rows.shape[0], -1, np.int32)
+    chosen = random.choice(rows.shape[0], n_clusters, replace=False)
+    nearest[chosen] = np.arange(n_clusters)
+    previous = -np.inf
+    for _ in range(MAX_ITERATIONS):
+        centres = _centres(bags, nearest, len(used), n_clusters)
+        nearest, cosine = _nearest(bags, centres, n_threads)
+        if cosine - previous < TOLERANCE:
+            break
+        previous = cosine
+    return nearest
+
+
+def _centres(
+    bags: Bags, nearest: NDArray[np.int32], n_columns: int, n_clusters: int
+) -> NDArray[np.float32]:
+    """Return unit sums of the rows of each cluster, (n_columns, n_clusters)."""
+    cluster_of_entry = np.repeat(nearest, np.diff(bags.row_starts)).astype(np.int64)
+    is_in = cluster_of_entry >= 0
+    places = bags.columns[is_in].astype(np.int64) * n_clusters + cluster_of_entry[is_in]
+    sums = np.bincount(places, bags.values[is_in], n_columns * n_clusters)
+    centres = sums.reshape(n_columns, n_clusters).astype(np.float32)
+    lengths = np.sqrt(np.einsum("ij,ij->j", centres, centres))
+    centres /= np.where(lengths == 0, np.float32(1), lengths)
+    return centres
+
+
+def _nearest(
+    bags: Bags, centres: NDArray[np.float32], n_threads: int
+) -> tuple[NDArray[np.int32], float]:
+    """Return the nearest centre of each row, and the mean cosine."""
+    cosines = np.empty((bags.n_rows, centres.shape[1]), np.float32)
+
+    def multiply(start: int, stop: int) -> None:
+        sum_rows(*bags, centres, start, stop, cosines)
+
+    over_row_chunks(multiply, bags.n_rows, n_threads=n_threads)
+    return cosines.argmax(axis=1).astype(np.int32), float(cosines.max(axis=1).mean())

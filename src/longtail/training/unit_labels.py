@@ -1,0 +1,192 @@
+"""Label vectors on the unit sphere while they are trained: decoupled softmax over a pool."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import torch
+
+from longtail.classifiers.blended import LabelHead
+from longtail.training.label_table import product_dtype
+from longtail.training.optimisers import RowwiseAdagrad
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from longtail.training.batches import Batch
+
+__all__ = ["UnitLabelTable", "UnitRows"]
+
+SMALLEST_LENGTH = 1e-6
+TINY = torch.finfo(torch.float32).tiny  # keeps divisions and logarithms of exponents finite
+
+
+class UnitRows(NamedTuple):
+    """Rows scaled to length 1, and what the gradient needs to find its way back.
+
+    Attributes
+    ----------
+    unit : float32 Tensor (n, d)
+    lengths : float32 Tensor (n, 1)
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longtail.training.unit_labels import UnitRows
+    >>> rows = UnitRows.of(torch.tensor([[3.0, 4.0]]))
+    >>> rows.unit
+    tensor([[0.6000, 0.8000]])
+    >>> rows.backward(rows.unit).abs() < 1e-6  # longer is not nearer
+    tensor([[True, True]])
+    """
+
+    unit: Tensor
+    lengths: Tensor
+
+    @classmethod
+    def of(cls, rows: Tensor) -> UnitRows:
+        """Scale float32 rows (n, d); those of zeros stay so."""
+        lengths = rows.norm(dim=1, keepdim=True).clamp_min(SMALLEST_LENGTH)
+        return cls(rows / lengths, lengths)
+
+    def backward(self, gradient: Tensor) -> Tensor:
+        """Return the gradient with respect to the rows before they were scaled."""
+        along = (self.unit * gradient).sum(dim=1, keepdim=True)
+        return (gradient - self.unit * along) / self.lengths
+
+
+class UnitLabelTable:
+    """One vector a label, compared with points by angle.
+
+    The label's vector is ``w_l = unit(u_l + unit(E(text of l)))``, the second part only where
+    texts are given, and its logit ``scale * (w_l . x) + b_l``. The loss of a point is the decoupled
+    softmax of DEXML (Gupta et al., ICLR 2024): each true label against all labels of the pool that
+    are not true, ``-log(e^z_p / (e^z_p + sum_n e^z_n))``; other true labels do not count against
+    it. Its gradient with respect to the logits is written by hand, and two products do the rest.
+
+    Parameters
+    ----------
+    start : float32 array (n_labels, dimension)
+        Vectors u to start from.
+    bias : float32 array (n_labels,)
+        b to start from.
+    scale : float
+        The inverse of the softmax's temperature.
+    device : torch.device
+
+    Attributes
+    ----------
+    vectors : float32 Tensor (n_labels, dimension)
+        u as it is now.
+    bias : float32 Tensor (n_labels, 1)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from longtail.training.batches import Batch
+    >>> from longtail.training.unit_labels import UnitLabelTable
+    >>> start = np.eye(2, dtype=np.float32)
+    >>> bias = np.zeros(2, np.float32)
+    >>> table = UnitLabelTable(start, bias, scale=20, device=torch.device("cpu"))
+    >>> points = torch.tensor([[0.0, 1.0]])  # near label 1, but it has label 0
+    >>> batch = Batch(np.array([0]), np.array([0, 1]), np.array([0]), np.array([0]))
+    >>> losses = [table.learn(points, None, batch, 0.5)[0] for _ in range(3)]
+    >>> losses[0] > losses[1] > losses[2]
+    True
+    """
+
+    def __init__(
+        self,
+        start: NDArray[np.float32],
+        bias: NDArray[np.float32],
+        *,
+        scale: float,
+        device: torch.device,
+    ) -> None:
+        self.vectors = torch.tensor(start, device=device)
+        self.bias = torch.tensor(bias, device=device)[:, None]
+        self._scale = scale
+        self._dtype = product_dtype(device)
+        self._optimisers = (RowwiseAdagrad(self.vectors), RowwiseAdagrad(self.bias))
+
+    def learn(
+        self, points: Tensor, texts: UnitRows | None, batch: Batch, learning_rate: float
+    ) -> tuple[float, Tensor, Tensor | None]:
+        """Step the labels of the batch's pool.
+
+        Parameters
+        ----------
+        points : float32 Tensor (n, dimension)
+            Unit rows x.
+        texts : UnitRows or None
+            Of the texts of the pool's labels, (n_pool, dimension).
+        batch : Batch
+            With a pool.
+        learning_rate : float
+
+        Returns
+        -------
+        loss : float
+            Mean over the points of the sum over their labels.
+        to_points, to_texts : float32 Tensor (n, dimension), and (n_pool, dimension) or None
+            Gradient of the loss, summed over the points, with respect to `points` and to the
+            texts before they were scaled.
+        """
+        device = points.device
+        pool = torch.as_tensor(batch.pool).to(device)
+        rows = torch.from_numpy(batch.positive_rows).to(device)
+        columns = torch.from_numpy(batch.positive_columns).to(device)
+        sums = self.vectors[pool]
+        labels = UnitRows.of(sums if texts is None else sums + texts.unit)
+
+        x, w = points.to(self._dtype), labels.unit.to(self._dtype)
+        logits = (x @ w.T).float().mul_(self._scale).add_(self.bias[pool, 0])  # (n, n_pool)
+        loss, slope = _decoupled_softmax(logits, rows, columns, self._scale)
+
+        narrow = slope.to(self._dtype)
+        to_points = (narrow @ w).float().mul_(self._scale)
+        to_vectors = labels.backward((narrow.T @ x).float().mul_(self._scale))
+        self._optimisers[0].step(self.vectors, pool, to_vectors, learning_rate)
+        self._optimisers[1].step(self.bias, pool, slope.sum(dim=0)[:, None], learning_rate)
+        return loss, to_points, None if texts is None else texts.backward(to_vectors)
+
+    def learnt(self, texts: NDArray[np.float32] | None, has_points: NDArray[np.bool_]) -> LabelHead:
+        """Return the labels' vectors, unit texts added where there are any, as a model keeps them.
+
+        A label without points was only ever a negative, so its own vector is left out: what is
+        left is its text, or nothing.
+        """
+        sums = self.vectors.cpu() * torch.from_numpy(has_points)[:, None]
+        unit = UnitRows.of(sums if texts is None else sums + torch.from_numpy(texts)).unit
+        return LabelHead.of(unit.numpy(), self.bias[:, 0].cpu().numpy(), self._scale)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the live tensors that a checkpoint keeps."""
+        tensors = {"vectors": self.vectors, "bias": self.bias}
+        for name, optimiser in zip(("vectors", "bias"), self._optimisers, strict=True):
+            tensors |= {f"{name}.{key}": value for key, value in optimiser.state().items()}
+        return tensors
+
+
+def _decoupled_softmax(
+    logits: Tensor, rows: Tensor, columns: Tensor, largest: float
+) -> tuple[float, Tensor]:
+    """Return the loss and its slope with respect to the logits, which are overwritten.
+
+    With Z the sum of e^z over a point's negatives, a true label's slope is -Z / (e^z_p + Z), and a
+    negative's is e^z times the sum over the true labels of 1 / (e^z_p + Z). All exponents are taken
+    less `largest`, which keeps them small and changes neither.
+    """
+    exponents = logits.sub_(largest).exp_()
+    of_true = exponents[rows, columns]
+    exponents[rows, columns] = 0
+    of_negatives = exponents.sum(dim=1)[rows]
+    totals = (of_true + of_negatives).clamp_min(TINY)
+    inverse = torch.zeros(len(logits), device=logits.device).index_add_(0, rows, 1 / totals)
+    slope = exponents.mul_(inverse[:, None])
+    slope[rows, columns] = -of_negatives / totals
+    losses = totals.log() - of_true.clamp_min(TINY).log()
+    return float(losses.sum()) / len(logits), slope

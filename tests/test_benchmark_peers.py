@@ -1,0 +1,289 @@
+"""The parts of `benchmarks/peers` that need no peer and no network."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from benchmarks.peers import environments, running
+from benchmarks.peers.__main__ import _chosen, main
+from benchmarks.peers.data import files_in, prepare
+from benchmarks.peers.picture import Dot, draw, spread
+from benchmarks.peers.report import IN_CSV, as_csv, as_markdown, rows_of
+from benchmarks.peers.running import Run, Settings, WorkerFailedError, call_worker, run_once
+from benchmarks.peers.systems import ENVIRONMENTS, SYSTEMS, Candidate, System, candidates, refusal
+from benchmarks.peers.workers import measuring
+from scipy.sparse import csr_matrix
+
+from longtail.errors import InputError
+
+pytestmark = pytest.mark.filterwarnings("ignore::longtail.data.InputWarning")
+
+
+def run(name, accuracy=None, *, seconds=1.0, seed=0, variant=None, failure=None):
+    system = name.partition(" (")[0]
+    values = {} if accuracy is None else dict.fromkeys(IN_CSV, 1.0)
+    values |= {} if accuracy is None else {"P@1": accuracy, "training_seconds": seconds}
+    return Run(system, variant, name, seed, failure, values)
+
+
+@pytest.fixture
+def texts(tmp_path):
+    rows = [{"text": f"red wine {i % 7}", "labels": [f"l{i % 3}"]} for i in range(30)]
+    rows.append({"text": "nobody knows", "labels": []})
+    lines = "".join(json.dumps(row) + "\n" for row in rows)
+    (tmp_path / "train.jsonl").write_text(lines)
+    (tmp_path / "test.jsonl").write_text(lines + '{"text": "new", "labels": ["l9"]}\n')
+    (tmp_path / "work").mkdir()
+    return tmp_path
+
+
+@pytest.fixture
+def features(tmp_path):
+    (tmp_path / "train.txt").write_text("2 3 2\n0 0:3 1:4\n1 2:2\n")
+    (tmp_path / "test.txt").write_text("1 3 2\n0 1:1\n")
+    (tmp_path / "work").mkdir()
+    return tmp_path
+
+
+def worker(body, tmp_path, seconds=30.0):
+    call_worker([sys.executable, "-c", body], 1, time.monotonic() + seconds, tmp_path)
+
+
+class TestReport:
+    def test_a_row_has_the_medians_of_its_runs(self):
+        runs = [run("a", 10.0, seconds=s, seed=i) for i, s in enumerate((5.0, 1.0, 2.0))]
+        (row,) = rows_of(runs)
+        assert (row.n_runs, row.values["training_seconds"], row.failure) == (3, 2.0, None)
+
+    def test_best_first_and_failures_last_whatever_the_order_of_runs(self):
+        runs = [run("a", 10.0), run("b", failure="why"), run("c", 30.0)]
+        assert [row.name for row in rows_of(runs)] == ["c", "a", "b"]
+
+    def test_a_run_that_fails_later_leaves_the_median_of_the_others_and_a_remark(self):
+        (row,) = rows_of([run("a", 10.0), run("a", seed=1, failure="killed")])
+        assert (row.n_runs, row.values["P@1"], row.failure) == (1, 10.0, "killed")
+
+    def test_the_best_features_of_each_system_are_marked(self):
+        runs = [run("a (x)", 10.0, variant="x"), run("a (y)", 20.0, variant="y"), run("b", 5.0)]
+        rows = {row.name: row for row in rows_of(runs)}
+        assert [name for name in rows if rows[name].is_best] == ["a (y)", "b"]
+        table = as_markdown(list(rows.values()))
+        assert "| **a (y)** | 20.00 |" in table
+        assert "| b | 5.00 |" in table  # nothing to choose from
+
+    def test_markdown_rows_are_as_wide_as_the_head_and_say_why_there_is_no_result(self):
+        lines = as_markdown(rows_of([run("a", 1.0), run("b", failure="x | y")])).splitlines()
+        assert len({line.replace(r"\|", "").count("|") for line in lines}) == 1
+        assert lines[-1].endswith(r"| 0 | x \| y |")
+
+    def test_csv_has_every_metric_and_the_reason(self):
+        text = as_csv(rows_of([run("a (x)", 12.5, variant="x"), run("b", failure="no, sorry")]))
+        first, second = csv.DictReader(text.splitlines())
+        assert (first["system"], first["variant"], first["P@1"]) == ("a", "x", "12.5")
+        assert (second["P@1"], second["failure"], second["runs"]) == ("", "no, sorry", "0")
+
+    def test_the_picture_names_each_system_once(self):
+        dots = [Dot("ours", 10.0, 50.0, True), Dot("ours", 5.0, 40.0, False)]
+        assert draw(dots, "P@1").count(">ours<") == 1
+
+    def test_names_in_the_picture_keep_their_order_and_distance_above_the_bottom(self):
+        heights = spread([5.0, 5.0, 4.9, 0.2, 0.1], gap=1.0, bottom=0.0)
+        assert np.all(-np.diff(heights) >= 1.0 - 1e-9)
+        assert heights[-1] >= 0.0
+        assert spread([9.0, 5.0], gap=1.0, bottom=0.0) == [9.0, 5.0]
+
+    def test_the_picture_of_nothing_is_still_a_picture(self):
+        assert "<svg" in draw([], "P@1")
+
+
+class TestData:
+    def test_texts_come_as_three_kinds_of_features_and_as_texts(self, texts):
+        task = prepare(files_in(texts), texts / "work")
+        assert list(task.variants) == ["words", "words + pairs", "words + chars"]
+        widths = [task.variants[name].facts["n_features"] for name in task.variants]
+        assert widths[0] < widths[1] < widths[2]
+        assert measuring.read_points(str(task.texts.test_points))[-1] == "new"
+
+    def test_training_points_without_labels_are_left_out_but_counted(self, texts):
+        task = prepare(files_in(texts), texts / "work")
+        assert task.n_train_points == 31
+        assert measuring.read_points(str(task.train_labels)).shape == (30, 3)
+        assert measuring.read_points(str(task.variants["words"].train_points)).shape[0] == 30
+
+    def test_a_test_label_that_training_has_not_counts_as_missed(self, texts):
+        task = prepare(files_in(texts), texts / "work")
+        assert (task.n_labels, task.truth.shape) == (3, (32, 4))
+
+    def test_ready_features_are_used_as_unit_rows(self, features):
+        task = prepare(files_in(features), features / "work")
+        (variant,) = task.variants.values()
+        X = measuring.read_points(str(variant.train_points))
+        np.testing.assert_allclose(X.toarray(), [[0.6, 0.8, 0], [0, 0, 1]], rtol=1e-6)
+
+    def test_a_folder_with_two_training_files_is_refused(self, features):
+        (features / "train.csv").touch()
+        with pytest.raises(InputError, match=r"train\.csv, train\.txt"):
+            files_in(features)
+
+
+class TestSystems:
+    def test_each_system_has_an_environment_a_worker_and_its_own_name(self):
+        assert len({system.name for system in SYSTEMS}) == len(SYSTEMS)
+        for system in SYSTEMS:
+            assert system.environment == "longtail" or system.environment in ENVIRONMENTS
+            folder = Path(measuring.__file__).parent
+            assert (folder / f"{system.worker}.py").is_file()
+
+    def test_every_kind_of_features_is_tried_and_one_if_quick(self, texts):
+        task = prepare(files_in(texts), texts / "work")
+        trees = System("trees", "omikuji", "omikuji", "features", quick_variant="words")
+        reader = System("reader", "fasttext", "fasttext", "text")
+        names = [row.name for row in candidates([trees, reader], task, quick=False)]
+        assert names == [
+            "trees (words)",
+            "trees (words + pairs)",
+            "trees (words + chars)",
+            "reader",
+        ]
+        quick = [row.name for row in candidates([trees, reader], task, quick=True)]
+        assert quick == ["trees (words)", "reader"]
+
+    def test_a_quick_comparison_has_one_longtail_unless_systems_are_named(self):
+        quick = [system.name for system in _chosen(None, quick=True)]
+        assert sum(name.startswith("longtail") for name in quick) == 1
+        assert "napkinxc-plt-3" not in quick
+        assert [s.name for s in _chosen(["napkinxc-plt-3"], quick=True)] == ["napkinxc-plt-3"]
+        assert len(_chosen(None, quick=False)) == len(SYSTEMS)
+
+    def test_quick_kinds_of_features_exist(self, texts):
+        task = prepare(files_in(texts), texts / "work")
+        wanted = {system.quick_variant for system in SYSTEMS if system.takes == "features"}
+        assert wanted <= set(task.variants)
+
+    def test_systems_that_cannot_run_are_refused_with_the_reason(self, features):
+        task = prepare(files_in(features), features / "work")
+        assert "takes text" in refusal(System("f", "fasttext", "fasttext", "text"), task)
+        assert "at most 1" in refusal(System("o", "p", "pecos", "features", max_labels=1), task)
+        assert refusal(System("o", "p", "pecos", "features", max_labels=2), task) is None
+
+
+class TestRunning:
+    def test_a_failing_worker_is_its_last_line_of_stderr(self, tmp_path):
+        with pytest.raises(WorkerFailedError, match=r"^ValueError: no such tree$"):
+            worker("raise ValueError('no such tree')", tmp_path)
+
+    def test_a_crash_is_named(self, tmp_path):
+        with pytest.raises(WorkerFailedError, match=r"^killed by SIGSEGV$"):
+            worker("import os; os.kill(os.getpid(), 11)", tmp_path)
+
+    def test_a_silent_failure_is_its_code(self, tmp_path):
+        with pytest.raises(WorkerFailedError, match=r"^ended with code 3$"):
+            worker("raise SystemExit(3)", tmp_path)
+
+    def test_a_worker_over_its_time_is_ended_with_its_children(self, tmp_path):
+        file = tmp_path / "child"
+        body = (
+            "import subprocess, sys, time; "
+            "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)']); "
+            f"open({str(file)!r}, 'w').write(str(child.pid)); time.sleep(60)"
+        )
+        with pytest.raises(TimeoutError):
+            worker(body, tmp_path, seconds=3)
+        time.sleep(0.2)
+        status = Path(f"/proc/{file.read_text()}/status")
+        assert not status.exists() or "zombie" in status.read_text()
+
+    def test_a_worker_that_cannot_start_becomes_a_run_that_says_why(self, features):
+        task = prepare(files_in(features), features / "work")
+        candidate = Candidate(System("ghost", "omikuji", "no_such_worker", "features"), None)
+        settings = Settings(n_threads=1, time_limit=30, work_folder=features / "work")
+        ghost = run_once(candidate, task, Path(sys.executable), 0, settings)
+        assert "no_such_worker" in ghost.failure
+        assert (ghost.name, ghost.values) == ("ghost", {})
+
+    def test_running_out_of_time_becomes_a_run_that_says_so(self, features):
+        task = prepare(files_in(features), features / "work")
+        candidate = Candidate(System("slow", "scikit-learn", "sklearn", "features"), None)
+        settings = Settings(n_threads=1, time_limit=0, work_folder=features / "work")
+        slow = run_once(candidate, task, Path(sys.executable), 0, settings)
+        assert slow.failure == "not done within 0 s (while it had to train)"
+
+    def test_scores_that_are_no_numbers_are_a_failure(self, features):
+        task = prepare(files_in(features), features / "work")
+        path = features / "predictions.npz"
+        np.savez(path, ids=np.zeros((1, 100), np.int32), scores=np.full((1, 100), np.nan))
+        with pytest.raises(WorkerFailedError, match="not numbers"):
+            running._metrics(task, path)
+
+
+class TestMeasuring:
+    def test_rankings_agree_from_pairs_matrix_and_dense(self):
+        dense = np.array([[0.0, 0.9, 0.2], [0.5, 0.0, 0.0]])
+        from_matrix = measuring.ranked_matrix(csr_matrix(dense), 2)
+        from_pairs = measuring.ranked_pairs([[(1, 0.9), (2, 0.2)], [(0, 0.5)]], 2, 2)
+        np.testing.assert_array_equal(from_matrix[0], [[1, 2], [0, -1]])
+        for ours, theirs in zip(from_matrix, from_pairs, strict=True):
+            np.testing.assert_array_equal(ours, theirs)
+        ids, scores = measuring.best_of_dense(dense, 2, np.array([10, 11, 12]))
+        np.testing.assert_array_equal(ids[:, 0], [11, 10])
+        np.testing.assert_allclose(scores[:, 0], [0.9, 0.5])
+
+    def test_dense_scores_of_few_labels_are_padded(self):
+        ids, scores = measuring.best_of_dense(np.array([[0.1, 0.3]]), 4, np.arange(2))
+        np.testing.assert_array_equal(ids, [[1, 0, -1, -1]])
+        assert np.isneginf(scores[0, 2:]).all()
+
+    def test_memory_and_cpu_time_are_those_of_this_process(self):
+        assert 1e6 < measuring.peak_memory() < 1e12
+        before = measuring.cpu_seconds()
+        sum(i * i for i in range(2_000_000))
+        assert measuring.cpu_seconds() > before
+
+
+class TestEnvironments:
+    def test_a_complete_environment_is_used_again(self, tmp_path, monkeypatch):
+        home = tmp_path / "napkinxc"
+        home.mkdir()
+        content = {"requirements": ENVIRONMENTS["napkinxc"].requirements, "packages": ["a==1"]}
+        (home / environments.STAMP).write_text(json.dumps(content))
+        monkeypatch.setattr(environments, "_build", lambda *_: pytest.fail("built again"))
+        assert environments.python_of("napkinxc", tmp_path).is_relative_to(home)
+        assert environments.installed_packages("napkinxc", tmp_path) == ["a==1"]
+
+    def test_an_environment_that_cannot_be_made_says_why(self, tmp_path):
+        body = "print('ERROR: No matching distribution'); raise SystemExit(1)"
+        with pytest.raises(environments.EnvironmentFailedError, match="No matching distribution"):
+            environments._logged([sys.executable, "-c", body], tmp_path / "pip.log")
+
+
+class TestCommand:
+    def test_unknown_systems_and_missing_data_are_told_in_one_line(self, tmp_path, capsys):
+        assert main(["--out", str(tmp_path)]) == 2
+        files = ["--train", "train.txt", "--test", "test.txt"]
+        assert main([*files, "--out", str(tmp_path), "--systems", "x"]) == 2
+        first, second = capsys.readouterr().err.splitlines()
+        assert "Pass --data FOLDER" in first
+        assert "no system 'x'" in second
+
+    def test_peers_that_cannot_be_installed_are_rows_of_a_whole_report(
+        self, features, capsys, monkeypatch
+    ):
+        def fail(name, folder):
+            raise environments.EnvironmentFailedError("cannot be installed: no network")
+
+        monkeypatch.setattr("benchmarks.peers.__main__.python_of", fail)
+        out = features / "out"
+        arguments = ["--data", str(features), "--out", str(out), "--systems", "omikuji", "fasttext"]
+        assert main(arguments) == 0
+        assert "cannot be installed: no network" in capsys.readouterr().out
+        names = {path.name for path in out.iterdir()}
+        assert names == {"table.md", "table.csv", "runs.json", "picture.svg"}
+        runs = json.loads((out / "runs.json").read_text())["runs"]
+        assert [run["system"] for run in runs][-1] == "fasttext-hs"
+        assert "<svg" in (out / "picture.svg").read_text()

@@ -1,0 +1,199 @@
+"""The network that blends scores, and how it is learnt."""
+
+from __future__ import annotations
+
+from dataclasses import fields, replace
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_array
+
+from longtail.classifiers.network_training import NetworkTraining, _ranking_loss
+from longtail.classifiers.score_network import Evidence, ScoreNetwork
+from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS
+from longtail.training.run import TrainingRun
+
+N_LABELS, SIZE = 50, 8
+RUN = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+SAME = np.ones(N_LABELS)
+
+
+def made_up(n, seed=0, size=SIZE):
+    """One true candidate a point, which source 0 ranks first where training points are near.
+
+    Elsewhere source 1 ranks it first. Where a source is wrong, it is as sure as where it is right.
+    """
+    random = np.random.default_rng(seed)
+    labels = np.array([random.permutation(N_LABELS)[:size] for _ in range(n)], np.int32).reshape(
+        n, size
+    )
+    values = random.random((n, 2, size), np.float32)
+    true, nearness = random.integers(0, size, n), random.random(n, np.float32)
+    right = np.where(nearness > 0.5, 0, 1)
+    values[np.arange(n), right, true] += 1
+    values[np.arange(n), 1 - right, (true + random.integers(1, size, n)) % size] += 1
+    truth = np.zeros((n, N_LABELS))
+    truth[np.arange(n), labels[np.arange(n), true]] = 1
+    return Evidence(labels, values, nearness, np.zeros(N_LABELS, np.float32)), csr_array(truth)
+
+
+def padded(evidence, seed=1):
+    """The same with up to half of the candidates gone, from the end."""
+    counts = np.random.default_rng(seed).integers(SIZE // 2, SIZE + 1, (len(evidence.labels), 1))
+    return replace(evidence, labels=np.where(np.arange(SIZE) < counts, evidence.labels, -1))
+
+
+def share_right(network, evidence, truth):
+    best = network.scores(evidence).argmax(axis=1)
+    rows = np.arange(len(best))
+    return truth.toarray()[rows, evidence.labels[rows, best]].mean()
+
+
+def same(first, second):
+    return all(
+        np.array_equal(getattr(first, part.name), getattr(second, part.name))
+        for part in fields(ScoreNetwork)
+    )
+
+
+@pytest.fixture(scope="module")
+def learnt():
+    return NetworkTraining().learn(*made_up(600), SAME, RUN)
+
+
+@pytest.mark.parametrize("source", [0, 1])
+def test_a_source_alone_ranks_as_the_source_does(source):
+    evidence = made_up(30)[0]
+    scores = ScoreNetwork.of_source(source, 2).scores(evidence)
+    np.testing.assert_array_equal(
+        np.argsort(scores, axis=1), np.argsort(evidence.values[:, source], axis=1)
+    )
+
+
+def test_a_source_alone_ranks_whatever_its_values_are():
+    evidence = made_up(30)[0]
+    for moved in (evidence.values * 10, evidence.values - 500, evidence.values + 500):
+        scores = ScoreNetwork.of_source(1, 2).scores(replace(evidence, values=moved))
+        places = np.argsort(scores, axis=1)
+        np.testing.assert_array_equal(places, np.argsort(moved[:, 1], axis=1))
+
+
+def test_padding_scores_minus_infinity_and_has_no_views(learnt):
+    evidence = padded(made_up(40)[0])
+    assert (np.isneginf(learnt.scores(evidence)) == (evidence.labels < 0)).all()
+    assert not evidence.views()[evidence.labels < 0].any()
+    nothing = replace(evidence, labels=np.full_like(evidence.labels, -1))
+    assert np.isneginf(learnt.scores(nothing)).all()
+
+
+def test_views_have_the_shape_that_a_network_takes(learnt):
+    evidence = made_up(5)[0]
+    assert evidence.views().shape == (5, SIZE, 2 * N_VIEWS + N_CONTEXT_VIEWS)
+    assert evidence.views().shape[2] == len(learnt.centre) == len(learnt.matrix1)
+
+
+def test_threads_and_other_points_do_not_matter(learnt):
+    evidence = padded(made_up(300)[0])
+    scores = learnt.scores(evidence)
+    assert learnt.scores(evidence, n_threads=3).tobytes() == scores.tobytes()
+    assert evidence.views(n_threads=3).tobytes() == evidence.views().tobytes()
+    one = Evidence(
+        evidence.labels[7:8], evidence.values[7:8], evidence.nearness[7:8], evidence.commonness
+    )
+    assert learnt.scores(one).tobytes() == scores[7].tobytes()
+
+
+def test_a_learnt_network_beats_each_source(learnt):
+    evidence, truth = made_up(400, seed=1)
+    alone = [share_right(ScoreNetwork.of_source(i, 2), evidence, truth) for i in range(2)]
+    assert max(alone) < 0.6
+    assert share_right(learnt, evidence, truth) > 0.85
+
+
+def test_what_is_learnt_does_not_depend_on_threads_or_earlier_random_numbers():
+    training = NetworkTraining(epochs=10)
+    first = training.learn(*made_up(300), SAME, RUN)
+    torch.manual_seed(99)
+    assert same(training.learn(*made_up(300), SAME, replace(RUN, n_threads=2)), first)
+    assert not same(training.learn(*made_up(300), SAME, replace(RUN, seed=1)), first)
+
+
+def test_few_points_get_the_best_source():
+    evidence, truth = made_up(40)
+    worse = replace(evidence, values=np.stack([-evidence.values[:, 0], evidence.values[:, 1]], 1))
+    assert same(NetworkTraining().learn(worse, truth, SAME, RUN), ScoreNetwork.of_source(1, 2))
+
+
+def test_points_without_a_true_candidate_do_not_count_as_many():
+    evidence, _ = made_up(600)
+    truth = np.zeros((600, N_LABELS))
+    truth[0, evidence.labels[0, 0]] = 1
+    network = NetworkTraining().learn(evidence, csr_array(truth), SAME, RUN)
+    assert any(same(network, ScoreNetwork.of_source(source, 2)) for source in range(2))
+
+
+def test_without_held_out_points_the_first_source_is_taken():
+    evidence, truth = made_up(0)
+    assert same(NetworkTraining().learn(evidence, truth, SAME, RUN), ScoreNetwork.of_source(0, 2))
+
+
+def test_a_source_that_is_always_right_is_kept():
+    evidence, truth = made_up(200)
+    rows = np.arange(200)[:, np.newaxis]
+    perfect = truth.toarray()[rows, evidence.labels].astype(np.float32)
+    evidence = replace(evidence, values=np.stack([evidence.values[:, 0], perfect], axis=1))
+    network = NetworkTraining(epochs=1).learn(evidence, truth, SAME, RUN)
+    assert same(network, ScoreNetwork.of_source(1, 2))
+
+
+def test_points_with_nothing_but_true_candidates_and_padding_are_learnt_from():
+    evidence, truth = made_up(300)
+    evidence = padded(evidence)
+    truth = truth.tolil()
+    for i in range(0, 300, 10):
+        truth[i, evidence.labels[i][evidence.labels[i] >= 0]] = 1
+    network = NetworkTraining(epochs=3)._fit(
+        torch.from_numpy(evidence.views()),
+        evidence.labels,
+        (truth.toarray()[np.arange(300)[:, None], evidence.labels] > 0) & (evidence.labels >= 0),
+        np.arange(300),
+        RUN,
+    )
+    assert all(np.isfinite(getattr(network, part.name)).all() for part in fields(network))
+
+
+def test_fewer_candidates_than_places_in_the_metrics():
+    evidence, truth = made_up(100, size=2)
+    assert share_right(NetworkTraining().learn(evidence, truth, SAME, RUN), evidence, truth) > 0.5
+
+
+def test_the_loss_is_the_decoupled_softmax():
+    random = torch.Generator().manual_seed(0)
+    logits = torch.randn(6, 5, generator=random, dtype=torch.float64)
+    is_true = torch.rand(6, 5, generator=random) < 0.4
+    is_true[:, 0] = True
+    is_real = is_true | (torch.rand(6, 5, generator=random) < 0.7)
+    expected = 0.0
+    for i in range(6):
+        of_false = logits[i][is_real[i] & ~is_true[i]].exp().sum()
+        of_true = logits[i][is_true[i]].exp()
+        loss = -(of_true / (of_true + of_false)).log().sum()
+        expected += float(loss) / np.sqrt(int(is_true[i].sum())) / 6
+    assert _ranking_loss(logits, is_true, is_real).item() == pytest.approx(expected)
+
+
+def test_a_network_is_what_its_arrays_say(learnt, tmp_path):
+    arrays = {}
+    for name, array in learnt.to_arrays().items():
+        np.save(tmp_path / name, array)
+        arrays[name] = np.load(tmp_path / f"{name}.npy", mmap_mode="r")
+    again = ScoreNetwork.from_arrays(arrays)
+    assert same(again, learnt)
+    evidence = made_up(20)[0]
+    assert again.scores(evidence).tobytes() == learnt.scores(evidence).tobytes()
+
+
+def test_arrays_of_a_network_cannot_be_written(learnt):
+    with pytest.raises(ValueError, match="read-only"):
+        learnt.matrix1[0, 0] = 1

@@ -1,0 +1,277 @@
+"""Linear support vector machines on hard negatives, and the scores of their sparse weights."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array, random_array
+from sklearn.svm import LinearSVC
+
+from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
+from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
+from longtail.data.bags import Bags
+from longtail.errors import InputError
+from longtail.kernels.clusters import random_unit
+from longtail.surrogates.rows import unit_rows
+from longtail.training.run import TrainingRun
+
+EXACT = SparseOneVsRest(tolerance=1e-5, max_passes=2000, prune=0.0)
+
+
+def a_problem(seed, n_points=60, n_features=30, n_labels=7):
+    random = np.random.default_rng(seed)
+    features = random_array((n_points, n_features), density=0.2, rng=random, format="csr")
+    labels = random_array((n_points, n_labels), density=0.2, rng=random, format="csr")
+    return unit_rows(csr_array(features, dtype=np.float32)), csr_array(labels)
+
+
+def a_run(n_threads=1, seed=0):
+    return TrainingRun(seed=seed, device=torch.device("cpu"), n_threads=n_threads)
+
+
+def all_shortlisted(labels):
+    """Every point is a negative of every label that it does not carry."""
+    return np.tile(np.arange(labels.shape[1], dtype=np.int32), (labels.shape[0], 1))
+
+
+def dense_weights(classifier, n_features):
+    """Weights and, last, the bias: (n_labels, n_features + 1)."""
+    shape = (classifier.n_labels, n_features)
+    arrays = (classifier.weights, classifier.features, classifier.starts)
+    return np.column_stack([csr_array(arrays, shape).toarray(), classifier.bias])
+
+
+def same(first, second):
+    return all(
+        np.array_equal(array, second.to_arrays()[name]) for name, array in first.to_arrays().items()
+    )
+
+
+def xorshift(bits):
+    bits ^= bits << 13 & 0xFFFFFFFF
+    bits ^= bits >> 17
+    return bits ^ (bits << 5 & 0xFFFFFFFF)
+
+
+def twin(rows, signs, settings, seed, label):
+    """Hsieh et al. (2008), algorithm 3, in plain numpy; rows end in a one for the bias."""
+    n_points, diagonal = len(rows), np.float32(0.5 / settings.cost)
+    alpha, weights = np.zeros(n_points, np.float32), np.zeros(rows.shape[1], np.float32)
+    active, n_active, limit = list(range(n_points)), n_points, np.inf
+    bits = int(1 + random_unit(seed, label, 0) * (2**32 - 2))
+    for _ in range(settings.max_passes):
+        gradients, place = [], 0
+        while place < n_active:
+            bits = xorshift(bits)
+            other = place + (bits * (n_active - place) >> 32)
+            active[place], active[other] = active[other], active[place]
+            i = active[place]
+            gradient = signs[i] * (rows[i] @ weights) - 1 + diagonal * alpha[i]
+            if alpha[i] == 0 and gradient > limit:
+                n_active -= 1
+                active[place], active[n_active] = active[n_active], active[place]
+                continue
+            place += 1
+            gradients.append(min(gradient, 0) if alpha[i] == 0 else gradient)
+            new = max(alpha[i] - gradients[-1] / (rows[i] @ rows[i] + diagonal), 0)
+            weights += (new - alpha[i]) * signs[i] * rows[i]
+            alpha[i] = new
+        limit = max(gradients, default=-np.inf)
+        limit = limit if limit > 0 else np.inf
+        if np.ptp(gradients or [0]) <= settings.tolerance:
+            if n_active == n_points:
+                break
+            n_active, limit = n_points, np.inf
+    return weights
+
+
+class TestSolver:
+    @given(st.integers(0, 10_000), st.sampled_from([0.1, 1.0, 10.0]), st.sampled_from([1, 3, 20]))
+    @settings(max_examples=25, deadline=None)
+    def test_takes_the_steps_of_the_published_algorithm(self, seed, cost, max_passes):
+        features, labels = a_problem(seed)
+        solver = SparseOneVsRest(cost=cost, max_passes=max_passes, prune=0.0)
+        candidates, group = csr_array(np.ones((1, 60))), np.zeros(7, np.int32)
+        found = solver.learn_among(features, labels, candidates, group, seed=seed, n_threads=1)
+        rows = np.column_stack([features.toarray(), np.ones(60, np.float32)])
+        for label, weights in enumerate(dense_weights(found, 30)):
+            signs = np.where(labels.toarray()[:, label] > 0, 1, -1)
+            if (signs == 1).any():
+                expected = twin(rows, signs, solver, seed, label)
+                np.testing.assert_allclose(weights, expected, atol=1e-4)
+
+    @pytest.mark.parametrize("cost", [0.5, 5.0])
+    def test_finds_what_scikit_learn_finds(self, cost):
+        features, labels = a_problem(1)
+        solver = SparseOneVsRest(cost=cost, tolerance=1e-5, max_passes=2000, prune=0.0)
+        found = dense_weights(solver.learn(features, labels, all_shortlisted(labels), a_run()), 30)
+        for label in range(7):
+            theirs = LinearSVC(C=cost, loss="squared_hinge", dual=True, tol=1e-8, max_iter=100_000)
+            theirs.fit(features, labels.toarray()[:, label] > 0)
+            np.testing.assert_allclose(found[label, :-1], theirs.coef_[0], atol=1e-3)
+            np.testing.assert_allclose(found[label, -1], theirs.intercept_[0], atol=1e-3)
+
+    def test_tells_separable_labels_apart(self):
+        features = csr_array(np.repeat(np.eye(5, dtype=np.float32), 4, axis=0))
+        labels = features.copy()
+        learnt = SparseOneVsRest().learn(features, labels, all_shortlisted(labels), a_run())
+        logits = learnt.logits(Bags.of(features), all_shortlisted(labels))
+        np.testing.assert_array_equal(logits > 0, labels.toarray() > 0)
+
+
+class TestLearn:
+    def test_only_shortlisted_points_without_the_label_are_negatives(self):
+        features, labels = a_problem(2)
+        truth = labels.toarray() > 0
+        random = np.random.default_rng(0)
+        is_listed = random.random(truth.shape) < 0.4
+        shortlists = np.where(is_listed, np.arange(7), -1).astype(np.int32)
+        shortlists = -np.sort(-shortlists, axis=1)  # padding last
+        found = dense_weights(EXACT.learn(features, labels, shortlists, a_run()), 30)
+        for label in range(7):
+            own = truth[:, label] | is_listed[:, label]
+            subset = EXACT.learn_among(
+                features[own],
+                labels[own],
+                csr_array(np.ones((1, own.sum()))),
+                np.zeros(7, np.int32),
+                seed=3,
+                n_threads=1,
+            )
+            np.testing.assert_allclose(found[label], dense_weights(subset, 30)[label], atol=1e-3)
+
+    def test_threads_change_nothing_and_the_seed_does(self):
+        features, labels = a_problem(3, n_points=300, n_labels=40)
+        shortlists = all_shortlisted(labels)
+        one, four, other = (
+            SparseOneVsRest().learn(features, labels, shortlists, run)
+            for run in (a_run(), a_run(n_threads=4), a_run(seed=1))
+        )
+        assert same(one, four)
+        assert not same(one, other)
+
+    def test_prunes_small_weights_only(self):
+        features, labels = a_problem(4)
+        shortlists = all_shortlisted(labels)
+        whole = dense_weights(
+            SparseOneVsRest(prune=0.0).learn(features, labels, shortlists, a_run()), 30
+        )
+        pruned = dense_weights(
+            SparseOneVsRest(prune=0.3).learn(features, labels, shortlists, a_run()), 30
+        )
+        is_small = np.abs(whole) < 0.3
+        is_small[:, -1] = False
+        assert is_small[:, :-1].any()
+        np.testing.assert_array_equal(pruned, np.where(is_small, 0, whole))
+
+    def test_features_ascend_within_a_label(self):
+        learnt = SparseOneVsRest().learn(*a_problem(5), np.zeros((60, 1), np.int32), a_run())
+        for start, stop in zip(learnt.starts[:-1], learnt.starts[1:], strict=True):
+            assert (np.diff(learnt.features[start:stop]) > 0).all()
+
+    def test_most_negatives_are_those_highest_in_the_shortlists(self):
+        # Label 1 is first in the shortlist of point 1 and last in that of the others.
+        features = csr_array(np.eye(4, dtype=np.float32))
+        labels = csr_array(np.array([[0, 1, 0], [1, 0, 0], [1, 0, 0], [1, 0, 0]]))
+        shortlists = np.array([[1, 0, 2], [1, 0, 2], [0, 2, 1], [0, 2, 1]], np.int32)
+        some = SparseOneVsRest(max_negatives=1).learn(features, labels, shortlists, a_run())
+        weights = dense_weights(some, 4)
+        assert (weights[1, [0, 1]] != 0).all()
+        assert (weights[1, [2, 3]] == 0).all()
+
+    def test_a_label_without_points(self):
+        features, labels = a_problem(6)
+        wider = csr_array((labels.data, labels.indices, labels.indptr), (60, 9))
+        learnt = SparseOneVsRest().learn(features, wider, all_shortlisted(wider), a_run())
+        assert learnt.bias[7:].tolist() == [-1, -1]
+        assert learnt.starts[7] == learnt.starts[9]
+
+    def test_points_without_features(self):
+        features = csr_array((6, 4), dtype=np.float32)
+        labels = csr_array(np.eye(6, 3))
+        learnt = SparseOneVsRest().learn(features, labels, all_shortlisted(labels), a_run())
+        assert len(learnt.weights) == 0
+        assert (learnt.bias < 0).all()
+
+    def test_leaves_its_arguments_alone(self):
+        features, labels = a_problem(7)
+        arrays = [a for m in (features, labels) for a in (m.data, m.indices, m.indptr)]
+        before = [array.copy() for array in arrays]
+        SparseOneVsRest(max_negatives=3).learn(features, labels, all_shortlisted(labels), a_run())
+        for array, old in zip(arrays, before, strict=True):
+            np.testing.assert_array_equal(array, old)
+
+    def test_refuses_what_does_not_fit(self):
+        features, labels = a_problem(8)
+        shortlists = all_shortlisted(labels)
+        learn = SparseOneVsRest().learn
+        with pytest.raises(InputError, match="does not fit 60 points and 7 labels"):
+            learn(features, labels, shortlists[:-1], a_run())
+        with pytest.raises(InputError, match="labels up to 7 does not fit"):
+            learn(features, labels, shortlists + 1, a_run())
+        with pytest.raises(InputError, match="`features` has 59 points, `labels` 60"):
+            learn(features[:-1], labels, shortlists[:-1], a_run())
+        broken = features.copy()
+        broken.data[0] = np.nan
+        with pytest.raises(InputError, match="NaN"):
+            learn(broken, labels, shortlists, a_run())
+        with pytest.raises(InputError, match="one group below 1 for each of 7 labels"):
+            SparseOneVsRest().learn_among(
+                features,
+                labels,
+                csr_array(np.ones((1, 60))),
+                np.ones(7, np.int32),
+                seed=0,
+                n_threads=1,
+            )
+
+
+class TestLogits:
+    @given(st.integers(0, 10_000), st.sampled_from([0.02, 0.5]))
+    @settings(max_examples=25, deadline=None)
+    def test_equal_a_dense_product(self, seed, density):
+        random = np.random.default_rng(seed)
+        weights = random_array((9, 300), density=0.6, rng=random, format="csr", dtype=np.float32)
+        points = random_array((20, 350), density=density, rng=random, format="csr")
+        points = csr_array(points, dtype=np.float32)
+        bias = random.normal(size=9).astype(np.float32)
+        labels = random.integers(-1, 9, (20, 5), np.int32)
+        classifier = SparseLabelVectors(weights.indptr, weights.indices, weights.data, bias)
+        every = points.toarray()[:, :300] @ weights.toarray().T + bias
+        expected = np.where(labels < 0, -np.inf, np.take_along_axis(every, labels, axis=1))
+        found = classifier.logits(Bags.of(points), labels, n_threads=2)
+        np.testing.assert_allclose(found, expected, atol=1e-4)
+        for row in range(20):
+            alone = classifier.logits(Bags.of(points).rows(row, row + 1), labels[row : row + 1])
+            np.testing.assert_array_equal(alone[0], found[row])
+
+    def test_no_points_and_no_weights(self):
+        classifier = SparseLabelVectors(
+            np.zeros(3), np.empty(0), np.empty(0), np.array([1.0, -1.0])
+        )
+        nothing = Bags(np.zeros(2, np.int32), np.empty(0, np.int32), np.empty(0, np.float32))
+        assert classifier.logits(nothing, np.array([[1, 0]], np.int32)).tolist() == [[-1, 1]]
+        assert classifier.logits(nothing.rows(0, 0), np.empty((0, 2), np.int32)).shape == (0, 2)
+
+    def test_arrays_make_it_again(self):
+        learnt = SparseOneVsRest().learn(*a_problem(9), np.zeros((60, 1), np.int32), a_run())
+        assert same(SparseLabelVectors(**learnt.to_arrays()), learnt)
+
+    def test_refuses_arrays_that_do_not_fit(self):
+        with pytest.raises(InputError, match="got 2 starts, the last \\[3\\], 2 features"):
+            SparseLabelVectors(np.array([0, 3]), np.zeros(2), np.zeros(2), np.zeros(1))
+
+    def test_needs_no_torch(self):
+        code = (
+            "import sys\n"
+            "import longtail.classifiers.sparse_label_vectors\n"
+            "import longtail.classifiers.sparse_one_vs_rest\n"
+            "sys.exit('torch' in sys.modules)\n"
+        )
+        assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
