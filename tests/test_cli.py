@@ -17,6 +17,7 @@ from longtail.cli import main
 from longtail.cli.settings import parse_settings
 from longtail.errors import InputError
 from longtail.recipes.astec import Astec
+from longtail.recipes.limits import check_settings
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.names import RECIPES, recipe
 from longtail.recipes.parabel import Parabel
@@ -252,6 +253,27 @@ def test_settings_out_of_range_are_refused_before_any_work(pair, place, capsys, 
     command = ("train", place / "train.jsonl", "--model", tmp_path / "model", "--set", pair)
     assert f"{pair.split('=')[0]} must be between" in refused(capsys, *command)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("name", "pair"),
+    [
+        ("longtail", "epochs=-1"),
+        ("longtail", "learning_rate=0"),
+        ("longtail", "tail=11"),
+        ("longtail", "cost=0"),
+        ("longtail", "n_found=0"),
+        ("longtail", "beam=0"),
+        ("parabel", "leaf_size=0"),
+        ("parabel", "beam_size=0"),
+        ("parabel", "prune=-1"),
+        ("bonsai", "n_children=0"),
+        ("bonsai", "max_depth=0"),
+    ],
+)
+def test_settings_of_every_recipe_have_limits(name, pair):
+    with pytest.raises(InputError, match=f"{pair.split('=')[0]} must be between"):
+        check_settings(recipe(name)(**parse_settings(recipe(name), [pair])))
 
 
 def test_an_unknown_recipe_names_the_one_that_was_meant(place, capsys, tmp_path):

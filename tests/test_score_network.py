@@ -59,7 +59,7 @@ def same(first, second):
 
 @pytest.fixture(scope="module")
 def learnt():
-    return NetworkTraining().learn(*made_up(600), SAME, RUN)
+    return NetworkTraining(epochs=25).learn(*made_up(500), SAME, RUN)
 
 
 @pytest.mark.parametrize("source", [0, 1])
