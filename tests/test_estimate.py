@@ -9,9 +9,12 @@ import pytest
 import scipy.sparse as sp
 import torch
 
-from longtail import Astec, Dataset
+from longtail import Astec, Astec3, Dataset, LongtailClassifier
 from longtail.data import LabelSpace, TextColumn
+from longtail.recipes.costs import costs_of
+from longtail.recipes.parabel import Parabel
 from longtail.training.estimate import (
+    Machine,
     Workload,
     available_memory,
     estimate_training,
@@ -27,6 +30,7 @@ TITLES = Workload(
     n_labels=38_267,
     n_nonzero=17_995_000,
     n_label_pairs=315_700,
+    n_word_entries=1_535_000,
 )
 MEASURED = {"label clusters": 3.8, "module I": 20.8, "module II": 63.5, "module IV": 12.3}
 MEASURED_BYTES = 4.5e9
@@ -35,7 +39,7 @@ THREE_EPOCHS = Astec(surrogate_epochs=3, extreme_epochs=3, reranker_epochs=3)
 
 def estimated(workload=TITLES, settings=THREE_EPOCHS, **changes):
     settings = settings.__class__(**(settings.get_params() | changes))
-    return estimate_training(workload, settings, rate=4e11, n_threads=2)
+    return estimate_training(workload, costs_of(settings), Machine(rate=4e11, n_threads=2))
 
 
 @pytest.mark.parametrize("stage", MEASURED)
@@ -75,6 +79,86 @@ def test_label_clusters_shrink_with_the_labels():
     assert estimated(one).seconds > 0
 
 
+# What the default recipe took on two busy cores, multiplying at about 135 GFlop/s.
+DEPENDS = Workload(
+    n_points=45_644,
+    n_features=150_872,
+    n_labels=37_647,
+    n_nonzero=5_691_058,
+    n_label_pairs=239_281,
+    n_word_entries=616_499,
+    n_label_entries=4_676_894,
+)
+RELATED = Workload(
+    n_points=93_311,
+    n_features=293_917,
+    n_labels=104_011,
+    n_nonzero=14_275_448,
+    n_label_pairs=290_599,
+    n_word_entries=1_691_788,
+    n_label_entries=3_956_313,
+)
+DEPENDS_SECONDS = {"shared space": 30, "linear": 10, "blend": 15}
+RELATED_SECONDS = {"shared space": 50, "search": 45, "linear": 17, "blend": 13}
+BUSY = Machine(rate=1.35e11, n_threads=2)
+
+
+def estimated_default(workload, machine=BUSY, **settings):
+    return estimate_training(workload, costs_of(LongtailClassifier(**settings)), machine)
+
+
+@pytest.mark.parametrize(
+    ("workload", "measured"), [(DEPENDS, DEPENDS_SECONDS), (RELATED, RELATED_SECONDS)]
+)
+def test_stages_of_the_default_recipe_are_within_a_factor_of_two(workload, measured):
+    stages = estimated_default(workload).stages
+    for stage, seconds in measured.items():
+        assert seconds / 2 < stages[stage] < 2 * seconds, stage
+
+
+@pytest.mark.parametrize(("workload", "measured"), [(DEPENDS, 1.7e9), (RELATED, 3.0e9)])
+def test_memory_of_the_default_recipe_is_within_a_factor_of_two(workload, measured):
+    assert measured / 2 < estimated_default(workload).memory < 2 * measured
+
+
+@pytest.mark.parametrize(
+    ("stage", "changes"),
+    [
+        ("shared space", {"epochs": 10}),
+        ("shared space", {"n_random": 5000}),
+        ("search", {"dimension": 512}),
+        ("linear", {"n_found": 100}),
+        ("blend", {"held_out": 0.02}),
+    ],
+)
+def test_a_setting_of_the_default_recipe_changes_the_time_of_its_stage(stage, changes):
+    changed = estimated_default(DEPENDS, **changes).stages[stage]
+    usual = estimated_default(DEPENDS).stages[stage]
+    assert (changed < usual) if "held_out" in changes else (changed > usual)
+
+
+def test_label_texts_take_time_and_memory():
+    without = dataclasses.replace(DEPENDS, n_label_entries=0)
+    usual, less = estimated_default(DEPENDS), estimated_default(without)
+    assert less.stages["shared space"] < usual.stages["shared space"]
+    assert less.memory < usual.memory
+
+
+def test_more_threads_save_time():
+    more = estimated_default(DEPENDS, BUSY._replace(n_threads=16))
+    assert more.seconds < estimated_default(DEPENDS).seconds
+
+
+def test_a_recipe_that_was_not_measured_has_no_costs():
+    assert costs_of(Parabel()) is None
+
+
+def test_three_learners_take_three_times_as_long():
+    three = estimate_training(TITLES, costs_of(Astec3()), BUSY)
+    one = estimate_training(TITLES, costs_of(Astec()), BUSY)
+    assert three.stages["module IV"] == pytest.approx(3 * one.stages["module IV"])
+
+
 def texts_of(n_points):
     random = np.random.default_rng(0)
     words = np.array([f"word{i}" for i in range(2000)])
@@ -92,20 +176,38 @@ def test_the_bags_of_texts_are_foreseen_from_a_sample(monkeypatch):
     workload = workload_of(dataset, Astec())
     assert workload.n_nonzero == pytest.approx(features.nnz, rel=0.2)
     assert workload.n_features == pytest.approx(vectorizer.n_features_, rel=0.5)
+    n_words = vectorizer.is_word()[features.indices].sum()
+    assert workload.n_word_entries == pytest.approx(n_words, rel=0.2)
     assert workload_of(dataset, Astec(max_features=10)).n_features == 10
+
+
+def test_the_bags_of_labels_count_where_the_recipe_looks_at_them():
+    dataset = texts_of(200)
+    dataset = dataclasses.replace(
+        dataset, label_space=LabelSpace.from_names(["word0", "word1", "x"])
+    )
+    settings = LongtailClassifier()
+    vectorizer, _ = settings._vectorized(dataset)
+    bags = settings._label_features(dataset, vectorizer)
+    assert workload_of(dataset, settings).n_label_entries == bags.nnz > 0
+    assert workload_of(dataset, Astec()).n_label_entries == 0
 
 
 def test_ready_made_features_are_counted():
     features = sp.csr_array(np.eye(4, 6, dtype=np.float32))
     labels = sp.csr_array(np.eye(4, 3, dtype=np.float32))
-    workload = workload_of(Dataset(None, features, labels, LabelSpace(3)), Astec())
-    assert workload == Workload(n_points=4, n_features=6, n_labels=3, n_nonzero=4, n_label_pairs=3)
+    workload = workload_of(Dataset(None, features, labels, LabelSpace(3)), LongtailClassifier())
+    assert workload == Workload(
+        n_points=4, n_features=6, n_labels=3, n_nonzero=4, n_label_pairs=3, n_word_entries=4
+    )
 
 
-def test_one_point_is_enough_for_an_estimate():
+@pytest.mark.parametrize("settings", [Astec(), LongtailClassifier()])
+def test_one_point_is_enough_for_an_estimate(settings):
     texts = TextColumn.from_strings(["red wine"])
     dataset = Dataset(texts, None, sp.csr_array(np.ones((1, 1), np.float32)), LabelSpace(1))
-    assert estimate_training(workload_of(dataset, Astec()), Astec(), rate=1e10).seconds > 0
+    workload = workload_of(dataset, settings)
+    assert estimate_training(workload, costs_of(settings), BUSY).seconds > 0
 
 
 def test_the_speed_of_this_machine_is_measured():

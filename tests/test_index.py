@@ -106,9 +106,20 @@ def test_the_same_seed_gives_the_same_bytes(monkeypatch, limit):
 
 def test_the_build_for_many_rows_finds_nearly_all(monkeypatch):
     monkeypatch.setattr(graph_module, "MAX_EXACT_BUILD", 100)
-    monkeypatch.setattr(graph_module, "_LEAF_SIZE", 100)
+    monkeypatch.setattr(graph_module, "_N_JOINED", 300)
     index = GraphIndex.build(VECTORS)
     assert recall_against_exact(index, ExactIndex(VECTORS), QUERIES, 50) > 0.98
+
+
+def test_a_clump_larger_than_a_cluster_may_be(monkeypatch):
+    monkeypatch.setattr(graph_module, "MAX_EXACT_BUILD", 100)
+    monkeypatch.setattr(graph_module, "_LARGEST_CLUSTER", 50)
+    clump = VECTORS[0] + 0.02 * np.random.default_rng(0).standard_normal((1500, 24))
+    clump = (clump / np.linalg.norm(clump, axis=1, keepdims=True)).astype(np.float32)
+    vectors = np.concatenate([VECTORS, clump[:1000]])
+    index = GraphIndex.build(vectors)
+    assert recall_against_exact(index, ExactIndex(vectors), QUERIES, 50) > 0.98
+    assert recall_against_exact(index, ExactIndex(vectors), clump[1000:], 50) > 0.98
 
 
 @pytest.mark.parametrize("kind", [ExactIndex, GraphIndex])

@@ -11,6 +11,7 @@ from longtail.kernels.graph import (
     add_reverse_edges,
     beam_search,
     hash_rows,
+    join_candidates,
     mark_reachable,
     merge_candidates,
     project_rows,
@@ -190,31 +191,55 @@ def test_merge_candidates(seed, n, capacity, n_new):
 
 
 @few
+@given(seeds, st.integers(2, 30), st.integers(1, 8), st.integers(1, 11))
+def test_join_candidates(seed, n, capacity, n_others):
+    random = np.random.default_rng(seed)
+    vectors = whole_numbers(random, n, 3)
+    others, known = np.split(random.permutation(n).astype(np.int32), [min(n - 1, n_others)])
+    ids, similarities = random_candidates(random, vectors, capacity, known)
+    rows = random.permutation(n)[: n // 2 + 1].astype(np.int32)
+    expected = ids.tolist()
+    for row in rows.tolist():
+        offered = {*ids[row].tolist(), *others.tolist()} - {-1, row}
+        best = sorted((-float(vectors[other] @ vectors[row]), other) for other in offered)
+        expected[row] = [other for _, other in best][:capacity]
+        expected[row] += [-1] * (capacity - len(expected[row]))
+    queries, block = (read_only(vectors[part], np.float32) for part in (rows, others))
+    join_candidates(rows, queries, others, block, ids, similarities)
+    assert ids.tolist() == expected
+    for node in range(n):
+        values = [vectors[node] @ vectors[other] if other >= 0 else -np.inf for other in ids[node]]
+        assert similarities[node].tolist() == values
+
+
+def values_of(vectors, neighbours):
+    """The similarity of each edge, -inf where there is none."""
+    values = np.einsum("id,ijd->ij", vectors, vectors[neighbours])
+    return np.where(neighbours >= 0, values, -np.inf).astype(np.float32)
+
+
+def ranked(vectors, node, others):
+    """The nodes among `others` that are real, best first, and their similarities."""
+    real = {int(other) for other in others} - {-1}
+    best = sorted((-float(vectors[other] @ vectors[node]), other) for other in real)
+    return [other for _, other in best], [-value for value, _ in best]
+
+
+@few
 @given(seeds, st.integers(2, 30), st.integers(1, 6))
 def test_prune_candidates(seed, n, width):
     random = np.random.default_rng(seed)
     vectors = whole_numbers(random, n, 3)
     near, near_values = random_candidates(random, vectors, 6)
     far, far_values = random_candidates(random, vectors, 4)
-    neighbours = np.empty((n, width), np.int32)
-    prune_candidates(0, n, vectors, near, near_values, far, far_values, neighbours)
+    neighbours, values = np.empty((n, width), np.int32), np.empty((n, width), np.float32)
+    nodes = random.permutation(n).astype(np.int32)
+    prune_candidates(nodes, vectors, near, near_values, far, far_values, neighbours, values)
     for node in range(n):
-        both = sorted(
-            {
-                (-float(vectors[other] @ vectors[node]), int(other))
-                for other in near[node]
-                if other >= 0
-            }
-            | {
-                (-float(vectors[other] @ vectors[node]), int(other))
-                for other in far[node]
-                if other >= 0
-            }
-        )
-        candidates = [other for _, other in both]
-        values = [-value for value, _ in both]
-        expected = select_diverse_twin(vectors, candidates, values, width)
+        candidates, similarities = ranked(vectors, node, [*near[node], *far[node]])
+        expected = select_diverse_twin(vectors, candidates, similarities, width)
         assert neighbours[node].tolist() == expected
+    np.testing.assert_array_equal(values, values_of(vectors, neighbours))
 
 
 @few
@@ -223,17 +248,19 @@ def test_add_reverse_edges(seed, n, width):
     random = np.random.default_rng(seed)
     vectors = whole_numbers(random, n, 3)
     forward = random_graph(random, n, width)
+    values = values_of(vectors, forward)
     incoming = [np.flatnonzero((forward == node).any(axis=1)) for node in range(n)]
     starts = np.concatenate([[0], np.cumsum([len(part) for part in incoming])])
     reverse = np.concatenate(incoming).astype(np.int32)
+    reverse_values = np.concatenate([vectors[part] @ vectors[i] for i, part in enumerate(incoming)])
     neighbours = np.empty((n, width), np.int32)
-    add_reverse_edges(0, n, vectors, forward, starts, reverse, neighbours)
+    nodes = random.permutation(n).astype(np.int32)
+    add_reverse_edges(nodes, vectors, forward, values, starts, reverse, reverse_values, neighbours)
     for node in range(n):
-        known = {int(other) for other in [*forward[node], *incoming[node]]} - {-1}
-        best = sorted((-float(vectors[other] @ vectors[node]), other) for other in known)
-        best = best[: 4 * width]
-        values = [-value for value, _ in best]
-        expected = select_diverse_twin(vectors, [other for _, other in best], values, width)
+        candidates, similarities = ranked(vectors, node, [*forward[node], *incoming[node]])
+        expected = select_diverse_twin(
+            vectors, candidates[: 4 * width], similarities[: 4 * width], width
+        )
         assert neighbours[node].tolist() == expected
 
 

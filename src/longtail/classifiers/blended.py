@@ -9,6 +9,7 @@ import numpy as np
 
 from longtail.classifiers.candidates import CandidateSearch, search_rows_of
 from longtail.classifiers.fusion import best_first
+from longtail.classifiers.relations import LabelRelations
 from longtail.classifiers.score_network import Evidence, ScoreNetwork
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.features.bag_encoder import UnitBagEncoder
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from longtail.classifiers.candidates import Candidates
+    from longtail.classifiers.relations import Matches
     from longtail.data.bags import Bags
 
     Arrays = Mapping[str, NDArray[np.generic]]
@@ -87,7 +90,8 @@ class LabelHead:
 class BlendedScorer:
     """Find candidates, let every source score them, and blend the scores by a small network.
 
-    The sources are the heads, the linear classifiers, and the votes of near training points.
+    The sources are the heads, the linear classifiers, the votes of near training points and, where
+    labels have texts, lexical matches and links.
 
     Parameters
     ----------
@@ -95,6 +99,8 @@ class BlendedScorer:
     search : CandidateSearch
     heads : tuple of LabelHead
         The first shares its vectors with the label index of the search.
+    relations : LabelRelations or None
+        None where labels have no texts.
     linear : SparseLabelVectors
         On the bags themselves.
     is_word : bool (n_features,) or None
@@ -109,6 +115,7 @@ class BlendedScorer:
     encoder: UnitBagEncoder
     search: CandidateSearch
     heads: tuple[LabelHead, ...]
+    relations: LabelRelations | None
     linear: SparseLabelVectors
     is_word: NDArray[np.bool_] | None
     commonness: Floats
@@ -118,7 +125,7 @@ class BlendedScorer:
     @property
     def n_sources(self) -> int:
         """How many scores a candidate has before they are blended."""
-        return len(self.heads) + 2
+        return len(self.heads) + 2 + 2 * (self.relations is not None)
 
     def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> tuple[Ids, Floats]:
         """See `Scorer.top_k`."""
@@ -136,15 +143,31 @@ class BlendedScorer:
     def evidence(self, bags: Bags, n_threads: int = 1) -> Evidence:
         """Return the candidates of each bag and what each source says of them."""
         points = self.encoder.encode(bags, n_threads)
-        labels, votes, nearness = self.search.find(points, n_threads)
+        matches = None if self.relations is None else self.relations.matches(bags, n_threads)
+        labels, votes, nearness = self._candidates(points, matches, n_threads)
+        sources = [head.logits(points, labels, n_threads) for head in self.heads]
         words = bags if self.is_word is None else bags.kept(self.is_word)
-        margins = self.linear.logits(words, labels, n_threads)
-        values = np.empty((len(labels), self.n_sources, labels.shape[1]), np.float32)
-        for source, head in enumerate(self.heads):
-            values[:, source] = head.logits(points, labels, n_threads)
-        values[:, -2] = np.where(labels < 0, 0, margins)
-        values[:, -1] = votes
+        sources += [self.linear.logits(words, labels, n_threads), votes]
+        if self.relations is not None and matches is not None:
+            sources.append(self.relations.texts.logits(bags, labels, n_threads))
+            sources.append(self.relations.votes(matches, labels, n_threads))
+        values = np.stack(sources, axis=1)
+        values[np.broadcast_to((labels < 0)[:, None], values.shape)] = 0
         return Evidence(labels, values, nearness, self.commonness)
+
+    def confused(self, bags: Bags, n_threads: int = 1) -> Ids:
+        """Return the candidates of each bag, which are the negatives that the linear part needs."""
+        points = self.encoder.encode(bags, n_threads)
+        matches = None if self.relations is None else self.relations.matches(bags, n_threads)
+        return self._candidates(points, matches, n_threads).labels
+
+    def _candidates(self, points: Floats, matches: Matches | None, n_threads: int) -> Candidates:
+        """Return what search and relations find."""
+        more = np.empty((len(points), 0), np.int32)
+        if self.relations is not None and matches is not None:
+            linked = self.relations.linked(matches, n_threads)
+            more = np.concatenate([matches.labels, linked], axis=1)
+        return self.search.find(points, more, n_threads)
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""
@@ -158,6 +181,8 @@ class BlendedScorer:
         for i, head in enumerate(self.heads):
             own = {} if i == 0 else {"vectors": head.vectors, "row_of_label": head.row_of_label}
             parts[f"head{i}"] = {"bias": head.bias, **own}  # the first shares those of the search
+        if self.relations is not None:
+            parts["relations"] = self.relations.to_arrays()
         if self.is_word is not None:
             parts["linear"] = {**parts["linear"], "is_word": self.is_word}
         return {
@@ -189,11 +214,12 @@ class BlendedScorer:
         for i, scale in enumerate(others, start=1):
             own = group(f"head{i}")
             heads.append(LabelHead(own["vectors"], own["row_of_label"], own["bias"], scale))
-        linear = group("linear")
+        linear, relations = group("linear"), group("relations")
         return cls(
             encoder=UnitBagEncoder(group("encoder")["token_vectors"]),
             search=search,
             heads=tuple(heads),
+            relations=LabelRelations.from_arrays(relations) if relations else None,
             is_word=linear.pop("is_word", None),
             linear=SparseLabelVectors(**linear),
             commonness=np.asarray(group("labels")["commonness"], np.float32),

@@ -176,10 +176,19 @@ class CandidateSearch:
         """Leave scratch out: unpickled as a memory map it could not be written to."""
         return {**self.__dict__, "_free_scratch": []}
 
-    def find(self, points: Floats, n_threads: int = 1) -> Candidates:
-        """Return the candidates of each point, given as unit rows (n, dimension)."""
+    def find(self, points: Floats, more: Ids, n_threads: int = 1) -> Candidates:
+        """Return the candidates of each point.
+
+        Parameters
+        ----------
+        points : float32 (n, dimension)
+            Unit rows.
+        more : int32 (n, n_more)
+            Labels that are candidates whatever the searches find; may hold -1 and labels twice.
+        n_threads : int
+        """
         sizes = self.sizes
-        n_most = sizes.n_found + len(self.popular) + sizes.n_near_labels
+        n_most = sizes.n_found + len(self.popular) + sizes.n_near_labels + more.shape[1]
         width = min(n_most, self.n_labels)
         labels = np.empty((len(points), width), np.int32)
         votes = np.empty((len(points), width), np.float32)
@@ -187,7 +196,7 @@ class CandidateSearch:
 
         def work(start: int, stop: int) -> None:
             some = points[start:stop]
-            found, near, similarities = self._searched(some)
+            found, near, similarities = self._searched(some, more[start:stop])
             nearness[start:stop] = np.where(near[:, 0] < 0, 0, similarities[:, 0])
             scratch = self._borrow_scratch()
             gather_candidates(
@@ -208,14 +217,17 @@ class CandidateSearch:
         over_row_chunks(work, len(points), n_threads=n_threads, chunk=256)
         return Candidates(labels, votes, nearness)
 
-    def _searched(self, points: Floats) -> tuple[Ids, Ids, Floats]:
-        """Return found and popular labels, near points and their similarities."""
-        rows, _ = self.label_index.query(points, self.sizes.n_found)
-        near, similarities = self.point_index.query(points, self.sizes.n_near_points)
-        found = np.full((len(points), rows.shape[1] + len(self.popular)), -1, np.int32)
-        at = np.nonzero(rows >= 0)
-        found[at] = self.label_of_row[rows[at]]
-        found[:, rows.shape[1] :] = self.popular
+    def _searched(self, points: Floats, more: Ids) -> tuple[Ids, Ids, Floats]:
+        """Return labels that are candidates, near points and their similarities."""
+        rows, _ = self.label_index.query(
+            points, max(1, min(self.sizes.n_found, len(self.label_of_row)))
+        )
+        n_near = max(1, min(self.sizes.n_near_points, len(self.label_starts) - 1))
+        near, similarities = self.point_index.query(points, n_near)
+        known = np.full(rows.shape, -1, np.int32)
+        known[rows >= 0] = self.label_of_row[rows[rows >= 0]]
+        popular = np.broadcast_to(self.popular, (len(points), len(self.popular)))
+        found = np.concatenate([known, popular, more], axis=1)
         silent = ~points.any(axis=1)  # nothing is known of them, so nothing is said
         found[silent], near[silent] = -1, -1
         return read_only(found, np.int32), read_only(near, np.int32), similarities

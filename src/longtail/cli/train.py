@@ -19,7 +19,6 @@ from longtail.recipes.names import DEFAULT_RECIPE, RECIPES, recipe
 
 if TYPE_CHECKING:
     from longtail.recipes.estimator import LabelEstimator
-    from longtail.training.estimate import Estimate
 
 __all__ = ["add_arguments", "run_command"]
 
@@ -161,16 +160,19 @@ def _statistics(dataset: Dataset) -> str:
 
 def _announce(estimator: LabelEstimator, dataset: Dataset) -> None:
     """Say how long it will take and how much memory, where the recipe has a cost model."""
-    from longtail.recipes.astec import Astec  # noqa: PLC0415 - imports torch
+    from longtail.recipes.costs import costs_of  # noqa: PLC0415 - imports torch
     from longtail.training.estimate import (  # noqa: PLC0415 - imports torch
+        Machine,
         available_memory,
         estimate_training,
         workload_of,
     )
 
-    if not isinstance(estimator, Astec):
+    costs = costs_of(estimator)
+    if costs is None:
         return
-    estimate: Estimate = estimate_training(workload_of(dataset, estimator), estimator)
+    machine = Machine.measured(estimator)
+    estimate = estimate_training(workload_of(dataset, estimator), costs, machine)
     notice(
         f"Training will take about {time_text(estimate.seconds)} and "
         f"{bytes_text(estimate.memory)} of memory."
@@ -179,7 +181,7 @@ def _announce(estimator: LabelEstimator, dataset: Dataset) -> None:
     if estimate.memory > available:
         notice(
             f"longtail: warning: only {bytes_text(available)} of memory are available. Lower "
-            "max_features, dimension or shortlist_size with --set, or use a larger machine."
+            "max_features or dimension with --set, or use a larger machine."
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ from longtail.kernels.exact import exact_topk
 from longtail.kernels.graph import (
     add_reverse_edges,
     hash_rows,
+    join_candidates,
     mark_reachable,
     merge_candidates,
     project_rows,
@@ -21,7 +23,7 @@ from longtail.kernels.graph import (
 from longtail.kernels.jit import over_row_chunks
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -31,12 +33,13 @@ if TYPE_CHECKING:
 __all__ = ["GraphIndex"]
 
 DEFAULT_BEAM = 160
-MAX_EXACT_BUILD = 60_000
+MAX_EXACT_BUILD = 5_000
 _ARRAY_NAMES = ("vectors", "neighbours", "entries", "member_starts", "members")
-_N_TREES = 6
-_LEAF_SIZE = 800
-_N_SAMPLED = 16
-_SAMPLE_EVERY = 16
+_N_FAR = 16
+_SEEDS_PER_ROOT = 4
+_LARGEST_CLUSTER = 1024
+_N_JOINED = 2048
+_MIN_PROBES = 12
 
 
 class GraphIndex:
@@ -108,10 +111,10 @@ class GraphIndex:
     ) -> GraphIndex:
         """Build the graph of the rows of `vectors`.
 
-        The candidates of a node are its nearest nodes (exact up to 60,000 nodes; beyond, from
-        random projection trees, then once more by searching the first graph) and the nearest of
-        two random samples, which gives the edges that leave a cluster. They are thinned out as in
-        HNSW (Malkov and Yashunin, 2018), once alone and once with the edges that point back.
+        The candidates of a node are its nearest nodes (exact up to 5,000 nodes; beyond, the nearest
+        of the about 2,000 in the clusters whose centres are nearest) and the nearest of a random
+        sample, which gives the edges that leave a cluster. They are thinned out as in HNSW (Malkov
+        and Yashunin, 2018), once alone and once with the edges that point back.
 
         The same seed gives the same bytes, with any number of threads.
 
@@ -242,67 +245,53 @@ class _Builder:
         self.random = np.random.default_rng(seed)
         self.every_node = np.arange(len(vectors), dtype=np.int32)
         self.entries = self._sample(int(np.ceil(np.sqrt(len(vectors)))))
-        self.near = _Candidates(len(vectors), 2 * n_neighbours)
-        self.far = _Candidates(len(vectors), 2 * _N_SAMPLED)
+        self.near = _Candidates(len(vectors), 3 * n_neighbours // 2)
+        self.far = _Candidates(len(vectors), _N_FAR)
 
     def build(self) -> Ids:
         """Return the neighbours (n_nodes, n_neighbours)."""
-        self._scan(self.entries, _N_SAMPLED, self.far)
-        self._scan(self._sample(max(1, len(self.vectors) // _SAMPLE_EVERY)), _N_SAMPLED, self.far)
-        if len(self.vectors) <= MAX_EXACT_BUILD:
-            self._scan(self.every_node, 2 * self.n_neighbours + 1, self.near)
-            return self._connect()
-        for _ in range(_N_TREES):
-            self._scan_leaves(list(self._split(self.every_node)))
-        self._search(self._connect())
-        return self._connect()
+        n_nodes = len(self.vectors)
+        seeds = self._sample(min(n_nodes, int(np.ceil(_SEEDS_PER_ROOT * np.sqrt(n_nodes)))))
+        nearest_seed = self._scan(seeds, _N_FAR + 1, self.far)
+        if n_nodes <= MAX_EXACT_BUILD:
+            self._scan(self.every_node, self.near.ids.shape[1] + 1, self.near)
+            return self._connect(self.every_node)
+        # A seed and the nodes nearest to it are a cluster.
+        clusters = [
+            leaf for part in _grouped(nearest_seed, len(seeds)) for leaf in self._split(part)
+        ]
+        self._scan_clusters(clusters)
+        return self._connect(np.concatenate(clusters))
 
     def _sample(self, size: int) -> Ids:
         """Draw distinct nodes, in ascending order."""
         drawn = self.random.choice(len(self.vectors), size, replace=False)
         return np.sort(drawn).astype(np.int32)
 
-    def _scan(self, among: Ids, k: int, candidates: _Candidates) -> None:
-        """Add to every node the `k` nearest of `among`, exactly, a block at a time."""
-        every_one = len(among) == len(self.vectors)
-        block = self.vectors if every_one else as_vectors(self.vectors[among])
-        self._over_rows(
-            lambda start, stop: self._scan_rows(
-                self.every_node[start:stop], among, block, k, candidates
-            )
-        )
-
-    def _scan_leaves(self, leaves: list[Ids]) -> None:
-        """Add to every node its nearest of the same leaf."""
+    def _scan(self, among: Ids, k: int, candidates: _Candidates) -> Ids:
+        """Add to every node the `k` nearest of `among`, exactly; return where the nearest is."""
+        block = as_vectors(self.vectors[among])
+        nearest = np.empty(len(self.vectors), np.int32)
 
         def work(start: int, stop: int) -> None:
-            for leaf in leaves[start:stop]:
-                block = as_vectors(self.vectors[leaf])
-                self._scan_rows(leaf, leaf, block, self.n_neighbours + 1, self.near)
+            places, similarities = _exact(self.vectors[start:stop], block, k)
+            nearest[start:stop] = places[:, 0]
+            ids = np.where(places >= 0, among[places], np.int32(-1))
+            candidates.add(self.every_node[start:stop], ids, similarities)
 
-        over_row_chunks(work, len(leaves), n_threads=self.n_threads, chunk=4)
-
-    def _scan_rows(
-        self, rows: Ids, among: Ids, block: Vectors, k: int, candidates: _Candidates
-    ) -> None:
-        """Add to `rows` the `k` nearest of `among`, whose vectors are `block`."""
-        ids = np.empty((len(rows), k), np.int32)
-        similarities = np.empty((len(rows), k), np.float32)
-        exact_topk(as_vectors(self.vectors[rows]), block, 0, len(rows), ids, similarities)
-        candidates.add(rows, np.where(ids >= 0, among[ids], np.int32(-1)), similarities)
+        over_row_chunks(work, len(self.vectors), n_threads=self.n_threads, chunk=256)
+        return nearest
 
     def _split(self, rows: Ids) -> Iterator[Ids]:
-        """Halve along the line through two random nodes until a leaf is small."""
-        if len(rows) <= _LEAF_SIZE:
-            yield rows
+        """Halve along the line through two random nodes until a cluster is not too large."""
+        if len(rows) <= _LARGEST_CLUSTER:
+            yield from [rows] if len(rows) else []
             return
         one, other = self.random.choice(rows, 2, replace=False)
-        direction = as_vectors(self.vectors[[one, other]])
+        direction = self.vectors[one] - self.vectors[other]
         places = np.empty(len(rows), np.float32)
         over_row_chunks(
-            lambda start, stop: project_rows(
-                self.vectors, rows, direction[0] - direction[1], start, stop, places
-            ),
+            lambda start, stop: project_rows(self.vectors, rows, direction, start, stop, places),
             len(rows),
             n_threads=self.n_threads,
             chunk=8192,
@@ -311,61 +300,104 @@ class _Builder:
         yield from self._split(rows[order[: len(rows) // 2]])
         yield from self._split(rows[order[len(rows) // 2 :]])
 
-    def _search(self, neighbours: Ids) -> None:
-        """Add to every node what a search of the first graph finds."""
-        rows = len(self.vectors)
-        index = GraphIndex(
-            self.vectors,
-            neighbours,
-            self.entries,
-            np.arange(rows + 1, dtype=np.int32),
-            self.every_node,
-            beam=2 * self.n_neighbours,
-        )
+    def _scan_clusters(self, clusters: list[Ids]) -> None:
+        """Add to every node its nearest of the clusters whose centres are nearest."""
+        ends = np.cumsum([len(cluster) for cluster in clusters])
+        grouped = np.split(self.vectors[np.concatenate(clusters)], ends[:-1])
+        blocks = [as_vectors(block) for block in grouped]
+        for probe in self._probes(_unit_means(blocks)).T:
+            self._join(probe, clusters, blocks)
+
+    def _probes(self, centres: Vectors) -> Ids:
+        """Return for every node the nearest centres, enough of them for `_N_JOINED` nodes."""
+        n_wanted = max(_MIN_PROBES, _N_JOINED * len(centres) // len(self.vectors))
+        probes = np.empty((len(self.vectors), min(n_wanted, len(centres))), np.int32)
 
         def work(start: int, stop: int) -> None:
-            found = index.query(self.vectors[start:stop], 2 * self.n_neighbours)
-            self.near.add(self.every_node[start:stop], *found)
+            probes[start:stop] = _exact(self.vectors[start:stop], centres, probes.shape[1])[0]
 
-        self._over_rows(work)
+        over_row_chunks(work, len(probes), n_threads=self.n_threads, chunk=256)
+        return probes
 
-    def _connect(self) -> Ids:
-        """Choose the edges of every node from its candidates, then also from the edges back."""
+    def _join(self, cluster_of_node: Ids, clusters: list[Ids], blocks: list[Vectors]) -> None:
+        """Add to every node its nearest of one cluster."""
+        joined = _grouped(cluster_of_node, len(clusters))
+
+        near = self.near
+
+        def work(start: int, stop: int) -> None:
+            for place in range(start, stop):
+                rows = joined[place]
+                queries = as_vectors(self.vectors[rows])
+                others, block = clusters[place], blocks[place]
+                join_candidates(rows, queries, others, block, near.ids, near.similarities)
+
+        # A node is in one group only, so no two threads write to the same list.
+        over_row_chunks(work, len(clusters), n_threads=self.n_threads, chunk=8)
+
+    def _connect(self, order: Ids) -> Ids:
+        """Choose the edges of every node from its candidates, then also from the edges back.
+
+        An `order` in which nodes that are near come together keeps their vectors in the cache.
+        """
         forward = np.empty((len(self.vectors), self.n_neighbours), np.int32)
-        self._over_rows(
-            lambda start, stop: prune_candidates(
-                start,
-                stop,
+        similarities = np.empty(forward.shape, np.float32)
+        near, far = self.near, self.far
+
+        def prune(start: int, stop: int) -> None:
+            prune_candidates(
+                order[start:stop],
                 self.vectors,
-                self.near.ids,
-                self.near.similarities,
-                self.far.ids,
-                self.far.similarities,
+                near.ids,
+                near.similarities,
+                far.ids,
+                far.similarities,
                 forward,
+                similarities,
             )
-        )
-        starts, reverse = _reverse_edges(forward)
+
+        over_row_chunks(prune, len(order), n_threads=self.n_threads, chunk=256)
+        reverse = _reverse_edges(forward, similarities)
         neighbours = np.empty_like(forward)
-        self._over_rows(
-            lambda start, stop: add_reverse_edges(
-                start, stop, self.vectors, forward, starts, reverse, neighbours
-            )
-        )
+
+        def add_back(start: int, stop: int) -> None:
+            nodes = order[start:stop]
+            add_reverse_edges(nodes, self.vectors, forward, similarities, *reverse, neighbours)
+
+        over_row_chunks(add_back, len(order), n_threads=self.n_threads, chunk=256)
         return neighbours
 
-    def _over_rows(self, work: Callable[[int, int], None]) -> None:
-        """Run `work` over all nodes."""
-        over_row_chunks(work, len(self.vectors), n_threads=self.n_threads, chunk=256)
+
+def _exact(queries: Vectors, vectors: Vectors, k: int) -> tuple[Ids, Vectors]:
+    """Return the `k` nearest of `vectors` to each query, and the inner products."""
+    ids = np.empty((len(queries), k), np.int32)
+    similarities = np.empty((len(queries), k), np.float32)
+    exact_topk(queries, vectors, 0, len(queries), ids, similarities)
+    return ids, similarities
 
 
-def _reverse_edges(forward: Ids) -> tuple[NDArray[np.int64], Ids]:
-    """Return, for each node, the nodes that point to it, as starts (n + 1,) and a flat list."""
+def _grouped(group_of_node: Ids, n_groups: int) -> list[Ids]:
+    """Return the nodes of each group, in ascending order."""
+    order = np.argsort(group_of_node, kind="stable").astype(np.int32)
+    starts = np.searchsorted(group_of_node[order], np.arange(n_groups + 1))
+    return [order[start:stop] for start, stop in pairwise(starts.tolist())]
+
+
+def _unit_means(blocks: list[Vectors]) -> Vectors:
+    """Return the direction of the mean of each block, zero where there is none."""
+    sums = np.stack([block.sum(axis=0) for block in blocks])
+    lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+    return as_vectors(sums / np.where(lengths > 0, lengths, 1))
+
+
+def _reverse_edges(forward: Ids, similarities: Vectors) -> tuple[NDArray[np.int64], Ids, Vectors]:
+    """Return the nodes that point to each node, as starts (n + 1,), a flat list, similarities."""
     sources, places = np.nonzero(forward >= 0)
     targets = forward[sources, places]
     order = np.argsort(targets, kind="stable")
     starts = np.zeros(len(forward) + 1, np.int64)
     np.cumsum(np.bincount(targets, minlength=len(forward)), out=starts[1:])
-    return starts, sources[order].astype(np.int32)
+    return starts, sources[order].astype(np.int32), similarities[sources, places][order]
 
 
 def _group_equal_rows(matrix: Vectors) -> tuple[Vectors, Ids, Ids]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.kernels.exact import dot, dots_1x4, insert_sorted
+from longtail.kernels.exact import _dots_2x4, dot, dots_1x4, insert_sorted
 from longtail.kernels.jit import kernel
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ __all__ = [
     "add_reverse_edges",
     "beam_search",
     "hash_rows",
+    "join_candidates",
     "mark_reachable",
     "merge_candidates",
     "project_rows",
@@ -218,6 +219,15 @@ def hash_rows(bits: NDArray[np.uint32]) -> NDArray[np.uint64]:
 
 
 @kernel
+def _holds(ids: Ids, wanted: int) -> bool:
+    """Tell whether `wanted` is among `ids`, without making an array of answers."""
+    found = False
+    for other in ids:
+        found |= other == wanted
+    return found
+
+
+@kernel
 def merge_candidates(
     rows: Ids, new_ids: Ids, new_similarities: Vectors, ids: Ids, similarities: Vectors
 ) -> None:
@@ -232,68 +242,114 @@ def merge_candidates(
             new, value = new_ids[i, j], new_similarities[i, j]
             if new < 0 or new == row or value < similarities[row, -1]:
                 continue
-            if not np.any(ids[row] == new):
+            if not _holds(ids[row], new):
                 insert_sorted(ids[row], similarities[row], ids.shape[1], new, value)
 
 
 @kernel
-def _select_diverse(vectors: Vectors, candidates: Ids, similarities: Vectors, chosen: Ids) -> None:
+def join_candidates(
+    rows: Ids, queries: Vectors, others: Ids, block: Vectors, ids: Ids, similarities: Vectors
+) -> None:
+    """Offer `others`, none of them known yet, to the candidate lists of `rows`.
+
+    Parameters
+    ----------
+    rows : int32 (m,)
+    queries : float32 (m, d)
+        Their vectors.
+    others : int32 (n_others,)
+        May hold a row itself, which is left out.
+    block : float32 (n_others, d)
+        Their vectors.
+    ids, similarities : int32, float32 (n, capacity)
+        Descending, padded with -1 and -inf.
+    """
+    capacity = ids.shape[1]
+    for i in range(0, len(rows), 2):
+        for j in range(0, len(others), 4):
+            tile = _dots_2x4(queries, i, min(i + 1, len(rows) - 1), block, j)
+            for t in range(8):
+                if i + t // 4 >= len(rows) or j + t % 4 >= len(others):
+                    continue
+                row, other = rows[i + t // 4], others[j + t % 4]
+                if other != row and tile[t] >= similarities[row, -1]:
+                    insert_sorted(ids[row], similarities[row], capacity, other, tile[t])
+
+
+@kernel
+def _is_occluded(vectors: Vectors, node: int, similarity: np.float32, chosen: Ids) -> bool:
+    """Tell whether one of `chosen` is at least as similar to `node`."""
+    last = len(chosen) - 1
+    for j in range(0, len(chosen), 4):
+        values = dots_1x4(
+            vectors[node],
+            vectors,
+            chosen[j],
+            chosen[min(j + 1, last)],
+            chosen[min(j + 2, last)],
+            chosen[min(j + 3, last)],
+        )
+        if max(values) >= similarity:
+            return True
+    return False
+
+
+@kernel
+def _select_diverse(
+    vectors: Vectors,
+    candidates: Ids,
+    similarities: Vectors,
+    chosen: Ids,
+    chosen_similarities: Vectors,
+) -> None:
     """Fill `chosen` with candidates that no better chosen one is nearer to, then with the rest.
 
     The heuristic of Malkov and Yashunin, "HNSW" (2018), Algorithm 4, with pruned ones kept: a
     candidate that a chosen one already leads to is worth an edge only if there is room.
     """
     chosen[:] = -1
-    is_left = np.ones(len(candidates), np.bool_)
+    chosen_similarities[:] = -np.inf
+    is_left = candidates >= 0
     count = 0
-    for place in range(len(candidates)):
-        node = candidates[place]
-        if node < 0 or count == len(chosen):
-            break
-        occluded = False
-        for earlier in range(count):
-            if dot(vectors[chosen[earlier]], vectors[node]) >= similarities[place]:
-                occluded = True
+    for diverse_only in (True, False):
+        for place in range(len(candidates)):
+            node, similarity = candidates[place], similarities[place]
+            if node < 0 or count == len(chosen):
                 break
-        if not occluded:
-            chosen[count] = node
+            if not is_left[place]:
+                continue
+            if diverse_only and _is_occluded(vectors, node, similarity, chosen[:count]):
+                continue
+            chosen[count], chosen_similarities[count] = node, similarity
             is_left[place] = False
-            count += 1
-    for place in range(len(candidates)):
-        if candidates[place] < 0 or count == len(chosen):
-            break
-        if is_left[place]:
-            chosen[count] = candidates[place]
             count += 1
 
 
 @kernel
 def prune_candidates(
-    start: int,
-    stop: int,
+    nodes: Ids,
     vectors: Vectors,
     near: Ids,
     near_similarities: Vectors,
     far: Ids,
     far_similarities: Vectors,
     neighbours: Ids,
+    similarities: Vectors,
 ) -> None:
-    """Choose the out-edges of nodes `start` to `stop` from their near and far candidates."""
-    capacity = near.shape[1] + far.shape[1]
-    candidates = np.empty(capacity, np.int32)
-    similarities = np.empty(capacity, np.float32)
-    for node in range(start, stop):
-        candidates[: near.shape[1]] = near[node]
-        candidates[near.shape[1] :] = -1
-        similarities[: near.shape[1]] = near_similarities[node]
-        similarities[near.shape[1] :] = -np.inf
+    """Choose the out-edges of `nodes`, and note their similarities, from two candidate lists."""
+    n_near, capacity = near.shape[1], near.shape[1] + far.shape[1]
+    both = np.empty(capacity, np.int32)
+    values = np.empty(capacity, np.float32)
+    for node in nodes:
+        both[:n_near] = near[node]
+        both[n_near:] = -1
+        values[:n_near] = near_similarities[node]
+        values[n_near:] = -np.inf
         for place in range(far.shape[1]):
             other = far[node, place]
-            if other >= 0 and not np.any(near[node] == other):
-                insert_sorted(
-                    candidates, similarities, capacity, other, far_similarities[node, place]
-                )
-        _select_diverse(vectors, candidates, similarities, neighbours[node])
+            if other >= 0 and not _holds(near[node], other):
+                insert_sorted(both, values, capacity, other, far_similarities[node, place])
+        _select_diverse(vectors, both, values, neighbours[node], similarities[node])
 
 
 @kernel
@@ -307,15 +363,16 @@ def project_rows(
 
 @kernel
 def add_reverse_edges(
-    start: int,
-    stop: int,
+    nodes: Ids,
     vectors: Vectors,
     forward: Ids,
+    forward_similarities: Vectors,
     reverse_starts: NDArray[np.int64],
     reverse: Ids,
+    reverse_similarities: Vectors,
     neighbours: Ids,
 ) -> None:
-    """Choose the final out-edges of each node from its own and those that point to it.
+    """Choose the final out-edges of each of `nodes` from its own and those that point to it.
 
     `reverse_starts` (n + 1,) and `reverse` list the nodes that point to each node. Of those of a
     hub only the nearest are looked at.
@@ -323,19 +380,19 @@ def add_reverse_edges(
     capacity = 4 * forward.shape[1]
     candidates = np.empty(capacity, np.int32)
     similarities = np.empty(capacity, np.float32)
-    for node in range(start, stop):
+    unused = np.empty(forward.shape[1], np.float32)
+    for node in nodes:
         candidates[:] = -1
         similarities[:] = -np.inf
-        incoming = reverse[reverse_starts[node] : reverse_starts[node + 1]]
-        for other in forward[node]:
-            if other >= 0:
-                value = dot(vectors[node], vectors[other])
+        for place in range(forward.shape[1]):
+            if forward[node, place] >= 0:
+                value = forward_similarities[node, place]
+                insert_sorted(candidates, similarities, capacity, forward[node, place], value)
+        for place in range(reverse_starts[node], reverse_starts[node + 1]):
+            other, value = reverse[place], reverse_similarities[place]
+            if value >= similarities[-1] and not _holds(forward[node], other):
                 insert_sorted(candidates, similarities, capacity, other, value)
-        for other in incoming:
-            if not np.any(forward[node] == other):
-                value = dot(vectors[node], vectors[other])
-                insert_sorted(candidates, similarities, capacity, other, value)
-        _select_diverse(vectors, candidates, similarities, neighbours[node])
+        _select_diverse(vectors, candidates, similarities, neighbours[node], unused)
 
 
 @kernel

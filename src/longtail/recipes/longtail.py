@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from longtail.classifiers.blended import BlendedScorer
 from longtail.classifiers.candidates import CandidateSearch, SearchSizes
 from longtail.classifiers.network_training import NetworkTraining
+from longtail.classifiers.relations import LabelRelations
 from longtail.classifiers.score_network import ScoreNetwork
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
@@ -34,9 +35,9 @@ class LongtailClassifier(LabelEstimator):
 
     Modules I and IV are one: token vectors are trained under two heads of unit label vectors at
     once, free ones and ones that add the label's text (`SharedSpace`). Module II searches labels
-    and training points (`CandidateSearch`). Sparse linear one-vs-rest classifiers score what it finds
-    (`SparseOneVsRest`), and a small network, learnt on held-out training points, blends all scores
-    (`ScoreNetwork`).
+    and training points (`CandidateSearch`) and what label texts name (`LabelRelations`). Sparse
+    linear one-vs-rest classifiers score what is found (`SparseOneVsRest`), and a small network,
+    learnt on held-out training points, blends all scores (`ScoreNetwork`).
 
     Parameters
     ----------
@@ -130,11 +131,20 @@ class LongtailClassifier(LabelEstimator):
             encoder=space.encoder,
             search=search,
             heads=heads,
+            relations=self._relations(data, run),
             linear=SparseLabelVectors.empty(n_labels),
             is_word=data.is_word,
             commonness=np.log1p(counts).astype(np.float32),
             tail_weights=self._tail_weights(counts, n_points),
-            network=ScoreNetwork.of_source(0, len(heads) + 2),
+            network=ScoreNetwork.of_source(0, 1),
+        )
+
+    def _relations(self, data: TrainingData, run: TrainingRun) -> LabelRelations | None:
+        """Return what label texts say, where there are any."""
+        if data.label_features is None:
+            return None
+        return LabelRelations.build(
+            data.features, data.labels, data.label_features, n_threads=run.n_threads
         )
 
     def _tail_weights(self, counts: NDArray[np.int64], n_points: int) -> NDArray[np.float32]:
@@ -146,9 +156,8 @@ class LongtailClassifier(LabelEstimator):
         self, scorer: BlendedScorer, data: TrainingData, run: TrainingRun
     ) -> BlendedScorer:
         """Train the linear part against the labels that the searches confuse a point with."""
-        points = scorer.encoder.encode(Bags.of(data.features), run.n_threads)
-        confused = scorer.search.find(points, run.n_threads).labels
         bags = Bags.of(data.features)
+        confused = scorer.confused(bags, run.n_threads)
         words = bags if data.is_word is None else bags.kept(data.is_word)
         features = csr_array((words.values, words.columns, words.row_starts), data.features.shape)
         linear = SparseOneVsRest(cost=self.cost).learn(features, data.labels, confused, run)

@@ -7,7 +7,7 @@ import os
 import time
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -20,11 +20,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from longtail.data.dataset import Dataset
-    from longtail.recipes.astec import Astec
+    from longtail.data.text_column import TextColumn
     from longtail.recipes.estimator import LabelEstimator
 
 __all__ = [
+    "CostModel",
     "Estimate",
+    "Machine",
     "Workload",
     "available_memory",
     "estimate_training",
@@ -35,14 +37,9 @@ __all__ = [
 SAMPLE = 12_000  # texts that are looked at to learn how long bags are
 # Core-seconds for what is bound by memory, measured with 256 dimensions on two cores of a server.
 VECTORISE = 4e-7  # an entry of the features
-CLUSTER = 1.5e-7  # a label of a point, times the entries of the point
-SKETCH = 4.6e-10  # an entry of the features, times the dimension
-BAG = 8e-10  # an entry of the features, times the dimension: forward, backward and step
-LOGIT = 3.5e-9  # sigmoid and slope of one logit
+LOGIT = 3.5e-9  # loss and slope of one logit
 INDEX = 3e-4 / 256  # putting a vector into a graph, times the dimension
 VISIT = 1.8e-6 / 256  # a neighbour asked for, times the dimension
-SCORE = 1.4e-9  # re-scoring a shortlisted label, times the dimension
-SHARED = 0.3  # share of the hard negatives drawn in a neighbourhood that are distinct
 START = 3.0  # seconds: reading compiled code, threads
 PROCESS = 600e6  # bytes: interpreter, torch, compiled code
 TEMPORARIES = 2.0  # the peak over what is kept, as measured on three data sets
@@ -59,6 +56,10 @@ class Workload:
         Entries of the feature matrix.
     n_label_pairs : int
         Entries of the label matrix.
+    n_word_entries : int
+        How many of the entries are words or pairs of words; all of ready-made features.
+    n_label_entries : int
+        Entries of the bags of the labels' texts; 0 where the recipe does not look at any.
     """
 
     n_points: int
@@ -66,6 +67,40 @@ class Workload:
     n_labels: int
     n_nonzero: int
     n_label_pairs: int
+    n_word_entries: int
+    n_label_entries: int = 0
+
+
+class Machine(NamedTuple):
+    """What training runs on.
+
+    Attributes
+    ----------
+    rate : float
+        Floating-point operations a second of its matrix products, on all threads.
+    n_threads : int
+    """
+
+    rate: float
+    n_threads: int
+
+    @classmethod
+    def measured(cls, settings: LabelEstimator) -> Machine:
+        """Return this machine, with the device and the threads that the settings say."""
+        n_threads = settings.n_threads or n_usable_cores()
+        return cls(product_rate(torch.device(settings.device), n_threads), n_threads)
+
+
+class CostModel(Protocol):
+    """What a recipe, with its settings, costs."""
+
+    def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
+        """Return the seconds of each stage after the texts have become bags."""
+        ...
+
+    def memory(self, workload: Workload) -> float:
+        """Return the bytes at the peak."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -89,20 +124,15 @@ class Estimate:
         return sum(self.stages.values())
 
 
-def estimate_training(
-    workload: Workload, astec: Astec, *, rate: float | None = None, n_threads: int | None = None
-) -> Estimate:
-    """Return what training Astec will take.
+def estimate_training(workload: Workload, costs: CostModel, machine: Machine) -> Estimate:
+    """Return what training will take.
 
     Parameters
     ----------
     workload : Workload
-    astec : Astec
-        Its settings.
-    rate : float, optional
-        Floating-point operations a second of the machine's matrix products; measured without it.
-    n_threads : int, optional
-        As the settings say by default.
+    costs : CostModel
+        Of the recipe; see `longtail.recipes.costs`.
+    machine : Machine
 
     Returns
     -------
@@ -111,80 +141,26 @@ def estimate_training(
     Examples
     --------
     >>> from longtail import Astec
-    >>> from longtail.training.estimate import Workload, estimate_training
+    >>> from longtail.recipes.costs import costs_of
+    >>> from longtail.training.estimate import Machine, Workload, estimate_training
     >>> small = Workload(
-    ...     n_points=10_000, n_features=5_000, n_labels=1_000, n_nonzero=10**6, n_label_pairs=20_000
+    ...     n_points=10_000,
+    ...     n_features=5_000,
+    ...     n_labels=1_000,
+    ...     n_nonzero=10**6,
+    ...     n_label_pairs=20_000,
+    ...     n_word_entries=10**5,
     ... )
-    >>> once = estimate_training(small, Astec(), rate=1e11, n_threads=2)
-    >>> thrice = estimate_training(small, Astec(n_learners=3), rate=1e11, n_threads=2)
+    >>> machine = Machine(rate=1e11, n_threads=2)
+    >>> once = estimate_training(small, costs_of(Astec()), machine)
+    >>> thrice = estimate_training(small, costs_of(Astec(n_learners=3)), machine)
     >>> round(thrice.stages["module I"] / once.stages["module I"])
     3
     """
-    threads = n_threads or astec.n_threads or n_usable_cores()
-    rate = product_rate(torch.device(astec.device), threads) if rate is None else rate
-    stages = {
-        "vectoriser": START + workload.n_nonzero * VECTORISE / threads,
-        **{
-            stage: astec.n_learners * seconds
-            for stage, seconds in _learner_stages(workload, astec, rate, threads).items()
-        },
-    }
-    return Estimate(stages, int(_memory(workload, astec)))
-
-
-def _learner_stages(w: Workload, astec: Astec, rate: float, threads: int) -> dict[str, float]:
-    """Return the seconds of each stage of one learner."""
-    D = astec.sizes_for(w.n_points).dimension
-    n_meta = _n_meta_labels(w, astec)
-    sketch = w.n_nonzero * D * SKETCH
-    bags = w.n_nonzero * D * BAG / threads
-    size = min(astec.shortlist_size, w.n_labels)
-    n_visits = astec.n_near_labels + astec.n_near_points
-    n_indexed = w.n_labels + (w.n_points if astec.n_near_points else 0)
-
-    def products(width: float) -> float:
-        """Return the seconds of an epoch against `width` labels."""
-        logits = w.n_points * width
-        return 6 * logits * D / rate + logits * LOGIT / threads
-
-    on_pool = products(_pool_size(w, astec))
-    seconds = {
-        "label clusters": w.n_label_pairs * w.n_nonzero / w.n_points * CLUSTER / threads,
-        "module I": sketch + astec.surrogate_epochs * (products(n_meta) + bags),
-        "module II": (n_indexed * INDEX + w.n_points * n_visits * VISIT) * D / threads,
-        "module IV": astec.extreme_epochs * on_pool,
-    }
-    if astec.reranker:
-        mining = w.n_points * size * D * SCORE / threads
-        seconds["re-ranker"] = sketch + mining + astec.reranker_epochs * (on_pool + bags)
-    return seconds
-
-
-def _memory(w: Workload, astec: Astec) -> float:
-    """Return the bytes at the peak: all tables, what is known of each point, and one batch."""
-    D, batch_size, _ = astec.sizes_for(w.n_points)
-    n_networks = 2 if astec.reranker else 1
-    tables = 4 * D * (w.n_features + w.n_labels) * n_networks * astec.n_learners
-    tables += 4 * D * (_n_meta_labels(w, astec) + w.n_features)  # meta-labels; a table being made
-    bags = 2 * 8 * w.n_nonzero  # all points, and the training part of them
-    points = 3 * 4 * D * w.n_points  # features, unit features in the graph, a temporary
-    shortlists = w.n_points * min(astec.shortlist_size, w.n_labels) * 8
-    width = max(_pool_size(w, astec), _n_meta_labels(w, astec))
-    batch = 3 * 4 * 2 * batch_size * width
-    return PROCESS + TEMPORARIES * (tables + bags + points + shortlists + batch)
-
-
-def _n_meta_labels(w: Workload, astec: Astec) -> int:
-    """Return how many label clusters there will be."""
-    half = max(w.n_labels // 2, 1)
-    return min(astec.n_meta_labels, 1 << (half.bit_length() - 1))
-
-
-def _pool_size(w: Workload, astec: Astec) -> float:
-    """Return about how many labels a batch on shortlists is scored against."""
-    n_points = 2 * astec.sizes_for(w.n_points).batch_size
-    own = 0.5 * n_points * w.n_label_pairs / w.n_points
-    return min(w.n_labels, own + SHARED * n_points * astec.n_hard + astec.n_random)
+    n_entries = workload.n_nonzero + workload.n_label_entries
+    vectoriser = START + n_entries * VECTORISE / machine.n_threads
+    stages = {"vectoriser": vectoriser, **costs.stages(workload, machine)}
+    return Estimate(stages, int(costs.memory(workload)))
 
 
 def workload_of(dataset: Dataset, settings: LabelEstimator) -> Workload:
@@ -194,26 +170,32 @@ def workload_of(dataset: Dataset, settings: LabelEstimator) -> Workload:
     ----------
     dataset : Dataset
     settings : LabelEstimator
-        Says how texts become bags.
+        Says how texts become bags, and whether it looks at those of labels.
     """
-    n_labels, n_label_pairs = dataset.n_labels, int(dataset.labels.nnz)
     if dataset.features is not None:
-        n_features, n_nonzero = dataset.features.shape[1], int(dataset.features.nnz)
+        bags = _Bags(dataset.features.shape[1], int(dataset.features.nnz), dataset.features.nnz, 0)
     else:
-        n_features, n_nonzero = _bags_of_texts(dataset, settings)
+        bags = _bags_of_texts(dataset, settings)
     return Workload(
         n_points=dataset.n_points,
-        n_features=n_features,
-        n_labels=n_labels,
-        n_nonzero=n_nonzero,
-        n_label_pairs=n_label_pairs,
+        n_labels=dataset.n_labels,
+        n_label_pairs=int(dataset.labels.nnz),
+        **bags._asdict(),
     )
 
 
-def _bags_of_texts(dataset: Dataset, settings: LabelEstimator) -> tuple[int, int]:
-    """Return the numbers of features and entries, by the growth of the vocabulary (Heaps' law)."""
-    step = max(1, dataset.n_points // SAMPLE)
-    some = dataset.texts[::step]  # type: ignore[index]  # the caller has texts
+class _Bags(NamedTuple):
+    """The part of a workload that depends on the vectoriser."""
+
+    n_features: int
+    n_nonzero: int
+    n_word_entries: int
+    n_label_entries: int
+
+
+def _bags_of_texts(dataset: Dataset, settings: LabelEstimator) -> _Bags:
+    """Count features and entries, by the growth of the vocabulary (Heaps' law)."""
+    some, share = _sample(dataset.texts)  # type: ignore[arg-type]  # the caller has texts
     vectorizer = TextVectorizer(
         word_ngrams=settings.word_ngrams, char_ngrams=settings.char_ngrams, min_df=1
     ).fit(some)
@@ -223,9 +205,31 @@ def _bags_of_texts(dataset: Dataset, settings: LabelEstimator) -> tuple[int, int
         for part in (entries[: len(some) // 2], entries)
     ]
     growth = math.log2(n_tokens[1] / n_tokens[0]) if n_tokens[0] else 1.0
-    n_features = n_tokens[1] * (dataset.n_points / len(some)) ** min(max(growth, 0.0), 0.9)
+    n_features = n_tokens[1] * share ** -min(max(growth, 0.0), 0.9)
     most = settings.max_features or n_features
-    return int(min(n_features, most)), int(entries.nnz * dataset.n_points / len(some))
+    n_word_entries = np.count_nonzero(vectorizer.is_word()[entries.indices])
+    return _Bags(
+        int(min(n_features, most)),
+        int(entries.nnz / share),
+        int(n_word_entries / share),
+        _n_label_entries(dataset, settings, vectorizer),
+    )
+
+
+def _n_label_entries(dataset: Dataset, settings: LabelEstimator, vectorizer: TextVectorizer) -> int:
+    """Count the entries of the labels' texts, or else names, where the recipe looks at them."""
+    space = dataset.label_space
+    texts = space.names if space.texts is None else space.texts
+    if texts is None or not settings.uses_label_texts:
+        return 0
+    some, share = _sample(texts)
+    return int(vectorizer.transform(some).nnz / share)
+
+
+def _sample(texts: TextColumn) -> tuple[TextColumn, float]:
+    """Return evenly spaced texts, and which share of all they are."""
+    some = texts[:: max(1, len(texts) // SAMPLE)]
+    return some, len(some) / max(len(texts), 1)
 
 
 def product_rate(device: torch.device, n_threads: int, seconds: float = 0.2) -> float:

@@ -1,0 +1,47 @@
+"""What training a recipe costs, where that has been measured."""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import TYPE_CHECKING
+
+from longtail.recipes.astec import Astec
+from longtail.recipes.longtail import LongtailClassifier
+from longtail.training.estimate_astec import AstecCosts
+from longtail.training.estimate_longtail import LongtailCosts
+
+if TYPE_CHECKING:
+    from longtail.recipes.estimator import LabelEstimator
+    from longtail.training.estimate import CostModel
+
+__all__ = ["costs_of"]
+
+
+@singledispatch
+def costs_of(
+    recipe: LabelEstimator,  # noqa: ARG001 - decides which of the functions below is called
+) -> CostModel | None:
+    """Return the cost model of a recipe, from its class; None if it has none.
+
+    Parameters
+    ----------
+    recipe : LabelEstimator
+        With its settings.
+
+    Returns
+    -------
+    CostModel or None
+
+    Examples
+    --------
+    >>> from longtail import Astec
+    >>> from longtail.recipes.costs import costs_of
+    >>> from longtail.recipes.parabel import Parabel
+    >>> type(costs_of(Astec())).__name__, costs_of(Parabel())
+    ('AstecCosts', None)
+    """
+    return None
+
+
+costs_of.register(Astec, AstecCosts)
+costs_of.register(LongtailClassifier, LongtailCosts)

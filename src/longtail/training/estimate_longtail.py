@@ -1,0 +1,95 @@
+"""What training the default recipe costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from longtail.classifiers.candidates import SearchSizes
+from longtail.training.estimate import INDEX, LOGIT, PROCESS, TEMPORARIES, VISIT
+
+if TYPE_CHECKING:
+    from longtail.recipes.longtail import LongtailClassifier
+    from longtail.training.estimate import Machine, Workload
+
+__all__ = ["LongtailCosts"]
+
+# Core-seconds, as in `longtail.training.estimate`.
+BAG = 1e-9  # an entry of a point or of a label's text, times the dimension
+DISTINCT = 0.5  # share of the true labels of a batch that are distinct
+DESCENT = 8e-9  # an entry of a point that trains a support vector machine, in one pass
+PASSES = 10  # of dual coordinate descent, about
+BLEND = 5e-3  # a held-out point: its evidence, and three trainings, which use one thread
+MOST_HELD_OUT = 2_500  # points
+N_VIEWS = 30  # of a candidate, about; see `longtail.classifiers.score_network`
+
+
+@dataclass(frozen=True)
+class LongtailCosts:
+    """See `longtail.training.estimate.CostModel`.
+
+    Parameters
+    ----------
+    settings : LongtailClassifier
+    """
+
+    settings: LongtailClassifier
+
+    def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
+        """Return the seconds of each stage."""
+        w, settings, threads = workload, self.settings, machine.n_threads
+        D, n_candidates = settings.dimension, self._n_candidates(w)
+        n_visits = 2 * settings.beam  # a search of labels and one of points
+        searching = w.n_points * n_visits * VISIT * D / threads
+        descents = PASSES * n_candidates * w.n_word_entries * DESCENT / threads
+        return {
+            "shared space": settings.epochs * self._epoch(w, machine),
+            "search": (w.n_points + w.n_labels) * INDEX * D / threads,
+            "linear": searching + descents,
+            "blend": self._n_held_out(w) * BLEND,
+        }
+
+    def _epoch(self, w: Workload, machine: Machine) -> float:
+        """Return the seconds of an epoch in the shared space."""
+        D, pool = self.settings.dimension, self._pool_size(w)
+        n_batches = w.n_points / self._batch_size(w)
+        n_entries = w.n_nonzero + n_batches * pool * w.n_label_entries / w.n_labels
+        logits = self._n_heads(w) * w.n_points * pool
+        in_memory = n_entries * D * BAG + logits * LOGIT
+        return in_memory / machine.n_threads + 6 * logits * D / machine.rate
+
+    def memory(self, workload: Workload) -> float:
+        """Return the bytes at the peak: tables, bags, what is known of each point, one batch."""
+        w, D = workload, self.settings.dimension
+        n_heads = self._n_heads(w)
+        n_saved_heads = 3 if n_heads == 2 else 1
+        tables = 4 * D * (w.n_features + (n_heads + n_saved_heads) * w.n_labels)
+        bags = 2 * 8 * (w.n_nonzero + w.n_label_entries)  # all, and the training part of them
+        points = 2 * 4 * D * w.n_points  # encoded, and in the graph
+        candidates = w.n_points * self._n_candidates(w) * 8  # labels and votes
+        batch = 3 * 4 * self._batch_size(w) * self._pool_size(w)
+        views = 4 * self._n_held_out(w) * self._n_candidates(w) * N_VIEWS
+        return PROCESS + TEMPORARIES * (tables + bags + points + candidates + batch + views)
+
+    def _batch_size(self, w: Workload) -> int:
+        """Return how many points a batch has."""
+        return self.settings.shared_space(w.n_points).batch_size
+
+    def _pool_size(self, w: Workload) -> float:
+        """Return about how many labels a batch is scored against."""
+        own = DISTINCT * self._batch_size(w) * w.n_label_pairs / w.n_points
+        return min(w.n_labels, own + self.settings.n_random)
+
+    def _n_heads(self, w: Workload) -> int:
+        """Return how many label vectors are trained: with and without texts."""
+        return 2 if w.n_label_entries else 1
+
+    def _n_candidates(self, w: Workload) -> int:
+        """Return about how many labels of a point are scored."""
+        settings = self.settings
+        n_most = settings.n_found + settings.n_near_labels + SearchSizes.n_popular
+        return min(n_most, w.n_labels)
+
+    def _n_held_out(self, w: Workload) -> float:
+        """Return on how many points the blend is learnt."""
+        return min(self.settings.held_out * w.n_points, MOST_HELD_OUT)
