@@ -52,6 +52,19 @@ def random_candidates(random, vectors, n_candidates, allowed=None):
     return ids, similarities
 
 
+def values_of(vectors, neighbours):
+    """The similarity of each edge, -inf where there is none."""
+    values = np.einsum("id,ijd->ij", vectors, vectors[neighbours])
+    return np.where(neighbours >= 0, values, -np.inf).astype(np.float32)
+
+
+def ranked(vectors, node, others):
+    """The nodes among `others` that are real, best first, and their similarities."""
+    real = {int(other) for other in others} - {-1}
+    best = sorted((-float(vectors[other] @ vectors[node]), other) for other in real)
+    return [other for _, other in best], [-value for value, _ in best]
+
+
 def beam_search_twin(query, vectors, neighbours, entries, beam):
     seen = set(entries.tolist())
     pool = sorted((-float(vectors[node] @ query), int(node)) for node in seen)[:beam]
@@ -191,38 +204,29 @@ def test_merge_candidates(seed, n, capacity, n_new):
 
 
 @few
-@given(seeds, st.integers(2, 30), st.integers(1, 8), st.integers(1, 11))
-def test_join_candidates(seed, n, capacity, n_others):
+@given(seeds, st.integers(2, 40), st.integers(1, 8), st.integers(1, 4))
+def test_join_candidates(seed, n, capacity, n_groups):
     random = np.random.default_rng(seed)
     vectors = whole_numbers(random, n, 3)
-    others, known = np.split(random.permutation(n).astype(np.int32), [min(n - 1, n_others)])
+    known, members = np.split(random.permutation(n).astype(np.int32), [n // 3])
     ids, similarities = random_candidates(random, vectors, capacity, known)
     rows = random.permutation(n)[: n // 2 + 1].astype(np.int32)
+    starts = [
+        np.sort(np.concatenate([[0, len(part)], random.integers(0, len(part) + 1, n_groups - 1)]))
+        for part in (rows, members)
+    ]
     expected = ids.tolist()
-    for row in rows.tolist():
-        offered = {*ids[row].tolist(), *others.tolist()} - {-1, row}
-        best = sorted((-float(vectors[other] @ vectors[row]), other) for other in offered)
-        expected[row] = [other for _, other in best][:capacity]
-        expected[row] += [-1] * (capacity - len(expected[row]))
-    queries, block = (read_only(vectors[part], np.float32) for part in (rows, others))
-    join_candidates(rows, queries, others, block, ids, similarities)
+    for group in range(1, n_groups):
+        (row_start, row_end), (start, end) = (part[group : group + 2] for part in starts)
+        for row in rows[row_start:row_end].tolist():
+            candidates, _ = ranked(vectors, row, {*ids[row], *members[start:end]} - {row})
+            expected[row] = (candidates + [-1] * capacity)[:capacity]
+    block = read_only(vectors[members], np.float32)
+    join_candidates(
+        1, n_groups, vectors, rows, starts[0], members, starts[1], block, ids, similarities
+    )
     assert ids.tolist() == expected
-    for node in range(n):
-        values = [vectors[node] @ vectors[other] if other >= 0 else -np.inf for other in ids[node]]
-        assert similarities[node].tolist() == values
-
-
-def values_of(vectors, neighbours):
-    """The similarity of each edge, -inf where there is none."""
-    values = np.einsum("id,ijd->ij", vectors, vectors[neighbours])
-    return np.where(neighbours >= 0, values, -np.inf).astype(np.float32)
-
-
-def ranked(vectors, node, others):
-    """The nodes among `others` that are real, best first, and their similarities."""
-    real = {int(other) for other in others} - {-1}
-    best = sorted((-float(vectors[other] @ vectors[node]), other) for other in real)
-    return [other for _, other in best], [-value for value, _ in best]
+    np.testing.assert_array_equal(similarities, values_of(vectors, ids))
 
 
 @few

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
     Ids = NDArray[np.int32]
+    Starts = NDArray[np.int64]
     Vectors = NDArray[np.float32]
 
 __all__ = ["GraphIndex"]
@@ -35,7 +35,7 @@ __all__ = ["GraphIndex"]
 DEFAULT_BEAM = 160
 MAX_EXACT_BUILD = 5_000
 _ARRAY_NAMES = ("vectors", "neighbours", "entries", "member_starts", "members")
-_N_FAR = 16
+_N_FAR = 24
 _SEEDS_PER_ROOT = 4
 _LARGEST_CLUSTER = 1024
 _N_JOINED = 2048
@@ -245,7 +245,7 @@ class _Builder:
         self.random = np.random.default_rng(seed)
         self.every_node = np.arange(len(vectors), dtype=np.int32)
         self.entries = self._sample(int(np.ceil(np.sqrt(len(vectors)))))
-        self.near = _Candidates(len(vectors), 3 * n_neighbours // 2)
+        self.near = _Candidates(len(vectors), 2 * n_neighbours)
         self.far = _Candidates(len(vectors), _N_FAR)
 
     def build(self) -> Ids:
@@ -257,9 +257,9 @@ class _Builder:
             self._scan(self.every_node, self.near.ids.shape[1] + 1, self.near)
             return self._connect(self.every_node)
         # A seed and the nodes nearest to it are a cluster.
-        clusters = [
-            leaf for part in _grouped(nearest_seed, len(seeds)) for leaf in self._split(part)
-        ]
+        order, starts = _grouped(nearest_seed, len(seeds))
+        parts = np.split(order, starts[1:-1])
+        clusters = [leaf for part in parts for leaf in self._split(part)]
         self._scan_clusters(clusters)
         return self._connect(np.concatenate(clusters))
 
@@ -302,11 +302,39 @@ class _Builder:
 
     def _scan_clusters(self, clusters: list[Ids]) -> None:
         """Add to every node its nearest of the clusters whose centres are nearest."""
-        ends = np.cumsum([len(cluster) for cluster in clusters])
-        grouped = np.split(self.vectors[np.concatenate(clusters)], ends[:-1])
-        blocks = [as_vectors(block) for block in grouped]
-        for probe in self._probes(_unit_means(blocks)).T:
-            self._join(probe, clusters, blocks)
+        members = np.concatenate(clusters)
+        starts = np.concatenate([[0], np.cumsum([len(cluster) for cluster in clusters])])
+        grouped = as_vectors(self.vectors[members])
+        for probe in self._probes(_unit_means(grouped, starts)).T:
+            self._join(*_grouped(probe, len(clusters)), members, starts, grouped)
+
+    def _join(
+        self,
+        rows: Ids,
+        row_starts: Starts,
+        members: Ids,
+        member_starts: Starts,
+        member_vectors: Vectors,
+    ) -> None:
+        """Add to every row the nearest of the cluster it is grouped with."""
+        near = self.near
+
+        def work(first: int, last: int) -> None:
+            join_candidates(
+                first,
+                last,
+                self.vectors,
+                rows,
+                row_starts,
+                members,
+                member_starts,
+                member_vectors,
+                near.ids,
+                near.similarities,
+            )
+
+        # A row is in one group only, so no two threads write to the same list.
+        over_row_chunks(work, len(row_starts) - 1, n_threads=self.n_threads, chunk=8)
 
     def _probes(self, centres: Vectors) -> Ids:
         """Return for every node the nearest centres, enough of them for `_N_JOINED` nodes."""
@@ -318,22 +346,6 @@ class _Builder:
 
         over_row_chunks(work, len(probes), n_threads=self.n_threads, chunk=256)
         return probes
-
-    def _join(self, cluster_of_node: Ids, clusters: list[Ids], blocks: list[Vectors]) -> None:
-        """Add to every node its nearest of one cluster."""
-        joined = _grouped(cluster_of_node, len(clusters))
-
-        near = self.near
-
-        def work(start: int, stop: int) -> None:
-            for place in range(start, stop):
-                rows = joined[place]
-                queries = as_vectors(self.vectors[rows])
-                others, block = clusters[place], blocks[place]
-                join_candidates(rows, queries, others, block, near.ids, near.similarities)
-
-        # A node is in one group only, so no two threads write to the same list.
-        over_row_chunks(work, len(clusters), n_threads=self.n_threads, chunk=8)
 
     def _connect(self, order: Ids) -> Ids:
         """Choose the edges of every node from its candidates, then also from the edges back.
@@ -376,27 +388,26 @@ def _exact(queries: Vectors, vectors: Vectors, k: int) -> tuple[Ids, Vectors]:
     return ids, similarities
 
 
-def _grouped(group_of_node: Ids, n_groups: int) -> list[Ids]:
-    """Return the nodes of each group, in ascending order."""
+def _grouped(group_of_node: Ids, n_groups: int) -> tuple[Ids, Starts]:
+    """Return the nodes ordered by group, and where each group starts (n_groups + 1,)."""
     order = np.argsort(group_of_node, kind="stable").astype(np.int32)
-    starts = np.searchsorted(group_of_node[order], np.arange(n_groups + 1))
-    return [order[start:stop] for start, stop in pairwise(starts.tolist())]
+    starts = np.zeros(n_groups + 1, np.int64)
+    np.cumsum(np.bincount(group_of_node, minlength=n_groups), out=starts[1:])
+    return order, starts
 
 
-def _unit_means(blocks: list[Vectors]) -> Vectors:
-    """Return the direction of the mean of each block, zero where there is none."""
-    sums = np.stack([block.sum(axis=0) for block in blocks])
+def _unit_means(vectors: Vectors, starts: Starts) -> Vectors:
+    """Return the direction of the mean of each group of rows, zero where there is none."""
+    sums = np.add.reduceat(vectors, starts[:-1])
     lengths = np.linalg.norm(sums, axis=1, keepdims=True)
     return as_vectors(sums / np.where(lengths > 0, lengths, 1))
 
 
-def _reverse_edges(forward: Ids, similarities: Vectors) -> tuple[NDArray[np.int64], Ids, Vectors]:
+def _reverse_edges(forward: Ids, similarities: Vectors) -> tuple[Starts, Ids, Vectors]:
     """Return the nodes that point to each node, as starts (n + 1,), a flat list, similarities."""
     sources, places = np.nonzero(forward >= 0)
     targets = forward[sources, places]
-    order = np.argsort(targets, kind="stable")
-    starts = np.zeros(len(forward) + 1, np.int64)
-    np.cumsum(np.bincount(targets, minlength=len(forward)), out=starts[1:])
+    order, starts = _grouped(targets, len(forward))
     return starts, sources[order].astype(np.int32), similarities[sources, places][order]
 
 

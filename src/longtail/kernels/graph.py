@@ -248,32 +248,44 @@ def merge_candidates(
 
 @kernel
 def join_candidates(
-    rows: Ids, queries: Vectors, others: Ids, block: Vectors, ids: Ids, similarities: Vectors
+    first: int,
+    last: int,
+    vectors: Vectors,
+    rows: Ids,
+    row_starts: NDArray[np.int64],
+    members: Ids,
+    member_starts: NDArray[np.int64],
+    member_vectors: Vectors,
+    ids: Ids,
+    similarities: Vectors,
 ) -> None:
-    """Offer `others`, none of them known yet, to the candidate lists of `rows`.
+    """Offer the members of the groups `first` to `last` to the rows of the same groups.
 
     Parameters
     ----------
-    rows : int32 (m,)
-    queries : float32 (m, d)
-        Their vectors.
-    others : int32 (n_others,)
-        May hold a row itself, which is left out.
-    block : float32 (n_others, d)
-        Their vectors.
+    first, last : int
+    vectors : float32 (n, d)
+    rows, members : int32 (n_rows,), (n_members,)
+        Those of group g are ``rows[row_starts[g]:row_starts[g + 1]]``, and so for the members. No
+        member is in the candidate list of the row yet; a row that is a member is left out.
+    row_starts, member_starts : int64 (n_groups + 1,)
+    member_vectors : float32 (n_members, d)
     ids, similarities : int32, float32 (n, capacity)
         Descending, padded with -1 and -inf.
     """
     capacity = ids.shape[1]
-    for i in range(0, len(rows), 2):
-        for j in range(0, len(others), 4):
-            tile = _dots_2x4(queries, i, min(i + 1, len(rows) - 1), block, j)
-            for t in range(8):
-                if i + t // 4 >= len(rows) or j + t % 4 >= len(others):
-                    continue
-                row, other = rows[i + t // 4], others[j + t % 4]
-                if other != row and tile[t] >= similarities[row, -1]:
-                    insert_sorted(ids[row], similarities[row], capacity, other, tile[t])
+    for group in range(first, last):
+        row_end, member_end = row_starts[group + 1], member_starts[group + 1]
+        for i in range(row_starts[group], row_end, 2):
+            second = min(i + 1, row_end - 1)
+            for j in range(member_starts[group], member_end, 4):
+                tile = _dots_2x4(vectors, rows[i], rows[second], member_vectors, j)
+                for t in range(8):
+                    if i + t // 4 >= row_end or j + t % 4 >= member_end:
+                        continue
+                    row, other = rows[i + t // 4], members[j + t % 4]
+                    if other != row and tile[t] >= similarities[row, -1]:
+                        insert_sorted(ids[row], similarities[row], capacity, other, tile[t])
 
 
 @kernel

@@ -6,9 +6,9 @@ from functools import singledispatch
 from typing import TYPE_CHECKING
 
 from longtail.recipes.astec import Astec
+from longtail.recipes.astec_costs import AstecCosts
 from longtail.recipes.longtail import LongtailClassifier
-from longtail.training.estimate_astec import AstecCosts
-from longtail.training.estimate_longtail import LongtailCosts
+from longtail.recipes.longtail_costs import LongtailCosts
 
 if TYPE_CHECKING:
     from longtail.recipes.estimator import LabelEstimator

@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 __all__ = ["LongtailClassifier"]
 
 
+FEW_POINTS = 50_000
+VERY_FEW_POINTS = 20_000
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class LongtailClassifier(LabelEstimator):
     """Dense, sparse and nearest-neighbour scores, blended by what held-out points teach.
@@ -43,7 +47,8 @@ class LongtailClassifier(LabelEstimator):
     ----------
     dimension : int
         Length of token and label vectors.
-    epochs : int
+    epochs : int or None
+        None takes 10 for up to 20,000 points, and 5 beyond.
     learning_rate : float
         Of row-wise Adagrad, in units of the vectors' entries; falls in a straight line.
     batch_size : int or None
@@ -72,7 +77,7 @@ class LongtailClassifier(LabelEstimator):
 
     word_ngrams: int = 2
     dimension: int = 256
-    epochs: int = 5
+    epochs: int | None = None
     learning_rate: float = 0.01
     batch_size: int | None = None
     dropout: float = 0.3
@@ -88,14 +93,30 @@ class LongtailClassifier(LabelEstimator):
 
     def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> BlendedScorer:
         """See `LabelEstimator`."""
+        scorer = self._sources(data, run)
+        with run.stage("blend"):
+            network = self._network(scorer, data, held_out, run)
+        if self._learns_again(data, held_out):
+            del scorer  # the second would not fit beside it where the first just did
+            scorer = self._sources(data.with_points_of(held_out), run.within("again: "))
+        return replace(scorer, network=network)
+
+    def _sources(self, data: TrainingData, run: TrainingRun) -> BlendedScorer:
+        """Train everything that scores a candidate."""
         with run.stage("shared space"):
             space = self.shared_space(data.labels.shape[0]).learn(data, run)
         with run.stage("search"):
             scorer = self._searching(space, data, run)
         with run.stage("linear"):
-            scorer = self._with_linear(scorer, data, run)
-        with run.stage("blend"):
-            return self._blended(scorer, data, held_out, run)
+            return self._with_linear(scorer, data, run)
+
+    def _learns_again(self, data: TrainingData, held_out: TrainingData) -> bool:
+        """Return whether the sources shall see the held-out points too, once the blend is learnt.
+
+        Where points are few, each counts; where they are many, it would double the time for little.
+        """
+        n_held_out: int = held_out.labels.shape[0]
+        return 0 < n_held_out <= FEW_POINTS - data.labels.shape[0]
 
     def shared_space(self, n_points: int) -> SharedSpace:
         """Return how points, labels and texts are trained, for so many training points."""
@@ -103,11 +124,15 @@ class LongtailClassifier(LabelEstimator):
         fitting = 1 << max(n_points // 40, 1).bit_length() - 1
         return SharedSpace(
             dimension=self.dimension,
-            schedule=Schedule(epochs=self.epochs, learning_rate=self.learning_rate),
+            schedule=Schedule(epochs=self.epochs_for(n_points), learning_rate=self.learning_rate),
             batch_size=self.batch_size or min(max(fitting, 32), 1024),
             n_random=self.n_random,
             dropout=self.dropout,
         )
+
+    def epochs_for(self, n_points: int) -> int:
+        """Return how many epochs so many training points are given, unless that is set."""
+        return (10 if n_points <= VERY_FEW_POINTS else 5) if self.epochs is None else self.epochs
 
     def _searching(self, space: LearntSpace, data: TrainingData, run: TrainingRun) -> BlendedScorer:
         """Return a scorer whose search works; its linear part and its blend are yet to come."""
@@ -163,14 +188,13 @@ class LongtailClassifier(LabelEstimator):
         linear = SparseOneVsRest(cost=self.cost).learn(features, data.labels, confused, run)
         return replace(scorer, linear=linear)
 
-    def _blended(
+    def _network(
         self, scorer: BlendedScorer, data: TrainingData, held_out: TrainingData, run: TrainingRun
-    ) -> BlendedScorer:
+    ) -> ScoreNetwork:
         """Learn from the held-out points how far to trust which score."""
-        network = NetworkTraining().learn(
+        return NetworkTraining().learn(
             scorer.evidence(Bags.of(held_out.features), run.n_threads),
             held_out.labels,
             inverse_propensities(np.asarray(data.labels.sum(axis=0)), data.labels.shape[0]),
             run,
         )
-        return replace(scorer, network=network)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DEFAULT_RECIPE", "RECIPES", "recipe"]
 
-DEFAULT_RECIPE = "astec"
+DEFAULT_RECIPE = "longtail"
 
 # Where each class lives: importing it loads torch, which must not happen before it is needed.
 RECIPES: Mapping[str, tuple[str, str]] = MappingProxyType(

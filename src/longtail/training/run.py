@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import torch
+from scipy.sparse import vstack
 
 from longtail.errors import InputError
 
@@ -42,6 +43,13 @@ class TrainingData(NamedTuple):
     labels: csr_array
     label_features: csr_array | None = None
     is_word: NDArray[np.bool_] | None = None
+
+    def with_points_of(self, other: TrainingData) -> TrainingData:
+        """Return these points, and then those of other data of the same features and labels."""
+        return self._replace(
+            features=vstack([self.features, other.features]).tocsr(),
+            labels=vstack([self.labels, other.labels]).tocsr(),
+        )
 
 
 class Callback(Protocol):

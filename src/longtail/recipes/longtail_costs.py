@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from longtail.classifiers.candidates import SearchSizes
+from longtail.classifiers.relations import LabelRelations
+from longtail.recipes.estimator import LARGEST_HELD_OUT
+from longtail.recipes.longtail import FEW_POINTS
 from longtail.training.estimate import INDEX, LOGIT, PROCESS, TEMPORARIES, VISIT
 
 if TYPE_CHECKING:
@@ -19,9 +22,9 @@ BAG = 1e-9  # an entry of a point or of a label's text, times the dimension
 DISTINCT = 0.5  # share of the true labels of a batch that are distinct
 DESCENT = 8e-9  # an entry of a point that trains a support vector machine, in one pass
 PASSES = 10  # of dual coordinate descent, about
-BLEND = 5e-3  # a held-out point: its evidence, and three trainings, which use one thread
-MOST_HELD_OUT = 2_500  # points
-N_VIEWS = 30  # of a candidate, about; see `longtail.classifiers.score_network`
+RELATE = 2e-7  # an entry of a point, compared with label texts through their inverted index
+BLEND = 1e-4  # a candidate of a held-out point, in three trainings; they use one thread
+N_VIEWS = 40  # of a candidate, about; see `longtail.classifiers.score_network`
 
 
 @dataclass(frozen=True)
@@ -37,16 +40,25 @@ class LongtailCosts:
 
     def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
         """Return the seconds of each stage."""
-        w, settings, threads = workload, self.settings, machine.n_threads
-        D, n_candidates = settings.dimension, self._n_candidates(w)
-        n_visits = 2 * settings.beam  # a search of labels and one of points
+        sources = self._sources(workload, machine)
+        blend = self._n_held_out(workload) * self._n_candidates(workload) * BLEND
+        stages = {**sources, "blend": blend}
+        if blend and workload.n_points <= FEW_POINTS:  # once more, with the held-out points
+            stages |= {f"again: {stage}": seconds for stage, seconds in sources.items()}
+        return stages
+
+    def _sources(self, w: Workload, machine: Machine) -> dict[str, float]:
+        """Return the seconds of each stage before the scores are blended."""
+        D, threads = self.settings.dimension, machine.n_threads
+        epochs = self.settings.shared_space(w.n_points).schedule.epochs
+        n_visits = 2 * self.settings.beam  # a search of labels and one of points
         searching = w.n_points * n_visits * VISIT * D / threads
-        descents = PASSES * n_candidates * w.n_word_entries * DESCENT / threads
+        relating = w.n_nonzero * RELATE / threads if w.n_label_entries else 0.0
+        descents = PASSES * self._n_candidates(w) * w.n_word_entries * DESCENT / threads
         return {
-            "shared space": settings.epochs * self._epoch(w, machine),
-            "search": (w.n_points + w.n_labels) * INDEX * D / threads,
-            "linear": searching + descents,
-            "blend": self._n_held_out(w) * BLEND,
+            "shared space": epochs * self._epoch(w, machine),
+            "search": relating + (w.n_points + w.n_labels) * INDEX * D / threads,
+            "linear": relating + searching + descents,
         }
 
     def _epoch(self, w: Workload, machine: Machine) -> float:
@@ -86,10 +98,11 @@ class LongtailCosts:
 
     def _n_candidates(self, w: Workload) -> int:
         """Return about how many labels of a point are scored."""
-        settings = self.settings
-        n_most = settings.n_found + settings.n_near_labels + SearchSizes.n_popular
+        n_most = self.settings.n_found + self.settings.n_near_labels + SearchSizes.n_popular
+        if w.n_label_entries:
+            n_most += LabelRelations.n_matches + LabelRelations.n_linked
         return min(n_most, w.n_labels)
 
     def _n_held_out(self, w: Workload) -> float:
         """Return on how many points the blend is learnt."""
-        return min(self.settings.held_out * w.n_points, MOST_HELD_OUT)
+        return min(self.settings.held_out * w.n_points, LARGEST_HELD_OUT)
