@@ -2,9 +2,9 @@
 
 Raw text in, the most relevant few of up to millions of label names out::
 
-    from longtail import Astec, load
+    from longtail import LongtailClassifier, load
 
-    Astec().fit(texts, labels).save("model")
+    LongtailClassifier().fit(texts, labels).save("model")
     load("model").predict("some text", k=5)
 
 Importing `longtail` alone loads neither torch nor scikit-learn: recipes are imported when they are

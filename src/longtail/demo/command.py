@@ -10,7 +10,7 @@ import sys
 import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -31,21 +31,8 @@ if TYPE_CHECKING:
 
     from longtail.data.dataset import Dataset
     from longtail.predictor import Predictor
-    from longtail.recipes.astec import Astec
 
-__all__ = ["EXAMPLES", "QUICK_SETTINGS", "add_arguments", "measure_latency", "run_command"]
-
-# A smaller and shorter training, so that the whole demo ends within 5 minutes on two cores.
-QUICK_SETTINGS: dict[str, Any] = {
-    "dimension": 128,
-    "n_meta_labels": 4096,
-    "surrogate_epochs": 4,
-    "extreme_epochs": 5,
-    "reranker_epochs": 2,
-    "n_near_labels": 100,
-    "n_near_points": 50,
-    "shortlist_size": 150,
-}
+__all__ = ["EXAMPLES", "add_arguments", "measure_latency", "run_command"]
 
 # Our own words: none of these definitions is in WordNet.
 EXAMPLES = (
@@ -72,7 +59,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     >>> from longtail.demo.command import add_arguments
     >>> parser = ArgumentParser()
     >>> add_arguments(parser)
-    >>> parser.parse_args(["--full"]).model
+    >>> parser.parse_args([]).model
     PosixPath('demo-model')
     """
     parser.add_argument(
@@ -88,11 +75,6 @@ def add_arguments(parser: ArgumentParser) -> None:
         default=Path("demo-model"),
         metavar="DIR",
         help="the model folder (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--full",
-        action="store_true",
-        help="train with the recipe's default settings, not with quicker ones",
     )
 
 
@@ -114,11 +96,13 @@ def run_command(arguments: Namespace) -> int:
     LongtailError
         If something that training or the report needs is missing, or a path cannot be written.
     """
+    from longtail import LongtailClassifier  # noqa: PLC0415 - loads torch, `--help` must not
+
     started = time.perf_counter()
     _check(arguments)
     train, test = wordnet()
-    model = _new_model(full=arguments.full)
-    introduction = _introduction(model, train, test)
+    model = LongtailClassifier()
+    introduction = _introduction(train, test)
     _say(introduction)
     with ProgressBar() as progress:
         model.fit_dataset(train, callbacks=(progress,))
@@ -181,30 +165,12 @@ def _check(arguments: Namespace) -> None:
         )
 
 
-def _new_model(*, full: bool) -> Astec:
-    """Return the untrained recipe."""
-    from longtail import Astec  # noqa: PLC0415 - loads torch, which `--help` must not do
-
-    return Astec() if full else Astec(**QUICK_SETTINGS)
-
-
-def _introduction(model: Astec, train: Dataset, test: Dataset) -> str:
-    """Return what is about to be trained, and what was reduced."""
-    told = (
-        f"Astec learns from {train.n_points:,} WordNet definitions which of {train.n_labels:,} "
-        f"dictionary entries are related to a text, and is tested on {test.n_points:,} others."
-    )
-    defaults = type(model)().get_params()
-    reduced = [
-        f"{name} {value} instead of {defaults[name]}"
-        for name, value in model.get_params().items()
-        if value != defaults[name]
-    ]
-    if not reduced:
-        return f"{told} All settings are the recipe's defaults."
+def _introduction(train: Dataset, test: Dataset) -> str:
+    """Return what is about to be trained."""
     return (
-        f"{told} All points are used; to end within minutes, training is lighter than by default: "
-        f"{', '.join(reduced)} (longtail demo --full takes the defaults)."
+        f"The default recipe, LongtailClassifier, learns from {train.n_points:,} WordNet "
+        f"definitions which of {train.n_labels:,} dictionary entries are related to a text, and is "
+        f"tested on {test.n_points:,} others."
     )
 
 
@@ -265,7 +231,7 @@ def _say_next(arguments: Namespace, seconds: float) -> None:
 def _command(arguments: Namespace) -> str:
     """Return the command line that does this again."""
     words = ["longtail", "demo", "--output", str(arguments.output), "--model", str(arguments.model)]
-    return shlex.join([*words, "--full"] if arguments.full else words)
+    return shlex.join(words)
 
 
 def _versions() -> Mapping[str, str]:

@@ -116,7 +116,7 @@ class LongtailClassifier(LabelEstimator):
         Where points are few, each counts; where they are many, it would double the time for little.
         """
         n_held_out: int = held_out.labels.shape[0]
-        return 0 < n_held_out <= FEW_POINTS - data.labels.shape[0]
+        return bool(0 < n_held_out <= FEW_POINTS - data.labels.shape[0])
 
     def shared_space(self, n_points: int) -> SharedSpace:
         """Return how points, labels and texts are trained, for so many training points."""

@@ -58,7 +58,8 @@ def bar(
 class ProgressBar:
     r"""A `Callback` that shows each stage with its loss and the time it still needs.
 
-    On a terminal each stage has a bar; into a file or a pipe, each epoch has a line.
+    On a terminal each stage has a bar; into a file or a pipe, each epoch has a line. A stage that
+    has no batches to count has a line with its time.
 
     Parameters
     ----------
@@ -71,16 +72,21 @@ class ProgressBar:
     >>> from longtail.training.progress import ProgressBar
     >>> stream = io.StringIO()
     >>> with ProgressBar(stream) as progress:
+    ...     progress.on_stage("search")
+    ...     progress.on_stage_end("search", 12.2)
     ...     progress.on_batch("module I", 4, 8, 12.5)
     ...     progress.on_epoch("module I", 1, 2, 12.5)
-    >>> stream.getvalue()
-    'module I: goes on after 3 of 8 batches\nmodule I: epoch 1 of 2, loss 12.5, 0 s left\n'
+    >>> print(stream.getvalue(), end="")
+    search ... 12 s
+    module I: goes on after 3 of 8 batches
+    module I: epoch 1 of 2, loss 12.5, 0 s left
     """
 
     def __init__(self, stream: TextIO | None = None) -> None:
         self._stream = sys.stderr if stream is None else stream
         self._shows_bar = self._stream.isatty()
         self._stage = ""
+        self._is_line_open = False  # the name of a stage was written, and nothing after it yet
         self._bar: Any = None
         self._loss = math.nan
         self._first = 0  # batches that an earlier run had done
@@ -90,7 +96,15 @@ class ProgressBar:
     def on_stage(self, stage: str) -> None:
         """Say what is done now: not every stage has batches to count."""
         self.close()
-        self._write(f"{stage} ...")
+        self._stream.write(f"{stage} ...")
+        self._stream.flush()
+        self._is_line_open = True
+
+    def on_stage_end(self, stage: str, seconds: float) -> None:  # noqa: ARG002 - it is the open one
+        """Say how long it took, unless batches and epochs were shown."""
+        if self._is_line_open:
+            self._is_line_open = False
+            self._write(f" {seconds:,.0f} s")
 
     def on_batch(self, stage: str, done: int, total: int, loss: float | None) -> None:
         """Show that `done` of the `total` batches of a stage are behind."""
@@ -115,7 +129,10 @@ class ProgressBar:
             self.close()
 
     def close(self) -> None:
-        """End the bar, if there is one."""
+        """End the bar or the line, if there is one."""
+        if self._is_line_open:
+            self._is_line_open = False
+            self._write("")
         if self._bar is not None:
             self._bar.close()
             self._bar = None

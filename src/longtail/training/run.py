@@ -59,6 +59,10 @@ class Callback(Protocol):
         """Hear that a stage begins."""
         ...
 
+    def on_stage_end(self, stage: str, seconds: float) -> None:
+        """Hear that a stage has ended, and how long it took."""
+        ...
+
     def on_batch(self, stage: str, done: int, total: int, loss: float | None) -> None:
         """Hear that `done` of all `total` batches of a stage are behind."""
         ...
@@ -117,10 +121,13 @@ class TrainingRun:
         try:
             yield
         finally:
+            seconds = round(time.perf_counter() - wall, 3)
             self.timings[self.scope + name] = {
-                "wall_seconds": round(time.perf_counter() - wall, 3),
+                "wall_seconds": seconds,
                 "cpu_seconds": round(time.process_time() - cpu, 3),
             }
+        for callback in self.callbacks:
+            callback.on_stage_end(self.scope + name, seconds)
 
 
 def as_device(name: str) -> torch.device:
