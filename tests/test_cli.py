@@ -18,13 +18,16 @@ from longtail.cli.settings import parse_settings
 from longtail.errors import InputError
 from longtail.recipes.astec import Astec
 from longtail.recipes.limits import check_settings
-from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.names import RECIPES, recipe
 from longtail.recipes.parabel import Parabel
 from longtail.training.checkpoints import CheckpointFolder
 from longtail.training.progress import ProgressBar
 
-SMALL = [
+# A half is held out: of less than 40 points, none would be, and nothing would be learnt again.
+SMALL = ["--set", "dimension=16", "epochs=3", "batch_size=64", "held_out=0.5"]
+SMALL_ASTEC = [
+    "--recipe",
+    "astec",
     "--set",
     "dimension=16",
     "surrogate_epochs=3",
@@ -52,7 +55,7 @@ def write_lines(path, lines):
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
-    """A folder with training and test files, and models of texts and of features."""
+    """A folder with training and test files, two models of texts and one of features."""
     folder = tmp_path_factory.mktemp("cli")
     lines = [json.dumps(row) for row in rows()]
     write_lines(folder / "train.jsonl", lines * 5)
@@ -60,6 +63,7 @@ def place(tmp_path_factory):
     points = [f"{i % 2},{2 + i % 3} {i % 2}:1 {2 + i % 3}:0.5" for i in range(60)]
     write_lines(folder / "sparse.txt", ["60 5 5", *points])
     assert main(["train", f"{folder}/train.jsonl", "--model", f"{folder}/model", *SMALL]) == 0
+    assert main(["train", f"{folder}/train.jsonl", "--model", f"{folder}/astec", *SMALL_ASTEC]) == 0
     assert main(["train", f"{folder}/sparse.txt", "--model", f"{folder}/sparse", *SMALL]) == 0
     return folder
 
@@ -138,8 +142,12 @@ def test_training_tells_statistics_estimate_progress_and_what_to_do_next(place, 
     assert "40 points, 10 labels, 2.00 labels a point, 5.0 words a text." in err
     assert "Training will take about" in err
     assert "of memory" in err
-    for stage, epochs in (("module I", 3), ("module IV", 3), ("re-ranker", 2)):
-        assert f"{stage}: epoch {epochs} of {epochs}, loss" in err
+    lines = err.splitlines()
+    for scope in ("", "again: "):
+        assert any(line.startswith(f"{scope}shared space: epoch 3 of 3, loss") for line in lines)
+        assert f"{scope}search ... 0 s" in lines
+        assert any(line.startswith(f"{scope}linear ... ") for line in lines)
+    assert any(line.startswith("blend ... ") for line in lines)
     assert f"longtail predict {model} --text" in out
     assert f"longtail evaluate {model} TEST" in out
     assert sorted(tmp_path.iterdir()) == [model]  # the checkpoints are gone
@@ -147,15 +155,23 @@ def test_training_tells_statistics_estimate_progress_and_what_to_do_next(place, 
 
 def test_the_model_keeps_how_it_was_made(place):
     training = json.loads((place / "model" / "training.json").read_text())
-    assert training["recipe"] == "Astec"
+    assert training["recipe"] == "LongtailClassifier"
     assert training["settings"]["dimension"] == 16
     assert training["seed"] == 0
     assert training["peak_memory_mb"] > 10
     assert {entry["stage"] for entry in training["history"]} == {
-        "module I",
-        "module IV",
-        "re-ranker",
+        "shared space",
+        "again: shared space",
     }
+    assert list(training["stages"]) == [
+        "shared space",
+        "search",
+        "linear",
+        "blend",
+        "again: shared space",
+        "again: search",
+        "again: linear",
+    ]
 
 
 def test_the_seed_decides_the_model(place, capsys, tmp_path):
@@ -342,7 +358,7 @@ def test_a_missing_file_a_missing_folder_and_a_taken_place_are_refused(place, ca
 def test_a_damaged_model_is_refused(place, capsys, tmp_path):
     for file in (place / "model").iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
-    encoder = tmp_path / "ranker-encoder.safetensors"
+    encoder = tmp_path / "encoder.safetensors"
     content = encoder.read_bytes()
     encoder.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     assert run(capsys, "inspect", tmp_path)[0] == 0
@@ -377,9 +393,20 @@ def save_every_epoch(monkeypatch):
     monkeypatch.setattr(CheckpointFolder, "save", at_once)
 
 
-@pytest.mark.parametrize("stage", ["module I", "module IV", "re-ranker"])
-def test_the_same_command_resumes_to_the_same_model(stage, place, capsys, tmp_path, monkeypatch):
-    command = ("train", place / "train.jsonl", "--model", tmp_path / "model", *SMALL)
+@pytest.mark.parametrize(
+    ("whole", "settings", "stage"),
+    [
+        ("model", SMALL, "shared space"),
+        ("model", SMALL, "again: shared space"),
+        ("astec", SMALL_ASTEC, "module I"),
+        ("astec", SMALL_ASTEC, "module IV"),
+        ("astec", SMALL_ASTEC, "re-ranker"),
+    ],
+)
+def test_the_same_command_resumes_to_the_same_model(
+    whole, settings, stage, place, capsys, tmp_path, monkeypatch
+):
+    command = ("train", place / "train.jsonl", "--model", tmp_path / "model", *settings)
     with monkeypatch.context() as patch:
         save_every_epoch(patch)
         stop_in(patch, stage, 2)
@@ -392,23 +419,23 @@ def test_the_same_command_resumes_to_the_same_model(stage, place, capsys, tmp_pa
     assert code == 0
     assert "Resuming from" in err
     assert f"{stage}: goes on after 1 of " in err
-    assert files_of(tmp_path / "model") == files_of(place / "model")
+    assert files_of(tmp_path / "model") == files_of(place / whole)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
 def test_fresh_starts_anew(place, capsys, tmp_path, monkeypatch):
     command = ("train", place / "train.jsonl", "--model", tmp_path / "model", *SMALL)
     with monkeypatch.context() as patch:
-        stop_in(patch, "module IV", 1)
+        stop_in(patch, "again: shared space", 1)
         assert run(capsys, *command)[0] == 130
     code, _, err = run(capsys, *command, "--fresh")
     assert code == 0
     assert "Resuming" not in err
-    assert "module I: epoch 1 of 3" in err
+    assert "shared space: epoch 1 of 3" in err
 
 
 def test_stopped_before_the_first_checkpoint_nothing_is_kept(place, capsys, tmp_path, monkeypatch):
-    stop_in(monkeypatch, "module I", 1)
+    stop_in(monkeypatch, "shared space", 1)
     command = ("train", place / "train.jsonl", "--model", tmp_path / "model", *SMALL)
     code, _, err = run(capsys, *command)
     assert code == 130
@@ -476,6 +503,9 @@ def test_filter_files_and_propensities_are_used(place, capsys, tmp_path):
     filters = write_lines(tmp_path / "filter.txt", everything)
     out = run(capsys, "evaluate", place / "model", test, "--filter", filters)[1]
     assert out.splitlines()[1].split() == ["P", "0.00", "0.00", "0.00"]
+    # A frequent label that is found, and a rare one that is not.
+    half = json.dumps({"text": "red wine in a glass", "labels": ["drink", "fast"]})
+    test = write_lines(tmp_path / "half.jsonl", [half])
     plain = run(capsys, "evaluate", place / "model", test)[1].splitlines()
     other = run(capsys, "evaluate", place / "model", test, "--propensity", "0.5,0.4")[1]
     assert other.splitlines()[1] == plain[1]
@@ -616,13 +646,13 @@ def test_a_disk_that_fills_up_is_said_in_one_sentence(place, capsys, tmp_path, m
 
 
 def test_inspection_shows_sizes_labels_words_clusters_and_training(place, capsys):
-    code, out, _ = run(capsys, "inspect", place / "model")
+    code, out, _ = run(capsys, "inspect", place / "astec")
     assert code == 0
     assert out.startswith("Astec, trained on 40 points (texts): 10 labels, ")
     lines = [line.split() for line in out.splitlines()]
     assert ["drink", "20"] in lines
     assert ["vehicle", "20"] in lines
-    size = sum(file.stat().st_size for file in (place / "model").iterdir())
+    size = sum(file.stat().st_size for file in (place / "astec").iterdir())
     assert f"{size / 1000:.1f} kB" in out
     assert "dimension = 16" in out
     assert "Label clusters (4 in all)" in out
@@ -631,11 +661,13 @@ def test_inspection_shows_sizes_labels_words_clusters_and_training(place, capsys
     assert {"wine", "car"} <= set(words)
 
 
-def test_neighbours_of_labels_and_tokens_are_shown(place, capsys):
-    out = run(capsys, "inspect", place / "model", "--label", "drink")[1]
+@pytest.mark.parametrize("name", ["model", "astec"])
+def test_neighbours_of_labels_and_tokens_are_shown(name, place, capsys):
+    out = run(capsys, "inspect", place / name, "--label", "drink")[1]
     assert "labels near 'drink'" in out
     assert len(out.splitlines()) == 10
-    out = run(capsys, "inspect", place / "model", "--token", "Wine")[1]
+    assert ["drink"] not in [line.split()[:1] for line in out.splitlines()]
+    out = run(capsys, "inspect", place / name, "--token", "Wine")[1]
     assert out.splitlines()[0].startswith("tokens near 'wine'")
     assert "Similar ones: 'drink'" in refused(
         capsys, "inspect", place / "model", "--label", "drinks"
@@ -656,30 +688,17 @@ def inspected(capsys, folder, *options):
     return out, [line.split() for line in out.splitlines()]
 
 
-def test_inspection_of_a_blended_model(capsys, place, tmp_path):
-    texts, names = zip(*((row["text"], row["labels"]) for row in list(rows()) * 5), strict=True)
-    LongtailClassifier(dimension=16, epochs=1, n_threads=1).fit(texts, names).save(tmp_path)
-    out, lines = inspected(capsys, tmp_path)
-    assert out.startswith("LongtailClassifier, trained on ")
-    assert "(texts): 10 labels, " in out
+def test_inspection_of_a_blended_model(capsys, place):
+    out, lines = inspected(capsys, place / "model")
+    assert out.startswith("LongtailClassifier, trained on 40 points (texts): 10 labels, ")
     assert ", 16 dimensions\n" in out
-    assert any(line[:1] == ["drink"] for line in lines)
+    assert ["drink", "20"] in lines
     assert {"encoder.safetensors", "manifest.json"} <= {line[0] for line in lines if line}
-    assert "epochs = 1" in out
+    assert "epochs = 3" in out
     assert "Label clusters" not in out
-    assert {"shared", "blend"} <= {line[0] for line in lines if line}
-    out, lines = inspected(capsys, tmp_path, "--label", "drink")
-    assert len(lines) == 10
-    assert ["drink"] not in [line[:1] for line in lines]
-    assert inspected(capsys, tmp_path, "--token", "wine")[0].startswith("tokens near 'wine'")
-    features = LongtailClassifier(dimension=16, epochs=1, n_threads=1)
-    features.fit(np.eye(40)[:, :20] + 1, [[str(i % 4)] for i in range(40)]).save(
-        tmp_path / "features"
-    )
-    assert (
-        "(ready-made features): 4 labels, 20 features"
-        in inspected(capsys, tmp_path / "features", "--verify")[0]
-    )
+    assert {"shared", "blend", "again:"} <= {line[0] for line in lines if line}
+    out = inspected(capsys, place / "sparse")[0]
+    assert "(ready-made features): 5 labels, 5 features" in out
 
 
 @pytest.mark.parametrize("n_learners", [1, 2])

@@ -67,9 +67,9 @@ def an_evaluation():
 
 def a_training():
     time = {"wall_seconds": 60.0, "cpu_seconds": 110.0}
-    stages = ("module I", "module IV")
+    stages = ("shared space", "again: shared space")
     return {
-        "recipe": "Astec",
+        "recipe": "LongtailClassifier",
         "seed": 7,
         "settings": {"dimension": 128, "note": NASTY},
         "n_labels": 104_011,
@@ -136,8 +136,8 @@ def test_report_holds_figures_and_charts(source):
         "Contribution to P@5",
         "Contribution to PSP@5",
         "Histogram of the time that one text takes: median 0.70",
-        "module I: training loss by epoch: 8",
-        "module IV: training loss by epoch: 8",
+        "shared space: training loss by epoch: 8",
+        "again: shared space: training loss by epoch: 8",
     ]
     assert "quantile 1: 10.00, quantile 2: 4.00" in labels[0]
     shown = "".join(page.text)
@@ -226,11 +226,9 @@ def parsed(tmp_path, *more):
 
 def test_command_from_end_to_end(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(command, "wordnet", lambda: (small_dataset(), small_dataset()))
-    quick = {"dimension": 16, "surrogate_epochs": 2, "extreme_epochs": 2, "reranker_epochs": 2}
-    monkeypatch.setattr(command, "QUICK_SETTINGS", quick)
     assert command.run_command(parsed(tmp_path)) == 0
     out = capsys.readouterr().out
-    assert "dimension 16 instead of" in out
+    assert "LongtailClassifier, learns from 40 WordNet definitions" in out
     assert "P@1" in out
     assert f"longtail inspect {tmp_path / 'model'}" in out
     page = Page((tmp_path / "r.html").read_text(encoding="utf-8"))
@@ -253,10 +251,3 @@ def test_paths_are_checked_before_training(tmp_path, monkeypatch):
         command.run_command(parsed(tmp_path, "--output", str(tmp_path / "missing" / "r.html")))
     with pytest.raises(InputError, match="is a folder"):
         command.run_command(parsed(tmp_path, "--output", str(tmp_path)))
-
-
-def test_quick_settings_are_settings_of_the_recipe():
-    from longtail import Astec
-
-    settings = Astec(**command.QUICK_SETTINGS).get_params()
-    assert settings.items() >= command.QUICK_SETTINGS.items()

@@ -7,26 +7,32 @@ briefly, had 33 % with no training at all, 45 % with it, and 36 % as the publish
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
 
+from longtail.classifiers.score_network import ScoreNetwork
 from longtail.data.dataset import Dataset
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.demo.data import wordnet
+from longtail.metrics import precision_at_k
 from longtail.recipes.astec import Astec
+from longtail.recipes.longtail import LongtailClassifier
 
 N_LABELS, N_TRAIN, N_TEST = 300, 2000, 500
 NO_EPOCHS = {"surrogate_epochs": 0, "extreme_epochs": 0, "reranker_epochs": 0}
 
 
 def cut(dataset, labels, n_points):
-    """The first points that have one of some labels, with those labels."""
+    """The first points that have one of some labels, with those labels and their names."""
     matrix = dataset.labels[:, labels]
     rows = np.flatnonzero(np.diff(matrix.indptr))[:n_points]
     texts = TextColumn.from_strings(dataset.texts[int(row)] for row in rows)
-    return Dataset(texts, None, matrix[rows], LabelSpace(len(labels)))
+    names = LabelSpace.from_names(dataset.label_space.name(int(label)) for label in labels)
+    return Dataset(texts, None, matrix[rows], names)
 
 
 @pytest.fixture(scope="module")
@@ -105,3 +111,53 @@ def test_as_in_the_published_code(data):
 def test_cuda_learns_as_the_cpu(data, trained):
     _, found = learnt(data, device="cuda")
     assert found["P@1"] == pytest.approx(trained[1]["P@1"], abs=5)
+
+
+def learnt_by_default(data):
+    return LongtailClassifier(dimension=64, epochs=4, n_threads=1).fit_dataset(data[0])
+
+
+@pytest.fixture(scope="module")
+def default(data):
+    return learnt_by_default(data)
+
+
+def alone(model, data):
+    """P@1 of each source of scores, among the candidates of all."""
+    scorer, bags = model.predictor_.scorer, model.predictor_.bags(data[1].texts)
+    networks = [ScoreNetwork.of_source(i, scorer.n_sources) for i in range(scorer.n_sources)]
+    best = [replace(scorer, network=network).top_k(bags, 1)[0] for network in networks]
+    return [100 * precision_at_k(ids, data[1].labels, 1) for ids in best]
+
+
+class TestLongtailClassifier:
+    """With a dimension of 64 and 4 epochs it had a P@1 of 64 %, and 55 % without label texts.
+
+    Its sources alone had 52, 48 and 42 % (the heads; 30, 28 and 19 % untrained), 56 % (linear),
+    48 % (votes of near points; 26 % untrained), 42 % (lexical matches) and 30 % (links).
+    """
+
+    def test_every_source_learns_and_the_blend_beats_them(self, data, default):
+        found = default.evaluate(data[1])
+        sources = alone(default, data)
+        for source, floor in enumerate((45, 40, 34, 48, 40, 35, 24)):
+            assert sources[source] > floor, source
+        assert found["P@1"] > max(sources) + 4
+        assert found["P@1"] > 60
+        assert found["R@10"] > 82
+
+    def test_label_texts_pay(self, data, default):
+        nameless = [replace(part, label_space=LabelSpace(N_LABELS)) for part in data]
+        without = learnt_by_default(nameless)
+        assert without.predictor_.scorer.relations is None
+        found = without.evaluate(nameless[1])["P@1"]
+        assert 50 < found < default.evaluate(data[1])["P@1"] - 5
+
+    def test_relations_pay_beside_the_texts(self, data, default, monkeypatch):
+        monkeypatch.setattr(LongtailClassifier, "_relations", lambda *_: None)
+        found = learnt_by_default(data).evaluate(data[1])["P@1"]
+        assert 55 < found < default.evaluate(data[1])["P@1"] - 2
+
+    def test_loss_falls(self, default):
+        for stage in ("shared space", "again: shared space"):
+            assert losses(default, stage)[-1] < 0.7 * losses(default, stage)[0]

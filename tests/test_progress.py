@@ -64,6 +64,29 @@ def test_a_new_stage_ends_the_bar_of_the_one_before():
     assert stream.getvalue().count("\n") == 2
 
 
+def test_a_stage_without_batches_has_one_line_with_its_time():
+    stream = io.StringIO()
+    with ProgressBar(stream) as progress:
+        progress.on_stage("module I")
+        progress.on_batch("module I", 1, 1, 4.0)
+        progress.on_epoch("module I", 1, 1, 4.0)
+        progress.on_stage_end("module I", 7.0)
+        progress.on_stage("search")
+        progress.on_stage_end("search", 1234.4)
+    assert stream.getvalue().splitlines() == [
+        "module I ...",
+        "module I: epoch 1 of 1, loss 4, 0 s left",
+        "search ... 1,234 s",
+    ]
+
+
+@pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
+def test_what_is_said_after_a_stopped_stage_begins_on_a_line_of_its_own(stream):
+    with ProgressBar(stream) as progress:
+        progress.on_stage("search")
+    assert stream.getvalue() == "search ...\n"
+
+
 def test_the_first_loss_is_shown_when_it_is_not_measured_at_once():
     stream = io.StringIO()
     with ProgressBar(stream) as progress:

@@ -37,6 +37,9 @@ class Recorder:
     def on_stage(self, stage):
         pass
 
+    def on_stage_end(self, stage, seconds):
+        pass
+
     def on_epoch(self, stage, epoch, epochs, loss):
         self.epochs.append((stage, epoch, epochs, loss))
 

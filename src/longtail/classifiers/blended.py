@@ -12,6 +12,7 @@ from longtail.classifiers.fusion import best_first
 from longtail.classifiers.relations import LabelRelations
 from longtail.classifiers.score_network import Evidence, ScoreNetwork
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
+from longtail.errors import InputError
 from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.index.protocol import read_only
 from longtail.kernels.jit import over_row_chunks
@@ -47,6 +48,11 @@ class LabelHead:
         Where each label's vector is; -1 for a label of which the head knows nothing but `bias`.
     bias : float32 (n_labels,)
     scale : float
+
+    Raises
+    ------
+    InputError
+        If the arrays do not fit each other.
     """
 
     vectors: Floats
@@ -61,10 +67,21 @@ class LabelHead:
         return cls(vectors, np.where(vectors.any(axis=1), every, -1), bias, scale)
 
     def __post_init__(self) -> None:
-        """Hold the arrays as memory maps are held."""
+        """Hold the arrays as memory maps are held, and refuse those that do not fit."""
         object.__setattr__(self, "vectors", read_only(self.vectors, np.float32))
         object.__setattr__(self, "row_of_label", read_only(self.row_of_label, np.int32))
         object.__setattr__(self, "bias", read_only(self.bias, np.float32))
+        rows = self.row_of_label
+        if (
+            len(rows) != len(self.bias)
+            or rows.min(initial=0) < -1
+            or rows.max(initial=-1) >= len(self.vectors)
+        ):
+            raise InputError(
+                f"A label head of {len(self.bias)} labels needs the row of each among its "
+                f"{len(self.vectors)} vectors, or -1: got {len(rows)} rows from "
+                f"{rows.min(initial=0)} to {rows.max(initial=-1)}. Build it again."
+            )
 
     def logits(self, points: Floats, labels: Ids, n_threads: int = 1) -> Floats:
         """Return float32 (n, size) of unit points and labels padded with -1; 0 for padding."""
@@ -80,10 +97,15 @@ class LabelHead:
 
     def sharing(self, search: CandidateSearch) -> LabelHead:
         """Return this head, its vectors being those of the search's label index."""
+        return LabelHead.of_search(search, self.bias, self.scale)
+
+    @classmethod
+    def of_search(cls, search: CandidateSearch, bias: Floats, scale: float) -> LabelHead:
+        """Return a head whose vectors are those of the search's label index."""
         vectors, places = search_rows_of(search.label_index)
-        row_of_label = np.full(len(self.bias), -1, np.int32)
+        row_of_label = np.full(search.n_labels, -1, np.int32)
         row_of_label[search.label_of_row] = places
-        return LabelHead(vectors, row_of_label, self.bias, self.scale)
+        return cls(vectors, row_of_label, bias, scale)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,6 +132,11 @@ class BlendedScorer:
     tail_weights : float32 (n_labels,)
         Added to the scores: what trades P@k for PSP@k.
     network : ScoreNetwork
+
+    Raises
+    ------
+    InputError
+        If the parts are of different labels, tokens or dimensions.
     """
 
     encoder: UnitBagEncoder
@@ -121,6 +148,28 @@ class BlendedScorer:
     commonness: Floats
     tail_weights: Floats
     network: ScoreNetwork
+
+    def __post_init__(self) -> None:
+        """Refuse parts that do not fit."""
+        n_tokens, dimension = self.encoder.token_vectors.shape
+        labels = [len(head.bias) for head in self.heads]
+        labels += [self.linear.n_labels, len(self.commonness), len(self.tail_weights)]
+        tokens = [] if self.is_word is None else [len(self.is_word)]
+        if self.relations is not None:
+            labels.append(self.relations.texts.n_labels)
+            tokens.append(len(self.relations.posting_starts) - 1)
+        dimensions = {head.vectors.shape[1] for head in self.heads}
+        if (
+            {*labels} != {self.search.n_labels}
+            or {*tokens} - {n_tokens}
+            or dimensions != {dimension}
+        ):
+            raise InputError(
+                "The parts of a blended model do not belong together: the search has "
+                f"{self.search.n_labels} labels, others have {labels}; the encoder has {n_tokens} "
+                f"tokens of {dimension} dimensions, others have {tokens} and {sorted(dimensions)}. "
+                "Train again."
+            )
 
     @property
     def n_sources(self) -> int:
@@ -209,8 +258,7 @@ class BlendedScorer:
 
         search = CandidateSearch.from_parts(config["search"], group("search"))
         first, *others = config["scales"]
-        nothing: Any = np.empty(0)
-        heads = [LabelHead(nothing, nothing, group("head0")["bias"], first).sharing(search)]
+        heads = [LabelHead.of_search(search, group("head0")["bias"], first)]
         for i, scale in enumerate(others, start=1):
             own = group(f"head{i}")
             heads.append(LabelHead(own["vectors"], own["row_of_label"], own["bias"], scale))

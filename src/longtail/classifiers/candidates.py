@@ -40,7 +40,7 @@ class SearchSizes:
     n_found : int
         Labels with the nearest vectors.
     n_near_points : int
-        Training points that vote for their labels.
+        Training points that vote for their labels; 0 for no votes.
     n_near_labels : int
         Labels that only near points bring.
     n_popular : int
@@ -188,7 +188,7 @@ class CandidateSearch:
         n_threads : int
         """
         sizes = self.sizes
-        n_most = sizes.n_found + len(self.popular) + sizes.n_near_labels + more.shape[1]
+        n_most = self._n_found + len(self.popular) + sizes.n_near_labels + more.shape[1]
         width = min(n_most, self.n_labels)
         labels = np.empty((len(points), width), np.int32)
         votes = np.empty((len(points), width), np.float32)
@@ -219,11 +219,8 @@ class CandidateSearch:
 
     def _searched(self, points: Floats, more: Ids) -> tuple[Ids, Ids, Floats]:
         """Return labels that are candidates, near points and their similarities."""
-        rows, _ = self.label_index.query(
-            points, max(1, min(self.sizes.n_found, len(self.label_of_row)))
-        )
-        n_near = max(1, min(self.sizes.n_near_points, len(self.label_starts) - 1))
-        near, similarities = self.point_index.query(points, n_near)
+        rows, _ = self.label_index.query(points, max(1, self._n_found))
+        near, similarities = self._near_points(points)
         known = np.full(rows.shape, -1, np.int32)
         known[rows >= 0] = self.label_of_row[rows[rows >= 0]]
         popular = np.broadcast_to(self.popular, (len(points), len(self.popular)))
@@ -231,6 +228,18 @@ class CandidateSearch:
         silent = ~points.any(axis=1)  # nothing is known of them, so nothing is said
         found[silent], near[silent] = -1, -1
         return read_only(found, np.int32), read_only(near, np.int32), similarities
+
+    @property
+    def _n_found(self) -> int:
+        """How many labels there are to be found, at most as many as were asked for."""
+        return min(self.sizes.n_found, len(self.label_of_row))
+
+    def _near_points(self, points: Floats) -> tuple[Ids, Floats]:
+        """Return near training points and their similarities; where none are wanted, one -1."""
+        n_near = min(self.sizes.n_near_points, len(self.label_starts) - 1)
+        if not n_near:
+            return np.full((len(points), 1), -1, np.int32), np.zeros((len(points), 1), np.float32)
+        return self.point_index.query(points, n_near)
 
     def _borrow_scratch(self) -> Floats:
         """Take scratch nobody uses now: filling n_labels numbers a query would cost too much."""

@@ -50,7 +50,7 @@ class LabelTreeScorer:
     tree : TrainedTree
         Made by `of`.
     beam_size : int
-        Nodes of a level that are followed.
+        Nodes of a level that are followed; all, if it has fewer.
 
     Examples
     --------
@@ -139,9 +139,10 @@ class LabelTreeScorer:
         )
         ids = np.empty((bags.n_rows, k), np.int32)
         scores = np.empty((bags.n_rows, k), np.float32)
+        beam_size = min(self.beam_size, len(self.tree.labels))  # no level has more nodes
 
         def search(start: int, stop: int) -> None:
-            beam_search(points, self.tree, self.beam_size, start, stop, ids, scores)
+            beam_search(points, self.tree, beam_size, start, stop, ids, scores)
 
         over_row_chunks(search, bags.n_rows, n_threads=n_threads, chunk=256)
         return ids, scores

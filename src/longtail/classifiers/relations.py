@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.data.bags import Bags
+from longtail.errors import InputError
 from longtail.index.protocol import read_only
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.relations import best_links, best_matches, link_votes
@@ -69,6 +70,11 @@ class LabelRelations:
         Of each label, its strongest links.
     n_matches, n_linked : int
         How many labels `matches` and `linked` return.
+
+    Raises
+    ------
+    InputError
+        If the arrays do not fit each other.
     """
 
     texts: SparseLabelVectors
@@ -127,9 +133,23 @@ class LabelRelations:
         )
 
     def __post_init__(self) -> None:
-        """Hold the arrays as memory maps are held."""
+        """Hold the arrays as memory maps are held, and refuse those that do not fit."""
         for name, dtype in _DTYPES.items():
             object.__setattr__(self, name, read_only(getattr(self, name), dtype))
+        n_labels = self.texts.n_labels
+        postings = (self.posting_starts, self.posting_labels, self.posting_weights)
+        links = (self.link_starts, self.link_labels, self.link_weights)
+        if (
+            len(self.link_starts) != n_labels + 1
+            or not _fit(*postings, n_labels)
+            or not _fit(*links, n_labels)
+        ):
+            raise InputError(
+                f"The arrays of label relations do not belong together: {n_labels} label texts, "
+                f"{len(self.posting_labels)} postings of {len(self.posting_starts) - 1} features, "
+                f"{len(self.link_labels)} links of {len(self.link_starts) - 1} labels. "
+                "Build them again."
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave scratch out: unpickled as a memory map it could not be written to."""
@@ -223,6 +243,18 @@ _DTYPES: dict[str, Any] = {
     "link_labels": np.int32,
     "link_weights": np.float32,
 }
+
+
+def _fit(starts: NDArray[np.int64], labels: Ids, weights: Floats, n_labels: int) -> bool:
+    """Return whether a kernel may follow `starts` to `labels` and these to `n_labels` places."""
+    return (
+        len(starts) > 0
+        and starts[0] == 0
+        and starts[-1] == len(labels) == len(weights)
+        and bool((np.diff(starts) >= 0).all())
+        and labels.min(initial=0) >= 0
+        and labels.max(initial=-1) < n_labels
+    )
 
 
 def _links(own: Matches, labels: csr_array) -> tuple[NDArray[np.int64], Ids, Floats]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.errors import InputError
 from longtail.index.protocol import read_only
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS, blend_rows, view_rows
 from longtail.kernels.jit import over_row_chunks
@@ -99,6 +100,11 @@ class ScoreNetwork:
     bias2 : float32 (n_hidden2,)
     last : float32 (n_hidden2,)
 
+    Raises
+    ------
+    InputError
+        If the arrays do not fit each other.
+
     Examples
     --------
     >>> import numpy as np
@@ -120,9 +126,17 @@ class ScoreNetwork:
     last: Floats
 
     def __post_init__(self) -> None:
-        """Hold the arrays as memory maps are held."""
+        """Hold the arrays as memory maps are held, and refuse those that do not fit."""
         for part in fields(self):
             object.__setattr__(self, part.name, read_only(getattr(self, part.name), np.float32))
+        shapes = tuple(getattr(self, part.name).shape for part in fields(self))
+        views, hidden1, hidden2 = self.centre.shape, self.bias1.shape, self.bias2.shape
+        fitting = (views, views, views + hidden1, hidden1, hidden1 + hidden2, hidden2, hidden2)
+        if shapes != fitting or not len(views) == len(hidden1) == len(hidden2) == 1:
+            raise InputError(
+                f"The layers of a score network do not fit together: their shapes are {shapes}. "
+                "Learn it again."
+            )
 
     @classmethod
     def of_source(cls, source: int, n_sources: int) -> ScoreNetwork:
@@ -147,7 +161,7 @@ class ScoreNetwork:
             bias1=np.zeros(2, np.float32),
             matrix2=np.eye(2, dtype=np.float32),
             bias2=np.zeros(2, np.float32),
-            last=both,
+            last=both / np.float32(0.1),
         )
 
     def scores(self, evidence: Evidence, n_threads: int = 1) -> Floats:
@@ -162,7 +176,18 @@ class ScoreNetwork:
         -------
         float32 (n, size)
             Padded with -inf. Those of a point do not depend on the other points.
+
+        Raises
+        ------
+        InputError
+            If the network was learnt from another number of sources.
         """
+        n_sources = evidence.values.shape[1]
+        if len(self.centre) != n_sources * N_VIEWS + N_CONTEXT_VIEWS:
+            raise InputError(
+                f"The network has {len(self.centre)} inputs, which is not what {n_sources} sources "
+                "have. Learn it from the same sources."
+            )
         scores = np.empty(evidence.labels.shape, np.float32)
         own = evidence.as_read_only()
 

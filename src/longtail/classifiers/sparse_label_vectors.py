@@ -65,7 +65,7 @@ class SparseLabelVectors:
     bias: NDArray[np.float32]
 
     def __post_init__(self) -> None:
-        """Hold the arrays as memory maps are held."""
+        """Hold the arrays as memory maps are held, and refuse those that do not fit."""
         for name, dtype in _DTYPES.items():
             object.__setattr__(self, name, read_only(getattr(self, name), dtype))
         n_weights = len(self.features)
@@ -78,6 +78,13 @@ class SparseLabelVectors:
                 f"Sparse classifiers of {self.n_labels} labels need one more start, the last of "
                 f"which is the number of weights: got {len(self.starts)} starts, the last "
                 f"{self.starts[-1:].tolist()}, {n_weights} features, {len(self.weights)} weights."
+            )
+        least = self.features.min(initial=0)
+        if self.starts[0] != 0 or (np.diff(self.starts) < 0).any() or least < 0:
+            raise InputError(
+                "Sparse classifiers need starts that rise from 0 and features that are not "
+                f"negative: got a first start of {self.starts[0]} and a least feature of {least}. "
+                "Build them again."
             )
 
     @classmethod
@@ -98,8 +105,7 @@ class SparseLabelVectors:
     @cached_property
     def n_features(self) -> int:
         """Number of features up to the last one that any label has a weight for."""
-        last_weights = self.starts[1:][np.diff(self.starts) > 0] - 1
-        return 1 + int(self.features[last_weights].max(initial=-1))
+        return 1 + int(self.features.max(initial=-1))
 
     def logits(
         self, bags: Bags, labels: NDArray[np.int32], n_threads: int = 1

@@ -35,6 +35,8 @@ def best_matches(
 ) -> None:
     """Find the labels whose texts have the largest inner products with some bags.
 
+    Weights are positive; what is not, in a damaged model, does not count.
+
     Parameters
     ----------
     row_starts, columns, values : int32, int32, float32
@@ -56,11 +58,13 @@ def best_matches(
         for j in range(row_starts[i], row_starts[i + 1]):
             column, value = columns[j], values[j]
             for p in range(posting_starts[column], posting_starts[column + 1]):
-                label = posting_labels[p]
+                label, product = posting_labels[p], value * posting_weights[p]
+                if not product > 0:  # else a label could be touched again and again
+                    continue
                 if scratch[label] == 0:
                     touched[n_touched] = label
                     n_touched += 1
-                scratch[label] += value * posting_weights[p]
+                scratch[label] += product
         ids[i], similarities[i] = -1, 0
         _keep_best(touched[:n_touched], scratch, ids[i], similarities[i])
 
@@ -79,7 +83,7 @@ def best_links(
 ) -> None:
     """Find the labels to which each point's matches have the strongest links.
 
-    A link counts its weight times the square of the match's similarity.
+    A link counts its weight times the square of the match's similarity, if that is above 0.
 
     Parameters
     ----------
@@ -152,11 +156,13 @@ def _add_links(
             continue
         strength = similarities[m] * similarities[m]
         for t in range(link_starts[matches[m]], link_starts[matches[m] + 1]):
-            label = link_labels[t]
+            label, product = link_labels[t], strength * link_weights[t]
+            if not product > 0:
+                continue
             if scratch[label] == 0:
                 touched[n_touched] = label
                 n_touched += 1
-            scratch[label] += strength * link_weights[t]
+            scratch[label] += product
     return touched[:n_touched]
 
 

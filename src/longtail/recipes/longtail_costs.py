@@ -49,7 +49,7 @@ class LongtailCosts:
 
     def _sources(self, w: Workload, machine: Machine) -> dict[str, float]:
         """Return the seconds of each stage before the scores are blended."""
-        D, threads = self.settings.dimension, machine.n_threads
+        D, threads = self._dimension(w), machine.n_threads
         epochs = self.settings.shared_space(w.n_points).schedule.epochs
         n_visits = 2 * self.settings.beam  # a search of labels and one of points
         searching = w.n_points * n_visits * VISIT * D / threads
@@ -63,16 +63,16 @@ class LongtailCosts:
 
     def _epoch(self, w: Workload, machine: Machine) -> float:
         """Return the seconds of an epoch in the shared space."""
-        D, pool = self.settings.dimension, self._pool_size(w)
+        D, pool = self._dimension(w), self._pool_size(w)
         n_batches = w.n_points / self._batch_size(w)
-        n_entries = w.n_nonzero + n_batches * pool * w.n_label_entries / w.n_labels
+        n_entries = w.n_nonzero + n_batches * pool * w.n_label_entries / max(w.n_labels, 1)
         logits = self._n_heads(w) * w.n_points * pool
         in_memory = n_entries * D * BAG + logits * LOGIT
         return in_memory / machine.n_threads + 6 * logits * D / machine.rate
 
     def memory(self, workload: Workload) -> float:
         """Return the bytes at the peak: tables, bags, what is known of each point, one batch."""
-        w, D = workload, self.settings.dimension
+        w, D = workload, self._dimension(workload)
         n_heads = self._n_heads(w)
         n_saved_heads = 3 if n_heads == 2 else 1
         tables = 4 * D * (w.n_features + (n_heads + n_saved_heads) * w.n_labels)
@@ -82,6 +82,10 @@ class LongtailCosts:
         batch = 3 * 4 * self._batch_size(w) * self._pool_size(w)
         views = 4 * self._n_held_out(w) * self._n_candidates(w) * N_VIEWS
         return PROCESS + TEMPORARIES * (tables + bags + points + candidates + batch + views)
+
+    def _dimension(self, w: Workload) -> int:
+        """Return the length of the vectors."""
+        return self.settings.shared_space(w.n_points).dimension
 
     def _batch_size(self, w: Workload) -> int:
         """Return how many points a batch has."""

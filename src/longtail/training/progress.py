@@ -56,7 +56,7 @@ def bar(
 
 
 class ProgressBar:
-    r"""A `Callback` that shows each stage with its loss and the time it still needs.
+    """A `Callback` that shows each stage with its loss and the time it still needs.
 
     On a terminal each stage has a bar; into a file or a pipe, each epoch has a line. A stage that
     has no batches to count has a line with its time.

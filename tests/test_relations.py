@@ -1,0 +1,314 @@
+"""What label texts say: kernels and their numpy twins, links that are found, broken arrays."""
+
+from __future__ import annotations
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array, random_array
+
+from longtail.classifiers.relations import MOST_LINKS, MOST_POSTINGS, LabelRelations, Matches
+from longtail.data.bags import Bags
+from longtail.errors import InputError
+from longtail.index.protocol import read_only
+from longtail.kernels.relations import best_links, best_matches, link_votes
+
+few = settings(max_examples=25, deadline=None)
+seeds = st.integers(0, 2**32 - 1)
+
+# ------------------------------------------------------------------------------------ the kernels
+
+
+def numbers(random, *shape):
+    """Small whole numbers, half of them 0: sums are exact, ties are many, a few are negative."""
+    return random.integers(-1, 4, shape) * random.integers(0, 2, shape)
+
+
+def as_rows(matrix, starts_dtype):
+    """Starts, columns and values of a matrix, and entries of 0 among them, as kernels take them."""
+    is_stored = (matrix != 0) | (np.arange(matrix.size).reshape(matrix.shape) % 5 == 0)
+    starts = np.concatenate([[0], np.cumsum(is_stored.sum(axis=1))])
+    return (
+        read_only(starts, starts_dtype),
+        read_only(np.nonzero(is_stored)[1], np.int32),
+        read_only(matrix[is_stored], np.float32),
+    )
+
+
+def best_twin(values, k):
+    """Of each row, the places of the largest values above 0, padded; and the values."""
+    ids, best = np.full((len(values), k), -1), np.zeros((len(values), k))
+    for i, row in enumerate(values):
+        order = [place for place in np.argsort(-row, kind="stable") if row[place] > 0][:k]
+        ids[i, : len(order)], best[i, : len(order)] = order, row[order]
+    return ids, best
+
+
+def some_matches(random, n, n_labels, size=4):
+    """Distinct labels in each row, -1 among them, and similarities."""
+    labels = np.array([random.permutation(n_labels + size)[:size] for _ in range(n)])
+    labels = np.where(labels < n_labels, labels, -1).reshape(n, size)
+    similarities = random.integers(1, 4, (n, size))
+    return read_only(labels, np.int32), read_only(similarities, np.float32)
+
+
+def votes_twin(matches, similarities, links):
+    """How strongly each point is linked to each label: what is not positive does not count."""
+    votes = np.zeros((len(matches), len(links)))
+    for i in range(len(matches)):
+        for match, similarity in zip(matches[i], similarities[i], strict=True):
+            if match >= 0:
+                votes[i] += np.maximum(similarity**2 * links[match], 0)
+    return votes
+
+
+@few
+@given(seeds, st.integers(0, 9), st.integers(1, 12), st.integers(1, 8))
+def test_best_matches(seed, n, n_labels, k):
+    random = np.random.default_rng(seed)
+    bags, texts = numbers(random, n, 7), numbers(random, n_labels, 7)
+    scratch = np.zeros(n_labels, np.float32)
+    ids, similarities = np.full((n, k), 77, np.int32), np.full((n, k), 77, np.float32)
+    own = (*as_rows(bags, np.int32), *as_rows(texts.T, np.int64))
+    best_matches(*own, 0, n, scratch, ids, similarities)
+    products = np.maximum(bags[:, None, :] * texts[None], 0).sum(axis=2)
+    expected = best_twin(products, k)
+    np.testing.assert_array_equal(ids, expected[0])
+    np.testing.assert_array_equal(similarities, expected[1])
+    assert not scratch.any()
+
+
+@few
+@given(seeds, st.integers(0, 9), st.integers(1, 12), st.integers(1, 8))
+def test_best_links(seed, n, n_labels, k):
+    random = np.random.default_rng(seed)
+    matches, links = some_matches(random, n, n_labels), numbers(random, n_labels, n_labels)
+    scratch = np.zeros(n_labels, np.float32)
+    linked = np.full((n, k), 77, np.int32)
+    best_links(*matches, *as_rows(links, np.int64), 0, n, scratch, linked)
+    np.testing.assert_array_equal(linked, best_twin(votes_twin(*matches, links), k)[0])
+    assert not scratch.any()
+
+
+@few
+@given(seeds, st.integers(0, 9), st.integers(1, 12), st.integers(0, 8))
+def test_link_votes(seed, n, n_labels, size):
+    random = np.random.default_rng(seed)
+    matches, links = some_matches(random, n, n_labels), numbers(random, n_labels, n_labels)
+    labels = read_only(random.integers(-1, n_labels, (n, size)), np.int32)
+    scratch = np.zeros(n_labels, np.float32)
+    votes = np.full((n, size), 77, np.float32)
+    link_votes(*matches, *as_rows(links, np.int64), labels, 0, n, scratch, votes)
+    every = votes_twin(*matches, links)
+    expected = np.where(labels < 0, 0, np.take_along_axis(every, labels.astype(int), axis=1))
+    np.testing.assert_array_equal(votes, expected)
+    assert not scratch.any()
+
+
+def test_rows_outside_the_range_are_left_alone():
+    random = np.random.default_rng(0)
+    matches, links = some_matches(random, 5, 6), as_rows(numbers(random, 6, 6), np.int64)
+    linked = np.full((5, 3), 77, np.int32)
+    best_links(*matches, *links, 1, 3, np.zeros(6, np.float32), linked)
+    assert (linked[[0, 3, 4]] == 77).all()
+    assert (linked[1:3] < 6).all()
+
+
+# ------------------------------------------------------------------------------------- relations
+
+
+def unit(matrix):
+    matrix = np.asarray(matrix, np.float32)
+    return csr_array(matrix / np.maximum(np.linalg.norm(matrix, axis=1, keepdims=True), 1e-9))
+
+
+def ring(n=12):
+    """Texts of things, each a word of its own and one of all; each refers to its neighbours."""
+    texts = unit(np.column_stack([np.eye(n), np.full(n, 0.5)]))
+    refers = np.roll(np.eye(n), 1, axis=1) + np.roll(np.eye(n), -1, axis=1)
+    return texts, csr_array(refers.astype(np.float32))
+
+
+def ring_without_first(n=12, n_threads=1):
+    """Relations learnt where point 0 is missing, and the bag of that point."""
+    texts, refers = ring(n)
+    relations = LabelRelations.build(texts[1:], refers[1:], texts, n_threads=n_threads)
+    return relations, Bags.of(texts[:1])
+
+
+def made_up(n_points=600, n_labels=70):
+    """Relations of random sparse texts, and bags with some empty ones among them."""
+    random = np.random.default_rng(0)
+    texts = unit(random_array((n_labels, 90), density=0.1, rng=random).toarray())
+    points = unit(random_array((n_points, 90), density=0.04, rng=random).toarray())
+    labels = random_array((n_points, n_labels), density=0.05, rng=random, format="csr")
+    labels = csr_array(labels.astype(bool), dtype=np.float32)
+    return LabelRelations.build(points, labels, texts, n_threads=2), Bags.of(points)
+
+
+@pytest.fixture(scope="module")
+def random_relations():
+    return made_up()
+
+
+def said(relations, bags, n_threads=1):
+    """All that relations say of some bags."""
+    matches = relations.matches(bags, n_threads)
+    every = np.arange(-1, relations.texts.n_labels, dtype=np.int32)
+    labels = np.tile(every, (bags.n_rows, 1))
+    votes = relations.votes(matches, labels, n_threads)
+    return (*matches, relations.linked(matches, n_threads), votes)
+
+
+def assert_same(first, second):
+    for one, other in zip(first, second, strict=True):
+        assert one.dtype == other.dtype
+        np.testing.assert_array_equal(one, other)
+
+
+def test_what_refers_to_a_new_point_is_found():
+    relations, new = ring_without_first()
+    matches = relations.matches(new)
+    assert matches.labels[0, 0] == 0
+    assert matches.similarities[0, 0] == pytest.approx(1)
+    linked = relations.linked(matches)[0]
+    assert set(linked[:2].tolist()) == {1, 11}
+    votes = relations.votes(matches, np.array([[1, 5, -1, 11]], np.int32))[0]
+    assert votes[0] == pytest.approx(1, abs=0.1)
+    assert votes[[0, 3]].min() > 5 * votes[1]
+    assert votes[2] == 0
+
+
+def test_a_label_is_linked_to_the_points_that_carry_it():
+    relations, _ = ring_without_first()
+    of_label = np.split(relations.link_labels, relations.link_starts[1:-1])
+    assert of_label[4].tolist() == [3, 5]
+    assert of_label[1].tolist() == [2]  # point 0, which carries it too, was not there
+
+
+def test_common_tokens_match_nothing():
+    n_labels = MOST_POSTINGS + 1
+    texts, refers = ring(n_labels)
+    relations = LabelRelations.build(texts, refers, texts, n_threads=1)
+    common = Bags.one(np.array([n_labels], np.int32), np.ones(1, np.float32))
+    assert (relations.matches(common).labels == -1).all()
+    own = Bags.one(np.array([4, n_labels], np.int32), np.full(2, 0.7, np.float32))
+    assert relations.matches(own).labels.tolist() == [[4, -1, -1]]
+
+
+def test_a_label_keeps_its_strongest_links():
+    n = MOST_LINKS + 20
+    texts = unit(np.eye(n))
+    points = texts.toarray()
+    points[: n - MOST_LINKS] *= 0.5  # their own labels are matched less well
+    to_hub = np.zeros((n, n), np.float32)
+    to_hub[:, 0] = 1
+    relations = LabelRelations.build(csr_array(points), csr_array(to_hub), texts, n_threads=1)
+    assert np.diff(relations.link_starts).tolist() == [MOST_LINKS] + [0] * (n - 1)
+    assert sorted(relations.link_labels.tolist()) == list(range(n - MOST_LINKS, n))
+
+
+def test_fewer_labels_than_matches_are_padded():
+    relations, new = ring_without_first(n=3)
+    alone = LabelRelations.build(
+        *(csr_array(np.ones((1, 1), np.float32)) for _ in range(3)), n_threads=1
+    )
+    bag = Bags.one(np.array([0], np.int32), np.ones(1, np.float32))
+    assert alone.matches(bag).labels.tolist() == [[0, -1, -1]]
+    linked = alone.linked(alone.matches(bag))
+    assert linked.tolist() == [[0] + [-1] * (alone.n_linked - 1)]
+    assert sorted(relations.matches(new).labels[0].tolist()) == [0, 1, 2]
+
+
+def test_a_bag_without_tokens_says_nothing():
+    relations, _ = ring_without_first()
+    empty = Bags(np.zeros(3, np.int32), np.empty(0, np.int32), np.empty(0, np.float32))
+    labels, similarities, linked, votes = said(relations, empty)
+    assert (labels == -1).all()
+    assert (linked == -1).all()
+    assert not similarities.any()
+    assert not votes.any()
+    assert linked.shape == (2, relations.n_linked)
+    assert said(relations, empty.rows(0, 0))[0].shape == (0, relations.n_matches)
+
+
+def test_points_of_which_nothing_matches_make_no_links():
+    texts, refers = ring()
+    nothing = csr_array(texts.shape, dtype=np.float32)
+    relations = LabelRelations.build(nothing, refers, texts, n_threads=1)
+    assert len(relations.link_labels) == 0
+    assert (relations.linked(relations.matches(Bags.of(texts))) == -1).all()
+
+
+def test_threads_and_other_rows_do_not_matter(random_relations):
+    relations, bags = random_relations
+    whole = said(relations, bags)
+    assert (whole[0][:, 0] < 0).any()
+    assert (whole[2] >= 0).any()
+    assert_same(said(relations, bags, n_threads=3), whole)
+    for row in (0, 255, 256, 599):
+        assert_same(said(relations, bags.rows(row, row + 1)), [part[[row]] for part in whole])
+
+
+def test_threads_do_not_change_what_is_built():
+    first, second = (ring_without_first(n_threads=n)[0].to_arrays() for n in (1, 2))
+    assert_same(first.values(), second.values())
+
+
+def test_saved_and_loaded_says_the_same(random_relations, tmp_path):
+    relations, bags = random_relations
+    arrays = {}
+    for name, array in relations.to_arrays().items():
+        np.save(tmp_path / f"{name}.npy", array)
+        arrays[name] = np.load(tmp_path / f"{name}.npy", mmap_mode="r")
+    again = LabelRelations.from_arrays(arrays)
+    assert_same(said(again, bags), said(relations, bags))
+    copied = pickle.loads(pickle.dumps(relations))  # noqa: S301 - our own bytes
+    assert_same(said(copied, bags), said(relations, bags))
+
+
+def changed(array, place, value):
+    array = array.copy()
+    array[place] = value
+    return array
+
+
+BROKEN = {
+    "posting label too large": ("posting_labels", lambda a: changed(a, 3, 12)),
+    "negative posting label": ("posting_labels", lambda a: changed(a, 3, -1)),
+    "link label too large": ("link_labels", lambda a: changed(a, 0, 2**31 - 1)),
+    "negative link label": ("link_labels", lambda a: changed(a, -1, -5)),
+    "postings begin late": ("posting_starts", lambda a: changed(a, 0, 1)),
+    "postings end late": ("posting_starts", lambda a: changed(a, -1, 2**40)),
+    "postings run back": ("posting_starts", lambda a: changed(a, 2, 20)),
+    "links end early": ("link_starts", lambda a: changed(a, -1, 3)),
+    "links run back": ("link_starts", lambda a: changed(a, 4, -7)),
+    "too few link starts": ("link_starts", lambda a: np.delete(a, 3)),
+    "no posting starts": ("posting_starts", lambda a: a[:0]),
+    "too few posting weights": ("posting_weights", lambda a: a[:-1]),
+    "too few link weights": ("link_weights", lambda a: a[:-1]),
+    "other texts": ("texts.bias", lambda a: a[:-1]),
+}
+
+
+@pytest.mark.parametrize(("name", "damage"), BROKEN.values(), ids=BROKEN.keys())
+def test_refuses_arrays_that_do_not_fit(name, damage):
+    arrays = ring_without_first()[0].to_arrays()
+    with pytest.raises(InputError, match=r"label relations do not belong|Sparse classifiers"):
+        LabelRelations.from_arrays(arrays | {name: damage(arrays[name])})
+
+
+@pytest.mark.parametrize("value", [0, -1, np.nan])
+def test_weights_that_are_not_positive_do_not_count(value):
+    """A damaged file may hold them; they must not lead a kernel out of bounds."""
+    relations, new = ring_without_first()
+    arrays = relations.to_arrays()
+    for name in ("posting_weights", "link_weights"):
+        arrays[name] = np.full_like(arrays[name], value)
+    damaged = LabelRelations.from_arrays(arrays)
+    assert (damaged.matches(new).labels == -1).all()
+    matches = Matches(np.array([[0, 1, 2]], np.int32), np.ones((1, 3), np.float32))
+    assert (damaged.linked(matches) == -1).all()

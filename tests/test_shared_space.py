@@ -1,0 +1,202 @@
+"""Points, labels and texts in one space: what is learnt, and that a killed training goes on."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_array
+
+from longtail.data.bags import Bags
+from longtail.training.checkpoints import CheckpointFolder
+from longtail.training.run import TrainingData, TrainingRun
+from longtail.training.schedule import Schedule
+from longtail.training.shared_space import SharedSpace
+
+N_WORDS, N_NOISE, N_POINTS = 6, 30, 200
+WITHOUT_POINTS = N_WORDS  # the last label, which has a text of its own word
+
+
+def unit(dense):
+    return csr_array(dense / np.linalg.norm(dense, axis=1, keepdims=True), dtype=np.float32)
+
+
+def toy(*, texts=True, n_points=N_POINTS):
+    """Points of a word, which is the label, and noise; a label's text is the word and one more."""
+    random = np.random.default_rng(0)
+    words = random.integers(0, N_WORDS, n_points)
+    rows = np.arange(n_points)
+    features = np.zeros((n_points, 2 * (N_WORDS + 1) + N_NOISE))
+    features[rows, words] = 1
+    for _ in range(2):
+        features[rows, 2 * (N_WORDS + 1) + random.integers(0, N_NOISE, n_points)] = 1
+    labels = np.zeros((n_points, N_WORDS + 1), np.float32)
+    labels[rows, words] = 1
+    own = np.concatenate([np.eye(N_WORDS + 1)] * 2, axis=1)
+    label_features = unit(np.pad(own, [(0, 0), (0, N_NOISE)])) if texts else None
+    return TrainingData(unit(features), csr_array(labels), label_features)
+
+
+def a_run(folder=None, callbacks=(), *, n_threads=1, seed=0):
+    kept = None if folder is None else CheckpointFolder(folder, fingerprint="f", every_seconds=0)
+    device = torch.device("cpu")
+    return TrainingRun(
+        seed=seed, device=device, n_threads=n_threads, callbacks=callbacks, checkpoints=kept
+    )
+
+
+def learn(data, run=None, epochs=6):
+    space = SharedSpace(
+        dimension=16,
+        schedule=Schedule(epochs=epochs, learning_rate=0.05),
+        batch_size=40,
+        n_random=4,
+    )
+    return space.learn(data, run or a_run())
+
+
+def arrays_of(learnt):
+    arrays = {"tokens": learnt.encoder.token_vectors}
+    for i, head in enumerate(learnt.heads):
+        arrays |= {f"vectors{i}": head.vectors, f"rows{i}": head.row_of_label}
+        arrays[f"bias{i}"] = head.bias
+    return arrays
+
+
+def same(first, second):
+    first, second = arrays_of(first), arrays_of(second)
+    assert first.keys() == second.keys()
+    return all(np.array_equal(array, second[name]) for name, array in first.items())
+
+
+def nearest(learnt, data, head=0):
+    """The label whose vector is nearest to each point, and the true one."""
+    points = learnt.encoder.encode(Bags.of(data.features))
+    similarities = points @ learnt.heads[head].vectors.T
+    return similarities.argmax(axis=1), data.labels.toarray().argmax(axis=1)
+
+
+@pytest.mark.parametrize("texts", [True, False])
+class TestLearning:
+    def test_loss_falls_and_the_label_comes_nearest(self, texts):
+        run = a_run()
+        data = toy(texts=texts)
+        learnt = learn(data, run)
+        losses = [entry["loss"] for entry in run.history]
+        assert len(losses) == 6
+        assert losses[-1] < 0.5 * losses[0]
+        for head in range(len(learnt.heads)):
+            found, true = nearest(learnt, data, head)
+            assert (found == true).mean() > 0.95, head
+
+    def test_vectors_are_of_length_1(self, texts):
+        learnt = learn(toy(texts=texts))
+        points = learnt.encoder.encode(Bags.of(toy().features))
+        np.testing.assert_allclose(np.linalg.norm(points, axis=1), 1, atol=1e-5)
+        for head in learnt.heads:
+            own = head.vectors[head.row_of_label[head.row_of_label >= 0]]
+            np.testing.assert_allclose(np.linalg.norm(own, axis=1), 1, atol=1e-5)
+
+    def test_without_epochs_a_label_is_the_mean_of_its_points(self, texts):
+        data = toy(texts=texts)
+        learnt = learn(data, epochs=0)
+        free = learnt.heads[1 if texts else 0]
+        sums = data.labels.T @ learnt.encoder.encode(Bags.of(data.features))
+        means = sums[:-1] / np.linalg.norm(sums[:-1], axis=1, keepdims=True)
+        np.testing.assert_allclose(free.vectors[:-1], means, atol=1e-5)
+        counts = data.labels.sum(axis=0)[:-1]
+        np.testing.assert_allclose(free.bias[:-1], np.log(counts), rtol=1e-5)
+
+    def test_the_seed_decides_and_threads_do_not(self, texts):
+        data = toy(texts=texts)
+        first = learn(data)
+        torch.manual_seed(99)
+        assert same(learn(data, a_run(n_threads=2)), first)
+        assert not same(learn(data, a_run(seed=1)), first)
+
+    def test_does_not_change_the_data(self, texts):
+        data, expected = toy(texts=texts), toy(texts=texts)
+        learn(data)
+        for part, other in zip(data[: 2 + texts], expected[: 2 + texts], strict=True):
+            np.testing.assert_array_equal(part.toarray(), other.toarray())
+
+
+class TestHeads:
+    def test_without_texts_there_is_one(self):
+        (head,) = learn(toy(texts=False)).heads
+        assert head.scale == 20
+
+    def test_with_texts_the_last_is_the_texts_alone(self):
+        data = toy()
+        learnt = learn(data)
+        assert len(learnt.heads) == 3
+        texts = learnt.encoder.encode(Bags.of(data.label_features))
+        np.testing.assert_array_equal(learnt.heads[2].vectors, texts)
+        assert not learnt.heads[2].bias.any()
+
+    def test_a_label_without_points_keeps_nothing_of_its_own(self):
+        data = toy()
+        learnt = learn(data)
+        texts = learnt.encoder.encode(Bags.of(data.label_features))
+        with_text, free, _ = learnt.heads
+        np.testing.assert_allclose(
+            with_text.vectors[WITHOUT_POINTS], texts[WITHOUT_POINTS], atol=1e-5
+        )
+        assert free.row_of_label[WITHOUT_POINTS] == -1
+        assert not free.vectors[WITHOUT_POINTS].any()
+        assert (free.row_of_label[:WITHOUT_POINTS] == np.arange(WITHOUT_POINTS)).all()
+        assert learn(toy(texts=False)).heads[0].row_of_label[WITHOUT_POINTS] == -1
+
+
+class Killer:
+    """Kills training when so many batches are behind."""
+
+    def __init__(self, done):
+        self.done = done
+
+    def on_stage(self, stage):
+        pass
+
+    def on_epoch(self, stage, epoch, epochs, loss):
+        pass
+
+    def on_batch(self, stage, done, total, loss):
+        if done == self.done:
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("texts", [True, False])
+@pytest.mark.parametrize("done", [3, 13])  # of 5 batches an epoch
+def test_a_killed_training_goes_on_to_the_same_bits(tmp_path, texts, done):
+    data = toy(texts=texts)
+    whole = a_run()
+    expected = learn(data, whole)
+    with pytest.raises(KeyboardInterrupt):
+        learn(data, a_run(tmp_path, [Killer(done)]))
+    resumed = a_run(tmp_path)
+    assert same(learn(data, resumed), expected)
+    losses = [[entry["loss"] for entry in run.history] for run in (whole, resumed)]
+    assert losses[0] == losses[1]
+    assert len(losses[0]) == 6
+
+
+def test_points_of_two_data_sets_follow_each_other():
+    data, other = toy(), toy(n_points=7)
+    data = data._replace(is_word=np.ones(data.features.shape[1], bool))
+    joined = data.with_points_of(other)
+    for name in ("features", "labels"):
+        parts = [getattr(part, name).toarray() for part in (data, other)]
+        np.testing.assert_array_equal(getattr(joined, name).toarray(), np.concatenate(parts))
+        assert getattr(joined, name).dtype == np.float32
+        assert isinstance(getattr(joined, name), csr_array)
+    assert joined.label_features is data.label_features
+    assert joined.is_word is data.is_word
+    assert data.features.shape[0] == N_POINTS
+
+
+def test_none_may_follow():
+    data = toy()
+    none = TrainingData(data.features[:0], data.labels[:0], data.label_features)
+    joined = data.with_points_of(none)
+    np.testing.assert_array_equal(joined.features.toarray(), data.features.toarray())
+    np.testing.assert_array_equal(joined.labels.toarray(), data.labels.toarray())
