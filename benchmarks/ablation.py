@@ -1,6 +1,7 @@
-"""What each part of Astec adds: train with and without it, and print one table.
+"""What each part of a recipe adds: train with and without it, and print one table.
 
 python benchmarks/ablation.py train.jsonl.gz test.jsonl.gz --labels labels.txt.gz
+python benchmarks/ablation.py train.jsonl.gz test.jsonl.gz --labels labels.txt.gz --recipe astec
 """
 
 from __future__ import annotations
@@ -10,21 +11,34 @@ import time
 import warnings
 from typing import Any
 
-from longtail import Astec, Dataset
+from longtail import Dataset
 from longtail.data import InputWarning
+from longtail.recipes.names import recipe
 
-VARIANTS: dict[str, dict[str, Any]] = {
-    "Astec": {},
-    "without the re-ranker": {"reranker": False},
-    "without the label-correlation walk": {"label_correlation": False, "reranker": False},
-    "with 20 representatives for labels of 50 points": {
-        "n_representatives": 20,
-        "head_frequency": 50,
-        "reranker": False,
+VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
+    "longtail": {
+        "default": {},
+        "without label texts": {"label_texts": False},
+        "without near points": {"n_near_points": 0, "n_near_labels": 0},
+        "without pairs of words": {"word_ngrams": 1},
+        "without character n-grams": {"char_ngrams": None},
+        "without the weight of the tail": {"tail": 0.0},
+        "with 128 dimensions": {"dimension": 128},
+        "twice the candidates": {"n_found": 60, "n_near_labels": 40},
     },
-    "without near points (Slice's shortlist)": {"n_near_points": 0, "reranker": False},
-    "as in the published code": {"as_in_code": True},
-    "Astec-3": {"n_learners": 3},
+    "astec": {
+        "default": {},
+        "without the re-ranker": {"reranker": False},
+        "without the label-correlation walk": {"label_correlation": False, "reranker": False},
+        "with 20 representatives for labels of 50 points": {
+            "n_representatives": 20,
+            "head_frequency": 50,
+            "reranker": False,
+        },
+        "without near points (Slice's shortlist)": {"n_near_points": 0, "reranker": False},
+        "as in the published code": {"as_in_code": True},
+        "Astec-3": {"n_learners": 3},
+    },
 }
 COLUMNS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5", "R@100")
 
@@ -35,7 +49,8 @@ def main() -> None:
     parser.add_argument("train")
     parser.add_argument("test")
     parser.add_argument("--labels")
-    parser.add_argument("--variants", nargs="*", choices=VARIANTS, default=list(VARIANTS))
+    parser.add_argument("--recipe", choices=VARIANTS, default="longtail")
+    parser.add_argument("--variants", nargs="*", metavar="NAME", help="only these; all by default")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", InputWarning)
@@ -48,9 +63,11 @@ def main() -> None:
     )
     print("| variant | " + " | ".join(COLUMNS) + " | training, s |")
     print("|---|" + "---|" * (len(COLUMNS) + 1))
-    for name in arguments.variants:
+    variants = VARIANTS[arguments.recipe]
+    for name in arguments.variants or variants:
         started = time.perf_counter()
-        model = Astec(random_state=arguments.seed, **VARIANTS[name]).fit_dataset(train)
+        estimator = recipe(arguments.recipe)(random_state=arguments.seed, **variants[name])
+        model = estimator.fit_dataset(train)
         seconds = time.perf_counter() - started
         metrics = model.evaluate(test)
         cells = " | ".join(f"{metrics[column]:.2f}" for column in COLUMNS)

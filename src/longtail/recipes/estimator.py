@@ -7,7 +7,7 @@ import sys
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass
 from hashlib import sha256
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -73,7 +73,6 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     random_state: int = 0
     device: str = "cpu"
     n_threads: int | None = None
-    uses_label_texts: ClassVar[bool] = False
 
     predictor_: Predictor = field(init=False, repr=False)
     label_form_: LabelForm = field(init=False, repr=False)
@@ -277,13 +276,17 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         ).fit(dataset.texts)
         return vectorizer, vectorizer.transform(dataset.texts)
 
+    def looks_at_label_texts(self) -> bool:
+        """Return whether the recipe learns from the labels' texts."""
+        return False
+
     def _label_features(
         self, dataset: Dataset, vectorizer: TextVectorizer | None
     ) -> csr_array | None:
         """Return the bags of the labels' texts, or else names, where the recipe looks at them."""
         space = dataset.label_space
         texts = space.names if space.texts is None else space.texts
-        if vectorizer is None or texts is None or not self.uses_label_texts:
+        if vectorizer is None or texts is None or not self.looks_at_label_texts():
             return None
         return vectorizer.transform(texts)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -57,6 +57,8 @@ class LongtailClassifier(LabelEstimator):
     dropout : float
     n_random : int
         Random labels in a batch's pool.
+    label_texts : bool
+        Learn from the labels' texts, or names where they have none.
     cost : float
         C of the linear part.
     n_found, n_near_points, n_near_labels, beam
@@ -83,6 +85,7 @@ class LongtailClassifier(LabelEstimator):
     batch_size: int | None = None
     dropout: float = 0.3
     n_random: int = 1000
+    label_texts: bool = True
     cost: float = 1.0
     tail: float = 0.2
     n_found: int = 30
@@ -90,7 +93,10 @@ class LongtailClassifier(LabelEstimator):
     n_near_labels: int = 20
     beam: int = 64
     held_out: float = 0.1
-    uses_label_texts: ClassVar[bool] = True
+
+    def looks_at_label_texts(self) -> bool:
+        """See `LabelEstimator`."""
+        return self.label_texts
 
     def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> BlendedScorer:
         """See `LabelEstimator`."""

@@ -220,7 +220,7 @@ def _n_label_entries(dataset: Dataset, settings: LabelEstimator, vectorizer: Tex
     """Count the entries of the labels' texts, or else names, where the recipe looks at them."""
     space = dataset.label_space
     texts = space.names if space.texts is None else space.texts
-    if texts is None or not settings.uses_label_texts:
+    if texts is None or not settings.looks_at_label_texts():
         return 0
     some, share = _sample(texts)
     return int(vectorizer.transform(some).nnz / share)
