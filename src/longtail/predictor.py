@@ -273,6 +273,10 @@ class Predictor:
                 f"{folder.path} lacks a part that a model of this version has ({error!r}). "
                 "Train again, or get the whole folder."
             ) from error
+        except InputError as error:
+            raise ModelFolderError(
+                f"The parts of {folder.path} do not fit each other: {error} Get the folder again."
+            ) from error
 
     def _checked_features(self, X: Any) -> csr_array:
         """Return unit rows as wide as the model, or raise InputError."""
