@@ -68,8 +68,7 @@ class Astec(LabelEstimator):
         Of the re-ranker.
     batch_size : int or None
         Of Module I; batches on shortlists are twice as large. None takes 512, and less where that
-        would leave fewer than about a hundred batches an epoch, or two hundred for up to 50,000
-        points.
+        would leave fewer than about two hundred batches an epoch.
     n_near_labels, n_near_points, shortlist_size
         Taken from ANNS^mu, from ANNS^x, and kept of both (Module II); 0 near points leave ANNS^x
         out, which is Slice's shortlist.
@@ -198,8 +197,8 @@ class Astec(LabelEstimator):
     def sizes_for(self, n_points: int) -> Sizes:
         """Return what depends on the number of training points, unless it is given."""
         few = n_points <= FEW_POINTS
-        # The largest power of two that leaves about two hundred batches an epoch, or one hundred.
-        fitting = 1 << max(n_points // (200 if few else 100), 1).bit_length() - 1
+        # The largest power of two that leaves about two hundred batches an epoch.
+        fitting = 1 << max(n_points // 200, 1).bit_length() - 1
         return Sizes(
             dimension=self.dimension or (512 if few else 256),
             batch_size=self.batch_size or min(max(fitting, 32), 512),
