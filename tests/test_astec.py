@@ -11,8 +11,8 @@ from longtail.training.optimisers import LazyAdam
 
 @pytest.mark.parametrize(
     ("n_points", "sizes"),
-    [(1, (512, 32, .5)), (5_000, (512, 32, .5)), (14_000, (512, 128, .5)),
-     (50_001, (256, 256, .4)), (10**6, (256, 512, .4))],
+    [(1, (512, 32, .5)), (5_000, (512, 32, .5)), (14_000, (512, 64, .5)),
+     (50_001, (256, 128, .4)), (10**6, (256, 512, .4))],
 )  # fmt: skip
 def test_sizes_follow_the_number_of_points(n_points, sizes):
     assert Astec().sizes_for(n_points) == sizes

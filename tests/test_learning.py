@@ -125,6 +125,7 @@ def default(data):
 def alone(model, data):
     """P@1 of each source of scores, among the candidates of all."""
     scorer, bags = model.predictor_.scorer, model.predictor_.bags(data[1].texts)
+    scorer = replace(scorer, tail_weights=np.zeros_like(scorer.tail_weights))
     networks = [ScoreNetwork.of_source(i, scorer.n_sources) for i in range(scorer.n_sources)]
     best = [replace(scorer, network=network).top_k(bags, 1)[0] for network in networks]
     return [100 * precision_at_k(ids, data[1].labels, 1) for ids in best]

@@ -84,8 +84,8 @@ class UnitBagEncoder:
     >>> from longtail.features.bag_encoder import UnitBagEncoder
     >>> encoder = UnitBagEncoder(np.array([[3, 0], [0, 4]], np.float32))
     >>> bag = Bags.one(np.array([0, 1], np.int32), np.array([1, 1], np.float32))
-    >>> encoder.encode(bag).round(1).tolist()
-    [[0.6, 0.8]]
+    >>> (10 * encoder.encode(bag)).round().tolist()
+    [[6.0, 8.0]]
     """
 
     token_vectors: NDArray[np.float32]
