@@ -95,10 +95,6 @@ class LabelHead:
         over_row_chunks(work, len(points), n_threads=n_threads, chunk=256)
         return logits
 
-    def sharing(self, search: CandidateSearch) -> LabelHead:
-        """Return this head, its vectors being those of the search's label index."""
-        return LabelHead.of_search(search, self.bias, self.scale)
-
     @classmethod
     def of_search(cls, search: CandidateSearch, bias: Floats, scale: float) -> LabelHead:
         """Return a head whose vectors are those of the search's label index."""

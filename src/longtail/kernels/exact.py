@@ -16,7 +16,7 @@ from longtail.kernels.jit import fast_kernel, kernel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["dot", "dots_1x4", "exact_topk", "insert_sorted"]
+__all__ = ["dot", "dots_1x4", "dots_2x4", "exact_topk", "insert_sorted"]
 
 _QUERY_BLOCK = 32
 _VECTOR_BLOCK = 64
@@ -47,7 +47,7 @@ def dots_1x4(
 
 
 @fast_kernel
-def _dots_2x4(
+def dots_2x4(
     queries: NDArray[np.float32], i0: int, i1: int, vectors: NDArray[np.float32], j: int
 ) -> tuple[np.float32, ...]:
     """Return a 2 x 4 tile of the product, kept in registers (as fast as BLAS)."""
@@ -148,7 +148,7 @@ def _offer_block(
     for i in range(first, after, 2):
         second = min(i + 1, after - 1)
         for j in range(block, block_end, 4):
-            tile = _dots_2x4(queries, i, second, vectors, j)
+            tile = dots_2x4(queries, i, second, vectors, j)
             for t in range(8):
                 row, column = i + t // 4, j + t % 4
                 if row >= after or column >= block_end or not tile[t] > similarities[row, 0]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.kernels.exact import _dots_2x4, dot, dots_1x4, insert_sorted
+from longtail.kernels.exact import dot, dots_1x4, dots_2x4, insert_sorted
 from longtail.kernels.jit import kernel
 
 if TYPE_CHECKING:
@@ -279,7 +279,7 @@ def join_candidates(
         for i in range(row_starts[group], row_end, 2):
             second = min(i + 1, row_end - 1)
             for j in range(member_starts[group], member_end, 4):
-                tile = _dots_2x4(vectors, rows[i], rows[second], member_vectors, j)
+                tile = dots_2x4(vectors, rows[i], rows[second], member_vectors, j)
                 for t in range(8):
                     if i + t // 4 >= row_end or j + t % 4 >= member_end:
                         continue

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from longtail.classifiers.blended import BlendedScorer
+from longtail.classifiers.blended import BlendedScorer, LabelHead
 from longtail.classifiers.candidates import CandidateSearch, SearchSizes
 from longtail.classifiers.network_training import NetworkTraining
 from longtail.classifiers.relations import LabelRelations
@@ -64,8 +64,8 @@ class LongtailClassifier(LabelEstimator):
     n_found, n_near_points, n_near_labels, beam
         See `SearchSizes`.
     tail : float
-        That times the logarithm of a label's inverse propensity is added to its score. On held-out
-        points, up to .2 costs P@k nothing and gains PSP@k; about 1 ranks for PSP@k.
+        That times the logarithm of a label's inverse propensity is added to its score. A little
+        gains PSP@k for next to nothing of P@k; about 1 ranks for PSP@k.
     **kwargs
         Those of `LabelEstimator`.
 
@@ -158,7 +158,8 @@ class LongtailClassifier(LabelEstimator):
             seed=run.seed_for("search"),
             n_threads=run.n_threads,
         )
-        heads = (space.heads[0].sharing(search), *space.heads[1:])
+        first, *others = space.heads
+        heads = (LabelHead.of_search(search, first.bias, first.scale), *others)
         return BlendedScorer(
             encoder=space.encoder,
             search=search,
