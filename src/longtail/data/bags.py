@@ -8,7 +8,8 @@ import numpy as np
 
 from longtail.errors import InputError
 from longtail.index.protocol import read_only
-from longtail.kernels.bags import keep_columns
+from longtail.kernels.bags import keep_columns, sum_rows
+from longtail.kernels.jit import over_row_chunks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -110,3 +111,20 @@ class Bags(NamedTuple):
             values,
         )
         return Bags(starts, columns[:n_kept], values[:n_kept])
+
+    def times(self, table: NDArray[np.float32], n_threads: int = 1) -> NDArray[np.float32]:
+        """Return the weighted sum of each bag's rows of a table, float32 (n, dimension).
+
+        Columns are trusted to be rows of the table: checking each would cost as much as the sum.
+        """
+        sums = np.empty((self.n_rows, table.shape[1]), np.float32)
+        row_starts = read_only(self.row_starts, np.int32)
+        columns, values = read_only(self.columns, np.int32), read_only(self.values, np.float32)
+        rows = read_only(table, np.float32)
+
+        def work(start: int, stop: int) -> None:
+            sum_rows(row_starts, columns, values, rows, start, stop, sums)
+
+        chunk = max(1, -(-self.n_rows // (4 * n_threads)))
+        over_row_chunks(work, self.n_rows, n_threads=n_threads, chunk=chunk)
+        return sums

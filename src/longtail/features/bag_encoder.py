@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.index.protocol import read_only
-from longtail.kernels.bags import sum_rows
-from longtail.kernels.jit import over_row_chunks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -51,17 +49,8 @@ class BagEncoder:
         Token numbers are trusted to be below ``len(token_vectors)``: the vectoriser gives no
         others, and checking each would cost as much as the sum of short vectors.
         """
-        features = np.empty((bags.n_rows, self.token_vectors.shape[1]), np.float32)
-        row_starts = read_only(bags.row_starts, np.int32)
-        columns = read_only(bags.columns, np.int32)
-        values = read_only(bags.values, np.float32)
-
-        def work(start: int, stop: int) -> None:
-            sum_rows(row_starts, columns, values, self.token_vectors, start, stop, features)
-            np.maximum(features[start:stop], 0, out=features[start:stop])
-
-        over_row_chunks(work, bags.n_rows, n_threads=n_threads)
-        return features
+        features = bags.times(self.token_vectors, n_threads)
+        return np.maximum(features, 0, out=features)
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return what the encoder is made of."""
@@ -96,17 +85,8 @@ class UnitBagEncoder:
 
     def encode(self, bags: Bags, n_threads: int = 1) -> NDArray[np.float32]:
         """Return float32 (n, dimension); rows of zeros for bags of unknown tokens."""
-        vectors = np.empty((bags.n_rows, self.token_vectors.shape[1]), np.float32)
-        row_starts = read_only(bags.row_starts, np.int32)
-        columns = read_only(bags.columns, np.int32)
-        values = read_only(bags.values, np.float32)
-
-        def work(start: int, stop: int) -> None:
-            sum_rows(row_starts, columns, values, self.token_vectors, start, stop, vectors)
-            some = vectors[start:stop]
-            lengths = np.sqrt(np.einsum("ij,ij->i", some, some))
-            lengths[lengths == 0] = 1
-            some /= lengths[:, None]
-
-        over_row_chunks(work, bags.n_rows, n_threads=n_threads)
+        vectors = bags.times(self.token_vectors, n_threads)
+        lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+        lengths[lengths == 0] = 1
+        vectors /= lengths[:, None]
         return vectors

@@ -13,15 +13,13 @@ from torch.nn import functional
 from longtail.data.bags import Bags
 from longtail.errors import InputError
 from longtail.features.bag_encoder import BagEncoder
-from longtail.kernels.bags import sum_rows
-from longtail.kernels.jit import over_row_chunks
 from longtail.training.optimisers import RowOptimiser, RowwiseAdagrad
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
-    from scipy.sparse import csr_array, csr_matrix
+    from scipy.sparse import csr_array
 
     from longtail.training.run import TrainingRun
 
@@ -125,7 +123,9 @@ class BagOfTokensNetwork:
         """See `FeatureNetwork.forward`."""
         self._bags = self._features[points]
         if self.table.device.type == "cpu":
-            self._sums = torch.from_numpy(self._product(self._bags, self.table.numpy()))
+            self._sums = torch.from_numpy(
+                Bags.of(self._bags).times(self.table.numpy(), self._n_threads)
+            )
         else:
             self._sums = self._sums_on_gpu()
         self._sums.requires_grad_()
@@ -141,7 +141,7 @@ class BagOfTokensNetwork:
         some = by_token[touched]
         rows = torch.from_numpy(touched).to(self.table.device)
         if self.table.device.type == "cpu":
-            gradient = torch.from_numpy(self._product(some, slope.numpy()))
+            gradient = torch.from_numpy(Bags.of(some).times(slope.numpy(), self._n_threads))
         else:
             gradient = torch.sparse.mm(_on_device(some, self.table.device), slope)
         self._optimiser.step(self.table, rows, gradient, learning_rate)
@@ -149,19 +149,6 @@ class BagOfTokensNetwork:
     def state(self) -> dict[str, Tensor]:
         """See `FeatureNetwork.state`."""
         return {"table": self.table, **self._optimiser.state()}
-
-    def _product(
-        self, left: csr_array | csr_matrix, right: NDArray[np.float32]
-    ) -> NDArray[np.float32]:
-        """Return the product of a sparse matrix and a dense one, rows by several threads."""
-        result = np.empty((left.shape[0], right.shape[1]), np.float32)
-        over_row_chunks(
-            lambda start, stop: sum_rows(*Bags.of(left), right, start, stop, result),
-            len(result),
-            n_threads=self._n_threads,
-            chunk=max(1, -(-len(result) // (4 * self._n_threads))),
-        )
-        return result
 
     def _sums_on_gpu(self) -> Tensor:
         """Return the weighted sums of token vectors, by torch."""

@@ -14,8 +14,6 @@ from torch.nn import functional
 from longtail.classifiers.blended import LabelHead
 from longtail.data.bags import Bags
 from longtail.features.bag_encoder import UnitBagEncoder
-from longtail.kernels.bags import sum_rows
-from longtail.kernels.jit import over_row_chunks
 from longtail.training.batches import SharedPool
 from longtail.training.loop import train
 from longtail.training.optimisers import RowwiseAdagrad
@@ -116,7 +114,9 @@ class _SharedSpaceTask:
         """Return the mean directions of the labels' points, and the logarithms of their numbers."""
         points = self._encoder().encode(Bags.of(data.features), self._n_threads)
         by_label = data.labels.T.tocsr()
-        start = UnitRows.of(torch.from_numpy(self._product(by_label, points))).unit.numpy()
+        start = UnitRows.of(
+            torch.from_numpy(Bags.of(by_label).times(points, self._n_threads))
+        ).unit.numpy()
         counts = np.maximum(np.diff(by_label.indptr), 0.5)
         return start, np.log(counts).astype(np.float32)
 
@@ -130,7 +130,9 @@ class _SharedSpaceTask:
     ) -> float | None:
         """See `longtail.training.loop.Task.step`."""
         bags = self._features[batch.points]
-        sums = torch.from_numpy(self._product(bags, self._table.numpy())).to(self._device)
+        sums = torch.from_numpy(Bags.of(bags).times(self._table.numpy(), self._n_threads)).to(
+            self._device
+        )
         kept = functional.dropout(torch.ones_like(sums), self._settings.dropout)
         points = UnitRows.of(sums * kept)
         texts, to_texts = None, None
@@ -138,7 +140,9 @@ class _SharedSpaceTask:
         if self._label_features is not None:
             label_bags = self._label_features[batch.pool]
             texts = UnitRows.of(
-                torch.from_numpy(self._product(label_bags, self._table.numpy())).to(self._device)
+                torch.from_numpy(
+                    Bags.of(label_bags).times(self._table.numpy(), self._n_threads)
+                ).to(self._device)
             )
             text_loss, more, to_texts = self._heads[1].learn(
                 points.unit, texts, batch, learning_rate
@@ -156,7 +160,7 @@ class _SharedSpaceTask:
         """Change the vectors of the tokens in some bags, given the gradient of their sums."""
         by_token = bags.T.tocsr()
         touched = np.flatnonzero(np.diff(by_token.indptr))
-        gradient = torch.from_numpy(self._product(by_token[touched], slope))
+        gradient = torch.from_numpy(Bags.of(by_token[touched]).times(slope, self._n_threads))
         self._optimiser.step(self._table, torch.from_numpy(touched), gradient, learning_rate)
 
     def state(self) -> dict[str, Tensor]:
@@ -182,17 +186,6 @@ class _SharedSpaceTask:
     def _encoder(self) -> UnitBagEncoder:
         """Return the encoder with the token vectors as they are now."""
         return UnitBagEncoder(self._table.numpy())
-
-    def _product(self, left: csr_array, right: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Return the product of a sparse matrix and a dense one, rows by several threads."""
-        result = np.empty((left.shape[0], right.shape[1]), np.float32)
-        over_row_chunks(
-            lambda start, stop: sum_rows(*Bags.of(left), right, start, stop, result),
-            len(result),
-            n_threads=self._n_threads,
-            chunk=max(1, -(-len(result) // (4 * self._n_threads))),
-        )
-        return result
 
 
 def _random_rows(n_rows: int, dimension: int, seed: int) -> NDArray[np.float32]:
