@@ -163,6 +163,32 @@ class TestSizes:
         assert votes.any()
 
 
+class TestConfused:
+    def test_labels_of_near_points_and_popular_ones(self, search, monkeypatch):
+        monkeypatch.setattr(candidates, "N_CONFUSED_LABELS", N_LABELS)
+        labels = search.confused()
+        near = search.point_index.near_rows(32)
+        for point in range(0, N_POINTS, 29):
+            expected = HAS[near[point][near[point] >= 0]].any(axis=0)
+            expected[search.popular] = True
+            np.testing.assert_array_equal(
+                np.sort(labels[point][labels[point] >= 0]), np.flatnonzero(expected)
+            )
+
+    def test_only_labels_that_many_near_points_have(self, search, monkeypatch):
+        monkeypatch.setattr(candidates, "N_CONFUSED_LABELS", 2)
+        labels = replace(search, popular=np.array([0])).confused()
+        near = search.point_index.near_rows(32)
+        assert labels.shape == (N_POINTS, 3)
+        for point in range(0, N_POINTS, 29):
+            counts = HAS[near[point][near[point] >= 0]].sum(axis=0)
+            chosen = [label for label in labels[point][1:].tolist() if label >= 0]
+            assert counts[chosen].min() >= np.sort(counts)[-3]
+
+    def test_threads_change_nothing(self, search):
+        np.testing.assert_array_equal(search.confused(1), search.confused(2))
+
+
 class TestArrays:
     def test_saved_and_loaded_finds_the_same(self, search, tmp_path):
         arrays = {}

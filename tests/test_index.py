@@ -134,6 +134,31 @@ def test_a_memory_mapped_index_gives_the_same(tmp_path, kind):
         np.testing.assert_array_equal(one, other)
 
 
+def test_near_rows_are_others_and_nearer_than_most(index):
+    near = index.near_rows(8)
+    assert near.shape == (len(index.vectors), 8)
+    similarities = index.vectors @ index.vectors.T
+    for row in range(0, len(near), 50):
+        others = near[row][near[row] >= 0]
+        assert len(others) > 3
+        assert row not in others
+        assert np.median(similarities[row, others]) > np.quantile(similarities[row], 0.9)
+
+
+def test_of_equal_rows_the_first_is_near():
+    vectors = unit_rows(5, 40)[[0, 1, 2, *range(40)]]  # rows 3 to 5 are rows 0 to 2 again
+    graph = GraphIndex.build(vectors, seed=0)
+    near = graph.near_rows(32)
+    np.testing.assert_array_equal(near[:3], near[3:6])
+    assert not np.isin(near, [3, 4, 5]).any()
+    np.testing.assert_array_equal(graph.vectors[graph.node_of_row()], vectors)
+
+
+def test_near_rows_of_few_rows():
+    assert ExactIndex(np.eye(1, dtype=np.float32)).near_rows(5).shape == (1, 0)
+    assert ExactIndex(np.eye(3, dtype=np.float32)).near_rows(5).shape == (3, 2)
+
+
 def test_equal_rows_share_a_node_and_are_all_found():
     vectors = np.repeat(VECTORS[:20], 100, axis=0)
     index = GraphIndex.build(vectors)

@@ -200,12 +200,6 @@ class BlendedScorer:
         values[np.broadcast_to((labels < 0)[:, None], values.shape)] = 0
         return Evidence(labels, values, nearness, self.commonness)
 
-    def confused(self, bags: Bags, n_threads: int = 1) -> Ids:
-        """Return the candidates of each bag, which are the negatives that the linear part needs."""
-        points = self.encoder.encode(bags, n_threads)
-        matches = None if self.relations is None else self.relations.matches(bags, n_threads)
-        return self._candidates(points, matches, n_threads).labels
-
     def _candidates(self, points: Floats, matches: Matches | None, n_threads: int) -> Candidates:
         """Return what search and relations find."""
         more = np.empty((len(points), 0), np.int32)

@@ -26,9 +26,12 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["CandidateSearch", "Candidates", "SearchSizes", "search_rows_of"]
+__all__ = ["N_CONFUSED_LABELS", "CandidateSearch", "Candidates", "SearchSizes", "search_rows_of"]
 
 EXACT_BELOW = 2_000  # vectors; scanning so few is quicker than following a graph's edges
+# Of a training point, to be told apart from its own labels.
+N_CONFUSED_POINTS = 32
+N_CONFUSED_LABELS = 40
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -217,6 +220,27 @@ class CandidateSearch:
         over_row_chunks(work, len(points), n_threads=n_threads, chunk=256)
         return Candidates(labels, votes, nearness)
 
+    def confused(self, n_threads: int = 1) -> Ids:
+        """Return labels that training points are easily taken to have, int32 (n_points, size).
+
+        They are those that most of a point's near points carry, some of them rightly, and the
+        popular ones; padded with -1. Nothing is searched: the point index knows near points.
+        """
+        near = read_only(self.point_index.near_rows(N_CONFUSED_POINTS), np.int32)
+        alike = read_only(np.ones(near.shape), np.float32)
+        found = read_only(np.broadcast_to(self.popular, (len(near), len(self.popular))), np.int32)
+        shape = (len(near), min(found.shape[1] + N_CONFUSED_LABELS, self.n_labels))
+        labels, votes = np.empty(shape, np.int32), np.empty(shape, np.float32)
+        own = (self.label_starts, self.label_ids, N_CONFUSED_LABELS)
+
+        def work(start: int, stop: int) -> None:
+            scratch = self._borrow_scratch()
+            gather_candidates(found, near, alike, *own, start, stop, scratch, labels, votes)
+            self._free_scratch.append(scratch)
+
+        over_row_chunks(work, len(near), n_threads=n_threads, chunk=4096)
+        return labels
+
     def _searched(self, points: Floats, more: Ids) -> tuple[Ids, Ids, Floats]:
         """Return labels that are candidates, near points and their similarities."""
         rows, _ = self.label_index.query(points, max(1, self._n_found))
@@ -288,10 +312,7 @@ def search_rows_of(index: VectorIndex) -> tuple[Floats, Ids]:
     if not isinstance(index, GraphIndex):
         vectors: Any = index.to_arrays()["vectors"]
         return vectors, np.arange(len(vectors), dtype=np.int32)
-    places = np.empty(len(index.members), np.int32)
-    nodes = np.arange(len(index.vectors), dtype=np.int32)
-    places[index.members] = np.repeat(nodes, np.diff(index.member_starts))
-    return index.vectors, places
+    return index.vectors, index.node_of_row()
 
 
 def _n_rows(index: VectorIndex) -> int:

@@ -166,12 +166,30 @@ class NetworkTraining:
         return nn.Sequential(
             nn.Linear(n_views, first),
             nn.ReLU(),
-            nn.Dropout(self.dropout),
+            _UnitDropout(self.dropout),
             nn.Linear(first, second),
             nn.ReLU(),
-            nn.Dropout(self.dropout),
+            _UnitDropout(self.dropout),
             nn.Linear(second, 1, bias=False),
         )
+
+
+class _UnitDropout(nn.Module):
+    """Dropout of the same units for all candidates of a point, (n, size, n_units).
+
+    Candidates are compared within a point only, and to draw for each of them would cost more than
+    the products.
+    """
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        self.share = share
+
+    def forward(self, units: Tensor) -> Tensor:
+        """Drop units, while training."""
+        n_points, _, n_units = units.shape
+        kept = torch.ones(n_points, 1, n_units, device=units.device)
+        return units * nn.functional.dropout(kept, self.share, self.training)
 
 
 def _ranking_loss(logits: Tensor, is_true: Tensor, is_real: Tensor) -> Tensor:

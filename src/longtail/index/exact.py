@@ -77,6 +77,24 @@ class ExactIndex:
         over_row_chunks(work, len(matrix), n_threads=self.n_threads, chunk=128)
         return ids, similarities
 
+    def near_rows(self, n_near: int) -> NDArray[np.int32]:
+        """See `VectorIndex.near_rows`.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from longtail.index import ExactIndex
+        >>> rows = np.array([[1, 0], [0.8, 0.6], [0, 1]], np.float32)
+        >>> ExactIndex(rows).near_rows(1).tolist()
+        [[1], [0], [1]]
+        """
+        n_rows = len(self.vectors)
+        near, _ = self.query(self.vectors, min(n_near + 1, n_rows))
+        is_other = near != np.arange(n_rows)[:, None]
+        is_other[is_other.all(axis=1), -1] = False  # as many in each row
+        others: NDArray[np.int32] = near[is_other].reshape(n_rows, -1)
+        return others
+
 
 def recall_against_exact(
     index: VectorIndex, exact: ExactIndex, queries: ArrayLike, k: int

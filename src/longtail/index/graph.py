@@ -180,6 +180,23 @@ class GraphIndex:
         """Return the five arrays that the constructor takes, by name."""
         return {name: getattr(self, name) for name in _ARRAY_NAMES}
 
+    def near_rows(self, n_near: int) -> Ids:
+        """See `VectorIndex.near_rows`: where the edges lead, so that nothing is searched.
+
+        Of rows with equal vectors, the first stands for all.
+        """
+        first_rows = self.members[self.member_starts[:-1]]
+        edges = self.neighbours[:, :n_near]
+        of_node = np.where(edges >= 0, first_rows[edges], np.int32(-1))
+        return of_node[self.node_of_row()]
+
+    def node_of_row(self) -> Ids:
+        """Return the node of each row, int32 (n_rows,)."""
+        nodes = np.empty(len(self.members), np.int32)
+        every_node = np.arange(len(self.vectors), dtype=np.int32)
+        nodes[self.members] = np.repeat(every_node, np.diff(self.member_starts))
+        return nodes
+
     def query(self, queries: ArrayLike, k: int) -> tuple[Ids, Vectors]:
         """Return ids (n, k) and inner products (n, k); see `VectorIndex.query`.
 

@@ -39,6 +39,13 @@ class VectorIndex(Protocol):
         """
         ...
 
+    def near_rows(self, n_near: int) -> NDArray[np.int32]:
+        """Return rows near each row, int32 (n_rows, at most n_near), padded with -1.
+
+        Not itself, not always the nearest, in no order: as good as the index knows at once.
+        """
+        ...
+
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return the arrays from which the index is made again."""
         ...

@@ -65,7 +65,7 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         Threads for training; None for all cores.
     """
 
-    word_ngrams: int = 1
+    word_ngrams: int = 2
     char_ngrams: tuple[int, int] | None = (3, 5)
     min_df: int = 2
     max_features: int | None = 300_000

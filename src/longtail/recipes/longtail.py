@@ -19,7 +19,7 @@ from longtail.data.bags import Bags
 from longtail.metrics import inverse_propensities
 from longtail.recipes.estimator import LabelEstimator
 from longtail.training.schedule import Schedule
-from longtail.training.shared_space import LearntSpace, SharedSpace
+from longtail.training.shared_space import LearntSpace, SharedSpace, SpaceTables
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,6 +31,7 @@ __all__ = ["LongtailClassifier"]
 
 FEW_POINTS = 50_000
 VERY_FEW_POINTS = 20_000
+EPOCHS_AGAIN = 2
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -78,13 +79,12 @@ class LongtailClassifier(LabelEstimator):
     'drink'
     """
 
-    word_ngrams: int = 2
     dimension: int | None = None
     epochs: int | None = None
     learning_rate: float = 0.01
     batch_size: int | None = None
     dropout: float = 0.3
-    n_random: int = 1000
+    n_random: int = 200
     label_texts: bool = True
     cost: float = 1.0
     tail: float = 0.2
@@ -100,22 +100,34 @@ class LongtailClassifier(LabelEstimator):
 
     def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> BlendedScorer:
         """See `LabelEstimator`."""
-        scorer = self._sources(data, run)
+        with run.stage("shared space"):
+            space = self.shared_space(data.labels.shape[0]).learn(data, run)
+        scorer = self._sources(space, data, run)
         with run.stage("blend"):
             network = self._network(scorer, data, held_out, run)
         if self._learns_again(data, held_out):
-            del scorer  # the second would not fit beside it where the first just did
-            scorer = self._sources(data.with_points_of(held_out), run.within("again: "))
+            tables = space.tables
+            del space, scorer  # the second would not fit beside it where the first just did
+            scorer = self._again(tables, data.with_points_of(held_out), run.within("again: "))
         return replace(scorer, network=network)
 
-    def _sources(self, data: TrainingData, run: TrainingRun) -> BlendedScorer:
-        """Train everything that scores a candidate."""
-        with run.stage("shared space"):
-            space = self.shared_space(data.labels.shape[0]).learn(data, run)
+    def _sources(self, space: LearntSpace, data: TrainingData, run: TrainingRun) -> BlendedScorer:
+        """Train, beside the heads, everything that scores a candidate."""
         with run.stage("search"):
             scorer = self._searching(space, data, run)
         with run.stage("linear"):
             return self._with_linear(scorer, data, run)
+
+    def _again(self, tables: SpaceTables, data: TrainingData, run: TrainingRun) -> BlendedScorer:
+        """Train the sources on the held-out points too; the space goes on from where it was."""
+        shorter = Schedule(
+            epochs=min(EPOCHS_AGAIN, self.epochs_for(data.labels.shape[0])),
+            learning_rate=self.learning_rate / 2,
+        )
+        with run.stage("shared space"):
+            longer = replace(self.shared_space(data.labels.shape[0]), schedule=shorter)
+            space = longer.learn(data, run, start=tables)
+        return self._sources(space, data, run)
 
     def _learns_again(self, data: TrainingData, held_out: TrainingData) -> bool:
         """Return whether the sources shall see the held-out points too, once the blend is learnt.
@@ -188,9 +200,9 @@ class LongtailClassifier(LabelEstimator):
     def _with_linear(
         self, scorer: BlendedScorer, data: TrainingData, run: TrainingRun
     ) -> BlendedScorer:
-        """Train the linear part against the labels that the searches confuse a point with."""
+        """Train the linear part against the labels that near points have."""
+        confused = scorer.search.confused(run.n_threads)
         bags = Bags.of(data.features)
-        confused = scorer.confused(bags, run.n_threads)
         words = bags if data.is_word is None else bags.kept(data.is_word)
         features = csr_array((words.values, words.columns, words.row_starts), data.features.shape)
         linear = SparseOneVsRest(cost=self.cost).learn(features, data.labels, confused, run)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from longtail.classifiers.candidates import SearchSizes
+from longtail.classifiers.candidates import N_CONFUSED_LABELS, SearchSizes
 from longtail.classifiers.relations import LabelRelations
 from longtail.recipes.estimator import LARGEST_HELD_OUT
-from longtail.recipes.longtail import FEW_POINTS
-from longtail.training.estimate import INDEX, LOGIT, PROCESS, TEMPORARIES, VISIT
+from longtail.recipes.longtail import EPOCHS_AGAIN, FEW_POINTS
+from longtail.training.estimate import INDEX, LOGIT, PROCESS, TEMPORARIES
 
 if TYPE_CHECKING:
     from longtail.recipes.longtail import LongtailClassifier
@@ -23,7 +23,7 @@ DISTINCT = 0.5  # share of the true labels of a batch that are distinct
 DESCENT = 8e-9  # an entry of a point that trains a support vector machine, in one pass
 PASSES = 10  # of dual coordinate descent, about
 RELATE = 2e-7  # an entry of a point, compared with label texts through their inverted index
-BLEND = 1e-4  # a candidate of a held-out point, in three trainings; they use one thread
+BLEND = 6e-5  # a candidate of a held-out point, in three trainings; they use one thread
 N_VIEWS = 40  # of a candidate, about; see `longtail.classifiers.score_network`
 
 
@@ -44,21 +44,21 @@ class LongtailCosts:
         blend = self._n_held_out(workload) * self._n_candidates(workload) * BLEND
         stages = {**sources, "blend": blend}
         if blend and workload.n_points <= FEW_POINTS:  # once more, with the held-out points
-            stages |= {f"again: {stage}": seconds for stage, seconds in sources.items()}
+            again = {**sources, "shared space": EPOCHS_AGAIN * self._epoch(workload, machine)}
+            stages |= {f"again: {stage}": seconds for stage, seconds in again.items()}
         return stages
 
     def _sources(self, w: Workload, machine: Machine) -> dict[str, float]:
         """Return the seconds of each stage before the scores are blended."""
         D, threads = self._dimension(w), machine.n_threads
         epochs = self.settings.shared_space(w.n_points).schedule.epochs
-        n_visits = 2 * self.settings.beam  # a search of labels and one of points
-        searching = w.n_points * n_visits * VISIT * D / threads
         relating = w.n_nonzero * RELATE / threads if w.n_label_entries else 0.0
-        descents = PASSES * self._n_candidates(w) * w.n_word_entries * DESCENT / threads
+        n_negatives = min(N_CONFUSED_LABELS + SearchSizes.n_popular, w.n_labels)
+        descents = PASSES * n_negatives * w.n_word_entries * DESCENT / threads
         return {
             "shared space": epochs * self._epoch(w, machine),
             "search": relating + (w.n_points + w.n_labels) * INDEX * D / threads,
-            "linear": relating + searching + descents,
+            "linear": descents,
         }
 
     def _epoch(self, w: Workload, machine: Machine) -> float:

@@ -54,7 +54,6 @@ class Parabel(LabelEstimator):
     'drink'
     """
 
-    word_ngrams: int = 2
     char_ngrams: tuple[int, int] | None = None
     n_learners: int = 3
     leaf_size: int = 100

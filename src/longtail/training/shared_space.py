@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from longtail.training.run import TrainingData, TrainingRun
     from longtail.training.schedule import Schedule
 
-__all__ = ["LearntSpace", "SharedSpace"]
+__all__ = ["LearntSpace", "SharedSpace", "SpaceTables"]
 
 
 class LearntSpace(NamedTuple):
@@ -38,10 +38,30 @@ class LearntSpace(NamedTuple):
     heads : tuple of LabelHead
         The best to search first: free label vectors; or, where labels have texts, those with texts,
         then free ones, then the texts alone.
+    tables : SpaceTables
+        From which training can go on.
     """
 
     encoder: UnitBagEncoder
     heads: tuple[LabelHead, ...]
+    tables: SpaceTables
+
+
+class SpaceTables(NamedTuple):
+    """What is trained, as it was at the end.
+
+    Attributes
+    ----------
+    tokens : float32 Tensor (n_features, dimension)
+    labels : tuple of pairs of float32 Tensor
+        The vectors (n_labels, dimension) and the bias (n_labels, 1) of each head.
+    has_points : bool (n_labels,)
+        Whether a label was more than a negative.
+    """
+
+    tokens: Tensor
+    labels: tuple[tuple[Tensor, Tensor], ...]
+    has_points: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,13 +88,18 @@ class SharedSpace:
     dimension: int
     schedule: Schedule
     batch_size: int = 1024
-    n_random: int = 1000
+    n_random: int = 200
     dropout: float = 0.3
     scale: float = 20.0
 
-    def learn(self, data: TrainingData, run: TrainingRun) -> LearntSpace:
-        """Train on points, their labels and, where there are any, the labels' texts."""
-        task = _SharedSpaceTask(self, data, run)
+    def learn(
+        self, data: TrainingData, run: TrainingRun, start: SpaceTables | None = None
+    ) -> LearntSpace:
+        """Train on points, their labels and, where there are any, the labels' texts.
+
+        With `start`, training goes on from there: the same labels and features, more points.
+        """
+        task = _SharedSpaceTask(self, data, run, start)
         no_shortlists = np.zeros((data.labels.shape[0], 0), np.int32)
         batches = SharedPool(
             labels=data.labels,
@@ -90,23 +115,37 @@ class SharedSpace:
 class _SharedSpaceTask:
     """One step: encode points and label texts, compare, and change everything."""
 
-    def __init__(self, settings: SharedSpace, data: TrainingData, run: TrainingRun) -> None:
+    def __init__(
+        self,
+        settings: SharedSpace,
+        data: TrainingData,
+        run: TrainingRun,
+        start: SpaceTables | None,
+    ) -> None:
         self._settings = settings
         self._features = data.features
         self._label_features = data.label_features
         self._has_points = np.bincount(data.labels.indices, minlength=data.labels.shape[1]) > 0
         self._n_threads = run.n_threads
         self._device = run.device
-        self._table = torch.from_numpy(
-            _random_rows(data.features.shape[1], settings.dimension, run.seed_for("token vectors"))
-        )
+        seed, shape = run.seed_for("token vectors"), (data.features.shape[1], settings.dimension)
+        self._table = start.tokens if start else torch.from_numpy(_random_rows(*shape, seed))
         self._optimiser = RowwiseAdagrad(self._table)
-        start, bias = self._nearest_centroids(data)
+        vectors, bias = self._nearest_centroids(data)
         n_heads = 1 if data.label_features is None else 2
         self._heads = tuple(
-            UnitLabelTable(start, bias, scale=settings.scale, device=run.device)
+            UnitLabelTable(vectors, bias, scale=settings.scale, device=run.device)
             for _ in range(n_heads)
         )
+        if start:
+            self._go_on_from(start)
+
+    def _go_on_from(self, start: SpaceTables) -> None:
+        """Give the labels that had points before the vectors that they had then."""
+        known = torch.from_numpy(start.has_points)
+        for head, (vectors, bias) in zip(self._heads, start.labels, strict=True):
+            head.vectors[known] = vectors[known]
+            head.bias[known] = bias[known]
 
     def _nearest_centroids(
         self, data: TrainingData
@@ -181,7 +220,9 @@ class _SharedSpaceTask:
                 heads[0],
                 LabelHead.of(texts, no_bias, scale),
             ]
-        return LearntSpace(encoder, tuple(heads))
+        labels = tuple((head.vectors, head.bias) for head in self._heads)
+        tables = SpaceTables(self._table, labels, self._has_points)
+        return LearntSpace(encoder, tuple(heads), tables)
 
     def _encoder(self) -> UnitBagEncoder:
         """Return the encoder with the token vectors as they are now."""
