@@ -56,12 +56,8 @@ class LabelExplanation:
 
 @dataclass(frozen=True)
 class NearPoint:
-    """A training point near the text: its row in the training data, from 0, and its labels.
+    """A training point near the text: a model keeps its labels, but not its text."""
 
-    The model keeps no training texts, so only the row can be told.
-    """
-
-    row: int
     similarity: float
     labels: tuple[str, ...]
 
@@ -231,7 +227,7 @@ def _near_points(model: Predictor, bags: Bags, n: int) -> tuple[NearPoint, ...]:
         return ()
     rows, similarities = search.point_index.query(scorer.encoder.encode(bags), min(n, n_points))
     return tuple(
-        NearPoint(row, similarity, _labels_of_point(model, scorer, row))
+        NearPoint(similarity, _labels_of_point(model, scorer, row))
         for row, similarity in zip(rows[0].tolist(), similarities[0].tolist(), strict=True)
         if row >= 0
     )

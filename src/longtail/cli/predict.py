@@ -102,9 +102,9 @@ def _explain_text(model: Predictor, arguments: argparse.Namespace) -> None:
         words = [f"{word.word} {word.effect:+.2f}" for word in part.words[:N_WORDS]]
         result(f"\t{', '.join(words)}")
     if explanation.near_points:
-        result("\nnearest training points")
+        result("\nlabels of the nearest training points")
     for point in explanation.near_points:
-        result(f"{point.similarity:.4f}\trow {point.row}: {' | '.join(point.labels)}")
+        result(f"{point.similarity:.4f}\t{' | '.join(point.labels)}")
     if not kept:
         notice(NO_LABEL)
 

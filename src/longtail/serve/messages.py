@@ -24,6 +24,7 @@ __all__ = [
 ]
 
 EXAMPLE = '{"text": "some words", "k": 5}'
+VERY_MANY = 10**12
 
 
 class PredictRequest(msgspec.Struct, forbid_unknown_fields=True):
@@ -131,7 +132,9 @@ def _check(request: PredictRequest, limits: Limits) -> None:
     if (request.text is None) == (request.texts is None):
         raise Refusal(400, f"Send either `text` or `texts`, such as {EXAMPLE}.")
     if not 1 <= request.k <= limits.k:
-        raise Refusal(400, f"`k` must be between 1 and {limits.k}, got {request.k}.")
+        # A number of thousands of digits cannot be written.
+        came = f"{request.k:,}" if abs(request.k) < VERY_MANY else "a very large number"
+        raise Refusal(400, f"`k` must be between 1 and {limits.k}, got {came}.")
     if not 0 <= request.threshold <= 1:
         raise Refusal(400, f"`threshold` must be between 0 and 1, got {request.threshold}.")
     if request.text is not None:
