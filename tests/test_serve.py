@@ -320,6 +320,24 @@ def test_without_a_model_a_sentence_is_served_until_there_is_one(text_model_path
     asked.close()
 
 
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_a_damaged_folder_answers_or_says_what_is_wrong(text_model_path, tmp_path_factory, data):
+    folder = tmp_path_factory.mktemp("damaged") / "model"
+    shutil.copytree(text_model_path, folder)
+    file = data.draw(st.sampled_from(sorted(folder.iterdir())))
+    content = bytearray(file.read_bytes())
+    for place in data.draw(st.lists(st.integers(0, len(content) - 1), max_size=20)):
+        content[place] = data.draw(st.integers(0, 255))
+    file.write_bytes(content[: data.draw(st.integers(0, 2 * len(content)))])
+    asked = Asked(app(folder))
+    status = asked("GET", "/healthz")[0]
+    assert status in {200, 503}
+    for path in ("/predict", "/explain"):
+        assert asked("POST", path, {"text": "red wine, old car"})[0] == status
+    asked.close()
+
+
 def test_a_model_of_features_is_not_served(tmp_path):
     rows = np.eye(40, dtype=np.float32)
     Parabel(n_learners=1, n_threads=1).fit(rows, [["a"], ["b"]] * 20).save(tmp_path / "model")

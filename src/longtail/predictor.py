@@ -14,6 +14,7 @@ from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError, ModelFolderError
+from longtail.explain import Explanation, explain
 from longtail.kernels.jit import n_usable_cores
 from longtail.metrics import evaluate
 from longtail.model_folder import ModelFolder, write_model_folder
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
 
     from longtail.classifiers.scorer import Scorer
     from longtail.data.dataset import Dataset
-    from longtail.explain import Explanation
 
 __all__ = ["Predictor", "load"]
 
@@ -213,8 +213,6 @@ class Predictor:
 
         See `longtail.explain.explain`; the other arguments are those of `predict`.
         """
-        from longtail.explain import explain  # noqa: PLC0415  # not needed to answer
-
         return explain(self, text, k, restriction=Restriction.of(self.label_space, allowed, masked))
 
     def bags(self, X: Sequence[str] | csr_array) -> Bags:

@@ -7,7 +7,7 @@ import logging
 import threading
 from pathlib import Path
 
-from longtail.errors import LongtailError
+from longtail.errors import InputError, LongtailError
 from longtail.model_folder import ModelFolder
 from longtail.predictor import Predictor
 
@@ -69,8 +69,8 @@ class LiveModel:
                 model = Predictor.from_folder(ModelFolder.open(self.path))
                 _warm_up(model)
                 identity = _checksum(self.path)
-            except (LongtailError, OSError, MemoryError, ValueError) as error:
-                self._note(" ".join(str(error).split()) or f"{type(error).__name__}.")
+            except Exception as error:  # noqa: BLE001  # whatever is wrong, the old model goes on
+                self._note(_sentence(error))
                 return
             self._seen, self.problem, self.identity = found, None, identity
             self.current = model
@@ -92,10 +92,17 @@ class LiveModel:
         self.problem = problem
 
 
+def _sentence(error: Exception) -> str:
+    """Return what is wrong, in one line."""
+    if isinstance(error, LongtailError):
+        return " ".join(str(error).split())
+    return f"The folder cannot be used ({type(error).__name__}: {error}). Train or copy it again."
+
+
 def _warm_up(model: Predictor) -> None:
     """Answer something, so that compiled code and pages are there before the first client."""
     if model.vectorizer is None:
-        raise ValueError(
+        raise InputError(
             "The model was trained on ready-made features, so it cannot answer texts. Serve a "
             "model that was trained on texts."
         )

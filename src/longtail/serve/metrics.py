@@ -57,7 +57,7 @@ class Metrics:
         self._ready = Gauge(
             "longtail_model_ready",
             "1 where the model in the folder answers, else 0.",
-            multiprocess_mode="livemin",
+            multiprocess_mode="mostrecent",
             registry=own,
         )
         self._registry = own
