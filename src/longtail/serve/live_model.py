@@ -13,6 +13,7 @@ from longtail.predictor import Predictor
 
 __all__ = ["LiveModel"]
 
+N_WARM_UP = 20  # label names that are answered before a model is used
 _log = logging.getLogger("longtail.serve")
 
 Fingerprint = tuple[int, int, int]
@@ -106,8 +107,11 @@ def _warm_up(model: Predictor) -> None:
             "The model was trained on ready-made features, so it cannot answer texts. Serve a "
             "model that was trained on texts."
         )
-    model.predict("warm up", k=5)
-    model.predict(["warm up", "both ways"], k=5)
+    step = max(1, model.n_labels // N_WARM_UP)
+    texts = [model.label_space.name(label) for label in range(0, model.n_labels, step)]
+    for text in texts:
+        model.predict(text, k=5)
+    model.predict([*texts, *texts], k=5)  # a batch is other compiled code than one text
 
 
 def _checksum(path: Path) -> str:
