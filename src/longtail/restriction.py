@@ -35,9 +35,9 @@ PAIRS_AT_ONCE = 400_000  # of a point and a candidate, held in memory together
 class Restriction:
     """Which labels may be in an answer.
 
-    A restriction takes labels away and changes nothing else: a label keeps, but for rounding in the
-    blend, the probability that it has without one. Up to 1,000 allowed labels are all scored by the
-    default recipe; of more, and by other recipes, those that the search finds.
+    A restriction takes labels away and changes nothing else: what the search finds keeps the
+    probability that it has without one. Up to 1,000 allowed labels are all scored by the default
+    recipe, found or not; of more, and by other recipes, those that the search finds.
 
     Parameters
     ----------
@@ -144,12 +144,26 @@ def ranked_candidates(
     """
     if not isinstance(scorer, BlendedScorer):
         return scorer.top_k(bags, min(MOST_RANKED, n_labels), n_threads)
-    wider: Any = _SearchAlso(scorer.search, given)
-    wide = replace(scorer, search=wider)
-    evidence = wide.evidence(bags, n_threads)
-    scores = wide.network.scores(evidence, n_threads)
-    scores += wide.tail_weights[evidence.labels]  # padding stays -inf
-    return best_first(evidence.labels, scores, scores.shape[1], n_threads)
+    labels, scores = _blended(scorer, bags, n_threads)
+    if len(given):
+        wider: Any = _SearchAlso(scorer.search, given)
+        all_labels, all_scores = _blended(replace(scorer, search=wider), bags, n_threads)
+        # The blend weighs a label against the others, so what is found is scored among itself.
+        is_found = (all_labels[:, :, None] == labels[:, None]).any(axis=2)
+        labels = np.concatenate([labels, np.where(is_found, -1, all_labels)], axis=1)
+        scores = np.concatenate([scores, np.where(is_found, -np.inf, all_scores)], axis=1)
+        order = np.argsort(labels < 0, axis=1, kind="stable")  # padding goes to the end
+        labels = np.take_along_axis(labels, order, axis=1)
+        scores = np.take_along_axis(scores, order, axis=1)
+    return best_first(labels, scores, scores.shape[1], n_threads)
+
+
+def _blended(scorer: BlendedScorer, bags: Bags, n_threads: int) -> tuple[Ids, Floats]:
+    """Return candidates, padded with -1 at the end, and their scores, padded with -inf."""
+    evidence = scorer.evidence(bags, n_threads)
+    scores = scorer.network.scores(evidence, n_threads)
+    scores += scorer.tail_weights[evidence.labels]  # padding stays -inf
+    return evidence.labels, scores
 
 
 @dataclass(frozen=True)
