@@ -10,7 +10,7 @@ install: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,report,dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,report,serve,dev]'
 	touch $(STAMP)
 
 demo: install

@@ -74,7 +74,12 @@ def test_a_name_that_is_not_there_is_an_attribute_error():
 
 @pytest.mark.parametrize(
     "statement",
-    ["import longtail", "from longtail import load", "import longtail.predictor, longtail.data"],
+    [
+        "import longtail",
+        "from longtail import load",
+        "import longtail.predictor, longtail.data, longtail.explain, longtail.cli.serve",
+        "from longtail.serve import app; app('model')",
+    ],
 )
 def test_serving_imports_neither_torch_nor_scikit_learn(statement):
     code = f"{statement}\nimport sys\nprint({{'torch', 'sklearn'}} & set(sys.modules) or 'neither')"

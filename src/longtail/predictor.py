@@ -14,12 +14,14 @@ from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError, ModelFolderError
+from longtail.explain import Explanation, explain
 from longtail.kernels.jit import n_usable_cores
 from longtail.metrics import evaluate
 from longtail.model_folder import ModelFolder, write_model_folder
+from longtail.restriction import Restriction
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -84,16 +86,34 @@ class Predictor:
 
     @overload
     def predict(  # type: ignore[overload-overlap]  # a str is a sequence of str, and one text
-        self, X: str, k: int = 5, *, threshold: float = 0.0
+        self,
+        X: str,
+        k: int = 5,
+        *,
+        threshold: float = 0.0,
+        allowed: Iterable[str] | None = None,
+        masked: Iterable[str] = (),
     ) -> list[tuple[str, float]]: ...
 
     @overload
     def predict(
-        self, X: Sequence[str] | csr_array, k: int = 5, *, threshold: float = 0.0
+        self,
+        X: Sequence[str] | csr_array,
+        k: int = 5,
+        *,
+        threshold: float = 0.0,
+        allowed: Iterable[str] | None = None,
+        masked: Iterable[str] = (),
     ) -> list[list[tuple[str, float]]]: ...
 
     def predict(
-        self, X: str | Sequence[str] | csr_array, k: int = 5, *, threshold: float = 0.0
+        self,
+        X: str | Sequence[str] | csr_array,
+        k: int = 5,
+        *,
+        threshold: float = 0.0,
+        allowed: Iterable[str] | None = None,
+        masked: Iterable[str] = (),
     ) -> list[tuple[str, float]] | list[list[tuple[str, float]]]:
         """Return the names and probabilities of the best labels, best first.
 
@@ -105,6 +125,10 @@ class Predictor:
             Most labels a text.
         threshold : float
             Least probability.
+        allowed : iterable of str, optional
+            Names of the only labels that may be answered; all by default. See `Restriction`.
+        masked : iterable of str
+            Names of labels that may not be.
 
         Returns
         -------
@@ -114,9 +138,12 @@ class Predictor:
         Raises
         ------
         InputError
-            If `X` is not what the model was trained on, or k is out of range.
+            If `X` is not what the model was trained on, k is out of range, or no label has one of
+            the names.
         """
-        ids, scores = self.predict_topk([X] if isinstance(X, str) else X, k)
+        restriction = Restriction.of(self.label_space, allowed, masked)
+        points = [X] if isinstance(X, str) else X
+        ids, scores = self.predict_topk(points, k, restriction=restriction)
         answers = [
             [
                 (self.label_space.name(label), score)
@@ -128,7 +155,12 @@ class Predictor:
         return answers[0] if isinstance(X, str) else answers
 
     def predict_topk(
-        self, X: Sequence[str] | csr_array, k: int = 5, *, n_threads: int | None = None
+        self,
+        X: Sequence[str] | csr_array,
+        k: int = 5,
+        *,
+        n_threads: int | None = None,
+        restriction: Restriction | None = None,
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Return the ids and probabilities of the k best labels of each point.
 
@@ -139,6 +171,8 @@ class Predictor:
             May exceed the number of labels; the rest is padding.
         n_threads : int, optional
             All cores by default. The numbers do not depend on it, nor on what else is in the batch.
+        restriction : Restriction, optional
+            Which labels may be answered.
 
         Returns
         -------
@@ -157,6 +191,8 @@ class Predictor:
         bags = self.bags(X)
         if n_threads is None:
             n_threads = n_usable_cores() if bags.n_rows > 1 else 1
+        if restriction is not None:
+            return restriction.top_k(self.scorer, self.calibration, bags, k, n_threads)
         n_possible = min(k, self.n_labels)
         best, scores = self.scorer.top_k(bags, n_possible, n_threads)
         ids = np.full((bags.n_rows, k), -1, np.int32)
@@ -164,6 +200,20 @@ class Predictor:
         ids[:, :n_possible] = best
         probabilities[:, :n_possible] = self.calibration.probabilities(scores)
         return ids, probabilities
+
+    def explain(
+        self,
+        text: str,
+        k: int = 5,
+        *,
+        allowed: Iterable[str] | None = None,
+        masked: Iterable[str] = (),
+    ) -> Explanation:
+        """Return which words moved each of the k best labels, and the nearest training points.
+
+        See `longtail.explain.explain`; the other arguments are those of `predict`.
+        """
+        return explain(self, text, k, restriction=Restriction.of(self.label_space, allowed, masked))
 
     def bags(self, X: Sequence[str] | csr_array) -> Bags:
         """Return points as the model's bags of tokens, or raise InputError if they cannot be."""

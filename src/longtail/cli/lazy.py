@@ -18,6 +18,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "train": ("longtail.cli.train", "Train a model and write it to a folder"),
         "evaluate": ("longtail.cli.evaluate", "Measure a model on a test set"),
         "predict": ("longtail.cli.predict", "Answer one text, or a file of points, with labels"),
+        "serve": ("longtail.cli.serve", "Answer over HTTP, with a page to try the model"),
         "inspect": ("longtail.cli.inspect", "Show what is in a model"),
         "demo": ("longtail.demo.command", "Train, measure and query a model on bundled data"),
     }

@@ -23,7 +23,16 @@ if TYPE_CHECKING:
 
     from longtail.predictor import Predictor
 
-__all__ = ["PLAIN", "POINTS_AT_ONCE", "Answers", "answered", "blocks_of", "points_in", "points_of"]
+__all__ = [
+    "PLAIN",
+    "POINTS_AT_ONCE",
+    "STDIN",
+    "Answers",
+    "answered",
+    "blocks_of",
+    "points_in",
+    "points_of",
+]
 
 POINTS_AT_ONCE = 4096
 STDIN = "-"
@@ -58,7 +67,13 @@ class _TextRow(msgspec.Struct, gc=False):
 
 
 def answered(
-    model: Predictor, blocks: Iterable[Points], k: int, *, n_points: int | None, title: str
+    model: Predictor,
+    blocks: Iterable[Points],
+    k: int,
+    *,
+    n_points: int | None,
+    title: str,
+    n_done: int = 0,
 ) -> Iterator[Answers]:
     """Predict block after block and show progress on standard error.
 
@@ -71,12 +86,14 @@ def answered(
         All points, if that is known, for the time left.
     title : str
         What the bar is called.
+    n_done : int
+        Points that an earlier run has answered; `blocks` begins behind them.
 
     Yields
     ------
     Answers
     """
-    with bar(title, n_points, unit=" points") as shown:
+    with bar(title, n_points, unit=" points", initial=n_done) as shown:
         for points in blocks:
             ids, scores = model.predict_topk(points, k)
             yield Answers(points, ids, scores)

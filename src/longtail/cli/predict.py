@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
 from longtail.cli.output import check_output, notice, result
-from longtail.cli.points import PLAIN, answered, points_in
+from longtail.cli.points import PLAIN, STDIN, answered, points_in
+from longtail.cli.resuming import identity_of, resuming
 from longtail.data.formats import FORMATS
 from longtail.data.paths import replacing
 from longtail.data.text_column import TextColumn
@@ -24,6 +26,9 @@ if TYPE_CHECKING:
     from longtail.cli.points import Answers
 
 __all__ = ["add_arguments", "run_command"]
+
+N_WORDS = 8  # shown of each label
+NO_LABEL = "No label: none is probable enough, or the model knows no word of this text."
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,11 +46,15 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         metavar="OUT",
         type=Path,
-        help="where the JSON lines go: standard output by default; .gz is compressed",
+        help="where the JSON lines go: standard output by default; .gz is compressed. A run that "
+        "was stopped goes on when it is started again",
     )
     parser.add_argument("--top-k", metavar="K", type=int, default=5, help="most labels (5)")
     parser.add_argument(
         "--threshold", metavar="T", type=float, default=0.0, help="least probability (0)"
+    )
+    parser.add_argument(
+        "--explain", action="store_true", help="of --text: show the words that moved each label"
     )
     parser.add_argument(
         "--format", choices=[PLAIN, *FORMATS], help="of FILE; guessed from name and first line"
@@ -56,6 +65,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     """Answer, and return the exit code."""
     if (arguments.text is None) == (arguments.file is None):
         raise InputError('Pass either --text "some text" or a FILE to answer.')
+    if arguments.explain and arguments.text is None:
+        raise InputError("--explain belongs to --text. Pass one text to explain.")
     if arguments.output is not None:
         check_output(arguments.output)
     model = load(arguments.model)
@@ -72,26 +83,53 @@ def _answer_text(model: Predictor, arguments: argparse.Namespace) -> None:
         raise InputError("--output belongs to a FILE; the answer to --text is printed.")
     if model.vectorizer is None:
         raise InputError("This model was trained on ready-made features. Pass a FILE of features.")
+    if arguments.explain:
+        _explain_text(model, arguments)
+        return
     answer = model.predict(arguments.text, arguments.top_k, threshold=arguments.threshold)
     for name, probability in answer:
         result(f"{probability:.4f}\t{name}")
     if not answer:
-        notice("No label: none is probable enough, or the model knows no word of this text.")
+        notice(NO_LABEL)
+
+
+def _explain_text(model: Predictor, arguments: argparse.Namespace) -> None:
+    """Write under each label the words that moved it, then the nearest training points."""
+    explanation = model.explain(arguments.text, arguments.top_k)
+    kept = [part for part in explanation.labels if part.probability >= arguments.threshold]
+    for part in kept:
+        result(f"{part.probability:.4f}\t{part.label}")
+        words = [f"{word.word} {word.effect:+.2f}" for word in part.words[:N_WORDS]]
+        result(f"\t{', '.join(words)}")
+    if explanation.near_points:
+        result("\nlabels of the nearest training points")
+    for point in explanation.near_points:
+        result(f"{point.similarity:.4f}\t{' | '.join(point.labels)}")
+    if not kept:
+        notice(NO_LABEL)
 
 
 def _answer_file(model: Predictor, arguments: argparse.Namespace) -> None:
     """Write one JSON line a point, in the order of the file."""
     blocks, n_points = points_in(model, arguments.file, format_name=arguments.format)
-    n_answered = 0
-    with _opened(arguments.output) as stream:
-        for answers in answered(model, blocks, arguments.top_k, n_points=n_points, title="predict"):
-            for row in _rows(model, answers, arguments.threshold):
-                stream.write(msgspec.json.encode(row) + b"\n")
-            n_answered += len(answers.ids)
-        if not n_answered:
+    with _opened(arguments) as output:
+        n_before = output.n_points_before
+        if n_before:
+            notice(f"Going on behind the {n_before:,} points that an earlier run has answered.")
+        rest = islice(blocks, output.n_blocks_before, None)
+        k = arguments.top_k
+        for answers in answered(
+            model, rest, k, n_points=n_points, title="predict", n_done=n_before
+        ):
+            lines = [
+                msgspec.json.encode(row) + b"\n"
+                for row in _rows(model, answers, arguments.threshold)
+            ]
+            output.write(b"".join(lines), len(lines))
+        if not output.n_points:
             raise InputError(f"{arguments.file} is empty. Pass a file with points in it.")
     if arguments.output is not None:
-        notice(f"Wrote the labels of {n_answered:,} points to {arguments.output}.")
+        notice(f"Wrote the labels of {output.n_points:,} points to {arguments.output}.")
 
 
 def _rows(model: Predictor, answers: Answers, threshold: float) -> Iterator[dict[str, Any]]:
@@ -109,12 +147,47 @@ def _rows(model: Predictor, answers: Answers, threshold: float) -> Iterator[dict
         }
 
 
+class _Output(Protocol):
+    """Where lines go; see `BlockWriter`."""
+
+    n_blocks_before: int
+    n_points_before: int
+
+    @property
+    def n_points(self) -> int: ...
+
+    def write(self, block: bytes, n_points: int) -> None: ...
+
+
+class _PlainOutput:
+    """An output that nothing can be gone on with."""
+
+    def __init__(self, stream: IO[bytes]) -> None:
+        self._stream = stream
+        self.n_blocks_before = self.n_points_before = self.n_points = 0
+
+    def write(self, block: bytes, n_points: int) -> None:
+        """Write the lines of some points."""
+        self._stream.write(block)
+        self.n_points += n_points
+
+
 @contextmanager
-def _opened(path: Path | None) -> Iterator[IO[bytes]]:
+def _opened(arguments: argparse.Namespace) -> Iterator[_Output]:
     """Open the output; a file takes its name once it is complete."""
-    if path is None:
-        yield sys.stdout.buffer
+    if arguments.output is None:
+        yield _PlainOutput(sys.stdout.buffer)
         sys.stdout.buffer.flush()
-        return
-    with replacing(path) as stream:
-        yield stream
+    elif arguments.file == STDIN:  # what was read cannot be read again
+        with replacing(arguments.output) as stream:
+            yield _PlainOutput(stream)
+    else:
+        identity = identity_of(
+            arguments.model,
+            arguments.file,
+            top_k=arguments.top_k,
+            threshold=arguments.threshold,
+            format=arguments.format,
+        )
+        with resuming(arguments.output, identity) as output:
+            yield output

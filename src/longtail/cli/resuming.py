@@ -1,0 +1,162 @@
+"""An output that a run which was stopped goes on with, behind the last block that is whole."""
+
+from __future__ import annotations
+
+import fcntl
+import gzip
+import hashlib
+import io
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, Any
+
+import msgspec
+
+from longtail.cli.output import check_output
+from longtail.data.paths import replacing
+from longtail.errors import InputError, LongtailError
+from longtail.model_folder import MANIFEST
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+__all__ = ["BlockWriter", "identity_of", "resuming"]
+
+
+class _Progress(msgspec.Struct):
+    """What stands beside a partial file."""
+
+    identity: dict[str, Any]
+    n_blocks: int = 0
+    n_points: int = 0
+    n_bytes: int = 0
+
+
+class BlockWriter:
+    """Appends blocks to a partial file and keeps beside it how far it is whole.
+
+    Parameters
+    ----------
+    stream : binary stream
+        The partial file, at its end.
+    progress_path : Path
+    progress : _Progress
+    is_packed : bool
+        Write each block as a gzip member of its own.
+
+    Attributes
+    ----------
+    n_blocks_before, n_points_before : int
+        Blocks and points that an earlier run has written.
+    """
+
+    def __init__(
+        self, stream: IO[bytes], progress_path: Path, progress: _Progress, *, is_packed: bool
+    ) -> None:
+        self._stream = stream
+        self._path = progress_path
+        self._progress = progress
+        self._is_packed = is_packed
+        self.n_blocks_before, self.n_points_before = progress.n_blocks, progress.n_points
+
+    @property
+    def n_points(self) -> int:
+        """Points that are written in all."""
+        return self._progress.n_points
+
+    def write(self, block: bytes, n_points: int) -> None:
+        """Append the lines of some points."""
+        data = gzip.compress(block, compresslevel=6, mtime=0) if self._is_packed else block
+        self._stream.write(data)
+        self._stream.flush()
+        self._progress.n_blocks += 1
+        self._progress.n_points += n_points
+        self._progress.n_bytes += len(data)
+        with replacing(self._path) as stream:
+            stream.write(msgspec.json.encode(self._progress))
+
+
+def identity_of(model: str | Path, file: str, **settings: Any) -> dict[str, Any]:
+    """Return what an output must have been begun with to be gone on with, as JSON values.
+
+    Parameters
+    ----------
+    model : str or Path
+        The model folder.
+    file : str
+        The input. Its size and time of change stand for its content.
+    **settings
+        Whatever else the output depends on.
+    """
+    status = Path(file).stat()
+    return {
+        "longtail": version("longtail"),
+        "model": hashlib.sha256((Path(model) / MANIFEST).read_bytes()).hexdigest(),
+        "file": [str(Path(file).resolve()), status.st_size, status.st_mtime_ns],
+        **settings,
+    }
+
+
+@contextmanager
+def resuming(path: Path, identity: dict[str, Any]) -> Iterator[BlockWriter]:
+    """Open an output that takes its name once it is complete.
+
+    If the run is stopped, what is written stays in a hidden file beside it, and the next run of the
+    same identity goes on there. After wrong input it is removed.
+
+    Parameters
+    ----------
+    path : Path
+        A name that ends in ``.gz`` is compressed.
+    identity : dict
+        See `identity_of`.
+
+    Yields
+    ------
+    BlockWriter
+
+    Raises
+    ------
+    InputError
+        If it cannot be written, or another run is writing it now.
+    """
+    check_output(path)
+    partial = path.with_name(f".{path.name}.partial")
+    beside = path.with_name(f".{path.name}.partial.json")
+    with partial.open("ab") as stream:
+        _lock(stream, path)
+        progress = _resumed(stream, beside, identity)
+        writer = BlockWriter(stream, beside, progress, is_packed=path.suffix == ".gz")
+        try:
+            yield writer
+            partial.replace(path)
+            beside.unlink(missing_ok=True)
+        except BaseException as error:
+            if isinstance(error, LongtailError) or not writer.n_points:
+                partial.unlink(missing_ok=True)
+                beside.unlink(missing_ok=True)
+            raise
+
+
+def _lock(stream: IO[bytes], path: Path) -> None:
+    """Keep other runs away until the stream is closed."""
+    try:
+        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise InputError(
+            f"Another run is writing {path} now. Wait until it is done, or name another output."
+        ) from error
+
+
+def _resumed(stream: IO[bytes], beside: Path, identity: dict[str, Any]) -> _Progress:
+    """Return how far an earlier run of the same identity came, and cut off what lies behind."""
+    try:
+        progress = msgspec.json.decode(beside.read_bytes(), type=_Progress)
+        n_bytes_there = stream.seek(0, io.SEEK_END)
+        if progress.identity != identity or progress.n_bytes > n_bytes_there:
+            progress = _Progress(identity)
+    except (OSError, msgspec.DecodeError):
+        progress = _Progress(identity)
+    stream.truncate(progress.n_bytes)
+    return progress

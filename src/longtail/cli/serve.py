@@ -1,0 +1,66 @@
+"""``longtail serve``: answer over HTTP, with a page to try the model."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from longtail.errors import InputError, MissingExtraError
+from longtail.predictor import load
+from longtail.serve.limits import Limits
+
+if TYPE_CHECKING:
+    import argparse
+
+__all__ = ["add_arguments", "run_command"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("model", metavar="DIR", type=Path, help="a model folder")
+    parser.add_argument(
+        "--host", default="127.0.0.1", help="address to listen at; only this machine by default"
+    )
+    parser.add_argument("--port", type=int, default=8000, help="8000; 0 takes a free one")
+    parser.add_argument("--workers", type=int, default=1, help="processes, which share the model")
+    parser.add_argument(
+        "--root-path", default="", metavar="PATH", help="where a proxy shows it, such as /labels"
+    )
+    for limit in fields(Limits):
+        parser.add_argument(
+            f"--max-{limit.name.replace('_', '-')}",
+            dest=limit.name,
+            metavar="N",
+            type=type(limit.default),
+            default=limit.default,
+            help=f"limit ({limit.default:,})",
+        )
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Serve until stopped, and return the exit code."""
+    limits = {limit.name: getattr(arguments, limit.name) for limit in fields(Limits)}
+    for name, most in {**limits, "workers": arguments.workers}.items():
+        if most <= 0:
+            raise InputError(f"--{'max-' * (name in limits)}{name} must be above 0, got {most}.")
+    if not 0 <= arguments.port <= 65_535:
+        raise InputError(f"--port must be between 0 and 65535, got {arguments.port}.")
+    if load(arguments.model).vectorizer is None:
+        raise InputError(
+            f"{arguments.model} was trained on ready-made features, so it cannot answer texts. "
+            "Serve a model that was trained on texts."
+        )
+    try:
+        from longtail.serve.runner import ServerSettings, serve  # noqa: PLC0415  # needs the extra
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"`longtail serve` needs {error.name}. Install it with `pip install 'longtail[serve]'`."
+        ) from error
+    settings = ServerSettings(
+        host=arguments.host,
+        port=arguments.port,
+        workers=arguments.workers,
+        root_path=arguments.root_path,
+    )
+    return serve(arguments.model, settings, Limits(**limits))

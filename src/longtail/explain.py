@@ -1,0 +1,240 @@
+"""Why a model answers as it does: which words moved which label, and what it saw in training."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.classifiers.blended import BlendedScorer
+from longtail.data.bags import Bags
+from longtail.data.characters import character_classes, code_points
+from longtail.data.vectorizer import TokenKind
+from longtail.errors import InputError
+from longtail.kernels.text import CharacterClass, mark_words
+from longtail.restriction import ranked_candidates
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from longtail.data.vectorizer import TextVectorizer
+    from longtail.predictor import Predictor
+    from longtail.restriction import Restriction
+
+    Floats = NDArray[np.float32]
+    Ids = NDArray[np.int32]
+
+__all__ = ["Explanation", "LabelExplanation", "NearPoint", "WordEffect", "explain", "words_of"]
+
+MOST_WORDS = 64  # words of a text that are left out in turn
+MOST_NEAR_LABELS = 20  # labels shown of a near training point
+
+
+@dataclass(frozen=True)
+class WordEffect:
+    """How much a label's log-odds fall when a word is left out; below 0, they rise.
+
+    A word that the model knows only in pieces is still one word here.
+    """
+
+    word: str
+    effect: float
+
+
+@dataclass(frozen=True)
+class LabelExplanation:
+    """A predicted label and the words that moved it, most first."""
+
+    label: str
+    probability: float
+    words: tuple[WordEffect, ...]
+
+
+@dataclass(frozen=True)
+class NearPoint:
+    """A training point near the text: a model keeps its labels, but not its text."""
+
+    similarity: float
+    labels: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What `explain` returns; `near_points` is empty unless the recipe is the default one."""
+
+    labels: tuple[LabelExplanation, ...]
+    near_points: tuple[NearPoint, ...]
+
+
+def explain(
+    model: Predictor,
+    text: str,
+    k: int = 5,
+    *,
+    restriction: Restriction | None = None,
+    n_near_points: int = 5,
+) -> Explanation:
+    """Explain the answer to one text.
+
+    The text is answered again with each of its words left out, all of that in one batch. The effect
+    of a word on a label is how much the label's log-odds fall without it. Effects need not sum up
+    to anything: words act together.
+
+    Parameters
+    ----------
+    model : Predictor
+        Trained on texts.
+    text : str
+        Of more than 64 different words, the first 64 are looked at.
+    k : int
+        Labels to explain.
+    restriction : Restriction, optional
+        Which labels may be among them.
+    n_near_points : int
+        Training points to show.
+
+    Returns
+    -------
+    Explanation
+
+    Raises
+    ------
+    InputError
+        If the model was trained on ready-made features, or k is out of range.
+    """
+    if model.vectorizer is None:
+        raise InputError("Only models that were trained on texts can be explained, word by word.")
+    ids, probabilities = model.predict_topk([text], k, restriction=restriction)
+    labels = ids[0][ids[0] >= 0]
+    bags = model.bags([text])
+    words, bags_without = _without_each_word(model.vectorizer, text, bags)
+    scores = _scores_of(model, _joined([bags, *bags_without]), labels)
+    effects = model.calibration.slope * (scores[0] - scores[1:])  # (n_words, n_labels)
+    explained = tuple(
+        LabelExplanation(
+            model.label_space.name(label),
+            float(probabilities[0, j]),
+            _ordered(words, effects[:, j]),
+        )
+        for j, label in enumerate(labels.tolist())
+    )
+    return Explanation(explained, _near_points(model, bags, n_near_points))
+
+
+def words_of(text: str) -> list[str]:
+    """Return the different words of a text as the model reads them, in order.
+
+    Examples
+    --------
+    >>> from longtail.explain import words_of
+    >>> words_of("Red wine, red C++ 葡萄")
+    ['red', 'wine', 'c++', '葡', '萄']
+    """
+    codes, classes = code_points(text), character_classes()
+    marked = np.empty(3 * len(codes), np.uint32)
+    n_marked = mark_words(codes, 0, len(codes), classes, marked)
+    runs = re.findall("<([^<>]+)>", "".join(map(chr, marked[:n_marked].tolist())))
+    words: dict[str, None] = {}
+    for run in runs:
+        words.update(dict.fromkeys(run if _is_unspaced(run) else [run]))
+    return list(words)
+
+
+def _is_unspaced(run: str) -> bool:
+    """Return whether each character of a run is a word by itself."""
+    return bool(character_classes()[ord(run[0])] == CharacterClass.UNSPACED)
+
+
+def _without_each_word(
+    vectorizer: TextVectorizer, text: str, bags: Bags
+) -> tuple[list[str], list[Bags]]:
+    """Return the words that the model knows something of, and the bag of the text without each."""
+    words = words_of(text)[:MOST_WORDS]
+    owners = [_owners(vectorizer, column, words) for column in bags.columns.tolist()]
+    known, without = [], []
+    for word in words:
+        kept = np.array([owner is None or word not in owner for owner in owners], bool)
+        if kept.all():
+            continue
+        values = bags.values[kept]
+        # Rows of the vectoriser have unit length, and so has this one if anything is left.
+        values = values / max(float(np.linalg.norm(values)), 1e-12)
+        known.append(word)
+        without.append(Bags.one(bags.columns[kept], values.astype(np.float32)))
+    return known, without
+
+
+def _owners(vectorizer: TextVectorizer, column: int, words: Sequence[str]) -> set[str] | None:
+    """Return the words with each of which a token would go, or None if none could take it away.
+
+    A pair goes with either word; a piece that several words share goes with none.
+    """
+    token, kind = vectorizer.token(column), vectorizer.kinds_[column]
+    if kind == TokenKind.PAIR:
+        return set(words) & {*token.split(" ")}
+    if kind == TokenKind.CHARACTERS:
+        holders = {word for word in words if token in f"<{word}>" or _in_run(word, token)}
+        return holders if len(holders) == 1 else None
+    return {word for word in words if word == token or _in_run(word, token)}
+
+
+def _in_run(word: str, token: str) -> bool:
+    """Return whether a word of a script without spaces is part of a longer token."""
+    return word in token and _is_unspaced(word)
+
+
+def _joined(bags: Sequence[Bags]) -> Bags:
+    """Return single bags as one batch."""
+    lengths = [0, *(len(bag.columns) for bag in bags)]
+    return Bags(
+        np.cumsum(lengths).astype(np.int32),
+        np.concatenate([bag.columns for bag in bags]),
+        np.concatenate([bag.values for bag in bags]),
+    )
+
+
+def _scores_of(model: Predictor, bags: Bags, labels: Ids) -> Floats:
+    """Return the scores (n, n_labels) of some labels.
+
+    Where a scorer leaves a label out, that counts as its lowest score of the bag.
+    """
+    found, scores = ranked_candidates(model.scorer, bags, labels, model.n_labels)
+    lowest = np.where(np.isfinite(scores), scores, np.inf).min(axis=1)
+    lowest[~np.isfinite(lowest)] = 0  # nothing is known of the bag
+    known = np.isfinite(scores)[:, :, None] & (found[:, :, None] == labels)
+    best: Floats = np.where(known, scores[:, :, None], -np.inf).max(axis=1)
+    return np.where(np.isfinite(best), best, lowest[:, None])
+
+
+def _ordered(words: Sequence[str], effects: Floats) -> tuple[WordEffect, ...]:
+    """Return the words, those that moved the label most first."""
+    order = np.argsort(-np.abs(effects), kind="stable").tolist()
+    return tuple(WordEffect(words[i], float(effects[i])) for i in order)
+
+
+def _near_points(model: Predictor, bags: Bags, n: int) -> tuple[NearPoint, ...]:
+    """Return the nearest training points, where the model has them."""
+    scorer = model.scorer
+    if not isinstance(scorer, BlendedScorer) or not len(bags.columns):
+        return ()
+    search = scorer.search
+    n_points = len(search.label_starts) - 1
+    if not min(n, n_points):
+        return ()
+    rows, similarities = search.point_index.query(scorer.encoder.encode(bags), min(n, n_points))
+    return tuple(
+        NearPoint(similarity, _labels_of_point(model, scorer, row))
+        for row, similarity in zip(rows[0].tolist(), similarities[0].tolist(), strict=True)
+        if row >= 0
+    )
+
+
+def _labels_of_point(model: Predictor, scorer: BlendedScorer, row: int) -> tuple[str, ...]:
+    """Return the names of a training point's labels."""
+    starts = scorer.search.label_starts
+    labels = scorer.search.label_ids[starts[row] : starts[row + 1]][:MOST_NEAR_LABELS]
+    return tuple(model.label_space.name(label) for label in labels.tolist())

@@ -1,0 +1,192 @@
+"""Answers held to some labels: those that are allowed, or all but those that are masked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from longtail.classifiers.blended import BlendedScorer
+from longtail.classifiers.fusion import best_first
+from longtail.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from numpy.typing import NDArray
+
+    from longtail.classifiers.calibration import Calibration
+    from longtail.classifiers.scorer import Scorer
+    from longtail.data.bags import Bags
+    from longtail.data.label_space import LabelSpace
+
+    Floats = NDArray[np.float32]
+    Ids = NDArray[np.int32]
+
+__all__ = ["MOST_GIVEN", "Restriction", "ranked_candidates"]
+
+MOST_GIVEN = 1_000  # labels that are scored whether or not the search finds them
+MOST_RANKED = 1_000  # candidates asked of a scorer that scores only what it finds
+PAIRS_AT_ONCE = 400_000  # of a point and a candidate, held in memory together
+
+
+@dataclass(frozen=True)
+class Restriction:
+    """Which labels may be in an answer.
+
+    A restriction takes labels away and changes nothing else: what the search finds keeps the
+    probability that it has without one. Up to 1,000 allowed labels are all scored by the default
+    recipe, found or not; of more, and by other recipes, those that the search finds.
+
+    Parameters
+    ----------
+    is_allowed : bool (n_labels,)
+    given : int32 (n_given,)
+        Labels to be scored whether or not they are found.
+
+    Examples
+    --------
+    >>> from longtail.data.label_space import LabelSpace
+    >>> from longtail.restriction import Restriction
+    >>> space = LabelSpace.from_names(["bread", "yeast", "guitar"])
+    >>> Restriction.of(space, allowed=["guitar", "bread"], masked=["bread"]).is_allowed.tolist()
+    [False, False, True]
+    """
+
+    is_allowed: NDArray[np.bool_]
+    given: Ids
+
+    @classmethod
+    def of(
+        cls, space: LabelSpace, allowed: Iterable[str] | None, masked: Iterable[str]
+    ) -> Restriction | None:
+        """Return the restriction to some names, or None where every label may be answered.
+
+        Raises
+        ------
+        InputError
+            If there is no label of a name, or `allowed` is empty.
+        """
+        if allowed is None and masked == ():  # most queries: nothing may cost time
+            return None
+        allowed_ids = None if allowed is None else _ids(space, allowed)
+        masked_ids = _ids(space, masked)
+        if allowed_ids is None:
+            if not len(masked_ids):
+                return None
+            is_allowed = np.ones(space.n_labels, bool)
+        elif not len(allowed_ids):
+            raise InputError(
+                "No label is allowed, so nothing can be answered. Name the labels that may be in "
+                "the answer, or leave `allowed` out to allow all."
+            )
+        else:
+            is_allowed = np.zeros(space.n_labels, bool)
+            is_allowed[allowed_ids] = True
+        is_allowed[masked_ids] = False
+        few = allowed_ids is not None and len(allowed_ids) <= MOST_GIVEN
+        given = np.flatnonzero(is_allowed) if few else np.empty(0)
+        return cls(is_allowed, given.astype(np.int32))
+
+    def top_k(
+        self, scorer: Scorer, calibration: Calibration, bags: Bags, k: int, n_threads: int = 1
+    ) -> tuple[Ids, Floats]:
+        """Return the k best allowed labels of each bag and their probabilities.
+
+        Returns
+        -------
+        ids : int32 (n, k)
+            Descending, padded with -1.
+        probabilities : float32 (n, k)
+            Padded with -inf.
+        """
+        ids = np.full((bags.n_rows, k), -1, np.int32)
+        probabilities = np.full((bags.n_rows, k), -np.inf, np.float32)
+        at_once = max(1, PAIRS_AT_ONCE // (MOST_RANKED + len(self.given)))
+        for start in range(0, bags.n_rows, at_once):
+            stop = min(start + at_once, bags.n_rows)
+            found, scores = ranked_candidates(
+                scorer, bags.rows(start, stop), self.given, len(self.is_allowed), n_threads
+            )
+            # Before labels go: the calibration asks whether a label is ahead of all others.
+            known = calibration.probabilities(scores)
+            kept = (found >= 0) & self.is_allowed[found]
+            order = np.argsort(~kept, axis=1, kind="stable")[:, :k]
+            kept = np.take_along_axis(kept, order, axis=1)
+            width = kept.shape[1]
+            ids[start:stop, :width] = np.where(kept, np.take_along_axis(found, order, axis=1), -1)
+            probabilities[start:stop, :width] = np.where(
+                kept, np.take_along_axis(known, order, axis=1), -np.inf
+            )
+        return ids, probabilities
+
+
+def ranked_candidates(
+    scorer: Scorer, bags: Bags, given: Ids, n_labels: int, n_threads: int = 1
+) -> tuple[Ids, Floats]:
+    """Return everything that a scorer scores of each bag, best first.
+
+    Parameters
+    ----------
+    scorer : Scorer
+    bags : Bags
+    given : int32 (n_given,)
+        Labels that a `BlendedScorer` scores whether or not it finds them.
+    n_labels, n_threads : int
+
+    Returns
+    -------
+    ids : int32 (n, size)
+        Padded with -1.
+    scores : float32 (n, size)
+        Padded with -inf.
+    """
+    if not isinstance(scorer, BlendedScorer):
+        return scorer.top_k(bags, min(MOST_RANKED, n_labels), n_threads)
+    labels, scores = _blended(scorer, bags, n_threads)
+    if len(given):
+        wider: Any = _SearchAlso(scorer.search, given)
+        all_labels, all_scores = _blended(replace(scorer, search=wider), bags, n_threads)
+        # The blend weighs a label against the others, so what is found is scored among itself.
+        is_found = (all_labels[:, :, None] == labels[:, None]).any(axis=2)
+        labels = np.concatenate([labels, np.where(is_found, -1, all_labels)], axis=1)
+        scores = np.concatenate([scores, np.where(is_found, -np.inf, all_scores)], axis=1)
+        order = np.argsort(labels < 0, axis=1, kind="stable")  # padding goes to the end
+        labels = np.take_along_axis(labels, order, axis=1)
+        scores = np.take_along_axis(scores, order, axis=1)
+    return best_first(labels, scores, scores.shape[1], n_threads)
+
+
+def _blended(scorer: BlendedScorer, bags: Bags, n_threads: int) -> tuple[Ids, Floats]:
+    """Return candidates, padded with -1 at the end, and their scores, padded with -inf."""
+    evidence = scorer.evidence(bags, n_threads)
+    scores = scorer.network.scores(evidence, n_threads)
+    scores += scorer.tail_weights[evidence.labels]  # padding stays -inf
+    return evidence.labels, scores
+
+
+@dataclass(frozen=True)
+class _SearchAlso:
+    """A `CandidateSearch` that finds some labels for every point besides what it finds."""
+
+    search: Any
+    labels: Ids
+
+    @property
+    def n_labels(self) -> int:
+        """See `CandidateSearch`."""
+        n_labels: int = self.search.n_labels
+        return n_labels
+
+    def find(self, points: Floats, more: Ids, n_threads: int = 1) -> Any:
+        """See `CandidateSearch.find`."""
+        also = np.broadcast_to(self.labels, (len(points), len(self.labels)))
+        return self.search.find(points, np.concatenate([more, also], axis=1), n_threads)
+
+
+def _ids(space: LabelSpace, names: Iterable[str]) -> NDArray[np.int64]:
+    """Return the ids of names."""
+    if isinstance(names, str):
+        raise InputError(f"Expected a list of label names, got one string. Pass [{names!r}].")
+    return np.array([space.id_of(name) for name in dict.fromkeys(names)], np.int64)

@@ -1,0 +1,329 @@
+"""The ASGI application: paths, answers and refusals.
+
+Plain ASGI and not a framework: what a framework adds to each request is a good part of what a
+prediction takes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import signal
+import threading
+import traceback
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from time import perf_counter
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from urllib.parse import quote
+
+import msgspec
+
+from longtail.serve.answers import answer_batch, answer_explained, answer_text
+from longtail.serve.body import ClientLeft, read_body
+from longtail.serve.live_model import LiveModel
+from longtail.serve.messages import ErrorMessage, Health, Refusal, decoded
+from longtail.serve.metrics import CONTENT_TYPE, Metrics
+from longtail.serve.openapi import openapi_document
+from longtail.serve.page import content_security_policy, page
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+    from pathlib import Path
+
+    from longtail.predictor import Predictor
+    from longtail.serve.answers import Timed
+    from longtail.serve.limits import Limits
+    from longtail.serve.messages import PredictRequest
+
+    Message = MutableMapping[str, Any]
+    Scope = MutableMapping[str, Any]
+    Receive = Callable[[], Awaitable[Message]]
+    Send = Callable[[Message], Awaitable[None]]
+    Headers = tuple[tuple[bytes, bytes], ...]
+
+__all__ = ["Application"]
+
+T = TypeVar("T")
+
+SECONDS_BETWEEN_LOOKS = 1.0
+# Longer texts are answered by another thread, so that short ones need not wait for them.
+SHORT_TEXT = 1_000
+N_THREADS = 2
+OTHER = "other"  # how a path that is not ours is counted
+LATER = ((b"retry-after", b"1"),)
+NOSNIFF = (b"x-content-type-options", b"nosniff")
+JSON: Headers = ((b"content-type", b"application/json"), NOSNIFF)
+
+_log = logging.getLogger("longtail.serve")
+_encode = msgspec.json.Encoder().encode
+
+
+class Reply(NamedTuple):
+    """What is sent back."""
+
+    body: bytes
+    status: int = 200
+    headers: Headers = JSON
+
+
+class Application:
+    """Answers from a model folder; see `longtail.serve.app`.
+
+    Parameters
+    ----------
+    path : str or Path
+    limits : Limits
+    reload_on_hangup : bool
+        Load the folder anew on SIGHUP. Not for applications mounted in another one, which may want
+        the signal itself.
+
+    Attributes
+    ----------
+    model : LiveModel
+    """
+
+    def __init__(self, path: str | Path, *, limits: Limits, reload_on_hangup: bool = False) -> None:
+        self.path = path
+        self.limits = limits
+        self.reload_on_hangup = reload_on_hangup
+        self._begin()
+
+    def _begin(self) -> None:
+        """Set up what belongs to one process."""
+        self.model = LiveModel(self.path)
+        self._metrics = Metrics()
+        self._pool: ThreadPoolExecutor | None = None
+        self._places = threading.BoundedSemaphore(self.limits.waiting)
+        self._watcher: asyncio.Task[None] | None = None
+        self._start_lock: asyncio.Lock | None = None
+        self._openapi = _encode(openapi_document(self.limits))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave behind what cannot go to another process."""
+        return {name: getattr(self, name) for name in ("path", "limits", "reload_on_hangup")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Begin in a worker."""
+        self.__dict__.update(state)
+        self._begin()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection, as ASGI has it."""
+        if scope["type"] == "http":
+            if self._watcher is None or self._watcher.done():
+                await self.start()
+            await self._serve(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._live(receive, send)
+        else:
+            await send({"type": "websocket.close", "code": 1008})
+
+    async def start(self) -> None:
+        """Load the model and watch its folder."""
+        if self._start_lock is None:
+            self._start_lock = asyncio.Lock()
+        async with self._start_lock:
+            if self._watcher is None or self._watcher.done():
+                self._pool = ThreadPoolExecutor(N_THREADS, thread_name_prefix="longtail")
+                await asyncio.to_thread(self._load)
+                self._watcher = asyncio.create_task(self._watch())
+
+    async def stop(self) -> None:
+        """Stop watching; requests that are being answered are left alone."""
+        if self._watcher is not None:
+            self._watcher.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await self._watcher
+        if self._pool is not None:
+            self._pool.shutdown(wait=False, cancel_futures=True)
+            self._pool = None
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """Start and stop with the server."""
+        while True:
+            message = await receive()
+            if message["type"] == "lifespan.startup":
+                await self.start()
+                if self.reload_on_hangup:
+                    loop = asyncio.get_running_loop()
+                    load = partial(self._load, anew=True)
+                    loop.add_signal_handler(signal.SIGHUP, loop.run_in_executor, None, load)
+                await send({"type": "lifespan.startup.complete"})
+            else:
+                await self.stop()
+                await send({"type": "lifespan.shutdown.complete"})
+                return
+
+    def _load(self, *, anew: bool = False) -> None:
+        """Load the model if there is a new one."""
+        n_before = self.model.n_loads
+        self.model.load(anew=anew)
+        self._metrics.note_model(
+            is_ready=self.model.problem is None, n_new_loads=self.model.n_loads - n_before
+        )
+
+    async def _watch(self) -> None:
+        """Look at the folder again and again, and load it when it has changed."""
+        while True:
+            await asyncio.sleep(SECONDS_BETWEEN_LOOKS)
+            if self.model.has_changed:
+                await asyncio.to_thread(self._load)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request, or refuse it."""
+        started = perf_counter()
+        path = _own_path(scope)
+        try:
+            reply = await self._reply(path, scope, receive)
+        except Refusal as refusal:
+            reply = _refused(refusal)
+        except ClientLeft:
+            return
+        except Exception as error:  # noqa: BLE001  # whatever it is, the client gets a sentence
+            _log_failure(error)
+            reply = _refused(Refusal(500, "Something went wrong here. The server's log says more."))
+        body = reply.body if scope["method"] != "HEAD" else b""
+        length = (b"content-length", str(len(reply.body)).encode())
+        headers = [length, *reply.headers]
+        await send({"type": "http.response.start", "status": reply.status, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+        known = path if path in _PATHS else OTHER
+        self._metrics.count(known, reply.status, perf_counter() - started)
+
+    async def _reply(self, path: str, scope: Scope, receive: Receive) -> Reply:
+        """Return the reply to one request."""
+        if path not in _PATHS:
+            if not path and scope["method"] in {"GET", "HEAD"}:  # mounted, without its slash
+                where = quote(scope.get("root_path", "") + "/").encode()
+                return Reply(b"", 307, ((b"location", where),))
+            raise Refusal(404, f"There is nothing here. There are: {', '.join(_PATHS)}.")
+        method, answer = _PATHS[path]
+        if scope["method"] != method and (scope["method"], method) != ("HEAD", "GET"):
+            allowed = b"POST" if method == "POST" else b"GET, HEAD"
+            raise Refusal(405, f"This path answers {method} only.", ((b"allow", allowed),))
+        return await answer(self, receive)
+
+    async def _predict(self, receive: Receive) -> Reply:
+        """Answer ``POST /predict``."""
+        request = decoded(await read_body(receive, self.limits), self.limits)
+        if request.explain:
+            return await self._explained(request)
+        model = self._current()
+        if request.text is None:
+            timed = await self._in_thread(partial(answer_batch, model, request))
+        elif len(request.text) > SHORT_TEXT or request.is_restricted:
+            timed = await self._in_thread(partial(answer_text, model, request))
+        else:
+            timed = answer_text(model, request)
+        return self._counted(timed)
+
+    async def _explain(self, receive: Receive) -> Reply:
+        """Answer ``POST /explain``."""
+        return await self._explained(decoded(await read_body(receive, self.limits), self.limits))
+
+    async def _explained(self, request: PredictRequest) -> Reply:
+        """Answer and say why."""
+        if request.text is None:
+            raise Refusal(400, "Only one text can be explained at a time. Send it as `text`.")
+        model = self._current()
+        return self._counted(await self._in_thread(partial(answer_explained, model, request)))
+
+    def _counted(self, timed: Timed) -> Reply:
+        """Count an answer and return it."""
+        self._metrics.count_texts(timed.n_texts, timed.seconds)
+        return Reply(_encode(timed.answer))
+
+    def _current(self) -> Predictor:
+        """Return the model, or refuse."""
+        model = self.model.current
+        if model is None:
+            raise Refusal(503, f"There is no model to answer with. {self.model.problem}", LATER)
+        return model
+
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        """Run what takes long beside the loop, if there is a place, and for so long."""
+        if self._pool is None:
+            raise Refusal(503, "The server is stopping. Try again later.", LATER)
+        if not self._places.acquire(blocking=False):
+            raise Refusal(503, "The server is busy with other requests. Try again later.", LATER)
+        job = self._pool.submit(work)
+        # The place is free again when the work ends, which may be after nobody waits for it.
+        job.add_done_callback(lambda _: self._places.release())
+        try:
+            return await asyncio.wait_for(asyncio.wrap_future(job), self.limits.seconds)
+        except TimeoutError:
+            raise Refusal(
+                503,
+                f"The answer took longer than {self.limits.seconds:g} seconds. Send fewer or "
+                "shorter texts.",
+                LATER,
+            ) from None
+
+    async def _health(self, _: Receive) -> Reply:
+        """Answer ``GET /healthz``."""
+        live, model = self.model, self.model.current
+        if model is None:
+            return Reply(_encode(Health("unavailable", live.problem)), 503)
+        facts = model.description
+        health = Health(
+            "ok" if live.problem is None else "outdated",
+            live.problem,
+            facts.get("recipe"),
+            model.n_labels,
+            facts.get("n_points"),
+            live.identity,
+        )
+        return Reply(_encode(health))
+
+    async def _show_metrics(self, _: Receive) -> Reply:
+        """Answer ``GET /metrics``."""
+        return Reply(self._metrics.text(), 200, ((b"content-type", CONTENT_TYPE), NOSNIFF))
+
+    async def _show_page(self, _: Receive) -> Reply:
+        """Answer ``GET /``."""
+        headers = (
+            (b"content-type", b"text/html; charset=utf-8"),
+            (b"content-security-policy", content_security_policy()),
+            (b"referrer-policy", b"no-referrer"),
+            NOSNIFF,
+        )
+        return Reply(page(), 200, headers)
+
+    async def _show_openapi(self, _: Receive) -> Reply:
+        """Answer ``GET /openapi.json``."""
+        return Reply(self._openapi)
+
+
+_PATHS: Mapping[str, tuple[str, Callable[[Application, Receive], Awaitable[Reply]]]] = (
+    MappingProxyType(
+        {
+            "/predict": ("POST", Application._predict),
+            "/explain": ("POST", Application._explain),
+            "/healthz": ("GET", Application._health),
+            "/metrics": ("GET", Application._show_metrics),
+            "/openapi.json": ("GET", Application._show_openapi),
+            "/": ("GET", Application._show_page),
+        }
+    )
+)
+
+
+def _own_path(scope: Scope) -> str:
+    """Return the path below the place where this application is mounted."""
+    path: str = scope["path"]
+    root = scope.get("root_path", "")
+    return path.removeprefix(root) if root else path
+
+
+def _refused(refusal: Refusal) -> Reply:
+    """Return a refusal as it is sent."""
+    return Reply(_encode(ErrorMessage(str(refusal))), refusal.status, JSON + refusal.headers)
+
+
+def _log_failure(error: Exception) -> None:
+    """Log where an error arose, but not its message, which may hold what a client sent."""
+    place = "".join(traceback.format_tb(error.__traceback__))
+    _log.error("A request failed with %s.\n%s", type(error).__name__, place)

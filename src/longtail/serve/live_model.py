@@ -1,0 +1,120 @@
+"""The model that answers now, replaced while requests are answered when its folder is."""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+from pathlib import Path
+
+from longtail.errors import InputError, LongtailError
+from longtail.model_folder import ModelFolder
+from longtail.predictor import Predictor
+
+__all__ = ["LiveModel"]
+
+N_WARM_UP = 20  # label names that are answered before a model is used
+_log = logging.getLogger("longtail.serve")
+
+Fingerprint = tuple[int, int, int]
+
+
+class LiveModel:
+    """A predictor and the folder that it came from.
+
+    `current` is replaced in one step, so a request that has taken it goes on with the model that it
+    began with. The memory map of a replaced folder stays until its last request is answered. If a
+    new folder cannot be loaded, the old model goes on and `problem` says why.
+
+    Parameters
+    ----------
+    path : str or Path
+
+    Attributes
+    ----------
+    current : Predictor or None
+    problem : str or None
+        Why there is no model, or not the one that is in the folder now.
+    identity : str or None
+        The checksum that the manifest of the current model bears, shortened.
+    n_loads : int
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        self.current: Predictor | None = None
+        self.problem: str | None = "The model is still being loaded. Try again in a moment."
+        self.identity: str | None = None
+        self.n_loads = 0
+        self._seen: Fingerprint | None = None
+        self._one_at_a_time = threading.Lock()
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether there is another model than `current`, or one that could not be loaded."""
+        return self.problem is not None or self._fingerprint() != self._seen
+
+    def load(self, *, anew: bool = False) -> None:
+        """Load what is in the folder, unless that is the current model already.
+
+        Parameters
+        ----------
+        anew : bool
+            Load it even then.
+        """
+        with self._one_at_a_time:
+            found = self._fingerprint()
+            if found == self._seen and self.problem is None and not anew:
+                return
+            try:
+                model = Predictor.from_folder(ModelFolder.open(self.path))
+                _warm_up(model)
+                identity = _checksum(self.path)
+            except Exception as error:  # noqa: BLE001  # whatever is wrong, the old model goes on
+                self._note(_sentence(error))
+                return
+            self._seen, self.problem, self.identity = found, None, identity
+            self.current = model
+            self.n_loads += 1
+        _log.info("Loaded %s: %s labels.", self.path, f"{model.n_labels:,}")
+
+    def _fingerprint(self) -> Fingerprint | None:
+        """Return what tells one manifest from another without reading it; None for none."""
+        try:
+            status = (self.path / "manifest.json").stat()
+        except OSError:
+            return None
+        return status.st_ino, status.st_mtime_ns, status.st_size
+
+    def _note(self, problem: str) -> None:
+        """Keep what is wrong, and log it once."""
+        if problem != self.problem:
+            _log.error("Could not load the model: %s", problem)
+        self.problem = problem
+
+
+def _sentence(error: Exception) -> str:
+    """Return what is wrong, in one line."""
+    if isinstance(error, LongtailError):
+        return " ".join(str(error).split())
+    return f"The folder cannot be used ({type(error).__name__}: {error}). Train or copy it again."
+
+
+def _warm_up(model: Predictor) -> None:
+    """Answer something, so that compiled code and pages are there before the first client."""
+    if model.vectorizer is None:
+        raise InputError(
+            "The model was trained on ready-made features, so it cannot answer texts. Serve a "
+            "model that was trained on texts."
+        )
+    step = max(1, model.n_labels // N_WARM_UP)
+    texts = [model.label_space.name(label) for label in range(0, model.n_labels, step)]
+    for text in texts:
+        model.predict(text, k=5)
+    model.predict([*texts, *texts], k=5)  # a batch is other compiled code than one text
+
+
+def _checksum(path: Path) -> str:
+    """Return the beginning of the manifest's own checksum."""
+    manifest = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
+    return str(manifest.get("checksum", ""))[:16]

@@ -1,0 +1,165 @@
+"""What clients send and get, and the sentences that refuse what they should not have sent."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from longtail.explain import Explanation  # noqa: TC001  # msgspec reads it
+
+if TYPE_CHECKING:
+    from longtail.serve.limits import Limits
+
+__all__ = [
+    "Answer",
+    "Answers",
+    "ErrorMessage",
+    "ExplainedAnswer",
+    "Health",
+    "PredictRequest",
+    "Refusal",
+    "TextAnswer",
+    "decoded",
+]
+
+EXAMPLE = '{"text": "some words", "k": 5}'
+VERY_MANY = 10**12
+
+
+class PredictRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """One text or several, and what the answer may hold."""
+
+    text: str | None = None
+    texts: list[str] | None = None
+    k: int = 5
+    threshold: float = 0.0
+    allowed: list[str] | None = None
+    masked: list[str] = []
+    explain: bool = False
+
+    @property
+    def is_restricted(self) -> bool:
+        """Whether some labels may not be in the answer."""
+        return self.allowed is not None or bool(self.masked)
+
+
+class Answer(msgspec.Struct):
+    """Label names of one text and their probabilities, best first, and how long the model took."""
+
+    labels: list[str]
+    scores: list[float]
+    milliseconds: float
+
+
+class TextAnswer(msgspec.Struct):
+    """Label names of one text of several and their probabilities, best first."""
+
+    labels: list[str]
+    scores: list[float]
+
+
+class Answers(msgspec.Struct):
+    """The answers to several texts, in their order, and how long the model took for all."""
+
+    answers: list[TextAnswer]
+    milliseconds: float
+
+
+class ExplainedAnswer(msgspec.Struct):
+    """An answer, and why: words that moved each label, and the nearest training points."""
+
+    labels: list[str]
+    scores: list[float]
+    explanation: Explanation
+    milliseconds: float
+
+
+class Health(msgspec.Struct):
+    """Whether there is a model to answer, which, and what is wrong if anything is."""
+
+    status: str
+    problem: str | None
+    recipe: str | None = None
+    n_labels: int | None = None
+    n_training_points: int | None = None
+    model: str | None = None
+
+
+class ErrorMessage(msgspec.Struct):
+    """One sentence that says what is wrong and what to do."""
+
+    error: str
+
+
+class Refusal(Exception):  # noqa: N818  # not an error of ours
+    """A request that is not answered: an HTTP status and a sentence for the client."""
+
+    def __init__(
+        self, status: int, sentence: str, headers: tuple[tuple[bytes, bytes], ...] = ()
+    ) -> None:
+        super().__init__(sentence)
+        self.status = status
+        self.headers = headers
+
+
+_decoder = msgspec.json.Decoder(PredictRequest)
+
+
+def decoded(body: bytes | bytearray, limits: Limits) -> PredictRequest:
+    """Return the request in a body.
+
+    Raises
+    ------
+    Refusal
+        If it is not one, or asks for too much.
+    """
+    try:
+        request = _decoder.decode(body)
+    except msgspec.ValidationError as error:
+        sentence = f"The request is not as it should be: {error}. Send JSON such as {EXAMPLE}."
+        raise Refusal(400, sentence) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise Refusal(
+            400, f"The body is not JSON ({error}). Send JSON such as {EXAMPLE}."
+        ) from None
+    _check(request, limits)
+    return request
+
+
+def _check(request: PredictRequest, limits: Limits) -> None:
+    """Refuse what is contradictory or too much."""
+    if (request.text is None) == (request.texts is None):
+        raise Refusal(400, f"Send either `text` or `texts`, such as {EXAMPLE}.")
+    if not 1 <= request.k <= limits.k:
+        # A number of thousands of digits cannot be written.
+        came = f"{request.k:,}" if abs(request.k) < VERY_MANY else "a very large number"
+        raise Refusal(400, f"`k` must be between 1 and {limits.k}, got {came}.")
+    if not 0 <= request.threshold <= 1:
+        raise Refusal(400, f"`threshold` must be between 0 and 1, got {request.threshold}.")
+    if request.text is not None:
+        if len(request.text) > limits.characters:
+            raise _too_much("characters in `text`", len(request.text), limits.characters)
+        if not request.is_restricted:
+            return
+    elif request.texts is not None:
+        _check_texts(request.texts, request, limits)
+    for what, names in (("allowed", request.allowed), ("masked", request.masked)):
+        if names is not None and len(names) > limits.names:
+            raise _too_much(f"names in `{what}`", len(names), limits.names)
+
+
+def _check_texts(texts: list[str], request: PredictRequest, limits: Limits) -> None:
+    """Refuse batches that are too large or cannot be explained."""
+    if request.explain:
+        raise Refusal(400, "Only one text can be explained at a time. Send it as `text`.")
+    if len(texts) > limits.texts:
+        raise _too_much("texts", len(texts), limits.texts)
+    longest = max(map(len, texts), default=0)
+    if longest > limits.characters:
+        raise _too_much("characters in one of `texts`", longest, limits.characters)
+
+
+def _too_much(what: str, count: int, most: int) -> Refusal:
+    """Return the refusal of a count that is over its limit."""
+    return Refusal(413, f"There are {count:,} {what}; at most {most:,} are allowed. Send fewer.")

@@ -1,0 +1,121 @@
+"""The OpenAPI document, made from the messages themselves."""
+
+from __future__ import annotations
+
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from longtail.serve.messages import (
+    Answer,
+    Answers,
+    ErrorMessage,
+    ExplainedAnswer,
+    Health,
+    PredictRequest,
+)
+
+if TYPE_CHECKING:
+    from longtail.serve.limits import Limits
+
+__all__ = ["openapi_document"]
+
+MESSAGES = (PredictRequest, Answer, Answers, ExplainedAnswer, Health, ErrorMessage)
+REFUSALS = {
+    "400": "The request is not as it should be; the sentence says how it should be.",
+    "405": "Another method is wanted.",
+    "408": "The body did not arrive in time.",
+    "413": "The body, a text or a list is too long.",
+    "503": "There is no usable model, the server is busy, or the answer took too long.",
+}
+
+
+def openapi_document(limits: Limits) -> dict[str, Any]:
+    """Return the document of a server with some limits, as JSON values."""
+    (*references,), components = msgspec.json.schema_components(
+        MESSAGES, ref_template="#/components/schemas/{name}"
+    )
+    _, answer, answers, explained, health, _ = references
+    _add_limits(components["PredictRequest"]["properties"], limits)
+    one_or_many = {"oneOf": [answer, answers, explained]}
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "longtail",
+            "version": version("longtail"),
+            "description": "Short text in, the most relevant few of many label names out.",
+        },
+        "paths": {
+            "/predict": {"post": _question("Label one text or several", "predict", one_or_many)},
+            "/explain": {"post": _question("Label one text and say why", "explain", explained)},
+            "/healthz": {"get": _health(health)},
+            "/metrics": {
+                "get": _plain("Counts and times, for Prometheus", "metrics", "text/plain")
+            },
+            "/": {"get": _plain("A page to try the model", "page", "text/html")},
+            "/openapi.json": {"get": _plain("This document", "openapi", "application/json")},
+        },
+        "components": {"schemas": components},
+    }
+
+
+def _add_limits(properties: dict[str, Any], limits: Limits) -> None:
+    """Write what a request is held to into the schema of its parts."""
+    for choice in properties["text"]["anyOf"]:
+        if choice["type"] == "string":
+            choice["maxLength"] = limits.characters
+    for name, most in (("texts", limits.texts), ("allowed", limits.names)):
+        for choice in properties[name]["anyOf"]:
+            if choice["type"] == "array":
+                choice["maxItems"] = most
+                if name == "texts":
+                    choice["items"]["maxLength"] = limits.characters
+                else:
+                    choice["minItems"] = 1
+    properties["masked"]["maxItems"] = limits.names
+    properties["k"] |= {"minimum": 1, "maximum": limits.k}
+    properties["threshold"] |= {"minimum": 0, "maximum": 1}
+
+
+def _question(summary: str, name: str, answer: dict[str, Any]) -> dict[str, Any]:
+    """Describe a path that takes a request."""
+    request = {"$ref": "#/components/schemas/PredictRequest"}
+    return {
+        "summary": summary,
+        "operationId": name,
+        "requestBody": {"required": True, "content": {"application/json": {"schema": request}}},
+        "responses": {"200": _content("The answer.", "application/json", answer)} | _refusals(),
+    }
+
+
+def _health(schema: dict[str, Any]) -> dict[str, Any]:
+    """Describe the health check."""
+    return {
+        "summary": "Whether there is a model to answer",
+        "operationId": "health",
+        "responses": {
+            "200": _content("A model answers.", "application/json", schema),
+            "503": _content("None does.", "application/json", schema),
+        },
+    }
+
+
+def _plain(summary: str, name: str, media_type: str) -> dict[str, Any]:
+    """Describe a path that is only read."""
+    ok = {"200": _content("It.", media_type, {} if "json" in media_type else {"type": "string"})}
+    return {"summary": summary, "operationId": name, "responses": ok}
+
+
+def _content(description: str, media_type: str, schema: dict[str, Any]) -> dict[str, Any]:
+    """Describe one response."""
+    return {"description": description, "content": {media_type: {"schema": schema}}}
+
+
+def _refusals() -> dict[str, Any]:
+    """Describe the refusals."""
+    schema = {"$ref": "#/components/schemas/ErrorMessage"}
+    return {
+        status: _content(description, "application/json", schema)
+        for status, description in REFUSALS.items()
+    }

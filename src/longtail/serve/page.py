@@ -1,0 +1,35 @@
+"""The playground: one HTML file without any outside part, and headers that forbid any."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from functools import lru_cache
+from importlib.resources import files
+
+__all__ = ["content_security_policy", "page"]
+
+
+@lru_cache(maxsize=1)
+def page() -> bytes:
+    """Return the page."""
+    return files("longtail.serve").joinpath("page.html").read_bytes()
+
+
+@lru_cache(maxsize=1)
+def content_security_policy() -> bytes:
+    """Return the policy: the page's own script and style, requests to its own server, no more."""
+    html = page()
+    sources = {
+        tag: " ".join(
+            f"'sha256-{base64.b64encode(hashlib.sha256(body).digest()).decode()}'"
+            for body in re.findall(rf"<{tag}>(.*?)</{tag}>".encode(), html, re.DOTALL)
+        )
+        for tag in ("script", "style")
+    }
+    return (
+        f"default-src 'none'; script-src {sources['script']}; style-src {sources['style']}; "
+        "connect-src 'self'; img-src data:; base-uri 'none'; form-action 'none'; "
+        "frame-ancestors 'none'"
+    ).encode()

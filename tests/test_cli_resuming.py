@@ -1,0 +1,125 @@
+"""Files of answers that are gone on with after a stop."""
+
+from __future__ import annotations
+
+import fcntl
+import gzip
+import json
+
+import pytest
+
+from longtail.cli import main
+from longtail.cli.resuming import identity_of, resuming
+from longtail.errors import InputError
+
+TEXTS = [f"{adjective} wine {i}" for i in range(5) for adjective in ("red", "old")]
+
+
+class Stopped(BaseException):
+    """As if somebody had pressed Ctrl-C."""
+
+
+@pytest.fixture(autouse=True)
+def small_blocks(monkeypatch):
+    monkeypatch.setattr("longtail.cli.points.POINTS_AT_ONCE", 3)
+
+
+@pytest.fixture
+def texts(tmp_path):
+    path = tmp_path / "texts.txt"
+    path.write_text("\n".join(TEXTS) + "\n", encoding="utf-8")
+    return path
+
+
+def predict(model, texts, target, *more):
+    return main(["predict", str(model), str(texts), "--output", str(target), *more])
+
+
+def stop_after(monkeypatch, n_blocks, error):
+    """Let the model answer some blocks, then raise."""
+    from longtail.predictor import Predictor
+
+    whole = Predictor.predict_topk
+    asked = []
+
+    def predict_topk(self, points, *arguments, **keywords):
+        asked.append(len(points))
+        if len(asked) > n_blocks:
+            raise error
+        return whole(self, points, *arguments, **keywords)
+
+    monkeypatch.setattr(Predictor, "predict_topk", predict_topk)
+    return asked
+
+
+@pytest.mark.parametrize("name", ["out.jsonl", "out.jsonl.gz"])
+@pytest.mark.parametrize("n_blocks", [1, 3])
+def test_a_stopped_run_is_gone_on_with(
+    text_model_path, texts, tmp_path, monkeypatch, capsys, name, n_blocks
+):
+    whole, target = tmp_path / f"whole-{name}", tmp_path / name
+    assert predict(text_model_path, texts, whole) == 0
+    with monkeypatch.context() as patch:
+        stop_after(patch, n_blocks, KeyboardInterrupt)
+        assert predict(text_model_path, texts, target) == 130
+    assert not target.exists()
+    partial = tmp_path / f".{name}.partial"
+    partial.write_bytes(partial.read_bytes() + b"half a li")  # as a kill may leave it
+    capsys.readouterr()
+    with monkeypatch.context() as patch:
+        asked = stop_after(patch, 9, KeyboardInterrupt)
+        assert predict(text_model_path, texts, target) == 0
+    assert sum(asked) == 10 - 3 * n_blocks
+    assert f"behind the {3 * n_blocks} points" in capsys.readouterr().err
+    assert target.read_bytes() == whole.read_bytes()
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+    content = target.read_bytes()
+    lines = (gzip.decompress(content) if name.endswith("gz") else content).splitlines()
+    assert [json.loads(line)["text"] for line in lines] == TEXTS
+
+
+@pytest.mark.parametrize("change", ["options", "input", "damage"])
+def test_what_belongs_to_something_else_is_not_gone_on_with(
+    text_model_path, texts, tmp_path, monkeypatch, change
+):
+    target = tmp_path / "out.jsonl"
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2, KeyboardInterrupt)
+        assert predict(text_model_path, texts, target) == 130
+    if change == "input":
+        texts.write_text("\n".join(["new wine"] * 10), encoding="utf-8")
+    if change == "damage":
+        (tmp_path / ".out.jsonl.partial").write_bytes(b"")
+    more = ["--top-k", "2"] if change == "options" else []
+    assert predict(text_model_path, texts, target, *more) == 0
+    fresh = tmp_path / "fresh.jsonl"
+    assert predict(text_model_path, texts, fresh, *more) == 0
+    assert target.read_bytes() == fresh.read_bytes()
+
+
+def test_after_wrong_input_nothing_is_left(text_model_path, tmp_path):
+    source = tmp_path / "in.jsonl"
+    source.write_text('{"text": "red wine"}\n' * 7 + '{"text": 3}\n', encoding="utf-8")
+    assert predict(text_model_path, source, tmp_path / "out.jsonl") == 2
+    assert list(tmp_path.iterdir()) == [source]
+
+
+def test_two_runs_do_not_write_one_file(text_model_path, texts, tmp_path):
+    identity = identity_of(text_model_path, str(texts))
+    with resuming(tmp_path / "out", identity) as writer:
+        writer.write(b"one\n", 1)
+        again = resuming(tmp_path / "out", identity)
+        with pytest.raises(InputError, match="Another run is writing"):
+            again.__enter__()
+        with (tmp_path / ".out.partial").open("rb") as stream, pytest.raises(BlockingIOError):
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert (tmp_path / "out").read_bytes() == b"one\n"
+
+
+def test_one_text_can_be_explained(text_model_path, capsys):
+    assert main(["predict", str(text_model_path), "--text", "old wine", "--explain"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines[0].split("\t")) == 2
+    assert "wine +" in lines[1] or "wine -" in lines[1]
+    assert "labels of the nearest training points" in lines
+    assert main(["predict", str(text_model_path), "x.txt", "--explain"]) == 2

@@ -1,0 +1,87 @@
+"""Why a model answers as it does."""
+
+from __future__ import annotations
+
+import pytest
+
+from longtail import LongtailClassifier, load
+from longtail.errors import InputError
+from longtail.explain import explain, words_of
+from longtail.recipes.parabel import Parabel
+
+
+@pytest.fixture(scope="module")
+def model(text_model_path):
+    return load(text_model_path)
+
+
+def effects(label):
+    return {word.word: word.effect for word in label.words}
+
+
+def test_the_word_that_a_label_rests_on_moves_it_most(model):
+    explanation = model.explain("Old wine", k=11)
+    by_name = {label.label: label for label in explanation.labels}
+    assert [label.label for label in explanation.labels] == [
+        n for n, _ in model.predict("Old wine", 11)
+    ]
+    assert by_name["drink"].words[0].word == "wine"
+    assert effects(by_name["drink"])["wine"] > 0 > effects(by_name["vehicle"])["wine"]
+    assert by_name["old"].words[0].word == "old"
+    assert effects(by_name["old"])["old"] > 0
+
+
+def test_near_points_tell_their_labels(model):
+    explanation = model.explain("an old car", k=1)
+    assert len(explanation.near_points) == 5
+    similarities = [point.similarity for point in explanation.near_points]
+    assert similarities == sorted(similarities, reverse=True)
+    for point in explanation.near_points:  # five twins of "old car on a road"
+        assert set(point.labels) == {"vehicle", "old"}
+
+
+def test_words_of_which_the_model_knows_nothing_are_left_out(model):
+    assert [word.word for word in model.explain("wine qqq", k=1).labels[0].words] == ["wine"]
+    nothing = model.explain("qqq", k=3)
+    assert (nothing.labels, nothing.near_points) == ((), ())
+    assert model.explain("", k=3).labels == ()
+
+
+def test_an_explanation_can_be_held_to_labels(model):
+    labels = model.explain("old wine", k=5, allowed=["vehicle", "red"]).labels
+    assert {label.label for label in labels} == {"vehicle", "red"}
+
+
+def test_long_texts_are_looked_at_in_part(model):
+    text = " ".join(f"wine{i} wine" for i in range(500))
+    assert 0 < len(model.explain(text, k=1).labels[0].words) <= 64
+
+
+def test_every_recipe_can_be_explained():
+    texts, names = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
+    model = Parabel(n_learners=1, n_threads=1).fit(texts, names).predictor_
+    label = explain(model, "red wine", 1).labels[0]
+    assert label.label == "drink"
+    assert {word.word for word in label.words} == {"red", "wine"}
+    assert explain(model, "red wine", 1).near_points == ()
+
+
+def test_words_are_those_that_the_model_reads():
+    assert words_of("Straße, STRASSE; e\u0301t\u00e9") == ["strasse", "été"]
+    assert words_of("赤いワイン 100%") == ["赤", "い", "ワ", "イ", "ン", "100"]
+    assert words_of("...") == words_of("") == []
+
+
+def test_a_script_without_spaces_is_explained_by_character():
+    texts, names = ["红酒 杯", "旧车 路"] * 20, [["drink"], ["vehicle"]] * 20
+    model = LongtailClassifier(dimension=16, epochs=2, batch_size=64).fit(texts, names).predictor_
+    assert effects(model.explain("红酒", k=1).labels[0]).keys() == {"红", "酒"}
+
+
+def test_models_of_features_are_refused(tmp_path):
+    from scipy.sparse import eye_array
+
+    features = eye_array(40, format="csr", dtype="float32")
+    model = Parabel(n_learners=1, n_threads=1).fit(features, [["a"], ["b"]] * 20).predictor_
+    with pytest.raises(InputError, match="trained on texts"):
+        model.explain("red wine")

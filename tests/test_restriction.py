@@ -1,0 +1,81 @@
+"""Answers held to some labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from longtail import load
+from longtail.errors import InputError
+from longtail.recipes.parabel import Parabel
+from longtail.restriction import Restriction
+
+TEXTS = ["a glass of red wine", "an old car", "", "zzz"]
+
+
+@pytest.fixture(scope="module")
+def model(text_model_path):
+    return load(text_model_path)
+
+
+def test_a_label_keeps_its_probability_when_others_go(model):
+    every = dict(model.predict(TEXTS[0], k=11))
+    best = next(iter(every))
+    held = dict(model.predict(TEXTS[0], k=11, allowed=list(every)[2:4]))
+    assert set(held) == set(list(every)[2:4])
+    for name, probability in held.items():
+        assert probability == every[name]
+    masked = dict(model.predict(TEXTS[0], k=11, masked=[best]))
+    assert list(masked) == [name for name in every if name != best]
+
+
+def test_allowed_labels_are_scored_even_if_the_search_does_not_find_them(model):
+    far = ["fast", "vehicle"]
+    assert {name for name, _ in model.predict(TEXTS[0], allowed=far)} == set(far)
+    assert [name for name, _ in model.predict(TEXTS[0], allowed=far, masked=["fast"])] == [
+        "vehicle"
+    ]
+
+
+def test_a_batch_and_its_rows_agree(model):
+    restriction = Restriction.of(model.label_space, ["drink", "vehicle", "old"], ())
+    ids, probabilities = model.predict_topk(TEXTS, 5, restriction=restriction)
+    assert ids.shape == (4, 5)
+    assert (ids[2:] == -1).all()  # nothing is known of these texts
+    assert np.isneginf(probabilities[ids < 0]).all()
+    for i, text in enumerate(TEXTS):
+        own_ids, own = model.predict_topk([text], 5, restriction=restriction)
+        np.testing.assert_array_equal(own_ids[0], ids[i])
+        np.testing.assert_array_equal(own[0], probabilities[i])
+
+
+def test_many_rows_are_answered_in_blocks(model, monkeypatch):
+    whole = model.predict(TEXTS * 3, allowed=["drink", "old"])
+    monkeypatch.setattr("longtail.restriction.PAIRS_AT_ONCE", 1)
+    assert model.predict(TEXTS * 3, allowed=["drink", "old"]) == whole
+
+
+def test_other_recipes_leave_out_what_they_do_not_find():
+    texts, names = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
+    model = Parabel(n_learners=1, n_threads=1).fit(texts, names).predictor_
+    assert [name for name, _ in model.predict("red wine", masked=["drink"])] in (["vehicle"], [])
+    assert [name for name, _ in model.predict("red wine", allowed=["drink"])] == ["drink"]
+
+
+def test_nothing_is_restricted_by_default(model):
+    assert Restriction.of(model.label_space, None, ()) is None
+    assert Restriction.of(model.label_space, None, []) is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"allowed": []}, "No label is allowed"),
+        ({"allowed": ["drinks"]}, "None of the 11 labels is named 'drinks'"),
+        ({"masked": ["cars"]}, "None of the 11 labels is named 'cars'"),
+        ({"allowed": "drink"}, r"Pass \['drink'\]"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(model, arguments, message):
+    with pytest.raises(InputError, match=message):
+        model.predict("red wine", **arguments)

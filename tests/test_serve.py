@@ -1,0 +1,451 @@
+"""The ASGI application, asked in-process."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import pickle
+import shutil
+import time
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from longtail import load
+from longtail.recipes.parabel import Parabel
+from longtail.serve import Limits, app
+from longtail.serve.openapi import openapi_document
+
+SMALL = Limits(body_bytes=2_000, texts=3, characters=40, k=7, names=2, seconds=2)
+
+
+class Asked:
+    """An application in a loop of its own, asked without a network."""
+
+    def __init__(self, application):
+        self.application = application
+        self.runner = asyncio.Runner()
+
+    def __call__(self, method, path, body=None, *, root_path="", parts=None, raw=False):
+        """Return status, headers and what the body says."""
+        if parts is None:
+            parts = [body if isinstance(body, bytes) else json.dumps(body).encode()]
+        status, headers, content = self.runner.run(self._ask(method, path, parts, root_path))
+        if raw or headers.get("content-type") != "application/json":
+            return status, headers, content
+        return status, headers, json.loads(content) if content else None
+
+    async def _ask(self, method, path, parts, root_path):
+        scope = {"type": "http", "method": method, "path": path, "root_path": root_path}
+        scope |= {"headers": [], "query_string": b""}
+        rest = list(parts)
+        sent = []
+
+        async def receive():
+            if not rest:
+                await asyncio.sleep(60)
+            if rest[0] is None:
+                return {"type": "http.disconnect"}
+            part = rest.pop(0)
+            return {"type": "http.request", "body": part, "more_body": bool(rest)}
+
+        async def send(message):
+            sent.append(message)
+
+        await self.application(scope, receive, send)
+        if not sent:
+            return None, {}, b""
+        headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
+        return sent[0]["status"], headers, b"".join(m["body"] for m in sent[1:])
+
+    def wait(self, seconds):
+        self.runner.run(asyncio.sleep(seconds))
+
+    def close(self):
+        self.runner.run(self.application.stop())
+        self.runner.close()
+
+
+@pytest.fixture(scope="module")
+def model(text_model_path):
+    return load(text_model_path)
+
+
+@pytest.fixture(scope="module")
+def ask(text_model_path):
+    asked = Asked(app(text_model_path, limits=SMALL))
+    yield asked
+    asked.close()
+
+
+def refusal(answer):
+    """Return status and sentence of an answer that must be a refusal."""
+    status, headers, content = answer
+    assert headers["content-type"] == "application/json"
+    assert set(content) == {"error"}
+    assert content["error"].endswith(".")
+    return status, content["error"]
+
+
+def test_one_text_is_answered_as_the_model_does(ask, model):
+    status, headers, answer = ask("POST", "/predict", {"text": "red wine", "k": 3})
+    assert status == 200
+    assert int(headers["content-length"]) > 0
+    expected = model.predict("red wine", k=3)
+    assert answer["labels"] == [name for name, _ in expected]
+    assert answer["scores"] == pytest.approx([score for _, score in expected], abs=1e-6)
+    assert answer["milliseconds"] > 0
+
+
+def test_several_texts_are_answered_in_order(ask, model):
+    texts = ["red wine", "", "an old car"]
+    status, _, answer = ask("POST", "/predict", {"texts": texts, "k": 2, "threshold": 0.1})
+    assert status == 200
+    expected = model.predict(texts, k=2, threshold=0.1)
+    assert [a["labels"] for a in answer["answers"]] == [[n for n, _ in row] for row in expected]
+    assert answer["answers"][1] == {"labels": [], "scores": []}
+    assert ask("POST", "/predict", {"texts": []})[2]["answers"] == []
+
+
+def test_answers_can_be_held_to_labels(ask):
+    held = ask("POST", "/predict", {"text": "red wine", "allowed": ["vehicle", "white"]})[2]
+    assert set(held["labels"]) == {"vehicle", "white"}
+    masked = ask("POST", "/predict", {"text": "red wine", "masked": ["drink"]})[2]
+    assert "drink" not in masked["labels"]
+    several = ask("POST", "/predict", {"texts": ["red wine"], "allowed": ["vehicle"]})[2]
+    assert several["answers"][0]["labels"] == ["vehicle"]
+
+
+def test_answers_can_be_explained(ask):
+    status, _, answer = ask("POST", "/explain", {"text": "old wine", "k": 2, "threshold": 0.01})
+    assert status == 200
+    explained = answer["explanation"]["labels"]
+    assert [one["label"] for one in explained] == answer["labels"]
+    assert {word["word"] for word in explained[0]["words"]} <= {"old", "wine"}
+    assert answer["explanation"]["near_points"][0]["labels"]
+    same = ask("POST", "/predict", {"text": "old wine", "k": 2, "threshold": 0.01, "explain": True})
+    assert same[2]["explanation"] == answer["explanation"]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "sentence"),
+    [
+        (b"", 400, "not JSON"),
+        (b"\xff\xfe", 400, "not JSON"),
+        (b'{"text": "\\ud800"}', 400, "not JSON"),
+        (b"[1]", 400, "Expected `object`, got `array`"),
+        ({}, 400, "Send either `text` or `texts`"),
+        ({"text": "a", "texts": ["b"]}, 400, "Send either `text` or `texts`"),
+        ({"text": 3}, 400, "Expected `str | null`, got `int` - at `$.text`"),
+        ({"texts": ["a", None]}, 400, "at `$.texts[1]`"),
+        ({"text": "a", "top_k": 3}, 400, "unknown field `top_k`"),
+        ({"text": "a", "k": 0}, 400, "`k` must be between 1 and 7, got 0"),
+        ({"text": "a", "k": 8}, 400, "`k` must be between 1 and 7, got 8"),
+        ({"text": "a", "k": 10**30}, 400, "got a very large number"),
+        (b'{"text": "a", "k": 1' + b"0" * 1900 + b"}", 400, "k"),
+        ({"text": "a", "k": True}, 400, "Expected `int`, got `bool`"),
+        ({"text": "a", "threshold": 1.5}, 400, "`threshold` must be between 0 and 1"),
+        (b'{"text": "a", "threshold": NaN}', 400, "not JSON"),
+        ({"text": "a", "allowed": []}, 400, "No label is allowed"),
+        ({"text": "a", "allowed": ["x"]}, 400, "None of the 11 labels is named 'x'"),
+        ({"text": "a", "masked": ["x"]}, 400, "None of the 11 labels is named 'x'"),
+        ({"text": "a", "masked": ["x"] * 3}, 413, "3 names in `masked`; at most 2"),
+        ({"texts": ["a"], "explain": True}, 400, "Only one text"),
+        ({"text": "a" * 41}, 413, "41 characters in `text`; at most 40"),
+        ({"texts": ["a" * 41]}, 413, "41 characters in one of `texts`; at most 40"),
+        ({"texts": ["a"] * 4}, 413, "4 texts; at most 3"),
+        (b" " * 2001, 413, "longer than 2,000 bytes"),
+    ],
+)
+def test_what_is_wrong_is_said_in_a_sentence(ask, body, status, sentence):
+    found, said = refusal(ask("POST", "/predict", body))
+    assert (found, sentence in said) == (status, True), said
+
+
+def test_explaining_has_the_same_limits(ask):
+    assert refusal(ask("POST", "/explain", {"texts": ["a"]}))[0] == 400
+    assert refusal(ask("POST", "/explain", {"text": "a", "allowed": ["x"]}))[0] == 400
+
+
+def test_a_body_may_come_in_parts_and_end_early(ask):
+    status, _, answer = ask("POST", "/predict", parts=[b'{"te', b'xt": "wine"}', b""])
+    assert (status, bool(answer["labels"])) == (200, True)
+    too_long = [b'{"text": "' + b"a" * 1500] * 3
+    assert refusal(ask("POST", "/predict", parts=too_long))[0] == 413
+    assert refusal(ask("POST", "/predict", parts=[b"x" * 1500] * 100))[0] == 413
+    assert ask("POST", "/predict", parts=[None])[0] is None
+    assert ask("POST", "/predict", parts=[b"{", None])[0] is None
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(text_model_path):
+    asked = Asked(app(text_model_path, limits=Limits(seconds=0.05)))
+    status, sentence = refusal(asked("POST", "/predict", parts=[]))
+    assert (status, "within 0.05 seconds" in sentence) == (408, True)
+    asked.close()
+
+
+def test_other_paths_and_methods_are_refused(ask):
+    status, sentence = refusal(ask("GET", "/../etc/passwd"))
+    assert (status, "passwd" in sentence) == (404, False)
+    assert refusal(ask("GET", "/predict"))[0] == 405
+    status, headers, _ = ask("DELETE", "/healthz")
+    assert (status, headers["allow"]) == (405, "GET, HEAD")
+
+
+def test_heads_have_no_body(ask):
+    status, headers, body = ask("HEAD", "/healthz", raw=True)
+    assert (status, body) == (200, b"")
+    assert int(headers["content-length"]) > 0
+
+
+def test_health_and_metrics(ask):
+    status, _, health = ask("GET", "/healthz")
+    assert status == 200
+    facts = {"status": "ok", "problem": None, "recipe": "LongtailClassifier", "n_labels": 11}
+    assert facts.items() <= health.items()
+    assert len(health["model"]) == 16
+    ask("GET", "/<script>")
+    status, headers, text = ask("GET", "/metrics")
+    assert headers["content-type"].startswith("text/plain")
+    lines = text.decode().splitlines()
+    assert "longtail_model_ready 1.0" in lines
+    assert "longtail_model_loads_total 1.0" in lines
+    names = [line.rpartition(" ")[0] for line in lines]
+    assert 'longtail_requests_total{path="other",status="404"}' in names
+    assert 'longtail_request_seconds_bucket{le="0.001",path="/predict"}' in names
+    assert b"script" not in text
+
+
+def test_the_page_may_load_nothing_from_elsewhere(ask):
+    status, headers, html = ask("GET", "/")
+    assert (status, headers["content-type"]) == (200, "text/html; charset=utf-8")
+    policy = headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy
+    text = html.decode()
+    assert "http://" not in text
+    assert "https://" not in text
+    assert "innerHTML" not in text
+
+
+def test_it_can_be_mounted(ask):
+    assert ask("GET", "/labels/healthz", root_path="/labels")[0] == 200
+    status, headers, _ = ask("GET", "/labels", root_path="/labels", raw=True)
+    assert (status, headers["location"]) == (307, "/labels/")
+    assert ask("POST", "/labels/predict", {"text": "wine"}, root_path="/labels")[0] == 200
+
+
+def test_it_starts_and_stops_with_its_server(text_model_path):
+    application = pickle.loads(pickle.dumps(app(text_model_path)))  # noqa: S301  # as to a worker
+    said = []
+
+    async def live():
+        messages = iter(["lifespan.startup", "lifespan.shutdown"])
+
+        async def receive():
+            return {"type": next(messages)}
+
+        async def send(message):
+            said.append(message["type"])
+
+        await application({"type": "lifespan"}, receive, send)
+
+    asyncio.run(live())
+    assert said == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+    assert application.model.current is not None
+
+
+def test_other_connections_than_http_are_closed(ask):
+    said = []
+
+    async def send(message):
+        said.append(message["type"])
+
+    ask.runner.run(ask.application({"type": "websocket"}, None, send))
+    assert said == ["websocket.close"]
+
+
+# ------------------------------------------------------------------------------- changing models
+
+
+def until(asked, condition):
+    """Wait until something holds, at most ten seconds."""
+    stop = time.monotonic() + 10
+    while not condition():
+        assert time.monotonic() < stop
+        asked.wait(0.02)
+
+
+@pytest.fixture
+def quick_looks(monkeypatch):
+    monkeypatch.setattr("longtail.serve.application.SECONDS_BETWEEN_LOOKS", 0.02)
+
+
+@pytest.mark.usefixtures("quick_looks")
+def test_a_replaced_folder_is_loaded_and_a_broken_one_is_not(text_model_path, tmp_path, caplog):
+    folder = tmp_path / "model"
+    shutil.copytree(text_model_path, folder)
+    asked = Asked(app(folder))
+    first = asked("GET", "/healthz")[2]["model"]
+    texts, names = ["red wine", "old car"] * 10, [["beverage"], ["machine"]] * 10
+    Parabel(n_learners=1, n_threads=1).fit(texts, names).save(folder)
+    until(asked, lambda: asked("GET", "/healthz")[2]["model"] != first)
+    assert asked("POST", "/predict", {"text": "red wine", "k": 1})[2]["labels"] == ["beverage"]
+    (folder / "manifest.json").write_text("{}", encoding="utf-8")
+    until(asked, lambda: asked("GET", "/healthz")[2]["status"] == "outdated")
+    assert "not a longtail model folder" in asked("GET", "/healthz")[2]["problem"]
+    assert asked("POST", "/predict", {"text": "red wine", "k": 1})[2]["labels"] == ["beverage"]
+    assert "longtail_model_ready 0.0" in asked("GET", "/metrics")[2].decode()
+    shutil.rmtree(folder)
+    shutil.copytree(text_model_path, folder)
+    until(asked, lambda: asked("GET", "/healthz")[2]["status"] == "ok")
+    assert "drink" in asked("POST", "/predict", {"text": "red wine"})[2]["labels"]
+    asked.close()
+    assert len([r for r in caplog.records if "Could not load" in r.message]) <= 3  # once each
+
+
+@pytest.mark.usefixtures("quick_looks")
+def test_without_a_model_a_sentence_is_served_until_there_is_one(text_model_path, tmp_path):
+    asked = Asked(app(tmp_path / "model"))
+    status, sentence = refusal(asked("POST", "/predict", {"text": "wine"}))
+    assert (status, "There is no model folder at" in sentence) == (503, True)
+    status, _, health = asked("GET", "/healthz")
+    assert (status, health["status"]) == (503, "unavailable")
+    assert asked("GET", "/")[0] == 200
+    shutil.copytree(text_model_path, tmp_path / "model")
+    until(asked, lambda: asked("GET", "/healthz")[0] == 200)
+    asked.close()
+
+
+@settings(max_examples=15, deadline=None)
+@given(data=st.data())
+def test_a_damaged_folder_answers_or_says_what_is_wrong(text_model_path, tmp_path_factory, data):
+    folder = tmp_path_factory.mktemp("damaged") / "model"
+    shutil.copytree(text_model_path, folder)
+    file = data.draw(st.sampled_from(sorted(folder.iterdir())))
+    content = bytearray(file.read_bytes())
+    for place in data.draw(st.lists(st.integers(0, len(content) - 1), max_size=20)):
+        content[place] = data.draw(st.integers(0, 255))
+    file.write_bytes(content[: data.draw(st.integers(0, 2 * len(content)))])
+    asked = Asked(app(folder))
+    status = asked("GET", "/healthz")[0]
+    assert status in {200, 503}
+    for path in ("/predict", "/explain"):
+        assert asked("POST", path, {"text": "red wine, old car"})[0] == status
+    asked.close()
+
+
+def test_a_model_of_features_is_not_served(tmp_path):
+    rows = np.eye(40, dtype=np.float32)
+    Parabel(n_learners=1, n_threads=1).fit(rows, [["a"], ["b"]] * 20).save(tmp_path / "model")
+    asked = Asked(app(tmp_path / "model"))
+    assert "ready-made features" in refusal(asked("POST", "/predict", {"text": "wine"}))[1]
+    asked.close()
+
+
+# --------------------------------------------------------------------------------- load and harm
+
+
+def test_work_that_takes_too_long_is_given_up_and_places_are_counted(text_model_path, monkeypatch):
+    asked = Asked(app(text_model_path, limits=Limits(seconds=0.05, waiting=2)))
+    asked("GET", "/healthz")
+    model = asked.application.model.current
+    monkeypatch.setattr(model, "predict", lambda *_, **__: time.sleep(0.5))
+    for _ in range(2):
+        status, sentence = refusal(asked("POST", "/predict", {"texts": ["wine"]}))
+        assert (status, "longer than 0.05 seconds" in sentence) == (503, True)
+    status, sentence = refusal(asked("POST", "/predict", {"texts": ["wine"]}))
+    assert (status, "busy" in sentence) == (503, True)
+    monkeypatch.undo()
+    until(asked, lambda: asked("POST", "/predict", {"texts": ["wine"]})[0] == 200)
+    asked.close()
+
+
+def test_a_fault_of_ours_is_a_sentence_and_what_was_sent_is_not_logged(
+    text_model_path, monkeypatch, caplog
+):
+    asked = Asked(app(text_model_path))
+    asked("GET", "/healthz")
+
+    def fail(text, *_, **__):
+        raise RuntimeError(text)
+
+    monkeypatch.setattr(asked.application.model.current, "predict", fail)
+    with caplog.at_level(logging.INFO, "longtail.serve"):
+        status, sentence = refusal(asked("POST", "/predict", {"text": "secret\nline"}))
+    assert (status, "secret" in sentence) == (500, False)
+    assert "RuntimeError" in caplog.text
+    assert "secret" not in caplog.text
+    asked.close()
+
+
+# ------------------------------------------------------------------------------------------ fuzz
+
+
+def values_of(schema, components):
+    """Return a strategy of values that a schema allows, and now and then of any others."""
+    words = st.text(max_size=9)
+    single = st.none() | st.booleans() | st.integers() | st.floats() | words
+    anything = single | st.lists(single, max_size=3) | st.dictionaries(words, single, max_size=3)
+    if "$ref" in schema:
+        return values_of(components[schema["$ref"].rpartition("/")[2]], components)
+    if "anyOf" in schema:
+        fitting = st.one_of([values_of(one, components) for one in schema["anyOf"]])
+    elif schema["type"] == "object":
+        parts = {name: values_of(one, components) for name, one in schema["properties"].items()}
+        fitting = st.fixed_dictionaries({}, optional={**parts, "else": anything})
+    elif schema["type"] == "array":
+        items = values_of(schema["items"], components)
+        fitting = st.lists(items, max_size=schema.get("maxItems", 4) + 1)
+    else:
+        fitting = {
+            "string": words | st.sampled_from(["drink", "red wine", "old car", "x" * 50]),
+            "integer": st.integers(-1, 9) | st.integers(),
+            "number": st.floats(0, 1) | st.floats(),
+            "boolean": st.booleans(),
+            "null": st.none(),
+        }[schema["type"]]
+    return st.one_of(*[fitting] * 9, anything)
+
+
+DOCUMENT = openapi_document(SMALL)
+SCHEMAS = DOCUMENT["components"]["schemas"]
+REQUESTS = values_of({"$ref": "#/components/schemas/PredictRequest"}, SCHEMAS)
+
+
+def test_the_document_describes_what_is_there(ask):
+    assert ask("GET", "/openapi.json")[2] == json.loads(json.dumps(DOCUMENT))
+    for path, methods in DOCUMENT["paths"].items():
+        for method in methods:
+            assert ask(method.upper(), path, {"text": "wine"})[0] == 200, path
+    properties = DOCUMENT["components"]["schemas"]["PredictRequest"]["properties"]
+    assert properties["k"] == {"type": "integer", "default": 5, "minimum": 1, "maximum": 7}
+
+
+@settings(max_examples=200, deadline=None)
+@given(path=st.sampled_from(["/predict", "/explain"]), body=REQUESTS)
+def test_no_request_makes_the_server_fail(ask, path, body):
+    try:
+        encoded = json.dumps(body).encode()
+    except (UnicodeEncodeError, ValueError):
+        return
+    answer = ask("POST", path, encoded)
+    described = DOCUMENT["paths"][path]["post"]["responses"]
+    assert str(answer[0]) in described
+    if answer[0] != 200:
+        assert refusal(answer)[0] in {400, 413}
+
+
+@settings(max_examples=100, deadline=None)
+@given(body=st.binary(max_size=60))
+def test_no_bytes_make_the_server_fail(ask, body):
+    assert ask("POST", "/predict", body)[0] == 400
+
+
+@settings(max_examples=50, deadline=None)
+@given(path=st.text(max_size=20), method=st.sampled_from(["GET", "POST", "PUT", "OPTIONS", "X"]))
+def test_no_path_makes_the_server_fail(ask, path, method):
+    assert ask(method, "/" + path, b"{}")[0] in {200, 400, 404, 405}

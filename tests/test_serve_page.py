@@ -1,0 +1,171 @@
+"""The playground, in a real browser."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import threading
+import time
+from contextlib import contextmanager
+
+import pytest
+import uvicorn
+
+from conftest import HOSTILE
+from longtail.serve import app
+
+sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
+
+
+@contextmanager
+def served(path):
+    """Serve a folder from a thread; yield the address."""
+    config = uvicorn.Config(app(path), port=0, log_level="error", ws="none", lifespan="on")
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=lambda: asyncio.run(server.serve()))
+    thread.start()
+    while not server.started:
+        time.sleep(0.01)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    yield f"http://127.0.0.1:{port}/"
+    server.should_exit = True
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def address(text_model_path):
+    with served(text_model_path) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with sync_api.sync_playwright() as playwright:
+        found = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield found
+        found.close()
+
+
+@pytest.fixture
+def page(browser):
+    """A page whose errors fail the test, and which may ask its own server only."""
+    context = browser.new_context(viewport={"width": 1000, "height": 800})
+    found = context.new_page()
+    found.set_default_timeout(10_000)
+    problems = []
+    found.on("pageerror", lambda error: problems.append(str(error)))
+    found.on("console", lambda m: problems.append(m.text) if "Content Security" in m.text else None)
+    found.on("request", lambda r: found.asked.append(r.url))
+    found.asked = []
+    yield found
+    context.close()
+    assert not problems
+    assert not [url for url in found.asked if not url.startswith(("http://127.0.0.1", "data:"))]
+
+
+def labels(page, count):
+    """Return the labels that are shown once there are so many."""
+    sync_api.expect(page.locator(".label")).to_have_count(count)
+    return page.locator(".name").all_text_contents()
+
+
+def test_labels_come_while_typing_with_scores_and_time(page, address):
+    page.goto(address)
+    sync_api.expect(page.locator("#model")).to_have_text("11 labels, LongtailClassifier")
+    page.locator("#text").press_sequentially("a glass of red wine", delay=20)
+    assert "drink" in labels(page, 5)
+    sync_api.expect(page.locator("#took")).to_contain_text("ms")
+    scores = [float(text.split()[0]) for text in page.locator(".score").all_text_contents()]
+    assert scores == sorted(scores, reverse=True)
+    assert sum("/predict" in url for url in page.asked) < 19  # not one a key
+    page.locator("#text").fill("")
+    assert labels(page, 0) == []
+
+
+def test_the_number_of_labels_can_be_switched_by_mouse_and_keys(page, address):
+    page.goto(address)
+    page.locator("#text").fill("red wine")
+    labels(page, 5)
+    page.locator("label:has(input[value='3'])").click()
+    labels(page, 3)
+    page.keyboard.press("ArrowRight")
+    labels(page, 5)
+    page.keyboard.press("ArrowRight")
+    labels(page, 10)
+
+
+def test_a_label_is_explained_by_keyboard_alone(page, address):
+    page.goto(address)
+    page.keyboard.type("old wine")  # the text has the focus
+    labels(page, 5)
+    page.keyboard.press("Tab")  # to the sizes
+    page.keyboard.press("Tab")  # to the first label
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("Enter")
+    words = page.locator(".why .word")
+    sync_api.expect(words).to_have_count(2)
+    assert {text.split("+")[0].split("\u2212")[0] for text in words.all_text_contents()} == {
+        "old",
+        "wine",
+    }
+    assert page.locator(".label[aria-expanded=true]").count() == 1
+    assert page.locator(".near li").count() == 5
+    page.keyboard.press("Escape")
+    sync_api.expect(page.locator(".why")).to_have_count(0)
+    page.keyboard.press("/")
+    assert page.evaluate("document.activeElement.id") == "text"
+    assert page.locator("#text").input_value() == "old wine"
+
+
+def test_nothing_that_comes_is_read_as_html(page, address):
+    page.goto(address)
+    page.locator("#text").fill(f"sweet wine {HOSTILE}")
+    assert HOSTILE in labels(page, 5)
+    page.locator(".label", has_text="<img").click()
+    sync_api.expect(page.locator(".why .word").first).to_be_visible()
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("main img").count() == 0
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_a_narrow_screen_shows_all_in_both_schemes(browser, address, scheme):
+    context = browser.new_context(viewport={"width": 320, "height": 640}, color_scheme=scheme)
+    page = context.new_page()
+    page.goto(address)
+    page.locator("#text").fill("sweet wine in a glass " + "w" * 60)
+    labels(page, 5)
+    page.locator(".label").first.click()
+    sync_api.expect(page.locator(".why .word").first).to_be_visible()
+    assert page.evaluate("document.documentElement.scrollWidth") == 320
+    ground = page.evaluate("getComputedStyle(document.body).backgroundColor")
+    brightness = sum(int(part) for part in ground[4:-1].split(","))
+    assert brightness > 600 if scheme == "light" else brightness < 120
+    context.close()
+
+
+def test_a_broken_model_is_a_sentence(page, tmp_path, text_model_path):
+    folder = tmp_path / "model"
+    shutil.copytree(text_model_path, folder)
+    (folder / "encoder.safetensors").write_bytes(b"damaged")
+    with served(folder) as address:
+        page.goto(address)
+        trouble = page.locator("#trouble")
+        sync_api.expect(trouble).to_contain_text("There is no model to answer with.")
+        sync_api.expect(trouble).to_contain_text("encoder.safetensors")
+        page.locator("#text").fill("red wine")
+        sync_api.expect(trouble).to_be_visible()
+        labels(page, 0)
+    page.locator("#text").fill("red wine again")
+    sync_api.expect(trouble).to_contain_text("The server does not answer")
+
+
+def test_what_is_too_long_is_said(page, address):
+    page.goto(address)
+    page.locator("#text").fill("wine " * 5_000)
+    sync_api.expect(page.locator("#trouble")).to_contain_text("at most 20,000 are allowed")
+    page.locator("#text").fill("wine")
+    labels(page, 5)
+    sync_api.expect(page.locator("#trouble")).to_be_hidden()

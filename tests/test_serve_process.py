@@ -1,0 +1,189 @@
+"""``longtail serve`` as a process of its own, asked over the network."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from longtail import load
+from longtail.cli import main
+from longtail.recipes.parabel import Parabel
+
+COMMAND = "import sys; from longtail.cli import main; sys.exit(main(sys.argv[1:]))"
+
+
+def free_port():
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return found.getsockname()[1]
+
+
+@contextmanager
+def server(path, *options):
+    """Run a server; yield the process and its port."""
+    port = free_port()
+    arguments = ["serve", path, "--port", port, *options]
+    process = subprocess.Popen(
+        [sys.executable, "-c", COMMAND, *map(str, arguments)], stderr=subprocess.PIPE, text=True
+    )
+    try:
+        stop = time.monotonic() + 60
+        while True:
+            try:
+                if ask(port, "GET", "/healthz")[0] == 200:
+                    break
+            except OSError:
+                assert process.poll() is None, process.stderr.read()
+                assert time.monotonic() < stop
+                time.sleep(0.05)
+        yield process, port
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def ask(port, method, path, body=None):
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+    try:
+        connection.request(method, path, None if body is None else json.dumps(body))
+        response = connection.getresponse()
+        return response.status, response.read()
+    finally:
+        connection.close()
+
+
+def test_workers_share_counts_and_a_new_model_without_a_dropped_request(text_model_path, tmp_path):
+    folder = tmp_path / "model"
+    load(text_model_path).save(folder)
+    failures, answered, first_labels = [], [0], set()
+    stop = threading.Event()
+
+    def keep_asking(port):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        while not stop.is_set():
+            try:
+                connection.request("POST", "/predict", '{"text": "red wine", "k": 1}')
+                response = connection.getresponse()
+                body = json.loads(response.read())
+                first_labels.update(body["labels"])
+                answered[0] += response.status == 200
+            except (OSError, http.client.HTTPException, KeyError) as error:
+                failures.append(repr(error))
+                connection.close()
+        connection.close()
+
+    with server(folder, "--workers", 2) as (process, port):
+        threads = [threading.Thread(target=keep_asking, args=[port]) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        texts, names = ["red wine", "old car"] * 10, [["beverage"], ["machine"]] * 10
+        Parabel(n_learners=1, n_threads=1).fit(texts, names).save(folder)
+        waited = time.monotonic() + 20
+        while len(first_labels) < 2 and time.monotonic() < waited:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGHUP)  # every worker loads it once more
+        time.sleep(1)
+        stop.set()
+        for thread in threads:
+            thread.join()
+        assert not failures
+        assert len(first_labels) == 2
+        assert "beverage" in first_labels
+        time.sleep(0.5)
+        counts = ask(port, "GET", "/metrics")[1].decode().splitlines()
+        assert f"longtail_texts_total {answered[0]:.1f}" in counts
+        loads = next(line for line in counts if line.startswith("longtail_model_loads_total"))
+        assert float(loads.split()[1]) >= 6  # two workers: at first, as replaced, and on SIGHUP
+        process.terminate()
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "Traceback" not in err
+
+
+def test_a_request_under_way_is_answered_before_the_server_stops(text_model_path):
+    with server(text_model_path) as (process, port):
+        connection = socket.create_connection(("127.0.0.1", port), timeout=20)
+        body = b'{"text": "red wine"}'
+        head = f"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n"
+        connection.sendall(head.encode() + body[:5])
+        time.sleep(0.3)
+        process.terminate()
+        time.sleep(0.3)
+        connection.sendall(body[5:])
+        assert connection.recv(4096).startswith(b"HTTP/1.1 200")
+        connection.close()
+        _, err = process.communicate(timeout=30)
+    assert process.returncode in {0, -signal.SIGTERM}
+    assert "Traceback" not in err
+
+
+def test_only_this_machine_can_reach_it_and_bad_http_is_refused(text_model_path):
+    with server(text_model_path) as (process, port):
+        table = Path(f"/proc/{process.pid}/net/tcp")  # Linux
+        if table.exists():
+            rows = [line.split() for line in table.read_text(encoding="ascii").splitlines()]
+            mine = [row[1] for row in rows if row[1].endswith(f":{port:04X}") and row[3] == "0A"]
+            assert mine == [f"0100007F:{port:04X}"]
+        connection = socket.create_connection(("127.0.0.1", port), timeout=20)
+        connection.sendall(b"\x00\x01 nonsense\x1b[31m\r\n\r\n")
+        assert connection.recv(4096).startswith(b"HTTP/1.1 400")
+        connection.close()
+        assert ask(port, "POST", "/predict", {"text": "\x1b[31mforged\nINFO line"})[0] == 200
+        process.terminate()
+        _, err = process.communicate(timeout=30)
+    assert "\x1b" not in err
+    assert "forged" not in err
+
+
+def refused(capsys, *arguments):
+    assert main(["serve", *map(str, arguments)]) == 2
+    return capsys.readouterr().err
+
+
+def test_what_cannot_be_served_is_refused_at_once(text_model_path, tmp_path, capsys):
+    assert "no model folder" in refused(capsys, tmp_path / "none")
+    assert "--port must be" in refused(capsys, text_model_path, "--port", 70000)
+    assert "--workers must be above 0" in refused(capsys, text_model_path, "--workers", 0)
+    assert "--max-k must be above 0" in refused(capsys, text_model_path, "--max-k", 0)
+
+
+def test_a_port_that_is_taken_is_said(text_model_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = str(taken.getsockname()[1])
+        run = subprocess.run(
+            [sys.executable, "-c", COMMAND, "serve", text_model_path, "--port", port],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=60,
+        )
+    assert run.returncode != 0
+    assert "address already in use" in run.stderr
+    assert "Traceback" not in run.stderr
+
+
+@pytest.mark.parametrize("module", ["uvicorn", "prometheus_client"])
+def test_a_missing_extra_is_said(text_model_path, module):
+    code = f"import sys; sys.modules[{module!r}] = None\n{COMMAND}"
+    run = subprocess.run(
+        [sys.executable, "-c", code, "serve", text_model_path],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ,
+    )
+    assert run.returncode == 2
+    assert "pip install 'longtail[serve]'" in run.stderr
