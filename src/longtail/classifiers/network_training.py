@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from longtail.classifiers.score_network import Evidence
     from longtail.training.run import TrainingRun
 
-__all__ = ["NetworkTraining"]
+__all__ = ["NetworkTraining", "ranking_loss"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,7 +153,7 @@ class NetworkTraining:
             for start in range(0, len(order), self.batch_size):
                 batch = order[start : start + self.batch_size]
                 inputs = ((views[batch] - centre) / spread).clamp_(-limit, limit)
-                loss = _ranking_loss(layers(inputs)[:, :, 0], true[batch], real[batch])
+                loss = ranking_loss(layers(inputs)[:, :, 0], true[batch], real[batch])
                 optimiser.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]  # torch has no types here
                 optimiser.step()
@@ -192,8 +192,15 @@ class _UnitDropout(nn.Module):
         return units * nn.functional.dropout(kept, self.share, self.training)
 
 
-def _ranking_loss(logits: Tensor, is_true: Tensor, is_real: Tensor) -> Tensor:
-    """Return the mean over points of the decoupled softmax; all arguments are (n, size)."""
+def ranking_loss(logits: Tensor, is_true: Tensor, is_real: Tensor) -> Tensor:
+    """Return the mean over points of the decoupled softmax.
+
+    Parameters
+    ----------
+    logits : Tensor (n, size)
+    is_true, is_real : Tensor of bool (n, size)
+        Which candidates are true, and which are not padding.
+    """
     of_false = logits.masked_fill(is_true | ~is_real, -torch.inf).logsumexp(dim=1, keepdim=True)
     losses = nn.functional.softplus(of_false - logits) * is_true
     counts = is_true.sum(dim=1).sqrt()

@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from longtail.classifiers.blended import BlendedScorer
+from longtail.classifiers.energy_inference import EnergyInference
+from longtail.classifiers.energy_reranker import EnergyReranker, ShortlistEnergy
+from longtail.classifiers.energy_scorer import EnergyScorer
 from longtail.classifiers.fusion import PartialScores, ScoreFusion, best_first
 from longtail.classifiers.label_tree_scorer import LabelTreeScorer
 from longtail.classifiers.label_vectors import LabelVectors
@@ -235,12 +238,26 @@ def scorer_from(config: Mapping[str, Any], arrays: Arrays) -> Scorer:
     kinds = {
         "blended": BlendedScorer.from_parts,
         "deepxml": DeepXMLScorer.from_parts,
+        "energy": EnergyScorer.from_parts,
+        "energy-reranked": _reranker_from_parts,
         "ensemble": EnsembleScorer.from_parts,
         "label-tree": LabelTreeScorer.from_parts,
     }
     make: Any = kinds[config["kind"]]
     scorer: Scorer = make(config, arrays)
     return scorer
+
+
+def _reranker_from_parts(config: Mapping[str, Any], arrays: Arrays) -> EnergyReranker:
+    """Make a re-ranker again, and the scorer that it re-orders."""
+
+    def part(prefix: str) -> dict[str, Any]:
+        return {k[len(prefix) :]: arrays[k] for k in arrays if k.startswith(prefix)}
+
+    settings = dict(config["energy"])
+    inference = EnergyInference(**settings.pop("inference"))
+    energy = ShortlistEnergy(**part("reranker-energy/"), **settings, inference=inference)
+    return EnergyReranker(scorer_from(config["scorer"], part("reranked-")), energy)
 
 
 def _summed(

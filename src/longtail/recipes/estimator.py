@@ -164,7 +164,7 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         )
         data, held_out = self._split(dataset, features, vectorizer)
         with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay his own
-            scorer = self._learn(data, held_out, self.run_)
+            scorer = self._trained(data, held_out, self.run_)
         self.predictor_ = Predictor(
             scorer=scorer,
             label_space=dataset.label_space,
@@ -177,6 +177,10 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         self.label_form_ = LabelForm.SPARSE
         self._label_dtype = np.dtype(np.float32)
         return self
+
+    def _trained(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
+        """Return what `_learn` does; a base of several recipes may add to it."""
+        return self._learn(data, held_out, run)
 
     def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
         """Train on `data`; choose weights, if any, on `held_out`, which may be empty."""

@@ -17,7 +17,7 @@ from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.data.bags import Bags
 from longtail.metrics import inverse_propensities
-from longtail.recipes.estimator import LabelEstimator
+from longtail.recipes.reranked import RerankedEstimator
 from longtail.training.schedule import Schedule
 from longtail.training.shared_space import LearntSpace, SharedSpace, SpaceTables
 
@@ -35,7 +35,7 @@ EPOCHS_AGAIN = 2
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LongtailClassifier(LabelEstimator):
+class LongtailClassifier(RerankedEstimator):
     """Dense, sparse and nearest-neighbour scores, blended by what held-out points teach.
 
     Modules I and IV are one: token vectors are trained under two heads of unit label vectors at
@@ -68,7 +68,7 @@ class LongtailClassifier(LabelEstimator):
         That times the logarithm of a label's inverse propensity is added to its score. A little
         gains PSP@k for next to nothing of P@k; about 1 ranks for PSP@k.
     **kwargs
-        Those of `LabelEstimator`.
+        Those of `RerankedEstimator`.
 
     Examples
     --------

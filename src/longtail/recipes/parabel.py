@@ -11,7 +11,7 @@ from longtail.classifiers.label_tree_scorer import LabelTreeScorer
 from longtail.classifiers.scorer import EnsembleScorer, Scorer
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
-from longtail.recipes.estimator import LabelEstimator
+from longtail.recipes.reranked import RerankedEstimator
 from longtail.surrogates.label_clusters import label_centroids, meta_labels
 from longtail.surrogates.label_tree import LabelTree, balanced_tree, k_means_tree
 
@@ -25,7 +25,7 @@ __all__ = ["Bonsai", "Parabel"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Parabel(LabelEstimator):
+class Parabel(RerankedEstimator):
     """Parabel (Prabhu et al., "Parabel: Partitioned label trees", WWW 2018).
 
     Labels are halved by balanced 2-means down to small leaves; each node and each label gets a
@@ -43,7 +43,7 @@ class Parabel(LabelEstimator):
     cost, prune : float
         Of the support vector machines; see `SparseOneVsRest`.
     **kwargs
-        Those of `LabelEstimator`; words and pairs of words by default, no character n-grams.
+        Those of `RerankedEstimator`; words and pairs of words by default, no character n-grams.
 
     Examples
     --------

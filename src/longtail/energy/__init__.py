@@ -1,0 +1,1 @@
+"""Structured prediction by energies of whole label vectors: SPEN and ICNN, as torch trains them."""

@@ -1,0 +1,95 @@
+"""What training asks of the labels that an inference finds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+from torch import nn
+
+from longtail.energy.descent import EDGE
+from longtail.energy.terms import energy_of
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from longtail.energy.descent import Descent
+    from longtail.energy.terms import EnergyTerms
+
+__all__ = ["CrossEntropy", "EnergyLoss", "SoftF1", "SquaredError", "StructuredHinge"]
+
+
+class EnergyLoss(Protocol):
+    """How wrong an energy is at some points."""
+
+    def value(self, terms: EnergyTerms, truth: Tensor, descent: Descent) -> Tensor:
+        """Return the mean over points; `truth` is (n, L) of zeros and ones."""
+        ...
+
+
+@dataclass(frozen=True)
+class SquaredError:
+    """End to end: the squared distance of the inferred labels from the true ones.
+
+    Differentiating through the steps of the inference is Belanger, Yang and McCallum, "End-to-end
+    learning for structured prediction energy networks", ICML 2017, section 3.
+    """
+
+    def value(self, terms: EnergyTerms, truth: Tensor, descent: Descent) -> Tensor:
+        """See `EnergyLoss`."""
+        return (descent.labels(terms) - truth).square().sum(dim=1).mean()
+
+
+@dataclass(frozen=True)
+class CrossEntropy:
+    """End to end: the cross entropy of the inferred labels, summed over labels."""
+
+    def value(self, terms: EnergyTerms, truth: Tensor, descent: Descent) -> Tensor:
+        """See `EnergyLoss`."""
+        labels = descent.labels(terms).clamp(EDGE, 1 - EDGE)
+        losses = nn.functional.binary_cross_entropy(labels, truth, reduction="none")
+        return losses.sum(dim=1).mean()
+
+
+@dataclass(frozen=True)
+class SoftF1:
+    """End to end: one less a point's F1, relaxed labels counting as shares of labels.
+
+    ``1 - 2 y . t / (sum y + sum t)``: the only one of these losses that labels share, so the only
+    one of which an energy over all labels can gain where they are independent.
+    """
+
+    def value(self, terms: EnergyTerms, truth: Tensor, descent: Descent) -> Tensor:
+        """See `EnergyLoss`."""
+        labels = descent.labels(terms)
+        sizes = labels.sum(dim=1) + truth.sum(dim=1)
+        shared = 2 * (labels * truth).sum(dim=1)
+        return (1 - shared / sizes.clamp_min(EDGE)).mean()
+
+
+@dataclass(frozen=True)
+class StructuredHinge:
+    """Structured hinge (SSVM): the truth's energy a margin below that of any other labelling.
+
+    ``max_y [Delta(y, t) - E(y) + E(t)]_+`` (Belanger and McCallum, 2016, section 5), the best y
+    found by the descent, with the loss of labels that differ, ``Delta = margin sum_l |y_l - t_l|``.
+    On [0, 1] that is linear in y, so the loss-augmented inference is an inference with other
+    unaries. Nothing looks through its steps.
+
+    Parameters
+    ----------
+    margin : float
+        For each label that differs.
+    """
+
+    margin: float = 1.0
+
+    def value(self, terms: EnergyTerms, truth: Tensor, descent: Descent) -> Tensor:
+        """See `EnergyLoss`."""
+        with torch.no_grad():
+            augmented = terms.unaries + self.margin * (1 - 2 * truth)
+            worst = descent.labels(terms.detached().with_unaries(augmented))
+            apart = self.margin * (worst - truth).abs().sum(dim=1)
+        gaps = apart - energy_of(worst, terms) + energy_of(truth, terms)
+        return gaps.relu().mean()

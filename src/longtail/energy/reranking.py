@@ -1,0 +1,250 @@
+"""How the energy of a re-ranker is learnt, from the shortlists of points that were set aside."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+from scipy.sparse import csr_array, diags_array
+from scipy.sparse.linalg import svds
+from torch import Tensor, nn
+
+from longtail.classifiers.energy_inference import EnergyInference
+from longtail.classifiers.energy_reranker import (
+    N_EVIDENCE,
+    ShortlistEnergy,
+    shortlist_evidence,
+)
+from longtail.classifiers.fusion import best_first
+from longtail.classifiers.network_training import ranking_loss
+from longtail.energy.descent import Descent
+from longtail.energy.terms import EnergyTerms
+from longtail.metrics import precision_at_k
+from longtail.metrics.hits import stored_in
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from longtail.training.run import TrainingRun
+
+    Ids = NDArray[np.int32]
+    Floats = NDArray[np.float32]
+
+__all__ = ["LEAST_POINTS", "RerankerTraining", "cooccurrence_vectors"]
+
+LEAST_POINTS = 50
+
+
+@dataclass(frozen=True, kw_only=True)
+class RerankerTraining:
+    """Train a `ShortlistEnergy` through its inference, by a ranking loss.
+
+    A few thousand shortlists cannot teach a vector a label. So these come from which labels occur
+    together in all training points (`cooccurrence_vectors`), which takes no scores, and only how
+    they are mixed into hidden units is learnt from the shortlists.
+
+    Parameters
+    ----------
+    size : int
+        Labels of a shortlist.
+    rank : int
+        Length of a label's co-occurrence vector.
+    n_hidden : int
+        Softplus units.
+    epochs, batch_size : int
+    learning_rate, weight_decay : float
+        Of AdamW.
+    is_convex : bool
+        Keep the weights of the units from being negative, as in an ICNN.
+    descent : Descent
+    only_if_better : bool
+        Return nothing unless it gains in P@1 + P@3 + P@5 on each half of the points, learnt from
+        the other half, together.
+    """
+
+    size: int = 100
+    rank: int = 32
+    n_hidden: int = 16
+    epochs: int = 30
+    batch_size: int = 128
+    learning_rate: float = 0.01
+    weight_decay: float = 1e-3
+    is_convex: bool = False
+    descent: Descent = field(default_factory=Descent)
+    only_if_better: bool = True
+
+    def learn(
+        self, ids: Ids, scores: Floats, truth: csr_array, train_labels: csr_array, run: TrainingRun
+    ) -> ShortlistEnergy | None:
+        """Learn from shortlists of points that the scorer has not seen.
+
+        Parameters
+        ----------
+        ids : int32 (n, size)
+            Best first, padded with -1.
+        scores : float32 (n, size)
+            Padded with -inf.
+        truth : csr_array (n, n_labels)
+        train_labels : csr_array (n_points, n_labels)
+            Of any training points.
+        run : TrainingRun
+            Its history gets the gain.
+
+        Returns
+        -------
+        ShortlistEnergy or None
+            None if there are too few points that have a true label on their shortlist, or it does
+            not gain.
+        """
+        lists = _Shortlists.of(ids, scores, truth)
+        if lists.is_true.any(dim=1).sum() < LEAST_POINTS:
+            return None
+        vectors = cooccurrence_vectors(train_labels, self.rank, run.seed_for("label vectors"))
+        every = np.random.default_rng(run.seed_for("halves")).permutation(len(ids))
+        gain = 0.0
+        halves = np.array_split(every, 2)
+        for rows, others in (halves, halves[::-1]):
+            energy = self._fit(lists, vectors, others, run)
+            gain += _quality(energy.states(ids[rows], scores[rows]), ids[rows], truth[rows])
+            gain -= _quality(scores[rows], ids[rows], truth[rows])
+        run.history.append(
+            {"stage": run.scope + "re-ranker", "epoch": 1, "loss": -50 * gain, "seconds": 0.0}
+        )
+        if self.only_if_better and gain <= 0:
+            return None
+        return self._fit(lists, vectors, every, run)
+
+    def _fit(
+        self, lists: _Shortlists, vectors: Floats, rows: NDArray[np.int64], run: TrainingRun
+    ) -> ShortlistEnergy:
+        """Train on some points."""
+        torch.manual_seed(run.seed_for("re-ranker"))
+        rows = rows[lists.is_true.any(dim=1).numpy()[rows]]  # the others have nothing to rank
+        network = _ShortlistNetwork(vectors, self.n_hidden, lists.evidence[rows])
+        optimiser = torch.optim.AdamW(
+            network.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay
+        )
+        n_batches = -(-len(rows) // self.batch_size)
+        schedule = torch.optim.lr_scheduler.LinearLR(
+            optimiser, 1.0, 0.01, total_iters=self.epochs * n_batches
+        )
+        for _ in range(self.epochs):
+            for batch in torch.from_numpy(rows)[torch.randperm(len(rows))].split(self.batch_size):
+                some = lists.rows(batch)
+                states = self.descent.states(network.terms(some))[-1]
+                loss = ranking_loss(states, some.is_true, some.labels >= 0)
+                optimiser.zero_grad()
+                loss.backward()  # type: ignore[no-untyped-call]  # torch has no types here
+                nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+                optimiser.step()
+                if self.is_convex:
+                    network.weights.data.clamp_(min=0)
+                schedule.step()
+        self.descent.check(network.terms(lists.rows(torch.from_numpy(rows[:512]))))
+        inference = EnergyInference(
+            n_steps=self.descent.n_steps, step=self.descent.step, momentum=self.descent.momentum
+        )
+        return network.frozen(self.size, inference)
+
+
+class _Shortlists(NamedTuple):
+    """Shortlists as tensors; labels (n, size), evidence (n, size, 3), is_true (n, size)."""
+
+    labels: Tensor
+    evidence: Tensor
+    is_true: Tensor
+
+    @classmethod
+    def of(cls, ids: Ids, scores: Floats, truth: csr_array) -> _Shortlists:
+        rows, places = np.nonzero(ids >= 0)
+        is_true = np.zeros(ids.shape, bool)
+        is_true[rows, places] = stored_in(truth, rows, ids[rows, places])
+        evidence = torch.from_numpy(shortlist_evidence(scores))
+        return cls(torch.from_numpy(ids.astype(np.int64)), evidence, torch.from_numpy(is_true))
+
+    def rows(self, rows: Tensor) -> _Shortlists:
+        """Return some of the points."""
+        return _Shortlists(*(tensor[rows] for tensor in self))
+
+
+class _ShortlistNetwork(nn.Module):
+    """A `ShortlistEnergy` as torch trains it; without global energy it keeps the order."""
+
+    def __init__(self, vectors: Floats, n_hidden: int, evidence: Tensor) -> None:
+        super().__init__()
+        self.vectors = torch.from_numpy(vectors)
+        self.mixing = nn.Parameter(torch.randn(vectors.shape[1], n_hidden))
+        self.offset = nn.Parameter(torch.zeros(n_hidden))
+        self.weights = nn.Parameter(torch.full((n_hidden,), 0.01))
+        spread = evidence.flatten(0, 1).std(dim=0).clamp_min(1e-4)
+        self.scale = 1 / spread
+        start = torch.zeros(N_EVIDENCE)
+        start[0] = 1.0
+        self.evidence_weights = nn.Parameter(start)
+        self.bias = nn.Parameter(torch.tensor(-2.0))
+
+    def terms(self, lists: _Shortlists) -> EnergyTerms:
+        """Return the energy of each shortlist."""
+        unaries = (lists.evidence * self.scale) @ self.evidence_weights + self.bias
+        vectors = self.vectors[lists.labels.clamp_min(0)] @ self.mixing
+        real = lists.labels >= 0
+        return EnergyTerms(
+            unaries, (vectors * real[:, :, None],), (self.offset,), (self.weights,)
+        )
+
+    @torch.no_grad()
+    def frozen(self, size: int, inference: EnergyInference) -> ShortlistEnergy:
+        """Return it as a model keeps it."""
+        return ShortlistEnergy(
+            label_vectors=(self.vectors @ self.mixing).numpy(),
+            offset=self.offset.numpy().copy(),
+            weights=self.weights.numpy().copy(),
+            evidence_weights=(self.evidence_weights * self.scale).numpy(),
+            bias=float(self.bias),
+            size=size,
+            inference=inference,
+        )
+
+
+def cooccurrence_vectors(labels: csr_array, rank: int, seed: int) -> NDArray[np.float32]:
+    """Return vectors whose inner products are near to how often labels occur together.
+
+    Parameters
+    ----------
+    labels : csr_array (n_points, n_labels)
+    rank : int
+        Length of a vector; less if there are fewer labels or points.
+    seed : int
+
+    Returns
+    -------
+    float32 (n_labels, rank)
+        The right singular vectors of the label matrix with columns of unit length, times their
+        singular values: products of whole rows are the cosines of the labels' columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.energy.reranking import cooccurrence_vectors
+    >>> labels = csr_array(np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0, 0, 1, 1], [0, 0, 1, 0]]))
+    >>> vectors = cooccurrence_vectors(labels, 2, seed=0)
+    >>> bool(vectors[0] @ vectors[1] > 0.9), bool(abs(vectors[0] @ vectors[2]) < 0.1)
+    (True, True)
+    """
+    counts = np.maximum(np.asarray(labels.sum(axis=0)).ravel(), 1)
+    units = csr_array(labels.astype(np.float64) @ diags_array(1 / np.sqrt(counts)))
+    rank = min(rank, min(units.shape) - 1)
+    if rank < 1:
+        return np.zeros((units.shape[1], 1), np.float32)
+    start = np.random.default_rng(seed).standard_normal(min(units.shape))
+    _, values, right = svds(units, k=rank, v0=start)
+    return np.ascontiguousarray(right.T * values, np.float32)
+
+
+def _quality(scores: Floats, ids: Ids, truth: csr_array) -> float:
+    """Return P@1 + P@3 + P@5."""
+    best, _ = best_first(ids, scores, min(5, ids.shape[1]))
+    return sum(precision_at_k(best, truth, k) for k in (1, 3, 5) if k <= best.shape[1])

@@ -1,0 +1,193 @@
+"""Three stages of training: the unaries alone, the global energy alone, all of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from longtail.energy.descent import Descent
+from longtail.energy.losses import CrossEntropy, SquaredError
+from longtail.training.batches import AllLabels
+from longtail.training.loop import train
+from longtail.training.schedule import Schedule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from scipy.sparse import csr_array
+
+    from longtail.energy.global_energies import GlobalEnergy
+    from longtail.energy.losses import EnergyLoss
+    from longtail.energy.terms import EnergyTerms
+    from longtail.features.bag_of_tokens import BagOfTokensNetwork
+    from longtail.training.batches import Batch
+    from longtail.training.run import TrainingRun
+
+__all__ = ["EnergyNetwork", "EnergyStages"]
+
+MOST_CHECKED = 512  # points
+LARGEST_GRADIENT = 1.0  # norm to which that of all parameters together is cut
+
+
+@dataclass(frozen=True)
+class EnergyNetwork:
+    """E(y; x): features F(x), unaries u = V F(x) + b, and a global energy.
+
+    Parameters
+    ----------
+    features : BagOfTokensNetwork
+        F; it trains itself.
+    unaries : nn.Linear
+    energy : GlobalEnergy
+    """
+
+    features: BagOfTokensNetwork
+    unaries: nn.Linear
+    energy: GlobalEnergy
+
+    def terms(self, features: Tensor) -> EnergyTerms:
+        """Return the energy at points of features (n, dimension)."""
+        return self.energy.terms(features, self.unaries(features))
+
+
+class _Stage:
+    """One stage as the training loop sees it."""
+
+    def __init__(
+        self,
+        network: EnergyNetwork,
+        labels: csr_array,
+        loss: EnergyLoss,
+        descent: Descent,
+        *,
+        trained: tuple[nn.Module, ...],
+        trains_features: bool,
+        feature_rate: float,
+        weight_decay: float,
+    ) -> None:
+        self._network, self._labels, self._loss, self._descent = network, labels, loss, descent
+        self._trains_features, self._feature_rate = trains_features, feature_rate
+        self._parameters = [p for module in trained for p in module.parameters() if p.requires_grad]
+        self._optimiser = torch.optim.AdamW(self._parameters, weight_decay=weight_decay)
+        _prepare(self._optimiser, self._parameters)
+
+    def step(
+        self, batch: Batch, learning_rate: float, share: float, *, measure: bool
+    ) -> float | None:
+        """See `longtail.training.loop.Task`."""
+        features = self._network.features.forward(batch.points)
+        truth = torch.zeros(len(batch.points), self._labels.shape[1], device=features.device)
+        truth[batch.positive_rows, batch.positive_columns] = 1
+        loss = self._loss.value(self._network.terms(features), truth, self._descent)
+        self._optimiser.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]  # torch has no types here
+        nn.utils.clip_grad_norm_(self._parameters, LARGEST_GRADIENT)
+        self._optimiser.param_groups[0]["lr"] = learning_rate
+        self._optimiser.step()
+        self._network.energy.project()
+        if self._trains_features:
+            self._network.features.step(self._feature_rate * share)
+        return loss.item() if measure else None
+
+    @torch.no_grad()
+    def check(self) -> None:
+        """Raise TrainingError if inference, as it now is, goes uphill on some points."""
+        some = np.arange(min(self._labels.shape[0], MOST_CHECKED))
+        self._descent.check(self._network.terms(self._network.features.forward(some)))
+
+    def state(self) -> dict[str, Tensor]:
+        """See `longtail.training.loop.Task`."""
+        state = {f"features-{k}": v for k, v in self._network.features.state().items()}
+        for i, parameter in enumerate(self._parameters):
+            state[f"parameter{i}"] = parameter.data
+            moments = self._optimiser.state[parameter]
+            state |= {f"{name}{i}": value.view(-1) for name, value in moments.items()}
+        return state
+
+
+@dataclass(frozen=True, kw_only=True)
+class EnergyStages:
+    """How an `EnergyNetwork` is trained (Belanger and McCallum, 2016, section 5.2).
+
+    First features and unaries, as a feed-forward network under the cross entropy; then the global
+    energy, all else held still; then everything together, at a small rate.
+
+    Parameters
+    ----------
+    unaries, energy, everything : Schedule
+        Of the three stages; learning rates of Adam. No epochs, no such stage.
+    loss : EnergyLoss
+        Of the last two stages.
+    descent : Descent
+        The inference that they train.
+    batch_size : int
+    feature_rate : float
+        Learning rate of the feature network in the first stage.
+    weight_decay : float
+        Of AdamW, for all but the feature network.
+    """
+
+    unaries: Schedule = field(default_factory=lambda: Schedule(epochs=20, learning_rate=0.01))
+    energy: Schedule = field(default_factory=lambda: Schedule(epochs=10, learning_rate=0.01))
+    everything: Schedule = field(default_factory=lambda: Schedule(epochs=10, learning_rate=1e-3))
+    loss: EnergyLoss = field(default_factory=SquaredError)
+    descent: Descent = field(default_factory=Descent)
+    batch_size: int = 128
+    feature_rate: float = 0.05
+    weight_decay: float = 0.0
+
+    def learn(self, network: EnergyNetwork, labels: csr_array, run: TrainingRun) -> None:
+        """Train a network in place.
+
+        Parameters
+        ----------
+        network : EnergyNetwork
+        labels : csr_array (n_points, n_labels)
+            Of the points that the feature network holds.
+        run : TrainingRun
+
+        Raises
+        ------
+        TrainingError
+            If the loss or a step of the inference runs away, or the steps climb the energy.
+        """
+        local, both = (network.unaries,), (network.unaries, network.energy)
+        forward = Descent(n_steps=0)
+        settings = (
+            ("unaries", self.unaries, CrossEntropy(), forward, local, self.feature_rate),
+            ("energy", self.energy, self.loss, self.descent, (network.energy,), 0.0),
+            ("everything", self.everything, self.loss, self.descent, both, self._fine_rate()),
+        )
+        batches = AllLabels(labels, self.batch_size)
+        for name, schedule, loss, descent, trained, feature_rate in settings:
+            stage = _Stage(
+                network,
+                labels,
+                loss,
+                descent,
+                trained=trained,
+                trains_features=feature_rate > 0,
+                feature_rate=feature_rate,
+                weight_decay=self.weight_decay,
+            )
+            with run.stage(name):
+                train(stage, batches, schedule, run, name)
+                stage.check()
+
+    def _fine_rate(self) -> float:
+        """Return the rate of the feature network in the last stage: lowered as that of the rest."""
+        return self.feature_rate * self.everything.learning_rate / self.unaries.learning_rate
+
+
+def _prepare(optimiser: torch.optim.Optimizer, parameters: Iterable[Tensor]) -> None:
+    """Make the moments, so that a checkpoint can be copied into them before the first step."""
+    for parameter in parameters:
+        optimiser.state[parameter] = {
+            "step": torch.zeros(()),
+            "exp_avg": torch.zeros_like(parameter),
+            "exp_avg_sq": torch.zeros_like(parameter),
+        }

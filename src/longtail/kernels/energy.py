@@ -1,0 +1,209 @@
+"""Inference in an energy over a point's labels, by gradients written by hand; one row at a time."""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from longtail.kernels.jit import fast_kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+__all__ = ["EnergyLayers", "Moves", "PointTerms", "descend_rows", "energy_and_gradient"]
+
+
+class Moves(IntEnum):
+    """What the steps of an inference move; see `longtail.energy.descent`."""
+
+    ENTROPY = 0
+    LOGIT = 1
+    PROJECTED = 2
+
+
+class EnergyLayers(NamedTuple):
+    """What all points share.
+
+    Attributes
+    ----------
+    label_vectors : float32 (n_layers, n_labels, n_hidden)
+    couplings : float32 (n_layers - 1, n_hidden, n_hidden)
+    """
+
+    label_vectors: Floats
+    couplings: Floats
+
+
+class PointTerms(NamedTuple):
+    """What each point has of its own; see `longtail.energy.terms.EnergyTerms`.
+
+    Attributes
+    ----------
+    labels : int32 (n, size)
+        The point's labels as rows of `EnergyLayers.label_vectors`, padded with -1.
+    unaries : float32 (n, size)
+        Of padding they do not matter.
+    offsets, path_gates : float32 (n, n_layers, n_hidden)
+    label_gates : float32 (n, n_layers, size), or (n, 0, size)
+        The second stands for ones.
+    """
+
+    labels: NDArray[np.int32]
+    unaries: Floats
+    offsets: Floats
+    path_gates: Floats
+    label_gates: Floats
+
+
+@fast_kernel
+def _softplus(x: np.float32) -> np.float32:
+    """Return log(1 + exp(x))."""
+    return max(x, np.float32(0)) + np.log1p(np.exp(-abs(x)))
+
+
+@fast_kernel
+def _sigmoid(x: np.float32) -> np.float32:
+    """Return 1 / (1 + exp(-x)), without overflow."""
+    odds = np.exp(-abs(x))
+    small = odds / (np.float32(1) + odds)
+    return np.float32(1) - small if x >= 0 else small
+
+
+@fast_kernel
+def energy_and_gradient(
+    point: int,
+    relaxed: Floats,
+    terms: PointTerms,
+    layers: EnergyLayers,
+    sums: Floats,
+    gradient: Floats,
+) -> np.float32:
+    """Return E(y) of one point's relaxed labels (size,), and write its gradient (size,).
+
+    `sums` is scratch (n_layers + 2, n_hidden).
+    """
+    ids, unaries = terms.labels[point], terms.unaries[point]
+    offsets, path_gates = terms.offsets[point], terms.path_gates[point]
+    gates = terms.label_gates[point]
+    n_layers, n_hidden = offsets.shape
+    upper, slope = sums[n_layers], sums[n_layers + 1]
+    energy = np.float32(0)
+    for j in range(len(ids)):
+        gradient[j] = -unaries[j]
+        if ids[j] >= 0:
+            energy -= relaxed[j] * unaries[j]
+    for k in range(n_layers):
+        for h in range(n_hidden):
+            sums[k, h] = offsets[k, h]
+        for j in range(len(ids)):
+            if ids[j] < 0:
+                continue
+            weight = relaxed[j] * gates[k, j] if len(gates) else relaxed[j]
+            vector = layers.label_vectors[k, ids[j]]
+            for h in range(n_hidden):
+                sums[k, h] += weight * vector[h]
+        if k > 0:
+            for g in range(n_hidden):
+                below = _softplus(sums[k - 1, g]) * path_gates[k - 1, g]
+                for h in range(n_hidden):
+                    sums[k, h] += below * layers.couplings[k - 1, g, h]
+    for h in range(n_hidden):
+        upper[h] = path_gates[n_layers - 1, h]
+        energy += upper[h] * _softplus(sums[n_layers - 1, h])
+    for k in range(n_layers - 1, -1, -1):
+        for h in range(n_hidden):
+            slope[h] = upper[h] * _sigmoid(sums[k, h])
+        for j in range(len(ids)):
+            if ids[j] < 0:
+                continue
+            vector = layers.label_vectors[k, ids[j]]
+            down = np.float32(0)
+            for h in range(n_hidden):
+                down += slope[h] * vector[h]
+            gradient[j] += down * gates[k, j] if len(gates) else down
+        if k > 0:
+            for g in range(n_hidden):
+                above = np.float32(0)
+                for h in range(n_hidden):
+                    above += slope[h] * layers.couplings[k - 1, g, h]
+                upper[g] = above * path_gates[k - 1, g]
+    return energy
+
+
+@fast_kernel
+def _relaxed(state: np.float32, moves: int) -> np.float32:
+    """Return the label in [0, 1] that a state stands for."""
+    if moves == 2:
+        return min(max(state, np.float32(0)), np.float32(1))
+    return _sigmoid(state)
+
+
+@fast_kernel
+def descend_rows(
+    terms: PointTerms,
+    layers: EnergyLayers,
+    n_steps: int,
+    step: np.float32,
+    momentum: np.float32,
+    tolerance: np.float32,
+    moves: int,
+    start: int,
+    stop: int,
+    states: Floats,
+    trace: Floats,
+) -> None:
+    """Write the state of each label after the last step into `states` (n, size).
+
+    The steps of a point end early once none of its labels has moved by more than `tolerance`.
+    `trace` is (n, n_steps + 1) for the energies before and after each step, less the entropy of the
+    labels where the steps see it, or (n, 0).
+    """
+    size, n_hidden = terms.labels.shape[1], terms.offsets.shape[2]
+    sums = np.empty((terms.offsets.shape[1] + 2, n_hidden), np.float32)
+    relaxed, gradient = np.empty(size, np.float32), np.empty(size, np.float32)
+    move = np.empty(size, np.float32)
+    for i in range(start, stop):
+        for j in range(size):
+            unary, move[j] = terms.unaries[i, j], np.float32(0)
+            states[i, j] = _sigmoid(unary) if moves == 2 else unary
+            relaxed[j] = _relaxed(states[i, j], moves)
+        for t in range(n_steps):
+            energy = energy_and_gradient(i, relaxed, terms, layers, sums, gradient)
+            if trace.shape[1]:
+                trace[i, t:] = energy - _entropy(relaxed, terms.labels[i], moves)
+            furthest = np.float32(0)
+            for j in range(size):
+                if terms.labels[i, j] < 0:
+                    continue
+                y, base, against = relaxed[j], states[i, j], gradient[j]
+                if moves == 0:
+                    against += base
+                elif moves == 1:
+                    against *= y * (np.float32(1) - y)
+                else:
+                    base = y
+                move[j] = momentum * move[j] - step * against
+                states[i, j] = base + move[j]
+                relaxed[j] = _relaxed(states[i, j], moves)
+                furthest = max(furthest, abs(relaxed[j] - y))
+            if furthest <= tolerance:
+                break
+        if trace.shape[1]:
+            energy = energy_and_gradient(i, relaxed, terms, layers, sums, gradient)
+            trace[i, t + 1 :] = energy - _entropy(relaxed, terms.labels[i], moves)
+
+
+@fast_kernel
+def _entropy(relaxed: Floats, ids: NDArray[np.int32], moves: int) -> np.float32:
+    """Return the entropy of independent labels, or 0 where the steps do not see it."""
+    entropy = np.float32(0)
+    if moves == 0:
+        for j in range(len(ids)):
+            y = relaxed[j]
+            if ids[j] >= 0 and np.float32(0) < y < np.float32(1):
+                entropy -= y * np.log(y) + (np.float32(1) - y) * np.log(np.float32(1) - y)
+    return entropy

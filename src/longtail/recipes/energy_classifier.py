@@ -1,0 +1,182 @@
+"""What the recipes SPEN and ICNN share: the network, its three stages, and how it is frozen."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import nn
+
+from longtail.classifiers.energy_inference import EnergyInference
+from longtail.classifiers.energy_scorer import EnergyScorer
+from longtail.classifiers.label_vectors import LabelVectors
+from longtail.energy.descent import Descent, Entropy, Logit, Projected
+from longtail.energy.losses import CrossEntropy, SoftF1, SquaredError, StructuredHinge
+from longtail.energy.training import EnergyNetwork, EnergyStages
+from longtail.errors import InputError
+from longtail.features.bag_of_tokens import BagOfTokens
+from longtail.kernels.energy import EnergyLayers
+from longtail.recipes.estimator import LabelEstimator
+from longtail.training.schedule import Schedule
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from longtail.energy.descent import Parametrisation
+    from longtail.energy.global_energies import GlobalEnergy
+    from longtail.energy.losses import EnergyLoss
+    from longtail.training.run import TrainingData, TrainingRun
+
+__all__ = ["LOSSES", "EnergyClassifier"]
+
+LOSSES: Mapping[str, EnergyLoss] = MappingProxyType(
+    {
+        "squared-error": SquaredError(),
+        "cross-entropy": CrossEntropy(),
+        "f1": SoftF1(),
+        "hinge": StructuredHinge(),
+    }
+)
+
+# Training looks through gradient steps; the bundle finds the minimum that those of the entropy near.
+_TRAINED_AS: Mapping[str, Parametrisation] = MappingProxyType(
+    {"entropy": Entropy(), "bundle": Entropy(), "logit": Logit(), "projected": Projected()}
+)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class EnergyClassifier(LabelEstimator):
+    """Base of the recipes whose answer minimises an energy over all labels together.
+
+    For up to some thousands of labels: an energy looks at all of them at every step. In front of
+    more, put it behind a shortlist (`longtail.recipes.reranked`).
+
+    Parameters
+    ----------
+    dimension : int
+        Length of token vectors, which is that of features.
+    dropout : float
+        On features.
+    n_hidden : int
+        Softplus units of a layer of the global energy.
+    unary_epochs, energy_epochs, joint_epochs : int
+        Of the three stages: features and unaries; the global energy alone; everything. With none of
+        the last two it is a feed-forward network.
+    learning_rate : float
+        Of Adam in the first two stages; a tenth in the last.
+    feature_learning_rate : float
+        Of row-wise Adagrad for token vectors in the first stage; a tenth in the last.
+    batch_size : int
+    loss : str
+        Of the last two stages: ``"squared-error"``, ``"cross-entropy"``, ``"f1"``, all end to end,
+        or ``"hinge"``, the structured support vector machine's.
+    inference : str
+        ``"entropy"``, ``"logit"``, ``"projected"`` or ``"bundle"``; see `EnergyInference`.
+    n_steps : int
+        Steps of inference, in training and serving.
+    step, momentum : float
+        Of inference.
+    **kwargs
+        Those of `LabelEstimator`; words by default, no character n-grams.
+    """
+
+    char_ngrams: tuple[int, int] | None = None
+    dimension: int = 256
+    dropout: float = 0.5
+    n_hidden: int = 32
+    unary_epochs: int = 20
+    energy_epochs: int = 5
+    joint_epochs: int = 10
+    learning_rate: float = 0.01
+    feature_learning_rate: float = 0.05
+    batch_size: int = 128
+    loss: str = "f1"
+    inference: str = "entropy"
+    n_steps: int = 5
+    step: float = 0.5
+    momentum: float = 0.0
+
+    def global_energy(self, n_labels: int) -> GlobalEnergy:
+        """Return an energy that is yet to be trained."""
+        raise NotImplementedError
+
+    def _learn(
+        self,
+        data: TrainingData,
+        held_out: TrainingData,  # noqa: ARG002 - there is nothing to choose
+        run: TrainingRun,
+    ) -> EnergyScorer:
+        """See `LabelEstimator`."""
+        stages, inference = self._stages(), self._inference()
+        used = np.flatnonzero(data.labels.sum(axis=0)).astype(np.int32)
+        labels = data.labels[:, used]
+        torch.manual_seed(run.seed_for("energy"))
+        features = BagOfTokens(dimension=self.dimension, dropout=self.dropout)
+        network = EnergyNetwork(
+            features.network(data.features, labels, run),
+            _log_odds_at_first(self.dimension, labels).to(run.device),
+            self.global_energy(len(used)).to(run.device),
+        )
+        stages.learn(network, labels, run)
+        frozen = network.energy.frozen(self.dimension)
+        unaries = network.unaries.cpu()
+        return EnergyScorer(
+            encoder=features.frozen(network.features),
+            heads=LabelVectors(
+                np.concatenate([unaries.weight.detach().numpy(), frozen.vectors]),
+                np.concatenate([unaries.bias.detach().numpy(), frozen.bias]),
+            ),
+            layers=EnergyLayers(frozen.label_vectors, frozen.couplings),
+            known=used,
+            inference=inference,
+            is_convex=network.energy.is_convex,
+        )
+
+    def _inference(self) -> EnergyInference:
+        """Return what serves, or raise InputError."""
+        has_energy = self.energy_epochs + self.joint_epochs > 0
+        return EnergyInference(
+            method=self.inference,
+            n_steps=self.n_steps if has_energy else 0,
+            step=self.step,
+            momentum=self.momentum,
+        )
+
+    def _stages(self) -> EnergyStages:
+        """Return how to train, or raise InputError."""
+        if self.loss not in LOSSES or self.inference not in _TRAINED_AS:
+            raise InputError(
+                f"`loss` must be one of {', '.join(LOSSES)}, and `inference` one of "
+                f"{', '.join(_TRAINED_AS)}; got {self.loss!r} and {self.inference!r}."
+            )
+        rate = self.learning_rate
+        return EnergyStages(
+            unaries=Schedule(epochs=self.unary_epochs, learning_rate=rate),
+            energy=Schedule(epochs=self.energy_epochs, learning_rate=rate),
+            everything=Schedule(epochs=self.joint_epochs, learning_rate=rate / 10),
+            loss=LOSSES[self.loss],
+            descent=Descent(
+                n_steps=self.n_steps,
+                step=self.step,
+                momentum=self.momentum,
+                parametrisation=_TRAINED_AS[self.inference],
+            ),
+            batch_size=self.batch_size,
+            feature_rate=self.feature_learning_rate,
+        )
+
+
+def _log_odds_at_first(dimension: int, labels: csr_array) -> nn.Linear:
+    """Return unaries that start from how frequent each label is."""
+    linear = nn.Linear(dimension, labels.shape[1])
+    share = (labels.sum(axis=0) + 0.5) / (labels.shape[0] + 1)
+    with torch.no_grad():
+        linear.weight.zero_()
+        linear.bias.copy_(torch.logit(torch.from_numpy(np.asarray(share))))
+    return linear

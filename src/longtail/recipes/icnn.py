@@ -1,0 +1,46 @@
+"""ICNN: input convex neural networks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from longtail.energy.global_energies import ConvexEnergy
+from longtail.recipes.energy_classifier import EnergyClassifier
+
+if TYPE_CHECKING:
+    from longtail.energy.global_energies import GlobalEnergy
+
+__all__ = ["Icnn"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Icnn(EnergyClassifier):
+    """Input convex neural network (Amos, Xu and Kolter, ICML 2017).
+
+    The energy is a network of x and y that is convex in y, so that with the entropy there is one
+    answer, which any sound method finds: the gradient steps that training looks through and, here
+    by default in serving, the bundle-entropy method, to which they are exact for enough steps.
+
+    Parameters
+    ----------
+    n_layers : int
+        Hidden layers between labels and energy.
+    **kwargs
+        Those of `EnergyClassifier`.
+
+    Examples
+    --------
+    >>> from longtail.recipes.icnn import Icnn
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> model = Icnn(dimension=16).fit(texts, [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5)
+    >>> model.predictor_.predict("wine", k=1)[0][0]
+    'drink'
+    """
+
+    n_layers: int = 2
+    loss: str = "squared-error"
+
+    def global_energy(self, n_labels: int) -> GlobalEnergy:
+        """See `EnergyClassifier`."""
+        return ConvexEnergy(n_labels, self.dimension, self.n_hidden, self.n_layers)

@@ -1,0 +1,86 @@
+"""Recipes whose answer an energy may re-order: ``reranker="spen"`` or ``"icnn"``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from longtail.classifiers.energy_reranker import EnergyReranker
+from longtail.data.bags import Bags
+from longtail.data.split import held_out_split
+from longtail.energy.reranking import LEAST_POINTS, RerankerTraining
+from longtail.errors import InputError
+from longtail.recipes.estimator import LabelEstimator
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from longtail.classifiers.energy_reranker import ShortlistEnergy
+    from longtail.classifiers.scorer import Scorer
+    from longtail.training.run import TrainingData, TrainingRun
+
+__all__ = ["RERANKERS", "RerankedEstimator"]
+
+RERANKERS: Mapping[str, RerankerTraining] = MappingProxyType(
+    {"spen": RerankerTraining(), "icnn": RerankerTraining(is_convex=True)}
+)
+SHARE_ASIDE, MOST_ASIDE = 0.1, 5_000
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class RerankedEstimator(LabelEstimator):
+    """Base of recipes that can have an energy behind them.
+
+    The energy must learn from scores of points that the recipe has not seen. So the recipe is
+    trained twice: without a tenth of the points, from whose shortlists the energy is learnt, and
+    then with them.
+
+    Parameters
+    ----------
+    reranker : str or None
+        ``"spen"`` or ``"icnn"``: re-order the best labels by an energy over them, if that gains on
+        points set aside; training takes twice as long. None does not.
+    **kwargs
+        Those of `LabelEstimator`.
+    """
+
+    reranker: str | None = None
+
+    def _trained(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
+        """See `LabelEstimator`."""
+        if self.reranker is None:
+            return self._learn(data, held_out, run)
+        if self.reranker not in RERANKERS:
+            raise InputError(
+                f"`reranker` must be one of {', '.join(RERANKERS)}, or none, got "
+                f"{self.reranker!r}."
+            )
+        energy = self._energy(RERANKERS[self.reranker], data, held_out, run)
+        scorer = self._learn(data, held_out, run)
+        return scorer if energy is None else EnergyReranker(scorer, energy)
+
+    def _energy(
+        self,
+        training: RerankerTraining,
+        data: TrainingData,
+        held_out: TrainingData,
+        run: TrainingRun,
+    ) -> ShortlistEnergy | None:
+        """Return an energy learnt on points that the recipe did not see; None if it does not gain."""
+        n_points: int = data.labels.shape[0]
+        if SHARE_ASIDE * n_points < LEAST_POINTS:
+            return None  # too few to learn from
+        share = min(SHARE_ASIDE, MOST_ASIDE / n_points)
+        try:
+            kept, aside = held_out_split(data.features, share, run.seed_for("set aside"))
+        except InputError:  # nearly all points alike
+            return None
+        some = data._replace(features=data.features[kept], labels=data.labels[kept])
+        scorer = self._learn(some, held_out, run.within("to re-rank: "))
+        bags = Bags.of(data.features[aside])
+        ids, scores = scorer.top_k(bags, min(training.size, data.labels.shape[1]), run.n_threads)
+        with run.stage("re-ranker"):
+            return replace(training, size=ids.shape[1]).learn(
+                ids, scores, data.labels[aside], some.labels, run
+            )
