@@ -47,7 +47,8 @@ def model_of(name: str, seed: int, settings: dict[str, Any]) -> EnergyClassifier
     # As many epochs as the others have in all, and no energy.
     plain = Spen(**both)
     total = plain.unary_epochs + plain.energy_epochs + plain.joint_epochs
-    return plain.set_params(unary_epochs=total, energy_epochs=0, joint_epochs=0)
+    plain.set_params(unary_epochs=total, energy_epochs=0, joint_epochs=0)
+    return plain
 
 
 def example_f1(relaxed: NDArray[np.float32], truth: csr_array, threshold: float) -> float:

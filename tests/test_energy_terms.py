@@ -73,7 +73,9 @@ class TestUnrolledGradients:
     @pytest.mark.parametrize("convex", [False, True], ids=["spen", "icnn"])
     def test_agree_with_finite_differences(self, parametrisation, loss, convex):
         torch.manual_seed(0)
-        energy = ConvexEnergy(4, 3, 2, 2) if convex else SoftplusEnergy(4, 3, 2, is_conditional=True)
+        energy = (
+            ConvexEnergy(4, 3, 2, 2) if convex else SoftplusEnergy(4, 3, 2, is_conditional=True)
+        )
         energy = energy.double()
         unaries = nn.Linear(3, 4).double()
         features = torch.rand(5, 3, dtype=torch.float64)
@@ -191,9 +193,7 @@ class TestDescent:
 
 class TestInferenceWithoutTorch:
     @few
-    @given(
-        seeds, st.sampled_from(list(PARAMETRISATIONS)), st.integers(1, 2), st.booleans()
-    )
+    @given(seeds, st.sampled_from(list(PARAMETRISATIONS)), st.integers(1, 2), st.booleans())
     def test_takes_the_steps_that_training_takes(self, seed, method, n_layers, gated):
         terms, layers = arrays(seed, 3, 5, 8, 4, n_layers, gated=gated)
         inference = EnergyInference(method=method, n_steps=5, step=0.05, momentum=0.4)
@@ -201,9 +201,7 @@ class TestInferenceWithoutTorch:
             n_steps=5, step=0.05, momentum=0.4, parametrisation=PARAMETRISATIONS[method]
         )
         expected = descent.states(as_torch(terms, layers))[-1].numpy()
-        np.testing.assert_allclose(
-            inference.states(terms, layers), expected, rtol=1e-3, atol=1e-3
-        )
+        np.testing.assert_allclose(inference.states(terms, layers), expected, rtol=1e-3, atol=1e-3)
         objectives = descent.objectives(as_torch(terms, layers)).T.numpy()
         np.testing.assert_allclose(
             inference.energies(terms, layers), objectives, rtol=1e-3, atol=1e-3

@@ -96,8 +96,9 @@ class EnergyInference:
         states = self.states(terms, layers, n_threads)
         if METHODS[self.method] is Moves.PROJECTED:
             return np.clip(states, 0, 1)
-        relaxed: Floats = 1 / (1 + np.exp(-np.clip(states, -80, 80)))
-        return np.where(terms.labels >= 0, relaxed, np.float32(0))
+        relaxed = np.float32(1) / (1 + np.exp(-np.clip(states, -80, 80)))
+        labels: Floats = np.where(terms.labels >= 0, relaxed, 0).astype(np.float32)
+        return labels
 
     def energies(self, terms: PointTerms, layers: EnergyLayers, n_threads: int = 1) -> Floats:
         """Return what is minimised before the first step and after each, (n, n_steps + 1).
@@ -123,9 +124,7 @@ class EnergyInference:
 
         def work(start: int, stop: int) -> None:
             if moves is None:
-                bundle_rows(
-                    terms, layers, self.n_steps, tolerance, start, stop, states, trace
-                )
+                bundle_rows(terms, layers, self.n_steps, tolerance, start, stop, states, trace)
                 return
             rates = np.float32(self.step), np.float32(self.momentum), tolerance
             descend_rows(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.classifiers.energy_inference import EnergyInference
 from longtail.classifiers.fusion import best_first
 from longtail.errors import InputError
 from longtail.index.protocol import read_only
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from longtail.classifiers.energy_inference import EnergyInference
     from longtail.classifiers.scorer import Scorer
     from longtail.data.bags import Bags
 
@@ -158,14 +158,12 @@ class EnergyReranker:
         size = self.energy.size
         ids, scores = self.scorer.top_k(bags, max(k, size), n_threads)
         states = self.energy.states(ids[:, :size], scores[:, :size], n_threads)
-        if k > size:
-            lowest = np.min(states, axis=1, keepdims=True, initial=0, where=np.isfinite(states))
-            behind = scores[:, size:]
-            first = np.where(np.isfinite(behind[:, :1]), behind[:, :1], np.float32(0))
-            states = np.concatenate([states, lowest - 1 + (behind - first)], axis=1)
-        else:
-            ids = ids[:, :size]
-        return best_first(ids, states, k, n_threads)
+        best, logits = best_first(ids[:, :size], states, min(k, size), n_threads)
+        behind = ids[:, size:k]
+        lowest = np.min(states, axis=1, keepdims=True, initial=0, where=np.isfinite(states))
+        falling = lowest - np.arange(1, behind.shape[1] + 1, dtype=np.float32)
+        falling = np.where(behind >= 0, falling, np.float32(-np.inf))
+        return np.hstack([best, behind]), np.hstack([logits, falling])
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail.classifiers.blended import BlendedScorer
+from longtail.classifiers.energy_reranker import EnergyReranker
 from longtail.classifiers.scorer import DeepXMLScorer, EnsembleScorer
 from longtail.cli.output import bytes_text, result, table, time_text
 from longtail.errors import InputError, ModelFolderError
@@ -225,6 +226,8 @@ def _nearest(vectors: NDArray[np.float32], row: int) -> tuple[list[int], list[fl
 def _first_learner(model: Predictor) -> tuple[Scorer, int]:
     """Return the first learner, whose vectors are shown, and how many there are."""
     scorer = model.scorer
+    if isinstance(scorer, EnergyReranker):
+        scorer = scorer.scorer
     learners = scorer.members if isinstance(scorer, EnsembleScorer) else (scorer,)
     return learners[0], len(learners)
 

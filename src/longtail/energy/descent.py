@@ -183,6 +183,6 @@ class Descent:
 
 def _entropy(labels: Tensor) -> Tensor:
     """Return the entropy of independent labels, (n,)."""
-    return -(torch.special.xlogy(labels, labels) + torch.special.xlogy(1 - labels, 1 - labels)).sum(
-        dim=1
-    )
+    others = 1 - labels
+    parts: Tensor = torch.special.xlogy(labels, labels) + torch.special.xlogy(others, others)
+    return -parts.sum(dim=1)

@@ -163,7 +163,7 @@ class ConvexEnergy(GlobalEnergy):
         self.couplings.clamp_(min=0)
 
     def frozen(self, dimension: int) -> FrozenEnergy:
-        """See `GlobalEnergy`: the last weights, not negative, move into the gates that they scale."""
+        """See `GlobalEnergy`: the last weights move into the gates that they scale."""
         del dimension
         scales = torch.ones(len(self.path_gates), len(self.weights), 1, device=self.weights.device)
         scales[-1, :, 0] = self.weights

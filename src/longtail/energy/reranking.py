@@ -131,8 +131,9 @@ class RerankerTraining:
             optimiser, 1.0, 0.01, total_iters=self.epochs * n_batches
         )
         for _ in range(self.epochs):
-            for batch in torch.from_numpy(rows)[torch.randperm(len(rows))].split(self.batch_size):
-                some = lists.rows(batch)
+            order = torch.from_numpy(rows)[torch.randperm(len(rows))]
+            for start in range(0, len(order), self.batch_size):
+                some = lists.rows(order[start : start + self.batch_size])
                 states = self.descent.states(network.terms(some))[-1]
                 loss = ranking_loss(states, some.is_true, some.labels >= 0)
                 optimiser.zero_grad()
@@ -190,9 +191,7 @@ class _ShortlistNetwork(nn.Module):
         unaries = (lists.evidence * self.scale) @ self.evidence_weights + self.bias
         vectors = self.vectors[lists.labels.clamp_min(0)] @ self.mixing
         real = lists.labels >= 0
-        return EnergyTerms(
-            unaries, (vectors * real[:, :, None],), (self.offset,), (self.weights,)
-        )
+        return EnergyTerms(unaries, (vectors * real[:, :, None],), (self.offset,), (self.weights,))
 
     @torch.no_grad()
     def frozen(self, size: int, inference: EnergyInference) -> ShortlistEnergy:

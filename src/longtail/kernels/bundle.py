@@ -132,7 +132,7 @@ def _reweigh(
                 lowest, worst = value, p
         if highest - lowest <= np.float32(LEAST_SLOPE) * (np.float32(1) + abs(highest)):
             return
-        moved = _exchange(state, relaxed, ids, slopes, heights, best, worst, weights[worst])
+        moved = _exchange(state, ids, slopes, heights, best, worst, weights[worst])
         weights[best] += moved
         weights[worst] = max(weights[worst] - moved, np.float32(0))
         for j in range(len(state)):
@@ -142,7 +142,6 @@ def _reweigh(
 @fast_kernel
 def _exchange(
     state: Floats,
-    relaxed: Floats,
     ids: NDArray[np.int32],
     slopes: Floats,
     heights: Floats,
@@ -152,26 +151,26 @@ def _exchange(
 ) -> np.float32:
     """Return how much weight, up to `most`, levels two planes: secants between two brackets."""
     low, high = np.float32(0), most
-    at_low = _lead(state, relaxed, ids, slopes, heights, best, worst, low)
-    at_high = _lead(state, relaxed, ids, slopes, heights, best, worst, high)
+    at_low = _lead(state, ids, slopes, heights, best, worst, low)
+    at_high = _lead(state, ids, slopes, heights, best, worst, high)
     if at_high >= 0:
         return high
     for _ in range(SECANTS):
         middle = low + (high - low) * at_low / (at_low - at_high)
-        lead = _lead(state, relaxed, ids, slopes, heights, best, worst, middle)
+        lead = _lead(state, ids, slopes, heights, best, worst, middle)
         if lead >= 0:
             low, at_low = middle, lead
             at_high *= np.float32(0.5)  # the Illinois rule: neither bracket stays for good
         else:
             high, at_high = middle, lead
             at_low *= np.float32(0.5)
-    return np.float32(0.5) * (low + high)
+    half: np.float32 = np.float32(0.5) * (low + high)
+    return half
 
 
 @fast_kernel
 def _lead(
     state: Floats,
-    relaxed: Floats,
     ids: NDArray[np.int32],
     slopes: Floats,
     heights: Floats,
@@ -187,4 +186,5 @@ def _lead(
         apart = slopes[best, j] - slopes[worst, j]
         x = min(max(state[j] - moved * apart, np.float32(-80)), np.float32(80))
         lead += apart / (np.float32(1) + np.exp(-x))
-    return lead
+    total: np.float32 = lead
+    return total

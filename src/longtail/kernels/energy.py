@@ -62,7 +62,8 @@ class PointTerms(NamedTuple):
 @fast_kernel
 def _softplus(x: np.float32) -> np.float32:
     """Return log(1 + exp(x))."""
-    return max(x, np.float32(0)) + np.log1p(np.exp(-abs(x)))
+    value: np.float32 = max(x, np.float32(0)) + np.log1p(np.exp(-abs(x)))
+    return value
 
 
 @fast_kernel
@@ -70,7 +71,8 @@ def _sigmoid(x: np.float32) -> np.float32:
     """Return 1 / (1 + exp(-x)), without overflow."""
     odds = np.exp(-abs(x))
     small = odds / (np.float32(1) + odds)
-    return np.float32(1) - small if x >= 0 else small
+    share: np.float32 = np.float32(1) - small if x >= 0 else small
+    return share
 
 
 @fast_kernel
@@ -87,9 +89,8 @@ def energy_and_gradient(
     `sums` is scratch (n_layers + 2, n_hidden).
     """
     ids, unaries = terms.labels[point], terms.unaries[point]
-    offsets, path_gates = terms.offsets[point], terms.path_gates[point]
-    gates = terms.label_gates[point]
-    n_layers, n_hidden = offsets.shape
+    path_gates = terms.path_gates[point]
+    n_layers, n_hidden = path_gates.shape
     upper, slope = sums[n_layers], sums[n_layers + 1]
     energy = np.float32(0)
     for j in range(len(ids)):
@@ -97,34 +98,14 @@ def energy_and_gradient(
         if ids[j] >= 0:
             energy -= relaxed[j] * unaries[j]
     for k in range(n_layers):
-        for h in range(n_hidden):
-            sums[k, h] = offsets[k, h]
-        for j in range(len(ids)):
-            if ids[j] < 0:
-                continue
-            weight = relaxed[j] * gates[k, j] if len(gates) else relaxed[j]
-            vector = layers.label_vectors[k, ids[j]]
-            for h in range(n_hidden):
-                sums[k, h] += weight * vector[h]
-        if k > 0:
-            for g in range(n_hidden):
-                below = _softplus(sums[k - 1, g]) * path_gates[k - 1, g]
-                for h in range(n_hidden):
-                    sums[k, h] += below * layers.couplings[k - 1, g, h]
+        _add_up(point, k, relaxed, terms, layers, sums)
     for h in range(n_hidden):
         upper[h] = path_gates[n_layers - 1, h]
         energy += upper[h] * _softplus(sums[n_layers - 1, h])
     for k in range(n_layers - 1, -1, -1):
         for h in range(n_hidden):
             slope[h] = upper[h] * _sigmoid(sums[k, h])
-        for j in range(len(ids)):
-            if ids[j] < 0:
-                continue
-            vector = layers.label_vectors[k, ids[j]]
-            down = np.float32(0)
-            for h in range(n_hidden):
-                down += slope[h] * vector[h]
-            gradient[j] += down * gates[k, j] if len(gates) else down
+        _go_down(point, k, slope, terms, layers, gradient)
         if k > 0:
             for g in range(n_hidden):
                 above = np.float32(0)
@@ -135,11 +116,78 @@ def energy_and_gradient(
 
 
 @fast_kernel
+def _add_up(
+    point: int, k: int, relaxed: Floats, terms: PointTerms, layers: EnergyLayers, sums: Floats
+) -> None:
+    """Write the sums inside the softplus of layer k, given those of the layer below."""
+    ids, gates, total = terms.labels[point], terms.label_gates[point], sums[k]
+    n_hidden = terms.offsets.shape[2]
+    for h in range(n_hidden):
+        total[h] = terms.offsets[point, k, h]
+    for j in range(len(ids)):
+        if ids[j] >= 0:
+            weight = relaxed[j] * gates[k, j] if len(gates) else relaxed[j]
+            vector = layers.label_vectors[k, ids[j]]
+            for h in range(n_hidden):
+                total[h] += weight * vector[h]
+    if k > 0:
+        for g in range(n_hidden):
+            below = _softplus(sums[k - 1, g]) * terms.path_gates[point, k - 1, g]
+            for h in range(n_hidden):
+                total[h] += below * layers.couplings[k - 1, g, h]
+
+
+@fast_kernel
+def _go_down(
+    point: int, k: int, slope: Floats, terms: PointTerms, layers: EnergyLayers, gradient: Floats
+) -> None:
+    """Add what the labels' gradient gets through layer k."""
+    ids, gates = terms.labels[point], terms.label_gates[point]
+    for j in range(len(ids)):
+        if ids[j] >= 0:
+            vector = layers.label_vectors[k, ids[j]]
+            down = np.float32(0)
+            for h in range(len(slope)):
+                down += slope[h] * vector[h]
+            gradient[j] += down * gates[k, j] if len(gates) else down
+
+
+@fast_kernel
 def _relaxed(state: np.float32, moves: int) -> np.float32:
     """Return the label in [0, 1] that a state stands for."""
     if moves == 2:
         return min(max(state, np.float32(0)), np.float32(1))
     return _sigmoid(state)
+
+
+@fast_kernel
+def _step(
+    ids: NDArray[np.int32],
+    state: Floats,
+    relaxed: Floats,
+    gradient: Floats,
+    move: Floats,
+    step: np.float32,
+    momentum: np.float32,
+    moves: int,
+) -> np.float32:
+    """Move the states of a point's labels, and return how far the farthest label went."""
+    furthest = np.float32(0)
+    for j in range(len(ids)):
+        if ids[j] < 0:
+            continue
+        y, base, against = relaxed[j], state[j], gradient[j]
+        if moves == 0:
+            against += base
+        elif moves == 1:
+            against *= y * (np.float32(1) - y)
+        else:
+            base = y
+        move[j] = momentum * move[j] - step * against
+        state[j] = base + move[j]
+        relaxed[j] = _relaxed(state[j], moves)
+        furthest = max(furthest, abs(relaxed[j] - y))
+    return furthest
 
 
 @fast_kernel
@@ -175,21 +223,9 @@ def descend_rows(
             energy = energy_and_gradient(i, relaxed, terms, layers, sums, gradient)
             if trace.shape[1]:
                 trace[i, t:] = energy - _entropy(relaxed, terms.labels[i], moves)
-            furthest = np.float32(0)
-            for j in range(size):
-                if terms.labels[i, j] < 0:
-                    continue
-                y, base, against = relaxed[j], states[i, j], gradient[j]
-                if moves == 0:
-                    against += base
-                elif moves == 1:
-                    against *= y * (np.float32(1) - y)
-                else:
-                    base = y
-                move[j] = momentum * move[j] - step * against
-                states[i, j] = base + move[j]
-                relaxed[j] = _relaxed(states[i, j], moves)
-                furthest = max(furthest, abs(relaxed[j] - y))
+            furthest = _step(
+                terms.labels[i], states[i], relaxed, gradient, move, step, momentum, moves
+            )
             if furthest <= tolerance:
                 break
         if trace.shape[1]:

@@ -25,7 +25,6 @@ from longtail.training.schedule import Schedule
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
     from longtail.energy.descent import Parametrisation
@@ -44,7 +43,7 @@ LOSSES: Mapping[str, EnergyLoss] = MappingProxyType(
     }
 )
 
-# Training looks through gradient steps; the bundle finds the minimum that those of the entropy near.
+# Training looks through gradient steps; the bundle finds the minimum that these approach.
 _TRAINED_AS: Mapping[str, Parametrisation] = MappingProxyType(
     {"entropy": Entropy(), "bundle": Entropy(), "logit": Logit(), "projected": Projected()}
 )
@@ -89,16 +88,16 @@ class EnergyClassifier(LabelEstimator):
     char_ngrams: tuple[int, int] | None = None
     dimension: int = 256
     dropout: float = 0.5
-    n_hidden: int = 32
+    n_hidden: int = 64
     unary_epochs: int = 20
-    energy_epochs: int = 5
+    energy_epochs: int = 10
     joint_epochs: int = 10
     learning_rate: float = 0.01
     feature_learning_rate: float = 0.05
     batch_size: int = 128
-    loss: str = "f1"
+    loss: str = "squared-error"
     inference: str = "entropy"
-    n_steps: int = 5
+    n_steps: int = 10
     step: float = 0.5
     momentum: float = 0.0
 

@@ -39,7 +39,9 @@ class Icnn(EnergyClassifier):
     """
 
     n_layers: int = 2
-    loss: str = "squared-error"
+    n_hidden: int = 32
+    energy_epochs: int = 5
+    n_steps: int = 5
 
     def global_energy(self, n_labels: int) -> GlobalEnergy:
         """See `EnergyClassifier`."""

@@ -53,8 +53,7 @@ class RerankedEstimator(LabelEstimator):
             return self._learn(data, held_out, run)
         if self.reranker not in RERANKERS:
             raise InputError(
-                f"`reranker` must be one of {', '.join(RERANKERS)}, or none, got "
-                f"{self.reranker!r}."
+                f"`reranker` must be one of {', '.join(RERANKERS)}, or none, got {self.reranker!r}."
             )
         energy = self._energy(RERANKERS[self.reranker], data, held_out, run)
         scorer = self._learn(data, held_out, run)
@@ -67,7 +66,7 @@ class RerankedEstimator(LabelEstimator):
         held_out: TrainingData,
         run: TrainingRun,
     ) -> ShortlistEnergy | None:
-        """Return an energy learnt on points that the recipe did not see; None if it does not gain."""
+        """Return an energy learnt on points that the recipe did not see; None if of no use."""
         n_points: int = data.labels.shape[0]
         if SHARE_ASIDE * n_points < LEAST_POINTS:
             return None  # too few to learn from

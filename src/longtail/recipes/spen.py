@@ -38,7 +38,7 @@ class Spen(EnergyClassifier):
     'drink'
     """
 
-    conditional: bool = False
+    conditional: bool = True
 
     def global_energy(self, n_labels: int) -> GlobalEnergy:
         """See `EnergyClassifier`."""

@@ -1,0 +1,88 @@
+"""What an energy re-ranker adds to a recipe: P@k and the time of a query, without and with it.
+
+python -m benchmarks.energy_reranker --train TRAIN --test TEST [--labels FILE] [--recipe NAME]
+
+The recipe is trained twice, without the points from which the energies are learnt, and with them;
+each energy is then put behind the second, whether or not it gains on the points set aside.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail import Dataset
+from longtail.classifiers.energy_reranker import EnergyReranker
+from longtail.data import InputWarning
+from longtail.data.split import held_out_split
+from longtail.metrics import precision_at_k
+from longtail.recipes.names import recipe
+from longtail.recipes.reranked import RERANKERS
+
+if TYPE_CHECKING:
+    from longtail.classifiers.scorer import Scorer
+    from longtail.data.bags import Bags
+
+
+def row(name: str, scorer: Scorer, points: Bags, test: Dataset, gain: float) -> str:
+    """Return a row of the table: one thread, all points in one call."""
+    scorer.top_k(points.rows(0, 10), 5)
+    started = time.process_time()
+    ids, _ = scorer.top_k(points, 5)
+    spent = 1000 * (time.process_time() - started) / points.n_rows
+    hits = [100 * precision_at_k(ids, test.labels, k) for k in (1, 3, 5)]
+    cells = [f"{value:.2f}" for value in hits]
+    return f"| {name} | " + " | ".join([*cells, f"{gain:+.2f}", f"{spent:.3f}"]) + " |"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--train", required=True)
+    parser.add_argument("--test", required=True)
+    parser.add_argument("--labels")
+    parser.add_argument("--recipe", default="longtail")
+    parser.add_argument("--most", type=int, help="train on at most so many points")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore", InputWarning)
+    train = Dataset.read(arguments.train, labels_file=arguments.labels)
+    if arguments.most and arguments.most < train.n_points:
+        random = np.random.default_rng(arguments.seed)
+        train = train.take(np.sort(random.permutation(train.n_points)[: arguments.most]))
+    kind = recipe(arguments.recipe)
+    every = train.texts if train.features is None else train.features
+    kept, aside = held_out_split(every, 0.1, arguments.seed)
+    first = kind(random_state=arguments.seed).fit_dataset(train.take(kept)).predictor_
+    model = kind(random_state=arguments.seed).fit_dataset(train)
+    # Read against the model's label space; test labels that it does not know are misses.
+    named = train.label_space.names is not None
+    test = Dataset.read(
+        arguments.test,
+        labels_file=None if named else arguments.labels,
+        label_space=train.label_space if named else None,
+        unknown_labels="extend",
+    )
+    predictor, some = model.predictor_, train.take(aside)
+    asides = first.bags(some.texts if some.features is None else some.features)
+    points = predictor.bags(test.texts if test.features is None else test.features)
+    print("| | P@1 | P@3 | P@5 | gain on points set aside | CPU ms a query |\n" + "|---" * 6 + "|")
+    print(row("alone", predictor.scorer, points, test, 0.0))
+    for name, training in RERANKERS.items():
+        ids, scores = first.scorer.top_k(asides, min(training.size, train.n_labels))
+        always = replace(training, size=ids.shape[1], only_if_better=False)
+        energy = always.learn(ids, scores, some.labels, train.labels, model.run_)
+        if energy is None:
+            print(f"| {name} | too few points |")
+            continue
+        gain = -model.run_.history[-1]["loss"]
+        print(row(name, EnergyReranker(predictor.scorer, energy), points, test, gain))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,265 @@
+"""SPEN, ICNN and the re-ranker learn what labels say about each other, and say what they learnt."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+import longtail
+from longtail.classifiers.energy_inference import EnergyInference
+from longtail.classifiers.energy_reranker import EnergyReranker
+from longtail.data.bags import Bags
+from longtail.data.dataset import Dataset
+from longtail.data.label_space import LabelSpace
+from longtail.energy.diagnostics import (
+    descent_picture,
+    inference_energies,
+    label_pairs,
+    pair_energies,
+)
+from longtail.energy.reranking import RerankerTraining
+from longtail.errors import InputError, TrainingError
+from longtail.recipes.icnn import Icnn
+from longtail.recipes.parabel import Parabel
+from longtail.recipes.spen import Spen
+from longtail.training.run import TrainingRun
+
+N_PAIRS, N_WORDS = 6, 30
+
+
+def either_or(n, seed):
+    """Points whose words name a pair of labels, of which exactly one is true, by a coin.
+
+    Each label is true in half of its pair's points, so independent labels can do no better than
+    one half each; labels that know of each other can be sure that one of them is.
+    A third label of each pair is true whenever the first is.
+    """
+    random = np.random.default_rng(seed)
+    pair = random.integers(0, N_PAIRS, n)
+    coin = random.integers(0, 2, n)
+    noise = 0.2 * (random.random((n, N_WORDS)) < 0.3)
+    words = sp.csr_array(np.eye(N_WORDS)[pair] + noise)
+    labels = np.zeros((n, 3 * N_PAIRS))
+    labels[np.arange(n), 3 * pair + coin] = 1
+    labels[np.arange(n), 3 * pair + 2] = coin == 0
+    return words, sp.csr_array(labels)
+
+
+def f1(relaxed, truth):
+    predicted = relaxed > 0.5
+    return np.mean(2 * (predicted * truth).sum(1) / (predicted.sum(1) + truth.sum(1)))
+
+
+SMALL = {"dimension": 32, "n_hidden": 8, "batch_size": 64, "held_out": 0.0, "n_threads": 1}
+
+
+@pytest.fixture(scope="module")
+def points():
+    return either_or(1200, 0), either_or(400, 1)
+
+
+@pytest.fixture(scope="module")
+def spen(points):
+    (X, Y), _ = points
+    return Spen(**SMALL, loss="f1").fit(X, Y)
+
+
+class TestLearning:
+    @pytest.mark.parametrize("loss", ["squared-error", "cross-entropy", "f1", "hinge"])
+    @pytest.mark.parametrize("recipe", [Spen, Icnn])
+    def test_every_loss_finds_the_pair(self, recipe, loss, points):
+        (X, Y), (X_test, Y_test) = points
+        model = recipe(**SMALL, loss=loss, unary_epochs=10).fit(X, Y)
+        best, _ = model.predict_topk(X_test, 3)
+        truth = Y_test.toarray()
+        # Three of eighteen labels are in question; chance is a sixth.
+        assert np.take_along_axis(truth, best, 1).sum() / truth.sum() > 0.9
+
+    def test_an_energy_answers_where_each_label_alone_is_in_doubt(self, spen, points):
+        (X, Y), (X_test, Y_test) = points
+        plain = Spen(**SMALL, energy_epochs=0, joint_epochs=0, unary_epochs=35).fit(X, Y)
+        truth = Y_test.toarray()
+        with_energy, without = (
+            f1(model.predictor_.scorer.relaxed_labels(Bags.of(X_test)), truth)
+            for model in (spen, plain)
+        )
+        assert with_energy > 0.45
+        assert with_energy > without + 0.1
+
+    def test_pairs_that_go_together_are_joined(self, points):
+        (X, Y), _ = points
+        model = Spen(**SMALL, loss="hinge", conditional=False).fit(X, Y).predictor_
+        labels, energies = pair_energies(model)
+        place = np.argsort(labels)
+        first, second, third = (place[np.arange(c, 3 * N_PAIRS, 3)] for c in range(3))
+        assert energies[first, third].mean() < 0 < energies[second, third].mean()
+        assert energies[first, second].mean() > 0
+        np.testing.assert_allclose(energies, energies.T, atol=1e-5)
+        joined, separated = label_pairs(model, n=12)
+        assert joined
+        assert all(pair.energy < 0 for pair in joined)
+        assert all(pair.energy > 0 for pair in separated)
+
+
+class TestStages:
+    def test_the_energy_stage_holds_the_rest_still(self, points):
+        (X, Y), _ = points
+        plain = Spen(**SMALL, energy_epochs=0, joint_epochs=0, unary_epochs=2).fit(X, Y)
+        energy = Spen(**SMALL, energy_epochs=2, joint_epochs=0, unary_epochs=2).fit(X, Y)
+        first, second = plain.predictor_.scorer, energy.predictor_.scorer
+        np.testing.assert_array_equal(first.encoder.token_vectors, second.encoder.token_vectors)
+        n_labels = len(first.known)
+        np.testing.assert_array_equal(
+            first.heads.vectors[:n_labels], second.heads.vectors[:n_labels]
+        )
+        assert not np.array_equal(first.layers.label_vectors, second.layers.label_vectors)
+        assert [entry["stage"] for entry in energy.run_.history] == ["unaries"] * 2 + ["energy"] * 2
+
+    def test_training_that_runs_away_is_reported(self, points):
+        (X, Y), _ = points
+        with pytest.raises(TrainingError, match=r"diverges|climbs|loss is"):
+            Spen(**SMALL, step=900.0, n_steps=40).fit(X, Y)
+
+    def test_a_cut_off_training_goes_on_to_the_same_model(self, points, tmp_path):
+        (X, Y), _ = points
+        settings = {**SMALL, "unary_epochs": 2, "energy_epochs": 2, "joint_epochs": 2}
+        space = LabelSpace(3 * N_PAIRS)
+        data = Dataset(None, X.astype(np.float32), Y.astype(np.float32), space)
+        whole = Icnn(**settings).fit_dataset(data)
+
+        class CutError(Exception):
+            pass
+
+        class Cut:
+            def on_stage(self, stage): ...
+            def on_stage_end(self, stage, seconds): ...
+            def on_batch(self, stage, done, total, loss): ...
+            def on_epoch(self, stage, epoch, epochs, loss):
+                if (stage, epoch) == ("everything", 1):
+                    raise CutError
+
+        folder = {"checkpoint_folder": tmp_path, "checkpoint_seconds": 0.0}
+        with pytest.raises(CutError):
+            Icnn(**settings).fit_dataset(data, callbacks=[Cut()], **folder)
+        resumed = Icnn(**settings).fit_dataset(data, **folder)
+        for name, array in whole.predictor_.scorer.to_arrays().items():
+            np.testing.assert_array_equal(resumed.predictor_.scorer.to_arrays()[name], array)
+
+    @pytest.mark.parametrize(
+        "settings", [{"loss": "absolute"}, {"inference": "newton"}, {"step": 0.0}]
+    )
+    def test_refuses_settings_that_are_none(self, settings, points):
+        (X, Y), _ = points
+        with pytest.raises(InputError):
+            Spen(**{**SMALL, **settings}).fit(X, Y)
+
+
+def test_icnn_has_one_answer_whatever_the_method(points):
+    (X, Y), (X_test, _) = points
+    scorer = Icnn(**SMALL, unary_epochs=5).fit(X, Y).predictor_.scorer
+    bags = Bags.of(X_test[:50])
+    steps = EnergyInference(n_steps=800, step=0.05)
+    bundle = EnergyInference(method="bundle", n_steps=30, tolerance=1e-5)
+    answers = [
+        replace(scorer, inference=inference).relaxed_labels(bags) for inference in (steps, bundle)
+    ]
+    np.testing.assert_allclose(*answers, atol=0.01)
+
+
+@pytest.fixture(scope="module")
+def shortlists():
+    """A scorer that cannot tell which of two groups of labels is meant, but for its best one.
+
+    Five labels of a group are true together; the scorer is sure of one of them and blind to
+    the others.
+    """
+    random = np.random.default_rng(0)
+    n = 600
+    group = random.integers(0, 2, n)
+    truth = sp.csr_array(np.repeat(np.eye(2)[group], 5, axis=1))
+    scores = random.normal(size=(n, 10)).astype(np.float32)
+    scores[np.arange(n), 5 * group] = 4
+    ids = np.argsort(-scores, axis=1).astype(np.int32)
+    return ids, np.take_along_axis(scores, ids, 1), truth
+
+
+class TestReranker:
+    @pytest.mark.parametrize("is_convex", [False, True])
+    def test_gains_from_what_goes_together(self, shortlists, is_convex):
+        ids, scores, truth = shortlists
+        run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+        training = RerankerTraining(size=10, rank=2, epochs=10, is_convex=is_convex)
+        energy = training.learn(ids[:400], scores[:400], truth[:400], truth, run)
+        assert energy is not None
+        assert not is_convex or energy.weights.min() >= 0
+        order = np.argsort(-energy.states(ids[400:], scores[400:]), axis=1)[:, :5]
+        dense = truth.toarray()[400:]
+
+        def precision(best):
+            return np.take_along_axis(dense, best, 1).mean()
+
+        assert precision(ids[400:, :5]) < 0.7
+        if not is_convex:
+            assert precision(np.take_along_axis(ids[400:], order, 1)) > 0.9
+
+    def test_is_left_out_where_it_does_not_gain(self):
+        random = np.random.default_rng(0)
+        truth = sp.csr_array((random.random((300, 8)) < 0.3).astype(float))
+        scores = truth.toarray().astype(np.float32)  # nothing is left to be gained
+        ids = np.argsort(-scores, axis=1, kind="stable").astype(np.int32)
+        run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+        scores = np.take_along_axis(scores, ids, 1)
+        assert RerankerTraining(size=8).learn(ids, scores, truth, truth, run) is None
+        assert run.history[-1]["stage"] == "re-ranker"
+
+    def test_behind_a_recipe(self, points, tmp_path, monkeypatch):
+        from longtail.recipes import reranked
+
+        always = {"spen": RerankerTraining(size=6, epochs=2, only_if_better=False)}
+        monkeypatch.setattr(reranked, "RERANKERS", always)
+        (X, Y), (X_test, _) = points
+        model = Parabel(leaf_size=4, n_learners=1, reranker="spen", n_threads=1).fit(X, Y)
+        assert isinstance(model.predictor_.scorer, EnergyReranker)
+        ids, scores = model.predict_topk(X_test, 12)
+        assert (np.diff(scores[:, :12], axis=1) <= 0).all()
+        base, _ = model.predictor_.scorer.scorer.top_k(model.predictor_.bags(X_test), 12)
+        assert (np.sort(ids, axis=1) == np.sort(base, axis=1)).all()
+        np.testing.assert_array_equal(ids[:, 6:], base[:, 6:])  # behind the shortlist
+        model.save(tmp_path / "model")
+        code = (
+            "import sys, longtail, scipy.sparse as sp\n"
+            f"model = longtail.load({str(tmp_path / 'model')!r}, verify=True)\n"
+            "model.predict_topk(sp.csr_array((2, 30)), 3)\n"
+            "sys.exit(bool({'torch', 'sklearn'} & set(sys.modules)))\n"
+        )
+        subprocess.run([sys.executable, "-c", code], check=True)
+        loaded = longtail.load(tmp_path / "model")
+        np.testing.assert_array_equal(loaded.predict_topk(X_test, 12)[0], ids)
+        assert inference_energies(loaded, loaded.bags(X_test[:4])).shape == (4, 11)
+        label_pairs(loaded)
+
+    def test_refuses_another_name(self, points):
+        (X, Y), _ = points
+        with pytest.raises(InputError, match="spen, icnn, or none"):
+            Parabel(reranker="crf").fit(X, Y)
+
+
+class TestPictures:
+    def test_the_way_down(self, spen, points):
+        pytest.importorskip("matplotlib")
+        energies = inference_energies(spen.predictor_, spen.predictor_.bags(points[1][0][:30]))
+        assert energies.shape == (30, 11)
+        assert energies[:, -1].mean() <= energies[:, 0].mean()
+        assert descent_picture(energies).startswith("<svg")
+
+    def test_a_model_without_energy(self, points):
+        (X, Y), _ = points
+        model = Parabel(n_learners=1, n_threads=1).fit(X, Y)
+        with pytest.raises(InputError, match="has no energy"):
+            label_pairs(model.predictor_)
