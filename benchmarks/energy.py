@@ -86,14 +86,11 @@ def measured(model: EnergyClassifier, train: Dataset, test: Dataset) -> list[flo
     return [example_f1(relaxed, test.labels, threshold), *precisions, threshold, trained, spent]
 
 
-def table(rows: dict[str, list[list[float]]]) -> str:
-    """Return means over seeds, and the standard deviation of F1, as Markdown."""
-    lines = ["| model | " + " | ".join(COLUMNS) + " |", "|---" * (len(COLUMNS) + 1) + "|"]
-    for name, results in rows.items():
-        means, spread = np.mean(results, axis=0), np.std(results, axis=0)[0]
-        texts = [f"{means[0]:.1f} ± {spread:.1f}", *(f"{value:.2f}" for value in means[1:])]
-        lines.append(f"| {name} | " + " | ".join(texts) + " |")
-    return "\n".join(lines)
+def line(name: str, results: list[list[float]]) -> str:
+    """Return means over seeds, and the standard deviation of F1, as a row in Markdown."""
+    means, spread = np.mean(results, axis=0), np.std(results, axis=0)[0]
+    texts = [f"{means[0]:.1f} ± {spread:.1f}", *(f"{value:.2f}" for value in means[1:])]
+    return f"| {name} | " + " | ".join(texts) + " |"
 
 
 def settings_of(pairs: Sequence[str]) -> dict[str, Any]:
@@ -115,11 +112,10 @@ def main() -> None:
     train = Dataset.read(folder / "train.txt.gz")
     test = Dataset.read(folder / "test.txt.gz")
     settings = settings_of(arguments.set)
-    rows = {
-        name: [measured(model_of(name, seed, settings), train, test) for seed in arguments.seeds]
-        for name in arguments.models
-    }
-    print(table(rows))
+    print("| model | " + " | ".join(COLUMNS) + " |\n" + "|---" * (len(COLUMNS) + 1) + "|")
+    for name in arguments.models:
+        models = [model_of(name, seed, settings) for seed in arguments.seeds]
+        print(line(name, [measured(model, train, test) for model in models]), flush=True)
 
 
 if __name__ == "__main__":

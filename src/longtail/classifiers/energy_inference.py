@@ -47,7 +47,8 @@ class EnergyInference:
     step, momentum : float
         Of gradient steps.
     tolerance : float
-        Stop once no label moves by more, or the bundle is as near to the energy.
+        Stop once no label moves as far, or the bundle is as near to the energy. 0 does not stop
+        gradient steps early.
 
     Raises
     ------

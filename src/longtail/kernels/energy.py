@@ -206,7 +206,7 @@ def descend_rows(
 ) -> None:
     """Write the state of each label after the last step into `states` (n, size).
 
-    The steps of a point end early once none of its labels has moved by more than `tolerance`.
+    The steps of a point end early once none of its labels has moved by `tolerance`.
     `trace` is (n, n_steps + 1) for the energies before and after each step, less the entropy of the
     labels where the steps see it, or (n, 0).
     """
@@ -226,7 +226,7 @@ def descend_rows(
             furthest = _step(
                 terms.labels[i], states[i], relaxed, gradient, move, step, momentum, moves
             )
-            if furthest <= tolerance:
+            if furthest < tolerance:
                 break
         if trace.shape[1]:
             energy = energy_and_gradient(i, relaxed, terms, layers, sums, gradient)

@@ -19,8 +19,8 @@ class Icnn(EnergyClassifier):
     """Input convex neural network (Amos, Xu and Kolter, ICML 2017).
 
     The energy is a network of x and y that is convex in y, so that with the entropy there is one
-    answer, which any sound method finds: the gradient steps that training looks through and, here
-    by default in serving, the bundle-entropy method, to which they are exact for enough steps.
+    answer, which any sound method finds: the gradient steps that training looks through, or
+    ``inference="bundle"``, the paper's bundle-entropy method, which is exact.
 
     Parameters
     ----------
