@@ -23,6 +23,7 @@ from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.negatives.nearest_labels import NearestLabels
 from longtail.recipes.astec import Astec, Astec3
 from longtail.recipes.deepxml import DeepXML
+from longtail.recipes.dismec import DiSMEC
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.parabel import Bonsai, Parabel
 from longtail.surrogates.meta_label_task import MetaLabelTask
@@ -58,6 +59,7 @@ RECIPES = {
     "LongtailClassifier": lambda: LongtailClassifier(dimension=16, n_threads=1),
     "Parabel": lambda: Parabel(leaf_size=2, n_threads=1),
     "Bonsai": lambda: Bonsai(leaf_size=1, n_children=2, n_threads=1),
+    "DiSMEC": lambda: DiSMEC(n_threads=1),
 }
 
 THINGS = {

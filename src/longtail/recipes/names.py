@@ -26,6 +26,7 @@ RECIPES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "astec-3": ("longtail.recipes.astec", "Astec3"),
         "parabel": ("longtail.recipes.parabel", "Parabel"),
         "bonsai": ("longtail.recipes.parabel", "Bonsai"),
+        "dismec": ("longtail.recipes.dismec", "DiSMEC"),
     }
 )
 
