@@ -12,6 +12,7 @@ from longtail.classifiers.fusion import PartialScores, ScoreFusion, best_first
 from longtail.classifiers.label_tree_scorer import LabelTreeScorer
 from longtail.classifiers.label_vectors import LabelVectors
 from longtail.classifiers.one_vs_rest_scorer import OneVsRestScorer
+from longtail.classifiers.slice_scorer import SliceScorer
 from longtail.features.bag_encoder import BagEncoder
 from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels
 from longtail.transfer.residual import Residual
@@ -239,6 +240,7 @@ def scorer_from(config: Mapping[str, Any], arrays: Arrays) -> Scorer:
         "ensemble": EnsembleScorer.from_parts,
         "label-tree": LabelTreeScorer.from_parts,
         "one-vs-rest": OneVsRestScorer.from_parts,
+        "slice": SliceScorer.from_parts,
     }
     make: Any = kinds[config["kind"]]
     scorer: Scorer = make(config, arrays)

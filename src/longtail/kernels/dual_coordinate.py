@@ -23,7 +23,15 @@ if TYPE_CHECKING:
     Columns = NDArray[np.uint32]
     Offsets = NDArray[np.int64]
 
-__all__ = ["Points", "Problems", "Stopping", "train_machines"]
+__all__ = [
+    "Points",
+    "Problems",
+    "Stopping",
+    "first_random",
+    "next_random",
+    "points_of_label",
+    "train_machines",
+]
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -121,7 +129,7 @@ def train_machines(
         near, features = _copied(points, own, place_of_feature)
         dense = np.zeros(len(features), np.float32)  # w of one label at a time
         while label < stop:
-            rows, signs = _points_of_label(problems, label)
+            rows, signs = points_of_label(problems, label)
             for i in range(len(rows)):
                 rows[i] = place_of_point[rows[i]]
             bias[label] = _solve(near, rows, signs, stopping, label, dense)
@@ -156,7 +164,7 @@ def _points_of_group(problems: Problems, label: int, stop: int) -> Ids:
 
 
 @kernel
-def _points_of_label(problems: Problems, label: int) -> tuple[Ids, Floats]:
+def points_of_label(problems: Problems, label: int) -> tuple[Ids, Floats]:
     """List a label's points, ascending, and 1 or -1 for each; none if none is positive."""
     group = problems.group_of_label[label]
     candidates = problems.candidates[
@@ -230,13 +238,13 @@ def _solve(
     active, n_active = np.arange(len(rows), dtype=np.int32), len(rows)
     alpha = np.zeros(len(rows), np.float32)
     bias, largest = np.float32(0), np.float32(np.inf)
-    random = _first_random(stopping.seed, label)
+    random = first_random(stopping.seed, label)
     for _ in range(stopping.max_passes):
         new_largest, new_smallest = np.float32(-np.inf), np.float32(np.inf)
         place = 0
         while place < n_active:
             # Shuffles as it goes: a point that was not yet visited takes this place.
-            random = _next_random(random)
+            random = next_random(random)
             other = place + np.int64((random * np.uint64(n_active - place)) >> np.uint64(32))
             i = active[other]
             active[other] = active[place]
@@ -271,13 +279,13 @@ def _solve(
 
 
 @kernel
-def _first_random(seed: int, label: int) -> np.uint64:
+def first_random(seed: int, label: int) -> np.uint64:
     """Return a number from 1 to 2^32 - 1 that depends on the seed and the label."""
     return np.uint64(1 + random_unit(seed, label, 0) * (2**32 - 2))
 
 
 @kernel
-def _next_random(state: np.uint64) -> np.uint64:
+def next_random(state: np.uint64) -> np.uint64:
     """Return the next 32 random bits (Marsaglia, "Xorshift RNGs", 2003): cheap, as shuffling is."""
     state ^= (state << np.uint64(13)) & np.uint64(0xFFFFFFFF)
     state ^= state >> np.uint64(17)

@@ -49,6 +49,7 @@ class DiSMEC(LabelEstimator):
 
     word_ngrams: int = 2
     char_ngrams: tuple[int, int] | None = None
+    held_out: float = 0.02  # for the calibration alone
     cost: float = 1.0
     prune: float = 0.01
     tolerance: float = 0.01

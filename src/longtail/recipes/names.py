@@ -27,6 +27,7 @@ RECIPES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "parabel": ("longtail.recipes.parabel", "Parabel"),
         "bonsai": ("longtail.recipes.parabel", "Bonsai"),
         "dismec": ("longtail.recipes.dismec", "DiSMEC"),
+        "slice": ("longtail.recipes.slice", "Slice"),
     }
 )
 
