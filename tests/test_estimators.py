@@ -26,6 +26,7 @@ from longtail.recipes.deepxml import DeepXML
 from longtail.recipes.dismec import DiSMEC
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.parabel import Bonsai, Parabel
+from longtail.recipes.pfastrexml import PfastreXML
 from longtail.recipes.slice import Slice
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.training.schedule import Schedule
@@ -61,6 +62,7 @@ RECIPES = {
     "Parabel": lambda: Parabel(leaf_size=2, n_threads=1),
     "Bonsai": lambda: Bonsai(leaf_size=1, n_children=2, n_threads=1),
     "DiSMEC": lambda: DiSMEC(n_threads=1),
+    "PfastreXML": lambda: PfastreXML(leaf_size=2, n_learners=5, n_threads=1),
     "Slice": lambda: Slice(dimension=16, n_threads=1),
 }
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from longtail.classifiers.blended import BlendedScorer
+from longtail.classifiers.forest_scorer import ForestScorer
 from longtail.classifiers.fusion import PartialScores, ScoreFusion, best_first
 from longtail.classifiers.label_tree_scorer import LabelTreeScorer
 from longtail.classifiers.label_vectors import LabelVectors
@@ -238,6 +239,7 @@ def scorer_from(config: Mapping[str, Any], arrays: Arrays) -> Scorer:
         "blended": BlendedScorer.from_parts,
         "deepxml": DeepXMLScorer.from_parts,
         "ensemble": EnsembleScorer.from_parts,
+        "forest": ForestScorer.from_parts,
         "label-tree": LabelTreeScorer.from_parts,
         "one-vs-rest": OneVsRestScorer.from_parts,
         "slice": SliceScorer.from_parts,

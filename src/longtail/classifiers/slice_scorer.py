@@ -68,7 +68,7 @@ class SliceScorer:
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""
         parts = {
-            "encoder": self.encoder.to_arrays(),
+            "encoder": {"token_vectors": self.encoder.token_vectors},
             "classifier": self.classifier.to_arrays(),
             "shortlist": self.shortlister.to_arrays(),
         }

@@ -108,7 +108,7 @@ class TruncatedSVD:
 
     dimension: int = 512
     power: float = 0.0
-    n_iterations: int = 4
+    n_iterations: int = 2
 
     def learn(self, features: csr_array, run: TrainingRun) -> UnitBagEncoder:
         """See `FixedVectors`.

@@ -56,6 +56,8 @@ LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
         "cost": (1e-6, 1e6),
         "prune": (0.0, 1e3),
         "tolerance": (1e-9, 1e3),
+        "alpha": (0.0, 1.0),
+        "gamma": (0.0, 1e3),
         "tail": (0.0, 10.0),
         "held_out": (0.0, 0.9),
         "random_state": (0, _MANY),

@@ -28,6 +28,7 @@ RECIPES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "bonsai": ("longtail.recipes.parabel", "Bonsai"),
         "dismec": ("longtail.recipes.dismec", "DiSMEC"),
         "slice": ("longtail.recipes.slice", "Slice"),
+        "pfastrexml": ("longtail.recipes.pfastrexml", "PfastreXML"),
     }
 )
 
