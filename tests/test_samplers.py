@@ -116,7 +116,9 @@ def test_refuses_none_at_all(sampler):
 
 def test_deepxml_takes_it(sampler, tmp_path):
     things = {"drink": ["wine", "beer", "tea"], "vehicle": ["car", "bus", "train"]}
-    texts = [f"{colour} {thing}" for colour in ("red", "old") for own in things.values() for thing in own]
+    texts = [
+        f"{colour} {thing}" for colour in ("red", "old") for own in things.values() for thing in own
+    ]
     names = [[name] for _ in range(2) for name, own in things.items() for _ in own]
     brief = Schedule(epochs=20, learning_rate=0.1)
     model = DeepXML(

@@ -67,7 +67,7 @@ class SliceScorer:
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""
-        parts = {
+        parts: dict[str, dict[str, NDArray[np.generic]]] = {
             "encoder": {"token_vectors": self.encoder.token_vectors},
             "classifier": self.classifier.to_arrays(),
             "shortlist": self.shortlister.to_arrays(),

@@ -190,9 +190,7 @@ class SparseOneVsRest:
         return csr_array((ones, (found, points)), (labels.shape[1], labels.shape[0]))
 
 
-def require_shortlists(
-    features: Rows, labels: csr_array, shortlists: NDArray[np.int32]
-) -> None:
+def require_shortlists(features: Rows, labels: csr_array, shortlists: NDArray[np.int32]) -> None:
     """Raise InputError unless there is a shortlist a point, of labels that there are."""
     n_points, n_labels = labels.shape
     if not len(shortlists) == features.shape[0] == n_points or shortlists.max(initial=-1) >= (

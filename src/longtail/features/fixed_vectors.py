@@ -43,7 +43,8 @@ def is_dense(features: csr_array) -> bool:
     >>> is_dense(csr_array(np.ones((2, 3)))), is_dense(csr_array(np.eye(3)))
     (True, False)
     """
-    return 2 * features.nnz > features.shape[0] * features.shape[1]
+    n_points, n_features = features.shape
+    return bool(2 * features.nnz > n_points * n_features)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ counter, so a tree does not depend on which thread grew it.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     Offsets = NDArray[np.int64]
 
 __all__ = ["Forest", "Gains", "best_of_forest", "discounted_gains", "grow_tree", "leaf_scores"]
+
+Scalar = TypeVar("Scalar", bound=np.generic)
 
 _MAX_ROUNDS = 30  # of re-ranking and re-assigning; a few are enough
 
@@ -114,8 +116,10 @@ def grow_tree(
     children, bias = np.full((most, 2), -1, np.int32), np.zeros(most, np.float32)
     starts, leaf_starts = np.zeros(most + 1, np.int64), np.zeros(most + 1, np.int64)
     first, last = np.zeros(most, np.int64), np.zeros(most, np.int64)
-    features, weights = np.empty(4096, np.int32), np.empty(4096, np.float32)
-    leaf_labels, leaf_scores = np.empty(4096, np.int32), np.empty(4096, np.float32)
+    features: Ids = np.empty(4096, np.int32)
+    weights: Floats = np.empty(4096, np.float32)
+    leaf_labels: Ids = np.empty(4096, np.int32)
+    leaf_scores: Floats = np.empty(4096, np.float32)
     node, n_nodes = 0, 1
     last[0] = n_points
     while node < n_nodes:
@@ -203,9 +207,7 @@ def _labels_of(gains: Gains, own: Ids) -> Ids:
 
 
 @kernel
-def discounted_gains(
-    gains: Gains, own: Ids, signs: Floats, labels: Ids, discounts: Floats
-) -> None:
+def discounted_gains(gains: Gains, own: Ids, signs: Floats, labels: Ids, discounts: Floats) -> None:
     """Write the discount ``1 / log2(2 + rank)`` of each label in the ranking of each half.
 
     A half ranks labels by the summed gains of its points, which makes its nDCG the largest; labels
@@ -283,7 +285,7 @@ def _mean_labels(gains: Gains, own: Ids, totals: Floats, labels: Ids, scores: Fl
 
 
 @kernel
-def _with_room(array: NDArray[np.generic], size: int) -> NDArray[np.generic]:
+def _with_room(array: NDArray[Scalar], size: int) -> NDArray[Scalar]:
     """Return the array, or a longer copy where it is too short."""
     return array if size <= len(array) else grown(array, 2 * size)
 

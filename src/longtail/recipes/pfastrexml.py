@@ -86,7 +86,7 @@ class PfastreXML(LabelEstimator):
         with run.stage("trees"):
             forest = joined_forest(self._trees(data, run))
         with run.stage("tail classifiers"):
-            centroids = label_centroids(
+            centroids: csr_array = label_centroids(
                 data.features,
                 data.labels,
                 normalise_points=False,
