@@ -256,6 +256,8 @@ def _separate(
     Returns its bias, how many weights it has, and how many points, now in front, are on the side
     of margins below zero.
     """
+    if not len(used):  # points without features cannot be told apart
+        return 0.0, 0, 0
     dense = np.zeros(len(used), np.float32)
     bias = solve(near, np.arange(len(own), dtype=np.int32), signs, stopping, number, dense)
     least = np.abs(dense).max() * stopping.prune
