@@ -24,6 +24,7 @@ from longtail.negatives.nearest_labels import NearestLabels
 from longtail.recipes.astec import Astec, Astec3
 from longtail.recipes.deepxml import DeepXML
 from longtail.recipes.dismec import DiSMEC
+from longtail.recipes.extremetext import ExtremeText
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.parabel import Bonsai, Parabel
 from longtail.recipes.pfastrexml import PfastreXML
@@ -62,6 +63,7 @@ RECIPES = {
     "Parabel": lambda: Parabel(leaf_size=2, n_threads=1),
     "Bonsai": lambda: Bonsai(leaf_size=1, n_children=2, n_threads=1),
     "DiSMEC": lambda: DiSMEC(n_threads=1),
+    "ExtremeText": lambda: ExtremeText(dimension=16, leaf_size=2, batch_size=16, n_threads=1),
     "PfastreXML": lambda: PfastreXML(leaf_size=2, n_learners=5, n_threads=1),
     "Slice": lambda: Slice(dimension=16, n_threads=1),
 }

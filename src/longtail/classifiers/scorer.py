@@ -13,6 +13,7 @@ from longtail.classifiers.fusion import PartialScores, ScoreFusion, best_first
 from longtail.classifiers.label_tree_scorer import LabelTreeScorer
 from longtail.classifiers.label_vectors import LabelVectors
 from longtail.classifiers.one_vs_rest_scorer import OneVsRestScorer
+from longtail.classifiers.probabilistic_tree import ProbabilisticTreeScorer
 from longtail.classifiers.slice_scorer import SliceScorer
 from longtail.features.bag_encoder import BagEncoder
 from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels
@@ -242,6 +243,7 @@ def scorer_from(config: Mapping[str, Any], arrays: Arrays) -> Scorer:
         "forest": ForestScorer.from_parts,
         "label-tree": LabelTreeScorer.from_parts,
         "one-vs-rest": OneVsRestScorer.from_parts,
+        "probabilistic-tree": ProbabilisticTreeScorer.from_parts,
         "slice": SliceScorer.from_parts,
     }
     make: Any = kinds[config["kind"]]

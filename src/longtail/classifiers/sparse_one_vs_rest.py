@@ -192,14 +192,16 @@ class SparseOneVsRest:
 
 def require_shortlists(features: Rows, labels: csr_array, shortlists: NDArray[np.int32]) -> None:
     """Raise InputError unless there is a shortlist a point, of labels that there are."""
-    n_points, n_labels = labels.shape
-    if not len(shortlists) == features.shape[0] == n_points or shortlists.max(initial=-1) >= (
-        n_labels
-    ):
+    n_points, n_labels = features.shape[0], labels.shape[1]
+    if len(shortlists) != n_points or shortlists.max(initial=-1) >= n_labels:
         raise InputError(
             f"`shortlists` of shape {shortlists.shape} with labels up to "
-            f"{shortlists.max(initial=-1)} does not fit {features.shape[0]} points and "
+            f"{shortlists.max(initial=-1)} does not fit {n_points} points and "
             f"{n_labels} labels. Pass one row a point, and label ids or -1."
+        )
+    if labels.shape[0] != n_points:
+        raise InputError(
+            f"`features` has {n_points} points, `labels` {labels.shape[0]}. Pass as many of each."
         )
 
 

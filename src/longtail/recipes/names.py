@@ -29,6 +29,7 @@ RECIPES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "dismec": ("longtail.recipes.dismec", "DiSMEC"),
         "slice": ("longtail.recipes.slice", "Slice"),
         "pfastrexml": ("longtail.recipes.pfastrexml", "PfastreXML"),
+        "extremetext": ("longtail.recipes.extremetext", "ExtremeText"),
     }
 )
 
