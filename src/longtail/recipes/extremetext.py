@@ -66,11 +66,11 @@ class ExtremeText(LabelEstimator):
 
     dimension: int = 256
     leaf_size: int = 100
-    epochs: int = 20
-    learning_rate: float = 0.1
+    epochs: int = 60
+    learning_rate: float = 0.05
     batch_size: int = 128
     beam_size: int = 10
-    dropout: float = 0.3
+    dropout: float = 0.5
 
     def _learn(
         self,
