@@ -23,9 +23,13 @@ from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.negatives.nearest_labels import NearestLabels
 from longtail.recipes.astec import Astec, Astec3
 from longtail.recipes.deepxml import DeepXML
+from longtail.recipes.dismec import DiSMEC
+from longtail.recipes.extremetext import ExtremeText
 from longtail.recipes.icnn import Icnn
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.parabel import Bonsai, Parabel
+from longtail.recipes.pfastrexml import PfastreXML
+from longtail.recipes.slice import Slice
 from longtail.recipes.spen import Spen
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.training.schedule import Schedule
@@ -62,6 +66,10 @@ RECIPES = {
     "Bonsai": lambda: Bonsai(leaf_size=1, n_children=2, n_threads=1),
     "Spen": lambda: Spen(dimension=16, n_hidden=4, batch_size=16, n_threads=1),
     "Icnn": lambda: Icnn(dimension=16, n_hidden=4, batch_size=16, inference="bundle", n_threads=1),
+    "DiSMEC": lambda: DiSMEC(n_threads=1),
+    "ExtremeText": lambda: ExtremeText(dimension=16, leaf_size=2, batch_size=16, n_threads=1),
+    "PfastreXML": lambda: PfastreXML(leaf_size=2, n_learners=5, n_threads=1),
+    "Slice": lambda: Slice(dimension=16, n_threads=1),
 }
 
 THINGS = {

@@ -83,7 +83,7 @@ SYSTEMS: tuple[System, ...] = (
             {"recipe": recipe},
             in_quick=recipe == DEFAULT_RECIPE,
         )
-        for recipe in dict.fromkeys((DEFAULT_RECIPE, "astec"))
+        for recipe in dict.fromkeys((DEFAULT_RECIPE, "astec", "parabel"))
     ),
     System("omikuji-parabel", "omikuji", "omikuji", "features"),
     System(

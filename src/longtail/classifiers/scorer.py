@@ -11,9 +11,13 @@ from longtail.classifiers.blended import BlendedScorer
 from longtail.classifiers.energy_inference import EnergyInference
 from longtail.classifiers.energy_reranker import EnergyReranker, ShortlistEnergy
 from longtail.classifiers.energy_scorer import EnergyScorer
+from longtail.classifiers.forest_scorer import ForestScorer
 from longtail.classifiers.fusion import PartialScores, ScoreFusion, best_first
 from longtail.classifiers.label_tree_scorer import LabelTreeScorer
 from longtail.classifiers.label_vectors import LabelVectors
+from longtail.classifiers.one_vs_rest_scorer import OneVsRestScorer
+from longtail.classifiers.probabilistic_tree import ProbabilisticTreeScorer
+from longtail.classifiers.slice_scorer import SliceScorer
 from longtail.features.bag_encoder import BagEncoder
 from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels
 from longtail.transfer.residual import Residual
@@ -241,7 +245,11 @@ def scorer_from(config: Mapping[str, Any], arrays: Arrays) -> Scorer:
         "energy": EnergyScorer.from_parts,
         "energy-reranked": _reranker_from_parts,
         "ensemble": EnsembleScorer.from_parts,
+        "forest": ForestScorer.from_parts,
         "label-tree": LabelTreeScorer.from_parts,
+        "one-vs-rest": OneVsRestScorer.from_parts,
+        "probabilistic-tree": ProbabilisticTreeScorer.from_parts,
+        "slice": SliceScorer.from_parts,
     }
     make: Any = kinds[config["kind"]]
     scorer: Scorer = make(config, arrays)

@@ -17,11 +17,12 @@ from longtail.surrogates.rows import as_rows, binary, offsets_and_indices, row_n
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from longtail.surrogates.rows import Rows
     from longtail.training.run import TrainingRun
 
-__all__ = ["SparseOneVsRest"]
+__all__ = ["SparseOneVsRest", "equal_parts", "points_listing", "require_shortlists"]
 
-N_PARTS = 256  # of the work, for the threads to take one by one
+N_PARTS = 64  # of the work, for the threads to take one by one; each copies its points
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,13 +100,8 @@ class SparseOneVsRest:
         InputError
             If the three are not for the same points and labels, or a feature is not finite.
         """
+        require_shortlists(features, labels, shortlists)
         n_labels = labels.shape[1]
-        if len(shortlists) != features.shape[0] or shortlists.max(initial=-1) >= n_labels:
-            raise InputError(
-                f"`shortlists` of shape {shortlists.shape} with labels up to "
-                f"{shortlists.max(initial=-1)} does not fit {features.shape[0]} points and "
-                f"{n_labels} labels. Pass one row a point, and label ids or -1."
-            )
         return self.learn_among(
             features,
             labels,
@@ -160,7 +156,7 @@ class SparseOneVsRest:
             group_of_label.astype(np.int32, copy=False),
         )
         stopping = Stopping(self.cost, self.tolerance, self.max_passes, self.prune, seed)
-        bounds = _equal_parts(problems)
+        bounds = equal_parts(problems)
         bias, n_kept = np.empty(labels.shape[1], np.float32), np.empty(labels.shape[1], np.int64)
         found: dict[int, tuple[NDArray[np.int32], NDArray[np.float32]]] = {}
 
@@ -179,18 +175,42 @@ class SparseOneVsRest:
 
     def _candidates(self, shortlists: NDArray[np.int32], labels: csr_array) -> csr_array:
         """Return the points whose shortlists hold each label, as (n_labels, n_points)."""
+        if self.max_negatives is None:
+            return points_listing(shortlists, labels.shape[1])
         places, points = np.nonzero(shortlists.T >= 0)  # all first places, then all second ones
         found = shortlists[points, places]
-        if self.max_negatives is not None:
-            order = np.argsort(found, kind="stable")
-            found, points = found[order], points[order]
-            is_true = np.asarray(labels.astype(bool)[points, found]).ravel()
-            found, points = found[~is_true], points[~is_true]
-            starts = np.searchsorted(found, np.arange(labels.shape[1]))
-            is_kept = np.arange(len(found)) - starts[found] < self.max_negatives
-            found, points = found[is_kept], points[is_kept]
+        order = np.argsort(found, kind="stable")
+        found, points = found[order], points[order]
+        is_true = np.asarray(labels.astype(bool)[points, found]).ravel()
+        found, points = found[~is_true], points[~is_true]
+        starts = np.searchsorted(found, np.arange(labels.shape[1]))
+        is_kept = np.arange(len(found)) - starts[found] < self.max_negatives
+        found, points = found[is_kept], points[is_kept]
         ones = np.ones(len(found), np.bool_)
         return csr_array((ones, (found, points)), (labels.shape[1], labels.shape[0]))
+
+
+def require_shortlists(features: Rows, labels: csr_array, shortlists: NDArray[np.int32]) -> None:
+    """Raise InputError unless there is a shortlist a point, of labels that there are."""
+    n_points, n_labels = features.shape[0], labels.shape[1]
+    if len(shortlists) != n_points or shortlists.max(initial=-1) >= n_labels:
+        raise InputError(
+            f"`shortlists` of shape {shortlists.shape} with labels up to "
+            f"{shortlists.max(initial=-1)} does not fit {n_points} points and "
+            f"{n_labels} labels. Pass one row a point, and label ids or -1."
+        )
+    if labels.shape[0] != n_points:
+        raise InputError(
+            f"`features` has {n_points} points, `labels` {labels.shape[0]}. Pass as many of each."
+        )
+
+
+def points_listing(shortlists: NDArray[np.int32], n_labels: int) -> csr_array:
+    """Return the points whose shortlists hold each label, bool (n_labels, n_points)."""
+    points, places = np.nonzero(shortlists >= 0)
+    ones = np.ones(len(points), np.bool_)
+    shape = (n_labels, len(shortlists))
+    return csr_array((ones, (shortlists[points, places], points)), shape)
 
 
 def _check_shapes(
@@ -214,7 +234,7 @@ def _check_shapes(
         )
 
 
-def _equal_parts(problems: Problems) -> NDArray[np.int64]:
+def equal_parts(problems: Problems) -> NDArray[np.int64]:
     """Cut the labels into ranges of about equally many points: bounds of at most `N_PARTS`."""
     n_candidates = np.diff(problems.candidate_starts)[problems.group_of_label]
     n_points = np.diff(problems.positive_starts) + n_candidates

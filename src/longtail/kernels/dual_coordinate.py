@@ -23,7 +23,20 @@ if TYPE_CHECKING:
     Columns = NDArray[np.uint32]
     Offsets = NDArray[np.int64]
 
-__all__ = ["Points", "Problems", "Stopping", "train_machines"]
+__all__ = [
+    "Points",
+    "Problems",
+    "Stopping",
+    "copied",
+    "first_random",
+    "grown",
+    "margin_of",
+    "next_random",
+    "points_of_label",
+    "solve",
+    "take_weights",
+    "train_machines",
+]
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -118,18 +131,18 @@ def train_machines(
         own = _points_of_group(problems, label, stop)
         for place in range(len(own)):
             place_of_point[own[place]] = place
-        near, features = _copied(points, own, place_of_feature)
+        near, features = copied(points, own, place_of_feature)
         dense = np.zeros(len(features), np.float32)  # w of one label at a time
         while label < stop:
-            rows, signs = _points_of_label(problems, label)
+            rows, signs = points_of_label(problems, label)
             for i in range(len(rows)):
                 rows[i] = place_of_point[rows[i]]
-            bias[label] = _solve(near, rows, signs, stopping, label, dense)
+            bias[label] = solve(near, rows, signs, stopping, label, dense)
             if n_all + len(features) > len(kept_features):
-                kept_features = _grown(kept_features, 2 * (n_all + len(features)))
-                kept_weights = _grown(kept_weights, 2 * (n_all + len(features)))
+                kept_features = grown(kept_features, 2 * (n_all + len(features)))
+                kept_weights = grown(kept_weights, 2 * (n_all + len(features)))
             room = kept_features[n_all:], kept_weights[n_all:]
-            n_kept[label] = _take_weights(dense, features, stopping.prune, *room)
+            n_kept[label] = take_weights(dense, features, stopping.prune, *room)
             n_all += n_kept[label]
             label += 1
     return kept_features[:n_all].copy(), kept_weights[:n_all].copy()
@@ -156,7 +169,7 @@ def _points_of_group(problems: Problems, label: int, stop: int) -> Ids:
 
 
 @kernel
-def _points_of_label(problems: Problems, label: int) -> tuple[Ids, Floats]:
+def points_of_label(problems: Problems, label: int) -> tuple[Ids, Floats]:
     """List a label's points, ascending, and 1 or -1 for each; none if none is positive."""
     group = problems.group_of_label[label]
     candidates = problems.candidates[
@@ -189,7 +202,7 @@ def _union(positives: Ids, candidates: Ids) -> tuple[Ids, Floats]:
 
 
 @kernel
-def _copied(points: Points, own: Ids, place_of_feature: Ids) -> tuple[Points, Ids]:
+def copied(points: Points, own: Ids, place_of_feature: Ids) -> tuple[Points, Ids]:
     """Copy some points side by side, with only the features that they have; return those, too.
 
     That is what makes the many passes fast: points and w then fit in the nearest cache.
@@ -219,7 +232,7 @@ def _copied(points: Points, own: Ids, place_of_feature: Ids) -> tuple[Points, Id
 
 
 @kernel
-def _solve(
+def solve(
     points: Points, rows: Ids, signs: Floats, stopping: Stopping, label: int, dense: Floats
 ) -> float:
     """Leave w in `dense`, which must be zero, and return b; -1 if there are no points."""
@@ -230,19 +243,19 @@ def _solve(
     active, n_active = np.arange(len(rows), dtype=np.int32), len(rows)
     alpha = np.zeros(len(rows), np.float32)
     bias, largest = np.float32(0), np.float32(np.inf)
-    random = _first_random(stopping.seed, label)
+    random = first_random(stopping.seed, label)
     for _ in range(stopping.max_passes):
         new_largest, new_smallest = np.float32(-np.inf), np.float32(np.inf)
         place = 0
         while place < n_active:
             # Shuffles as it goes: a point that was not yet visited takes this place.
-            random = _next_random(random)
+            random = next_random(random)
             other = place + np.int64((random * np.uint64(n_active - place)) >> np.uint64(32))
             i = active[other]
             active[other] = active[place]
             active[place] = i
             start, stop = points.row_starts[rows[i]], points.row_starts[rows[i] + 1]
-            margin = _margin(columns, values, start, stop, dense) + bias
+            margin = margin_of(columns, values, start, stop, dense) + bias
             gradient = signs[i] * margin - np.float32(1) + diagonal * alpha[i]
             if alpha[i] == 0 and gradient > 0:
                 if gradient > largest:  # shrink: a point so far beyond its margin will rarely move
@@ -271,13 +284,13 @@ def _solve(
 
 
 @kernel
-def _first_random(seed: int, label: int) -> np.uint64:
+def first_random(seed: int, label: int) -> np.uint64:
     """Return a number from 1 to 2^32 - 1 that depends on the seed and the label."""
     return np.uint64(1 + random_unit(seed, label, 0) * (2**32 - 2))
 
 
 @kernel
-def _next_random(state: np.uint64) -> np.uint64:
+def next_random(state: np.uint64) -> np.uint64:
     """Return the next 32 random bits (Marsaglia, "Xorshift RNGs", 2003): cheap, as shuffling is."""
     state ^= (state << np.uint64(13)) & np.uint64(0xFFFFFFFF)
     state ^= state >> np.uint64(17)
@@ -285,7 +298,7 @@ def _next_random(state: np.uint64) -> np.uint64:
 
 
 @fast_kernel
-def _margin(columns: Columns, values: Floats, start: int, stop: int, dense: Floats) -> np.float32:
+def margin_of(columns: Columns, values: Floats, start: int, stop: int, dense: Floats) -> np.float32:
     """Multiply a row with a dense vector.
 
     Unsigned places, because numba tests signed ones for being negative: a half to three quarters
@@ -307,7 +320,7 @@ def _add_row(
 
 
 @kernel
-def _take_weights(
+def take_weights(
     dense: Floats, features: Ids, prune: float, kept_features: Ids, kept_weights: Floats
 ) -> int:
     """Move the large weights of `dense` out, ascending by feature, and make it zero again."""
@@ -325,7 +338,7 @@ def _take_weights(
 
 
 @kernel
-def _grown(array: NDArray[Scalar], size: int) -> NDArray[Scalar]:
+def grown(array: NDArray[Scalar], size: int) -> NDArray[Scalar]:
     """Return a longer copy."""
     longer = np.empty(size, array.dtype)
     longer[: len(array)] = array

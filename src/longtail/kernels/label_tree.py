@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int32]
     Offsets = NDArray[np.int64]
 
-__all__ = ["TrainedTree", "beam_search"]
+__all__ = ["TrainedTree", "add_margins", "beam_search"]
 
 
 class TrainedTree(NamedTuple):
@@ -117,7 +117,7 @@ def _children(
         first, last = tree.child_starts[nodes[j]], tree.child_starts[nodes[j] + 1]
         margins = totals[0, place : place + last - first]
         margins[:] = tree.bias[first - 1 : last - 1]
-        _add_margins(columns, values, tree, nodes[j], margins)
+        add_margins(columns, values, tree, nodes[j], margins)
         for child in range(last - first):
             gap = max(np.float32(1) - margins[child], np.float32(0))
             children[0, place], totals[0, place] = first + child, scores[j] - gap * gap
@@ -126,7 +126,7 @@ def _children(
 
 
 @kernel
-def _add_margins(
+def add_margins(
     columns: Ids, values: Floats, tree: TrainedTree, node: int, margins: Floats
 ) -> None:
     """Add the products of a point with the weights of all children of a node.

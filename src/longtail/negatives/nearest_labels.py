@@ -146,6 +146,32 @@ class NearestLabels:
             n_labels=labels.shape[1],
         )
 
+    def mine(
+        self,
+        shortlister: LabelShortlister,
+        features: NDArray[np.float32],
+        labels: csr_array,  # noqa: ARG002 - true labels may be among the negatives
+        *,
+        seed: int,  # noqa: ARG002 - nothing is drawn
+        n_threads: int,
+    ) -> NDArray[np.int32]:
+        """Return the shortlists of the training points: their hard negatives.
+
+        Parameters
+        ----------
+        shortlister : LabelShortlister
+            Made by `build`.
+        features : float32 (n_points, dimension)
+        labels : csr_array (n_points, n_labels)
+        seed, n_threads : int
+
+        Returns
+        -------
+        int32 (n_points, size)
+            True labels may be among them; padded with -1.
+        """
+        return shortlister.query(features, n_threads)[0]
+
     def _representatives(
         self, points: NDArray[np.float32], labels: csr_array, seed: int
     ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:

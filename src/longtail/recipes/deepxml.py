@@ -52,7 +52,19 @@ class NegativeSampler(Protocol):
     def build(
         self, features: NDArray[np.float32], labels: csr_array, *, seed: int, n_threads: int
     ) -> LabelShortlister:
-        """Return what shortlists labels, for training and for prediction."""
+        """Return what shortlists labels for predictions."""
+        ...
+
+    def mine(
+        self,
+        shortlister: LabelShortlister,
+        features: NDArray[np.float32],
+        labels: csr_array,
+        *,
+        seed: int,
+        n_threads: int,
+    ) -> NDArray[np.int32]:
+        """Return the negatives of the training points, int32 (n_points, size), padded with -1."""
         ...
 
 
@@ -178,11 +190,13 @@ class DeepXML(LabelEstimator):
     def _mine(
         self, features: NDArray[np.float32], labels: csr_array, run: TrainingRun
     ) -> tuple[LabelShortlister, NDArray[np.int32]]:
-        """Build the structure of Module II, and query it with all training points."""
+        """Build the structure of Module II, and mine the negatives of all training points."""
         with run.stage("module II"):
             seed = run.seed_for("module II")
             shortlister = self.negatives.build(features, labels, seed=seed, n_threads=run.n_threads)
-            shortlists, _ = shortlister.query(features, run.n_threads)
+            shortlists = self.negatives.mine(
+                shortlister, features, labels, seed=seed, n_threads=run.n_threads
+            )
         return shortlister, shortlists
 
     def _fused(

@@ -28,6 +28,10 @@ RECIPES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "bonsai": ("longtail.recipes.parabel", "Bonsai"),
         "spen": ("longtail.recipes.spen", "Spen"),
         "icnn": ("longtail.recipes.icnn", "Icnn"),
+        "dismec": ("longtail.recipes.dismec", "DiSMEC"),
+        "slice": ("longtail.recipes.slice", "Slice"),
+        "pfastrexml": ("longtail.recipes.pfastrexml", "PfastreXML"),
+        "extremetext": ("longtail.recipes.extremetext", "ExtremeText"),
     }
 )
 

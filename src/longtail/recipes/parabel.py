@@ -55,6 +55,7 @@ class Parabel(RerankedEstimator):
     """
 
     char_ngrams: tuple[int, int] | None = None
+    held_out: float = 0.02  # for the calibration alone
     n_learners: int = 3
     leaf_size: int = 100
     beam_size: int = 10

@@ -1,0 +1,88 @@
+"""Train the classic recipes with their defaults, and print their accuracy beside published values.
+
+python -m benchmarks.classics --data FOLDER
+python -m benchmarks.classics --data FOLDER --recipes slice pfastrexml --one-thread
+
+`FOLDER` holds a train.* and a test.* file, and perhaps labels.*; a folder that is called as a data
+set of the Extreme Classification Repository gets the values of the Repository's table. Nothing is
+chosen on the test set: one run, default settings, evaluated once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from pathlib import Path
+
+from longtail import Dataset
+from longtail.data import InputWarning
+from longtail.recipes.names import recipe
+
+RECIPES = ("parabel", "bonsai", "dismec", "slice", "pfastrexml", "extremetext")
+COLUMNS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")
+# "Benchmarked results" of the Extreme Classification Repository, November 2026.
+PUBLISHED = {
+    "bibtex": {
+        "parabel": (64.53, 38.56, 27.94, 50.88, 52.42, 57.36),
+        "pfastrexml": (63.46, 39.22, 29.14, 52.28, 54.36, 60.55),
+    },
+    "delicious": {
+        "parabel": (67.44, 61.83, 56.75, 32.69, 34.00, 34.53),
+        "pfastrexml": (67.13, 62.33, 58.62, 34.57, 34.80, 35.86),
+    },
+    "eurlex-4k": {
+        "parabel": (82.25, 68.71, 57.53, 36.44, 44.08, 48.46),
+        "bonsai": (82.96, 69.76, 58.31, 37.08, 45.13, 49.57),
+        "dismec": (82.40, 68.50, 57.70, 41.20, 45.40, 49.30),
+        "pfastrexml": (71.36, 59.90, 50.39, 26.62, 34.16, 38.96),
+        "extremetext": (78.97, 65.64, 54.44, 33.52, 40.35, 44.02),
+    },
+}
+
+
+def main() -> None:
+    """Train and evaluate each recipe."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--recipes", nargs="+", default=RECIPES, metavar="NAME")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--one-thread", action="store_true", help="train on one core")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore", InputWarning)
+    train, test = read(given.data)
+    print("| recipe | " + " | ".join(COLUMNS) + " | training, CPU s |")
+    print("|---|" + "---|" * (len(COLUMNS) + 1))
+    for name in given.recipes:
+        started = time.process_time()
+        estimator = recipe(name)(random_state=given.seed, n_threads=1 if given.one_thread else None)
+        model = estimator.fit_dataset(train)
+        seconds = time.process_time() - started
+        found = model.evaluate(test)
+        row(name, [found[column] for column in COLUMNS], f"{seconds:.0f}")
+        published = PUBLISHED.get(given.data.resolve().name, {}).get(name)
+        if published:
+            row("published", list(published), "")
+
+
+def read(folder: Path) -> tuple[Dataset, Dataset]:
+    """Read the training and the test file of a folder."""
+    found = {kind: next(iter(sorted(folder.glob(f"{kind}.*"))), None) for kind in ("train", "test")}
+    train_file, test_file = found["train"], found["test"]
+    if train_file is None or test_file is None:
+        raise SystemExit(f"{folder} must hold a train.* and a test.* file.")
+    labels = next(iter(sorted(folder.glob("labels.*"))), None)
+    train = Dataset.read(train_file, labels_file=labels)
+    space = None if labels else train.label_space
+    return train, Dataset.read(
+        test_file, labels_file=labels, label_space=space, unknown_labels="extend"
+    )
+
+
+def row(name: str, values: list[float], seconds: str) -> None:
+    """Print one line of the table."""
+    print(f"| {name} | " + " | ".join(f"{v:.2f}" for v in values) + f" | {seconds} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

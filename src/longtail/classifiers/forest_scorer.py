@@ -1,0 +1,189 @@
+"""A trained forest of ranking trees, and its re-ranking with tail classifiers: no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from longtail.classifiers.fusion import best_first
+from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
+from longtail.data.bags import Bags
+from longtail.index.protocol import read_only
+from longtail.kernels.jit import over_row_chunks
+from longtail.kernels.ranking_tree import Forest, best_of_forest
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    Arrays = Mapping[str, NDArray[np.generic]]
+
+__all__ = ["ForestScorer", "TailClassifiers", "joined_forest"]
+
+ROWS_AT_ONCE = 4096  # points whose candidates are held in memory together
+_OFFSETS = frozenset({"starts", "leaf_starts"})
+_FLOATS = frozenset({"bias", "weights", "leaf_scores"})
+
+
+@dataclass(frozen=True)
+class TailClassifiers:
+    """How near a point is to the points of a label, which holds where those are few, too.
+
+    ``log P(l | x) = -log(1 + exp(gamma / 2 |x - mu_l|^2))`` with the unit mean mu of the label's
+    points, and x of unit length (Jain, Prabhu and Varma, KDD 2016, section 5).
+
+    Parameters
+    ----------
+    centroids : SparseLabelVectors
+        mu, with a bias of zero.
+    gamma : float
+    """
+
+    centroids: SparseLabelVectors
+    gamma: float
+
+    def log_probabilities(
+        self, bags: Bags, labels: NDArray[np.int32], n_threads: int = 1
+    ) -> NDArray[np.float64]:
+        """Return float64 (n, size) for given labels; -inf at padding."""
+        cosines = self.centroids.logits(bags, labels, n_threads).astype(np.float64)
+        return -np.logaddexp(0.0, self.gamma * (1.0 - cosines))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForestScorer:
+    """The best labels of all trees together, ranked again with tail classifiers.
+
+    The score of a label is ``alpha log(mean leaf score) + (1 - alpha) log P_tail(l | x)``.
+
+    Parameters
+    ----------
+    forest : Forest
+    tail : TailClassifiers
+    alpha : float
+        Weight of the trees; 1 for FastXML's order.
+    n_candidates : int
+        Best labels of the trees that are ranked again.
+    """
+
+    forest: Forest
+    tail: TailClassifiers
+    alpha: float
+    n_candidates: int
+
+    def __post_init__(self) -> None:
+        """Hold the arrays as memory maps are held."""
+        arrays: dict[str, Any] = {
+            name: read_only(array, _dtype(name)) for name, array in self.forest._asdict().items()
+        }
+        object.__setattr__(self, "forest", Forest(**arrays))
+
+    def top_k(
+        self, bags: Bags, k: int, n_threads: int = 1
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """See `Scorer.top_k`."""
+        ids = np.empty((bags.n_rows, k), np.int32)
+        scores = np.empty((bags.n_rows, k), np.float32)
+        for start in range(0, bags.n_rows, ROWS_AT_ONCE):
+            stop = min(start + ROWS_AT_ONCE, bags.n_rows)
+            some = bags if stop - start == bags.n_rows else bags.rows(start, stop)
+            found, leaves = self.tree_scores(some, max(k, self.n_candidates), n_threads)
+            ranked = self.ranked(some, found, leaves, n_threads)
+            ids[start:stop], scores[start:stop] = best_first(found, ranked, k, n_threads)
+        return ids, scores
+
+    def tree_scores(
+        self, bags: Bags, k: int, n_threads: int = 1
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return the k labels with the largest mean leaf scores, and those."""
+        points = Bags(
+            read_only(bags.row_starts, np.int32),
+            read_only(bags.columns, np.int32),
+            read_only(bags.values, np.float32),
+        )
+        n_features = 1 + int(self.forest.features.max(initial=-1))
+        n_labels = self.tail.centroids.n_labels
+        ids = np.empty((bags.n_rows, k), np.int32)
+        scores = np.empty((bags.n_rows, k), np.float32)
+
+        def search(start: int, stop: int) -> None:
+            best_of_forest(points, self.forest, n_features, n_labels, start, stop, ids, scores)
+
+        over_row_chunks(search, bags.n_rows, n_threads=n_threads, chunk=256)
+        return ids, scores
+
+    def ranked(
+        self,
+        bags: Bags,
+        labels: NDArray[np.int32],
+        leaves: NDArray[np.float32],
+        n_threads: int = 1,
+    ) -> NDArray[np.float32]:
+        """Return the scores of both together, -inf at padding."""
+        known = labels >= 0
+        logarithms = np.log(np.where(known, leaves, 1).astype(np.float64))
+        tail = self.tail.log_probabilities(bags, labels, n_threads)
+        both = self.alpha * logarithms + (1 - self.alpha) * np.where(known, tail, 0)
+        return np.where(known, both, -np.inf).astype(np.float32)
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """See `Scorer.to_arrays`."""
+        trees = {f"forest/{name}": array for name, array in self.forest._asdict().items()}
+        return trees | {f"tail/{k}": v for k, v in self.tail.centroids.to_arrays().items()}
+
+    def config(self) -> dict[str, Any]:
+        """See `Scorer.config`."""
+        return {
+            "kind": "forest",
+            "alpha": self.alpha,
+            "gamma": self.tail.gamma,
+            "n_candidates": self.n_candidates,
+        }
+
+    @classmethod
+    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> ForestScorer:
+        """Make it again from `config` and `to_arrays`."""
+        trees: dict[str, Any] = {name: arrays[f"forest/{name}"] for name in Forest._fields}
+        tail: dict[str, Any] = {k[5:]: arrays[k] for k in arrays if k.startswith("tail/")}
+        return cls(
+            forest=Forest(**trees),
+            tail=TailClassifiers(SparseLabelVectors(**tail), config["gamma"]),
+            alpha=config["alpha"],
+            n_candidates=config["n_candidates"],
+        )
+
+
+def joined_forest(trees: Sequence[Forest]) -> Forest:
+    """Return trees, numbered from 0 each, as one forest."""
+    first = np.cumsum([0, *(len(tree.bias) for tree in trees)])
+    children = [
+        np.where(tree.children >= 0, tree.children + before, -1)
+        for tree, before in zip(trees, first[:-1], strict=True)
+    ]
+    together = {
+        name: np.concatenate([getattr(tree, name) for tree in trees])
+        for name in ("bias", "features", "weights", "leaf_labels", "leaf_scores")
+    }
+    return Forest(
+        roots=first[:-1].astype(np.int32),
+        children=np.concatenate(children).astype(np.int32),
+        starts=_joined_starts([tree.starts for tree in trees]),
+        leaf_starts=_joined_starts([tree.leaf_starts for tree in trees]),
+        **together,
+    )
+
+
+def _joined_starts(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return where each node begins once the entries of all trees lie end to end."""
+    lengths = np.concatenate([np.diff(part) for part in parts])
+    return np.concatenate([[0], np.cumsum(lengths)])
+
+
+def _dtype(name: str) -> type[np.generic]:
+    """Return the type that the kernels are compiled for."""
+    if name in _OFFSETS:
+        return np.int64
+    return np.float32 if name in _FLOATS else np.int32

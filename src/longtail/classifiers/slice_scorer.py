@@ -1,0 +1,99 @@
+"""A trained Slice model: fixed vectors, near label centroids, linear classifiers; no torch."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from longtail.classifiers.fusion import PartialScores, ScoreFusion, best_first
+from longtail.classifiers.label_vectors import LabelVectors
+from longtail.features.bag_encoder import UnitBagEncoder
+from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from longtail.data.bags import Bags
+
+    Arrays = Mapping[str, NDArray[np.generic]]
+
+__all__ = ["SliceScorer"]
+
+ROWS_AT_ONCE = 4096  # points whose shortlists are held in memory together
+
+
+@dataclass(frozen=True, kw_only=True)
+class SliceScorer:
+    """Shortlist the labels with the nearest centroids, classify those, and mix both scores.
+
+    Parameters
+    ----------
+    encoder : UnitBagEncoder
+    shortlister : LabelShortlister
+    classifier : LabelVectors
+    fusion : ScoreFusion
+        Its alpha is the weight of the classifier against nearness.
+    """
+
+    encoder: UnitBagEncoder
+    shortlister: LabelShortlister
+    classifier: LabelVectors
+    fusion: ScoreFusion
+
+    def top_k(
+        self, bags: Bags, k: int, n_threads: int = 1
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """See `Scorer.top_k`."""
+        ids = np.empty((bags.n_rows, k), np.int32)
+        scores = np.empty((bags.n_rows, k), np.float32)
+        for start in range(0, bags.n_rows, ROWS_AT_ONCE):
+            stop = min(start + ROWS_AT_ONCE, bags.n_rows)
+            some = bags if stop - start == bags.n_rows else bags.rows(start, stop)
+            parts = self.partial_scores(some, n_threads)
+            fused = self.fusion.combine(parts, n_threads)
+            ids[start:stop], scores[start:stop] = best_first(parts.labels, fused, k, n_threads)
+        return ids, scores
+
+    def partial_scores(self, bags: Bags, n_threads: int = 1) -> PartialScores:
+        """Return what nearness and classifier say of each bag's shortlist."""
+        vectors = self.encoder.encode(bags, n_threads)
+        labels, nearness = self.shortlister.query(vectors, n_threads)
+        logits = self.classifier.logits(vectors, labels, n_threads)
+        return PartialScores(labels, nearness, logits, np.empty((bags.n_rows, 0), np.float32))
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """See `Scorer.to_arrays`."""
+        parts: dict[str, dict[str, NDArray[np.generic]]] = {
+            "encoder": {"token_vectors": self.encoder.token_vectors},
+            "classifier": self.classifier.to_arrays(),
+            "shortlist": self.shortlister.to_arrays(),
+        }
+        return {f"{part}/{k}": array for part, own in parts.items() for k, array in own.items()}
+
+    def config(self) -> dict[str, Any]:
+        """See `Scorer.config`."""
+        return {
+            "kind": "slice",
+            "shortlist": asdict(self.shortlister.settings),
+            "n_labels": self.shortlister.n_labels,
+            "fusion": self.fusion.config(),
+        }
+
+    @classmethod
+    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> SliceScorer:
+        """Make it again from `config` and `to_arrays`."""
+        shortlist = {k[10:]: arrays[k] for k in arrays if k.startswith("shortlist/")}
+        settings = NearestLabels(**config["shortlist"])
+        vectors: Any = arrays["classifier/vectors"]
+        bias: Any = arrays["classifier/bias"]
+        table: Any = arrays["encoder/token_vectors"]
+        return cls(
+            encoder=UnitBagEncoder(table),
+            shortlister=LabelShortlister.from_arrays(settings, shortlist, config["n_labels"]),
+            classifier=LabelVectors(vectors, bias),
+            fusion=ScoreFusion(**config["fusion"]),
+        )

@@ -1,0 +1,223 @@
+"""Other ways to find negatives than Astec's two structures (DeepXML paper, table 6d).
+
+Each is a `NegativeSampler` of `longtail.recipes.deepxml`: `mine` returns the negatives that
+training sees, and only they differ. Predictions need labels near the point whatever training saw,
+so `build` makes Astec's structure for all but `NearestCentroids`, which leaves the points out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.negatives.nearest_labels import NearestLabels, unit_rows
+from longtail.surrogates.label_clusters import balanced_clusters
+from longtail.surrogates.rows import binary, require_positive
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from longtail.negatives.nearest_labels import LabelShortlister
+
+    Shortlists = NDArray[np.int32]
+
+__all__ = ["FrequentLabels", "InBatch", "NearestCentroids", "TreeLeaves", "UniformLabels"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NearestCentroids(NearestLabels):
+    """Slice's structure: the labels whose centroids are nearest, the labels of points left out.
+
+    Jain et al., "Slice", WSDM 2019, section 3. Parameters as for `NearestLabels`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.negatives.samplers import NearestCentroids
+    >>> points = np.eye(3, dtype=np.float32)
+    >>> built = NearestCentroids(size=1).build(points, csr_array(points), seed=0, n_threads=1)
+    >>> built.query(points)[0].ravel().tolist()
+    [0, 1, 2]
+    """
+
+    n_near_points: int = 0
+    size: int = 300
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Sampled:
+    """What samplers of training negatives share: how predictions find labels.
+
+    Parameters
+    ----------
+    size : int
+        Negatives a point.
+    prediction : NearestLabels
+        The structure that predictions use.
+    """
+
+    size: int = 500
+    prediction: NearestLabels = field(default_factory=NearestLabels)
+
+    def build(
+        self, features: NDArray[np.float32], labels: csr_array, *, seed: int, n_threads: int
+    ) -> LabelShortlister:
+        """See `NearestLabels.build`."""
+        require_positive("size", self.size)
+        return self.prediction.build(features, labels, seed=seed, n_threads=n_threads)
+
+
+@dataclass(frozen=True, kw_only=True)
+class UniformLabels(_Sampled):
+    """Any label is as likely a negative as any other.
+
+    Parameters as for `FrequentLabels`, `power` apart.
+    """
+
+    def mine(
+        self,
+        shortlister: LabelShortlister,  # noqa: ARG002 - chance does not ask it
+        features: NDArray[np.float32],
+        labels: csr_array,
+        *,
+        seed: int,
+        n_threads: int,  # noqa: ARG002 - drawing is cheap
+    ) -> Shortlists:
+        """Return int32 (n_points, size), each row without repetition, padded with -1."""
+        random = np.random.default_rng(seed)
+        size = min(self.size, labels.shape[1])
+        drawn = random.integers(0, labels.shape[1], (len(features), size), np.int32)
+        return _without_repetition(drawn)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrequentLabels(_Sampled):
+    """Labels are drawn by their frequency to the power of three quarters.
+
+    The noise of negative sampling: Mikolov et al., "Distributed representations of words and
+    phrases and their compositionality", NIPS 2013, section 2.2.
+
+    Parameters
+    ----------
+    size : int
+        Negatives a point.
+    prediction : NearestLabels
+        The structure that predictions use.
+    power : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.negatives.samplers import FrequentLabels
+    >>> labels = csr_array(np.array([[1, 0, 1], [1, 0, 0]]))
+    >>> drawn = FrequentLabels(size=2).mine(None, np.eye(2), labels, seed=0, n_threads=1)
+    >>> 1 in drawn  # no point has it
+    False
+    """
+
+    power: float = 0.75
+
+    def mine(
+        self,
+        shortlister: LabelShortlister,  # noqa: ARG002 - chance does not ask it
+        features: NDArray[np.float32],
+        labels: csr_array,
+        *,
+        seed: int,
+        n_threads: int,  # noqa: ARG002 - drawing is cheap
+    ) -> Shortlists:
+        """Return int32 (n_points, size), each row without repetition, padded with -1."""
+        random = np.random.default_rng(seed)
+        frequency = np.asarray(binary(labels).sum(axis=0)).ravel().astype(np.float64)
+        weights = np.where(frequency > 0, frequency**self.power, 0.0)
+        bounds = np.cumsum(weights)
+        size = min(self.size, labels.shape[1])
+        places = random.random((len(features), size)) * bounds[-1]
+        return _without_repetition(np.searchsorted(bounds, places, side="right").astype(np.int32))
+
+
+@dataclass(frozen=True, kw_only=True)
+class InBatch(_Sampled):
+    """No label but those of the other points of the batch: nothing is mined.
+
+    With a classifier that draws no random labels either, ``n_random=0``.
+
+    Parameters
+    ----------
+    size : int
+        Not used.
+    prediction : NearestLabels
+        The structure that predictions use.
+    """
+
+    def mine(
+        self,
+        shortlister: LabelShortlister,  # noqa: ARG002 - as the rest
+        features: NDArray[np.float32],
+        labels: csr_array,  # noqa: ARG002
+        *,
+        seed: int,  # noqa: ARG002
+        n_threads: int,  # noqa: ARG002
+    ) -> Shortlists:
+        """Return int32 (n_points, 0)."""
+        return np.empty((len(features), 0), np.int32)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TreeLeaves(_Sampled):
+    """The labels that share a leaf of Parabel's tree with one of the point's own.
+
+    Prabhu et al., "Parabel", WWW 2018, section 4: labels are halved by balanced 2-means over the
+    means of their points, and a label is trained against the points of its leaf alone.
+
+    Parameters
+    ----------
+    size : int
+        Most negatives of a point; where its leaves have more labels, a random choice.
+    prediction : NearestLabels
+        The structure that predictions use.
+    leaf_size : int
+        Most labels of a leaf.
+    """
+
+    leaf_size: int = 100
+
+    def mine(
+        self,
+        shortlister: LabelShortlister,  # noqa: ARG002 - the tree takes its place
+        features: NDArray[np.float32],
+        labels: csr_array,
+        *,
+        seed: int,
+        n_threads: int,
+    ) -> Shortlists:
+        """Return int32 (n_points, at most size), true labels among them, padded with -1."""
+        require_positive("leaf_size", self.leaf_size)
+        ones = binary(labels)
+        centroids = unit_rows(ones.T.tocsr() @ unit_rows(features))
+        n_leaves = 2 ** (-(-len(centroids) // self.leaf_size) - 1).bit_length()
+        leaf = balanced_clusters(centroids, n_leaves, seed=seed, n_threads=n_threads)
+        own = [np.unique(leaf[row]) for row in np.split(ones.indices, ones.indptr[1:-1])]
+        members = np.split(np.argsort(leaf, kind="stable"), np.cumsum(np.bincount(leaf))[:-1])
+        random = np.random.default_rng(seed)
+        mined = np.full((len(own), min(self.size, len(leaf))), -1, np.int32)
+        for row, leaves in enumerate(own):
+            near = np.concatenate([members[0][:0], *(members[one] for one in leaves)])
+            chosen = random.permutation(near)[: mined.shape[1]]
+            mined[row, : len(chosen)] = chosen
+        return mined
+
+
+def _without_repetition(drawn: Shortlists) -> Shortlists:
+    """Return the labels of each row once, ascending, the rest of the row -1."""
+    drawn = np.sort(drawn, axis=1)
+    repeated = np.zeros(drawn.shape, np.bool_)
+    repeated[:, 1:] = drawn[:, 1:] == drawn[:, :-1]
+    drawn[repeated] = -1
+    order = np.argsort(repeated, axis=1, kind="stable")
+    return np.take_along_axis(drawn, order, axis=1)

@@ -1,0 +1,165 @@
+"""PfastreXML: a forest of trees that rank rare labels well, then tail classifiers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.classifiers.forest_scorer import ForestScorer, TailClassifiers, joined_forest
+from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
+from longtail.kernels.dual_coordinate import Points, Stopping
+from longtail.kernels.jit import over_row_chunks
+from longtail.kernels.ranking_tree import Gains, grow_tree
+from longtail.metrics import inverse_propensities
+from longtail.recipes.estimator import LabelEstimator
+from longtail.surrogates.label_clusters import label_centroids
+from longtail.surrogates.rows import binary, offsets_and_indices, row_norms
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from longtail.classifiers.scorer import Scorer
+    from longtail.kernels.ranking_tree import Forest
+    from longtail.training.run import TrainingData, TrainingRun
+
+__all__ = ["PfastreXML"]
+
+MOST_POINTS_IN_TREES = 10_000_000  # of all trees together: beyond, there are fewer trees
+LEAST_TREES = 10
+MOST_ENTRIES_OF_CENTROID = 2048
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class PfastreXML(LabelEstimator):
+    """PfastreXML (Jain, Prabhu and Varma, "Extreme multi-label loss functions", KDD 2016).
+
+    FastXML's trees: a node parts its points so that the labels of each half can be ranked well, by
+    nDCG in which a rare label counts for more, and a sparse separator learns the parting. The
+    labels of the leaves are then ranked again with how near a point is to each label's points.
+    For rare labels: precision at the very top is below that of one classifier a label.
+
+    Parameters
+    ----------
+    n_learners : int or None
+        Trees. None for 50, as published; fewer beyond 200,000 points, down to 10.
+    leaf_size : int
+        A node with no more points is a leaf.
+    alpha : float
+        Weight of the trees against the tail classifiers.
+    gamma : float
+        How fast the tail classifiers fall with distance.
+    cost : float
+        C of the separators.
+    prune : float
+        Weights of a separator below that share of its largest are dropped.
+    **kwargs
+        Those of `LabelEstimator`; words and pairs of words by default, no character n-grams.
+
+    Examples
+    --------
+    >>> from longtail.recipes.pfastrexml import PfastreXML
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> model = PfastreXML().fit(texts, [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5)
+    >>> model.predictor_.predict("a bottle of wine", k=1)[0][0]
+    'drink'
+    """
+
+    word_ngrams: int = 2
+    char_ngrams: tuple[int, int] | None = None
+    held_out: float = 0.02  # for the calibration alone
+    n_learners: int | None = None
+    leaf_size: int = 10
+    alpha: float = 0.8
+    gamma: float = 30.0
+    cost: float = 1.0
+    prune: float = 0.1
+
+    def _learn(
+        self,
+        data: TrainingData,
+        held_out: TrainingData,  # noqa: ARG002 - there is nothing to choose
+        run: TrainingRun,
+    ) -> Scorer:
+        """See `LabelEstimator`."""
+        with run.stage("trees"):
+            forest = joined_forest(self._trees(data, run))
+        with run.stage("tail classifiers"):
+            centroids: csr_array = label_centroids(
+                data.features,
+                data.labels,
+                normalise_points=False,
+                max_entries=MOST_ENTRIES_OF_CENTROID,
+                n_threads=run.n_threads,
+            )
+            no_bias = np.zeros(centroids.shape[0], np.float32)
+            tail = SparseLabelVectors(centroids.indptr, centroids.indices, centroids.data, no_bias)
+        return ForestScorer(
+            forest=forest,
+            tail=TailClassifiers(tail, self.gamma),
+            alpha=self.alpha,
+            n_candidates=200,
+        )
+
+    def _trees(self, data: TrainingData, run: TrainingRun) -> list[Forest]:
+        """Grow all trees, several at a time."""
+        features = data.features
+        row_starts, columns = offsets_and_indices(features)
+        squared_norms = row_norms(features) ** 2
+        points = Points(
+            row_starts, columns.view(np.uint32), features.data, squared_norms, features.shape[1]
+        )
+        gains = ranking_gains(data.labels)
+        seed = run.seed_for("trees")
+        stopping = Stopping(self.cost, 0.1, 20, self.prune, seed)
+        trees: dict[int, Forest] = {}
+
+        def grow(tree: int, _: int) -> None:
+            trees[tree] = grow_tree(points, gains, stopping, self.leaf_size, tree)
+
+        n_trees = self.n_learners or n_trees_for(features.shape[0])
+        over_row_chunks(grow, n_trees, n_threads=run.n_threads, chunk=1)
+        return [trees[tree] for tree in range(n_trees)]
+
+
+def n_trees_for(n_points: int) -> int:
+    """Return how many trees so many points are worth.
+
+    Examples
+    --------
+    >>> from longtail.recipes.pfastrexml import n_trees_for
+    >>> n_trees_for(15_000), n_trees_for(400_000), n_trees_for(5_000_000)
+    (50, 25, 10)
+    """
+    return min(50, max(LEAST_TREES, MOST_POINTS_IN_TREES // max(n_points, 1)))
+
+
+def ranking_gains(labels: csr_array) -> Gains:
+    """Return what each label of each point is worth, by propensity.
+
+    The gain of a label is its inverse propensity over the discounted sum of as many right labels
+    as the point has (Jain, Prabhu and Varma, 2016, section 4, with all ranks counted).
+
+    Parameters
+    ----------
+    labels : csr_array (n_points, n_labels)
+
+    Returns
+    -------
+    Gains
+    """
+    ones = binary(labels)
+    n_points, n_labels = ones.shape
+    counts = np.bincount(ones.indices, minlength=n_labels)
+    weights = inverse_propensities(counts, n_points)[ones.indices]
+    starts, ids = offsets_and_indices(ones)
+    lengths = np.diff(starts)
+    ideal = np.concatenate([[1], np.cumsum(1 / np.log2(2 + np.arange(lengths.max(initial=0))))])
+    return Gains(
+        starts,
+        ids,
+        (weights / np.repeat(ideal[lengths], lengths)).astype(np.float32),
+        weights.astype(np.float32),
+        n_labels,
+    )

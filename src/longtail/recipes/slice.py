@@ -1,0 +1,106 @@
+"""Slice: linear classifiers over fixed dense vectors, against the labels with near centroids."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.classifiers.dense_one_vs_rest import DenseOneVsRest
+from longtail.classifiers.fusion import ScoreFusion, choose_fusion
+from longtail.classifiers.slice_scorer import SliceScorer
+from longtail.data.bags import Bags
+from longtail.features.fixed_vectors import AsGiven, TruncatedSVD, is_dense
+from longtail.metrics import inverse_propensities
+from longtail.negatives.samplers import NearestCentroids
+from longtail.recipes.estimator import LabelEstimator
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from longtail.classifiers.scorer import Scorer
+    from longtail.features.fixed_vectors import FixedVectors
+    from longtail.training.run import TrainingData, TrainingRun
+
+__all__ = ["Slice"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Slice(LabelEstimator):
+    """Slice (Jain et al., "Slice: Scalable linear extreme classifiers", WSDM 2019).
+
+    Points are fixed dense vectors. A structure for nearest neighbours over label centroids finds
+    the few labels that a point is like: in training those are its negatives, in prediction the
+    only labels that are scored.
+
+    Parameters
+    ----------
+    vectors : FixedVectors or None
+        Where the vectors come from. None takes dense features, and features that are no more than
+        `dimension`, as they are, and reduces sparse ones and texts by truncated SVD.
+    dimension : int
+        Of the reduced vectors.
+    shortlist_size : int
+        Labels that a point is compared with; 300 in the paper.
+    cost : float
+        C of the classifiers.
+    **kwargs
+        Those of `LabelEstimator`.
+
+    Examples
+    --------
+    >>> from longtail.recipes.slice import Slice
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> model = Slice().fit(texts, [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5)
+    >>> model.predictor_.predict("a bottle of wine", k=1)[0][0]
+    'drink'
+    """
+
+    vectors: FixedVectors | None = None
+    dimension: int = 512
+    shortlist_size: int = 300
+    cost: float = 1.0
+
+    def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
+        """See `LabelEstimator`."""
+        with run.stage("vectors"):
+            encoder = self._vectors_for(data.features).learn(data.features, run)
+            points = encoder.encode(Bags.of(data.features), run.n_threads)
+        with run.stage("shortlists"):
+            sampler = NearestCentroids(size=self.shortlist_size)
+            seed = run.seed_for("shortlists")
+            built = sampler.build(points, data.labels, seed=seed, n_threads=run.n_threads)
+            shortlists, _ = built.query(points, run.n_threads)
+        with run.stage("classifiers"):
+            solver = DenseOneVsRest(cost=self.cost)
+            classifier = solver.learn(points, data.labels, shortlists, run)
+        scorer = SliceScorer(
+            encoder=encoder, shortlister=built, classifier=classifier, fusion=ScoreFusion(alpha=0.8)
+        )
+        return _fused(scorer, data, held_out, run)
+
+    def _vectors_for(self, features: csr_array) -> FixedVectors:
+        """Return where vectors come from."""
+        if self.vectors is not None:
+            return self.vectors
+        if is_dense(features) or features.shape[1] <= self.dimension:
+            return AsGiven()
+        return TruncatedSVD(dimension=self.dimension)
+
+
+def _fused(
+    scorer: SliceScorer, data: TrainingData, held_out: TrainingData, run: TrainingRun
+) -> SliceScorer:
+    """Choose the weight of the classifier on the held-out points."""
+    if not held_out.features.shape[0]:
+        return scorer
+    counts = np.asarray(data.labels.sum(axis=0)).ravel()
+    with run.stage("score fusion"):
+        fusion = choose_fusion(
+            scorer.partial_scores(Bags.of(held_out.features), run.n_threads),
+            held_out.labels,
+            inverse_propensities(counts, data.labels.shape[0]),
+            grid=(0.2, 0.4, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0),
+        )
+    return replace(scorer, fusion=fusion)

@@ -1,0 +1,157 @@
+"""Trees whose nodes rank labels, and their re-ranking with tail classifiers."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array, random_array
+
+from longtail.classifiers.forest_scorer import ForestScorer
+from longtail.classifiers.scorer import scorer_from
+from longtail.data.bags import Bags
+from longtail.kernels.ranking_tree import discounted_gains
+from longtail.metrics import inverse_propensities
+from longtail.recipes.pfastrexml import PfastreXML, n_trees_for, ranking_gains
+from longtail.surrogates.rows import unit_rows
+
+few = settings(max_examples=25, deadline=None)
+N_FEATURES, N_LABELS = 40, 12
+
+
+def some_labels(seed, n_points=60):
+    random = np.random.default_rng(seed)
+    share = 0.4 / (1 + np.arange(N_LABELS))
+    return csr_array((random.random((n_points, N_LABELS)) < share).astype(np.float32))
+
+
+def some_points(seed=0, n_points=500):
+    """Each label has three features of its own; two labels a point, some more often than others."""
+    random = np.random.default_rng(seed)
+    share = 1 / (1 + np.arange(N_LABELS))
+    truth = np.zeros((n_points, N_LABELS), np.float32)
+    for row in truth:
+        row[random.choice(N_LABELS, 2, replace=False, p=share / share.sum())] = 1
+    features = np.repeat(truth, 3, axis=1) * (random.random((n_points, 36)) < 0.7)
+    noise = random_array((n_points, 4), density=0.5, rng=random).toarray()
+    points = np.hstack([features, noise]).astype(np.float32)
+    points[:, 0] += 1e-3  # none is empty
+    return unit_rows(csr_array(points)), csr_array(truth)
+
+
+def fitted(**kwargs):
+    return PfastreXML(**{"n_learners": 8, "n_threads": 1, "held_out": 0} | kwargs).fit(
+        *some_points()
+    )
+
+
+class TestGains:
+    @given(st.integers(0, 10_000))
+    @few
+    def test_are_inverse_propensities_over_ideal_sums(self, seed):
+        labels = some_labels(seed)
+        gains = ranking_gains(labels)
+        worth = inverse_propensities(np.asarray(labels.sum(axis=0)).ravel(), 60)
+        for row, truth in enumerate(labels.toarray()):
+            own = slice(gains.row_starts[row], gains.row_starts[row + 1])
+            ids = np.flatnonzero(truth)
+            ideal = (1 / np.log2(2 + np.arange(len(ids)))).sum()
+            np.testing.assert_array_equal(gains.labels[own], ids)
+            np.testing.assert_allclose(gains.values[own], worth[ids] / (ideal or 1), rtol=1e-5)
+            np.testing.assert_allclose(gains.weights[own], worth[ids], rtol=1e-5)
+
+    @given(st.integers(0, 10_000))
+    @few
+    def test_discounts_follow_the_ranking_of_each_half(self, seed):
+        gains = ranking_gains(some_labels(seed))
+        random = np.random.default_rng(seed)
+        own = random.permutation(60)[:30].astype(np.int32)
+        signs = random.choice(np.array([-1, 1], np.float32), 30)
+        found = np.zeros((2, N_LABELS), np.float32)
+        discounted_gains(gains, own, signs, np.arange(N_LABELS, dtype=np.int32), found)
+        values = csr_array((gains.values, gains.labels, gains.row_starts), (60, N_LABELS)).toarray()
+        for half, sign in enumerate((-1, 1)):
+            totals = values[own[signs == sign]].sum(axis=0)
+            ranks = np.argsort(np.argsort(-totals, kind="stable"), kind="stable")
+            expected = np.where(totals > 0, 1 / np.log2(2 + ranks), 0)
+            distinct = len(set(totals.round(4))) == len(totals)
+            if distinct:
+                np.testing.assert_allclose(found[half], expected, rtol=1e-5)
+            np.testing.assert_allclose(np.sort(found[half]), np.sort(expected), rtol=1e-5)
+
+
+def route(forest, root, point):
+    """Follow one point down one tree, in plain numpy."""
+    node = root
+    while forest.children[node, 0] >= 0:
+        own = slice(forest.starts[node], forest.starts[node + 1])
+        margin = forest.weights[own] @ point[forest.features[own]] + forest.bias[node]
+        node = forest.children[node, int(margin >= 0)]
+    return node
+
+
+class TestForest:
+    def test_scores_are_means_over_the_leaves(self):
+        points, _ = some_points()
+        scorer = fitted().predictor_.scorer
+        ids, scores = scorer.tree_scores(Bags.of(points[:40]), N_LABELS)
+        forest = scorer.forest
+        for row, point in enumerate(points[:40].toarray()):
+            expected = np.zeros(N_LABELS)
+            for root in forest.roots:
+                leaf = route(forest, root, point)
+                own = slice(forest.leaf_starts[leaf], forest.leaf_starts[leaf + 1])
+                expected[forest.leaf_labels[own]] += forest.leaf_scores[own] / len(forest.roots)
+            known = ids[row] >= 0
+            np.testing.assert_allclose(scores[row, known], expected[ids[row, known]], rtol=1e-4)
+            assert known.sum() == (expected > 0).sum()
+
+    def test_leaves_hold_the_mean_weights_of_their_points(self):
+        points, labels = some_points()
+        forest = fitted(n_learners=1).predictor_.scorer.forest
+        weights = inverse_propensities(
+            np.asarray(labels.sum(axis=0)).ravel(), len(points.toarray())
+        )
+        leaf = np.array([route(forest, 0, point) for point in points.toarray()])
+        for node in np.unique(leaf):
+            own = slice(forest.leaf_starts[node], forest.leaf_starts[node + 1])
+            expected = labels.toarray()[leaf == node].mean(axis=0) * weights
+            np.testing.assert_array_equal(forest.leaf_labels[own], np.flatnonzero(expected))
+            np.testing.assert_allclose(forest.leaf_scores[own], expected[expected > 0], rtol=1e-4)
+
+    def test_the_tail_counts_distance_to_the_mean_of_a_label(self):
+        points, labels = some_points()
+        scorer = fitted(alpha=0.3, gamma=4.0).predictor_.scorer
+        bags = Bags.of(points[:20])
+        ids, leaves = scorer.tree_scores(bags, 5)
+        means = unit_rows(csr_array(labels.T @ points)).toarray()
+        found = scorer.ranked(bags, ids, leaves)
+        for row, point in enumerate(points[:20].toarray()):
+            known = ids[row] >= 0
+            squares = ((point - means[ids[row, known]]) ** 2).sum(axis=1)
+            tail = -np.log1p(np.exp(4.0 / 2 * squares))
+            expected = 0.3 * np.log(leaves[row, known]) + 0.7 * tail
+            np.testing.assert_allclose(found[row, known], expected, rtol=1e-3)
+
+
+class TestPfastreXML:
+    def test_learns(self):
+        points, labels = some_points(seed=1)
+        assert fitted().score(points, labels) > 0.9  # the most frequent label alone: .6
+
+    def test_rare_labels_get_more_from_propensities(self):
+        points, labels = some_points(seed=1)
+        scores = [fitted(alpha=alpha).score(points, labels) for alpha in (0.8, 1.0)]
+        assert min(scores) > 0.8
+
+    def test_threads_and_a_folder_change_nothing(self):
+        points, _ = some_points()
+        one, many = (fitted(n_threads=n).predictor_.scorer for n in (1, 3))
+        again = scorer_from(many.config(), many.to_arrays())
+        assert isinstance(again, ForestScorer)
+        bags = Bags.of(points)
+        for mine, theirs in zip(one.top_k(bags, 4), again.top_k(bags, 4, 3), strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+    def test_fewer_trees_for_many_points(self):
+        assert [n_trees_for(n) for n in (1, 10**6, 10**9)] == [50, 10, 10]
