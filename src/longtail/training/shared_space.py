@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
-from scipy.sparse import csr_array, vstack
+from scipy.sparse import vstack
 from torch import Tensor
 from torch.nn import functional
 
 from longtail.classifiers.blended import LabelHead
 from longtail.data.bags import Bags
-from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.training.batches import SharedPool
 from longtail.training.loop import train
-from longtail.training.optimisers import RowwiseAdagrad
+from longtail.training.token_table import TokenTable
 from longtail.training.unit_labels import UnitLabelTable, UnitRows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from longtail.features.bag_encoder import UnitBagEncoder
     from longtail.training.batches import Batch
     from longtail.training.run import TrainingData, TrainingRun
     from longtail.training.schedule import Schedule
@@ -127,10 +127,14 @@ class _SharedSpaceTask:
         self._label_features = data.label_features
         self._has_points = np.bincount(data.labels.indices, minlength=data.labels.shape[1]) > 0
         self._n_threads = run.n_threads
-        self._device = run.device
-        seed, shape = run.seed_for("token vectors"), (data.features.shape[1], settings.dimension)
-        self._table = start.tokens if start else torch.from_numpy(_random_rows(*shape, seed))
-        self._optimiser = RowwiseAdagrad(self._table)
+        self._tokens = TokenTable(
+            data.features.shape[1],
+            settings.dimension,
+            seed=run.seed_for("token vectors"),
+            n_threads=run.n_threads,
+            device=run.device,
+            start=start.tokens if start else None,
+        )
         vectors, bias = self._nearest_centroids(data)
         n_heads = 1 if data.label_features is None else 2
         self._heads = tuple(
@@ -151,7 +155,7 @@ class _SharedSpaceTask:
         self, data: TrainingData
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Return the mean directions of the labels' points, and the logarithms of their numbers."""
-        points = self._encoder().encode(Bags.of(data.features), self._n_threads)
+        points = self._tokens.encode(data.features)
         by_label = data.labels.T.tocsr()
         start = UnitRows.of(
             torch.from_numpy(Bags.of(by_label).times(points, self._n_threads))
@@ -169,20 +173,14 @@ class _SharedSpaceTask:
     ) -> float | None:
         """See `longtail.training.loop.Task.step`."""
         bags = self._features[batch.points]
-        sums = torch.from_numpy(Bags.of(bags).times(self._table.numpy(), self._n_threads)).to(
-            self._device
-        )
+        sums = self._tokens.sums(bags)
         kept = functional.dropout(torch.ones_like(sums), self._settings.dropout)
         points = UnitRows.of(sums * kept)
         texts, to_texts = None, None
         loss, to_points = self._heads[0].learn(points.unit, None, batch, learning_rate)[:2]
         if self._label_features is not None:
             label_bags = self._label_features[batch.pool]
-            texts = UnitRows.of(
-                torch.from_numpy(
-                    Bags.of(label_bags).times(self._table.numpy(), self._n_threads)
-                ).to(self._device)
-            )
+            texts = UnitRows.of(self._tokens.sums(label_bags))
             text_loss, more, to_texts = self._heads[1].learn(
                 points.unit, texts, batch, learning_rate
             )
@@ -190,27 +188,18 @@ class _SharedSpaceTask:
         slope = points.backward(to_points) * kept
         if to_texts is not None:
             bags, slope = vstack([bags, label_bags]).tocsr(), torch.cat([slope, to_texts])
-        self._step_tokens(bags, slope.cpu().numpy(), learning_rate)
+        self._tokens.step(bags, slope, learning_rate)
         return loss if measure else None
-
-    def _step_tokens(
-        self, bags: csr_array, slope: NDArray[np.float32], learning_rate: float
-    ) -> None:
-        """Change the vectors of the tokens in some bags, given the gradient of their sums."""
-        by_token = bags.T.tocsr()
-        touched = np.flatnonzero(np.diff(by_token.indptr))
-        gradient = torch.from_numpy(Bags.of(by_token[touched]).times(slope, self._n_threads))
-        self._optimiser.step(self._table, torch.from_numpy(touched), gradient, learning_rate)
 
     def state(self) -> dict[str, Tensor]:
         """See `longtail.training.loop.Task.state`."""
-        parts = {"tokens": {"table": self._table, **self._optimiser.state()}}
+        parts = {"tokens": self._tokens.state()}
         parts |= {f"head{i}": head.state() for i, head in enumerate(self._heads)}
         return {f"{part}.{k}": v for part, tensors in parts.items() for k, v in tensors.items()}
 
     def learnt(self) -> LearntSpace:
         """Return the vectors as they are now."""
-        encoder, scale = self._encoder(), self._settings.scale
+        encoder, scale = self._tokens.encoder(), self._settings.scale
         heads = [head.learnt(None, self._has_points) for head in self._heads]
         if self._label_features is not None:
             texts = encoder.encode(Bags.of(self._label_features), self._n_threads)
@@ -221,17 +210,5 @@ class _SharedSpaceTask:
                 LabelHead.of(texts, no_bias, scale),
             ]
         labels = tuple((head.vectors, head.bias) for head in self._heads)
-        tables = SpaceTables(self._table, labels, self._has_points)
+        tables = SpaceTables(self._tokens.vectors, labels, self._has_points)
         return LearntSpace(encoder, tuple(heads), tables)
-
-    def _encoder(self) -> UnitBagEncoder:
-        """Return the encoder with the token vectors as they are now."""
-        return UnitBagEncoder(self._table.numpy())
-
-
-def _random_rows(n_rows: int, dimension: int, seed: int) -> NDArray[np.float32]:
-    """Return normal rows of about unit length."""
-    random = np.random.default_rng(seed)
-    rows = random.standard_normal((n_rows, dimension), np.float32)
-    rows *= np.float32(dimension**-0.5)
-    return rows

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from longtail.training.batches import Batch
 
-__all__ = ["UnitLabelTable", "UnitRows"]
+__all__ = ["UnitLabelTable", "UnitRows", "decoupled_softmax"]
 
 SMALLEST_LENGTH = 1e-6
 TINY = torch.finfo(torch.float32).tiny  # keeps divisions and logarithms of exponents finite
@@ -144,7 +144,7 @@ class UnitLabelTable:
 
         x, w = points.to(self._dtype), labels.unit.to(self._dtype)
         logits = (x @ w.T).float().mul_(self._scale).add_(self.bias[pool, 0])  # (n, n_pool)
-        loss, slope = _decoupled_softmax(logits, rows, columns, self._scale)
+        loss, slope = decoupled_softmax(logits, rows, columns, self._scale)
 
         narrow = slope.to(self._dtype)
         to_points = (narrow @ w).float().mul_(self._scale)
@@ -171,7 +171,7 @@ class UnitLabelTable:
         return tensors
 
 
-def _decoupled_softmax(
+def decoupled_softmax(
     logits: Tensor, rows: Tensor, columns: Tensor, largest: float
 ) -> tuple[float, Tensor]:
     """Return the loss and its slope with respect to the logits, which are overwritten.

@@ -1,0 +1,113 @@
+"""A label tree over sparse features joined with an encoder's vector: no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from longtail.classifiers.label_tree_scorer import LabelTreeScorer
+from longtail.data.bags import Bags
+from longtail.features.bag_encoder import UnitBagEncoder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    Arrays = Mapping[str, NDArray[np.generic]]
+
+__all__ = ["JoinedFeatures", "JoinedTreeScorer"]
+
+ROWS_AT_ONCE = 4096  # points whose joined features are held in memory together
+
+
+@dataclass(frozen=True)
+class JoinedFeatures:
+    """A bag's own entries, then those of its encoding: unit rows, each half of length sqrt(1/2).
+
+    Parameters
+    ----------
+    encoder : UnitBagEncoder
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.classifiers.joined_features import JoinedFeatures
+    >>> from longtail.data.bags import Bags
+    >>> from longtail.features.bag_encoder import UnitBagEncoder
+    >>> join = JoinedFeatures(UnitBagEncoder(np.array([[3, 4], [1, 0]], np.float32)))
+    >>> joined = join.of(Bags.one(np.array([0], np.int32), np.array([1], np.float32)))
+    >>> joined.columns.tolist(), joined.values.round(2).tolist()
+    ([0, 2, 3], [0.7099999785423279, 0.41999998688697815, 0.5699999928474426])
+    """
+
+    encoder: UnitBagEncoder
+
+    @property
+    def n_features(self) -> int:
+        """Number of joined features."""
+        n_tokens, dimension = self.encoder.token_vectors.shape
+        return int(n_tokens + dimension)
+
+    def of(self, bags: Bags, n_threads: int = 1) -> Bags:
+        """Return the joined rows; a bag without entries stays empty."""
+        vectors = self.encoder.encode(bags, n_threads)
+        n_tokens, dimension = self.encoder.token_vectors.shape
+        lengths = np.diff(bags.row_starts)
+        known = lengths > 0
+        starts = np.concatenate([[0], np.cumsum(lengths + dimension * known)])
+        columns, values = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.float32)
+        own = np.arange(len(bags.columns)) + np.repeat(starts[:-1] - bags.row_starts[:-1], lengths)
+        columns[own], values[own] = bags.columns, bags.values
+        dense = (starts[:-1] + lengths)[known, np.newaxis] + np.arange(dimension)
+        columns[dense], values[dense] = n_tokens + np.arange(dimension), vectors[known]
+        values *= np.float32(0.5**0.5)
+        return Bags(starts.astype(np.int32), columns, values)
+
+
+@dataclass(frozen=True)
+class JoinedTreeScorer:
+    """X-Transformer at work: encode, match clusters, rank the labels inside the best of them.
+
+    A tree of two levels over joined features. With g the matcher's score of a label's cluster and
+    h the ranker's of the label, the score is ``exp(-max(0, 1-g)^2) exp(-max(0, 1-h)^2)``, and
+    labels of other clusters than the best b are left out.
+
+    Parameters
+    ----------
+    join : JoinedFeatures
+    tree : LabelTreeScorer
+        Its beam is b.
+    """
+
+    join: JoinedFeatures
+    tree: LabelTreeScorer
+
+    def top_k(
+        self, bags: Bags, k: int, n_threads: int = 1
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """See `Scorer.top_k`."""
+        ids = np.empty((bags.n_rows, k), np.int32)
+        scores = np.empty((bags.n_rows, k), np.float32)
+        for start in range(0, bags.n_rows, ROWS_AT_ONCE):
+            stop = min(start + ROWS_AT_ONCE, bags.n_rows)
+            some = bags if stop - start == bags.n_rows else bags.rows(start, stop)
+            joined = self.join.of(some, n_threads)
+            ids[start:stop], scores[start:stop] = self.tree.top_k(joined, k, n_threads)
+        return ids, scores
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """See `Scorer.to_arrays`."""
+        return {"encoder/token_vectors": self.join.encoder.token_vectors, **self.tree.to_arrays()}
+
+    def config(self) -> dict[str, Any]:
+        """See `Scorer.config`."""
+        return {"kind": "joined-tree", "tree": self.tree.config()}
+
+    @classmethod
+    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> JoinedTreeScorer:
+        """Make it again from `config` and `to_arrays`."""
+        encoder = UnitBagEncoder(np.asarray(arrays["encoder/token_vectors"], np.float32))
+        return cls(JoinedFeatures(encoder), LabelTreeScorer.from_parts(config["tree"], arrays))

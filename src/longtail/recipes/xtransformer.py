@@ -1,0 +1,186 @@
+"""X-Transformer: index labels, match clusters, rank labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from longtail.classifiers.joined_features import JoinedFeatures, JoinedTreeScorer
+from longtail.classifiers.label_tree_scorer import LabelTreeScorer
+from longtail.classifiers.scorer import EnsembleScorer
+from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
+from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
+from longtail.data.bags import Bags
+from longtail.errors import InputError
+from longtail.recipes.estimator import LabelEstimator
+from longtail.surrogates.label_clusters import meta_labels
+from longtail.surrogates.label_indexing import PointFeatures
+from longtail.surrogates.label_tree import LabelTree, balanced_tree
+from longtail.training.cluster_matcher import LearntMatcher, MatcherTraining
+from longtail.training.schedule import Schedule
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from longtail.classifiers.scorer import Scorer
+    from longtail.surrogates.label_indexing import LabelIndexer
+    from longtail.training.run import TrainingData, TrainingRun
+
+__all__ = ["XTransformer"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class XTransformer(LabelEstimator):
+    """X-Transformer's three stages (Chang et al., KDD 2020) around a bag encoder.
+
+    Labels are put into clusters of like ones (semantic label indexing), an encoder learns with the
+    squared hinge loss which clusters a point's labels are in (neural matcher), and linear
+    classifiers over TF-IDF joined with the encoder's vector order the labels of the best clusters
+    (ranker). Scores of several indexers are averaged.
+
+    Parameters
+    ----------
+    indexers : tuple of LabelIndexer
+        One member of the ensemble each; the paper's three are `PointFeatures`, `PointEmbeddings`
+        and `LabelTexts`.
+    leaf_size : int
+        Most labels of a cluster.
+    dimension, batch_size, dropout : int, int, float
+        Of the matcher; see `MatcherTraining`.
+    epochs : int
+    learning_rate : float
+    beam_size : int
+        b: the clusters whose labels are ranked.
+    teacher_forcing, matcher_aware : bool
+        Negatives of a label's ranker: points that have another label of its cluster, and points
+        for which the matcher has the cluster among its best b.
+    cost, prune : float
+        Of the ranker; see `SparseOneVsRest`.
+    **kwargs
+        Those of `LabelEstimator`.
+
+    Examples
+    --------
+    >>> from longtail.recipes.xtransformer import XTransformer
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> model = XTransformer(leaf_size=1, dimension=16)
+    >>> model = model.fit(texts, [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5)
+    >>> model.predictor_.predict("a bottle of wine", k=1)[0][0]
+    'drink'
+    """
+
+    word_ngrams: int = 2
+    indexers: tuple[LabelIndexer, ...] = (PointFeatures(),)
+    leaf_size: int = 100
+    dimension: int = 256
+    batch_size: int = 512
+    dropout: float = 0.3
+    epochs: int = 10
+    learning_rate: float = 0.02
+    beam_size: int = 10
+    teacher_forcing: bool = True
+    matcher_aware: bool = True
+    cost: float = 1.0
+    prune: float = 0.1
+
+    def looks_at_label_texts(self) -> bool:
+        """See `LabelEstimator`."""
+        return True
+
+    def _learn(
+        self,
+        data: TrainingData,
+        held_out: TrainingData,  # noqa: ARG002 - there is nothing to choose
+        run: TrainingRun,
+    ) -> Scorer:
+        """See `LabelEstimator`."""
+        if not self.indexers or not (self.teacher_forcing or self.matcher_aware):
+            raise InputError(
+                "X-Transformer needs an indexer, and negatives by teacher forcing, from the "
+                "matcher, or both. Set `indexers` and one of the two."
+            )
+        used = np.flatnonzero(data.labels.sum(axis=0)).astype(np.int32)
+        texts = data.label_features
+        data = data._replace(
+            labels=data.labels[:, used], label_features=None if texts is None else texts[used]
+        )
+        matchers = cache(lambda: self._first_matcher(data, run))
+        members = tuple(
+            self._member(indexer, data, used, lambda: matchers().encoder, run.within(f"{i + 1}: "))
+            for i, indexer in enumerate(self.indexers)
+        )
+        return members[0] if len(members) == 1 else EnsembleScorer(members)
+
+    def _first_matcher(self, data: TrainingData, run: TrainingRun) -> LearntMatcher:
+        """Fine-tune an encoder on clusters by features, for indexers that need one."""
+        run = run.within("first ")
+        tree = self._tree(PointFeatures().represent(data, _no_encoder, run), run)
+        with run.stage("matcher"):
+            return self._match(tree, data, run)
+
+    def _member(self, indexer, data, used, encoder, run):
+        with run.stage("label indexing"):
+            tree = self._tree(indexer.represent(data, encoder, run), run)
+        # In the order of the tree, so that labels of a cluster are neighbours, too.
+        order = np.argsort(tree.nodes[-1], kind="stable")
+        tree, data = LabelTree(tree.nodes[:, order]), data._replace(labels=data.labels[:, order])
+        with run.stage("matcher"):
+            matcher = self._match(tree, data, run)
+        with run.stage("ranker"):
+            join = JoinedFeatures(matcher.encoder)
+            ranker = self._rank(tree, matcher, join, data, run)
+        nodes = SparseLabelVectors.joined([_as_nodes(matcher), ranker])
+        scorer = LabelTreeScorer.of(
+            tree.child_starts(), used[order], nodes, beam_size=self.beam_size,
+            n_threads=run.n_threads,
+        )
+        return JoinedTreeScorer(join, scorer)
+
+    def _tree(self, rows, run):
+        tree = balanced_tree(rows, leaf_size=self.leaf_size, seed=run.seed_for("clusters"), n_threads=run.n_threads)
+        return LabelTree.of_paths(tree.nodes[[0, -1]])
+
+    def _match(self, tree, data, run):
+        targets = meta_labels(data.labels, tree.nodes[1], tree.n_nodes(1))
+        training = MatcherTraining(
+            dimension=self.dimension,
+            schedule=Schedule(epochs=self.epochs, learning_rate=self.learning_rate),
+            batch_size=self.batch_size, dropout=self.dropout,
+        )
+        return training.learn(data.features, targets, run)
+
+    def _rank(self, tree, matcher, join, data, run):
+        joined = join.of(Bags.of(data.features), run.n_threads)
+        features = csr_array((joined.values, joined.columns, joined.row_starts), (joined.n_rows, join.n_features))
+        candidates = csr_array((tree.n_nodes(1), data.labels.shape[0]))
+        if self.teacher_forcing:
+            candidates = candidates + meta_labels(data.labels, tree.nodes[1], tree.n_nodes(1)).T
+        if self.matcher_aware:
+            points = matcher.encoder.encode(Bags.of(data.features), run.n_threads)
+            best = matcher.best_clusters(points, self.beam_size)
+            ones = np.ones(best.size, np.float32)
+            rows = np.repeat(np.arange(len(best)), best.shape[1])
+            candidates = candidates + csr_array((ones, (best.ravel(), rows)), candidates.shape)
+        return SparseOneVsRest(cost=self.cost, prune=self.prune).learn_among(
+            features, data.labels, candidates.tocsr(), tree.nodes[1],
+            seed=run.seed_for("ranker"), n_threads=run.n_threads,
+        )
+
+
+def _as_nodes(matcher):
+    """The matcher as classifiers over joined features."""
+    n_clusters, dimension = matcher.vectors.shape
+    n_tokens = len(matcher.encoder.token_vectors)
+    columns = np.tile(np.arange(n_tokens, n_tokens + dimension, dtype=np.int32), n_clusters)
+    return SparseLabelVectors(
+        np.arange(n_clusters + 1) * dimension, columns,
+        (matcher.vectors * np.float32(2**0.5)).ravel(), matcher.bias,
+    )
+
+
+def _no_encoder():
+    raise InputError("An indexer of features needs no encoder.")

@@ -1,0 +1,87 @@
+"""X-Transformer's semantic label indexing: what a label is like, then clusters of like labels."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+
+from longtail.data.bags import Bags
+from longtail.errors import InputError
+from longtail.surrogates.label_clusters import label_centroids
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from longtail.features.bag_encoder import UnitBagEncoder
+    from longtail.surrogates.rows import Rows
+    from longtail.training.run import TrainingData, TrainingRun
+
+__all__ = ["LabelIndexer", "LabelTexts", "PointEmbeddings", "PointFeatures"]
+
+
+class LabelIndexer(Protocol):
+    """How labels are represented before they are clustered."""
+
+    def represent(
+        self, data: TrainingData, encoder: Callable[[], UnitBagEncoder], run: TrainingRun
+    ) -> Rows:
+        """Return a row a label, sparse or dense; `encoder` trains one when it is called."""
+        ...
+
+
+class PointFeatures:
+    """PIFA over TF-IDF: the unit sum of the features of a label's points.
+
+    "Positive instance feature aggregation" (Chang et al., KDD 2020, section 3.1).
+
+    Examples
+    --------
+    >>> from longtail.surrogates.label_indexing import PointFeatures
+    >>> PointFeatures()
+    PointFeatures()
+    """
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+    def represent(
+        self, data: TrainingData, encoder: Callable[[], UnitBagEncoder], run: TrainingRun
+    ) -> Rows:
+        """See `LabelIndexer.represent`; needs no encoder."""
+        return label_centroids(
+            data.features, data.labels, normalise_points=False, n_threads=run.n_threads
+        )
+
+
+class PointEmbeddings(PointFeatures):
+    """PIFA over the fine-tuned encoder: the unit sum of the embeddings of a label's points."""
+
+    def represent(
+        self, data: TrainingData, encoder: Callable[[], UnitBagEncoder], run: TrainingRun
+    ) -> Rows:
+        """See `LabelIndexer.represent`."""
+        points = encoder().encode(Bags.of(data.features), run.n_threads)
+        return label_centroids(points, data.labels, normalise_points=False, n_threads=run.n_threads)
+
+
+class LabelTexts(PointFeatures):
+    """The embedding of the label's text."""
+
+    def represent(
+        self, data: TrainingData, encoder: Callable[[], UnitBagEncoder], run: TrainingRun
+    ) -> Rows:
+        """See `LabelIndexer.represent`.
+
+        Raises
+        ------
+        InputError
+            If the labels have no texts.
+        """
+        if data.label_features is None:
+            raise InputError(
+                "Labels without texts cannot be clustered by their texts. Pass texts and label "
+                "names, or use PointFeatures() or PointEmbeddings()."
+            )
+        texts = encoder().encode(Bags.of(data.label_features), run.n_threads)
+        return np.ascontiguousarray(texts)

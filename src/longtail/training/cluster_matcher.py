@@ -1,0 +1,167 @@
+"""X-Transformer's neural matcher: which clusters of labels a text is about."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+from torch.nn import functional
+
+from longtail.training.batches import AllLabels
+from longtail.training.label_table import product_dtype
+from longtail.training.loop import train
+from longtail.training.optimisers import RowwiseAdagrad
+from longtail.training.schedule import Schedule
+from longtail.training.token_table import TokenTable
+from longtail.training.unit_labels import UnitRows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+    from torch import Tensor
+
+    from longtail.features.bag_encoder import UnitBagEncoder
+    from longtail.training.batches import Batch
+    from longtail.training.run import TrainingRun
+
+    Floats = NDArray[np.float32]
+
+__all__ = ["LearntMatcher", "MatcherTraining"]
+
+ROWS_AT_ONCE = 8192
+
+
+class LearntMatcher(NamedTuple):
+    """What training leaves.
+
+    Attributes
+    ----------
+    encoder : UnitBagEncoder
+        phi.
+    vectors : float32 (n_clusters, dimension)
+    bias : float32 (n_clusters,)
+    """
+
+    encoder: UnitBagEncoder
+    vectors: Floats
+    bias: Floats
+
+    def best_clusters(self, points: Floats, n_best: int) -> NDArray[np.int64]:
+        """Return the clusters with the greatest ``w_k . phi(x) + b_k``, int64 (n, n_best)."""
+        n_best = min(n_best, len(self.bias))
+        best = np.empty((len(points), n_best), np.int64)
+        for start in range(0, len(points), ROWS_AT_ONCE):
+            some = slice(start, start + ROWS_AT_ONCE)
+            scores = points[some] @ self.vectors.T + self.bias
+            best[some] = np.argpartition(-scores, n_best - 1, axis=1)[:, :n_best]
+        return best
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatcherTraining:
+    """Learn an encoder and a linear classifier a cluster with the squared hinge loss.
+
+    The loss is ``1/(N K) sum_ik max(0, 1 - m_ik g(x_i, k))^2`` with ``g = w_k . phi(x) + b_k`` and
+    m = 1 where a point has a label of the cluster, else -1 (Chang et al., "Taming pretrained
+    transformers for extreme multi-label text classification", KDD 2020, section 3.2).
+
+    Parameters
+    ----------
+    dimension : int
+    schedule : Schedule
+    batch_size : int
+    dropout : float
+        Of the sums of token vectors.
+    """
+
+    dimension: int = 256
+    schedule: Schedule = field(default_factory=lambda: Schedule(epochs=10, learning_rate=0.02))
+    batch_size: int = 512
+    dropout: float = 0.3
+
+    def learn(self, features: csr_array, targets: csr_array, run: TrainingRun) -> LearntMatcher:
+        """Train.
+
+        Parameters
+        ----------
+        features : csr_array (n_points, n_tokens)
+        targets : csr_array (n_points, n_clusters)
+        run : TrainingRun
+        """
+        task = _MatcherTask(self, features, targets.shape[1], run)
+        train(task, AllLabels(targets, self.batch_size), self.schedule, run, "matcher")
+        return task.learnt()
+
+
+class _MatcherTask:
+    """One step of the matcher against all clusters."""
+
+    def __init__(
+        self, settings: MatcherTraining, features: csr_array, n_clusters: int, run: TrainingRun
+    ) -> None:
+        self._features = features
+        self._dropout = settings.dropout
+        self._dtype = product_dtype(run.device)
+        self._tokens = TokenTable(
+            features.shape[1],
+            settings.dimension,
+            seed=run.seed_for("token vectors"),
+            n_threads=run.n_threads,
+            device=run.device,
+        )
+        self._vectors = torch.zeros(n_clusters, settings.dimension, device=run.device)
+        # A point is in few clusters: from -1 on, the first steps learn which they are.
+        self._bias = torch.full((n_clusters, 1), -1.0, device=run.device)
+        self._optimisers = (RowwiseAdagrad(self._vectors), RowwiseAdagrad(self._bias))
+        self._every = torch.arange(n_clusters, device=run.device)
+
+    def step(
+        self,
+        batch: Batch,
+        learning_rate: float,
+        share: float,  # noqa: ARG002 - the loop tells every task
+        *,
+        measure: bool,
+    ) -> float | None:
+        """See `longtail.training.loop.Task.step`."""
+        bags = self._features[batch.points]
+        sums = self._tokens.sums(bags)
+        kept = functional.dropout(torch.ones_like(sums), self._dropout)
+        points = UnitRows.of(sums * kept)
+        x, w = points.unit.to(self._dtype), self._vectors.to(self._dtype)
+        scores = (x @ w.T).float().add_(self._bias[:, 0])  # (n, n_clusters)
+        loss, slope = _squared_hinge(scores, batch)
+        narrow = slope.to(self._dtype)
+        to_points = points.backward((narrow @ w).float()) * kept
+        to_vectors = (narrow.T @ x).float()
+        self._optimisers[0].step(self._vectors, self._every, to_vectors, learning_rate)
+        to_bias = slope.sum(dim=0)[:, None]
+        self._optimisers[1].step(self._bias, self._every, to_bias, learning_rate)
+        self._tokens.step(bags, to_points, learning_rate)
+        return loss if measure else None
+
+    def state(self) -> dict[str, Tensor]:
+        """See `longtail.training.loop.Task.state`."""
+        tensors = {"vectors": self._vectors, "bias": self._bias}
+        parts = {"tokens": self._tokens, "w": self._optimisers[0], "b": self._optimisers[1]}
+        for part, owner in parts.items():
+            tensors |= {f"{part}.{name}": tensor for name, tensor in owner.state().items()}
+        return tensors
+
+    def learnt(self) -> LearntMatcher:
+        """Return the vectors as they are now."""
+        vectors, bias = self._vectors.cpu().numpy(), self._bias[:, 0].cpu().numpy()
+        return LearntMatcher(self._tokens.encoder(), vectors, bias)
+
+
+def _squared_hinge(scores: Tensor, batch: Batch) -> tuple[float, Tensor]:
+    """Return the loss and its slope, a point's summed over clusters; the scores are overwritten."""
+    rows = torch.from_numpy(batch.positive_rows).to(scores.device)
+    columns = torch.from_numpy(batch.positive_columns).to(scores.device)
+    of_true = (1 - scores[rows, columns]).clamp_min_(0)
+    gaps = scores.add_(1).clamp_min_(0)
+    gaps[rows, columns] = -of_true
+    loss = float(gaps.square().sum()) / gaps.numel()
+    return loss, gaps.mul_(2)

@@ -1,0 +1,138 @@
+"""Batches whose points are neighbours as the encoder sees them now (NGAME)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from longtail.surrogates.label_clusters import balanced_clusters
+from longtail.training.batches import Batch, SharedPool
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+    from torch import Tensor
+
+__all__ = ["LabelBatches", "NeighbourhoodBatches"]
+
+
+class NeighbourhoodBatches:
+    """In-batch negatives that are hard because a batch is a union of neighbourhoods.
+
+    NGAME (Dahiya et al., WSDM 2023, section 3): every few epochs the points' embeddings are
+    clustered anew, and a batch is filled with whole clusters, so that the true labels of a point's
+    neighbours are its negatives. Clusters are small at first, when the encoder knows little: their
+    size doubles with each clustering.
+
+    Parameters
+    ----------
+    pool : SharedPool
+        How a batch is made of points.
+    encode : callable
+        Returns the points' embeddings as they are now, float32 (n_points, dimension).
+    refresh_every : int
+        Epochs.
+    cluster_size : int
+        Points of a cluster, at most, at the end.
+    first_size : int
+        Points of a cluster in the first epochs.
+    seed, n_threads : int
+    """
+
+    def __init__(
+        self,
+        pool: SharedPool,
+        encode: Callable[[], NDArray[np.float32]],
+        *,
+        refresh_every: int,
+        cluster_size: int,
+        first_size: int,
+        seed: int,
+        n_threads: int,
+    ) -> None:
+        self._pool = pool
+        self._encode = encode
+        self._refresh_every = refresh_every
+        self._cluster_size = cluster_size
+        self._first_size = first_size
+        self._seed = seed
+        self._n_threads = n_threads
+        self._clusters = torch.zeros(pool.labels.shape[0], dtype=torch.int64)
+        self._age = torch.zeros(1, dtype=torch.int64)  # epochs that have begun
+
+    def n_batches(self) -> int:
+        """See `Batches.n_batches`."""
+        return self._pool.n_batches()
+
+    def epoch(self, random: np.random.Generator) -> Iterator[Batch]:
+        """See `Batches.epoch`."""
+        age = int(self._age)
+        if age % self._refresh_every == 0:
+            self._refresh(age // self._refresh_every)
+        self._age += 1
+        yield from replace(self._pool, groups=self._groups()).epoch(random)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return what a checkpoint must keep, so that a resumed run has the same batches."""
+        return {"neighbourhoods": self._clusters, "neighbourhoods.age": self._age}
+
+    def _refresh(self, n_before: int) -> None:
+        """Cluster the points as the encoder sees them."""
+        size = min(self._first_size * 2 ** min(n_before, 30), self._cluster_size)
+        n_clusters = 1
+        while n_clusters * size < len(self._clusters):
+            n_clusters *= 2
+        clusters = balanced_clusters(
+            self._encode(), n_clusters, seed=self._seed + n_before, n_threads=self._n_threads
+        )
+        self._clusters.copy_(torch.from_numpy(clusters))
+
+    def _groups(self) -> list[NDArray[np.int64]]:
+        """Return the points of each cluster."""
+        clusters = self._clusters.numpy()
+        order = np.argsort(clusters, kind="stable")
+        starts = np.flatnonzero(np.diff(clusters[order], prepend=-1))
+        return np.split(order, starts[1:])
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelBatches:
+    """Batches drawn over labels, one true point each (SiameseXML, ICML 2021, section 3).
+
+    Labels are drawn by their number of points to a power, which lies between drawing points at
+    random, when head labels fill every batch, and drawing all labels alike.
+
+    Parameters
+    ----------
+    labels : csr_array (n_points, n_labels)
+    batch_size : int
+        Labels of a batch.
+    power : float
+        0 draws all labels alike, 1 by their number of points.
+    """
+
+    labels: csr_array
+    batch_size: int
+    power: float = 0.45
+
+    def n_batches(self) -> int:
+        """See `Batches.n_batches`."""
+        return -(-int(self.labels.shape[1]) // self.batch_size)
+
+    def epoch(self, random: np.random.Generator) -> Iterator[Batch]:
+        """See `Batches.epoch`."""
+        by_label = self.labels.T.tocsr()
+        counts = np.diff(by_label.indptr)
+        weights = counts**self.power * (counts > 0)
+        bounds = np.cumsum(weights) / weights.sum()
+        for _ in range(self.n_batches()):
+            pool = np.unique(np.searchsorted(bounds, random.random(self.batch_size), "right"))
+            of_each = by_label.indptr[pool] + random.integers(0, counts[pool])
+            points = np.unique(by_label.indices[of_each]).astype(np.int64)
+            true = self.labels[points][:, pool].tocoo()
+            yield Batch(points, pool, true.row.astype(np.int64), true.col.astype(np.int64))

@@ -1,0 +1,227 @@
+"""Points and label texts through one encoder, with vectors that correct what texts cannot say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import torch
+from scipy.sparse import vstack
+from torch.nn import functional
+
+from longtail.training.label_table import product_dtype
+from longtail.training.optimisers import RowwiseAdagrad
+from longtail.training.unit_labels import UnitRows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+    from torch import Tensor
+
+    from longtail.training.batches import Batch
+    from longtail.training.pair_losses import PairLoss
+    from longtail.training.token_table import TokenTable
+
+__all__ = ["Corrections", "FrozenPairs", "LearntBags", "SiameseEncoder", "SiameseTask"]
+
+
+class SiameseEncoder(Protocol):
+    """Encodes points and label texts with shared weights."""
+
+    def encode(self, batch: Batch) -> tuple[UnitRows, UnitRows]:
+        """Return the unit rows of a batch's points, and of the texts of its pool's labels."""
+        ...
+
+    def step(self, to_points: Tensor, to_texts: Tensor, learning_rate: float) -> None:
+        """Learn from the gradients with respect to what `encode` returned last, unit rows."""
+        ...
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the live tensors that a checkpoint keeps."""
+        ...
+
+
+class LearntBags:
+    """Bags of token vectors, trained: what the tables of points and labels share.
+
+    Parameters
+    ----------
+    tokens : TokenTable
+    features : csr_array (n_points, n_tokens)
+    label_features : csr_array (n_labels, n_tokens)
+    dropout : float
+        Of the sums of the points' token vectors.
+    """
+
+    def __init__(
+        self, tokens: TokenTable, features: csr_array, label_features: csr_array, dropout: float
+    ) -> None:
+        self._tokens = tokens
+        self._features = features
+        self._label_features = label_features
+        self._dropout = dropout
+
+    def encode(self, batch: Batch) -> tuple[UnitRows, UnitRows]:
+        """See `SiameseEncoder.encode`."""
+        self._bags = vstack(
+            [self._features[batch.points], self._label_features[batch.pool]], format="csr"
+        )
+        sums = self._tokens.sums(self._bags)
+        points, texts = sums[: len(batch.points)], sums[len(batch.points) :]
+        self._kept = functional.dropout(torch.ones_like(points), self._dropout)
+        self._points, self._texts = UnitRows.of(points * self._kept), UnitRows.of(texts)
+        return self._points, self._texts
+
+    def step(self, to_points: Tensor, to_texts: Tensor, learning_rate: float) -> None:
+        """See `SiameseEncoder.step`."""
+        slopes = [self._points.backward(to_points) * self._kept, self._texts.backward(to_texts)]
+        self._tokens.step(self._bags, torch.cat(slopes), learning_rate)
+
+    def state(self) -> dict[str, Tensor]:
+        """See `SiameseEncoder.state`."""
+        return {f"tokens.{name}": tensor for name, tensor in self._tokens.state().items()}
+
+
+class FrozenPairs:
+    """Points and label texts encoded once and for all.
+
+    Parameters
+    ----------
+    points : float32 (n_points, dimension)
+    texts : float32 (n_labels, dimension)
+        Unit rows, both.
+    dropout : float
+        Of the points' entries.
+    device : torch.device
+    """
+
+    def __init__(
+        self,
+        points: NDArray[np.float32],
+        texts: NDArray[np.float32],
+        dropout: float,
+        device: torch.device,
+    ) -> None:
+        self._points, self._texts = torch.from_numpy(points), torch.from_numpy(texts)
+        self._dropout = dropout
+        self._device = device
+
+    def encode(self, batch: Batch) -> tuple[UnitRows, UnitRows]:
+        """See `SiameseEncoder.encode`."""
+        points = self._points[torch.from_numpy(batch.points)].to(self._device)
+        texts = self._texts[torch.as_tensor(batch.pool)].to(self._device)
+        kept = functional.dropout(torch.ones_like(points), self._dropout)
+        return UnitRows.of(points * kept), UnitRows.of(texts)
+
+    def step(self, to_points: Tensor, to_texts: Tensor, learning_rate: float) -> None:
+        """See `SiameseEncoder.step`; nothing is learnt."""
+
+    def state(self) -> dict[str, Tensor]:
+        """See `SiameseEncoder.state`."""
+        return {}
+
+
+class Corrections:
+    """What is added to label texts: ``w_l = unit(E(z_l) + a_k)`` for a label of cluster k.
+
+    DEXA's auxiliary vectors, a label to a cluster, or its free vectors eta, a cluster to a label.
+
+    Parameters
+    ----------
+    start : float32 (n_clusters, dimension)
+        Vectors to start from.
+    cluster_of_label : int (n_labels,)
+    device : torch.device
+
+    Attributes
+    ----------
+    vectors : float32 Tensor (n_clusters, dimension)
+    """
+
+    def __init__(
+        self,
+        start: NDArray[np.float32],
+        cluster_of_label: NDArray[np.integer],
+        device: torch.device,
+    ) -> None:
+        self.vectors = torch.tensor(start, device=device)
+        self._cluster_of_label = torch.as_tensor(cluster_of_label, dtype=torch.int64).to(device)
+        self._optimiser = RowwiseAdagrad(self.vectors)
+
+    def add(self, texts: Tensor, pool: Tensor) -> UnitRows:
+        """Return the label vectors of a pool, given its unit texts."""
+        return UnitRows.of(texts + self.vectors[self._cluster_of_label[pool]])
+
+    def step(self, pool: Tensor, gradient: Tensor, learning_rate: float) -> None:
+        """Learn from the gradient with respect to the sums, (n_pool, dimension)."""
+        clusters, places = self._cluster_of_label[pool].unique(return_inverse=True)
+        summed = gradient
+        if len(clusters) < len(pool):
+            summed = torch.zeros(len(clusters), gradient.shape[1], device=gradient.device)
+            summed.index_add_(0, places, gradient)
+        else:
+            summed = gradient[places.argsort()]
+        self._optimiser.step(self.vectors, clusters, summed, learning_rate)
+
+    def of_labels(self) -> NDArray[np.float32]:
+        """Return the vector of each label, (n_labels, dimension)."""
+        vectors: NDArray[np.float32] = self.vectors[self._cluster_of_label].cpu().numpy()
+        return vectors
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the live tensors that a checkpoint keeps."""
+        return {"corrections": self.vectors, **self._optimiser.state()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiameseTask:
+    """One step: encode both sides, compare them by angle, and change everything.
+
+    Parameters
+    ----------
+    encoder : SiameseEncoder
+    corrections : Corrections or None
+        None leaves the texts alone, as NGAME does.
+    loss : PairLoss
+    extra_state : dict
+        Live tensors of others that a checkpoint must keep, too.
+    """
+
+    encoder: SiameseEncoder
+    corrections: Corrections | None
+    loss: PairLoss
+    extra_state: dict[str, Tensor]
+
+    def step(
+        self,
+        batch: Batch,
+        learning_rate: float,
+        share: float,  # noqa: ARG002 - the loop tells every task
+        *,
+        measure: bool,
+    ) -> float | None:
+        """See `longtail.training.loop.Task.step`."""
+        points, texts = self.encoder.encode(batch)
+        device = points.unit.device
+        rows = torch.from_numpy(batch.positive_rows).to(device)
+        columns = torch.from_numpy(batch.positive_columns).to(device)
+        pool = torch.as_tensor(batch.pool).to(device)
+        labels = texts
+        if self.corrections is not None:
+            labels = self.corrections.add(texts.unit, pool)
+        dtype = product_dtype(device)
+        x, w = points.unit.to(dtype), labels.unit.to(dtype)
+        loss, slope = self.loss.slope((x @ w.T).float(), rows, columns)
+        narrow = slope.to(dtype)
+        to_labels = (narrow.T @ x).float()
+        if self.corrections is not None:
+            to_labels = labels.backward(to_labels)
+            self.corrections.step(pool, to_labels, learning_rate)
+        self.encoder.step((narrow @ w).float(), to_labels, learning_rate)
+        return loss if measure else None
+
+    def state(self) -> dict[str, Tensor]:
+        """See `longtail.training.loop.Task.state`."""
+        corrections = {} if self.corrections is None else self.corrections.state()
+        return {**self.encoder.state(), **corrections, **self.extra_state}
