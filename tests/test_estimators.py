@@ -23,14 +23,17 @@ from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.negatives.nearest_labels import NearestLabels
 from longtail.recipes.astec import Astec, Astec3
 from longtail.recipes.deepxml import DeepXML
+from longtail.recipes.dexa import Dexa
 from longtail.recipes.dismec import DiSMEC
 from longtail.recipes.extremetext import ExtremeText
 from longtail.recipes.icnn import Icnn
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.parabel import Bonsai, Parabel
 from longtail.recipes.pfastrexml import PfastreXML
+from longtail.recipes.siamesexml import SiameseXML
 from longtail.recipes.slice import Slice
 from longtail.recipes.spen import Spen
+from longtail.recipes.xtransformer import XTransformer
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.training.schedule import Schedule
 
@@ -43,6 +46,8 @@ SMALL = {
     "n_near_points": 10,
     "n_threads": 1,  # threads cost more than they bring here
 }
+
+BRIEF = {"dimension": 16, "encoder_epochs": 5, "classifier_epochs": 3, "n_threads": 1}
 
 
 def small_deepxml():
@@ -63,6 +68,9 @@ RECIPES = {
     "DeepXML": small_deepxml,
     "LongtailClassifier": lambda: LongtailClassifier(dimension=16, n_threads=1),
     "Parabel": lambda: Parabel(leaf_size=2, n_threads=1),
+    "Dexa": lambda: Dexa(**BRIEF),
+    "SiameseXML": lambda: SiameseXML(**BRIEF),
+    "XTransformer": lambda: XTransformer(dimension=16, leaf_size=2, n_threads=1),
     "Bonsai": lambda: Bonsai(leaf_size=1, n_children=2, n_threads=1),
     "Spen": lambda: Spen(dimension=16, n_hidden=4, batch_size=16, n_threads=1),
     "Icnn": lambda: Icnn(dimension=16, n_hidden=4, batch_size=16, inference="bundle", n_threads=1),

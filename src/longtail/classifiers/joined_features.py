@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     Arrays = Mapping[str, NDArray[np.generic]]
 
-__all__ = ["JoinedFeatures", "JoinedTreeScorer"]
+__all__ = ["HALF_LENGTH", "JoinedFeatures", "JoinedTreeScorer"]
 
+HALF_LENGTH = np.float32(0.5**0.5)
 ROWS_AT_ONCE = 4096  # points whose joined features are held in memory together
 
 
@@ -63,7 +64,7 @@ class JoinedFeatures:
         columns[own], values[own] = bags.columns, bags.values
         dense = (starts[:-1] + lengths)[known, np.newaxis] + np.arange(dimension)
         columns[dense], values[dense] = n_tokens + np.arange(dimension), vectors[known]
-        values *= np.float32(0.5**0.5)
+        values *= HALF_LENGTH
         return Bags(starts.astype(np.int32), columns, values)
 
 

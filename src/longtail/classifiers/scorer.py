@@ -13,6 +13,7 @@ from longtail.classifiers.energy_reranker import EnergyReranker, ShortlistEnergy
 from longtail.classifiers.energy_scorer import EnergyScorer
 from longtail.classifiers.forest_scorer import ForestScorer
 from longtail.classifiers.fusion import PartialScores, ScoreFusion, best_first
+from longtail.classifiers.joined_features import JoinedTreeScorer
 from longtail.classifiers.label_tree_scorer import LabelTreeScorer
 from longtail.classifiers.label_vectors import LabelVectors
 from longtail.classifiers.one_vs_rest_scorer import OneVsRestScorer
@@ -246,6 +247,7 @@ def scorer_from(config: Mapping[str, Any], arrays: Arrays) -> Scorer:
         "energy-reranked": _reranker_from_parts,
         "ensemble": EnsembleScorer.from_parts,
         "forest": ForestScorer.from_parts,
+        "joined-tree": JoinedTreeScorer.from_parts,
         "label-tree": LabelTreeScorer.from_parts,
         "one-vs-rest": OneVsRestScorer.from_parts,
         "probabilistic-tree": ProbabilisticTreeScorer.from_parts,

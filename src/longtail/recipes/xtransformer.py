@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from longtail.classifiers.joined_features import JoinedFeatures, JoinedTreeScorer
+from longtail.classifiers.joined_features import HALF_LENGTH, JoinedFeatures, JoinedTreeScorer
 from longtail.classifiers.label_tree_scorer import LabelTreeScorer
 from longtail.classifiers.scorer import EnsembleScorer
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
@@ -17,17 +17,21 @@ from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.data.bags import Bags
 from longtail.errors import InputError
 from longtail.recipes.estimator import LabelEstimator
-from longtail.surrogates.label_clusters import meta_labels
+from longtail.surrogates.label_clusters import label_centroids, meta_labels
 from longtail.surrogates.label_indexing import PointFeatures
 from longtail.surrogates.label_tree import LabelTree, balanced_tree
 from longtail.training.cluster_matcher import LearntMatcher, MatcherTraining
 from longtail.training.schedule import Schedule
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from longtail.classifiers.scorer import Scorer
+    from longtail.features.bag_encoder import UnitBagEncoder
     from longtail.surrogates.label_indexing import LabelIndexer
+    from longtail.surrogates.rows import Rows
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["XTransformer"]
@@ -108,9 +112,9 @@ class XTransformer(LabelEstimator):
         data = data._replace(
             labels=data.labels[:, used], label_features=None if texts is None else texts[used]
         )
-        matchers = cache(lambda: self._first_matcher(data, run))
+        first_encoder = cache(lambda: self._first_matcher(data, run).encoder)
         members = tuple(
-            self._member(indexer, data, used, lambda: matchers().encoder, run.within(f"{i + 1}: "))
+            self._member(indexer, data, used, first_encoder, run.within(f"index {i + 1}: "))
             for i, indexer in enumerate(self.indexers)
         )
         return members[0] if len(members) == 1 else EnsembleScorer(members)
@@ -118,69 +122,103 @@ class XTransformer(LabelEstimator):
     def _first_matcher(self, data: TrainingData, run: TrainingRun) -> LearntMatcher:
         """Fine-tune an encoder on clusters by features, for indexers that need one."""
         run = run.within("first ")
-        tree = self._tree(PointFeatures().represent(data, _no_encoder, run), run)
+        with run.stage("label indexing"):
+            rows = label_centroids(
+                data.features, data.labels, normalise_points=False, n_threads=run.n_threads
+            )
+            tree = self._tree(rows, run)
         with run.stage("matcher"):
             return self._match(tree, data, run)
 
-    def _member(self, indexer, data, used, encoder, run):
+    def _member(
+        self,
+        indexer: LabelIndexer,
+        data: TrainingData,
+        used: NDArray[np.int32],
+        encoder: Callable[[], UnitBagEncoder],
+        run: TrainingRun,
+    ) -> JoinedTreeScorer:
+        """Train the three stages for one way of indexing."""
+        rows = indexer.represent(data, encoder, run)
         with run.stage("label indexing"):
-            tree = self._tree(indexer.represent(data, encoder, run), run)
+            tree = self._tree(rows, run)
         # In the order of the tree, so that labels of a cluster are neighbours, too.
         order = np.argsort(tree.nodes[-1], kind="stable")
         tree, data = LabelTree(tree.nodes[:, order]), data._replace(labels=data.labels[:, order])
         with run.stage("matcher"):
             matcher = self._match(tree, data, run)
+        join = JoinedFeatures(matcher.encoder)
         with run.stage("ranker"):
-            join = JoinedFeatures(matcher.encoder)
             ranker = self._rank(tree, matcher, join, data, run)
-        nodes = SparseLabelVectors.joined([_as_nodes(matcher), ranker])
         scorer = LabelTreeScorer.of(
-            tree.child_starts(), used[order], nodes, beam_size=self.beam_size,
+            tree.child_starts(),
+            used[order],
+            SparseLabelVectors.joined([_as_nodes(matcher), ranker]),
+            beam_size=self.beam_size,
             n_threads=run.n_threads,
         )
         return JoinedTreeScorer(join, scorer)
 
-    def _tree(self, rows, run):
-        tree = balanced_tree(rows, leaf_size=self.leaf_size, seed=run.seed_for("clusters"), n_threads=run.n_threads)
-        return LabelTree.of_paths(tree.nodes[[0, -1]])
+    def _tree(self, rows: Rows, run: TrainingRun) -> LabelTree:
+        """Cluster labels by halving them again and again; keep the root and the clusters."""
+        tree = balanced_tree(
+            rows, leaf_size=self.leaf_size, seed=run.seed_for("clusters"), n_threads=run.n_threads
+        )
+        return LabelTree(np.stack([np.zeros_like(tree.nodes[-1]), tree.nodes[-1]]))
 
-    def _match(self, tree, data, run):
+    def _match(self, tree: LabelTree, data: TrainingData, run: TrainingRun) -> LearntMatcher:
+        """Train the neural matcher."""
         targets = meta_labels(data.labels, tree.nodes[1], tree.n_nodes(1))
         training = MatcherTraining(
             dimension=self.dimension,
             schedule=Schedule(epochs=self.epochs, learning_rate=self.learning_rate),
-            batch_size=self.batch_size, dropout=self.dropout,
+            batch_size=self.batch_size,
+            dropout=self.dropout,
         )
         return training.learn(data.features, targets, run)
 
-    def _rank(self, tree, matcher, join, data, run):
-        joined = join.of(Bags.of(data.features), run.n_threads)
-        features = csr_array((joined.values, joined.columns, joined.row_starts), (joined.n_rows, join.n_features))
-        candidates = csr_array((tree.n_nodes(1), data.labels.shape[0]))
+    def _rank(
+        self,
+        tree: LabelTree,
+        matcher: LearntMatcher,
+        join: JoinedFeatures,
+        data: TrainingData,
+        run: TrainingRun,
+    ) -> SparseLabelVectors:
+        """Train one linear classifier a label on joined features."""
+        bags = Bags.of(data.features)
+        joined = join.of(bags, run.n_threads)
+        features = csr_array(
+            (joined.values, joined.columns, joined.row_starts), (bags.n_rows, join.n_features)
+        )
+        candidates = csr_array((tree.n_nodes(1), bags.n_rows), dtype=np.float32)
         if self.teacher_forcing:
-            candidates = candidates + meta_labels(data.labels, tree.nodes[1], tree.n_nodes(1)).T
+            candidates += meta_labels(data.labels, tree.nodes[1], tree.n_nodes(1)).T
         if self.matcher_aware:
-            points = matcher.encoder.encode(Bags.of(data.features), run.n_threads)
-            best = matcher.best_clusters(points, self.beam_size)
+            best = matcher.best_clusters(
+                matcher.encoder.encode(bags, run.n_threads), self.beam_size
+            )
+            points = np.repeat(np.arange(bags.n_rows), best.shape[1])
             ones = np.ones(best.size, np.float32)
-            rows = np.repeat(np.arange(len(best)), best.shape[1])
-            candidates = candidates + csr_array((ones, (best.ravel(), rows)), candidates.shape)
+            candidates += csr_array((ones, (best.ravel(), points)), candidates.shape)
         return SparseOneVsRest(cost=self.cost, prune=self.prune).learn_among(
-            features, data.labels, candidates.tocsr(), tree.nodes[1],
-            seed=run.seed_for("ranker"), n_threads=run.n_threads,
+            features,
+            data.labels,
+            candidates.tocsr(),
+            tree.nodes[1],
+            seed=run.seed_for("ranker"),
+            n_threads=run.n_threads,
         )
 
 
-def _as_nodes(matcher):
-    """The matcher as classifiers over joined features."""
+def _as_nodes(matcher: LearntMatcher) -> SparseLabelVectors:
+    """Return the matcher as classifiers over joined features, whose dense half is scaled down."""
     n_clusters, dimension = matcher.vectors.shape
     n_tokens = len(matcher.encoder.token_vectors)
-    columns = np.tile(np.arange(n_tokens, n_tokens + dimension, dtype=np.int32), n_clusters)
+    columns = np.arange(n_tokens, n_tokens + dimension, dtype=np.int32)
     return SparseLabelVectors(
-        np.arange(n_clusters + 1) * dimension, columns,
-        (matcher.vectors * np.float32(2**0.5)).ravel(), matcher.bias,
+        np.arange(n_clusters + 1) * dimension,
+        np.tile(columns, n_clusters),
+        (matcher.vectors / HALF_LENGTH).ravel(),
+        matcher.bias,
     )
-
-
-def _no_encoder():
-    raise InputError("An indexer of features needs no encoder.")

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
-
 from longtail.data.bags import Bags
 from longtail.errors import InputError
 from longtail.surrogates.label_clusters import label_centroids
@@ -46,7 +44,10 @@ class PointFeatures:
         return f"{type(self).__name__}()"
 
     def represent(
-        self, data: TrainingData, encoder: Callable[[], UnitBagEncoder], run: TrainingRun
+        self,
+        data: TrainingData,
+        encoder: Callable[[], UnitBagEncoder],  # noqa: ARG002 - others need one
+        run: TrainingRun,
     ) -> Rows:
         """See `LabelIndexer.represent`; needs no encoder."""
         return label_centroids(
@@ -83,5 +84,4 @@ class LabelTexts(PointFeatures):
                 "Labels without texts cannot be clustered by their texts. Pass texts and label "
                 "names, or use PointFeatures() or PointEmbeddings()."
             )
-        texts = encoder().encode(Bags.of(data.label_features), run.n_threads)
-        return np.ascontiguousarray(texts)
+        return encoder().encode(Bags.of(data.label_features), run.n_threads)

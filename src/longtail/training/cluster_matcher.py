@@ -145,9 +145,9 @@ class _MatcherTask:
     def state(self) -> dict[str, Tensor]:
         """See `longtail.training.loop.Task.state`."""
         tensors = {"vectors": self._vectors, "bias": self._bias}
-        parts = {"tokens": self._tokens, "w": self._optimisers[0], "b": self._optimisers[1]}
-        for part, owner in parts.items():
-            tensors |= {f"{part}.{name}": tensor for name, tensor in owner.state().items()}
+        states = (self._tokens.state(), *(optimiser.state() for optimiser in self._optimisers))
+        for part, state in zip(("tokens", "vectors", "bias"), states, strict=True):
+            tensors |= {f"{part}.{name}": tensor for name, tensor in state.items()}
         return tensors
 
     def learnt(self) -> LearntMatcher:

@@ -26,8 +26,8 @@ class NeighbourhoodBatches:
 
     NGAME (Dahiya et al., WSDM 2023, section 3): every few epochs the points' embeddings are
     clustered anew, and a batch is filled with whole clusters, so that the true labels of a point's
-    neighbours are its negatives. Clusters are small at first, when the encoder knows little: their
-    size doubles with each clustering.
+    neighbours are its negatives. Clusters have one point at first, when the encoder knows
+    little; their size doubles with each clustering.
 
     Parameters
     ----------
@@ -39,8 +39,6 @@ class NeighbourhoodBatches:
         Epochs.
     cluster_size : int
         Points of a cluster, at most, at the end.
-    first_size : int
-        Points of a cluster in the first epochs.
     seed, n_threads : int
     """
 
@@ -51,7 +49,6 @@ class NeighbourhoodBatches:
         *,
         refresh_every: int,
         cluster_size: int,
-        first_size: int,
         seed: int,
         n_threads: int,
     ) -> None:
@@ -59,7 +56,6 @@ class NeighbourhoodBatches:
         self._encode = encode
         self._refresh_every = refresh_every
         self._cluster_size = cluster_size
-        self._first_size = first_size
         self._seed = seed
         self._n_threads = n_threads
         self._clusters = torch.zeros(pool.labels.shape[0], dtype=torch.int64)
@@ -83,7 +79,7 @@ class NeighbourhoodBatches:
 
     def _refresh(self, n_before: int) -> None:
         """Cluster the points as the encoder sees them."""
-        size = min(self._first_size * 2 ** min(n_before, 30), self._cluster_size)
+        size = min(2 ** min(n_before, 30), self._cluster_size)
         n_clusters = 1
         while n_clusters * size < len(self._clusters):
             n_clusters *= 2

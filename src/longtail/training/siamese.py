@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-import numpy as np
 import torch
 from scipy.sparse import vstack
 from torch.nn import functional
@@ -15,6 +14,7 @@ from longtail.training.optimisers import RowwiseAdagrad
 from longtail.training.unit_labels import UnitRows
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
     from torch import Tensor
@@ -155,13 +155,9 @@ class Corrections:
 
     def step(self, pool: Tensor, gradient: Tensor, learning_rate: float) -> None:
         """Learn from the gradient with respect to the sums, (n_pool, dimension)."""
-        clusters, places = self._cluster_of_label[pool].unique(return_inverse=True)
-        summed = gradient
-        if len(clusters) < len(pool):
-            summed = torch.zeros(len(clusters), gradient.shape[1], device=gradient.device)
-            summed.index_add_(0, places, gradient)
-        else:
-            summed = gradient[places.argsort()]
+        clusters, places = torch.unique(self._cluster_of_label[pool], return_inverse=True)
+        summed = torch.zeros(len(clusters), gradient.shape[1], device=gradient.device)
+        summed.index_add_(0, places, gradient)
         self._optimiser.step(self.vectors, clusters, summed, learning_rate)
 
     def of_labels(self) -> NDArray[np.float32]:
@@ -191,7 +187,7 @@ class SiameseTask:
     encoder: SiameseEncoder
     corrections: Corrections | None
     loss: PairLoss
-    extra_state: dict[str, Tensor]
+    extra_state: dict[str, Tensor] = field(default_factory=dict)
 
     def step(
         self,

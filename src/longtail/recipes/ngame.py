@@ -1,0 +1,242 @@
+"""NGAME: a siamese encoder of points and label texts, then a classifier a label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.classifiers.blended import BlendedScorer, LabelHead
+from longtail.classifiers.candidates import SearchSizes
+from longtail.classifiers.network_training import NetworkTraining
+from longtail.classifiers.score_network import ScoreNetwork
+from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
+from longtail.data.bags import Bags
+from longtail.metrics import inverse_propensities
+from longtail.recipes.estimator import LabelEstimator
+from longtail.surrogates.label_clusters import label_centroids
+from longtail.training.pair_losses import PairLoss, TripletLoss
+from longtail.training.schedule import Schedule
+from longtail.training.siamese_modules import (
+    ClassifierModule,
+    EncoderModule,
+    search_labels,
+    unit,
+)
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from longtail.features.bag_encoder import UnitBagEncoder
+    from longtail.training.run import TrainingData, TrainingRun
+
+    Floats = NDArray[np.float32]
+
+__all__ = ["Ngame"]
+
+SCALE = 20.0  # cosines times this are what the fusion sees
+N_SOURCES = 4  # two heads; BlendedScorer counts a linear part and votes, too
+MAX_ENTRIES = 256  # of a text made of a label's points
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class Ngame(LabelEstimator):
+    """NGAME (Dahiya et al., "NGAME: negative mining-aware mini-batching", WSDM 2023).
+
+    Module I trains one encoder, here a bag of token vectors, for points and label texts, on batches
+    of neighbours, whose labels are each other's hard negatives. Module II adds a free vector to
+    each label's text, trained on hard negatives. A learned fusion of both scores orders the labels
+    that a graph search finds: O(D^2 + D log L) a point. A label without training points is
+    found by its text alone.
+
+    Where labels have no texts, the features of a label's points stand for its text.
+
+    Parameters
+    ----------
+    dimension : int
+    encoder_epochs, classifier_epochs : int
+    encoder_learning_rate, classifier_learning_rate : float
+        Of row-wise Adagrad; they fall in a straight line.
+    batch_size : int or None
+        None takes 1,024, and less where that would leave fewer than about forty batches an epoch.
+    dropout : float
+    encoder_loss, classifier_loss : PairLoss
+        Of Module I and Module II.
+    cluster_size, refresh_every : int
+        Most points of a neighbourhood, and after how many epochs neighbourhoods are made anew.
+    freeze_encoder : bool
+        Whether Module II leaves the encoder as it is.
+    shortlist_size : int
+        Hard negatives of a point in Module II.
+    n_random : int
+        Random labels in a batch's pool in Module II.
+    n_found, beam, n_near_points, n_near_labels : int
+        What is scored; see `SearchSizes`.
+    **kwargs
+        Those of `LabelEstimator`.
+
+    Examples
+    --------
+    >>> from longtail.recipes.ngame import Ngame
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    >>> Ngame(dimension=16).fit(texts, labels).predictor_.predict("wine", k=1)[0][0]
+    'drink'
+    """
+
+    word_ngrams: int = 2
+    dimension: int = 256
+    encoder_epochs: int = 10
+    encoder_learning_rate: float = 0.01
+    classifier_epochs: int = 5
+    classifier_learning_rate: float = 0.01
+    batch_size: int | None = None
+    dropout: float = 0.3
+    encoder_loss: PairLoss = field(default_factory=TripletLoss)
+    classifier_loss: PairLoss = field(default_factory=TripletLoss)
+    cluster_size: int = 64
+    refresh_every: int = 2
+    freeze_encoder: bool = True
+    shortlist_size: int = 10
+    n_random: int = 500
+    n_found: int = 50
+    beam: int = 64
+    n_near_points: int = 0
+    n_near_labels: int = 20
+    held_out: float = 0.1
+
+    def looks_at_label_texts(self) -> bool:
+        """See `LabelEstimator`."""
+        return True
+
+    def auxiliary_clusters(
+        self,
+        labels: csr_array,  # noqa: ARG002 - for recipes that have some
+        label_features: csr_array,  # noqa: ARG002
+        run: TrainingRun,  # noqa: ARG002
+    ) -> NDArray[np.int64] | None:
+        """Return which auxiliary vector each label has; NGAME has none."""
+        return None
+
+    def encoder_module(self, n_points: int) -> EncoderModule:
+        """Return Module I."""
+        return EncoderModule(
+            dimension=self.dimension,
+            schedule=Schedule(epochs=self.encoder_epochs, learning_rate=self.encoder_learning_rate),
+            loss=self.encoder_loss,
+            batch_size=self._batch_size(n_points),
+            dropout=self.dropout,
+            cluster_size=self.cluster_size,
+            refresh_every=self.refresh_every,
+        )
+
+    def classifier_module(self, n_points: int) -> ClassifierModule:
+        """Return Module II."""
+        return ClassifierModule(
+            schedule=Schedule(
+                epochs=self.classifier_epochs, learning_rate=self.classifier_learning_rate
+            ),
+            loss=self.classifier_loss,
+            batch_size=self._batch_size(n_points),
+            dropout=self.dropout,
+            cluster_size=self.cluster_size,
+            sizes=self._sizes(self.shortlist_size),
+            n_random=self.n_random,
+            freeze_encoder=self.freeze_encoder,
+        )
+
+    def _batch_size(self, n_points: int) -> int:
+        """Return the largest power of two that leaves about forty batches an epoch, or 1,024."""
+        fitting = 1 << max(n_points // 40, 1).bit_length() - 1
+        return self.batch_size or min(max(fitting, 32), 1024)
+
+    def _sizes(self, n_found: int) -> SearchSizes:
+        """Return what a search looks for."""
+        return SearchSizes(
+            n_found=n_found,
+            n_near_points=self.n_near_points,
+            n_near_labels=self.n_near_labels if self.n_near_points else 0,
+            beam=self.beam,
+        )
+
+    def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> BlendedScorer:
+        """See `LabelEstimator`."""
+        texts = data.label_features
+        if texts is None:
+            texts = _points_as_texts(data, run)
+        with run.stage("label clusters"):
+            clusters = self.auxiliary_clusters(data.labels, texts, run)
+        scorer = self._modules(data, texts, clusters, run)
+        with run.stage("fusion"):
+            network = NetworkTraining().learn(
+                scorer.evidence(Bags.of(held_out.features), run.n_threads),
+                held_out.labels,
+                inverse_propensities(np.asarray(data.labels.sum(axis=0)), data.labels.shape[0]),
+                run,
+            )
+        return replace(scorer, network=network)
+
+    def _modules(
+        self,
+        data: TrainingData,
+        texts: csr_array,
+        clusters: NDArray[np.int64] | None,
+        run: TrainingRun,
+    ) -> BlendedScorer:
+        """Train both modules on the labels with points, then let all labels be found."""
+        used, n_points = np.flatnonzero(data.labels.sum(axis=0)), data.labels.shape[0]
+        seen = data._replace(labels=data.labels[:, used])
+        with run.stage("encoder"):
+            own = None if clusters is None else clusters[used]
+            tokens, auxiliary = self.encoder_module(n_points).learn(seen, texts[used], own, run)
+        added = np.zeros((texts.shape[0], self.dimension), np.float32)
+        if auxiliary is not None and clusters is not None:
+            added = auxiliary.vectors.cpu().numpy()[clusters]
+        by_text = unit(tokens.encode(texts) + added)  # a label of no text has its cluster's vector
+        with run.stage("classifiers"):
+            added[used] = self.classifier_module(n_points).learn(
+                seen, texts[used], tokens, added[used], run
+            )
+            vectors = unit(tokens.encode(texts) + added)
+        with run.stage("search"):
+            points = tokens.encode(data.features)
+            return self._searching(tokens.encoder(), (vectors, by_text), points, data, run)
+
+    def _searching(
+        self,
+        encoder: UnitBagEncoder,
+        heads: tuple[Floats, Floats],
+        points: Floats,
+        data: TrainingData,
+        run: TrainingRun,
+    ) -> BlendedScorer:
+        """Return a scorer whose fusion is yet to come."""
+        vectors, by_text = heads
+        n_labels = len(vectors)
+        search = search_labels(vectors, points, data.labels, self._sizes(self.n_found), run)
+        counts = np.bincount(data.labels.indices, minlength=n_labels)
+        none = np.zeros(n_labels, np.float32)
+        return BlendedScorer(
+            encoder=encoder,
+            search=search,
+            heads=(LabelHead.of_search(search, none, SCALE), LabelHead.of(by_text, none, SCALE)),
+            relations=None,
+            linear=SparseLabelVectors.empty(n_labels),
+            is_word=None,
+            commonness=np.log1p(counts).astype(np.float32),
+            tail_weights=none,
+            network=ScoreNetwork.of_source(0, N_SOURCES),
+        )
+
+
+def _points_as_texts(data: TrainingData, run: TrainingRun) -> csr_array:
+    """Return for each label the summed features of its points; nothing where it has none."""
+    return label_centroids(
+        data.features,
+        data.labels,
+        normalise_points=False,
+        max_entries=MAX_ENTRIES,
+        n_threads=run.n_threads,
+    )

@@ -1,0 +1,50 @@
+"""SiameseXML: where it differs from NGAME."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from longtail.recipes.ngame import Ngame
+from longtail.training.pair_losses import PairLoss, ProbabilisticContrast
+
+if TYPE_CHECKING:
+    from longtail.training.siamese_modules import EncoderModule
+
+__all__ = ["SiameseXML"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class SiameseXML(Ngame):
+    """SiameseXML (Dahiya et al., "Siamese networks meet extreme classifiers", ICML 2021).
+
+    The same two modules with other batches, drawn over labels, and another loss; labels of near
+    training points are hard negatives and candidates, too; Module II trains the encoder on.
+
+    Parameters
+    ----------
+    label_power : float
+        See `longtail.training.neighbourhood_batches.LabelBatches`.
+    **kwargs
+        Those of `Ngame`.
+
+    Examples
+    --------
+    >>> from longtail.recipes.siamesexml import SiameseXML
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    >>> SiameseXML(dimension=16).fit(texts, labels).predictor_.predict("wine", k=1)[0][0]
+    'drink'
+    """
+
+    label_power: float = 0.45
+    encoder_loss: PairLoss = field(default_factory=ProbabilisticContrast)
+    classifier_loss: PairLoss = field(
+        default_factory=lambda: ProbabilisticContrast(c=0.75, d=3.0, n_hardest=5)
+    )
+    freeze_encoder: bool = False
+    n_near_points: int = 20
+
+    def encoder_module(self, n_points: int) -> EncoderModule:
+        """Return Module I."""
+        return replace(super().encoder_module(n_points), label_power=self.label_power)

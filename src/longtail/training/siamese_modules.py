@@ -1,0 +1,236 @@
+"""DEXA's two modules: an encoder with auxiliary vectors, then a free vector a label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from longtail.classifiers.candidates import CandidateSearch
+from longtail.training.batches import SharedPool, neighbourhoods
+from longtail.training.loop import train
+from longtail.training.neighbourhood_batches import LabelBatches, NeighbourhoodBatches
+from longtail.training.siamese import Corrections, FrozenPairs, LearntBags, SiameseTask
+from longtail.training.token_table import TokenTable
+from longtail.training.unit_labels import UnitRows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from longtail.classifiers.candidates import SearchSizes
+    from longtail.training.batches import Batches
+    from longtail.training.pair_losses import PairLoss
+    from longtail.training.run import TrainingData, TrainingRun
+    from longtail.training.schedule import Schedule
+
+    Floats = NDArray[np.float32]
+
+__all__ = ["ClassifierModule", "EncoderModule", "search_labels", "unit"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderModule:
+    """Module I: train the encoder on in-batch negatives, with auxiliary vectors or without.
+
+    Parameters
+    ----------
+    dimension : int
+    schedule : Schedule
+    loss : PairLoss
+    batch_size : int
+    dropout : float
+    cluster_size, refresh_every : int
+        Of the points' neighbourhoods; see `NeighbourhoodBatches`.
+    label_power : float or None
+        Batches over labels instead; see `LabelBatches`.
+    """
+
+    dimension: int
+    schedule: Schedule
+    loss: PairLoss
+    batch_size: int
+    dropout: float
+    cluster_size: int
+    refresh_every: int
+    label_power: float | None = None
+
+    def learn(
+        self,
+        data: TrainingData,
+        label_features: csr_array,
+        clusters: NDArray[np.int64] | None,
+        run: TrainingRun,
+    ) -> tuple[TokenTable, Corrections | None]:
+        """Train.
+
+        Parameters
+        ----------
+        data : TrainingData
+            Of labels with points alone.
+        label_features : csr_array (n_labels, n_tokens)
+            Their texts.
+        clusters : int64 (n_labels,) or None
+            Which auxiliary vector is a label's; None for no such vectors.
+        run : TrainingRun
+        """
+        tokens = TokenTable(
+            data.features.shape[1],
+            self.dimension,
+            seed=run.seed_for("token vectors"),
+            n_threads=run.n_threads,
+            device=run.device,
+        )
+        auxiliary = None
+        if clusters is not None:
+            start = np.zeros((int(clusters.max()) + 1, self.dimension), np.float32)
+            auxiliary = Corrections(start, clusters, run.device)
+        near = self._neighbourhoods(data, tokens, run)
+        batches: Batches = near
+        if self.label_power is not None:
+            batches = LabelBatches(
+                labels=data.labels, batch_size=self.batch_size, power=self.label_power
+            )
+        task = SiameseTask(
+            encoder=LearntBags(tokens, data.features, label_features, self.dropout),
+            corrections=auxiliary,
+            loss=self.loss,
+            extra_state=near.state(),
+        )
+        train(task, batches, self.schedule, run, "encoder")
+        return tokens, auxiliary
+
+    def _neighbourhoods(
+        self, data: TrainingData, tokens: TokenTable, run: TrainingRun
+    ) -> NeighbourhoodBatches:
+        """Return NGAME's batches: a pool is the true labels of the batch's points."""
+        pool = SharedPool(
+            labels=data.labels,
+            shortlists=np.zeros((data.labels.shape[0], 0), np.int32),
+            batch_size=self.batch_size,
+            n_hard=0,
+            n_random=0,
+        )
+        return NeighbourhoodBatches(
+            pool,
+            lambda: tokens.encode(data.features),
+            refresh_every=self.refresh_every,
+            cluster_size=self.cluster_size,
+            seed=run.seed_for("neighbourhoods"),
+            n_threads=run.n_threads,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifierModule:
+    """Module II: train a free vector a label on its points and on hard negatives.
+
+    A point's negatives are the labels that a search finds near it, in O(log L), so an epoch takes
+    O(N D log L).
+
+    Parameters
+    ----------
+    schedule : Schedule
+    loss : PairLoss
+    batch_size : int
+    dropout : float
+    cluster_size : int
+        Points of a neighbourhood, which share a batch and so their negatives.
+    sizes : SearchSizes
+        How many negatives a point has.
+    n_random : int
+        Random labels in a batch's pool.
+    freeze_encoder : bool
+        Leave the encoder as Module I made it.
+    """
+
+    schedule: Schedule
+    loss: PairLoss
+    batch_size: int
+    dropout: float
+    cluster_size: int
+    sizes: SearchSizes
+    n_random: int
+    freeze_encoder: bool
+
+    def learn(
+        self,
+        data: TrainingData,
+        label_features: csr_array,
+        tokens: TokenTable,
+        start: Floats,
+        run: TrainingRun,
+    ) -> Floats:
+        """Train; tokens change, too, unless the encoder is frozen.
+
+        Parameters
+        ----------
+        data : TrainingData
+            Of labels with points alone.
+        label_features : csr_array (n_labels, n_tokens)
+            Their texts.
+        tokens : TokenTable
+        start : float32 (n_labels, dimension)
+            What is added to the texts already.
+        run : TrainingRun
+
+        Returns
+        -------
+        float32 (n_labels, dimension)
+            What is to be added to the texts.
+        """
+        points, texts = tokens.encode(data.features), tokens.encode(label_features)
+        search = search_labels(unit(texts + start), points, data.labels, self.sizes, run)
+        none = np.empty((len(points), 0), np.int32)
+        shortlists = search.find(points, none, run.n_threads).labels
+        near = neighbourhoods(
+            points,
+            self.cluster_size,
+            seed=run.seed_for("classifiers", "neighbourhoods"),
+            n_threads=run.n_threads,
+        )
+        batches = SharedPool(
+            labels=data.labels,
+            shortlists=shortlists,
+            batch_size=self.batch_size,
+            groups=near,
+            n_hard=shortlists.shape[1],
+            n_random=min(self.n_random, len(start)),
+        )
+        corrections = Corrections(start, np.arange(len(start)), run.device)
+        learnt = LearntBags(tokens, data.features, label_features, self.dropout)
+        frozen = FrozenPairs(points, texts, self.dropout, run.device)
+        task = SiameseTask(
+            encoder=frozen if self.freeze_encoder else learnt,
+            corrections=corrections,
+            loss=self.loss,
+        )
+        train(task, batches, self.schedule, run, "classifiers")
+        return corrections.of_labels()
+
+
+def search_labels(
+    vectors: Floats, points: Floats, labels: csr_array, sizes: SearchSizes, run: TrainingRun
+) -> CandidateSearch:
+    """Return a search over label vectors, and over training points where `sizes` wants any."""
+    some = slice(None) if sizes.n_near_points else slice(0)
+    search = CandidateSearch.build(
+        vectors,
+        points[some],
+        labels[some],
+        sizes=sizes,
+        seed=run.seed_for("search"),
+        n_threads=run.n_threads,
+    )
+    counts = np.bincount(labels.indices, minlength=labels.shape[1])
+    n_popular = min(sizes.n_popular, int(np.count_nonzero(counts)))
+    popular = np.argsort(-counts, kind="stable")[:n_popular].astype(np.int32)
+    return replace(search, popular=popular)
+
+
+def unit(rows: Floats) -> Floats:
+    """Scale rows to length 1; those of zeros stay so."""
+    scaled: Floats = UnitRows.of(torch.from_numpy(rows)).unit.numpy()
+    return scaled
