@@ -1,0 +1,178 @@
+"""What auxiliary vectors and free vectors gain where labels have texts, and what texts alone find.
+
+python -m benchmarks.label_text --data FOLDER
+python -m benchmarks.label_text --data FOLDER --unseen 1000
+
+FOLDER holds train.jsonl.gz, test.jsonl.gz and labels.txt.gz. Each row is one way of scoring: the
+label vectors of Module I, those of Module II, and the learned fusion of both; and each once more
+with a label that bears the point's own name set aside, as filter files of see-also sets do.
+`--dev` trains on 90 % of the training points and tests on the rest, for choosing settings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from longtail import Dataset
+from longtail.data import InputWarning
+from longtail.data.bags import Bags
+from longtail.data.split import held_out_split
+from longtail.data.text_column import TextColumn
+from longtail.errors import InputError
+from longtail.metrics import inverse_propensities, precision_at_k, ps_precision_at_k
+from longtail.recipes.names import recipe
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from longtail.classifiers.blended import BlendedScorer, LabelHead
+
+    Ids = NDArray[np.int32]
+
+KS = (1, 3, 5)
+N_BEST = 110  # labels of a point that are looked at
+ROWS_AT_ONCE = 256
+HEADS = {"Module I": 1, "Module II": 0}  # places in `BlendedScorer.heads`
+
+
+def main() -> None:
+    """Train each recipe and print its rows."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--recipes", nargs="*", default=["ngame", "dexa"])
+    parser.add_argument("--set", nargs="*", default=[], metavar="NAME=NUMBER")
+    parser.add_argument("--points", type=int, help="train on so many points only")
+    parser.add_argument("--dev", action="store_true")
+    parser.add_argument("--unseen", type=int, default=0, help="labels kept out of the training")
+    parser.add_argument("--threads", type=int)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore", InputWarning)
+    train, test = _read(arguments)
+    unseen = np.zeros(train.n_labels, bool)
+    if arguments.unseen:
+        train, test, unseen = _without_labels(train, test, arguments.unseen)
+    pairs = (item.split("=") for item in arguments.set)
+    settings: dict[str, Any] = {name: float(v) if "." in v else int(v) for name, v in pairs}
+    for name in arguments.recipes:
+        model = recipe(name)(n_threads=arguments.threads, **settings).fit_dataset(train)
+        seconds = {stage: t["cpu_seconds"] for stage, t in model.run_.timings.items()}
+        print(f"{name}: CPU seconds {seconds}", flush=True)
+        for part, ids in _ranked(model.predictor_, test):
+            for note, kept in (("", ids), (", own entry aside", _without_own(ids, test))):
+                row = _unseen_row(kept, test, unseen) if unseen.any() else _row(kept, test, train)
+                print(f"| {name} | {part}{note} | {row} |", flush=True)
+
+
+def _read(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
+    """Return training and test points, or a split of the training points."""
+    labels = arguments.data / "labels.txt.gz"
+    train = Dataset.read(arguments.data / "train.jsonl.gz", labels_file=labels)
+    if arguments.dev:
+        rows, others = held_out_split(_texts(train), 0.1, seed=7)
+        test = _rows(train, others)
+    else:
+        rows = np.arange(train.n_points)
+        test = Dataset.read(arguments.data / "test.jsonl.gz", labels_file=labels)
+    if arguments.points:
+        rows = np.random.default_rng(0).permutation(rows)[: arguments.points]
+    return _rows(train, rows), test
+
+
+def _rows(dataset: Dataset, rows: NDArray[np.int64]) -> Dataset:
+    """Return some points."""
+    texts = _texts(dataset)
+    some = TextColumn.from_strings(texts[int(row)] for row in rows)
+    return Dataset(some, None, dataset.labels[rows], dataset.label_space)
+
+
+def _texts(dataset: Dataset) -> TextColumn:
+    """Return the texts of a data set of texts."""
+    if dataset.texts is None:
+        raise InputError("This benchmark needs points with texts.")
+    return dataset.texts
+
+
+def _without_labels(
+    train: Dataset, test: Dataset, n_unseen: int
+) -> tuple[Dataset, Dataset, NDArray[np.bool_]]:
+    """Keep random labels of the test set out of the training, and only those in the test set."""
+    has_test = np.flatnonzero(np.bincount(test.labels.indices, minlength=test.n_labels))
+    unseen = np.zeros(test.n_labels, bool)
+    unseen[np.random.default_rng(0).choice(has_test, n_unseen, replace=False)] = True
+    kept = (train.labels * ~unseen).tocsr()
+    kept.eliminate_zeros()
+    wanted = (test.labels * unseen).tocsr()
+    wanted.eliminate_zeros()
+    rows = np.flatnonzero(np.diff(wanted.indptr))
+    train = Dataset(train.texts, None, kept, train.label_space)
+    return train, _rows(Dataset(test.texts, None, wanted, test.label_space), rows), unseen
+
+
+def _ranked(predictor: Any, test: Dataset) -> Iterator[tuple[str, Ids]]:
+    """Yield the best labels by each part of a model."""
+    scorer: BlendedScorer = predictor.scorer
+    bags = Bags.of(predictor.vectorizer.transform(test.texts))
+    points = scorer.encoder.encode(bags)
+    for part, place in HEADS.items():
+        yield part, _nearest(points, scorer.heads[place])
+    yield "fused", scorer.top_k(bags, N_BEST)[0]
+
+
+def _nearest(points: NDArray[np.float32], head: LabelHead) -> Ids:
+    """Return the labels whose vectors are nearest, by exact search."""
+    labels = np.flatnonzero(head.row_of_label >= 0)
+    vectors = head.vectors[head.row_of_label[labels]]
+    best = np.empty((len(points), min(N_BEST, len(labels))), np.int32)
+    for start in range(0, len(points), ROWS_AT_ONCE):
+        cosines = points[start : start + ROWS_AT_ONCE] @ vectors.T
+        near = np.argpartition(-cosines, best.shape[1] - 1, axis=1)[:, : best.shape[1]]
+        order = np.take_along_axis(-cosines, near, axis=1).argsort(axis=1, kind="stable")
+        best[start : start + ROWS_AT_ONCE] = labels[np.take_along_axis(near, order, axis=1)]
+    return best
+
+
+def _without_own(ids: Ids, test: Dataset) -> Ids:
+    """Move labels that bear the point's own name to the end, as -1."""
+    labels: dict[str, list[int]] = {}
+    for label in range(test.n_labels):
+        name = test.label_space.name(label).partition(" : ")[0]
+        labels.setdefault(name, []).append(label)
+    kept = ids.copy()
+    for row, text in zip(kept, _texts(test), strict=True):
+        row[np.isin(row, labels.get(text.partition(" : ")[0], []))] = -1
+    order = np.argsort(kept < 0, axis=1, kind="stable")
+    return np.take_along_axis(kept, order, axis=1)
+
+
+def _row(ids: Ids, test: Dataset, train: Dataset) -> str:
+    """Return P@k and PSP@k as cells."""
+    weights = inverse_propensities(np.asarray(train.labels.sum(axis=0)).ravel(), train.n_points)
+    values = [precision_at_k(ids, test.labels, k) for k in KS]
+    values += [ps_precision_at_k(ids, test.labels, k, weights) for k in KS]
+    return " | ".join(f"{100 * value:.2f}" for value in values)
+
+
+def _unseen_row(ids: Ids, test: Dataset, unseen: NDArray[np.bool_]) -> str:
+    """Return the recall of the unseen labels among all labels, at 10 and 100."""
+    n_found = []
+    for k in (10, 100):
+        hits = [
+            np.isin(test.labels.indices[start:stop], row[:k]).mean()
+            for row, start, stop in zip(
+                ids, test.labels.indptr[:-1], test.labels.indptr[1:], strict=True
+            )
+        ]
+        n_found.append(100 * np.mean(hits))
+    cells = " | ".join(f"{value:.2f}" for value in n_found)
+    return f"{cells} ({len(ids)} points, {unseen.sum()} unseen of {len(unseen)} labels)"
+
+
+if __name__ == "__main__":
+    main()
