@@ -1,0 +1,275 @@
+"""Points and label texts in one encoder: gradients, batches, auxiliary vectors, unseen labels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_array
+from torch.nn import functional
+
+import longtail
+from longtail.data.dataset import Dataset
+from longtail.data.label_space import LabelSpace
+from longtail.data.text_column import TextColumn
+from longtail.recipes.dexa import Dexa
+from longtail.recipes.ngame import Ngame
+from longtail.training import siamese
+from longtail.training.batches import Batch, SharedPool
+from longtail.training.neighbourhood_batches import LabelBatches, NeighbourhoodBatches
+from longtail.training.pair_losses import DecoupledSoftmax, ProbabilisticContrast, TripletLoss
+from longtail.training.siamese import Corrections, LearntBags, SiameseTask
+from longtail.training.token_table import TokenTable
+
+CPU = torch.device("cpu")
+TRUTH = torch.tensor([[1, 0, 0, 1, 0], [0, 0, 1, 0, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1]]).bool()
+ROWS, COLUMNS = torch.nonzero(TRUTH, as_tuple=True)
+
+
+def triplet(cosines):
+    hardest = cosines.masked_fill(TRUTH, -torch.inf).topk(2, dim=1).values
+    return (0.3 + hardest[ROWS] - cosines[ROWS, COLUMNS][:, None]).clamp_min(0).sum()
+
+
+def decoupled(cosines):
+    logits = 4 * cosines
+    negatives = logits.masked_fill(TRUTH, -torch.inf).logsumexp(dim=1)[ROWS]
+    return functional.softplus(negatives - logits[ROWS, COLUMNS]).sum()
+
+
+def contrast(cosines):
+    hardest = cosines.masked_fill(TRUTH, -torch.inf).topk(2, dim=1).values
+    chances = 0.9 * (1.5 * (hardest - 1)).exp()
+    return (1.5 * (1 - cosines[ROWS, COLUMNS])).sum() - (1 - chances).log().sum()
+
+
+@pytest.mark.parametrize(
+    ("loss", "plain"),
+    [
+        (TripletLoss(n_hardest=2), triplet),
+        (DecoupledSoftmax(scale=4.0), decoupled),
+        (ProbabilisticContrast(n_hardest=2), contrast),
+    ],
+    ids=lambda part: type(part).__name__,
+)
+def test_slopes_are_those_of_automatic_differentiation(loss, plain):
+    cosines = torch.rand(TRUTH.shape, generator=torch.Generator().manual_seed(0)) * 2 - 1
+    cosines.requires_grad_()
+    value = plain(cosines)
+    (expected,) = torch.autograd.grad(value, cosines)
+    found, slope = loss.slope(cosines.detach().clone(), ROWS, COLUMNS)
+    torch.testing.assert_close(slope, expected.nan_to_num(), atol=1e-5, rtol=1e-5)
+    if plain is not contrast:  # its loss leaves out a constant
+        assert found == pytest.approx(value.item() / len(TRUTH), rel=1e-5)
+
+
+class PlainSteps:
+    """Plain gradient descent, so that a step of 1 shows the gradient itself."""
+
+    def __init__(self, table):
+        pass
+
+    def step(self, table, rows, gradient, learning_rate):
+        table[rows] -= learning_rate * gradient
+
+    def state(self):
+        return {}
+
+
+def random_bags(n_rows, n_tokens, seed):
+    dense = np.random.default_rng(seed).random((n_rows, n_tokens)).astype(np.float32)
+    return csr_array(np.where(dense < 0.5, 0, dense))
+
+
+def test_a_step_follows_the_gradient_through_both_sides(monkeypatch):
+    monkeypatch.setattr(siamese, "product_dtype", lambda _: torch.float32)
+    monkeypatch.setattr(siamese, "RowwiseAdagrad", PlainSteps)
+    monkeypatch.setattr("longtail.training.token_table.RowwiseAdagrad", PlainSteps)
+    points, labels = random_bags(4, 7, 0), random_bags(6, 7, 1)
+    tokens = TokenTable(7, 3, seed=0, n_threads=1, device=CPU)
+    clusters = np.array([0, 1, 0, 1, 2, 2])
+    start = np.random.default_rng(2).standard_normal((3, 3)).astype(np.float32)
+    auxiliary = Corrections(start, clusters, CPU)
+    task = SiameseTask(
+        encoder=LearntBags(tokens, points, labels, dropout=0.0),
+        corrections=auxiliary,
+        loss=DecoupledSoftmax(scale=4.0),
+    )
+    pool = np.array([0, 1, 2, 4, 5])  # labels 0 and 2 share a vector, 4 and 5 another
+    batch = Batch(np.arange(4), pool, ROWS.numpy(), COLUMNS.numpy())
+
+    table = tokens.vectors.clone().requires_grad_()
+    added = torch.tensor(start, requires_grad=True)
+    x = functional.normalize(torch.from_numpy(points.toarray()) @ table)
+    z = functional.normalize(torch.from_numpy(labels[pool].toarray()) @ table)
+    w = functional.normalize(z + added[torch.from_numpy(clusters[pool])])
+    to_table, to_added = torch.autograd.grad(decoupled(x @ w.T), (table, added))
+
+    before = tokens.vectors.clone()
+    task.step(batch, 1.0, 1.0, measure=False)
+    torch.testing.assert_close(before - tokens.vectors, to_table, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(
+        torch.from_numpy(start) - auxiliary.vectors, to_added, atol=1e-4, rtol=1e-4
+    )
+
+
+def two_blobs(n_points=64):
+    """Points around two directions, every other one, and one label each."""
+    points = np.zeros((n_points, 2), np.float32)
+    points[np.arange(n_points), np.arange(n_points) % 2] = 1
+    points += np.random.default_rng(0).random(points.shape).astype(np.float32) / 10
+    return points, csr_array(np.eye(n_points, dtype=np.float32))
+
+
+def neighbourhood_batches(points, labels):
+    shortlists = np.zeros((len(points), 0), np.int32)
+    pool = SharedPool(labels=labels, shortlists=shortlists, batch_size=8, n_hard=0, n_random=0)
+    return NeighbourhoodBatches(
+        pool, lambda: points, refresh_every=1, cluster_size=8, seed=0, n_threads=1
+    )
+
+
+class TestNeighbourhoodBatches:
+    def test_clusters_grow_until_a_batch_holds_neighbours(self):
+        points, labels = two_blobs()
+        batches = neighbourhood_batches(points, labels)
+        mixed = []
+        for epoch in range(4):
+            found = list(batches.epoch(np.random.default_rng(epoch)))
+            assert len(found) == batches.n_batches()
+            seen = np.concatenate([batch.points for batch in found])
+            np.testing.assert_array_equal(np.sort(seen), np.arange(64))
+            mixed.append(np.mean([len(set(batch.points % 2)) == 2 for batch in found]))
+        assert mixed[0] > 0.9
+        assert mixed[3] == 0
+
+    def test_a_restored_state_gives_the_same_batches(self):
+        points, labels = two_blobs()
+        first, second = (neighbourhood_batches(points, labels) for _ in range(2))
+        for _ in range(3):
+            list(first.epoch(np.random.default_rng(0)))
+        for name, tensor in second.state().items():
+            tensor.copy_(first.state()[name])
+        for one, other in zip(
+            first.epoch(np.random.default_rng(1)),
+            second.epoch(np.random.default_rng(1)),
+            strict=True,
+        ):
+            np.testing.assert_array_equal(one.points, other.points)
+
+
+def test_label_batches_draw_labels_and_know_what_is_true():
+    dense = np.random.default_rng(0).random((30, 9)) < 0.2
+    dense[:, 4] = False
+    labels = csr_array(dense.astype(np.float32))
+    batches = LabelBatches(labels=labels, batch_size=4)
+    drawn = set()
+    for epoch in range(30):
+        for batch in batches.epoch(np.random.default_rng(epoch)):
+            true = dense[batch.points][:, batch.pool]
+            np.testing.assert_array_equal(
+                np.nonzero(true), (batch.positive_rows, batch.positive_columns)
+            )
+            assert true.any(axis=0).all()  # each label has its point
+            drawn |= set(batch.pool.tolist())
+    assert drawn == set(np.flatnonzero(dense.any(axis=0)).tolist())
+
+
+COLOURS = ["red", "blue", "green", "black", "white", "brown"]
+KINDS = ["wine", "car", "rose", "bus", "fern", "oak", "train", "beer"]
+
+
+def colours(*, unseen):
+    """Texts of a kind and a colour; labels are colours, with texts, one never among the labels."""
+    texts, rows, columns = [], [], []
+    for kind in KINDS:
+        for number, colour in enumerate(COLOURS):
+            texts.append(f"{kind} which is {colour}")
+            if colour != unseen:
+                rows.append(len(texts) - 1)
+                columns.append(number)
+    labels = csr_array((np.ones(len(rows)), (rows, columns)), (len(texts), len(COLOURS)))
+    space = LabelSpace(
+        len(COLOURS),
+        TextColumn.from_strings(f"colour {i}" for i in range(len(COLOURS))),
+        TextColumn.from_strings(f"{colour} things" for colour in COLOURS),
+    )
+    return Dataset(TextColumn.from_strings(texts * 3), None, stacked(labels), space)
+
+
+def stacked(labels):
+    from scipy.sparse import vstack
+
+    return vstack([labels] * 3).tocsr().astype(np.float32)
+
+
+SMALL = {"dimension": 32, "encoder_epochs": 4, "classifier_epochs": 2, "n_threads": 1}
+
+
+@pytest.mark.parametrize("recipe", [Ngame, Dexa])
+@pytest.mark.parametrize("frozen", [True, False])
+def test_a_label_without_points_is_found_by_its_text(recipe, frozen, tmp_path):
+    model = recipe(**SMALL, freeze_encoder=frozen, held_out=0).fit_dataset(colours(unseen="red"))
+    model.save(tmp_path / "model")
+    loaded = longtail.load(tmp_path / "model")
+    assert loaded.predict("a tram, red", k=1)[0][0] == "colour 0"
+    assert loaded.predict("a tram, blue", k=1)[0][0] == "colour 1"
+
+
+class TestDexa:
+    def test_frequent_labels_have_a_vector_of_their_own(self):
+        labels = csr_array(np.repeat(np.eye(16), np.arange(16) + 1, axis=0))
+        texts = random_bags(16, 30, 0)
+        run = model_run()
+        clusters = Dexa(n_clusters=4, n_private=3).auxiliary_clusters(labels, texts, run)
+        assert sorted(clusters[-3:]) == [4, 5, 6]
+        assert set(clusters[:-3]) <= {0, 1, 2, 3}
+
+    def test_auxiliary_vectors_change_what_module_i_learns(self):
+        data = colours(unseen="red")
+        with_, without = (recipe(**SMALL).fit_dataset(data) for recipe in (Dexa, Ngame))
+        heads = [model.predictor_.scorer.heads[1].vectors for model in (with_, without)]
+        assert not np.allclose(*heads)
+
+
+def model_run():
+    from longtail.training.run import TrainingRun
+
+    return TrainingRun(seed=0, device=CPU, n_threads=1)
+
+
+class Killer:
+    """Kills training when so many batches of a stage are behind."""
+
+    def __init__(self, stage, done):
+        self.stage, self.done = stage, done
+
+    def on_stage(self, stage):
+        pass
+
+    def on_stage_end(self, stage, seconds):
+        pass
+
+    def on_epoch(self, stage, epoch, epochs, loss):
+        pass
+
+    def on_batch(self, stage, done, total, loss):
+        if (stage, done) == (self.stage, self.done):
+            raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("stage", ["encoder", "classifiers"])
+@pytest.mark.parametrize("frozen", [True, False])
+def test_a_killed_training_goes_on_to_the_same_bits(stage, frozen, tmp_path):
+    data = colours(unseen="red")
+
+    def fit(**how):
+        model = Dexa(**SMALL, batch_size=32, freeze_encoder=frozen)
+        return model.fit_dataset(data, checkpoint_seconds=0, **how).predictor_.scorer.to_arrays()
+
+    expected = fit()
+    with pytest.raises(KeyboardInterrupt):
+        fit(checkpoint_folder=tmp_path, callbacks=[Killer(stage, 7)])
+    resumed = fit(checkpoint_folder=tmp_path)
+    for name, array in expected.items():
+        np.testing.assert_array_equal(resumed[name], array, err_msg=name)

@@ -1,0 +1,166 @@
+"""X-Transformer's three stages: what each learns, and how their scores are combined."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_array
+
+import longtail
+from longtail.classifiers.joined_features import JoinedFeatures
+from longtail.classifiers.scorer import EnsembleScorer
+from longtail.data.bags import Bags
+from longtail.data.dataset import Dataset
+from longtail.data.label_space import LabelSpace
+from longtail.data.text_column import TextColumn
+from longtail.demo.data import wordnet
+from longtail.errors import InputError
+from longtail.features.bag_encoder import UnitBagEncoder
+from longtail.metrics import precision_at_k
+from longtail.recipes.xtransformer import XTransformer
+from longtail.surrogates.label_indexing import LabelTexts, PointEmbeddings, PointFeatures
+from longtail.training import cluster_matcher
+from longtail.training.batches import AllLabels
+from longtail.training.cluster_matcher import MatcherTraining
+from longtail.training.run import TrainingRun
+from longtail.training.schedule import Schedule
+
+CPU = torch.device("cpu")
+SMALL = {"dimension": 32, "leaf_size": 10, "epochs": 5, "beam_size": 5, "n_threads": 1}
+
+
+def cut(dataset, labels, n_points):
+    """The first points that have one of some labels, with those labels and their names."""
+    matrix = dataset.labels[:, labels]
+    rows = np.flatnonzero(np.diff(matrix.indptr))[:n_points]
+    texts = TextColumn.from_strings(dataset.texts[int(row)] for row in rows)
+    names = LabelSpace.from_names(dataset.label_space.name(int(label)) for label in labels)
+    return Dataset(texts, None, matrix[rows], names)
+
+
+def a_run():
+    return TrainingRun(seed=0, device=CPU, n_threads=1)
+
+
+def random_bags(n_rows=12, n_tokens=9, seed=0):
+    dense = np.random.default_rng(seed).random((n_rows, n_tokens)).astype(np.float32)
+    return csr_array(np.where(dense < 0.6, 0, dense))
+
+
+@pytest.fixture(scope="module")
+def data():
+    train, test = wordnet()
+    counts = np.asarray(train.labels.sum(axis=0)).ravel()
+    labels = np.sort(np.argsort(-counts, kind="stable")[:300])
+    return cut(train, labels, 1500), cut(test, labels, 400)
+
+
+class TestMatcher:
+    def test_the_slope_is_that_of_the_squared_hinge(self):
+        targets = csr_array(np.random.default_rng(0).random((6, 4)) < 0.3)
+        (batch,) = AllLabels(targets, 6).epoch(np.random.default_rng(0))
+        scores = torch.randn(6, 4, generator=torch.Generator().manual_seed(0)) * 2
+        sign = torch.from_numpy(np.where(targets.toarray()[batch.points], 1.0, -1.0)).float()
+        plain = scores.clone().requires_grad_()
+        value = (1 - sign * plain).clamp_min(0).square().sum()
+        loss, slope = cluster_matcher._squared_hinge(scores.clone(), batch)
+        torch.testing.assert_close(slope, torch.autograd.grad(value, plain)[0])
+        assert loss == pytest.approx(value.item() / 24, rel=1e-5)
+
+    def test_learns_which_clusters_a_point_is_in(self):
+        features, random = random_bags(200, 30), np.random.default_rng(1)
+        weights = random.standard_normal((30, 8))
+        targets = csr_array(np.argsort(-(features @ weights), axis=1)[:, :1] == np.arange(8))
+        training = MatcherTraining(
+            dimension=16, schedule=Schedule(epochs=30, learning_rate=0.05), batch_size=32
+        )
+        matcher = training.learn(features, targets, a_run())
+        best = matcher.best_clusters(matcher.encoder.encode(Bags.of(features)), 1)[:, 0]
+        assert (best == targets.toarray().argmax(axis=1)).mean() > 0.8
+
+
+class TestJoinedFeatures:
+    def test_are_the_bag_and_its_encoding(self):
+        bags = random_bags().toarray()
+        bags[3] = 0
+        table = np.random.default_rng(1).standard_normal((9, 4)).astype(np.float32)
+        join = JoinedFeatures(UnitBagEncoder(table))
+        rows = csr_array(bags)
+        joined = join.of(Bags.of(rows))
+        found = csr_array(
+            (joined.values, joined.columns, joined.row_starts), (12, join.n_features)
+        ).toarray()
+        encoded = join.encoder.encode(Bags.of(rows))
+        np.testing.assert_allclose(found, np.hstack([bags, encoded]) * 0.5**0.5, atol=1e-6)
+        assert joined.row_starts[4] == joined.row_starts[3]  # nothing is known of it
+
+
+class TestScores:
+    def test_are_the_product_of_matcher_and_ranker(self, data):
+        """Scores by the formula, over all clusters at once."""
+        model = XTransformer(**SMALL | {"beam_size": 1000}).fit_dataset(data[0])
+        scorer, tree = model.predictor_.scorer, model.predictor_.scorer.tree.tree
+        bags = model.predictor_.vectorizer.transform(data[1].texts)[:20]
+        joined = scorer.join.of(Bags.of(bags))
+        n_inner = len(tree.child_starts) - 1
+        weights = np.zeros((tree.child_starts[-1], scorer.join.n_features))
+        for node in range(n_inner):
+            for place in range(tree.feature_starts[node], tree.feature_starts[node + 1]):
+                own = slice(tree.weight_starts[place], tree.weight_starts[place + 1])
+                children = tree.children[own] + tree.child_starts[node]
+                weights[children, tree.features[place]] = tree.weights[own]
+        x = csr_array((joined.values, joined.columns, joined.row_starts), (20, weights.shape[1]))
+        gaps = np.maximum(1 - (x @ weights.T)[:, 1:] - tree.bias, 0)
+        parents = np.repeat(np.arange(n_inner), np.diff(tree.child_starts))
+        ranked = gaps[:, n_inner - 1 :]
+        matched = gaps[:, parents[n_inner - 1 :] - 1]
+        expected = np.sort(np.exp(-(ranked**2) - matched**2), axis=1)[:, ::-1][:, :5]
+        _, scores = scorer.top_k(Bags.of(bags), 5)
+        np.testing.assert_allclose(scores, expected, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"teacher_forcing": False},
+        {"matcher_aware": False},
+        {"indexers": (PointEmbeddings(),)},
+        {"indexers": (LabelTexts(),)},
+    ],
+    ids=str,
+)
+def test_each_way_learns(data, settings):
+    """The most frequent labels have a P@1 of 2 % here."""
+    train, test = data
+    model = XTransformer(**SMALL | settings).fit_dataset(train)
+    ids, _ = model.predict_topk(test.texts, 1)
+    assert precision_at_k(ids, test.labels, 1) > 0.25
+
+
+def test_an_ensemble_over_indexers(data, tmp_path):
+    train, test = data
+    indexers = (PointFeatures(), PointEmbeddings(), LabelTexts())
+    model = XTransformer(**SMALL, indexers=indexers).fit_dataset(train)
+    assert isinstance(model.predictor_.scorer, EnsembleScorer)
+    # One encoder is trained for both indexers that need one, then a matcher a member.
+    assert sum("first" in name for name in model.run_.timings) == 2
+    model.save(tmp_path / "model")
+    loaded = longtail.load(tmp_path / "model")
+    np.testing.assert_array_equal(
+        loaded.predict_topk(test.texts, 5)[0], model.predict_topk(test.texts, 5)[0]
+    )
+
+
+@pytest.mark.parametrize(
+    "settings", [{"indexers": ()}, {"teacher_forcing": False, "matcher_aware": False}], ids=str
+)
+def test_refuses_to_go_without(settings):
+    with pytest.raises(InputError, match="needs an indexer, and negatives"):
+        XTransformer(**settings).fit(["red wine", "old car"], [["drink"], ["vehicle"]])
+
+
+def test_texts_are_needed_to_index_by_them():
+    with pytest.raises(InputError, match="without texts cannot be clustered"):
+        XTransformer(indexers=(LabelTexts(),)).fit(csr_array(np.eye(4)), np.eye(4, dtype=int))
