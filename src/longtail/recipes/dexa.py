@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,8 +15,11 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from longtail.training.run import TrainingRun
+    from longtail.training.siamese_modules import EncoderModule
 
 __all__ = ["Dexa"]
+
+LABELS_OF_A_CLUSTER = 64
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -30,10 +33,15 @@ class Dexa(Ngame):
 
     Parameters
     ----------
-    n_clusters : int
-        K, at most; fewer where labels are few, see `n_meta_labels`.
+    n_clusters : int or None
+        K. None takes the power of two that puts 64 to 128 labels together: rare labels then learn
+        from each other. The authors have about two labels in a cluster, a stronger encoder and
+        some hundreds of epochs; with that many clusters, little of a few epochs reaches each.
     n_private : int
         Labels with an auxiliary vector of their own.
+    auxiliary_speed : float
+        Times the learning rate of the encoder is that of the auxiliary vectors, which must go far
+        from 0 in few steps.
     **kwargs
         Those of `Ngame`.
 
@@ -46,20 +54,27 @@ class Dexa(Ngame):
     'drink'
     """
 
-    n_clusters: int = 2**16
+    n_clusters: int | None = None
     n_private: int = 1000
+    auxiliary_speed: float = 5.0
+
+    def encoder_module(self, n_points: int) -> EncoderModule:
+        """Return Module I."""
+        return replace(super().encoder_module(n_points), auxiliary_speed=self.auxiliary_speed)
 
     def auxiliary_clusters(
         self, labels: csr_array, label_features: csr_array, run: TrainingRun
     ) -> NDArray[np.int64]:
         """Return which auxiliary vector each label has."""
+        n_labels = labels.shape[1]
+        wanted = self.n_clusters or max(n_labels // LABELS_OF_A_CLUSTER, 1)
         clusters = balanced_clusters(
             label_features,
-            n_meta_labels(labels.shape[1], self.n_clusters),
+            n_meta_labels(n_labels, wanted),
             seed=run.seed_for("label clusters"),
             n_threads=run.n_threads,
         ).astype(np.int64)
-        counts = np.bincount(labels.indices, minlength=labels.shape[1])
+        counts = np.bincount(labels.indices, minlength=n_labels)
         head = np.argsort(-counts, kind="stable")[: self.n_private]
         head = head[counts[head] > 0]
         clusters[head] = clusters.max() + 1 + np.arange(len(head))

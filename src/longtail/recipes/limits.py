@@ -43,6 +43,7 @@ LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
         "refresh_every": (1, _MANY),
         "n_clusters": (1, _MANY),
         "n_private": (0, _MANY),
+        "auxiliary_speed": (1e-3, 1e3),
         "label_power": (0.0, 1.0),
         "n_near_labels": (1, _MANY),
         "n_near_points": (0, _MANY),

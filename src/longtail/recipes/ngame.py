@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 __all__ = ["Ngame"]
 
 SCALE = 20.0  # cosines times this are what the fusion sees
-N_SOURCES = 4  # two heads; BlendedScorer counts a linear part and votes, too
+N_OTHERS = 2  # sources of a `BlendedScorer` beside its heads: a linear part, empty here, and votes
 MAX_ENTRIES = 256  # of a text made of a label's points
 
 
@@ -91,7 +91,7 @@ class Ngame(LabelEstimator):
     encoder_epochs: int = 10
     encoder_learning_rate: float = 0.01
     classifier_epochs: int = 5
-    classifier_learning_rate: float = 0.01
+    classifier_learning_rate: float = 0.02
     batch_size: int | None = None
     dropout: float = 0.3
     encoder_loss: PairLoss = field(default_factory=TripletLoss)
@@ -202,32 +202,37 @@ class Ngame(LabelEstimator):
             vectors = unit(tokens.encode(texts) + added)
         with run.stage("search"):
             points = tokens.encode(data.features)
-            return self._searching(tokens.encoder(), (vectors, by_text), points, data, run)
+            heads = [vectors, by_text]
+            if auxiliary is not None:
+                heads.append(tokens.encode(texts))  # the fusion learns how far to trust texts
+            return self._searching(tokens.encoder(), heads, points, data, run)
 
     def _searching(
         self,
         encoder: UnitBagEncoder,
-        heads: tuple[Floats, Floats],
+        heads: list[Floats],
         points: Floats,
         data: TrainingData,
         run: TrainingRun,
     ) -> BlendedScorer:
         """Return a scorer whose fusion is yet to come."""
-        vectors, by_text = heads
-        n_labels = len(vectors)
-        search = search_labels(vectors, points, data.labels, self._sizes(self.n_found), run)
+        n_labels = len(heads[0])
+        search = search_labels(heads[0], points, data.labels, self._sizes(self.n_found), run)
         counts = np.bincount(data.labels.indices, minlength=n_labels)
         none = np.zeros(n_labels, np.float32)
         return BlendedScorer(
             encoder=encoder,
             search=search,
-            heads=(LabelHead.of_search(search, none, SCALE), LabelHead.of(by_text, none, SCALE)),
+            heads=(
+                LabelHead.of_search(search, none, SCALE),
+                *(LabelHead.of(vectors, none, SCALE) for vectors in heads[1:]),
+            ),
             relations=None,
             linear=SparseLabelVectors.empty(n_labels),
             is_word=None,
             commonness=np.log1p(counts).astype(np.float32),
             tail_weights=none,
-            network=ScoreNetwork.of_source(0, N_SOURCES),
+            network=ScoreNetwork.of_source(0, len(heads) + N_OTHERS),
         )
 
 

@@ -133,6 +133,8 @@ class Corrections:
         Vectors to start from.
     cluster_of_label : int (n_labels,)
     device : torch.device
+    speed : float
+        Times the learning rate of the encoder is theirs.
 
     Attributes
     ----------
@@ -144,8 +146,10 @@ class Corrections:
         start: NDArray[np.float32],
         cluster_of_label: NDArray[np.integer],
         device: torch.device,
+        speed: float = 1.0,
     ) -> None:
         self.vectors = torch.tensor(start, device=device)
+        self._speed = speed
         self._cluster_of_label = torch.as_tensor(cluster_of_label, dtype=torch.int64).to(device)
         self._optimiser = RowwiseAdagrad(self.vectors)
 
@@ -158,7 +162,7 @@ class Corrections:
         clusters, places = torch.unique(self._cluster_of_label[pool], return_inverse=True)
         summed = torch.zeros(len(clusters), gradient.shape[1], device=gradient.device)
         summed.index_add_(0, places, gradient)
-        self._optimiser.step(self.vectors, clusters, summed, learning_rate)
+        self._optimiser.step(self.vectors, clusters, summed, self._speed * learning_rate)
 
     def of_labels(self) -> NDArray[np.float32]:
         """Return the vector of each label, (n_labels, dimension)."""

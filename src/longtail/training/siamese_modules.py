@@ -46,6 +46,8 @@ class EncoderModule:
         Of the points' neighbourhoods; see `NeighbourhoodBatches`.
     label_power : float or None
         Batches over labels instead; see `LabelBatches`.
+    auxiliary_speed : float
+        Times the learning rate of the encoder is that of the auxiliary vectors.
     """
 
     dimension: int
@@ -56,6 +58,7 @@ class EncoderModule:
     cluster_size: int
     refresh_every: int
     label_power: float | None = None
+    auxiliary_speed: float = 1.0
 
     def learn(
         self,
@@ -86,7 +89,7 @@ class EncoderModule:
         auxiliary = None
         if clusters is not None:
             start = np.zeros((int(clusters.max()) + 1, self.dimension), np.float32)
-            auxiliary = Corrections(start, clusters, run.device)
+            auxiliary = Corrections(start, clusters, run.device, self.auxiliary_speed)
         near = self._neighbourhoods(data, tokens, run)
         batches: Batches = near
         if self.label_power is not None:
