@@ -56,7 +56,7 @@ class Dexa(Ngame):
 
     n_clusters: int | None = None
     n_private: int = 1000
-    auxiliary_speed: float = 5.0
+    auxiliary_speed: float = 3.0
 
     def encoder_module(self, n_points: int) -> EncoderModule:
         """Return Module I."""

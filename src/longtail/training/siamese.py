@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
@@ -135,6 +136,8 @@ class Corrections:
     device : torch.device
     speed : float
         Times the learning rate of the encoder is theirs.
+    longest : float
+        Longer vectors are cut to this length; that of a text is 1.
 
     Attributes
     ----------
@@ -147,9 +150,11 @@ class Corrections:
         cluster_of_label: NDArray[np.integer],
         device: torch.device,
         speed: float = 1.0,
+        longest: float = math.inf,
     ) -> None:
         self.vectors = torch.tensor(start, device=device)
         self._speed = speed
+        self._longest = longest
         self._cluster_of_label = torch.as_tensor(cluster_of_label, dtype=torch.int64).to(device)
         self._optimiser = RowwiseAdagrad(self.vectors)
 
@@ -163,6 +168,10 @@ class Corrections:
         summed = torch.zeros(len(clusters), gradient.shape[1], device=gradient.device)
         summed.index_add_(0, places, gradient)
         self._optimiser.step(self.vectors, clusters, summed, self._speed * learning_rate)
+        if math.isfinite(self._longest):
+            stepped = self.vectors[clusters]
+            lengths = stepped.norm(dim=1, keepdim=True).clamp_min(self._longest)
+            self.vectors[clusters] = stepped * (self._longest / lengths)
 
     def of_labels(self) -> NDArray[np.float32]:
         """Return the vector of each label, (n_labels, dimension)."""

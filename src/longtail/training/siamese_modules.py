@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ClassifierModule", "EncoderModule", "search_labels", "unit"]
 
+LONGEST_AUXILIARY = 1.0  # no longer than the unit text that it corrects: rare words still count
+
 
 @dataclass(frozen=True, kw_only=True)
 class EncoderModule:
@@ -89,7 +91,9 @@ class EncoderModule:
         auxiliary = None
         if clusters is not None:
             start = np.zeros((int(clusters.max()) + 1, self.dimension), np.float32)
-            auxiliary = Corrections(start, clusters, run.device, self.auxiliary_speed)
+            auxiliary = Corrections(
+                start, clusters, run.device, self.auxiliary_speed, LONGEST_AUXILIARY
+            )
         near = self._neighbourhoods(data, tokens, run)
         batches: Batches = near
         if self.label_power is not None:
