@@ -49,6 +49,7 @@ def main() -> None:
     parser.add_argument("--recipes", nargs="*", default=["ngame", "dexa"])
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=NUMBER")
     parser.add_argument("--points", type=int, help="train on so many points only")
+    parser.add_argument("--test-points", type=int, help="test on so many points only")
     parser.add_argument("--dev", action="store_true")
     parser.add_argument("--unseen", type=int, default=0, help="labels kept out of the training")
     parser.add_argument("--threads", type=int)
@@ -58,6 +59,8 @@ def main() -> None:
     unseen = np.zeros(train.n_labels, bool)
     if arguments.unseen:
         train, test, unseen = _without_labels(train, test, arguments.unseen)
+    if arguments.test_points:
+        test = _rows(test, _some(np.arange(test.n_points), arguments.test_points))
     pairs = (item.split("=") for item in arguments.set)
     settings: dict[str, Any] = {name: float(v) if "." in v else int(v) for name, v in pairs}
     for name in arguments.recipes:
@@ -81,8 +84,13 @@ def _read(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
         rows = np.arange(train.n_points)
         test = Dataset.read(arguments.data / "test.jsonl.gz", labels_file=labels)
     if arguments.points:
-        rows = np.random.default_rng(0).permutation(rows)[: arguments.points]
+        rows = _some(rows, arguments.points)
     return _rows(train, rows), test
+
+
+def _some(rows: NDArray[np.int64], n_rows: int) -> NDArray[np.int64]:
+    """Return random rows, always the same."""
+    return np.random.default_rng(0).permutation(rows)[:n_rows]
 
 
 def _rows(dataset: Dataset, rows: NDArray[np.int64]) -> Dataset:
