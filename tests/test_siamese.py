@@ -217,6 +217,14 @@ def test_a_label_without_points_is_found_by_its_text(recipe, frozen, tmp_path):
 
 
 class TestDexa:
+    def test_a_label_of_which_nothing_is_known_is_no_answer(self):
+        data = colours(unseen="red")
+        texts = ["", *(f"{colour} things" for colour in COLOURS[1:])]
+        space = LabelSpace(len(COLOURS), None, TextColumn.from_strings(texts))
+        data = Dataset(data.texts, None, data.labels, space)
+        model = Dexa(**SMALL, n_clusters=2, n_private=0, held_out=0).fit_dataset(data)
+        assert not (model.predict_topk(["a tram, red"], 6)[0] == 0).any()
+
     def test_frequent_labels_have_a_vector_of_their_own(self):
         labels = csr_array(np.repeat(np.eye(16), np.arange(16) + 1, axis=0))
         texts = random_bags(16, 30, 0)

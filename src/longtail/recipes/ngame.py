@@ -194,7 +194,10 @@ class Ngame(LabelEstimator):
         added = np.zeros((texts.shape[0], self.dimension), np.float32)
         if auxiliary is not None and clusters is not None:
             added = auxiliary.vectors.cpu().numpy()[clusters]
-        by_text = unit(tokens.encode(texts) + added)  # a label of no text has its cluster's vector
+            is_known = np.diff(texts.indptr) > 0
+            is_known[used] = True
+            added[~is_known] = 0  # neither points nor a text: its cluster says nothing of it
+        by_text = unit(tokens.encode(texts) + added)
         with run.stage("classifiers"):
             added[used] = self.classifier_module(n_points).learn(
                 seen, texts[used], tokens, added[used], run
