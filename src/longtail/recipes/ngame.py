@@ -91,7 +91,7 @@ class Ngame(LabelEstimator):
     encoder_epochs: int = 10
     encoder_learning_rate: float = 0.01
     classifier_epochs: int = 5
-    classifier_learning_rate: float = 0.02
+    classifier_learning_rate: float = 0.005
     batch_size: int | None = None
     dropout: float = 0.3
     encoder_loss: PairLoss = field(default_factory=TripletLoss)
