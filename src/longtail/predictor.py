@@ -9,8 +9,9 @@ import numpy as np
 from longtail.classifiers.calibration import Calibration
 from longtail.classifiers.scorer import scorer_from
 from longtail.data.bags import Bags
-from longtail.data.from_python import features_from, texts_from
+from longtail.data.from_python import texts_from
 from longtail.data.label_space import LabelSpace
+from longtail.data.point_input import PointInput
 from longtail.data.text_column import TextColumn
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError, ModelFolderError
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 __all__ = ["Predictor", "load"]
 
 LARGEST_K = 10_000
+BAGS = PointInput()
 
 
 class Predictor:
@@ -54,6 +56,8 @@ class Predictor:
         How many training points have each label: propensities and `inspect` need it.
     description : dict
         Recipe, settings and sizes, as JSON values.
+    reads : PointInput
+        What the scorer reads of a point; its bag unless said otherwise.
 
     Attributes
     ----------
@@ -70,6 +74,7 @@ class Predictor:
         calibration: Calibration,
         train_label_counts: NDArray[np.int64],
         description: Mapping[str, Any],
+        reads: PointInput = BAGS,
     ) -> None:
         self.scorer = scorer
         self.label_space = label_space
@@ -78,6 +83,7 @@ class Predictor:
         self.calibration = calibration
         self.train_label_counts = train_label_counts
         self.description = dict(description)
+        self.reads = reads
 
     @property
     def n_labels(self) -> int:
@@ -224,8 +230,11 @@ class Predictor:
                 "This model was trained on texts, but it was given a matrix. Pass texts."
             )
         if isinstance(X, list) and len(X) == 1 and isinstance(X[0], str):
-            return Bags.one(*self.vectorizer.encode_one(X[0]))
-        return Bags.of(self.vectorizer.transform(X if isinstance(X, TextColumn) else texts_from(X)))
+            bag = Bags.one(*self.vectorizer.encode_one(X[0]))
+            return bag._replace(words=self.reads.words(self.vectorizer, X))
+        texts = X if isinstance(X, TextColumn) else texts_from(X)
+        bags = Bags.of(self.vectorizer.transform(texts))
+        return bags._replace(words=self.reads.words(self.vectorizer, texts))
 
     def evaluate(
         self,
@@ -289,6 +298,7 @@ class Predictor:
             "calibration": self.calibration.config(),
             "n_features": self.n_features,
             "n_labels": self.n_labels,
+            "reads": self.reads.config(),
             "vectorizer": None if self.vectorizer is None else self.vectorizer.config(),
         }
         if self.vectorizer is not None:
@@ -317,6 +327,7 @@ class Predictor:
                 calibration=Calibration(**manifest["calibration"]),
                 train_label_counts=np.asarray(arrays["labels/train_counts"], np.int64),
                 description=manifest["description"],
+                reads=PointInput.from_config(manifest.get("reads", {})),
             )
         except (KeyError, TypeError) as error:
             raise ModelFolderError(
@@ -330,18 +341,19 @@ class Predictor:
 
     def _checked_features(self, X: Any) -> csr_array:
         """Return unit rows as wide as the model, or raise InputError."""
-        if isinstance(X, list | TextColumn) or getattr(X, "ndim", 2) != 2:
+        n_dimensions = 4 if self.reads.image_shape else 2
+        if isinstance(X, list | TextColumn) or getattr(X, "ndim", 2) not in {2, n_dimensions}:
             raise InputError(
                 "This model was trained on ready-made features, but it was given texts or a single "
                 f"row. Reshape your data to a matrix with {self.n_features} columns."
             )
-        features = features_from(X)
+        features = self.reads.matrix(X)
         if features.shape[1] != self.n_features:
             raise InputError(
                 f"X has {features.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{self.n_features} features as input: those that the model was trained on."
             )
-        return unit_features(features)
+        return features if self.reads.needs_numbers else unit_features(features)
 
 
 def load(path: str | Path, *, verify: bool = False) -> Predictor:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.classifiers.shortlisted import ShortlistTraining
-    from longtail.surrogates.meta_label_task import FeatureArchitecture
+    from longtail.features.architecture import FeatureArchitecture
     from longtail.training.run import TrainingData, TrainingRun
     from longtail.transfer.bounded_residual import BoundedResidual
 
@@ -74,12 +74,12 @@ class Reranker:
         """
         confused = _best_scored(first, features, shortlists, self.n_confused, run.n_threads)
         network: Any = self.architecture.network(
-            data.features,
+            data,
             data.labels,
             run.within(run.scope + "re-ranker "),
             start=first.encoder if self.from_first else None,
         )
-        block = self.residual.block(network.table.shape[1], run.device)
+        block = self.residual.block(network.dimension, run.device)
         batches = self.training.batches(data.labels, confused, features, run)
         if self.from_first:
             block.start_from(first.residual)

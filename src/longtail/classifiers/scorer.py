@@ -14,14 +14,16 @@ from longtail.classifiers.energy_scorer import EnergyScorer
 from longtail.classifiers.forest_scorer import ForestScorer
 from longtail.classifiers.fusion import PartialScores, ScoreFusion, best_first
 from longtail.classifiers.joined_features import JoinedTreeScorer
+from longtail.classifiers.hashed_labels_scorer import HashedLabelsScorer
 from longtail.classifiers.label_tree_scorer import LabelTreeScorer
 from longtail.classifiers.label_vectors import LabelVectors
 from longtail.classifiers.one_vs_rest_scorer import OneVsRestScorer
 from longtail.classifiers.probabilistic_tree import ProbabilisticTreeScorer
 from longtail.classifiers.slice_scorer import SliceScorer
-from longtail.features.bag_encoder import BagEncoder
+from longtail.classifiers.one_vs_all_scorer import OneVsAllScorer
+from longtail.features.encoder import Encoder, encoder_from
 from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels
-from longtail.transfer.residual import Residual
+from longtail.transfer.transform import Transform, transform_from
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,8 +68,8 @@ class Scorer(Protocol):
 class Ranker:
     """An encoder, a transfer block and classifiers: scores given labels of given points."""
 
-    encoder: BagEncoder
-    residual: Residual
+    encoder: Encoder
+    residual: Transform
     classifier: LabelVectors
 
     def logits(
@@ -90,17 +92,22 @@ class Ranker:
             for name, array in arrays.items()
         }
 
+    def config(self) -> dict[str, Any]:
+        """Return of what kind the parts are, as JSON values."""
+        return {"encoder": self.encoder.config(), "residual": self.residual.config()}
+
     @classmethod
-    def from_arrays(cls, arrays: Arrays, group: str) -> Ranker:
+    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays, group: str) -> Ranker:
         """Make it again, on memory maps as they are."""
 
-        def part(name: str) -> Any:
-            return arrays[f"{group}-{name}"]
+        def part(name: str) -> dict[str, Any]:
+            prefix = f"{group}-{name}/"
+            return {k[len(prefix) :]: arrays[k] for k in arrays if k.startswith(prefix)}
 
         return cls(
-            BagEncoder(part("encoder/token_vectors")),
-            Residual(part("residual/matrix"), part("residual/bias")),
-            LabelVectors(part("classifier/vectors"), part("classifier/bias")),
+            encoder_from(config.get("encoder", {}), part("encoder")),
+            transform_from(config.get("residual", {}), part("residual")),
+            LabelVectors(**part("classifier")),
         )
 
 
@@ -168,6 +175,8 @@ class DeepXMLScorer:
             "shortlist": asdict(self.shortlister.settings),
             "n_labels": self.shortlister.n_labels,
             "has_reranker": self.reranker is not None,
+            "ranker": self.ranker.config(),
+            "reranker": None if self.reranker is None else self.reranker.config(),
             "fusion": self.fusion.config(),
         }
 
@@ -176,10 +185,13 @@ class DeepXMLScorer:
         """Make it again from `config` and `to_arrays`."""
         shortlist = {k[10:]: arrays[k] for k in arrays if k.startswith("shortlist/")}
         settings = NearestLabels(**config["shortlist"])
+        reranker = None
+        if config["has_reranker"]:
+            reranker = Ranker.from_parts(config.get("reranker", {}), arrays, "reranker")
         return cls(
-            ranker=Ranker.from_arrays(arrays, "ranker"),
+            ranker=Ranker.from_parts(config.get("ranker", {}), arrays, "ranker"),
             shortlister=LabelShortlister.from_arrays(settings, shortlist, config["n_labels"]),
-            reranker=Ranker.from_arrays(arrays, "reranker") if config["has_reranker"] else None,
+            reranker=reranker,
             label_clusters=np.asarray(arrays["labels/clusters"], np.int32),
             fusion=ScoreFusion(**config["fusion"]),
         )
@@ -252,6 +264,8 @@ def scorer_from(config: Mapping[str, Any], arrays: Arrays) -> Scorer:
         "one-vs-rest": OneVsRestScorer.from_parts,
         "probabilistic-tree": ProbabilisticTreeScorer.from_parts,
         "slice": SliceScorer.from_parts,
+        "hashed-labels": HashedLabelsScorer.from_parts,
+        "one-vs-all": OneVsAllScorer.from_parts,
     }
     make: Any = kinds[config["kind"]]
     scorer: Scorer = make(config, arrays)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from longtail.training.optimisers import RowOptimiser
     from longtail.training.run import TrainingRun
     from longtail.training.schedule import Schedule
-    from longtail.transfer.bounded_residual import ResidualBlock
+    from longtail.transfer.block import TransferBlock
 
 __all__ = ["ShortlistTraining", "ShortlistedOneVsAll"]
 
@@ -86,7 +86,7 @@ class ShortlistTraining:
     def fit(
         self,
         network: FeatureNetwork,
-        block: ResidualBlock,
+        block: TransferBlock,
         batches: SharedPool,
         run: TrainingRun,
         stage: str,
@@ -102,7 +102,7 @@ class ShortlistTraining:
         labels = batches.labels
         table = LabelTable(
             labels.shape[1],
-            len(block.matrix),
+            block.dimension,
             frequencies=None if self.random_start else labels.sum(axis=0) / labels.shape[0],
             make_optimiser=self.make_optimiser,
             seed=run.seed_for(stage, "classifiers"),
@@ -135,10 +135,11 @@ class ShortlistedOneVsAll:
     def learn(
         self,
         features: NDArray[np.float32],
-        block: ResidualBlock,
+        block: TransferBlock,
         shortlists: NDArray[np.int32],
         labels: csr_array,
         run: TrainingRun,
+        network: FeatureNetwork | None = None,
     ) -> LabelVectors:
         """Train the classifiers and the block.
 
@@ -146,17 +147,20 @@ class ShortlistedOneVsAll:
         ----------
         features : float32 (n_points, dimension)
             Frozen intermediate features.
-        block : ResidualBlock
+        block : TransferBlock
             Of Module III; changed in place.
         shortlists : int32 (n_points, size)
             Of Module II; true labels may be among them, padded with -1.
         labels : csr_array (n_points, n_labels)
         run : TrainingRun
+        network : FeatureNetwork or None
+            Features that are trained on, in place of the frozen ones.
 
         Returns
         -------
         LabelVectors
         """
-        network = FrozenFeatures(features, dropout=self.dropout, device=run.device)
+        if network is None:
+            network = FrozenFeatures(features, dropout=self.dropout, device=run.device)
         batches = self.training.batches(labels, shortlists, features, run)
         return self.training.fit(network, block, batches, run, "module IV")

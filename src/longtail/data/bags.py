@@ -29,6 +29,8 @@ class Bags(NamedTuple):
     row_starts : int32 (n + 1,)
     columns : int32 (nnz,)
     values : float32 (nnz,)
+    words : int32 (n, n_words) or None
+        The words of each text in their order, padded with -1; only for models that read them.
 
     Examples
     --------
@@ -42,6 +44,7 @@ class Bags(NamedTuple):
     row_starts: NDArray[np.int32]
     columns: NDArray[np.int32]
     values: NDArray[np.float32]
+    words: NDArray[np.int32] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -80,7 +83,24 @@ class Bags(NamedTuple):
             (self.row_starts[start : stop + 1] - first).astype(np.int32),
             self.columns[first:last],
             self.values[first:last],
+            None if self.words is None else self.words[start:stop],
         )
+
+    def dense(self, n_columns: int) -> NDArray[np.float32]:
+        """Return the bags as a dense matrix, float32 (n, n_columns); repeats are added up.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from longtail.data.bags import Bags
+        >>> bag = Bags.one(np.array([0, 2], np.int32), np.array([0.5, 2], np.float32))
+        >>> bag.dense(3).tolist()
+        [[0.5, 0.0, 2.0]]
+        """
+        rows = np.repeat(np.arange(self.n_rows), np.diff(self.row_starts))
+        matrix = np.zeros((self.n_rows, n_columns), np.float32)
+        np.add.at(matrix, (rows, self.columns), self.values)
+        return matrix
 
     def kept(self, is_kept: NDArray[np.bool_]) -> Bags:
         """Return the entries of some columns, each bag scaled to unit length.

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from longtail.index.protocol import read_only
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from longtail.data.bags import Bags
@@ -55,6 +57,19 @@ class BagEncoder:
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return what the encoder is made of."""
         return {"token_vectors": self.token_vectors}
+
+    def config(self) -> dict[str, Any]:
+        """Return what it is, as JSON values."""
+        return {"kind": "bag-of-tokens"}
+
+    @classmethod
+    def from_parts(
+        cls,
+        config: Mapping[str, Any],  # noqa: ARG003 - says nothing more
+        arrays: Mapping[str, NDArray[Any]],
+    ) -> Self:
+        """Make it again from `to_arrays`."""
+        return cls(arrays["token_vectors"])
 
 
 @dataclass(frozen=True)

@@ -11,8 +11,10 @@ from torch import Tensor
 from torch.nn import functional
 
 from longtail.data.bags import Bags
+from longtail.data.point_input import PointInput
 from longtail.errors import InputError
 from longtail.features.bag_encoder import BagEncoder
+from longtail.features.sketches import sketched_vectors
 from longtail.training.optimisers import RowOptimiser, RowwiseAdagrad
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from longtail.training.run import TrainingRun
+    from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["BagOfTokens", "BagOfTokensNetwork"]
 
@@ -51,9 +53,14 @@ class BagOfTokens:
     token_vectors: NDArray[np.float32] | None = None
     make_optimiser: Callable[[Tensor], RowOptimiser] = RowwiseAdagrad
 
+    @property
+    def reads(self) -> PointInput:
+        """Bags."""
+        return PointInput()
+
     def network(
         self,
-        features: csr_array,
+        data: TrainingData,
         targets: csr_array,
         run: TrainingRun,
         start: BagEncoder | None = None,
@@ -62,7 +69,7 @@ class BagOfTokens:
 
         Parameters
         ----------
-        features : csr_array of float32 (n_points, n_features)
+        data : TrainingData
         targets : csr_array (n_points, n_targets)
             What the features will be trained to predict.
         run : TrainingRun
@@ -73,16 +80,25 @@ class BagOfTokens:
         -------
         BagOfTokensNetwork
         """
+        features = data.features
         vectors = self.token_vectors if start is None else start.token_vectors
         if vectors is None:
             seed = run.seed_for("token vectors")
-            vectors = _sketched_vectors(features, targets, self.dimension, seed)
+            vectors = sketched_vectors(features, targets, self.dimension, seed)
         if vectors.shape != (features.shape[1], self.dimension):
             raise InputError(
                 f"`token_vectors` has the shape {vectors.shape}, but there are "
                 f"{features.shape[1]} features and the dimension is {self.dimension}."
             )
         return BagOfTokensNetwork(self, features, np.array(vectors, np.float32), run)
+
+    def linear_network(
+        self, data: TrainingData, vectors: NDArray[np.float32], run: TrainingRun
+    ) -> BagOfTokensNetwork:
+        """Return token vectors whose sums are not rectified, as the first layer of a network."""
+        return BagOfTokensNetwork(
+            self, data.features, np.array(vectors, np.float32), run, rectify=False
+        )
 
     def frozen(self, network: BagOfTokensNetwork) -> BagEncoder:
         """Return the encoder as a trained model keeps it."""
@@ -102,6 +118,8 @@ class BagOfTokensNetwork:
     features : csr_array of float32 (n_points, n_features)
     vectors : float32 array (n_features, dimension)
     run : TrainingRun
+    rectify : bool
+        Apply the ReLU.
     """
 
     def __init__(
@@ -110,8 +128,12 @@ class BagOfTokensNetwork:
         features: csr_array,
         vectors: NDArray[np.float32],
         run: TrainingRun,
+        *,
+        rectify: bool = True,
     ) -> None:
+        self._rectify = rectify
         self.table = torch.from_numpy(vectors).to(run.device)
+        self.dimension = vectors.shape[1]
         self._features = features
         self._dropout = settings.dropout
         self._optimiser = settings.make_optimiser(self.table)
@@ -129,9 +151,10 @@ class BagOfTokensNetwork:
         else:
             self._sums = self._sums_on_gpu()
         self._sums.requires_grad_()
-        return functional.dropout(torch.relu(self._sums), self._dropout)
+        features = torch.relu(self._sums) if self._rectify else self._sums
+        return functional.dropout(features, self._dropout)
 
-    def step(self, learning_rate: float) -> None:
+    def step(self, learning_rate: float, share: float = 1.0) -> None:  # noqa: ARG002 - no Adam here
         """See `FeatureNetwork.step`."""
         slope = self._sums.grad
         if slope is None or not self._bags.nnz:
@@ -173,24 +196,3 @@ def _on_device(matrix: csr_array, device: torch.device) -> Tensor:
         device=device,
         check_invariants=False,
     )
-
-
-def _sketched_vectors(
-    features: csr_array, targets: csr_array, dimension: int, seed: int, chunk: int = 65_536
-) -> NDArray[np.float32]:
-    """Return unit sums, over the points of each token, of random vectors of their targets.
-
-    By blocks of points: the sketches of all of them at once may not fit in memory.
-    """
-    random = np.random.default_rng(seed)
-    sketches = random.standard_normal((targets.shape[1], dimension), np.float32)
-    vectors = np.zeros((features.shape[1], dimension), np.float32)
-    for start in range(0, features.shape[0], chunk):
-        some = targets[start : start + chunk]
-        of_points = some @ sketches
-        of_points /= np.maximum(np.diff(some.indptr), 1)[:, None]
-        vectors += features[start : start + chunk].T @ of_points
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    lengths[lengths == 0] = 1
-    unit: NDArray[np.float32] = vectors / lengths.astype(np.float32, copy=False)
-    return unit

@@ -32,6 +32,7 @@ __all__ = [
     "encode_texts",
     "mark_words",
     "new_scratch",
+    "slot_of",
     "spell_texts",
 ]
 
@@ -267,7 +268,7 @@ def _tokenize(
 
 
 @kernel
-def _slot_of(table: NDArray[np.uint64], key: np.uint64) -> int:
+def slot_of(table: NDArray[np.uint64], key: np.uint64) -> int:
     """Return the slot that holds `key`, or the free one where it would go."""
     mask = table.shape[0] - 1
     slot: int = np.int64(key >> HALF) & mask
@@ -282,7 +283,7 @@ def _grown_table(table: NDArray[np.uint64]) -> NDArray[np.uint64]:
     larger = np.zeros((2 * table.shape[0], 2), np.uint64)
     for old in range(table.shape[0]):
         if table[old, 0] != NOTHING:
-            slot = _slot_of(larger, table[old, 0])
+            slot = slot_of(larger, table[old, 0])
             larger[slot, 0] = table[old, 0]
             larger[slot, 1] = table[old, 1]
     return larger
@@ -300,7 +301,7 @@ def build_table(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
         n_slots *= 2
     table = np.zeros((n_slots, 2), np.uint64)
     for column in range(keys.shape[0]):
-        slot = _slot_of(table, keys[column])
+        slot = slot_of(table, keys[column])
         table[slot, 0] = keys[column]
         table[slot, 1] = np.uint64(column)
     return table
@@ -349,7 +350,7 @@ def count_texts(
             key = scratch.keys[token]
             if (key >> SHARD_SHIFT) % np.uint64(n_shards) != np.uint64(shard):
                 continue
-            slot = _slot_of(table, key)
+            slot = slot_of(table, key)
             if table[slot, 0] == NOTHING:
                 table[slot, 0] = key
                 n_used += 1
@@ -366,7 +367,7 @@ def _known_columns(n_tokens: int, table: NDArray[np.uint64], scratch: Scratch) -
     """Write the sorted columns of the tokens that `table` knows; return their number."""
     n_known = 0
     for token in range(n_tokens):
-        slot = _slot_of(table, scratch.keys[token])
+        slot = slot_of(table, scratch.keys[token])
         if table[slot, 0] != NOTHING:
             scratch.columns[n_known] = np.int32(table[slot, 1])
             n_known += 1
@@ -482,7 +483,7 @@ def spell_texts(
     for row in range(offsets.shape[0] - 1):
         n_tokens = _tokenize(codes, offsets[row], offsets[row + 1], rules, scratch)
         for token in range(n_tokens):
-            slot = _slot_of(table, scratch.keys[token])
+            slot = slot_of(table, scratch.keys[token])
             column = np.int64(table[slot, 1])
             if table[slot, 0] == NOTHING or spelled[column]:
                 continue

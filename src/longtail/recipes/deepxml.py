@@ -14,14 +14,13 @@ import numpy as np
 from longtail.classifiers.fusion import ScoreFusion, choose_fusion
 from longtail.classifiers.scorer import DeepXMLScorer, EnsembleScorer, Ranker, Scorer
 from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
-from longtail.data.bags import Bags
 from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.metrics import inverse_propensities
 from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels, ShortlistSizes
 from longtail.recipes.estimator import LabelEstimator
-from longtail.surrogates.meta_label_task import FeatureArchitecture, MetaLabelTask
+from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.training.schedule import Schedule
-from longtail.transfer.bounded_residual import BoundedResidual, ResidualBlock
+from longtail.transfer.bounded_residual import BoundedResidual
 
 if TYPE_CHECKING:
     import torch
@@ -30,8 +29,11 @@ if TYPE_CHECKING:
 
     from longtail.classifiers.label_vectors import LabelVectors
     from longtail.classifiers.reranker import Reranker
-    from longtail.features.bag_encoder import BagEncoder
+    from longtail.data.point_input import PointInput
+    from longtail.features.architecture import FeatureArchitecture
+    from longtail.features.encoder import Encoder
     from longtail.training.run import TrainingData, TrainingRun
+    from longtail.transfer.block import TransferBlock
 
 __all__ = ["Classifier", "DeepXML", "NegativeSampler", "Surrogate", "Transfer"]
 
@@ -41,8 +43,8 @@ class Surrogate(Protocol):
 
     def learn(
         self, architecture: FeatureArchitecture, data: TrainingData, run: TrainingRun
-    ) -> tuple[BagEncoder, NDArray[np.int32]]:
-        """Return the trained encoder and the meta-label of each label."""
+    ) -> tuple[Encoder, NDArray[np.int32]]:
+        """Return the trained encoder and the meta-label of each label, -1 for none."""
         ...
 
 
@@ -71,7 +73,7 @@ class NegativeSampler(Protocol):
 class Transfer(Protocol):
     """Module III: from intermediate to final features."""
 
-    def block(self, dimension: int, device: torch.device) -> ResidualBlock:
+    def block(self, dimension: int, device: torch.device) -> TransferBlock:
         """Return a fresh block, trained in Module IV."""
         ...
 
@@ -82,12 +84,16 @@ class Classifier(Protocol):
     def learn(
         self,
         features: NDArray[np.float32],
-        block: ResidualBlock,
+        block: TransferBlock,
         shortlists: NDArray[np.int32],
         labels: csr_array,
         run: TrainingRun,
     ) -> LabelVectors:
-        """Train classifiers and block together."""
+        """Train classifiers and block together.
+
+        One that can fine-tune takes a further argument `network`, a `FeatureNetwork` that it
+        trains in place of the frozen `features`.
+        """
         ...
 
 
@@ -114,6 +120,10 @@ class DeepXML(LabelEstimator):
         training.
     fusion_as_in_code : bool
         Combine scores as the published code does, not as the paper says; see `ScoreFusion`.
+    fine_tune : bool
+        Let Module IV train the feature architecture on, from what Module I has learnt; the
+        structure of Module II is then built anew over the features that result. The paper freezes
+        them, which is quicker.
     n_learners : int
         Models whose scores are averaged, each from its own random numbers.
     **kwargs
@@ -140,7 +150,12 @@ class DeepXML(LabelEstimator):
     reranker: Reranker | None = None
     prediction_sizes: ShortlistSizes | None = None
     fusion_as_in_code: bool = False
+    fine_tune: bool = False
     n_learners: int = 1
+
+    def reads(self) -> PointInput:
+        """Return what the feature architecture reads of a point."""
+        return self.features.reads
 
     def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
         """Train each learner; see `LabelEstimator`."""
@@ -167,11 +182,21 @@ class DeepXML(LabelEstimator):
         DeepXMLScorer
         """
         encoder, clusters = self.surrogate.learn(self.features, data, run)  # Module I
-        features = encoder.encode(Bags.of(data.features), run.n_threads)
+        features = encoder.encode(data.bags(), run.n_threads)
         shortlister, shortlists = self._mine(features, data.labels, run)  # Module II
         block = self.transfer.block(features.shape[1], run.device)  # Module III
         with run.stage("module IV"):
-            classifier = self.classifier.learn(features, block, shortlists, data.labels, run)
+            if self.fine_tune:
+                network = self.features.network(data, data.labels, run, start=encoder)
+                classifier = self.classifier.learn(  # type: ignore[call-arg]  # see `Classifier`
+                    features, block, shortlists, data.labels, run, network=network
+                )
+                encoder = self.features.frozen(network)
+            else:
+                classifier = self.classifier.learn(features, block, shortlists, data.labels, run)
+        if self.fine_tune:
+            features = encoder.encode(data.bags(), run.n_threads)
+            shortlister, shortlists = self._mine(features, data.labels, run)
         scorer = DeepXMLScorer(
             ranker=Ranker(encoder, block.frozen(), classifier),
             shortlister=shortlister,
@@ -212,7 +237,7 @@ class DeepXML(LabelEstimator):
         with run.stage("score fusion"):
             counts = np.asarray(data.labels.sum(axis=0)).ravel()
             fusion = choose_fusion(
-                scorer.partial_scores(Bags.of(held_out.features), run.n_threads),
+                scorer.partial_scores(held_out.bags(), run.n_threads),
                 held_out.labels,
                 inverse_propensities(counts, data.labels.shape[0]),
                 as_in_code=self.fusion_as_in_code,

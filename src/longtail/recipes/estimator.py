@@ -16,9 +16,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from longtail.classifiers.calibration import Calibration
-from longtail.data.bags import Bags
 from longtail.data.dataset import Dataset
-from longtail.data.from_python import LabelForm, features_from, labels_from, texts_from
+from longtail.data.from_python import LabelForm, labels_from, texts_from
+from longtail.data.point_input import PointInput
 from longtail.data.split import held_out_split
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError
@@ -107,7 +107,7 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             )
         is_text = _holds_texts(X)
         texts = texts_from(X) if is_text else None
-        features = None if is_text else features_from(X)
+        features = None if is_text else self.reads().matrix(X)
         n_points = len(texts) if texts is not None else features.shape[0]  # type: ignore[union-attr]
         labels, space, form = labels_from(y, n_points)
         self.fit_dataset(Dataset(texts, features, labels, space))
@@ -148,6 +148,7 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         check_settings(self)
         _check_dataset(dataset)
         torch.set_num_threads(self.n_threads or n_usable_cores())
+        self.reads().check(is_text=dataset.texts is not None)
         vectorizer, features = self._vectorized(dataset)
         checkpoints = None
         if checkpoint_folder is not None:
@@ -173,6 +174,7 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             calibration=_calibrated(scorer, held_out),
             train_label_counts=np.asarray(dataset.labels.sum(axis=0)).ravel().astype(np.int64),
             description=self._description(dataset, features),
+            reads=self.reads(),
         )
         self.label_form_ = LabelForm.SPARSE
         self._label_dtype = np.dtype(np.float32)
@@ -271,7 +273,8 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     def _vectorized(self, dataset: Dataset) -> tuple[TextVectorizer | None, csr_array]:
         """Return unit rows of features, and the vectoriser that made them of texts."""
         if dataset.texts is None:
-            return None, unit_features(dataset.features)
+            raw = self.reads().needs_numbers
+            return None, dataset.features if raw else unit_features(dataset.features)
         vectorizer = TextVectorizer(
             word_ngrams=self.word_ngrams,
             char_ngrams=self.char_ngrams,
@@ -279,6 +282,10 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             max_features=self.max_features,
         ).fit(dataset.texts)
         return vectorizer, vectorizer.transform(dataset.texts)
+
+    def reads(self) -> PointInput:
+        """Return what the recipe reads of a point: its bag of tokens, unless it says otherwise."""
+        return PointInput()
 
     def looks_at_label_texts(self) -> bool:
         """Return whether the recipe learns from the labels' texts."""
@@ -310,10 +317,15 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         is_word = None
         if vectorizer is not None and vectorizer.char_ngrams is not None:
             is_word = vectorizer.is_word()
-        return (
-            TrainingData(features[train], dataset.labels[train], label_features, is_word),
-            TrainingData(features[held], dataset.labels[held], label_features, is_word),
-        )
+        words = self.reads().words(vectorizer, dataset.texts or ())
+
+        def part(rows: NDArray[np.int64]) -> TrainingData:
+            own = None if words is None else words[rows]
+            return TrainingData(
+                features[rows], dataset.labels[rows], label_features, is_word, own
+            )
+
+        return part(train), part(held)
 
     def _in_form_of_y(self, ids: NDArray[np.int32], chosen: NDArray[np.bool_]) -> Any:
         """Return chosen labels as names, ids, or a sparse or dense matrix."""
@@ -380,7 +392,7 @@ def _calibrated(scorer: Scorer, held_out: TrainingData) -> Calibration:
     """Learn probabilities from the best five labels of the held-out points."""
     if not held_out.features.shape[0]:
         return Calibration()
-    ids, scores = scorer.top_k(Bags.of(held_out.features), min(5, held_out.labels.shape[1]))
+    ids, scores = scorer.top_k(held_out.bags(), min(5, held_out.labels.shape[1]))
     right = find_hits(ids, held_out.labels, ids.shape[1])
     is_right = np.zeros(ids.shape, bool)
     is_right[right.points, right.ranks] = True

@@ -398,7 +398,7 @@ def meta_labels(
     labels : csr_array, (n_points, n_labels)
         An entry other than zero means: relevant.
     assignment : ndarray of int, (n_labels,)
-        The cluster of each label.
+        The cluster of each label; -1 for none.
     n_clusters : int
         Number of meta-labels.
 
@@ -428,13 +428,15 @@ def meta_labels(
             f"`assignment` has shape {assignment.shape} but `labels` has {n_labels} columns. "
             "Pass one cluster per label."
         )
-    if n_labels and not (assignment.min() >= 0 and assignment.max() < n_clusters):
+    if n_labels and not (assignment.min() >= -1 and assignment.max() < n_clusters):
         raise InputError(
             f"`assignment` holds clusters from {assignment.min()} to {assignment.max()}, "
-            f"allowed are 0 to {n_clusters - 1}."
+            f"allowed are 0 to {n_clusters - 1}, and -1 for none."
         )
+    has_one = assignment >= 0
+    starts = np.concatenate([[0], np.cumsum(has_one)])
     cluster_of = sp.csr_array(
-        (np.ones(n_labels, np.float32), assignment, np.arange(n_labels + 1)),
+        (np.ones(starts[-1], np.float32), assignment[has_one], starts),
         shape=(n_labels, n_clusters),
     )
     result = binary(binary(labels) @ cluster_of)

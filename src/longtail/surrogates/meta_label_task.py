@@ -22,29 +22,12 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
     from torch import Tensor
 
-    from longtail.features.bag_encoder import BagEncoder
+    from longtail.features.architecture import FeatureArchitecture
+    from longtail.features.encoder import Encoder
     from longtail.training.optimisers import RowOptimiser
     from longtail.training.run import TrainingData, TrainingRun
 
-__all__ = ["FeatureArchitecture", "LabelAssignment", "MetaLabelTask"]
-
-
-class FeatureArchitecture(Protocol):
-    """Z: how points become features."""
-
-    def network(
-        self,
-        features: csr_array,
-        targets: csr_array,
-        run: TrainingRun,
-        start: BagEncoder | None = None,
-    ) -> Any:
-        """Return a `FeatureNetwork` that will learn to predict `targets`, from `start` on."""
-        ...
-
-    def frozen(self, network: Any) -> BagEncoder:
-        """Return the encoder as a trained model keeps it."""
-        ...
+__all__ = ["LabelAssignment", "MetaLabelTask"]
 
 
 class LabelAssignment(Protocol):
@@ -88,7 +71,7 @@ class MetaLabelTask:
 
     def learn(
         self, architecture: FeatureArchitecture, data: TrainingData, run: TrainingRun
-    ) -> tuple[BagEncoder, NDArray[np.int32]]:
+    ) -> tuple[Encoder, NDArray[np.int32]]:
         """Train the architecture.
 
         Parameters
@@ -99,7 +82,7 @@ class MetaLabelTask:
 
         Returns
         -------
-        encoder : BagEncoder
+        encoder : Encoder
         assignment : int32 (n_labels,)
             The meta-label of each label.
         """
@@ -110,7 +93,7 @@ class MetaLabelTask:
             )
             targets = meta_labels(data.labels, assignment, int(assignment.max()) + 1)
         with run.stage("module I"):
-            network = architecture.network(data.features, targets, run)
+            network = architecture.network(data, targets, run)
             task = self._task(network, targets, run)
             train(task, AllLabels(targets, self.batch_size), self.schedule, run, "module I")
         return architecture.frozen(network), assignment
@@ -118,7 +101,7 @@ class MetaLabelTask:
     def _task(self, network: Any, targets: csr_array, run: TrainingRun) -> OneVsAllTask:
         """Put the network, R0 and the classifiers together."""
         n_points, n_targets = targets.shape
-        dimension = network.table.shape[1]
+        dimension = network.dimension
         table = LabelTable(
             n_targets,
             dimension,

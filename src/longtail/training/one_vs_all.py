@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from longtail.training.optimisers import LazyAdam
+from longtail.training.module_adam import ModuleAdam
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,12 +23,20 @@ __all__ = ["FeatureNetwork", "FrozenFeatures", "OneVsAllTask"]
 class FeatureNetwork(Protocol):
     """Features of training points, and how they are changed."""
 
+    @property
+    def dimension(self) -> int:
+        """Length of a point's features."""
+        ...
+
     def forward(self, points: NDArray[np.int64]) -> Tensor:
         """Return the intermediate features of some points, ready for ``backward``."""
         ...
 
-    def step(self, learning_rate: float) -> None:
-        """Step the parameters against the gradients that ``backward`` has left."""
+    def step(self, learning_rate: float, share: float = 1.0) -> None:
+        """Step the parameters against the gradients that ``backward`` has left.
+
+        `learning_rate` is that of tables; `share` is it divided by that of the first step.
+        """
         ...
 
     def state(self) -> dict[str, Tensor]:
@@ -49,6 +57,7 @@ class FrozenFeatures:
     def __init__(
         self, features: NDArray[np.float32], *, dropout: float, device: torch.device
     ) -> None:
+        self.dimension = features.shape[1]
         self._features = torch.from_numpy(features)
         self._dropout = dropout
         self._device = device
@@ -58,7 +67,7 @@ class FrozenFeatures:
         features = self._features[torch.from_numpy(points)].to(self._device)
         return functional.dropout(features, self._dropout)
 
-    def step(self, learning_rate: float) -> None:
+    def step(self, learning_rate: float, share: float = 1.0) -> None:
         """Do nothing."""
 
     def state(self) -> dict[str, Tensor]:
@@ -92,7 +101,7 @@ class OneVsAllTask:
         self.block = block
         self.table = table
         self._block_learning_rate = block_learning_rate
-        self._parameters = [(p, LazyAdam(_as_table(p))) for p in block.parameters()]
+        self._adam = ModuleAdam(block)
 
     def step(
         self, batch: Batch, learning_rate: float, share: float, *, measure: bool
@@ -116,9 +125,10 @@ class OneVsAllTask:
         """
         features = self.block(self.network.forward(batch.points))
         loss, gradient = self.table.learn(features.detach(), batch, learning_rate, measure=measure)
-        features.backward(gradient)
-        self._step_block(self._block_learning_rate * share)
-        self.network.step(learning_rate)
+        if features.requires_grad:  # else both network and block are as they will be
+            features.backward(gradient)
+            self._adam.step(self._block_learning_rate * share)
+            self.network.step(learning_rate, share)
         return loss
 
     def state(self) -> dict[str, Tensor]:
@@ -127,21 +137,6 @@ class OneVsAllTask:
             "network": self.network.state(),
             "block": dict(self.block.state_dict()),
             "table": self.table.state(),
+            "optimiser": self._adam.state(),
         }
-        for i, (_, optimiser) in enumerate(self._parameters):
-            parts[f"optimiser{i}"] = optimiser.state()
         return {f"{part}.{k}": v for part, tensors in parts.items() for k, v in tensors.items()}
-
-    def _step_block(self, learning_rate: float) -> None:
-        """Step the block's parameters, all rows of them, which makes lazy Adam plain Adam."""
-        for parameter, optimiser in self._parameters:
-            if parameter.grad is not None:
-                gradient = parameter.grad.reshape(len(parameter), -1)
-                rows = torch.arange(len(parameter), device=parameter.device)
-                optimiser.step(_as_table(parameter), rows, gradient, learning_rate)
-                parameter.grad = None
-
-
-def _as_table(parameter: nn.Parameter) -> Tensor:
-    """Return a parameter as a matrix that shares its memory."""
-    return parameter.detach().view(len(parameter), -1)

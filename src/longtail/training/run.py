@@ -8,15 +8,16 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+import numpy as np
 import torch
 from scipy.sparse import vstack
 
+from longtail.data.bags import Bags
 from longtail.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
@@ -37,18 +38,28 @@ class TrainingData(NamedTuple):
         Unit rows of the labels' texts; None where they have none, or where points have none.
     is_word : bool array (n_features,) or None
         Which features are words or pairs of words, not pieces of words; None if all count.
+    words : int32 array (n_points, n_words) or None
+        The words of each text in order, padded with -1, where the architecture reads them.
     """
 
     features: csr_array
     labels: csr_array
     label_features: csr_array | None = None
     is_word: NDArray[np.bool_] | None = None
+    words: NDArray[np.int32] | None = None
+
+    def bags(self) -> Bags:
+        """Return the points as a scorer takes them."""
+        return Bags.of(self.features)._replace(words=self.words)
 
     def with_points_of(self, other: TrainingData) -> TrainingData:
         """Return these points, and then those of other data of the same features and labels."""
         return self._replace(
             features=vstack([self.features, other.features]).tocsr(),
             labels=vstack([self.labels, other.labels]).tocsr(),
+            words=None
+            if self.words is None or other.words is None
+            else np.concatenate([self.words, other.words]),
         )
 
 

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from longtail.transfer.block import TransferBlock
 from longtail.transfer.residual import Residual
+
+if TYPE_CHECKING:
+    from longtail.transfer.transform import Transform
 
 __all__ = ["BoundedResidual", "ResidualBlock"]
 
@@ -19,8 +24,8 @@ class BoundedResidual:
 
     Parameters
     ----------
-    max_norm : float
-        lambda, the bound on the spectral norm of R; the paper has at most 1.
+    max_norm : float or None
+        lambda, the bound on the spectral norm of R; the paper has at most 1. None for no bound.
     always_divide : bool
         Scale R to that norm even when it is below, as the published code does.
     dropout : float
@@ -29,7 +34,7 @@ class BoundedResidual:
         Of Adam, for R and b; falls with the schedule of the stage.
     """
 
-    max_norm: float = 1.0
+    max_norm: float | None = 1.0
     always_divide: bool = False
     dropout: float = 0.5
     learning_rate: float = 1e-3
@@ -39,7 +44,7 @@ class BoundedResidual:
         return ResidualBlock(self, dimension).to(device)
 
 
-class ResidualBlock(nn.Module):
+class ResidualBlock(TransferBlock):
     """``v + Dropout(ReLU(R' v + b))`` with ``R' = R / max(1, sigma(R) / lambda)``.
 
     sigma is estimated by one power iteration a training step (Miyato et al., "Spectral
@@ -47,9 +52,8 @@ class ResidualBlock(nn.Module):
     """
 
     def __init__(self, settings: BoundedResidual, dimension: int) -> None:
-        super().__init__()
+        super().__init__(dimension, settings.learning_rate)
         self._settings = settings
-        self.learning_rate = settings.learning_rate
         self.matrix = nn.Parameter(torch.eye(dimension))
         self.bias = nn.Parameter(torch.zeros(dimension))
         # Any start will do, but always the same one: same seed, same model.
@@ -62,11 +66,11 @@ class ResidualBlock(nn.Module):
         change = torch.relu(features @ self._bounded(self._estimated_norm()).T + self.bias)
         return features + functional.dropout(change, self._settings.dropout, self.training)
 
-    def start_from(self, residual: Residual) -> None:
+    def start_from(self, trained: Transform) -> None:
         """Copy a trained block."""
         with torch.no_grad():
-            self.matrix.copy_(torch.tensor(residual.matrix))
-            self.bias.copy_(torch.tensor(residual.bias))
+            for name, array in trained.to_arrays().items():
+                getattr(self, name).copy_(torch.tensor(array))
 
     def frozen(self) -> Residual:
         """Return the block as a trained model keeps it."""
@@ -84,5 +88,7 @@ class ResidualBlock(nn.Module):
 
     def _bounded(self, norm: Tensor) -> Tensor:
         """Return R, of that spectral norm, with the norm bounded."""
+        if self._settings.max_norm is None:
+            return self.matrix
         ratio = norm / self._settings.max_norm
         return self.matrix / (ratio if self._settings.always_divide else ratio.clamp(min=1.0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -11,6 +11,8 @@ from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.scoring import add_residual
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
 __all__ = ["Residual"]
@@ -51,3 +53,16 @@ class Residual:
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return what the block is made of."""
         return {"matrix": self.matrix, "bias": self.bias}
+
+    def config(self) -> dict[str, Any]:
+        """Return what it is, as JSON values."""
+        return {"kind": "residual"}
+
+    @classmethod
+    def from_parts(
+        cls,
+        config: Mapping[str, Any],  # noqa: ARG003 - says nothing more
+        arrays: Mapping[str, NDArray[Any]],
+    ) -> Self:
+        """Make it again from `to_arrays`."""
+        return cls(arrays["matrix"], arrays["bias"])

@@ -1,0 +1,167 @@
+"""What a model reads of a point: its bag of tokens, its words in order, dense numbers, an image."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from longtail.data.characters import character_classes, joined_code_points
+from longtail.data.from_python import features_from
+from longtail.errors import InputError
+from longtail.kernels.jit import n_usable_cores, over_row_chunks
+from longtail.kernels.text import TokenRules
+from longtail.kernels.word_order import read_words
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from longtail.data.vectorizer import TextVectorizer
+
+__all__ = ["InputKind", "PointInput", "word_sequences"]
+
+
+class InputKind(Enum):
+    """What points can be to a feature architecture."""
+
+    BAGS = "bags"  # weighted bags of tokens: texts, or sparse rows
+    WORDS = "words"  # the words of texts, in order
+    ROWS = "rows"  # dense rows, such as the vectors of a sentence encoder
+    IMAGES = "images"  # (channels, height, width)
+
+
+@dataclass(frozen=True)
+class PointInput:
+    """What a model reads of a point, and what it must therefore be given.
+
+    Parameters
+    ----------
+    kind : InputKind
+    n_words : int
+        Words that are read of a text, if they are read in order; the rest is cut off.
+    image_shape : tuple of int
+        (channels, height, width) of images; empty otherwise.
+
+    Examples
+    --------
+    >>> from longtail.data.point_input import InputKind, PointInput
+    >>> PointInput(InputKind.WORDS, n_words=32).needs_texts
+    True
+    """
+
+    kind: InputKind = InputKind.BAGS
+    n_words: int = 0
+    image_shape: tuple[int, ...] = ()
+
+    @property
+    def needs_texts(self) -> bool:
+        """Whether features that are ready-made will not do."""
+        return self.kind is InputKind.WORDS
+
+    @property
+    def needs_numbers(self) -> bool:
+        """Whether texts will not do."""
+        return self.kind in {InputKind.ROWS, InputKind.IMAGES}
+
+    def check(self, *, is_text: bool) -> None:
+        """Raise InputError unless points of that kind can be read."""
+        if self.needs_texts and not is_text:
+            raise InputError(
+                "This model reads the words of a text in their order, but it was given a matrix of "
+                "features, which has none. Pass texts, or take an architecture that reads bags, "
+                "such as BagOfTokens or HashedMLP."
+            )
+        if self.needs_numbers and is_text:
+            shape = self.image_shape or "(n_points, n_features)"
+            raise InputError(
+                f"This model reads {self.kind.value} of numbers, but it was given texts. Pass an "
+                f"array {shape}, or take an architecture that reads texts, such as BagOfTokens."
+            )
+
+    def matrix(self, X: Any) -> csr_array:
+        """Return points that are no texts as a CSR matrix, or raise InputError.
+
+        Parameters
+        ----------
+        X : matrix (n, n_features), or images (n, channels, height, width)
+
+        Returns
+        -------
+        csr_array of float32 (n, n_features)
+        """
+        self.check(is_text=False)
+        if self.kind is not InputKind.IMAGES:
+            return features_from(X)
+        images = np.asarray(X, np.float32)
+        size = int(np.prod(self.image_shape))
+        if images.shape[1:] not in {self.image_shape, (size,)}:
+            raise InputError(
+                f"This model reads images {self.image_shape}, (channels, height, width), but it "
+                f"was given an array {images.shape}. Pass (n_points, *{self.image_shape})."
+            )
+        return features_from(images.reshape(len(images), size))
+
+    def words(
+        self, vectorizer: TextVectorizer | None, texts: Sequence[str]
+    ) -> NDArray[np.int32] | None:
+        """Return the words of texts in order, int32 (n, at most n_words); None if not needed."""
+        if vectorizer is None or self.kind is not InputKind.WORDS:
+            return None
+        return word_sequences(vectorizer, texts, self.n_words)
+
+    def config(self) -> dict[str, Any]:
+        """Return what `from_config` needs, as JSON values."""
+        return {**asdict(self), "kind": self.kind.value, "image_shape": list(self.image_shape)}
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> PointInput:
+        """Make it again; nothing is said of bags in folders that are older than other kinds."""
+        kind = InputKind(config.get("kind", InputKind.BAGS.value))
+        return cls(kind, config.get("n_words", 0), tuple(config.get("image_shape", ())))
+
+
+def word_sequences(
+    vectorizer: TextVectorizer, texts: Sequence[str], n_words: int
+) -> NDArray[np.int32]:
+    """Return the columns of the words of each text, in the order of the text.
+
+    Words that the vectoriser does not know are left out, as if they were not there.
+
+    Parameters
+    ----------
+    vectorizer : TextVectorizer
+        Fitted.
+    texts : sequence of str
+    n_words : int
+        Words that are kept of a text; the rest is cut off.
+
+    Returns
+    -------
+    int32 (n, longest)
+        Padded with -1; the longest has at most `n_words`.
+
+    Examples
+    --------
+    >>> from longtail import TextVectorizer
+    >>> from longtail.data.point_input import word_sequences
+    >>> vectorizer = TextVectorizer(char_ngrams=None, min_df=1).fit(["red wine", "red car"])
+    >>> words = word_sequences(vectorizer, ["wine, not red", "car"], 10)
+    >>> [[vectorizer.token(word) for word in row if word >= 0] for row in words]
+    [['wine', 'red'], ['car']]
+    """
+    rules = TokenRules(character_classes(), 1, 1, 0)  # words only
+    table = vectorizer.to_arrays()["table"]
+    words = np.empty((len(texts), n_words), np.int32)
+    most = [0]
+
+    def read(start: int, stop: int) -> None:
+        codes, offsets = joined_code_points(texts, start, stop)
+        most.append(read_words(codes, offsets, rules, table, words[start:stop]))
+
+    over_row_chunks(read, len(texts), n_threads=n_usable_cores(), chunk=1024)
+    return np.ascontiguousarray(words[:, : max(most)])

@@ -1,0 +1,58 @@
+"""What every trained feature architecture is to a scorer, and how a saved one is made again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+from longtail.features.bag_encoder import BagEncoder
+from longtail.features.convolution_encoder import ConvolutionEncoder
+from longtail.features.hashed_mlp_encoder import HashedMLPEncoder
+from longtail.features.row_encoder import RowEncoder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from longtail.data.bags import Bags
+
+__all__ = ["Encoder", "encoder_from"]
+
+
+class Encoder(Protocol):
+    """Frozen features: from points to vectors, without torch."""
+
+    def encode(self, bags: Bags, n_threads: int = 1) -> NDArray[np.float32]:
+        """Return the features of each point, float32 (n, dimension); zeros for an empty one."""
+        ...
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Return the arrays that it is made of."""
+        ...
+
+    def config(self) -> dict[str, Any]:
+        """Return the rest, as JSON values."""
+        ...
+
+
+def encoder_from(
+    config: Mapping[str, Any], arrays: Mapping[str, NDArray[np.generic]]
+) -> Encoder:
+    """Return the encoder that a model folder describes.
+
+    Parameters
+    ----------
+    config : mapping
+        What `Encoder.config` returned; empty in folders of the time when all were bags.
+    arrays : mapping of str to array
+        What `Encoder.to_arrays` returned; memory maps are used in place.
+    """
+    kinds: dict[str, Any] = {
+        "bag-of-tokens": BagEncoder.from_parts,
+        "convolutions": ConvolutionEncoder.from_parts,
+        "hashed-mlp": HashedMLPEncoder.from_parts,
+        "rows": RowEncoder.from_parts,
+    }
+    encoder: Encoder = kinds[config.get("kind", "bag-of-tokens")](config, arrays)
+    return encoder

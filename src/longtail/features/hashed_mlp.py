@@ -1,0 +1,191 @@
+"""MACH's feature architecture: a perceptron over hashed tokens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from longtail.data.csr import with_int32_indices
+from longtail.data.point_input import PointInput
+from longtail.features.bag_of_tokens import BagOfTokens
+from longtail.features.dense_layer import DenseLayer
+from longtail.features.hashed_mlp_encoder import HashedMLPEncoder
+from longtail.training.module_adam import ModuleAdam
+from longtail.training.optimisers import RowwiseAdagrad
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from longtail.training.optimisers import RowOptimiser
+    from longtail.training.run import TrainingData, TrainingRun
+
+__all__ = ["HashedMLP", "HashedMLPNetwork"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HashedMLP:
+    """Features ``ReLU(W_n ... ReLU(sum_t x_t e_h(t) + b_1) ... + b_n)`` over hashed tokens.
+
+    Medini et al., "Extreme classification in log memory using count-min sketch" (MACH), NeurIPS
+    2019, and the authors' code: tokens are hashed to buckets, which share a vector.
+
+    Parameters
+    ----------
+    layers : tuple of int
+        Widths of the hidden layers; the last is the dimension of the features.
+    n_buckets : int
+        Buckets that tokens are hashed to.
+    dropout : float
+        Applied after the last ReLU in training.
+    learning_rate : float
+        Of Adam, for all but the vectors of buckets; falls with the schedule of the stage.
+    make_optimiser : callable
+        From the table of bucket vectors to its `RowOptimiser`.
+    """
+
+    layers: tuple[int, ...] = (512,)
+    n_buckets: int = 100_000
+    dropout: float = 0.5
+    learning_rate: float = 1e-3
+    make_optimiser: Callable[[Tensor], RowOptimiser] = RowwiseAdagrad
+
+    @property
+    def reads(self) -> PointInput:
+        """Bags."""
+        return PointInput()
+
+    def network(
+        self,
+        data: TrainingData,
+        targets: csr_array,  # noqa: ARG002 - it starts from random numbers
+        run: TrainingRun,
+        start: HashedMLPEncoder | None = None,
+    ) -> HashedMLPNetwork:
+        """Return a perceptron ready to be trained; see `FeatureArchitecture.network`."""
+        if start is None:
+            start = self._random(data.features.shape[1], run.seed_for("hashed tokens"))
+        return HashedMLPNetwork(self, data, start, run)
+
+    def frozen(self, network: HashedMLPNetwork) -> HashedMLPEncoder:
+        """Return the encoder as a trained model keeps it."""
+        return network.frozen()
+
+    def _random(self, n_tokens: int, seed: int) -> HashedMLPEncoder:
+        """Return buckets drawn at random, and layers of He's scale."""
+        random = np.random.default_rng(seed)
+        buckets = random.integers(0, self.n_buckets, n_tokens).astype(np.int32)
+        used, buckets = np.unique(buckets, return_inverse=True)  # of few tokens, most are empty
+
+        def normal(n_rows: int, n_columns: int, scale: float) -> NDArray[np.float32]:
+            return random.standard_normal((n_rows, n_columns), np.float32) * np.float32(scale)
+
+        # Bags have unit length, so a row's scale is that of the sum.
+        table = normal(len(used), self.layers[0], self.layers[0] ** -0.5)
+        layers = tuple(
+            DenseLayer(normal(after, before, (2 / before) ** 0.5), np.zeros(after, np.float32))
+            for before, after in pairwise(self.layers)
+        )
+        bias = np.zeros(self.layers[0], np.float32)
+        return HashedMLPEncoder(buckets.astype(np.int32), table, bias, layers)
+
+
+class HashedMLPNetwork:
+    """The perceptron while it is trained: its first layer is a table, of which batches use rows.
+
+    Parameters
+    ----------
+    settings : HashedMLP
+    data : TrainingData
+    start : HashedMLPEncoder
+    run : TrainingRun
+    """
+
+    def __init__(
+        self, settings: HashedMLP, data: TrainingData, start: HashedMLPEncoder, run: TrainingRun
+    ) -> None:
+        self.dimension = settings.layers[-1]
+        self._settings = settings
+        self._bucket_of_token = start.bucket_of_token
+        table = BagOfTokens(
+            dimension=settings.layers[0], dropout=0.0, make_optimiser=settings.make_optimiser
+        )
+        hashed = data._replace(features=_hashed(data.features, start))
+        # The table of buckets is a bag of tokens without its ReLU.
+        self._table = table.linear_network(hashed, start.bucket_vectors, run)
+        self._is_empty = torch.from_numpy(np.diff(data.features.indptr) == 0)
+        self._module = _layers(start).to(run.device)
+        self._adam = ModuleAdam(self._module)
+
+    def forward(self, points: NDArray[np.int64]) -> Tensor:
+        """See `FeatureNetwork.forward`."""
+        features: Tensor = self._module(self._table.forward(points))
+        features = features.masked_fill(
+            self._is_empty[torch.from_numpy(points)].to(features.device)[:, None], 0.0
+        )
+        return functional.dropout(features, self._settings.dropout)
+
+    def step(self, learning_rate: float, share: float = 1.0) -> None:
+        """See `FeatureNetwork.step`."""
+        self._table.step(learning_rate, share)
+        self._adam.step(self._settings.learning_rate * share)
+
+    def state(self) -> dict[str, Tensor]:
+        """See `FeatureNetwork.state`."""
+        parts = {
+            "table": self._table.state(),
+            "layers": dict(self._module.state_dict()),
+            "adam": self._adam.state(),
+        }
+        return {f"{part}.{k}": v for part, tensors in parts.items() for k, v in tensors.items()}
+
+    def frozen(self) -> HashedMLPEncoder:
+        """Return the perceptron as a trained model keeps it."""
+        bias, *weights = (p.detach().cpu().numpy().copy() for p in self._module.parameters())
+        layers = tuple(
+            DenseLayer(matrix, bias)
+            for matrix, bias in zip(weights[::2], weights[1::2], strict=True)
+        )
+        table = self._table.table.cpu().numpy()
+        return HashedMLPEncoder(self._bucket_of_token, table, bias, layers)
+
+
+class _Bias(nn.Module):
+    """Adds a vector."""
+
+    def __init__(self, bias: NDArray[np.float32]) -> None:
+        super().__init__()
+        self.bias = nn.Parameter(torch.tensor(bias))
+
+    def forward(self, rows: Tensor) -> Tensor:
+        """Return rows + b."""
+        return rows + self.bias
+
+
+def _layers(start: HashedMLPEncoder) -> nn.Sequential:
+    """Return all that follows the table."""
+    modules: list[nn.Module] = [_Bias(start.bias), nn.ReLU()]
+    for layer in start.layers:
+        linear = nn.Linear(layer.matrix.shape[1], layer.matrix.shape[0])
+        with torch.no_grad():
+            linear.weight.copy_(torch.tensor(layer.matrix))
+            linear.bias.copy_(torch.tensor(layer.bias))
+        modules += [linear, nn.ReLU()]
+    return nn.Sequential(*modules)
+
+
+def _hashed(features: csr_array, start: HashedMLPEncoder) -> csr_array:
+    """Return the bags with buckets in the place of tokens."""
+    arrays = (features.data, start.bucket_of_token[features.indices], features.indptr)
+    shape = (features.shape[0], len(start.bucket_vectors))
+    hashed = with_int32_indices(type(features)(arrays, shape=shape, copy=True))
+    hashed.sum_duplicates()
+    return hashed

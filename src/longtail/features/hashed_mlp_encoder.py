@@ -1,0 +1,80 @@
+"""The frozen perceptron over hashed tokens, as a trained model keeps it: no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from longtail.features.dense_layer import DenseLayer
+from longtail.index.protocol import read_only
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from longtail.data.bags import Bags
+
+__all__ = ["HashedMLPEncoder"]
+
+
+@dataclass(frozen=True)
+class HashedMLPEncoder:
+    """Features ``ReLU(W_n ... ReLU(sum_t x_t e_h(t) + b_1) ...)`` (MACH, NeurIPS 2019).
+
+    Parameters
+    ----------
+    bucket_of_token : int32 (n_tokens,)
+        h.
+    bucket_vectors : float32 (n_buckets, width)
+        e, the first layer, one row a bucket of tokens.
+    bias : float32 (width,)
+        b_1.
+    layers : tuple of DenseLayer
+        The further ones.
+    """
+
+    bucket_of_token: NDArray[np.int32]
+    bucket_vectors: NDArray[np.float32]
+    bias: NDArray[np.float32]
+    layers: tuple[DenseLayer, ...] = ()
+
+    def encode(self, bags: Bags, n_threads: int = 1) -> NDArray[np.float32]:
+        """Return the features of each bag, float32 (n, dimension); zeros for an empty one."""
+        hashed = bags._replace(columns=self.bucket_of_token[bags.columns])
+        features = hashed.times(read_only(self.bucket_vectors, np.float32), n_threads)
+        features += self.bias
+        np.maximum(features, 0, out=features)
+        for layer in self.layers:
+            features = layer.rectified(features, n_threads)
+        features[np.diff(bags.row_starts) == 0] = 0
+        return features
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Return what the encoder is made of."""
+        arrays: dict[str, NDArray[np.generic]] = {
+            "bucket_of_token": self.bucket_of_token,
+            "bucket_vectors": self.bucket_vectors,
+            "bias": self.bias,
+        }
+        for i, layer in enumerate(self.layers):
+            arrays |= {f"layer{i}.matrix": layer.matrix, f"layer{i}.bias": layer.bias}
+        return arrays
+
+    def config(self) -> dict[str, Any]:
+        """Return the rest, as JSON values."""
+        return {"kind": "hashed-mlp", "n_layers": len(self.layers)}
+
+    @classmethod
+    def from_parts(
+        cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+    ) -> Self:
+        """Make it again from `config` and `to_arrays`."""
+        layers = tuple(
+            DenseLayer(arrays[f"layer{i}.matrix"], arrays[f"layer{i}.bias"])
+            for i in range(config["n_layers"])
+        )
+        first = (arrays[name] for name in ("bucket_of_token", "bucket_vectors", "bias"))
+        return cls(*first, layers)

@@ -1,0 +1,199 @@
+"""DeepXML with other features than Astec's: Table 4 of the paper.
+
+"Both XML-CNN and MACH could be recast into the DeepXML framework by replacing Astec's feature
+architecture by their CNN or MLP features" (section 5): all else is Astec's, one learner and no
+re-ranker.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
+from longtail.features.convolutions import XMLCNN, KimCNN
+from longtail.features.hashed_mlp import HashedMLP
+from longtail.negatives.nearest_labels import NearestLabels, ShortlistSizes
+from longtail.recipes.deepxml import DeepXML
+from longtail.recipes.estimator import LabelEstimator
+from longtail.surrogates.label_clusters import LabelClusters
+from longtail.surrogates.meta_label_task import MetaLabelTask
+from longtail.training.schedule import Schedule
+from longtail.transfer.bounded_residual import BoundedResidual
+
+if TYPE_CHECKING:
+    from longtail.classifiers.scorer import Scorer
+    from longtail.data.point_input import PointInput
+    from longtail.features.architecture import FeatureArchitecture
+    from longtail.training.run import TrainingData, TrainingRun
+
+__all__ = ["DeepXMLKimCNN", "DeepXMLMACH", "DeepXMLWith", "DeepXMLXMLCNN"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DeepXMLWith(LabelEstimator):
+    """Base of the recipes that are DeepXML with a feature architecture of another paper.
+
+    Parameters
+    ----------
+    n_meta_labels : int
+        L^, the label clusters of the surrogate task.
+    dropout : float
+        After each ReLU, in training.
+    surrogate_epochs, surrogate_learning_rate
+        Of Module I.
+    extreme_epochs, extreme_learning_rate
+        Of Module IV.
+    batch_size : int
+        Of Module I; batches on shortlists are twice as large.
+    n_near_labels, n_near_points, shortlist_size
+        Of Module II; see `Astec`.
+    n_hard, n_random : int
+        Hard negatives drawn from a point's shortlist in each epoch, and random labels in a batch.
+    **kwargs
+        Those of `LabelEstimator`.
+    """
+
+    n_meta_labels: int = 8192
+    dropout: float = 0.5
+    surrogate_epochs: int = 15
+    surrogate_learning_rate: float = 0.05
+    extreme_epochs: int = 15
+    extreme_learning_rate: float = 0.1
+    batch_size: int = 256
+    n_near_labels: int = 300
+    n_near_points: int = 100
+    shortlist_size: int = 500
+    n_hard: int = 20
+    n_random: int = 500
+
+    def architecture(self) -> FeatureArchitecture:
+        """Return the feature architecture."""
+        raise NotImplementedError
+
+    def reads(self) -> PointInput:
+        """Return what the architecture reads of a point."""
+        return self.architecture().reads
+
+    def deepxml(self) -> DeepXML:
+        """Return the framework with these parts."""
+        residual = BoundedResidual(dropout=self.dropout)
+        return DeepXML(
+            features=self.architecture(),
+            surrogate=MetaLabelTask(
+                clusters=LabelClusters(n_meta_labels=self.n_meta_labels),
+                schedule=Schedule(
+                    epochs=self.surrogate_epochs, learning_rate=self.surrogate_learning_rate
+                ),
+                batch_size=self.batch_size,
+                residual=residual,
+            ),
+            negatives=NearestLabels(
+                n_near_labels=self.n_near_labels,
+                n_near_points=self.n_near_points,
+                size=self.shortlist_size,
+            ),
+            transfer=residual,
+            classifier=ShortlistedOneVsAll(
+                training=ShortlistTraining(
+                    schedule=Schedule(
+                        epochs=self.extreme_epochs, learning_rate=self.extreme_learning_rate
+                    ),
+                    batch_size=2 * self.batch_size,
+                    n_hard=self.n_hard,
+                    n_random=self.n_random,
+                )
+            ),
+            prediction_sizes=ShortlistSizes(),
+        )
+
+    def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
+        """See `LabelEstimator`."""
+        return self.deepxml().learn(data, held_out, run)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DeepXMLMACH(DeepXMLWith):
+    """DeepXML + MACH: a perceptron over hashed tokens, trained on, for one learner in place of R.
+
+    Parameters
+    ----------
+    dimension : int
+        Width of the hidden layer.
+    **kwargs
+        Those of `DeepXMLWith`.
+
+    Examples
+    --------
+    >>> from longtail.recipes.deepxml_with import DeepXMLMACH
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    >>> DeepXMLMACH().fit(texts, labels).predictor_.predict("wine", k=1)[0][0]
+    'drink'
+    """
+
+    dimension: int = 512
+
+    def architecture(self) -> FeatureArchitecture:
+        """Return the perceptron."""
+        return HashedMLP(layers=(self.dimension,), dropout=self.dropout)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DeepXMLKimCNN(DeepXMLWith):
+    """DeepXML with the filters of Kim's network.
+
+    Parameters
+    ----------
+    dimension, n_filters, n_words
+        See `KimCNNClassifier`.
+    **kwargs
+        Those of `DeepXMLWith`; words alone by default, no character n-grams, which have no order.
+    """
+
+    char_ngrams: tuple[int, int] | None = None
+    dimension: int = 128
+    n_filters: int = 100
+    n_words: int = 256
+
+    def architecture(self) -> FeatureArchitecture:
+        """Return Kim's filters."""
+        return KimCNN(
+            word_dimension=self.dimension,
+            n_filters=self.n_filters,
+            n_words=self.n_words,
+            dropout=self.dropout,
+        )
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class DeepXMLXMLCNN(DeepXMLWith):
+    """DeepXML + XML-CNN: convolutions and bottleneck, without an output layer as wide as L.
+
+    Parameters
+    ----------
+    dimension, n_filters, n_words, n_chunks, bottleneck, along_embedding
+        See `XMLCNNClassifier`.
+    **kwargs
+        Those of `DeepXMLWith`; words alone by default, no character n-grams, which have no order.
+    """
+
+    char_ngrams: tuple[int, int] | None = None
+    dimension: int = 128
+    n_filters: int = 128
+    n_words: int = 32
+    n_chunks: int = 8
+    bottleneck: int = 512
+    along_embedding: bool = True
+
+    def architecture(self) -> FeatureArchitecture:
+        """Return XML-CNN's filters and bottleneck."""
+        return XMLCNN(
+            word_dimension=self.dimension,
+            n_filters=self.n_filters,
+            n_words=self.n_words,
+            n_chunks=self.n_chunks,
+            dimension=self.bottleneck,
+            dropout=self.dropout,
+            along_embedding=self.along_embedding,
+        )

@@ -1,0 +1,212 @@
+"""Feature architectures alone: one network up to the scores of all labels, as their papers have it.
+
+What DeepXML is held against in Table 4 of its paper: the output layer is as wide as there are
+labels, and each step pays for all of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.classifiers.one_vs_all_scorer import OneVsAllScorer
+from longtail.features.convolutions import XMLCNN, KimCNN
+from longtail.recipes.estimator import LabelEstimator
+from longtail.training.batches import AllLabels
+from longtail.training.label_table import LabelTable
+from longtail.training.loop import train
+from longtail.training.one_vs_all import OneVsAllTask
+from longtail.training.schedule import Schedule
+from longtail.transfer.plain import Identity
+
+if TYPE_CHECKING:
+    from longtail.classifiers.scorer import Scorer
+    from longtail.data.point_input import PointInput
+    from longtail.features.architecture import FeatureArchitecture
+    from longtail.features.encoder import Encoder
+    from longtail.training.run import TrainingData, TrainingRun
+
+__all__ = ["EndToEnd", "KimCNNClassifier", "XMLCNNClassifier", "learn_end_to_end"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class EndToEnd(LabelEstimator):
+    """Base of the recipes that are one network: features, and a linear classifier a label.
+
+    Binary cross-entropy over all labels; the table of classifiers by row-wise Adagrad, as in all
+    of longtail, what is below it by Adam.
+
+    Parameters
+    ----------
+    dropout : float
+        Of the features.
+    epochs : int
+    learning_rate : float
+        Of the tables, of classifiers and word vectors.
+    batch_size : int
+    **kwargs
+        Those of `LabelEstimator`.
+    """
+
+    dropout: float = 0.5
+    epochs: int = 15
+    learning_rate: float = 0.05
+    batch_size: int = 256
+
+    def architecture(self) -> FeatureArchitecture:
+        """Return the feature architecture."""
+        raise NotImplementedError
+
+    def reads(self) -> PointInput:
+        """Return what the architecture reads of a point."""
+        return self.architecture().reads
+
+    def _learn(
+        self,
+        data: TrainingData,
+        held_out: TrainingData,  # noqa: ARG002 - there is nothing to choose
+        run: TrainingRun,
+    ) -> Scorer:
+        """See `LabelEstimator`."""
+        used = np.flatnonzero(data.labels.sum(axis=0)).astype(np.int32)
+        schedule = Schedule(epochs=self.epochs, learning_rate=self.learning_rate)
+        with run.stage("network"):
+            encoder, table = learn_end_to_end(
+                self.architecture(),
+                data._replace(labels=data.labels[:, used]),
+                run,
+                schedule=schedule,
+                batch_size=self.batch_size,
+            )
+        classifiers = np.concatenate([table.vectors.cpu().numpy(), table.bias.cpu().numpy()], 1)
+        return OneVsAllScorer(encoder, classifiers, used)
+
+
+def learn_end_to_end(
+    architecture: FeatureArchitecture,
+    data: TrainingData,
+    run: TrainingRun,
+    *,
+    schedule: Schedule,
+    batch_size: int,
+) -> tuple[Encoder, LabelTable]:
+    """Train features and the classifiers of all labels together.
+
+    Parameters
+    ----------
+    architecture : FeatureArchitecture
+    data : TrainingData
+    run : TrainingRun
+    schedule : Schedule
+    batch_size : int
+
+    Returns
+    -------
+    encoder : Encoder
+    table : LabelTable
+    """
+    n_points, n_labels = data.labels.shape
+    network = architecture.network(data, data.labels, run)
+    table = LabelTable(
+        n_labels,
+        network.dimension,
+        frequencies=data.labels.sum(axis=0) / n_points,
+        seed=run.seed_for("classifiers"),
+        device=run.device,
+    )
+    block = Identity().block(network.dimension, run.device)
+    task = OneVsAllTask(network, block, table, block_learning_rate=block.learning_rate)
+    train(task, AllLabels(data.labels, batch_size), schedule, run, "network")
+    return architecture.frozen(network), table
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class KimCNNClassifier(EndToEnd):
+    """Kim's convolutional network (EMNLP 2014) with an output a label.
+
+    Parameters
+    ----------
+    dimension : int
+        Length of a word's vector.
+    n_filters : int
+        Of each width: 3, 4 and 5 words.
+    n_words : int
+        Words that are read of a text.
+    **kwargs
+        Those of `EndToEnd`; words alone by default, no character n-grams, which have no order.
+
+    Examples
+    --------
+    >>> from longtail.recipes.end_to_end import KimCNNClassifier
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    >>> KimCNNClassifier().fit(texts, labels).predictor_.predict("wine", k=1)[0][0]
+    'drink'
+    """
+
+    char_ngrams: tuple[int, int] | None = None
+    dimension: int = 128
+    n_filters: int = 100
+    n_words: int = 256
+
+    def architecture(self) -> FeatureArchitecture:
+        """Return Kim's filters."""
+        return KimCNN(
+            word_dimension=self.dimension,
+            n_filters=self.n_filters,
+            n_words=self.n_words,
+            dropout=self.dropout,
+        )
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class XMLCNNClassifier(EndToEnd):
+    """XML-CNN (Liu et al., "Deep learning for extreme multi-label text classification", 2017).
+
+    Parameters
+    ----------
+    dimension : int
+        Length of a word's vector.
+    n_filters : int
+        Of each width: 2, 4 and 8.
+    n_words : int
+        Words that are read of a text: 32 for titles, 500 in the paper, for full texts.
+    n_chunks : int
+        p, the maxima that are kept of each map.
+    bottleneck : int
+        Width of the layer between maxima and labels.
+    along_embedding : bool
+        See `XMLCNN`.
+    **kwargs
+        Those of `EndToEnd`; words alone by default, no character n-grams, which have no order.
+
+    Examples
+    --------
+    >>> from longtail.recipes.end_to_end import XMLCNNClassifier
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    >>> XMLCNNClassifier().fit(texts, labels).predictor_.predict("wine", k=1)[0][0]
+    'drink'
+    """
+
+    char_ngrams: tuple[int, int] | None = None
+    dimension: int = 128
+    n_filters: int = 128
+    n_words: int = 32
+    n_chunks: int = 8
+    bottleneck: int = 512
+    along_embedding: bool = True
+
+    def architecture(self) -> FeatureArchitecture:
+        """Return XML-CNN's filters and bottleneck."""
+        return XMLCNN(
+            word_dimension=self.dimension,
+            n_filters=self.n_filters,
+            n_words=self.n_words,
+            n_chunks=self.n_chunks,
+            dimension=self.bottleneck,
+            dropout=self.dropout,
+            along_embedding=self.along_embedding,
+        )

@@ -1,0 +1,36 @@
+"""Module III while it is trained."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torch import nn
+
+if TYPE_CHECKING:
+    from longtail.transfer.transform import Transform
+
+__all__ = ["TransferBlock"]
+
+
+class TransferBlock(nn.Module):
+    """From intermediate to final features of the same length; ``forward`` maps (n, dimension).
+
+    Parameters
+    ----------
+    dimension : int
+    learning_rate : float
+        Of Adam, for all parameters; falls with the schedule of the stage.
+    """
+
+    def __init__(self, dimension: int, learning_rate: float) -> None:
+        super().__init__()
+        self.dimension = dimension
+        self.learning_rate = learning_rate
+
+    def start_from(self, trained: Transform) -> None:
+        """Copy a trained block of the same kind."""
+        raise NotImplementedError
+
+    def frozen(self) -> Transform:
+        """Return the block as a trained model keeps it."""
+        raise NotImplementedError
