@@ -260,7 +260,12 @@ class TestMetaLabels:
         with pytest.raises(InputError, match="3 columns"):
             meta_labels(sp.csr_array((2, 3)), np.zeros(2, np.int32), 1)
 
-    @pytest.mark.parametrize("cluster", [-1, 2])
+    def test_a_label_may_have_none(self):
+        labels = sp.csr_array(np.array([[1, 1, 0], [0, 0, 1]]))
+        result = meta_labels(labels, np.array([1, -1, -1], np.int32), 2)
+        assert result.toarray().tolist() == [[0, 1], [0, 0]]
+
+    @pytest.mark.parametrize("cluster", [-2, 2])
     def test_refuses_clusters_out_of_range(self, cluster):
         with pytest.raises(InputError, match="allowed are 0 to 1"):
             meta_labels(sp.csr_array((2, 1)), np.array([cluster], np.int32), 2)

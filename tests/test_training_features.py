@@ -10,7 +10,7 @@ import torch
 from longtail.data.bags import Bags
 from longtail.errors import InputError
 from longtail.features.bag_of_tokens import BagOfTokens
-from longtail.training.run import TrainingRun, as_device
+from longtail.training.run import TrainingData, TrainingRun, as_device
 from longtail.transfer.bounded_residual import BoundedResidual
 
 N_POINTS, N_FEATURES, DIMENSION = 12, 20, 5
@@ -46,7 +46,8 @@ def points(seed=0):
 def network(device="cpu", **settings):
     settings = {"dimension": DIMENSION, "dropout": 0.0, "make_optimiser": PlainSteps} | settings
     run = TrainingRun(seed=0, device=torch.device(device), n_threads=2)
-    return BagOfTokens(**settings).network(*points(), run)
+    features, targets = points()
+    return BagOfTokens(**settings).network(TrainingData(features, targets), targets, run)
 
 
 class TestBagOfTokens:
@@ -99,7 +100,11 @@ class TestBagOfTokens:
         features = sp.csr_array(np.eye(4, dtype=np.float32))
         targets = sp.csr_array(np.array([[1, 0], [1, 0], [0, 1], [0, 0]], np.float32))
         run = TrainingRun(seed=0, device=CPU, n_threads=1)
-        table = BagOfTokens(dimension=64).network(features, targets, run).table.numpy()
+        table = (
+            BagOfTokens(dimension=64)
+            .network(TrainingData(features, targets), targets, run)
+            .table.numpy()
+        )
         similarity = table @ table.T
         assert similarity[0, 1] == pytest.approx(1, abs=1e-5)
         assert abs(similarity[0, 2]) < 0.5

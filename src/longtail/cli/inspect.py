@@ -12,6 +12,9 @@ from longtail.classifiers.energy_reranker import EnergyReranker
 from longtail.classifiers.scorer import DeepXMLScorer, EnsembleScorer
 from longtail.cli.output import bytes_text, result, table, time_text
 from longtail.errors import InputError, ModelFolderError
+from longtail.features.bag_encoder import BagEncoder
+from longtail.features.convolution_encoder import ConvolutionEncoder
+from longtail.features.hashed_mlp_encoder import HashedMLPEncoder
 from longtail.kernels.text import TokenKind
 from longtail.model_folder import MANIFEST, ModelFolder
 from longtail.negatives.nearest_labels import unit_rows
@@ -71,8 +74,10 @@ def _show_sizes(model: Predictor, folder: ModelFolder) -> None:
     kind = "texts" if model.vectorizer is not None else "ready-made features"
     learner, n_learners = _first_learner(model)
     counts = [f"{model.n_labels:,} labels", f"{model.n_features:,} features"]
-    if isinstance(learner, DeepXMLScorer | BlendedScorer):
-        counts.append(f"{_token_vectors(learner).shape[1]} dimensions")
+    if isinstance(learner, DeepXMLScorer):
+        counts.append(f"{learner.ranker.classifier.vectors.shape[1]} dimensions")
+    elif isinstance(learner, BlendedScorer):
+        counts.append(f"{learner.encoder.token_vectors.shape[1]} dimensions")
     if n_learners > 1:
         counts.append(f"{n_learners} learners")
     result(
@@ -234,8 +239,13 @@ def _first_learner(model: Predictor) -> tuple[Scorer, int]:
 
 def _token_vectors(learner: Scorer) -> NDArray[np.float32]:
     """Return the token vectors (n_features, dimension) of a learner that has some."""
-    if isinstance(learner, DeepXMLScorer):
-        return learner.ranker.encoder.token_vectors
+    encoder = learner.ranker.encoder if isinstance(learner, DeepXMLScorer) else None
+    if isinstance(encoder, BagEncoder):
+        return encoder.token_vectors
+    if isinstance(encoder, ConvolutionEncoder):
+        return encoder.word_vectors
+    if isinstance(encoder, HashedMLPEncoder):
+        return np.asarray(encoder.bucket_vectors[encoder.bucket_of_token])
     if isinstance(learner, BlendedScorer):
         return learner.encoder.token_vectors
     raise _no_vectors(learner)

@@ -7,7 +7,6 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from longtail.data.characters import character_classes, joined_code_points
 from longtail.data.from_python import features_from
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
+    from scipy.sparse import csr_array
 
     from longtail.data.vectorizer import TextVectorizer
 

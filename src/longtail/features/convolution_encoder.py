@@ -109,9 +109,7 @@ class ConvolutionEncoder:
         }
 
     @classmethod
-    def from_parts(
-        cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
-    ) -> Self:
+    def from_parts(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Make it again from `config` and `to_arrays`."""
 
         def layer(name: str) -> DenseLayer:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from longtail.training.optimisers import RowOptimiser
     from longtail.training.run import TrainingData, TrainingRun
 
-__all__ = ["ConvolutionNetwork", "KimCNN", "XMLCNN"]
+__all__ = ["XMLCNN", "ConvolutionNetwork", "KimCNN"]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -36,9 +36,7 @@ class Encoder(Protocol):
         ...
 
 
-def encoder_from(
-    config: Mapping[str, Any], arrays: Mapping[str, NDArray[np.generic]]
-) -> Encoder:
+def encoder_from(config: Mapping[str, Any], arrays: Mapping[str, NDArray[np.generic]]) -> Encoder:
     """Return the encoder that a model folder describes.
 
     Parameters

@@ -82,8 +82,8 @@ class HashedMLP:
     def _random(self, n_tokens: int, seed: int) -> HashedMLPEncoder:
         """Return buckets drawn at random, and layers of He's scale."""
         random = np.random.default_rng(seed)
-        buckets = random.integers(0, self.n_buckets, n_tokens).astype(np.int32)
-        used, buckets = np.unique(buckets, return_inverse=True)  # of few tokens, most are empty
+        drawn = random.integers(0, self.n_buckets, n_tokens)
+        used, buckets = np.unique(drawn, return_inverse=True)  # of few tokens, most are empty
 
         def normal(n_rows: int, n_columns: int, scale: float) -> NDArray[np.float32]:
             return random.standard_normal((n_rows, n_columns), np.float32) * np.float32(scale)

@@ -68,13 +68,10 @@ class HashedMLPEncoder:
         return {"kind": "hashed-mlp", "n_layers": len(self.layers)}
 
     @classmethod
-    def from_parts(
-        cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
-    ) -> Self:
+    def from_parts(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Make it again from `config` and `to_arrays`."""
         layers = tuple(
             DenseLayer(arrays[f"layer{i}.matrix"], arrays[f"layer{i}.bias"])
             for i in range(config["n_layers"])
         )
-        first = (arrays[name] for name in ("bucket_of_token", "bucket_vectors", "bias"))
-        return cls(*first, layers)
+        return cls(arrays["bucket_of_token"], arrays["bucket_vectors"], arrays["bias"], layers)

@@ -36,9 +36,10 @@ def read_words(
     words : int32 (n_texts, n_words)
         Out: what is left of a row is -1. Words beyond its end are dropped.
     """
-    n_texts, longest, most = offsets.shape[0] - 1, np.int64(0), 0
+    n_texts, most = offsets.shape[0] - 1, 0
+    longest = 0
     for row in range(n_texts):
-        longest = max(longest, offsets[row + 1] - offsets[row])
+        longest = max(longest, int(offsets[row + 1] - offsets[row]))
     scratch = new_scratch(longest, rules)
     for row in range(n_texts):
         n_marked = mark_words(codes, offsets[row], offsets[row + 1], rules.classes, scratch.marked)

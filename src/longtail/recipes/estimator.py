@@ -321,9 +321,7 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
         def part(rows: NDArray[np.int64]) -> TrainingData:
             own = None if words is None else words[rows]
-            return TrainingData(
-                features[rows], dataset.labels[rows], label_features, is_word, own
-            )
+            return TrainingData(features[rows], dataset.labels[rows], label_features, is_word, own)
 
         return part(train), part(held)
 

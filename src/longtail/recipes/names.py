@@ -36,6 +36,12 @@ RECIPES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "slice": ("longtail.recipes.slice", "Slice"),
         "pfastrexml": ("longtail.recipes.pfastrexml", "PfastreXML"),
         "extremetext": ("longtail.recipes.extremetext", "ExtremeText"),
+        "mach": ("longtail.recipes.mach", "MACH"),
+        "deepxml-mach": ("longtail.recipes.deepxml_with", "DeepXMLMACH"),
+        "xmlcnn": ("longtail.recipes.end_to_end", "XMLCNNClassifier"),
+        "deepxml-xmlcnn": ("longtail.recipes.deepxml_with", "DeepXMLXMLCNN"),
+        "kimcnn": ("longtail.recipes.end_to_end", "KimCNNClassifier"),
+        "deepxml-kimcnn": ("longtail.recipes.deepxml_with", "DeepXMLKimCNN"),
     }
 )
 

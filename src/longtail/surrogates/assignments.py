@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.errors import InputError
 from longtail.surrogates.rows import require_positive
 
 if TYPE_CHECKING:
@@ -84,9 +85,10 @@ class LabelSelection:
         n_threads: int,  # noqa: ARG002 - takes no time
     ) -> NDArray[np.int32]:
         """Return the place of each label in the selection, int32 (n_labels,), -1 if it is not."""
-        require_positive("share", self.share)
+        if not 0 < self.share <= 1:
+            raise InputError(f"share must be above 0 and at most 1, got {self.share}.")
         counts = np.bincount(labels.indices, minlength=labels.shape[1])
-        n_selected = max(1, round(min(self.share, 1.0) * np.count_nonzero(counts)))
+        n_selected = max(1, round(self.share * np.count_nonzero(counts)))
         selected = np.argsort(-counts, kind="stable")[:n_selected]
         places = np.full(labels.shape[1], -1, np.int32)
         places[np.sort(selected)] = np.arange(n_selected, dtype=np.int32)

@@ -224,7 +224,7 @@ def _nearest(
     cosines = np.empty((bags.n_rows, centres.shape[1]), np.float32)
 
     def multiply(start: int, stop: int) -> None:
-        sum_rows(*bags, centres, start, stop, cosines)
+        sum_rows(bags.row_starts, bags.columns, bags.values, centres, start, stop, cosines)
 
     over_row_chunks(multiply, bags.n_rows, n_threads=n_threads)
     return cosines.argmax(axis=1).astype(np.int32), float(cosines.max(axis=1).mean())

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from longtail.training.optimisers import RowOptimiser
     from longtail.training.run import TrainingData, TrainingRun
 
-__all__ = ["LabelAssignment", "MetaLabelTask"]
+__all__ = ["LabelAssignment", "MetaLabelTask", "classification_task"]
 
 
 class LabelAssignment(Protocol):
@@ -36,7 +36,7 @@ class LabelAssignment(Protocol):
     def assign(
         self, features: csr_array, labels: csr_array, *, seed: int, n_threads: int
     ) -> NDArray[np.int32]:
-        """Return the meta-label of each label, int32 (n_labels,), from 0."""
+        """Return the meta-label of each label, int32 (n_labels,), from 0; -1 for none."""
         ...
 
 
@@ -94,22 +94,50 @@ class MetaLabelTask:
             targets = meta_labels(data.labels, assignment, int(assignment.max()) + 1)
         with run.stage("module I"):
             network = architecture.network(data, targets, run)
-            task = self._task(network, targets, run)
+            task = classification_task(
+                network,
+                targets,
+                run,
+                residual=self.residual,
+                mean_loss=self.mean_loss,
+                make_optimiser=self.make_optimiser,
+            )
             train(task, AllLabels(targets, self.batch_size), self.schedule, run, "module I")
         return architecture.frozen(network), assignment
 
-    def _task(self, network: Any, targets: csr_array, run: TrainingRun) -> OneVsAllTask:
-        """Put the network, R0 and the classifiers together."""
-        n_points, n_targets = targets.shape
-        dimension = network.dimension
-        table = LabelTable(
-            n_targets,
-            dimension,
-            frequencies=None if self.mean_loss else targets.sum(axis=0) / n_points,
-            make_optimiser=self.make_optimiser,
-            reduction=1 / n_targets if self.mean_loss else 1.0,
-            seed=run.seed_for("module I", "classifiers"),
-            device=run.device,
-        )
-        block = self.residual.block(dimension, run.device)
-        return OneVsAllTask(network, block, table, block_learning_rate=block.learning_rate)
+
+def classification_task(
+    network: Any,
+    targets: csr_array,
+    run: TrainingRun,
+    *,
+    residual: BoundedResidual,
+    mean_loss: bool = False,
+    make_optimiser: Callable[[Tensor], RowOptimiser] = RowwiseAdagrad,
+) -> OneVsAllTask:
+    """Put a feature network, R0 and the targets' classifiers together.
+
+    Parameters
+    ----------
+    network : FeatureNetwork
+    targets : csr_array (n_points, n_targets)
+    run : TrainingRun
+    residual, mean_loss, make_optimiser
+        See `MetaLabelTask`.
+
+    Returns
+    -------
+    OneVsAllTask
+    """
+    n_points, n_targets = targets.shape
+    table = LabelTable(
+        n_targets,
+        network.dimension,
+        frequencies=None if mean_loss else targets.sum(axis=0) / n_points,
+        make_optimiser=make_optimiser,
+        reduction=1 / n_targets if mean_loss else 1.0,
+        seed=run.seed_for("module I", "classifiers"),
+        device=run.device,
+    )
+    block = residual.block(network.dimension, run.device)
+    return OneVsAllTask(network, block, table, block_learning_rate=block.learning_rate)

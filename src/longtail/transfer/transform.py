@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
-import numpy as np
-
 from longtail.features.dense_layer import DenseLayer
 from longtail.transfer.residual import Residual
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import numpy as np
     from numpy.typing import NDArray
 
 __all__ = ["Rectified", "Transform", "Unchanged", "transform_from"]

@@ -1,0 +1,62 @@
+"""Module I on the labels themselves, told apart from those of the other points of a batch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.surrogates.meta_label_task import classification_task
+from longtail.training.batches import SharedPool
+from longtail.training.loop import train
+from longtail.training.schedule import Schedule
+from longtail.transfer.bounded_residual import BoundedResidual
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from longtail.features.architecture import FeatureArchitecture
+    from longtail.features.encoder import Encoder
+    from longtail.training.run import TrainingData, TrainingRun
+
+__all__ = ["InBatchTask"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class InBatchTask:
+    """Surrogate task: the labels of a point against the labels of the others in its batch.
+
+    No label is put away in a meta-label, and no label is searched for: the negatives of a point
+    are what the batch brings along. Most of them are easy.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    batch_size : int
+        Also decides how many negatives there are.
+    residual : BoundedResidual
+        R0.
+    """
+
+    schedule: Schedule = field(default_factory=lambda: Schedule(epochs=20, learning_rate=0.05))
+    batch_size: int = 512
+    residual: BoundedResidual = field(default_factory=BoundedResidual)
+
+    def learn(
+        self, architecture: FeatureArchitecture, data: TrainingData, run: TrainingRun
+    ) -> tuple[Encoder, NDArray[np.int32]]:
+        """Train the architecture; see `Surrogate.learn`. There are no meta-labels."""
+        n_points, n_labels = data.labels.shape
+        with run.stage("module I"):
+            network = architecture.network(data, data.labels, run)
+            batches = SharedPool(
+                labels=data.labels,
+                shortlists=np.zeros((n_points, 0), np.int32),
+                batch_size=self.batch_size,
+                n_hard=0,
+                n_random=0,
+            )
+            task = classification_task(network, data.labels, run, residual=self.residual)
+            train(task, batches, self.schedule, run, "module I")
+        return architecture.frozen(network), np.full(n_labels, -1, np.int32)
