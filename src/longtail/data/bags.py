@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from longtail.errors import InputError
 from longtail.index.protocol import read_only
@@ -13,7 +14,6 @@ from longtail.kernels.jit import over_row_chunks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from scipy.sparse import csr_array
 
 __all__ = ["Bags"]
 
@@ -97,10 +97,9 @@ class Bags(NamedTuple):
         >>> bag.dense(3).tolist()
         [[0.5, 0.0, 2.0]]
         """
-        rows = np.repeat(np.arange(self.n_rows), np.diff(self.row_starts))
-        matrix = np.zeros((self.n_rows, n_columns), np.float32)
-        np.add.at(matrix, (rows, self.columns), self.values)
-        return matrix
+        rows = csr_array((self.values, self.columns, self.row_starts), (self.n_rows, n_columns))
+        dense: NDArray[np.float32] = rows.toarray()
+        return dense
 
     def kept(self, is_kept: NDArray[np.bool_]) -> Bags:
         """Return the entries of some columns, each bag scaled to unit length.

@@ -76,7 +76,9 @@ class ResidualBlock(TransferBlock):
         """Return the block as a trained model keeps it."""
         with torch.no_grad():
             matrix = self._bounded(torch.linalg.matrix_norm(self.matrix, 2))
-        return Residual(matrix.cpu().numpy().copy(), self.bias.detach().cpu().numpy().copy())
+        return Residual(
+            matrix.detach().cpu().numpy().copy(), self.bias.detach().cpu().numpy().copy()
+        )
 
     def _estimated_norm(self) -> Tensor:
         """Return the spectral norm of R after one more power iteration."""

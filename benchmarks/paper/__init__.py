@@ -1,0 +1,1 @@
+"""The tables of the DeepXML paper as commands."""

@@ -1,0 +1,108 @@
+"""Run the cells of a table of the DeepXML paper, and print them beside the published values.
+
+python -m benchmarks.paper table4 --data FOLDER
+python -m benchmarks.paper table6 --data FOLDER --points 15000 --dev --set dimension=256
+
+FOLDER holds one file each called train.*, test.* and, if there is one, labels.*, in any format that
+`longtail train` takes. Published values are those on AmazonTitles-670K (negatives: WikiTitles-500K)
+and say how parts compare, not what to reach on other data.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from benchmarks.paper.variants import TABLES
+from benchmarks.peers.data import files_in
+
+from longtail import Dataset
+from longtail.data import InputWarning
+from longtail.data.split import held_out_split
+
+if TYPE_CHECKING:
+    from benchmarks.paper.variants import Variant
+
+COLUMNS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@5", "R@100")
+DEV_SHARE = 0.1
+
+
+def main() -> None:
+    """Train and evaluate each row."""
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.paper",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("table", choices=TABLES)
+    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--points", type=int, help="train on a random cut; all by default")
+    parser.add_argument("--dev", action="store_true", help="score a tenth of the training points")
+    parser.add_argument("--variants", nargs="*", metavar="NAME", help="only these; all by default")
+    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", dest="settings")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore", InputWarning)
+    train, test = data_for(arguments)
+    settings: dict[str, Any] = {"random_state": arguments.seed}
+    for setting in arguments.settings:
+        key, _, value = setting.partition("=")
+        settings[key] = json.loads(value)
+    print(f"{train.n_points:,} training points, {test.n_points:,} scored points\n")
+    print("| varied | variant | " + " | ".join(COLUMNS) + " | training, CPU s | published |")
+    print("|---|---|" + "---|" * (len(COLUMNS) + 2))
+    for variant in TABLES[arguments.table]:
+        if arguments.variants is None or variant.name in arguments.variants:
+            print(row_of(variant, settings, train, test), flush=True)
+
+
+def data_for(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
+    """Return what is trained on, and what is scored: a part of the training data, or the test."""
+    files = files_in(arguments.data)
+    train = Dataset.read(files.train, labels_file=files.labels)
+    if arguments.points is not None:
+        drawn = np.random.default_rng(0).permutation(train.n_points)[: arguments.points]
+        train = taken(train, np.sort(drawn))
+    if arguments.dev:
+        points = train.features if train.texts is None else train.texts
+        kept, scored = held_out_split(points, DEV_SHARE, 0)
+        return taken(train, kept), taken(train, scored)
+    test = Dataset.read(
+        files.test,
+        labels_file=files.labels,
+        label_space=None if files.labels else train.label_space,
+        unknown_labels="extend",
+        n_features=None if train.features is None else train.features.shape[1],
+    )
+    return train, test
+
+
+def taken(dataset: Dataset, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Dataset:
+    """Return some points of a data set."""
+    return Dataset(
+        None if dataset.texts is None else dataset.texts.take(rows),
+        None if dataset.features is None else dataset.features[rows],
+        dataset.labels[rows],
+        dataset.label_space,
+    )
+
+
+def row_of(variant: Variant, settings: dict[str, Any], train: Dataset, test: Dataset) -> str:
+    """Train a variant and return its row of the table."""
+    estimator = variant.make(settings, train.n_points)
+    started = time.process_time()
+    estimator.fit_dataset(train)
+    seconds = time.process_time() - started
+    metrics = estimator.evaluate(test)
+    cells = [f"{metrics[column]:.2f}" for column in COLUMNS]
+    columns = [variant.group, variant.name, *cells, f"{seconds:.0f}", variant.published]
+    return "| " + " | ".join(columns) + " |"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,183 @@
+"""What a table has a row for. A new row is one more entry in the list of its table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
+
+from longtail.features.convolutions import KimCNN
+from longtail.features.hashed_mlp import HashedMLP
+from longtail.negatives.nearest_labels import NearestLabels
+from longtail.recipes.astec import Astec
+from longtail.recipes.deepxml_with import DeepXMLKimCNN, DeepXMLMACH, DeepXMLXMLCNN
+from longtail.recipes.end_to_end import KimCNNClassifier, XMLCNNClassifier
+from longtail.recipes.mach import MACH
+from longtail.surrogates.assignments import LabelSelection, RandomHashing
+from longtail.surrogates.in_batch import InBatchTask
+from longtail.surrogates.label_clusters import LabelClusters
+from longtail.surrogates.low_rank import LowRankProjection
+from longtail.surrogates.meta_label_task import MetaLabelTask
+from longtail.surrogates.self_supervised import SelfSupervised
+from longtail.transfer.bounded_residual import BoundedResidual
+from longtail.transfer.plain import FullyConnected, Identity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from longtail.recipes.deepxml import DeepXML
+    from longtail.recipes.estimator import LabelEstimator
+
+    Settings = dict[str, Any]
+
+__all__ = ["TABLES", "Variant"]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A row of a table.
+
+    Parameters
+    ----------
+    group : str
+        What is varied.
+    name : str
+    make : callable
+        From the user's settings and the number of training points to a recipe.
+    published : str
+        What the paper has, on its data set.
+    """
+
+    group: str
+    name: str
+    make: Callable[[Settings, int], LabelEstimator]
+    published: str = ""
+
+
+def named(kind: type[LabelEstimator], **own: Any) -> Callable[[Settings, int], LabelEstimator]:
+    """Return what makes a recipe, with the user's settings as far as it knows them."""
+    known = {field.name for field in fields(kind) if field.init}
+
+    def make(settings: Settings, n_points: int) -> LabelEstimator:  # noqa: ARG001 - as the others
+        return kind(**own | {k: v for k, v in settings.items() if k in known})
+
+    return make
+
+
+def astec(change: Callable[[DeepXML], Settings]) -> Callable[[Settings, int], LabelEstimator]:
+    """Return what makes Astec, without the re-ranker and of words alone, with a part exchanged."""
+
+    def make(settings: Settings, n_points: int) -> LabelEstimator:
+        known = {field.name for field in fields(Astec) if field.init}
+        own = {"reranker": False} | {k: v for k, v in settings.items() if k in known}
+        estimator = Astec(**own)
+        base = replace(
+            estimator.deepxml(n_points),
+            char_ngrams=settings.get("char_ngrams"),
+            random_state=estimator.random_state,
+            n_threads=estimator.n_threads,
+        )
+        return replace(base, **change(base))
+
+    return make
+
+
+def surrogate(kind: Callable[..., Any], **own: Any) -> Callable[[DeepXML], Settings]:
+    """Return what exchanges the surrogate task, at the schedule of Astec's."""
+
+    def change(base: DeepXML) -> Settings:
+        task = base.surrogate
+        if not isinstance(task, MetaLabelTask):
+            return {}
+        same = {
+            "schedule": task.schedule,
+            "batch_size": task.batch_size,
+            "residual": task.residual,
+        }
+        return {"surrogate": kind(**same | own)}
+
+    return change
+
+
+def clusters(assignment: Callable[[int], Any]) -> Callable[[DeepXML], Settings]:
+    """Return what exchanges the meta-labels, given how many clusters Astec has."""
+
+    def change(base: DeepXML) -> Settings:
+        task = base.surrogate
+        if not isinstance(task, MetaLabelTask) or not isinstance(task.clusters, LabelClusters):
+            return {}
+        return {"surrogate": replace(task, clusters=assignment(task.clusters.n_meta_labels))}
+
+    return change
+
+
+def dimension_of(base: DeepXML) -> int:
+    """Return the length of Astec's features."""
+    return int(getattr(base.features, "dimension", 256))
+
+
+TABLE_4 = (
+    Variant("XML-CNN", "XML-CNN", named(XMLCNNClassifier), "35.02"),
+    Variant("XML-CNN", "DeepXML + XML-CNN", named(DeepXMLXMLCNN), "+1.89, 10 times faster"),
+    Variant("MACH", "MACH", named(MACH, char_ngrams=None), "34.92"),
+    Variant(
+        "MACH",
+        "DeepXML + MACH",
+        named(DeepXMLMACH, char_ngrams=None),
+        "+2.41, 5 times faster",
+    ),
+    Variant("Kim's CNN", "Kim's CNN", named(KimCNNClassifier)),
+    Variant("Kim's CNN", "DeepXML + Kim's CNN", named(DeepXMLKimCNN)),
+)
+
+TABLE_6 = (
+    Variant("all parts", "Astec", astec(lambda _: {}), "39.12 / 32.07"),
+    Variant(
+        "features",
+        "MLP (MACH's)",
+        astec(lambda base: {"features": HashedMLP(layers=(dimension_of(base),))}),
+        "37.41 / 30.65",
+    ),
+    Variant("features", "CNN (Kim's)", astec(lambda _: {"features": KimCNN()}), "36.91 / 30.76"),
+    Variant(
+        "surrogate",
+        "clusters without label correlation",
+        astec(clusters(lambda n: LabelClusters(n_meta_labels=n, label_correlation=False))),
+    ),
+    Variant(
+        "surrogate",
+        "label selection",
+        astec(clusters(lambda _: LabelSelection())),
+        "38.3 / 31.25",
+    ),
+    Variant(
+        "surrogate",
+        "random hashing",
+        astec(clusters(lambda n: RandomHashing(n_meta_labels=n))),
+        "38.11 / 30.97",
+    ),
+    Variant("surrogate", "low-rank projection", astec(surrogate(LowRankProjection))),
+    Variant("surrogate", "self-supervised", astec(surrogate(SelfSupervised)), "34.80 / 27.42"),
+    Variant("surrogate", "in-batch negatives", astec(surrogate(InBatchTask))),
+    Variant(
+        "negatives",
+        "label centroids alone (Slice)",
+        astec(
+            lambda base: {
+                "negatives": replace(base.negatives, n_near_points=0)
+                if isinstance(base.negatives, NearestLabels)
+                else base.negatives
+            }
+        ),
+        "32.33 / 14.37 against 45.45 / 17.64",
+    ),
+    Variant(
+        "transfer",
+        "residual without a bound",
+        astec(lambda _: {"transfer": BoundedResidual(max_norm=None)}),
+    ),
+    Variant("transfer", "fully connected", astec(lambda _: {"transfer": FullyConnected()})),
+    Variant("transfer", "identity", astec(lambda _: {"transfer": Identity()})),
+    Variant("transfer", "fine-tuning", astec(lambda _: {"fine_tune": True})),
+)
+
+TABLES = {"table4": TABLE_4, "table6": TABLE_6}

@@ -1,0 +1,179 @@
+"""Feature architectures: what is served is what was trained, and the wrong input is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+import torch
+
+import longtail
+from longtail.data.bags import Bags
+from longtail.data.point_input import InputKind, PointInput
+from longtail.errors import InputError
+from longtail.features.convolutions import XMLCNN, KimCNN
+from longtail.features.encoder import encoder_from
+from longtail.features.hashed_mlp import HashedMLP
+from longtail.features.precomputed import Precomputed
+from longtail.features.word_table import WordTable
+from longtail.recipes.deepxml import DeepXML
+from longtail.surrogates.meta_label_task import MetaLabelTask
+from longtail.training.optimisers import RowwiseAdagrad
+from longtail.training.run import TrainingData, TrainingRun
+from longtail.training.schedule import Schedule
+
+N_POINTS, N_TOKENS = 30, 25
+CPU = torch.device("cpu")
+ARCHITECTURES = {
+    "HashedMLP": HashedMLP(layers=(8,), n_buckets=10, dropout=0.0),
+    "HashedMLP of two layers": HashedMLP(layers=(8, 6), n_buckets=10, dropout=0.0),
+    "KimCNN": KimCNN(word_dimension=8, widths=(1, 2, 4), n_filters=3, dropout=0.0),
+    "XMLCNN": XMLCNN(
+        word_dimension=10, widths=(2, 3), n_filters=4, n_words=7, dimension=6, dropout=0.0
+    ),
+    "XMLCNN along the words": XMLCNN(
+        word_dimension=8, n_filters=4, n_chunks=3, dimension=6, along_embedding=False, dropout=0.0
+    ),
+}
+
+
+@pytest.fixture(params=ARCHITECTURES.values(), ids=ARCHITECTURES.keys())
+def architecture(request):
+    return request.param
+
+
+@pytest.fixture(scope="module")
+def data():
+    """Texts of 0 to 6 words and their labels."""
+    random = np.random.default_rng(0)
+    words = random.integers(0, N_TOKENS, (N_POINTS, 6)).astype(np.int32)
+    words[np.arange(6) >= random.integers(0, 7, N_POINTS)[:, None]] = -1
+    bags = np.zeros((N_POINTS, N_TOKENS), np.float32)
+    for row, own in zip(bags, words, strict=True):
+        row[own[own >= 0]] = 0.5
+    labels = sp.csr_array((random.random((N_POINTS, 5)) < 0.4).astype(np.float32))
+    return TrainingData(sp.csr_array(bags), labels, words=words)
+
+
+def run():
+    return TrainingRun(seed=0, device=CPU, n_threads=1)
+
+
+def trained(architecture, data, n_steps=3):
+    network = architecture.network(data, data.labels, run())
+    for _ in range(n_steps):
+        features = network.forward(np.arange(N_POINTS))
+        (features - 1).square().sum().backward()
+        network.step(0.1, 1.0)
+    return network
+
+
+def test_the_encoder_has_the_features_that_were_trained(architecture, data):
+    network = trained(architecture, data)
+    encoder = architecture.frozen(network)
+    expected = network.forward(np.arange(N_POINTS)).detach().numpy()
+    found = encoder.encode(data.bags())
+    assert found.shape == (N_POINTS, network.dimension)
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
+    is_empty = (data.words < 0).all(axis=1)
+    assert is_empty.any()
+    assert not found[is_empty].any()
+    assert found[~is_empty].any(axis=1).all()
+
+
+def test_a_text_is_its_row_of_a_batch(architecture, data):
+    encoder = architecture.frozen(trained(architecture, data))
+    bags = data.bags()
+    whole = encoder.encode(bags, n_threads=3)
+    for i in range(N_POINTS):
+        assert encoder.encode(bags.rows(i, i + 1)).tobytes() == whole[i].tobytes()
+
+
+def test_training_moves_every_part(architecture, data):
+    before = architecture.frozen(trained(architecture, data, 0)).to_arrays()
+    after = architecture.frozen(trained(architecture, data, 2)).to_arrays()
+    for name, array in before.items():
+        assert np.array_equal(array, after[name]) == (name == "bucket_of_token"), name
+
+
+def test_can_be_made_again(architecture, data):
+    encoder = architecture.frozen(trained(architecture, data))
+    again = encoder_from(encoder.config(), encoder.to_arrays())
+    np.testing.assert_array_equal(again.encode(data.bags()), encoder.encode(data.bags()))
+
+
+def test_can_start_from_a_trained_one(architecture, data):
+    encoder = architecture.frozen(trained(architecture, data))
+    network = architecture.network(data, data.labels, run(), start=encoder)
+    again = architecture.frozen(network)
+    np.testing.assert_array_equal(again.encode(data.bags()), encoder.encode(data.bags()))
+
+
+def test_word_vectors_get_the_gradient_of_autograd():
+    start = np.random.default_rng(0).standard_normal((5, 3), np.float32)
+
+    class PlainSteps(RowwiseAdagrad):
+        def step(self, table, rows, gradient, learning_rate):
+            table[rows] -= learning_rate * gradient
+
+    ours = WordTable(start, PlainSteps, CPU)
+    words = torch.tensor([[1, 3, 1], [3, -1, -1]])
+    slope = torch.randn(2, 3, 3, generator=torch.Generator().manual_seed(0))
+    ours.read(words).backward(slope)
+    ours.step(1.0)
+    theirs = torch.tensor(start).requires_grad_()
+    padded = torch.cat([theirs, torch.zeros(1, 3)])
+    padded[words].backward(slope)
+    np.testing.assert_allclose(start - ours.table.numpy(), theirs.grad, rtol=1e-5, atol=1e-6)
+
+
+class TestWrongInput:
+    @pytest.mark.parametrize("name", ["KimCNN", "XMLCNN"])
+    def test_bags_for_a_network_of_words(self, name, data):
+        architecture = ARCHITECTURES[name]
+        with pytest.raises(InputError, match="these points are bags"):
+            architecture.network(data._replace(words=None), data.labels, run())
+        encoder = architecture.frozen(trained(architecture, data))
+        with pytest.raises(InputError, match="these points are bags"):
+            encoder.encode(Bags.of(data.features))
+
+    def test_texts_for_a_model_of_rows(self):
+        with pytest.raises(InputError, match="reads rows of numbers, but it was given texts"):
+            DeepXML(features=Precomputed()).fit(["a text"], [["label"]])
+
+    def test_a_matrix_for_a_model_of_words(self):
+        model = DeepXML(features=KimCNN(), char_ngrams=None)
+        with pytest.raises(InputError, match="reads the words of a text in their order"):
+            model.fit(np.eye(4), np.eye(4, dtype=int))
+
+    def test_images_of_another_shape(self):
+        reads = PointInput(InputKind.IMAGES, image_shape=(3, 4, 4))
+        assert reads.matrix(np.ones((2, 3, 4, 4))).shape == (2, 48)
+        with pytest.raises(InputError, match=r"given an array \(2, 4, 4, 3\)"):
+            reads.matrix(np.ones((2, 4, 4, 3)))
+
+    def test_filters_wider_than_the_vectors(self, data):
+        with pytest.raises(InputError, match="width 8 does not fit along word vectors of 4"):
+            XMLCNN(word_dimension=4).network(data, data.labels, run())
+
+
+def test_an_input_is_made_again_from_its_config():
+    reads = PointInput(InputKind.IMAGES, image_shape=(3, 4, 4))
+    assert PointInput.from_config(reads.config()) == reads
+    assert PointInput.from_config({}) == PointInput()
+
+
+def test_ready_made_vectors_from_end_to_end(tmp_path):
+    """Points around eight directions, as a sentence encoder would give; classes are directions."""
+    random = np.random.default_rng(0)
+    classes = np.repeat(np.arange(8), 20)
+    vectors = 5 * np.eye(8, 16)[classes] + random.standard_normal((160, 16))
+    no_epochs = MetaLabelTask(schedule=Schedule(epochs=0, learning_rate=0.1))
+    model = DeepXML(features=Precomputed(), surrogate=no_epochs, n_threads=1)
+    model.fit(vectors, classes)
+    assert model.score(vectors, classes) > 0.95
+    model.save(tmp_path / "model")
+    loaded = longtail.load(tmp_path / "model")
+    found, expected = loaded.predict_topk(vectors, 3), model.predict_topk(vectors, 3)
+    np.testing.assert_array_equal(found[0], expected[0])
+    assert loaded.reads.kind is InputKind.ROWS
