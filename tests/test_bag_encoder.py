@@ -76,7 +76,7 @@ def test_bags_of_a_matrix_with_other_types():
     wide = rows.astype(np.float64)
     wide.indptr, wide.indices = wide.indptr.astype(np.int64), wide.indices.astype(np.int64)
     bags = Bags.of(wide)
-    assert [part.dtype for part in bags] == [np.int32, np.int32, np.float32]
+    assert [part.dtype for part in bags[:3]] == [np.int32, np.int32, np.float32]
     assert encoder().encode(bags).tobytes() == encoder().encode(Bags.of(rows)).tobytes()
 
 
@@ -93,8 +93,8 @@ def test_a_read_only_table_is_neither_copied_nor_compiled_for_again():
     bags = Bags.of(sparse_rows(4, 5))
     expected = BagEncoder(table).encode(bags)
     n_compiled = len(sum_rows.signatures)
-    frozen = Bags(*(part.copy() for part in bags))
-    for part in frozen:
+    frozen = Bags(*(part.copy() for part in bags[:3]))
+    for part in frozen[:3]:
         part.flags.writeable = False
     assert BagEncoder(mapped).encode(frozen).tobytes() == expected.tobytes()
     assert len(sum_rows.signatures) == n_compiled

@@ -94,7 +94,7 @@ class _RegressionTask:
         self._adams[0].step(self._block.learning_rate * share)
         self._adams[1].step(self._settings.head_learning_rate * share)
         self._network.step(learning_rate, share)
-        return float(loss) / len(targets) if measure else None
+        return float(loss.detach()) / len(targets) if measure else None
 
     def state(self) -> dict[str, Tensor]:
         """See `longtail.training.loop.Task.state`."""
