@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from longtail.features.bag_encoder import BagEncoder
 from longtail.features.convolution_encoder import ConvolutionEncoder
 from longtail.features.hashed_mlp_encoder import HashedMLPEncoder
+from longtail.features.image_encoder import ImageEncoder
 from longtail.features.row_encoder import RowEncoder
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def encoder_from(config: Mapping[str, Any], arrays: Mapping[str, NDArray[np.gene
         "bag-of-tokens": BagEncoder.from_parts,
         "convolutions": ConvolutionEncoder.from_parts,
         "hashed-mlp": HashedMLPEncoder.from_parts,
+        "resnet18": ImageEncoder.from_parts,
         "rows": RowEncoder.from_parts,
     }
     encoder: Encoder = kinds[config.get("kind", "bag-of-tokens")](config, arrays)
