@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -17,6 +19,8 @@ from longtail.features.hashed_mlp import HashedMLP
 from longtail.features.precomputed import Precomputed
 from longtail.features.word_table import WordTable
 from longtail.recipes.deepxml import DeepXML
+from longtail.recipes.end_to_end import KimCNNClassifier, XMLCNNClassifier
+from longtail.recipes.mach import MACH
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.training.optimisers import RowwiseAdagrad
 from longtail.training.run import TrainingData, TrainingRun
@@ -177,3 +181,32 @@ def test_ready_made_vectors_from_end_to_end(tmp_path):
     found, expected = loaded.predict_topk(vectors, 3), model.predict_topk(vectors, 3)
     np.testing.assert_array_equal(found[0], expected[0])
     assert loaded.reads.kind is InputKind.ROWS
+
+
+ORDERED = {
+    "KimCNN": partial(KimCNNClassifier, dimension=16, n_filters=16),
+    "XMLCNN": partial(XMLCNNClassifier, dimension=32, n_filters=32, n_words=8, bottleneck=64),
+    "XMLCNN along the words": partial(
+        XMLCNNClassifier, dimension=16, n_filters=16, bottleneck=64, along_embedding=False
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def ordered():
+    """Texts, and which of two words comes first in each."""
+    random = np.random.default_rng(0)
+    is_swapped, fillers = random.random(200) < 0.5, random.integers(0, 5, 200)
+    pairs = zip(fillers, np.where(is_swapped, "b a", "a b"), strict=True)
+    return [f"f{filler} {words}" for filler, words in pairs], is_swapped
+
+
+@pytest.mark.parametrize("make", ORDERED.values(), ids=ORDERED.keys())
+def test_networks_of_words_learn_what_no_bag_can_hold(make, ordered):
+    model = make(epochs=15, batch_size=32, dropout=0.1, n_threads=1).fit(*ordered)
+    assert model.score(*ordered) > 0.9
+
+
+def test_a_bag_cannot_hold_it(ordered):
+    model = MACH(n_hashes=2, dimension=16, epochs=3, char_ngrams=None, n_threads=1).fit(*ordered)
+    assert model.score(*ordered) < 0.75
