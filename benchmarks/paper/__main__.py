@@ -18,15 +18,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from benchmarks.paper.variants import TABLES
-from benchmarks.peers.data import files_in
 
 from longtail import Dataset
 from longtail.data import InputWarning
 from longtail.data.split import held_out_split
+from longtail.errors import InputError
+
+from .variants import TABLES
 
 if TYPE_CHECKING:
-    from benchmarks.paper.variants import Variant
+    from .variants import Variant
 
 COLUMNS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@5", "R@100")
 DEV_SHARE = 0.1
@@ -63,8 +64,8 @@ def main() -> None:
 
 def data_for(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
     """Return what is trained on, and what is scored: a part of the training data, or the test."""
-    files = files_in(arguments.data)
-    train = Dataset.read(files.train, labels_file=files.labels)
+    labels_file = file_of(arguments.data, "labels", is_needed=False)
+    train = Dataset.read(file_of(arguments.data, "train"), labels_file=labels_file)
     if arguments.points is not None:
         drawn = np.random.default_rng(0).permutation(train.n_points)[: arguments.points]
         train = taken(train, np.sort(drawn))
@@ -73,13 +74,22 @@ def data_for(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
         kept, scored = held_out_split(points, DEV_SHARE, 0)
         return taken(train, kept), taken(train, scored)
     test = Dataset.read(
-        files.test,
-        labels_file=files.labels,
-        label_space=None if files.labels else train.label_space,
+        file_of(arguments.data, "test"),
+        labels_file=labels_file,
+        label_space=None if labels_file else train.label_space,
         unknown_labels="extend",
         n_features=None if train.features is None else train.features.shape[1],
     )
     return train, test
+
+
+def file_of(folder: Path, part: str, *, is_needed: bool = True) -> Any:
+    """Return the one file that is called so; None if there is none and none is needed."""
+    paths = sorted(path for path in folder.glob(f"{part}.*") if path.is_file())
+    if len(paths) > 1 or (is_needed and not paths):
+        names = ", ".join(path.name for path in paths) or "none"
+        raise InputError(f"{folder} should hold one file {part}.*, but holds {names}.")
+    return paths[0] if paths else None
 
 
 def taken(dataset: Dataset, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Dataset:

@@ -163,7 +163,8 @@ class ResNet18Module(nn.Module):
         maps = torch.relu(self.bn1(self.conv1(images)))
         maps = functional.max_pool2d(maps, 3, stride=2, padding=1)
         maps = self.layer4(self.layer3(self.layer2(self.layer1(maps))))
-        return maps.mean(dim=(2, 3))
+        means: Tensor = maps.mean(dim=(2, 3))
+        return means
 
     def adopt(self, weights: Mapping[str, Tensor], source: str) -> None:
         """Copy weights, or raise InputError that names what does not fit."""
