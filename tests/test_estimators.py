@@ -96,8 +96,8 @@ RECIPES = {
     "KimCNNClassifier": lambda: KimCNNClassifier(dimension=16, n_filters=8, n_threads=1),
     "DeepXMLKimCNN": lambda: DeepXMLKimCNN(dimension=16, n_filters=8, **BRIEF),
     "XMLCNNClassifier": lambda: XMLCNNClassifier(**TINY_XMLCNN, n_threads=1),
-    "XMLCNNClassifier, along the words": lambda: XMLCNNClassifier(
-        **TINY_XMLCNN, along_embedding=False, n_threads=1
+    "XMLCNNClassifier, along the embedding": lambda: XMLCNNClassifier(
+        **TINY_XMLCNN, along_embedding=True, n_threads=1
     ),
     "DeepXMLXMLCNN": lambda: DeepXMLXMLCNN(**TINY_XMLCNN, **BRIEF),
 }

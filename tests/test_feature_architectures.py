@@ -33,10 +33,16 @@ ARCHITECTURES = {
     "HashedMLP of two layers": HashedMLP(layers=(8, 6), n_buckets=10, dropout=0.0),
     "KimCNN": KimCNN(word_dimension=8, widths=(1, 2, 4), n_filters=3, dropout=0.0),
     "XMLCNN": XMLCNN(
-        word_dimension=10, widths=(2, 3), n_filters=4, n_words=7, dimension=6, dropout=0.0
+        word_dimension=10,
+        widths=(2, 3),
+        n_filters=4,
+        n_words=7,
+        dimension=6,
+        along_embedding=True,
+        dropout=0.0,
     ),
     "XMLCNN along the words": XMLCNN(
-        word_dimension=8, n_filters=4, n_chunks=3, dimension=6, along_embedding=False, dropout=0.0
+        word_dimension=8, n_filters=4, n_chunks=3, dimension=6, dropout=0.0
     ),
 }
 
@@ -158,7 +164,7 @@ class TestWrongInput:
 
     def test_filters_wider_than_the_vectors(self, data):
         with pytest.raises(InputError, match="width 8 does not fit along word vectors of 4"):
-            XMLCNN(word_dimension=4).network(data, data.labels, run())
+            XMLCNN(word_dimension=4, along_embedding=True).network(data, data.labels, run())
 
 
 def test_an_input_is_made_again_from_its_config():
@@ -185,9 +191,14 @@ def test_ready_made_vectors_from_end_to_end(tmp_path):
 
 ORDERED = {
     "KimCNN": partial(KimCNNClassifier, dimension=16, n_filters=16),
-    "XMLCNN": partial(XMLCNNClassifier, dimension=32, n_filters=32, n_words=8, bottleneck=64),
-    "XMLCNN along the words": partial(
-        XMLCNNClassifier, dimension=16, n_filters=16, bottleneck=64, along_embedding=False
+    "XMLCNN": partial(XMLCNNClassifier, dimension=16, n_filters=16, bottleneck=64),
+    "XMLCNN along the embedding": partial(
+        XMLCNNClassifier,
+        dimension=32,
+        n_filters=32,
+        n_words=8,
+        bottleneck=64,
+        along_embedding=True,
     ),
 }
 

@@ -181,10 +181,10 @@ class DeepXMLXMLCNN(DeepXMLWith):
     char_ngrams: tuple[int, int] | None = None
     dimension: int = 128
     n_filters: int = 128
-    n_words: int = 32
+    n_words: int = 256
     n_chunks: int = 8
     bottleneck: int = 512
-    along_embedding: bool = True
+    along_embedding: bool = False
 
     def architecture(self) -> FeatureArchitecture:
         """Return XML-CNN's filters and bottleneck."""

@@ -172,7 +172,7 @@ class XMLCNNClassifier(EndToEnd):
     n_filters : int
         Of each width: 2, 4 and 8.
     n_words : int
-        Words that are read of a text: 32 for titles, 500 in the paper, for full texts.
+        Words that are read of a text; 500 in the paper.
     n_chunks : int
         p, the maxima that are kept of each map.
     bottleneck : int
@@ -194,10 +194,10 @@ class XMLCNNClassifier(EndToEnd):
     char_ngrams: tuple[int, int] | None = None
     dimension: int = 128
     n_filters: int = 128
-    n_words: int = 32
+    n_words: int = 256
     n_chunks: int = 8
     bottleneck: int = 512
-    along_embedding: bool = True
+    along_embedding: bool = False
 
     def architecture(self) -> FeatureArchitecture:
         """Return XML-CNN's filters and bottleneck."""
