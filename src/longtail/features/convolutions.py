@@ -126,13 +126,14 @@ class XMLCNN(KimCNN):
         for titles. Otherwise along the words, as the formula of their paper has it, which took a
         quarter of the time on titles.
     **kwargs
-        Those of `KimCNN`.
+        Those of `KimCNN`. Adam's rate is lower: a layer on so many maxima takes large steps.
     """
 
     widths: tuple[int, ...] = (2, 4, 8)
     n_filters: int = 128
-    n_chunks: int = 8
+    n_chunks: int = 2
     dimension: int = 512
+    learning_rate: float = 3e-4
     along_embedding: bool = False
 
     def _module(self) -> _Convolutions:

@@ -182,7 +182,7 @@ class DeepXMLXMLCNN(DeepXMLWith):
     dimension: int = 128
     n_filters: int = 128
     n_words: int = 256
-    n_chunks: int = 8
+    n_chunks: int = 2
     bottleneck: int = 512
     along_embedding: bool = False
 

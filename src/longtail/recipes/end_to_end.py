@@ -195,7 +195,7 @@ class XMLCNNClassifier(EndToEnd):
     dimension: int = 128
     n_filters: int = 128
     n_words: int = 256
-    n_chunks: int = 8
+    n_chunks: int = 2
     bottleneck: int = 512
     along_embedding: bool = False
 
