@@ -17,10 +17,10 @@ from longtail.classifiers.joined_features import JoinedTreeScorer
 from longtail.classifiers.hashed_labels_scorer import HashedLabelsScorer
 from longtail.classifiers.label_tree_scorer import LabelTreeScorer
 from longtail.classifiers.label_vectors import LabelVectors
+from longtail.classifiers.one_vs_all_scorer import OneVsAllScorer
 from longtail.classifiers.one_vs_rest_scorer import OneVsRestScorer
 from longtail.classifiers.probabilistic_tree import ProbabilisticTreeScorer
 from longtail.classifiers.slice_scorer import SliceScorer
-from longtail.classifiers.one_vs_all_scorer import OneVsAllScorer
 from longtail.features.encoder import Encoder, encoder_from
 from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels
 from longtail.transfer.transform import Transform, transform_from
