@@ -118,7 +118,7 @@ class EnergyClassifier(LabelEstimator):
         torch.manual_seed(run.seed_for("energy"))
         features = BagOfTokens(dimension=self.dimension, dropout=self.dropout)
         network = EnergyNetwork(
-            features.network(data.features, labels, run),
+            features.network(data, labels, run),
             _log_odds_at_first(self.dimension, labels).to(run.device),
             self.global_energy(len(used)).to(run.device),
         )

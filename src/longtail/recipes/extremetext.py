@@ -84,7 +84,7 @@ class ExtremeText(LabelEstimator):
             tree, order = self._tree(data._replace(labels=data.labels[:, used]), run)
         nodes, siblings = tree_targets(tree, data.labels[:, used[order]])
         architecture = BagOfTokens(dimension=self.dimension, dropout=self.dropout)
-        network = architecture.network(data.features, nodes, run)
+        network = architecture.network(data, nodes, run)
         training = ShortlistTraining(
             schedule=Schedule(epochs=self.epochs, learning_rate=self.learning_rate),
             batch_size=self.batch_size,
