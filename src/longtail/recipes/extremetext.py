@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
 from scipy.sparse import hstack
-from torch import Tensor, nn
 
 from longtail.classifiers.probabilistic_tree import ProbabilisticTreeScorer
 from longtail.classifiers.shortlisted import ShortlistTraining
@@ -17,6 +15,7 @@ from longtail.recipes.estimator import LabelEstimator
 from longtail.surrogates.label_clusters import label_centroids, meta_labels
 from longtail.surrogates.label_tree import LabelTree, balanced_tree
 from longtail.training.schedule import Schedule
+from longtail.transfer.plain import Identity
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 
     from longtail.classifiers.scorer import Scorer
     from longtail.training.run import TrainingData, TrainingRun
-    from longtail.transfer.bounded_residual import ResidualBlock
 
 __all__ = ["ExtremeText"]
 
@@ -95,7 +93,7 @@ class ExtremeText(LabelEstimator):
         )
         batches = training.batches(nodes, siblings, np.empty((0, 0), np.float32), run)
         with run.stage("nodes"):
-            block = cast("ResidualBlock", _Unchanged(self.dimension))
+            block = Identity().block(self.dimension, run.device)
             classifier = training.fit(network, block, batches, run, "nodes")
         return ProbabilisticTreeScorer(
             encoder=architecture.frozen(network),
@@ -118,20 +116,6 @@ class ExtremeText(LabelEstimator):
         )
         order = np.argsort(tree.nodes[-1], kind="stable")
         return LabelTree(tree.nodes[:, order]), order
-
-
-class _Unchanged(nn.Module):
-    """No transfer: the classifiers see the embedding as it is."""
-
-    learning_rate = 0.0
-
-    def __init__(self, dimension: int) -> None:
-        super().__init__()
-        self.register_buffer("matrix", torch.empty(dimension, 0), persistent=False)
-
-    def forward(self, features: Tensor) -> Tensor:
-        """Return the features."""
-        return features
 
 
 def tree_targets(tree: LabelTree, labels: csr_array) -> tuple[csr_array, NDArray[np.int32]]:
