@@ -23,8 +23,8 @@ from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.negatives.nearest_labels import NearestLabels
 from longtail.recipes.astec import Astec, Astec3
 from longtail.recipes.deepxml import DeepXML
-from longtail.recipes.dexa import Dexa
 from longtail.recipes.deepxml_with import DeepXMLKimCNN, DeepXMLMACH, DeepXMLXMLCNN
+from longtail.recipes.dexa import Dexa
 from longtail.recipes.dismec import DiSMEC
 from longtail.recipes.end_to_end import KimCNNClassifier, XMLCNNClassifier
 from longtail.recipes.extremetext import ExtremeText

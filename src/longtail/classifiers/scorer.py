@@ -13,8 +13,8 @@ from longtail.classifiers.energy_reranker import EnergyReranker, ShortlistEnergy
 from longtail.classifiers.energy_scorer import EnergyScorer
 from longtail.classifiers.forest_scorer import ForestScorer
 from longtail.classifiers.fusion import PartialScores, ScoreFusion, best_first
-from longtail.classifiers.joined_features import JoinedTreeScorer
 from longtail.classifiers.hashed_labels_scorer import HashedLabelsScorer
+from longtail.classifiers.joined_features import JoinedTreeScorer
 from longtail.classifiers.label_tree_scorer import LabelTreeScorer
 from longtail.classifiers.label_vectors import LabelVectors
 from longtail.classifiers.one_vs_all_scorer import OneVsAllScorer
