@@ -51,9 +51,7 @@ SMALL = {
 }
 
 BRIEF = {"dimension": 16, "encoder_epochs": 5, "classifier_epochs": 3, "n_threads": 1}
-
-
-BRIEF = {
+IN_FRAMEWORK = {
     "surrogate_epochs": 10,
     "extreme_epochs": 10,
     "n_near_labels": 20,
@@ -92,14 +90,14 @@ RECIPES = {
     "PfastreXML": lambda: PfastreXML(leaf_size=2, n_learners=5, n_threads=1),
     "Slice": lambda: Slice(dimension=16, n_threads=1),
     "MACH": lambda: MACH(n_hashes=4, dimension=16, n_threads=1),
-    "DeepXMLMACH": lambda: DeepXMLMACH(dimension=16, **BRIEF),
+    "DeepXMLMACH": lambda: DeepXMLMACH(dimension=16, **IN_FRAMEWORK),
     "KimCNNClassifier": lambda: KimCNNClassifier(dimension=16, n_filters=8, n_threads=1),
-    "DeepXMLKimCNN": lambda: DeepXMLKimCNN(dimension=16, n_filters=8, **BRIEF),
+    "DeepXMLKimCNN": lambda: DeepXMLKimCNN(dimension=16, n_filters=8, **IN_FRAMEWORK),
     "XMLCNNClassifier": lambda: XMLCNNClassifier(**TINY_XMLCNN, n_threads=1),
     "XMLCNNClassifier, along the embedding": lambda: XMLCNNClassifier(
         **TINY_XMLCNN, along_embedding=True, n_threads=1
     ),
-    "DeepXMLXMLCNN": lambda: DeepXMLXMLCNN(**TINY_XMLCNN, **BRIEF),
+    "DeepXMLXMLCNN": lambda: DeepXMLXMLCNN(**TINY_XMLCNN, **IN_FRAMEWORK),
 }
 READ_WORDS = {name for name in RECIPES if "CNN" in name}  # and so take texts alone
 
