@@ -31,7 +31,7 @@ __all__ = ["N_CONFUSED_LABELS", "CandidateSearch", "Candidates", "SearchSizes", 
 EXACT_BELOW = 2_000  # vectors; scanning so few is quicker than following a graph's edges
 # Of a training point, to be told apart from its own labels.
 N_CONFUSED_POINTS = 32
-N_CONFUSED_LABELS = 40
+N_CONFUSED_LABELS = 100
 
 
 @dataclass(frozen=True, kw_only=True)
