@@ -271,7 +271,9 @@ def _slot_of(table: NDArray[np.uint64], key: np.uint64) -> int:
     """Return the slot that holds `key`, or the free one where it would go."""
     mask = table.shape[0] - 1
     slot: int = np.int64(key >> HALF) & mask
-    while table[slot, 0] not in (NOTHING, key):
+    for _ in range(mask):  # only the table of a damaged file has no free slot
+        if table[slot, 0] == key or table[slot, 0] == NOTHING:
+            break
         slot = (slot + 1) & mask
     return slot
 
@@ -362,12 +364,15 @@ def count_texts(
 
 
 @kernel
-def _known_columns(n_tokens: int, table: NDArray[np.uint64], scratch: Scratch) -> int:
+def _known_columns(
+    n_tokens: int, table: NDArray[np.uint64], n_columns: int, scratch: Scratch
+) -> int:
     """Write the sorted columns of the tokens that `table` knows; return their number."""
     n_known = 0
     for token in range(n_tokens):
-        slot = _slot_of(table, scratch.keys[token])
-        if table[slot, 0] != NOTHING:
+        key = scratch.keys[token]
+        slot = _slot_of(table, key)
+        if table[slot, 0] == key and table[slot, 1] < np.uint64(n_columns):
             scratch.columns[n_known] = np.int32(table[slot, 1])
             n_known += 1
     scratch.columns[:n_known].sort()
@@ -411,7 +416,7 @@ def encode_text(
     """Return columns (ascending) and values of one text."""
     scratch = new_scratch(codes.shape[0], rules)
     n_tokens = _tokenize(codes, 0, codes.shape[0], rules, scratch)
-    n_known = _known_columns(n_tokens, table, scratch)
+    n_known = _known_columns(n_tokens, table, weights.shape[0], scratch)
     indices = np.empty(n_known, np.int32)
     values = np.empty(n_known, np.float32)
     n_entries = _weigh(scratch.columns[:n_known], weights, indices, values)
@@ -435,7 +440,7 @@ def encode_texts(
     n_entries = 0
     for row in range(n_texts):
         n_tokens = _tokenize(codes, offsets[row], offsets[row + 1], rules, scratch)
-        n_known = _known_columns(n_tokens, table, scratch)
+        n_known = _known_columns(n_tokens, table, weights.shape[0], scratch)
         if n_entries + n_known > indices.shape[0]:
             indices = _widened(indices, n_entries, 2 * (n_entries + n_known))
             values = _widened(values, n_entries, 2 * (n_entries + n_known))
