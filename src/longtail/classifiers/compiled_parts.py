@@ -133,11 +133,14 @@ def arrays_of(parts: Answerer) -> dict[str, NDArray[np.generic]]:
     return arrays
 
 
-def answerer_from(arrays: Arrays, scales: Sequence[float], *, has_relations: bool) -> Answerer:
-    """Make the parts again from `arrays_of`; nothing is read."""
+class _Reader(NamedTuple):
+    """Takes parts out of the arrays of a folder, and refuses those of another type."""
 
-    def take(name: str, dtype: Any, n_dimensions: int = 1) -> NDArray[Any]:
-        array = arrays[name]
+    arrays: Arrays
+
+    def take(self, name: str, dtype: Any, n_dimensions: int = 1) -> NDArray[Any]:
+        """Return one array."""
+        array = self.arrays[name]
         if array.dtype != dtype or array.ndim != n_dimensions:
             raise InputError(
                 f"Array {name!r} is {array.dtype} of {array.ndim} dimensions, not "
@@ -145,75 +148,91 @@ def answerer_from(arrays: Arrays, scales: Sequence[float], *, has_relations: boo
             )
         return read_only(array, dtype)
 
-    def numbers(name: str, n_dimensions: int) -> NDArray[Any]:
-        dtype = arrays[name].dtype
+    def ids(self, name: str) -> Ids:
+        """Return an array of ids."""
+        return self.take(name, np.int32)
+
+    def floats(self, name: str, n_dimensions: int = 1) -> Floats:
+        """Return an array that is always float32."""
+        return self.take(name, np.float32, n_dimensions)
+
+    def numbers(self, name: str, n_dimensions: int) -> NDArray[Any]:
+        """Return an array of one of the storage types."""
+        dtype = self.arrays[name].dtype
         if dtype not in (np.float32, np.uint16, np.int8):
             raise InputError(f"Array {name!r} is {dtype}, not float32, uint16 or int8.")
-        return take(name, dtype, n_dimensions)
+        return self.take(name, dtype, n_dimensions)
 
-    def rows(name: str, otherwise: str = "") -> Rows:
+    def rows(self, name: str, otherwise: str = "") -> Rows:
+        """Return a table, whose values may be kept under another name."""
         values = f"{name}.values"
-        values = values if values in arrays else otherwise
-        return Rows(numbers(values, 2), take(f"{name}.scales", np.float32))
+        values = values if values in self.arrays else otherwise
+        return Rows(self.numbers(values, 2), self.floats(f"{name}.scales"))
 
-    def sparse(name: str) -> SparseRows:
+    def sparse(self, name: str) -> SparseRows:
+        """Return sparse rows."""
         return SparseRows(
-            take(f"{name}.starts", np.int64),
-            take(f"{name}.columns", np.int32),
-            numbers(f"{name}.weights", 1),
-            take(f"{name}.scales", np.float32),
+            self.take(f"{name}.starts", np.int64),
+            self.ids(f"{name}.columns"),
+            self.numbers(f"{name}.weights", 1),
+            self.floats(f"{name}.scales"),
         )
 
-    def graph(group: str) -> CodedGraph:
+    def graph(self, group: str) -> CodedGraph:
+        """Return an index."""
         return CodedGraph(
-            take(f"{group}/codes", np.int8, 2),
-            take(f"{group}/code_scales", np.float32),
-            rows(f"{group}/rows", f"{group}/codes"),
-            take(f"{group}/neighbours", np.int32, 2),
-            *(
-                take(f"{group}/{name}", np.int32)
-                for name in ("entries", "member_starts", "members")
-            ),
+            self.take(f"{group}/codes", np.int8, 2),
+            self.floats(f"{group}/code_scales"),
+            self.rows(f"{group}/rows", f"{group}/codes"),
+            self.take(f"{group}/neighbours", np.int32, 2),
+            *(self.ids(f"{group}/{name}") for name in ("entries", "member_starts", "members")),
         )
 
-    labels, linear = graph("labels_index"), sparse("linear/rows")
-    heads = []
-    for i, scale in enumerate(scales):
-        own = rows(f"head{i}/rows") if i else labels.rows
-        places = take(f"head{i}/row_of_label", np.int32)
-        heads.append(Head(own, places, take(f"head{i}/bias", np.float32), np.float32(scale)))
-    none = SparseRows(
-        read_only(np.zeros(1), np.int64),
-        read_only(np.zeros(0), np.int32),
-        linear.weights[:0],
-        _no_scales(),
-    )
-    return Answerer(
-        tokens=rows("encoder/tokens"),
-        labels=labels,
-        label_of_row=take("labels_index/label_of_row", np.int32),
-        points=graph("points_index"),
-        point_starts=take("points_index/label_starts", np.int32),
-        point_labels=take("points_index/label_ids", np.int32),
-        popular=take("labels/popular", np.int32),
-        heads=tuple(heads),
-        linear=linear,
-        linear_bias=take("linear/bias", np.float32),
-        is_word=take("linear/is_word", np.bool_),
-        relations=Relations(
-            *(sparse(f"relations/{name}") for name in Relations._fields)
-            if has_relations
-            else (none, none, none)
-        ),
-        has_relations=has_relations,
-        commonness=take("labels/commonness", np.float32),
-        tail_weights=take("labels/tail_weights", np.float32),
-        network=Network(
+    def head(self, i: int, scale: float, shared: Rows) -> Head:
+        """Return a head; the first shares the rows of the label index."""
+        rows = self.rows(f"head{i}/rows") if i else shared
+        places, bias = self.ids(f"head{i}/row_of_label"), self.floats(f"head{i}/bias")
+        return Head(rows, places, bias, np.float32(scale))
+
+    def relations(self, like: SparseRows, *, there: bool) -> Relations:
+        """Return the relations; empty ones, of the same types, where there are none."""
+        if there:
+            return Relations(*(self.sparse(f"relations/{name}") for name in Relations._fields))
+        starts, columns = read_only(np.zeros(1), np.int64), read_only(np.zeros(0), np.int32)
+        none = SparseRows(starts, columns, like.weights[:0], _no_scales())
+        return Relations(none, none, none)
+
+    def network(self) -> Network:
+        """Return the network."""
+        return Network(
             *(
-                take(f"network/{name}", np.float32, 2 if name.startswith("matrix") else 1)
+                self.floats(f"network/{name}", 2 if name.startswith("matrix") else 1)
                 for name in Network._fields
             )
-        ),
+        )
+
+
+def answerer_from(arrays: Arrays, scales: Sequence[float], *, has_relations: bool) -> Answerer:
+    """Make the parts again from `arrays_of`; nothing is read."""
+    of = _Reader(arrays)
+    labels, linear = of.graph("labels_index"), of.sparse("linear/rows")
+    return Answerer(
+        tokens=of.rows("encoder/tokens"),
+        labels=labels,
+        label_of_row=of.ids("labels_index/label_of_row"),
+        points=of.graph("points_index"),
+        point_starts=of.ids("points_index/label_starts"),
+        point_labels=of.ids("points_index/label_ids"),
+        popular=of.ids("labels/popular"),
+        heads=tuple(of.head(i, scale, labels.rows) for i, scale in enumerate(scales)),
+        linear=linear,
+        linear_bias=of.floats("linear/bias"),
+        is_word=of.take("linear/is_word", np.bool_),
+        relations=of.relations(linear, there=has_relations),
+        has_relations=has_relations,
+        commonness=of.floats("labels/commonness"),
+        tail_weights=of.floats("labels/tail_weights"),
+        network=of.network(),
     )
 
 

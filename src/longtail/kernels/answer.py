@@ -186,7 +186,7 @@ def _embed(columns: Ids, values: Floats, tokens: Rows, point: Floats) -> bool:
     square = np.float32(0)
     for d in range(len(point)):
         square += point[d] * point[d]
-    if not square > 0:
+    if not 0 < square < np.inf:  # infinite in a damaged file
         return False
     length = np.float32(np.sqrt(square))
     for d in range(len(point)):
@@ -331,6 +331,10 @@ def _score(model: Answerer, scratch: AnswerScratch, columns: Ids, values: Floats
         sparse_margins(columns, values, texts, candidates, *room, evidence[n_heads + 2])
         for c in range(n):
             evidence[n_heads + 3, c] = scratch.links[candidates[c]]
+    for source in evidence:
+        for c in range(n):  # a sort of what is no number, in a damaged file, would leave its bounds
+            if not np.isfinite(source[c]):
+                source[c] = 0
 
 
 @kernel

@@ -271,9 +271,7 @@ def _slot_of(table: NDArray[np.uint64], key: np.uint64) -> int:
     """Return the slot that holds `key`, or the free one where it would go."""
     mask = table.shape[0] - 1
     slot: int = np.int64(key >> HALF) & mask
-    for _ in range(mask):  # only the table of a damaged file has no free slot
-        if table[slot, 0] == key or table[slot, 0] == NOTHING:
-            break
+    while table[slot, 0] not in (NOTHING, key):
         slot = (slot + 1) & mask
     return slot
 
@@ -364,15 +362,12 @@ def count_texts(
 
 
 @kernel
-def _known_columns(
-    n_tokens: int, table: NDArray[np.uint64], n_columns: int, scratch: Scratch
-) -> int:
+def _known_columns(n_tokens: int, table: NDArray[np.uint64], scratch: Scratch) -> int:
     """Write the sorted columns of the tokens that `table` knows; return their number."""
     n_known = 0
     for token in range(n_tokens):
-        key = scratch.keys[token]
-        slot = _slot_of(table, key)
-        if table[slot, 0] == key and table[slot, 1] < np.uint64(n_columns):
+        slot = _slot_of(table, scratch.keys[token])
+        if table[slot, 0] != NOTHING:
             scratch.columns[n_known] = np.int32(table[slot, 1])
             n_known += 1
     scratch.columns[:n_known].sort()
@@ -416,7 +411,7 @@ def encode_text(
     """Return columns (ascending) and values of one text."""
     scratch = new_scratch(codes.shape[0], rules)
     n_tokens = _tokenize(codes, 0, codes.shape[0], rules, scratch)
-    n_known = _known_columns(n_tokens, table, weights.shape[0], scratch)
+    n_known = _known_columns(n_tokens, table, scratch)
     indices = np.empty(n_known, np.int32)
     values = np.empty(n_known, np.float32)
     n_entries = _weigh(scratch.columns[:n_known], weights, indices, values)
@@ -440,7 +435,7 @@ def encode_texts(
     n_entries = 0
     for row in range(n_texts):
         n_tokens = _tokenize(codes, offsets[row], offsets[row + 1], rules, scratch)
-        n_known = _known_columns(n_tokens, table, weights.shape[0], scratch)
+        n_known = _known_columns(n_tokens, table, scratch)
         if n_entries + n_known > indices.shape[0]:
             indices = _widened(indices, n_entries, 2 * (n_entries + n_known))
             values = _widened(values, n_entries, 2 * (n_entries + n_known))
