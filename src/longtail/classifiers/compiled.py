@@ -164,14 +164,9 @@ class CompiledScorer:
         except IndexError:
             return handle_of(new_scratch(self.parts, self.sizes, self.n_matches, self.n_linked))
 
-    def __getstate__(self) -> dict[str, Any]:
+    def __reduce__(self) -> Any:
         """Leave out what belongs to this process."""
-        own = self.__dict__
-        return {name: own[name] for name in ("parts", "sizes", "n_matches", "n_linked")}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        """Make it again."""
-        self.__init__(**state)  # type: ignore[misc]  # the way to make one
+        return type(self).from_parts, (self.config(), self.to_arrays())
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `longtail.classifiers.scorer.Scorer.to_arrays`."""

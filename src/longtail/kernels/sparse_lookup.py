@@ -46,8 +46,9 @@ class SparseRows(NamedTuple):
 @kernel
 def span_of(starts: Any, row: int, n_entries: int) -> tuple[Any, Any]:
     """Return where the entries of a row begin and end: within bounds, whatever a file says."""
-    first = max(np.int64(starts[row]), np.int64(0))
-    return first, min(np.int64(starts[row + 1]), np.int64(n_entries))
+    most = np.int64(n_entries)
+    first = min(max(np.int64(starts[row]), np.int64(0)), most)
+    return first, min(max(np.int64(starts[row + 1]), first), most)
 
 
 @kernel
