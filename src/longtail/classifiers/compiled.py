@@ -85,6 +85,7 @@ class CompiledScorer:
         """
         if dtype not in get_args(StorageType):
             raise InputError(f"dtype must be one of {get_args(StorageType)}, got {dtype!r}.")
+        scorer.network.check_sources(scorer.n_sources)
         store = RowStore(dtype)
         search, relations = scorer.search, scorer.relations
         texts = () if relations is None else (relations.n_matches, relations.n_linked)
