@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from longtail.classifiers.blended import BlendedScorer
 from longtail.classifiers.calibration import Calibration
+from longtail.classifiers.compiled import CompiledScorer
 from longtail.classifiers.scorer import scorer_from
 from longtail.data.bags import Bags
 from longtail.data.from_python import texts_from
@@ -28,6 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
+    from longtail.classifiers.compiled import StorageType
     from longtail.classifiers.scorer import Scorer
     from longtail.data.dataset import Dataset
 
@@ -194,15 +197,21 @@ class Predictor:
         """
         if not 1 <= k <= LARGEST_K:
             raise InputError(f"k must be between 1 and {LARGEST_K}, got {k}.")
-        bags = self.bags(X)
-        if n_threads is None:
-            n_threads = n_usable_cores() if bags.n_rows > 1 else 1
-        if restriction is not None:
-            return restriction.top_k(self.scorer, self.calibration, bags, k, n_threads)
+        one = None if restriction is not None else self._one_text(X)
         n_possible = min(k, self.n_labels)
-        best, scores = self.scorer.top_k(bags, n_possible, n_threads)
-        ids = np.full((bags.n_rows, k), -1, np.int32)
-        probabilities = np.full((bags.n_rows, k), -np.inf, np.float32)
+        if one is not None:
+            best, scores = one[0].top_k_of_one(*one[1].encode_one(X[0]), n_possible)
+        else:
+            bags = self.bags(X)
+            if n_threads is None:
+                n_threads = n_usable_cores() if bags.n_rows > 1 else 1
+            if restriction is not None:
+                return restriction.top_k(self.scorer, self.calibration, bags, k, n_threads)
+            best, scores = self.scorer.top_k(bags, n_possible, n_threads)
+        if n_possible == k:
+            return best, self.calibration.probabilities(scores)
+        ids = np.full((len(best), k), -1, np.int32)
+        probabilities = np.full((len(best), k), -np.inf, np.float32)
         ids[:, :n_possible] = best
         probabilities[:, :n_possible] = self.calibration.probabilities(scores)
         return ids, probabilities
@@ -220,6 +229,15 @@ class Predictor:
         See `longtail.explain.explain`; the other arguments are those of `predict`.
         """
         return explain(self, text, k, restriction=Restriction.of(self.label_space, allowed, masked))
+
+    def _one_text(self, X: Any) -> tuple[CompiledScorer, TextVectorizer] | None:
+        """Return what answers a single text without a detour, if this is one and can be."""
+        if self.vectorizer is None or not (isinstance(X, list) and len(X) == 1):
+            return None
+        scorer = self.scorer.compiled if isinstance(self.scorer, BlendedScorer) else self.scorer
+        if not isinstance(X[0], str) or not isinstance(scorer, CompiledScorer):
+            return None
+        return scorer, self.vectorizer
 
     def bags(self, X: Sequence[str] | csr_array) -> Bags:
         """Return points as the model's bags of tokens, or raise InputError if they cannot be."""
@@ -307,6 +325,34 @@ class Predictor:
         arrays |= _column_arrays("labels/names", self.label_space.names)
         arrays |= _column_arrays("labels/texts", self.label_space.texts)
         write_model_folder(path, manifest=manifest, arrays=arrays, documents=documents or {})
+
+    def compressed(self, dtype: StorageType = "int8") -> Predictor:
+        """Return the same model laid out for serving, its numbers kept in fewer bits.
+
+        Parameters
+        ----------
+        dtype : {"float32", "float16", "int8"}
+            int8 has one scale a row. float32 loses nothing, and opens without being read.
+
+        Raises
+        ------
+        InputError
+            If there is no such `dtype`, or the recipe is another than the default.
+        """
+        if not isinstance(self.scorer, BlendedScorer):
+            raise InputError(
+                "Only a model of the default recipe that is not compressed yet can be compressed; "
+                f"this one answers by {type(self.scorer).__name__}."
+            )
+        return Predictor(
+            scorer=CompiledScorer.of(self.scorer, dtype),
+            label_space=self.label_space,
+            vectorizer=self.vectorizer,
+            n_features=self.n_features,
+            calibration=self.calibration,
+            train_label_counts=self.train_label_counts,
+            description=self.description,
+        )
 
     @classmethod
     def from_folder(cls, folder: ModelFolder) -> Predictor:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from longtail.classifiers.candidates import CandidateSearch, search_rows_of
-from longtail.classifiers.fusion import best_first
+from longtail.classifiers.compiled import CompiledScorer
 from longtail.classifiers.relations import LabelRelations
 from longtail.classifiers.score_network import Evidence, ScoreNetwork
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
@@ -32,8 +33,6 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int32]
 
 __all__ = ["BlendedScorer", "LabelHead"]
-
-ROWS_AT_ONCE = 4096  # points whose evidence is held in memory together
 
 
 @dataclass(frozen=True)
@@ -174,16 +173,16 @@ class BlendedScorer:
 
     def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> tuple[Ids, Floats]:
         """See `Scorer.top_k`."""
-        ids = np.empty((bags.n_rows, k), np.int32)
-        scores = np.empty((bags.n_rows, k), np.float32)
-        for start in range(0, bags.n_rows, ROWS_AT_ONCE):
-            stop = min(start + ROWS_AT_ONCE, bags.n_rows)
-            some = bags if stop - start == bags.n_rows else bags.rows(start, stop)
-            evidence = self.evidence(some, n_threads)
-            blended = self.network.scores(evidence, n_threads)
-            blended += self.tail_weights[evidence.labels]  # padding stays -inf
-            ids[start:stop], scores[start:stop] = best_first(evidence.labels, blended, k, n_threads)
-        return ids, scores
+        return self.compiled.top_k(bags, k, n_threads)
+
+    @cached_property
+    def compiled(self) -> CompiledScorer:
+        """The same model as one compiled call, made at the first answer."""
+        return CompiledScorer.of(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what belongs to this process."""
+        return {name: part for name, part in self.__dict__.items() if name != "compiled"}
 
     def evidence(self, bags: Bags, n_threads: int = 1) -> Evidence:
         """Return the candidates of each bag and what each source says of them."""

@@ -7,6 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from longtail.index.protocol import read_only
+from longtail.kernels.scoring import logistic_rows
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -73,12 +76,11 @@ class Calibration:
 
     def probabilities(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return probabilities, float32, of scores as `fit` takes them; padding stays -inf."""
-        with np.errstate(over="ignore"):
-            z = self.slope * scores.astype(np.float64) + self.intercept
-            odds = np.exp(-(z + self.first * _is_first(scores)))
-        result = (1 / (1 + odds)).astype(np.float32)
-        result[~np.isfinite(scores)] = -np.inf
-        return result
+        first = self.first if scores.ndim > 1 else 0.0
+        rows = read_only(scores, np.float32).reshape(len(scores), -1)
+        result = np.empty(rows.shape, np.float32)
+        logistic_rows(rows, float(self.slope), float(self.intercept), float(first), result)
+        return result.reshape(scores.shape)
 
     def config(self) -> dict[str, Any]:
         """Return the parameters as JSON values."""

@@ -164,6 +164,14 @@ class ScoreNetwork:
             last=both / np.float32(0.1),
         )
 
+    def check_sources(self, n_sources: int) -> None:
+        """Raise InputError unless the network was learnt from so many sources."""
+        if len(self.centre) != n_sources * N_VIEWS + N_CONTEXT_VIEWS:
+            raise InputError(
+                f"The network has {len(self.centre)} inputs, which is not what {n_sources} sources "
+                "have. Learn it from the same sources."
+            )
+
     def scores(self, evidence: Evidence, n_threads: int = 1) -> Floats:
         """Return the score of each candidate.
 
@@ -182,12 +190,7 @@ class ScoreNetwork:
         InputError
             If the network was learnt from another number of sources.
         """
-        n_sources = evidence.values.shape[1]
-        if len(self.centre) != n_sources * N_VIEWS + N_CONTEXT_VIEWS:
-            raise InputError(
-                f"The network has {len(self.centre)} inputs, which is not what {n_sources} sources "
-                "have. Learn it from the same sources."
-            )
+        self.check_sources(evidence.values.shape[1])
         scores = np.empty(evidence.labels.shape, np.float32)
         own = evidence.as_read_only()
 

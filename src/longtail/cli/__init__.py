@@ -1,4 +1,4 @@
-"""The command line: ``longtail train | evaluate | predict | serve | inspect | demo``.
+"""The command line: ``longtail train | evaluate | predict | serve | inspect | compress | demo``.
 
 Results go to standard output; progress, notices and errors to standard error. Exit codes: 0 done,
 2 something a user can mend, 130 stopped by Ctrl-C.

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from longtail.data.label_space import LabelSpace
 
-__all__ = ["add_arguments", "relabelled", "run_command"]
+__all__ = ["add_arguments", "add_test_arguments", "relabelled", "run_command", "test_set"]
 
 PLACES = (1, 3, 5)
 RECALL_PLACES = (10, 100)
@@ -34,15 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("model", metavar="DIR", help="a model folder")
     parser.add_argument("test", metavar="TEST", help="the test set, in any format of `train`")
-    parser.add_argument(
-        "--labels",
-        metavar="FILE",
-        help="names that the ids in TEST stand for; without it they are the model's own ids",
-    )
-    parser.add_argument(
-        "--label-pairs", metavar="FILE", help="the tst_X_Y half of a pair of sparse files"
-    )
-    parser.add_argument("--format", choices=FORMATS, help="of TEST; guessed without it")
+    add_test_arguments(parser)
     parser.add_argument("--json", metavar="FILE", type=Path, help="write the metrics there too")
     parser.add_argument(
         "--filter", metavar="FILE", help="pairs `point label` to leave out of the predictions"
@@ -61,12 +53,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_test_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what `test_set` reads beside the file itself, ``test``."""
+    parser.add_argument(
+        "--labels",
+        metavar="FILE",
+        help="names that the ids in TEST stand for; without it they are the model's own ids",
+    )
+    parser.add_argument(
+        "--label-pairs", metavar="FILE", help="the tst_X_Y half of a pair of sparse files"
+    )
+    parser.add_argument("--format", choices=FORMATS, help="of TEST; guessed without it")
+
+
 def run_command(arguments: argparse.Namespace) -> int:
     """Measure, and return the exit code."""
     if arguments.json is not None:
         check_output(arguments.json)
     model = load(arguments.model)
-    dataset = _test_set(model, arguments)
+    dataset = test_set(model, arguments)
     if not dataset.labels.nnz:
         raise InputError(f"No point of {arguments.test} has a label, so nothing can be measured.")
     set_aside = None
@@ -127,7 +132,7 @@ def relabelled(dataset: Dataset, known: LabelSpace) -> Dataset:
     return Dataset(dataset.texts, dataset.features, moved, known.extended(new))
 
 
-def _test_set(model: Predictor, arguments: argparse.Namespace) -> Dataset:
+def test_set(model: Predictor, arguments: argparse.Namespace) -> Dataset:
     """Read the test set in the model's label ids."""
     own = arguments.labels is None
     dataset = Dataset.read(

@@ -8,8 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail.classifiers.blended import BlendedScorer
+from longtail.classifiers.compiled import CompiledScorer
+from longtail.classifiers.compiled_parts import float_rows
 from longtail.classifiers.energy_reranker import EnergyReranker
 from longtail.classifiers.scorer import DeepXMLScorer, EnsembleScorer
+from longtail.classifiers.search_recall import label_recall
 from longtail.cli.output import bytes_text, result, table, time_text
 from longtail.errors import InputError, ModelFolderError
 from longtail.features.bag_encoder import BagEncoder
@@ -62,6 +65,7 @@ def _show_all(model: Predictor, folder: ModelFolder) -> None:
     """Show one section after the other."""
     _show_sizes(model, folder)
     _show_settings(model.description)
+    _show_search(model)
     _show_frequent_labels(model)
     _show_clusters(model, folder)
     _show_tokens(model)
@@ -74,7 +78,9 @@ def _show_sizes(model: Predictor, folder: ModelFolder) -> None:
     kind = "texts" if model.vectorizer is not None else "ready-made features"
     learner, n_learners = _first_learner(model)
     counts = [f"{model.n_labels:,} labels", f"{model.n_features:,} features"]
-    if isinstance(learner, DeepXMLScorer):
+    if isinstance(learner, CompiledScorer):
+        counts.append(f"{learner.parts.tokens.values.shape[1]} dimensions in {learner.dtype}")
+    elif isinstance(learner, DeepXMLScorer):
         counts.append(f"{learner.ranker.classifier.vectors.shape[1]} dimensions")
     elif isinstance(learner, BlendedScorer):
         counts.append(f"{learner.encoder.token_vectors.shape[1]} dimensions")
@@ -91,6 +97,19 @@ def _show_sizes(model: Predictor, folder: ModelFolder) -> None:
 def _show_settings(facts: dict[str, Any]) -> None:
     """Show the hyper-parameters."""
     _section("Settings", "\n".join(f"{key} = {value}" for key, value in facts["settings"].items()))
+
+
+def _show_search(model: Predictor) -> None:
+    """Show how well the graph finds labels."""
+    learner, _ = _first_learner(model)
+    scorer = learner.compiled if isinstance(learner, BlendedScorer) else learner
+    if isinstance(scorer, CompiledScorer):
+        recall = 100 * label_recall(scorer)
+        _section(
+            "Search",
+            f"{recall:.1f} % of the {scorer.sizes.n_found} nearest labels that an exact search "
+            "finds (200 training points)",
+        )
 
 
 def _show_frequent_labels(model: Predictor) -> None:
@@ -248,6 +267,8 @@ def _token_vectors(learner: Scorer) -> NDArray[np.float32]:
         return np.asarray(encoder.bucket_vectors[encoder.bucket_of_token])
     if isinstance(learner, BlendedScorer):
         return learner.encoder.token_vectors
+    if isinstance(learner, CompiledScorer):
+        return float_rows(learner.parts.tokens)
     raise _no_vectors(learner)
 
 
@@ -260,6 +281,11 @@ def _label_vectors(learner: Scorer) -> NDArray[np.float32]:
         known = head.row_of_label >= 0
         vectors = np.zeros((len(known), head.vectors.shape[1]), np.float32)
         vectors[known] = head.vectors[head.row_of_label[known]]
+        return vectors
+    if isinstance(learner, CompiledScorer):
+        own = learner.parts.heads[0]
+        vectors = float_rows(own.rows)[own.row_of_label]
+        vectors[own.row_of_label < 0] = 0
         return vectors
     raise _no_vectors(learner)
 

@@ -20,6 +20,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "predict": ("longtail.cli.predict", "Answer one text, or a file of points, with labels"),
         "serve": ("longtail.cli.serve", "Answer over HTTP, with a page to try the model"),
         "inspect": ("longtail.cli.inspect", "Show what is in a model"),
+        "compress": ("longtail.cli.compress", "Make a model smaller, and say what that costs"),
         "demo": ("longtail.demo.command", "Train, measure and query a model on bundled data"),
     }
 )

@@ -12,16 +12,17 @@ from scipy.sparse import csr_array
 from longtail.data.characters import character_classes, code_points, joined_code_points
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError, ModelFolderError
+from longtail.kernels.handle import handle_of
 from longtail.kernels.jit import n_usable_cores, over_row_chunks
 from longtail.kernels.text import (
     TokenKind,
     TokenRules,
     build_table,
     count_texts,
-    encode_text,
     encode_texts,
     spell_texts,
 )
+from longtail.kernels.vocabulary import Vocabulary, encode_known
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -113,6 +114,7 @@ class TextVectorizer:
     tokens_: TextColumn = field(init=False, repr=False)
     _table: NDArray[np.uint64] = field(init=False, repr=False)
     _rules: TokenRules | None = field(init=False, repr=False, default=None)
+    _handle: Any = field(init=False, repr=False, default=None)
 
     def fit(self, texts: Sequence[str]) -> Self:
         """Learn the vocabulary and its weights.
@@ -215,10 +217,16 @@ class TextVectorizer:
         InputError
             If `text` is not a string, or `fit` has not been called.
         """
-        rules = self._rules or self._fitted_rules()
         if not isinstance(text, str):
             raise InputError(f"Expected one text (str), got {type(text).__name__}.")
-        return encode_text(code_points(text), rules, self._table, self.weights_)
+        if self._handle is None:
+            self._handle = handle_of(Vocabulary(self._fitted_rules(), self._table, self.weights_))
+        columns, values = encode_known(self._handle, code_points(text))
+        return columns, values
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what belongs to this process."""
+        return {**self.__dict__, "_handle": None}
 
     def is_word(self) -> NDArray[np.bool_]:
         """Return which columns are words or pairs of words, not pieces of words.
@@ -348,6 +356,7 @@ class TextVectorizer:
         self.tokens_ = tokens
         self.n_features_ = self.weights_.size
         self._rules = self._token_rules()
+        self._handle = None
 
     def _token_rules(self) -> TokenRules:
         """Return the parameters as the kernels take them."""

@@ -23,6 +23,7 @@ __all__ = [
     "best_labels",
     "fuse_scores",
     "label_logits",
+    "logistic_rows",
     "merge_shortlists",
 ]
 
@@ -240,6 +241,25 @@ def fuse_scores(
 def _sigmoid(logit: float) -> float:
     """Return the logistic function of a number."""
     return 1.0 / (1.0 + math.exp(-logit))
+
+
+@kernel
+def logistic_rows(
+    scores: NDArray[np.float32],
+    slope: float,
+    intercept: float,
+    first: float,
+    probabilities: NDArray[np.float32],
+) -> None:
+    """Write the probabilities of scores (n, k); `first` is added in the first column.
+
+    What is not finite becomes -inf: it is padding.
+    """
+    for i in range(scores.shape[0]):
+        for j in range(scores.shape[1]):
+            z = slope * np.float64(scores[i, j]) + intercept + (first if j == 0 else 0.0)
+            is_known = np.isfinite(scores[i, j])
+            probabilities[i, j] = 1.0 / (1.0 + math.exp(-z)) if is_known else -np.inf
 
 
 @kernel

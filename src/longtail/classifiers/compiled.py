@@ -1,0 +1,238 @@
+"""A trained default model as it serves: one compiled call, tables of 32, 16 or 8 bits."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+
+import numpy as np
+
+from longtail.classifiers.candidates import SearchSizes
+from longtail.classifiers.compiled_parts import (
+    RowStore,
+    answerer_from,
+    arrays_of,
+    check_answerer,
+    new_scratch,
+    width_of,
+)
+from longtail.errors import InputError
+from longtail.index.graph import GraphIndex
+from longtail.index.protocol import read_only
+from longtail.kernels.answer import Answerer, Head, answer_bags
+from longtail.kernels.code_search import CodedGraph
+from longtail.kernels.handle import handle_of
+from longtail.kernels.jit import over_row_chunks
+from longtail.kernels.label_links import Relations
+from longtail.kernels.rows import Rows, quantise_rows
+from longtail.kernels.wide_network import Network
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from longtail.classifiers.blended import BlendedScorer
+    from longtail.classifiers.score_network import ScoreNetwork
+    from longtail.data.bags import Bags
+    from longtail.index.protocol import VectorIndex
+    from longtail.kernels.sparse_lookup import SparseRows
+
+    Floats = NDArray[np.float32]
+    Ids = NDArray[np.int32]
+
+__all__ = ["CompiledScorer", "StorageType"]
+
+StorageType = Literal["float32", "float16", "int8"]
+
+
+class CompiledScorer:
+    """Answers by one compiled call a row; any number of threads may use one at once.
+
+    A row is computed the same way alone and in a batch. What is loaded from a folder is not read
+    before it is needed; ids that lead out of bounds, in a damaged folder, are passed over.
+
+    Parameters
+    ----------
+    parts : Answerer
+    sizes : SearchSizes
+    n_matches, n_linked : int
+        See `LabelRelations`; 0 where labels have no texts.
+    """
+
+    def __init__(self, parts: Answerer, sizes: SearchSizes, n_matches: int, n_linked: int) -> None:
+        check_answerer(parts)
+        self.parts = parts
+        self.sizes = sizes
+        self.n_matches, self.n_linked = n_matches, n_linked
+        self._model = handle_of(parts)
+        self._free_scratch: list[Any] = []
+
+    @classmethod
+    def of(cls, scorer: BlendedScorer, dtype: StorageType = "float32") -> Self:
+        """Lay a trained model out for serving.
+
+        Parameters
+        ----------
+        scorer : BlendedScorer
+        dtype : {"float32", "float16", "int8"}
+            How vectors and weights are kept; int8 with one scale a row.
+
+        Raises
+        ------
+        InputError
+            If there is no such `dtype`.
+        """
+        if dtype not in get_args(StorageType):
+            raise InputError(f"dtype must be one of {get_args(StorageType)}, got {dtype!r}.")
+        scorer.network.check_sources(scorer.n_sources)
+        store = RowStore(dtype)
+        search, relations = scorer.search, scorer.relations
+        texts = () if relations is None else (relations.n_matches, relations.n_linked)
+        n_matches, n_linked = texts or (0, 0)
+        sizes = search.sizes
+        width = width_of(
+            sizes,
+            len(search.label_of_row),
+            len(search.popular),
+            n_matches + n_linked,
+            search.n_labels,
+        )
+        labels = _graph(search.label_index, store)
+        first, *others = scorer.heads
+        heads = [Head(labels.rows, first.row_of_label, first.bias, np.float32(first.scale))]
+        for head in others:
+            rows = store.rows(head.vectors)
+            heads.append(Head(rows, head.row_of_label, head.bias, np.float32(head.scale)))
+        every = np.zeros(0) if scorer.is_word is None else scorer.is_word
+        linear = scorer.linear
+        parts = Answerer(
+            tokens=store.rows(scorer.encoder.token_vectors),
+            labels=labels,
+            label_of_row=search.label_of_row,
+            points=_graph(search.point_index, store),
+            point_starts=search.label_starts,
+            point_labels=search.label_ids,
+            popular=search.popular,
+            heads=tuple(heads),
+            linear=store.sparse(linear.starts, linear.features, linear.weights),
+            linear_bias=linear.bias,
+            is_word=read_only(every, np.bool_),
+            relations=_relations(scorer, store),
+            has_relations=relations is not None,
+            commonness=read_only(scorer.commonness, np.float32),
+            tail_weights=read_only(scorer.tail_weights, np.float32),
+            network=_network(scorer.network, width),
+        )
+        return cls(parts, sizes, n_matches, n_linked)
+
+    @property
+    def dtype(self) -> StorageType:
+        """How vectors and weights are kept."""
+        kinds: dict[str, StorageType] = {"uint16": "float16", "int8": "int8"}
+        return kinds.get(self.parts.tokens.values.dtype.name, "float32")
+
+    def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> tuple[Ids, Floats]:
+        """See `longtail.classifiers.scorer.Scorer.top_k`."""
+        ids = np.empty((bags.n_rows, k), np.int32)
+        scores = np.empty((bags.n_rows, k), np.float32)
+        row_starts = read_only(bags.row_starts, np.int32)
+        columns, values = read_only(bags.columns, np.int32), read_only(bags.values, np.float32)
+
+        def work(start: int, stop: int) -> None:
+            scratch = self._borrow_scratch()
+            answer_bags(self._model, scratch, row_starts, columns, values, start, stop, ids, scores)
+            self._free_scratch.append(scratch)
+
+        over_row_chunks(work, bags.n_rows, n_threads=n_threads, chunk=256)
+        return ids, scores
+
+    def top_k_of_one(self, columns: Ids, values: Floats, k: int) -> tuple[Ids, Floats]:
+        """Return ids and scores (1, k) of one bag: the same numbers as `top_k`, sooner."""
+        ids, scores = np.empty((1, k), np.int32), np.empty((1, k), np.float32)
+        row_starts = np.array([0, len(columns)], np.int32)
+        for array in (row_starts, columns, values):
+            array.flags.writeable = False  # kernels are compiled for what memory maps are
+        scratch = self._borrow_scratch()
+        answer_bags(self._model, scratch, row_starts, columns, values, 0, 1, ids, scores)
+        self._free_scratch.append(scratch)
+        return ids, scores
+
+    def _borrow_scratch(self) -> Any:
+        """Take scratch nobody uses now: making it for each query would cost too much."""
+        try:
+            return self._free_scratch.pop()
+        except IndexError:
+            return handle_of(new_scratch(self.parts, self.sizes, self.n_matches, self.n_linked))
+
+    def __reduce__(self) -> Any:
+        """Leave out what belongs to this process."""
+        return type(self).from_parts, (self.config(), self.to_arrays())
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """See `longtail.classifiers.scorer.Scorer.to_arrays`."""
+        return arrays_of(self.parts)
+
+    def config(self) -> dict[str, Any]:
+        """See `longtail.classifiers.scorer.Scorer.config`."""
+        return {
+            "kind": "compiled",
+            "dtype": self.dtype,
+            "scales": [float(head.scale) for head in self.parts.heads],
+            "sizes": asdict(self.sizes),
+            "n_matches": self.n_matches,
+            "n_linked": self.n_linked,
+            "has_relations": bool(self.parts.has_relations),
+        }
+
+    @classmethod
+    def from_parts(
+        cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[np.generic]]
+    ) -> CompiledScorer:
+        """Make it again from `config` and `to_arrays`, on memory maps as they are."""
+        parts = answerer_from(arrays, config["scales"], has_relations=config["has_relations"])
+        sizes = SearchSizes(**config["sizes"])
+        return cls(parts, sizes, int(config["n_matches"]), int(config["n_linked"]))
+
+
+def _graph(index: VectorIndex, store: RowStore) -> CodedGraph:
+    """Return an index as a graph; one without edges has all its vectors for entries."""
+    if isinstance(index, GraphIndex):
+        vectors, neighbours, entries = index.vectors, index.neighbours, index.entries
+        member_starts, members = index.member_starts, index.members
+    else:
+        vectors = read_only(index.to_arrays()["vectors"], np.float32)
+        every = np.arange(len(vectors) + 1, dtype=np.int32)
+        neighbours = np.empty((len(vectors), 0), np.int32)
+        member_starts, entries, members = every, every[:-1], every[:-1]
+    codes = np.empty(vectors.shape, np.int8)
+    scales = np.empty(len(vectors), np.float32)
+    quantise_rows(vectors, codes, scales)
+    codes = read_only(codes, np.int8)
+    coded = Rows(codes, read_only(scales, np.float32))
+    return CodedGraph(
+        codes,
+        read_only(scales / max(scales.max(initial=0), np.float32(1e-30)), np.float32),
+        coded if store.dtype == "int8" else store.rows(vectors),
+        *(read_only(part, np.int32) for part in (neighbours, entries, member_starts, members)),
+    )
+
+
+def _relations(scorer: BlendedScorer, store: RowStore) -> Relations:
+    """Return what label texts say; empty where there are none."""
+    own = scorer.relations
+    if own is None:
+        none: SparseRows = store.sparse(np.zeros(1), np.zeros(0), np.zeros(0))
+        return Relations(none, none, none)
+    return Relations(
+        store.sparse(own.texts.starts, own.texts.features, own.texts.weights),
+        store.sparse(own.posting_starts, own.posting_labels, own.posting_weights),
+        store.sparse(own.link_starts, own.link_labels, own.link_weights),
+    )
+
+
+def _network(own: ScoreNetwork, width: int) -> Network:
+    """Return the network with outputs first, and the logarithms of all ranks."""
+    log_ranks = np.log1p(np.arange(width, dtype=np.float32))
+    layers = (own.centre, own.scale, own.matrix1.T, own.bias1, own.matrix2.T, own.bias2, own.last)
+    return Network(*(read_only(array, np.float32) for array in (*layers, log_ranks)))

@@ -1,0 +1,51 @@
+"""How much of what an exact search would find the graph of labels finds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.classifiers.compiled_parts import float_rows
+from longtail.index.exact import ExactIndex
+from longtail.kernels.code_search import nearest_members, new_walk
+from longtail.kernels.rows import quantise_rows
+
+if TYPE_CHECKING:
+    from longtail.classifiers.compiled import CompiledScorer
+
+__all__ = ["label_recall"]
+
+
+def label_recall(scorer: CompiledScorer, *, n_queries: int = 200, seed: int = 0) -> float:
+    """Return the share of the nearest labels of some training points that the walk finds.
+
+    Parameters
+    ----------
+    scorer : CompiledScorer
+    n_queries : int
+        Training points that are searched for.
+    seed : int
+
+    Returns
+    -------
+    float
+        Recall at ``sizes.n_found``, from 0 to 1.
+    """
+    graph, sizes = scorer.parts.labels, scorer.sizes
+    random = np.random.default_rng(seed)
+    drawn = random.permutation(len(scorer.parts.points.codes))[:n_queries]
+    own = scorer.parts.points.rows
+    scales = own.scales[drawn] if len(own.scales) else own.scales
+    queries = float_rows(own._replace(values=own.values[drawn], scales=scales))
+    codes, unused = np.empty(queries.shape, np.int8), np.empty(len(queries), np.float32)
+    quantise_rows(queries, codes, unused)
+    k = min(sizes.n_found, len(graph.members))
+    walk = new_walk(graph, max(k, sizes.beam))
+    ids, similarities = np.empty(k, np.int32), np.empty(k, np.float32)
+    exact = ExactIndex(float_rows(graph.rows)).query(queries, min(k, len(graph.codes)))[1][:, -1]
+    found = 0
+    for query, code, least in zip(queries, codes, exact, strict=True):
+        n = nearest_members(query, code, graph, walk, ids, similarities)
+        found += int((similarities[:n] >= least - 1e-5).sum())
+    return found / max(k * len(queries), 1)

@@ -1,0 +1,396 @@
+"""One point at a time from its bag of tokens to its best labels: the whole of a prediction.
+
+What `longtail.classifiers.blended.BlendedScorer` does batch by batch is done here by one compiled
+call, a row at a time, with scratch that stays in the processor's cache. Whatever a damaged file
+says, nothing is read or written out of bounds: every id that comes from a table is compared with
+the length of the table that it points into.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from longtail.kernels.code_search import CodedGraph, Walk, nearest_members
+from longtail.kernels.exact import insert_sorted
+from longtail.kernels.jit import fast_kernel, kernel
+from longtail.kernels.label_links import Relations, add_links, match_texts, strongest_links
+from longtail.kernels.prefetch import prefetch_row
+from longtail.kernels.rows import Rows, quantise, row_dot, scale_of, widen
+from longtail.kernels.sparse_lookup import SparseRows, span_of, sparse_margins
+from longtail.kernels.wide_network import Network, NetworkScratch, blend_candidates
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+    Ids = NDArray[np.int32]
+
+__all__ = ["AnswerScratch", "Answerer", "Head", "answer_bags"]
+
+_SMALLEST_SIMILARITY = np.float32(1e-6)
+
+
+class Head(NamedTuple):
+    """See `longtail.classifiers.blended.LabelHead`."""
+
+    rows: Rows
+    row_of_label: Ids
+    bias: Floats
+    scale: np.float32
+
+
+class Answerer(NamedTuple):
+    """Everything that a prediction looks at; see `longtail.classifiers.blended.BlendedScorer`."""
+
+    tokens: Rows
+    labels: CodedGraph
+    label_of_row: Ids
+    points: CodedGraph
+    point_starts: Ids
+    point_labels: Ids
+    popular: Ids
+    heads: tuple[Head, ...]
+    linear: SparseRows
+    linear_bias: Floats
+    is_word: NDArray[np.bool_]
+    relations: Relations
+    has_relations: bool
+    commonness: Floats
+    tail_weights: Floats
+    network: Network
+
+
+class AnswerScratch(NamedTuple):
+    """Scratch of one thread; what is (n_labels,) or (n_features,) is zero between rows."""
+
+    point: Floats
+    codes: NDArray[np.int8]
+    label_walk: Walk
+    point_walk: Walk
+    found: Ids
+    found_similarities: Floats
+    near: Ids
+    near_similarities: Floats
+    matches: Ids
+    match_similarities: Floats
+    linked: Ids
+    linked_votes: Floats
+    touched: Ids
+    voted: Ids
+    best_voted: Ids
+    best_votes: Floats
+    votes: Floats
+    links: Floats
+    marks: NDArray[np.uint8]
+    dense: Floats
+    places: NDArray[np.int64]
+    word_columns: Ids
+    word_values: Floats
+    candidates: Ids
+    candidate_votes: Floats
+    evidence: Floats
+    commonness: Floats
+    network: NetworkScratch
+    scores: Floats
+
+
+@kernel
+def answer_bags(
+    model: Any,
+    scratch: Any,
+    row_starts: Any,
+    columns: Ids,
+    values: Floats,
+    start: int,
+    stop: int,
+    ids: Ids,
+    scores: Floats,
+) -> None:
+    """Write the best labels of some bags and their scores.
+
+    Parameters
+    ----------
+    model, scratch : Handle
+        Of an `Answerer` and of an `AnswerScratch` of this thread alone.
+    row_starts, columns, values : int32, int32, float32
+        As in `longtail.data.bags.Bags`.
+    start, stop : int
+        The bags to answer.
+    ids, scores : int32, float32 (n, k)
+        Written: descending, ties by smaller id, padded with -1 and -inf.
+    """
+    own, room = model.parts, scratch.parts
+    for row in range(start, stop):
+        bag = slice(row_starts[row], row_starts[row + 1])
+        _answer(own, room, columns[bag], values[bag], ids[row], scores[row])
+
+
+@kernel
+def _answer(
+    model: Answerer,
+    scratch: AnswerScratch,
+    columns: Ids,
+    values: Floats,
+    ids: Ids,
+    scores: Floats,
+) -> None:
+    """Answer one bag."""
+    ids[:] = -1
+    scores[:] = -np.inf
+    if not _embed(columns, values, model.tokens, scratch.point):
+        return  # nothing is known of it, so nothing is said
+    quantise(scratch.point, scratch.codes)
+    n_matches = n_touched = 0
+    if model.has_relations:
+        n_matches, n_touched = _relate(model.relations, columns, values, scratch)
+    n, nearness = _gather(model, scratch, n_matches, n_touched)
+    if n:
+        _score(model, scratch, columns, values, n)
+        for c in range(n):
+            scratch.commonness[c] = model.commonness[scratch.candidates[c]]
+        blend_candidates(
+            scratch.evidence,
+            n,
+            scratch.commonness,
+            nearness,
+            model.network,
+            scratch.network,
+            scratch.scores,
+        )
+        candidates = scratch.candidates[:n]
+        _keep_best(candidates, scratch.scores, model.tail_weights, ids, scores)
+    for label in scratch.touched[:n_touched]:
+        scratch.links[label] = 0
+
+
+@fast_kernel
+def _embed(columns: Ids, values: Floats, tokens: Rows, point: Floats) -> bool:
+    """Write the unit vector of a bag; return False where that is zero."""
+    point[:] = 0
+    last = len(columns) - 1
+    for j in range(min(4, len(columns))):
+        prefetch_row(tokens.values, columns[j])
+    for j in range(0, len(columns), 2):
+        for ahead in range(j + 4, min(j + 6, len(columns))):
+            prefetch_row(tokens.values, columns[ahead])
+        second = min(j + 1, last)
+        weight0 = values[j] * scale_of(tokens, columns[j])
+        weight1 = values[second] * scale_of(tokens, columns[second])
+        if second == j:
+            weight1 = np.float32(0)
+        row0, row1 = tokens.values[columns[j]], tokens.values[columns[second]]
+        for d in range(len(point)):
+            point[d] += weight0 * widen(row0[d]) + weight1 * widen(row1[d])
+    square = np.float32(0)
+    for d in range(len(point)):
+        square += point[d] * point[d]
+    if not 0 < square < np.inf:  # infinite in a damaged file
+        return False
+    length = np.float32(np.sqrt(square))
+    for d in range(len(point)):
+        point[d] /= length
+    return True
+
+
+@kernel
+def _relate(
+    relations: Relations, columns: Ids, values: Floats, scratch: AnswerScratch
+) -> tuple[int, int]:
+    """Find the labels that the text names, and note in `scratch.links` what they are linked to."""
+    n_matches = match_texts(
+        columns,
+        values,
+        relations.postings,
+        scratch.votes,
+        scratch.matches,
+        scratch.match_similarities,
+    )
+    n_touched = add_links(
+        scratch.matches[:n_matches],
+        scratch.match_similarities[:n_matches],
+        relations.links,
+        scratch.links,
+        scratch.touched,
+    )
+    return n_matches, n_touched
+
+
+@kernel
+def _gather(
+    model: Answerer, scratch: AnswerScratch, n_matches: int, n_touched: int
+) -> tuple[int, np.float32]:
+    """Note the candidates, each once, and their votes; return how many and the nearest point's.
+
+    As `longtail.kernels.blend.gather_candidates` has it: labels that were found, popular ones,
+    matches and what they are linked to, then the labels of near points that have the most votes.
+    """
+    point, codes = scratch.point, scratch.codes
+    n_found = nearest_members(
+        point, codes, model.labels, scratch.label_walk, scratch.found, scratch.found_similarities
+    )
+    n_near = 0
+    if len(scratch.near):
+        n_near = nearest_members(
+            point, codes, model.points, scratch.point_walk, scratch.near, scratch.near_similarities
+        )
+    votes, voted = scratch.votes, scratch.voted
+    n_voted = _vote(
+        scratch.near[:n_near],
+        scratch.near_similarities,
+        model.point_starts,
+        model.point_labels,
+        votes,
+        voted,
+    )
+    voted = voted[:n_voted]
+    best = voted
+    if n_voted > len(scratch.best_voted):
+        strongest_links(voted, votes, scratch.best_voted, scratch.best_votes)
+        best = scratch.best_voted
+    touched = scratch.touched[:n_touched]
+    n_linked = strongest_links(touched, scratch.links, scratch.linked, scratch.linked_votes)
+    rows, own = scratch.found[:n_found], (votes, scratch.candidates, scratch.candidate_votes)
+    for t in range(n_found):
+        row = rows[t]
+        rows[t] = model.label_of_row[row] if 0 <= row < len(model.label_of_row) else -1
+    n = _join(rows, *own, 0)
+    n = _join(model.popular, *own, n)
+    n = _join(scratch.matches[:n_matches], *own, n)
+    n = _join(scratch.linked[:n_linked], *own, n)
+    n = _join(best, *own, n)
+    for label in voted:
+        votes[label] = 0
+    for label in scratch.candidates[:n]:
+        votes[label] = 0
+    return n, scratch.near_similarities[0] if n_near else np.float32(0)
+
+
+@kernel
+def _vote(
+    near: Ids, similarities: Floats, starts: Ids, labels: Ids, votes: Floats, voted: Ids
+) -> int:
+    """Let near points vote for their labels; note which, and return how many."""
+    n_voted = 0
+    for j in range(len(near)):
+        if not 0 <= near[j] < len(starts) - 1:
+            continue
+        # Never quite 0, which would mark a label that has no vote.
+        weight = max(similarities[j], _SMALLEST_SIMILARITY) ** 2
+        first, after = span_of(starts, near[j], len(labels))
+        for place in range(first, after):
+            label = labels[place]
+            if not 0 <= label < len(votes):
+                continue
+            if votes[label] == 0 and n_voted < len(voted):
+                voted[n_voted] = label
+                n_voted += 1
+            votes[label] += weight
+    return n_voted
+
+
+@kernel
+def _join(labels: Ids, votes: Floats, candidates: Ids, candidate_votes: Floats, n: int) -> int:
+    """Append labels that are not there yet; a negative vote marks those that are."""
+    for label in labels:
+        if not 0 <= label < len(votes) or votes[label] < 0 or n == len(candidates):
+            continue
+        candidates[n] = label
+        candidate_votes[n] = votes[label]
+        votes[label] = -1
+        n += 1
+    return n
+
+
+@kernel
+def _score(model: Answerer, scratch: AnswerScratch, columns: Ids, values: Floats, n: int) -> None:
+    """Write what each source says of each candidate."""
+    candidates, evidence = scratch.candidates[:n], scratch.evidence
+    n_heads = len(model.heads)
+    for h in range(n_heads):
+        head = model.heads[h]
+        _angles(
+            scratch.point,
+            head.rows,
+            head.row_of_label,
+            head.bias,
+            head.scale,
+            candidates,
+            evidence[h],
+        )
+    room = (scratch.marks, scratch.dense, scratch.places)
+    n_words = _take_words(columns, values, model.is_word, scratch.word_columns, scratch.word_values)
+    word_columns, word_values = scratch.word_columns[:n_words], scratch.word_values[:n_words]
+    sparse_margins(word_columns, word_values, model.linear, candidates, *room, evidence[n_heads])
+    for c in range(n):
+        evidence[n_heads, c] += model.linear_bias[candidates[c]]
+        evidence[n_heads + 1, c] = scratch.candidate_votes[c]
+    if model.has_relations:
+        texts = model.relations.texts
+        sparse_margins(columns, values, texts, candidates, *room, evidence[n_heads + 2])
+        for c in range(n):
+            evidence[n_heads + 3, c] = scratch.links[candidates[c]]
+    for source in evidence:
+        for c in range(n):  # a sort of what is no number, in a damaged file, would leave its bounds
+            if not np.isfinite(source[c]):
+                source[c] = 0
+
+
+@kernel
+def _angles(
+    point: Floats,
+    rows: Rows,
+    row_of_label: Ids,
+    bias: Floats,
+    scale: np.float32,
+    candidates: Ids,
+    logits: Floats,
+) -> None:
+    """Write ``scale * w_l . x + b_l`` of each candidate l."""
+    n_rows = len(rows.values)
+    for label in candidates:
+        row = row_of_label[label]
+        if 0 <= row < n_rows:
+            prefetch_row(rows.values, row)
+    for c in range(len(candidates)):
+        row = row_of_label[candidates[c]]
+        cosine = row_dot(point, rows, row) if 0 <= row < n_rows else np.float32(0)
+        logits[c] = scale * cosine + bias[candidates[c]]
+
+
+@kernel
+def _take_words(
+    columns: Ids,
+    values: Floats,
+    is_word: NDArray[np.bool_],
+    word_columns: Ids,
+    word_values: Floats,
+) -> int:
+    """Copy the entries of words, scaled to unit length; no `is_word` means that all are."""
+    n, square = 0, np.float32(0)
+    for j in range(len(columns)):
+        if len(is_word) == 0 or is_word[columns[j]]:
+            word_columns[n] = columns[j]
+            word_values[n] = values[j]
+            square += values[j] * values[j]
+            n += 1
+    if len(is_word) and square > 0:
+        length = np.float32(np.sqrt(square))
+        for j in range(n):
+            word_values[j] /= length
+    return n
+
+
+@kernel
+def _keep_best(
+    candidates: Ids, blended: Floats, tail_weights: Floats, ids: Ids, scores: Floats
+) -> None:
+    """Write the best candidates, descending, ties by smaller id."""
+    n_kept = 0
+    for c in range(len(candidates)):
+        label = candidates[c]
+        score = blended[c] + tail_weights[label] + np.float32(0)  # -0.0 ties with 0.0
+        if n_kept < len(ids) or score >= scores[n_kept - 1]:
+            insert_sorted(ids, scores, n_kept, label, score)
+            n_kept = min(n_kept + 1, len(ids))

@@ -1,0 +1,197 @@
+"""A model laid out for serving: its storage types, its folder, and damage to it."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from contextlib import suppress
+
+import numpy as np
+import pytest
+
+import longtail
+from longtail import LongtailClassifier
+from longtail.classifiers.compiled import CompiledScorer
+from longtail.cli import main
+from longtail.data.bags import Bags
+from longtail.errors import InputError, ModelFolderError
+from longtail.model_folder import ModelFolder
+
+KINDS = ["float32", "float16", "int8"]
+WORDS = ["wine", "beer", "cars", "buses", "roses", "oaks", "trains", "ferns"]
+
+
+def texts_and_labels():
+    random = np.random.default_rng(0)
+    pairs = [random.choice(len(WORDS), 2) for _ in range(240)]
+    texts = [f"{WORDS[a]} {WORDS[b]} noise{random.integers(30)}" for a, b in pairs]
+    return texts, [sorted({WORDS[a], WORDS[b]}) for a, b in pairs]
+
+
+TEXTS, NAMES = texts_and_labels()
+
+
+@pytest.fixture(scope="module")
+def model():
+    return LongtailClassifier(dimension=16, n_threads=1).fit(TEXTS, NAMES).predictor_
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def folder(model, request, tmp_path_factory):
+    path = tmp_path_factory.mktemp("compiled") / request.param
+    model.compressed(request.param).save(path)
+    return path
+
+
+def test_every_storage_type_is_loaded_and_answers_alike(model, folder):
+    loaded = longtail.load(folder)
+    assert isinstance(loaded.scorer, CompiledScorer)
+    assert loaded.scorer.dtype == folder.name
+    ids, probabilities = loaded.predict_topk(TEXTS, 3)
+    expected, own = model.predict_topk(TEXTS, 3)
+    assert (ids[:, 0] == expected[:, 0]).mean() > 0.9
+    np.testing.assert_allclose(probabilities[:, 0], own[:, 0], atol=0.1)
+    if folder.name == "float32":
+        np.testing.assert_array_equal(ids, expected)
+        np.testing.assert_array_equal(probabilities, own)
+
+
+def test_one_text_is_its_row_of_a_batch_to_the_bit(folder):
+    loaded = longtail.load(folder)
+    texts = [*TEXTS[:40], "", "???", "wine " * 400, "naïve Straße wine"]
+    ids, probabilities = loaded.predict_topk(texts, 4, n_threads=2)
+    for i, text in enumerate(texts):
+        one, its = loaded.predict_topk([text], 4)
+        np.testing.assert_array_equal(one[0], ids[i])
+        np.testing.assert_array_equal(its[0], probabilities[i])
+        names = [
+            (loaded.label_space.name(j), p)
+            for j, p in zip(ids[i], probabilities[i], strict=True)
+            if j >= 0
+        ]
+        assert loaded.predict(text, 4) == names
+
+
+def test_more_labels_than_there_are(folder):
+    ids, probabilities = longtail.load(folder).predict_topk(["wine"], 20)
+    assert (ids[0, len(WORDS) :] == -1).all()
+    assert np.isneginf(probabilities[0, len(WORDS) :]).all()
+
+
+def test_saved_again_it_is_the_same(folder, tmp_path):
+    longtail.load(folder).save(tmp_path / "again")
+    first, second = ModelFolder.open(folder), ModelFolder.open(tmp_path / "again")
+    assert first.manifest == second.manifest
+    for name in first.arrays:
+        np.testing.assert_array_equal(first.arrays[name], second.arrays[name])
+
+
+def test_a_pickle_answers_alike(folder):
+    loaded = longtail.load(folder)
+    again = pickle.loads(pickle.dumps(loaded))  # noqa: S301  # our own bytes
+    assert again.predict(TEXTS[0]) == loaded.predict(TEXTS[0])
+
+
+def test_features_instead_of_texts():
+    features = np.eye(8, dtype=np.float32)[np.arange(80) % 8] + 0.1
+    ids = [[i % 8] for i in range(80)]
+    own = LongtailClassifier(dimension=8, n_threads=1).fit(features, ids).predictor_
+    smaller = own.compressed("int8")
+    assert (smaller.predict_topk(features, 1)[0] == own.predict_topk(features, 1)[0]).mean() > 0.9
+
+
+def test_what_cannot_be_compressed_says_so(model):
+    with pytest.raises(InputError, match="dtype must be one of"):
+        model.compressed("int4")
+    with pytest.raises(InputError, match="Only a model of the default recipe"):
+        model.compressed().compressed()
+
+
+def test_the_command_compresses_and_says_what_is_lost(model, tmp_path, capsys):
+    model.save(tmp_path / "model")
+    rows = [{"text": x, "labels": y} for x, y in zip(TEXTS, NAMES, strict=True)]
+    test = tmp_path / "test.jsonl"
+    test.write_text("\n".join(map(json.dumps, rows)))
+    own, out = str(tmp_path / "model"), str(tmp_path / "small")
+    assert main(["compress", own, out, "--dtype", "int8", "--test", str(test)]) == 0
+    shown = capsys.readouterr().out
+    assert "P@1" in shown
+    assert "int8" in shown
+    assert main(["inspect", out]) == 0
+    assert "in int8" in capsys.readouterr().out
+    assert main(["inspect", out, "--label", "wine"]) == 0
+    assert longtail.load(out).predict("wine beer", 1)
+
+
+# ------------------------------------------------------------------------------------- damage
+
+
+def answers_or_refuses(arrays, config, bags):
+    """Make a scorer of damaged arrays and ask it; wrong answers are right, crashes are not."""
+    try:
+        scorer = CompiledScorer.from_parts(config, arrays)
+    except (InputError, KeyError):
+        return
+    ids, _ = scorer.top_k(bags, 5)
+    assert ids.max() < len(scorer.parts.commonness)
+
+
+def test_ids_out_of_bounds_are_passed_over(model):
+    scorer = model.compressed("int8").scorer
+    bags, config = model.bags(TEXTS[:20]), scorer.config()
+    for name, array in scorer.to_arrays().items():
+        for wrong in (-1, -(2**31), 2**31 - 1, 7, 100):
+            if array.dtype not in (np.int32, np.int64) or not array.size:
+                continue
+            damaged = array.copy()
+            damaged.flat[:: max(1, array.size // 50)] = wrong
+            answers_or_refuses(scorer.to_arrays() | {name: damaged}, config, bags)
+
+
+def test_random_bytes_in_any_array(model):
+    random = np.random.default_rng(0)
+    scorer = model.compressed("float16").scorer
+    bags, config = model.bags(TEXTS[:20]), scorer.config()
+    for name, array in scorer.to_arrays().items():
+        noise = np.frombuffer(random.bytes(array.nbytes), array.dtype).reshape(array.shape)
+        if array.dtype != bool:
+            answers_or_refuses(scorer.to_arrays() | {name: noise}, config, bags)
+
+
+def test_arrays_of_other_lengths_are_refused(model):
+    scorer = model.compressed("int8").scorer
+    arrays = scorer.to_arrays()
+    for name, array in arrays.items():
+        if name == "labels/popular" or name.startswith("labels_index/entries"):
+            continue  # any number of them will do
+        if name in ("points_index/entries", "points_index/label_ids") or not len(array):
+            continue
+        with pytest.raises((InputError, KeyError)):
+            CompiledScorer.from_parts(scorer.config(), arrays | {name: array[:-1]})
+
+
+def test_no_damaged_folder_crashes(folder, tmp_path):
+    """Flip bytes and cut files: an answer or a sentence, whatever is hit."""
+    random = np.random.default_rng(1)
+    contents = {path.name: path.read_bytes() for path in folder.iterdir()}
+    place = tmp_path / "damaged"
+    place.mkdir()
+    for attempt in range(60):
+        name = sorted(contents)[attempt % len(contents)]
+        data = bytearray(contents[name])
+        if attempt % 3 == 0:
+            del data[random.integers(len(data)) :]
+        else:
+            for position in random.integers(0, len(data), 20):
+                data[position] = random.integers(256)
+        for other, content in contents.items():
+            (place / other).write_bytes(bytes(data) if other == name else content)
+        with suppress(ModelFolderError):
+            longtail.load(place).predict("wine and roses")
+
+
+def test_bags_are_read_as_they_are(model):
+    bags = Bags.one(np.zeros(0, np.int32), np.zeros(0, np.float32))
+    ids, scores = model.compressed("int8").scorer.top_k(bags, 3)
+    assert ids.tolist() == [[-1, -1, -1]]
+    assert np.isneginf(scores).all()

@@ -1,0 +1,207 @@
+"""The kernels of one compiled answer against plain numpy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from longtail.index.protocol import read_only
+from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS, blend_rows
+from longtail.kernels.code_search import CodedGraph, nearest_members, new_walk
+from longtail.kernels.label_links import add_links, match_texts, strongest_links
+from longtail.kernels.rows import Rows, code_dots, quantise_rows, row_dot, widen
+from longtail.kernels.scoring import logistic_rows
+from longtail.kernels.sparse_lookup import N_MARKS, SparseRows, sparse_margins
+from longtail.kernels.wide_network import Network, NetworkScratch, blend_candidates
+
+SEEDS = st.integers(0, 10_000)
+FEW = settings(max_examples=25, deadline=None)
+NO_SCALES = read_only(np.zeros(0), np.float32)
+
+
+def stored(vectors, kind):
+    """A table as it is stored, and what is then in it."""
+    if kind == "float32":
+        return Rows(read_only(vectors, np.float32), NO_SCALES), vectors
+    if kind == "float16":
+        halves = vectors.astype(np.float16)
+        return Rows(read_only(halves.view(np.uint16), np.uint16), NO_SCALES), halves
+    codes, scales = np.empty(vectors.shape, np.int8), np.empty(len(vectors), np.float32)
+    quantise_rows(read_only(vectors, np.float32), codes, scales)
+    rows = Rows(read_only(codes, np.int8), read_only(scales, np.float32))
+    return rows, codes * scales[:, None]
+
+
+def sparse(matrix):
+    """The rows of a dense matrix, without its zeros."""
+    starts = np.concatenate([[0], np.cumsum((matrix != 0).sum(axis=1))])
+    rows, columns = np.nonzero(matrix)
+    return SparseRows(
+        read_only(starts, np.int64),
+        read_only(columns, np.int32),
+        read_only(matrix[rows, columns], np.float32),
+        NO_SCALES,
+    )
+
+
+def some_sparse(random, shape, share=0.3):
+    return (random.random(shape) * (random.random(shape) < share)).astype(np.float32)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16", "int8"])
+@FEW
+@given(seed=SEEDS, size=st.integers(1, 70))
+def test_row_dot(kind, seed, size):
+    random = np.random.default_rng(seed)
+    vectors = random.standard_normal((3, size)).astype(np.float32)
+    query = read_only(random.standard_normal(size), np.float32)
+    rows, numbers = stored(vectors, kind)
+    found = [row_dot(query, rows, row) for row in range(3)]
+    np.testing.assert_allclose(found, numbers.astype(np.float64) @ query, atol=1e-4)
+    np.testing.assert_allclose(numbers, vectors, atol=0.03)
+
+
+def test_every_half_is_widened_as_numpy_does():
+    from numba import njit
+
+    bits = np.arange(2**16, dtype=np.uint16)
+    finite = bits[np.isfinite(bits.view(np.float16))]
+
+    @njit
+    def all_of(values):
+        out = np.empty(len(values), np.float32)
+        for i in range(len(values)):
+            out[i] = widen(values[i])
+        return out
+
+    np.testing.assert_array_equal(all_of(finite), finite.view(np.float16).astype(np.float32))
+    assert widen(finite[1]) == finite.view(np.float16)[1]
+
+
+@FEW
+@given(seed=SEEDS, size=st.integers(1, 600))
+def test_code_dots(seed, size):
+    random = np.random.default_rng(seed)
+    codes = random.integers(-127, 128, (2, size)).astype(np.int8)
+    expected = codes[0].astype(int) @ codes[1].astype(int)
+    assert code_dots(codes[0], read_only(codes, np.int8), 1) == expected
+
+
+@FEW
+@given(seed=SEEDS, n=st.integers(1, 60), k=st.integers(1, 8))
+def test_a_graph_whose_entries_are_all_nodes_finds_the_nearest(seed, n, k):
+    random = np.random.default_rng(seed)
+    vectors = random.standard_normal((n, 16)).astype(np.float32)
+    rows, _ = stored(vectors, "int8")
+    every = read_only(np.arange(n + 1), np.int32)
+    none = read_only(np.zeros((n, 0)), np.int32)
+    graph = CodedGraph(
+        rows.values,
+        read_only(rows.scales / rows.scales.max(), np.float32),
+        Rows(read_only(vectors, np.float32), NO_SCALES),
+        none,
+        read_only(every[:-1], np.int32),
+        every,
+        read_only(every[:-1], np.int32),
+    )
+    point = random.standard_normal((1, 16)).astype(np.float32)
+    codes = np.empty((1, 16), np.int8)
+    quantise_rows(read_only(point, np.float32), codes, np.empty(1, np.float32))
+    ids, near = np.empty(k, np.int32), np.empty(k, np.float32)
+    walk = new_walk(graph, max(20, k))
+    for _ in range(2):  # the second walk uses the scratch of the first
+        filled = nearest_members(point[0], codes[0], graph, walk, ids, near)
+    exact = vectors @ point[0]
+    assert filled == min(n, k)
+    np.testing.assert_allclose(near[:filled], np.sort(exact)[::-1][:filled], atol=1e-4)
+
+
+@FEW
+@given(seed=SEEDS, n_features=st.integers(1, 40), n_labels=st.integers(1, 12))
+def test_sparse_margins(seed, n_features, n_labels):
+    random = np.random.default_rng(seed)
+    weights = some_sparse(random, (n_labels, n_features), 0.8)
+    point = some_sparse(random, n_features, random.choice([0.05, 0.5]))
+    columns = np.flatnonzero(point).astype(np.int32)
+    wanted = random.integers(0, n_labels, 9).astype(np.int32)
+    margins = np.empty(9, np.float32)
+    marks, dense = np.zeros(N_MARKS, np.uint8), np.zeros(n_features, np.float32)
+    places = np.zeros(n_features, np.int64)
+    own = (columns, point[columns], sparse(weights), wanted)
+    sparse_margins(*own, marks, dense, places, margins)
+    np.testing.assert_allclose(margins, weights[wanted] @ point, atol=1e-5)
+    assert not marks.any()
+    assert not dense.any()
+
+
+@FEW
+@given(seed=SEEDS, n_labels=st.integers(1, 30))
+def test_matches_and_links(seed, n_labels):
+    random = np.random.default_rng(seed)
+    texts, links = some_sparse(random, (n_labels, 20)), some_sparse(random, (n_labels, n_labels))
+    point = some_sparse(random, 20)
+    columns = np.flatnonzero(point).astype(np.int32)
+    scratch = np.zeros(n_labels, np.float32)
+    ids, best = np.zeros(3, np.int32), np.zeros(3, np.float32)
+    n = match_texts(columns, point[columns], sparse(texts.T), scratch, ids, best)
+    products = texts @ point
+    assert n == min(3, (products > 0).sum())
+    np.testing.assert_allclose(best[:n], np.sort(products)[::-1][:n], atol=1e-6)
+    np.testing.assert_allclose(products[ids[:n]], best[:n], atol=1e-6)
+    assert not scratch.any()
+    touched = np.zeros(n_labels, np.int32)
+    n_touched = add_links(ids[:n], best[:n], sparse(links), scratch, touched)
+    votes = (best[:n] ** 2) @ links[ids[:n]]
+    np.testing.assert_allclose(scratch, votes, atol=1e-5)
+    assert sorted(touched[:n_touched]) == np.flatnonzero(scratch).tolist()
+    linked, strengths = np.zeros(4, np.int32), np.zeros(4, np.float32)
+    n_linked = strongest_links(touched[:n_touched], scratch, linked, strengths)
+    np.testing.assert_allclose(strengths[:n_linked], np.sort(votes)[::-1][:n_linked], atol=1e-5)
+
+
+@FEW
+@given(seed=SEEDS, n=st.integers(1, 32), n_sources=st.integers(1, 4), ties=st.booleans())
+def test_the_wide_network_is_the_narrow_one(seed, n, n_sources, ties):
+    random = np.random.default_rng(seed)
+
+    def floats(*shape):
+        return random.standard_normal(shape).astype(np.float32)
+
+    n_views = n_sources * N_VIEWS + N_CONTEXT_VIEWS
+    parts = [floats(n_views), floats(n_views), floats(n_views, 8), floats(8), floats(8, 4)]
+    parts = [read_only(part, np.float32) for part in (*parts, floats(4), floats(4))]
+    evidence = floats(1, n_sources, 32)
+    if ties:
+        evidence = evidence.round()
+    commonness = floats(32)
+    labels = np.full((1, 32), -1, np.int32)
+    labels[0, :n] = np.arange(n)
+    expected = np.empty((1, 32), np.float32)
+    own = (read_only(labels, np.int32), *(read_only(x, np.float32) for x in (evidence, commonness)))
+    blend_rows(*own, read_only(np.full(1, 0.3), np.float32), *parts, 0, 1, expected)
+    centre, scale, matrix1, bias1, matrix2, bias2, last = parts
+    network = Network(
+        centre,
+        scale,
+        read_only(matrix1.T, np.float32),
+        bias1,
+        read_only(matrix2.T, np.float32),
+        bias2,
+        last,
+        read_only(np.log1p(np.arange(32)), np.float32),
+    )
+    room = NetworkScratch(floats(n_views, 32), floats(8, 32), floats(4, 32), floats(32))
+    scores = np.empty(32, np.float32)
+    blend_candidates(evidence[0], n, commonness, np.float32(0.3), network, room, scores)
+    np.testing.assert_allclose(scores[:n], expected[0, :n], rtol=2e-3, atol=2e-3)
+
+
+def test_logistic_rows():
+    scores = np.array([[2, -1, -np.inf], [np.nan, 900, -900]], np.float32)
+    found = np.empty((2, 3), np.float32)
+    logistic_rows(read_only(scores, np.float32), 2.0, 0.5, 1.0, found)
+    assert found[0, :2].tolist() == pytest.approx([1 / (1 + np.exp(-5.5)), 1 / (1 + np.exp(1.5))])
+    assert found[0, 2] == found[1, 0] == -np.inf
+    assert found[1, 1:].tolist() == [1, 0]
