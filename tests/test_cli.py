@@ -143,8 +143,9 @@ def test_training_tells_statistics_estimate_progress_and_what_to_do_next(place, 
     assert "Training will take about" in err
     assert "of memory" in err
     lines = err.splitlines()
-    for scope in ("", "again: "):
-        assert any(line.startswith(f"{scope}shared space: epoch 3 of 3, loss") for line in lines)
+    for scope, epochs in (("", "3 of 3"), ("again: ", "2 of 2")):
+        start = f"{scope}shared space: epoch {epochs}, loss"
+        assert any(line.startswith(start) for line in lines)
         assert f"{scope}search ... 0 s" in lines
         assert any(line.startswith(f"{scope}linear ... ") for line in lines)
     assert any(line.startswith("blend ... ") for line in lines)
