@@ -9,7 +9,7 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
-from longtail.classifiers.network_training import NetworkTraining, _ranking_loss
+from longtail.classifiers.network_training import NetworkTraining, ranking_loss
 from longtail.classifiers.score_network import Evidence, ScoreNetwork
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS
 from longtail.training.run import TrainingRun
@@ -180,7 +180,7 @@ def test_the_loss_is_the_decoupled_softmax():
         of_true = logits[i][is_true[i]].exp()
         loss = -(of_true / (of_true + of_false)).log().sum()
         expected += float(loss) / np.sqrt(int(is_true[i].sum())) / 6
-    assert _ranking_loss(logits, is_true, is_real).item() == pytest.approx(expected)
+    assert ranking_loss(logits, is_true, is_real).item() == pytest.approx(expected)
 
 
 def test_a_network_is_what_its_arrays_say(learnt, tmp_path):
