@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from longtail.classifiers.annexml_scorer import AnnexScorer
 from longtail.classifiers.blended import BlendedScorer
 from longtail.classifiers.compiled import CompiledScorer
 from longtail.classifiers.energy_inference import EnergyInference
@@ -254,6 +255,7 @@ class EnsembleScorer:
 def scorer_from(config: Mapping[str, Any], arrays: Arrays) -> Scorer:
     """Return the scorer that a model folder describes."""
     kinds = {
+        "annexml": AnnexScorer.from_parts,
         "blended": BlendedScorer.from_parts,
         "compiled": CompiledScorer.from_parts,
         "deepxml": DeepXMLScorer.from_parts,
