@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from longtail.kernels.jit import fast_kernel, kernel
+from longtail.kernels.scoring import best_labels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,12 +73,13 @@ def points_sharing_labels(
         Above 0 and small: parts points that are as similar, other ones in each learner.
     start, stop : int
     near : int32 (n_points, n_near)
-        Written, in no order: again from the first where there are fewer, -1 where there are none.
+        Written, best first: again from the first where there are fewer, -1 where there are none.
     """
     (label_starts, labels), (point_starts, points) = labels_of, points_of
     n_points = len(near)
     similarity = np.zeros(n_points, np.float32)  # 0 marks points that have not been met
     met = np.empty(n_points, np.int32)
+    best_scores = np.empty((1, near.shape[1]), np.float32)
     for i in range(start, stop):
         n_met = 0
         for s in range(label_starts[i], label_starts[i + 1]):
@@ -93,26 +95,14 @@ def points_sharing_labels(
                     met[n_met] = j
                     n_met += 1
                 similarity[j] += np.float32(1) / np.float32(label_starts[j + 1] - label_starts[j])
-        _write_most_similar(similarity, met[:n_met], near[i])
-        for j in met[:n_met]:
+        found = met[:n_met]
+        scores = similarity[found].reshape(1, -1)
+        best_labels(found.copy().reshape(1, -1), scores, 0, 1, near[i : i + 1], best_scores)
+        n_kept = min(n_met, near.shape[1])
+        for place in range(n_kept, near.shape[1]):
+            near[i, place] = near[i, place - n_kept] if n_kept else -1
+        for j in found:
             similarity[j] = 0
-
-
-@kernel
-def _write_most_similar(similarity: Floats, met: Ids, near: Ids) -> None:
-    """Write the points of `met` that are most similar, again and again until `near` is full."""
-    n_near, n_kept = len(near), 0
-    least = np.float32(0)
-    if len(met) > n_near:
-        least = np.partition(similarity[met], len(met) - n_near)[len(met) - n_near]
-    for is_more in (True, False):  # those as similar as the last one fill what is left
-        for j in met:
-            fits = similarity[j] > least if is_more else similarity[j] == least
-            if fits and n_kept < n_near:
-                near[n_kept] = j
-                n_kept += 1
-    for place in range(n_kept, n_near):
-        near[place] = near[place - n_kept] if n_kept else -1
 
 
 @kernel
