@@ -32,6 +32,7 @@ from longtail.recipes.extremetext import ExtremeText
 from longtail.recipes.icnn import Icnn
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.mach import MACH
+from longtail.recipes.one_vs_all import OneVsAll
 from longtail.recipes.parabel import Bonsai, Parabel
 from longtail.recipes.pfastrexml import PfastreXML
 from longtail.recipes.siamesexml import SiameseXML
@@ -96,6 +97,9 @@ RECIPES = {
     "Icnn": lambda: Icnn(dimension=16, n_hidden=4, batch_size=16, inference="bundle", n_threads=1),
     "DiSMEC": lambda: DiSMEC(n_threads=1),
     "AnnexML": lambda: AnnexML(n_learners=3, dimension=16, partition_size=20, n_threads=1),
+    "OneVsAll": lambda: OneVsAll(
+        dimension=16, epochs=15, learning_rate=0.2, batch_size=16, n_threads=1
+    ),
     "ExtremeText": lambda: ExtremeText(**SMALL_TREE),
     "PfastreXML": lambda: PfastreXML(leaf_size=2, n_learners=5, n_threads=1),
     "Slice": lambda: Slice(dimension=16, n_threads=1),

@@ -43,6 +43,7 @@ RECIPES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "kimcnn": ("longtail.recipes.end_to_end", "KimCNNClassifier"),
         "deepxml-kimcnn": ("longtail.recipes.deepxml_with", "DeepXMLKimCNN"),
         "annexml": ("longtail.recipes.annexml", "AnnexML"),
+        "one-vs-all": ("longtail.recipes.one_vs_all", "OneVsAll"),
     }
 )
 
