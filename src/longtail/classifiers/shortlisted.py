@@ -87,8 +87,6 @@ class ShortlistTraining:
         self,
         network: FeatureNetwork,
         block: TransferBlock,
-        batches: SharedPool,
-        block: ResidualBlock,
         batches: SharedPool | AllLabels,
         run: TrainingRun,
         stage: str,
@@ -189,12 +187,14 @@ class FullOneVsAll:
     def learn(
         self,
         features: NDArray[np.float32],
-        block: ResidualBlock,
+        block: TransferBlock,
         shortlists: NDArray[np.int32],  # noqa: ARG002 - all labels are looked at
         labels: csr_array,
         run: TrainingRun,
+        network: FeatureNetwork | None = None,
     ) -> LabelVectors:
         """Train the classifiers and the block; see `ShortlistedOneVsAll.learn`."""
-        network = FrozenFeatures(features, dropout=self.dropout, device=run.device)
+        if network is None:
+            network = FrozenFeatures(features, dropout=self.dropout, device=run.device)
         batches = AllLabels(labels, self.training.batch_size)
         return self.training.fit(network, block, batches, run, "module IV")

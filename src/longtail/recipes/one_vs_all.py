@@ -13,7 +13,7 @@ from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.recipes.estimator import LabelEstimator
 from longtail.training.batches import AllLabels
 from longtail.training.schedule import Schedule
-from longtail.transfer.identity import unchanged_block
+from longtail.transfer.plain import Identity
 
 if TYPE_CHECKING:
     from longtail.classifiers.scorer import Scorer
@@ -70,12 +70,12 @@ class OneVsAll(LabelEstimator):
         used = np.flatnonzero(data.labels.sum(axis=0)).astype(np.int32)
         targets = data.labels[:, used]
         architecture = BagOfTokens(dimension=self.dimension, dropout=self.dropout)
-        network = architecture.network(data.features, targets, run)
+        network = architecture.network(data, targets, run)
         schedule = Schedule(epochs=self.epochs, learning_rate=self.learning_rate)
         training = ShortlistTraining(schedule=schedule)
         batches = AllLabels(targets, self.batch_size)
         with run.stage("one versus all"):
-            block = unchanged_block(self.dimension)
+            block = Identity().block(self.dimension, run.device)
             labels = training.fit(network, block, batches, run, "one versus all")
         classifiers = np.concatenate([labels.vectors, labels.bias[:, None]], axis=1)
         return DenseScorer(
