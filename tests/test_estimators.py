@@ -21,6 +21,7 @@ from longtail.data.from_python import labels_from, texts_from
 from longtail.errors import InputError
 from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.negatives.nearest_labels import NearestLabels
+from longtail.recipes.annexml import AnnexML
 from longtail.recipes.astec import Astec, Astec3
 from longtail.recipes.deepxml import DeepXML
 from longtail.recipes.deepxml_with import DeepXMLKimCNN, DeepXMLMACH, DeepXMLXMLCNN
@@ -31,6 +32,7 @@ from longtail.recipes.extremetext import ExtremeText
 from longtail.recipes.icnn import Icnn
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.mach import MACH
+from longtail.recipes.one_vs_all import OneVsAll
 from longtail.recipes.parabel import Bonsai, Parabel
 from longtail.recipes.pfastrexml import PfastreXML
 from longtail.recipes.siamesexml import SiameseXML
@@ -59,6 +61,14 @@ IN_FRAMEWORK = {
     "n_threads": 1,
 }
 TINY_XMLCNN = {"dimension": 16, "n_filters": 8, "n_chunks": 2, "n_words": 8, "bottleneck": 16}
+SMALL_TREE = {
+    "dimension": 16,
+    "leaf_size": 2,
+    "batch_size": 16,
+    "epochs": 15,
+    "learning_rate": 0.2,
+    "n_threads": 1,
+}
 
 
 def small_deepxml():
@@ -86,7 +96,11 @@ RECIPES = {
     "Spen": lambda: Spen(dimension=16, n_hidden=4, batch_size=16, n_threads=1),
     "Icnn": lambda: Icnn(dimension=16, n_hidden=4, batch_size=16, inference="bundle", n_threads=1),
     "DiSMEC": lambda: DiSMEC(n_threads=1),
-    "ExtremeText": lambda: ExtremeText(dimension=16, leaf_size=2, batch_size=16, n_threads=1),
+    "AnnexML": lambda: AnnexML(n_learners=3, dimension=16, partition_size=20, n_threads=1),
+    "OneVsAll": lambda: OneVsAll(
+        dimension=16, epochs=15, learning_rate=0.2, batch_size=16, n_threads=1
+    ),
+    "ExtremeText": lambda: ExtremeText(**SMALL_TREE),
     "PfastreXML": lambda: PfastreXML(leaf_size=2, n_learners=5, n_threads=1),
     "Slice": lambda: Slice(dimension=16, n_threads=1),
     "MACH": lambda: MACH(n_hashes=4, dimension=16, n_threads=1),

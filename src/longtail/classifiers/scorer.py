@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from longtail.classifiers.annexml_scorer import AnnexScorer
 from longtail.classifiers.blended import BlendedScorer
 from longtail.classifiers.compiled import CompiledScorer
+from longtail.classifiers.dense_scorer import DenseScorer
 from longtail.classifiers.energy_inference import EnergyInference
 from longtail.classifiers.energy_reranker import EnergyReranker, ShortlistEnergy
 from longtail.classifiers.energy_scorer import EnergyScorer
@@ -254,9 +256,11 @@ class EnsembleScorer:
 def scorer_from(config: Mapping[str, Any], arrays: Arrays) -> Scorer:
     """Return the scorer that a model folder describes."""
     kinds = {
+        "annexml": AnnexScorer.from_parts,
         "blended": BlendedScorer.from_parts,
         "compiled": CompiledScorer.from_parts,
         "deepxml": DeepXMLScorer.from_parts,
+        "dense-one-vs-all": DenseScorer.from_parts,
         "energy": EnergyScorer.from_parts,
         "energy-reranked": _reranker_from_parts,
         "ensemble": EnsembleScorer.from_parts,

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from longtail.classifiers.label_vectors import LabelVectors
-from longtail.training.batches import SharedPool, neighbourhoods
+from longtail.training.batches import AllLabels, SharedPool, neighbourhoods
 from longtail.training.label_table import LabelTable
 from longtail.training.loop import train
 from longtail.training.one_vs_all import FrozenFeatures, OneVsAllTask
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from longtail.training.schedule import Schedule
     from longtail.transfer.block import TransferBlock
 
-__all__ = ["ShortlistTraining", "ShortlistedOneVsAll"]
+__all__ = ["FullOneVsAll", "ShortlistTraining", "ShortlistedOneVsAll"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,7 +87,7 @@ class ShortlistTraining:
         self,
         network: FeatureNetwork,
         block: TransferBlock,
-        batches: SharedPool,
+        batches: SharedPool | AllLabels,
         run: TrainingRun,
         stage: str,
         start: LabelVectors | None = None,
@@ -163,4 +163,38 @@ class ShortlistedOneVsAll:
         if network is None:
             network = FrozenFeatures(features, dropout=self.dropout, device=run.device)
         batches = self.training.batches(labels, shortlists, features, run)
+        return self.training.fit(network, block, batches, run, "module IV")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FullOneVsAll:
+    """Every point against every label, without shortlists: for small label sets, or on a GPU.
+
+    Chen et al., "Renee", MLSys 2023: the gradient is formed in place, chunk of labels by chunk, and
+    products are in bfloat16 where the device has it (see `LabelTable`).
+
+    Parameters
+    ----------
+    training : ShortlistTraining
+        Its shortlist settings are of no use here.
+    dropout : float
+        Of the frozen features.
+    """
+
+    training: ShortlistTraining
+    dropout: float = 0.0
+
+    def learn(
+        self,
+        features: NDArray[np.float32],
+        block: TransferBlock,
+        shortlists: NDArray[np.int32],  # noqa: ARG002 - all labels are looked at
+        labels: csr_array,
+        run: TrainingRun,
+        network: FeatureNetwork | None = None,
+    ) -> LabelVectors:
+        """Train the classifiers and the block; see `ShortlistedOneVsAll.learn`."""
+        if network is None:
+            network = FrozenFeatures(features, dropout=self.dropout, device=run.device)
+        batches = AllLabels(labels, self.training.batch_size)
         return self.training.fit(network, block, batches, run, "module IV")

@@ -42,6 +42,8 @@ RECIPES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "deepxml-xmlcnn": ("longtail.recipes.deepxml_with", "DeepXMLXMLCNN"),
         "kimcnn": ("longtail.recipes.end_to_end", "KimCNNClassifier"),
         "deepxml-kimcnn": ("longtail.recipes.deepxml_with", "DeepXMLKimCNN"),
+        "annexml": ("longtail.recipes.annexml", "AnnexML"),
+        "one-vs-all": ("longtail.recipes.one_vs_all", "OneVsAll"),
     }
 )
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     Ids = NDArray[np.int64]
 
-__all__ = ["AllLabels", "Batch", "Batches", "SharedPool", "neighbourhoods"]
+__all__ = ["AllLabels", "Batch", "Batches", "SharedPool", "label_chunks", "neighbourhoods"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,26 @@ class Batch:
     positive_rows: Ids
     positive_columns: Ids
     in_loss: NDArray[np.bool_] | None = None
+
+
+def label_chunks(batch: Batch, n_labels: int, size: int) -> Iterator[Batch]:
+    """Cut a batch that is scored against all labels into ones of consecutive labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.training.batches import Batch, label_chunks
+    >>> batch = Batch(np.arange(2), None, np.array([0, 1, 1]), np.array([4, 0, 3]))
+    >>> for part in label_chunks(batch, 5, 3):
+    ...     print(part.pool, part.positive_rows, part.positive_columns)
+    [0 1 2] [1] [0]
+    [3 4] [0 1] [1 0]
+    """
+    for first in range(0, n_labels, size):
+        last = min(first + size, n_labels)
+        own = (batch.positive_columns >= first) & (batch.positive_columns < last)
+        columns = batch.positive_columns[own] - first
+        yield Batch(batch.points, np.arange(first, last), batch.positive_rows[own], columns)
 
 
 class Batches(Protocol):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from longtail.training.batches import label_chunks
 from longtail.training.optimisers import RowwiseAdagrad
 
 if TYPE_CHECKING:
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from longtail.training.optimisers import RowOptimiser
 
 __all__ = ["LabelTable", "product_dtype"]
+
+LOGITS_AT_ONCE = 2**26  # of a batch against all labels: 256 MB in float32
 
 
 def product_dtype(device: torch.device) -> torch.dtype:
@@ -102,6 +105,20 @@ class LabelTable:
         gradient : float32 Tensor (n, dimension)
             Of the loss, summed over the points, with respect to the features.
         """
+        n_labels, at_once = len(self.vectors), max(LOGITS_AT_ONCE // max(len(features), 1), 1)
+        if batch.pool is not None or batch.in_loss is not None or n_labels <= at_once:
+            return self._learn_pool(features, batch, learning_rate, measure=measure)
+        total, gradients = 0.0, torch.zeros_like(features)
+        for part in label_chunks(batch, n_labels, at_once):
+            loss, gradient = self._learn_pool(features, part, learning_rate, measure=measure)
+            total += loss or 0.0
+            gradients += gradient
+        return total if measure else None, gradients
+
+    def _learn_pool(
+        self, features: Tensor, batch: Batch, learning_rate: float, *, measure: bool
+    ) -> tuple[float | None, Tensor]:
+        """See `learn`; all logits are held at once."""
         device = features.device
         pool = self._every if batch.pool is None else torch.from_numpy(batch.pool).to(device)
         vectors = self.vectors if batch.pool is None else self.vectors[pool]

@@ -1,0 +1,91 @@
+"""Full one-versus-all: chunks of labels, the part for DeepXML, the recipe, a GPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_array
+
+from longtail.classifiers.scorer import scorer_from
+from longtail.classifiers.shortlisted import FullOneVsAll, ShortlistTraining
+from longtail.data.bags import Bags
+from longtail.recipes.deepxml import DeepXML
+from longtail.recipes.one_vs_all import OneVsAll
+from longtail.training import label_table
+from longtail.training.batches import AllLabels
+from longtail.training.label_table import LabelTable
+from longtail.training.schedule import Schedule
+
+CPU = torch.device("cpu")
+
+
+def points_and_labels(n_points=400, n_labels=12, seed=0):
+    """Points that carry the labels of whichever of their first features are large."""
+    random = np.random.default_rng(seed)
+    dense = random.random((n_points, 40)) * (random.random((n_points, 40)) < 0.25)
+    dense[:, -1] += 0.1
+    labels = dense[:, :n_labels] > 0.4
+    labels[np.arange(n_points), dense[:, :n_labels].argmax(axis=1)] = True
+    dense /= np.linalg.norm(dense, axis=1, keepdims=True)
+    return csr_array(dense.astype(np.float32)), csr_array(labels.astype(np.float32))
+
+
+def test_chunks_of_labels_change_nothing(monkeypatch):
+    monkeypatch.setattr(label_table, "product_dtype", lambda _: torch.float32)
+    _, labels = points_and_labels()
+    features = torch.rand(50, 6, generator=torch.Generator().manual_seed(0))
+    batch = next(AllLabels(labels[:50], 50).epoch(np.random.default_rng(0)))
+    found = []
+    for at_once in (2**26, 50 * 5):  # all 12 labels, then 5, 5 and 2
+        monkeypatch.setattr(label_table, "LOGITS_AT_ONCE", at_once)
+        table = LabelTable(12, 6, frequencies=None, seed=3, device=CPU)
+        for _ in range(3):
+            loss, gradient = table.learn(features, batch, 0.1, measure=True)
+        found.append((loss, gradient, table.vectors, table.bias))
+    assert found[0][0] == pytest.approx(found[1][0], rel=1e-5)
+    for whole, chunked in zip(found[0][1:], found[1][1:], strict=True):
+        torch.testing.assert_close(whole, chunked, rtol=1e-4, atol=1e-5)
+
+
+def test_is_a_classifier_of_deepxml():
+    features, labels = points_and_labels()
+    training = ShortlistTraining(
+        schedule=Schedule(epochs=20, learning_rate=0.1), batch_size=32, neighbourhood_size=0
+    )
+    model = DeepXML(classifier=FullOneVsAll(training=training), n_threads=1)
+    model.fit(features[:320], labels[:320])
+    assert model.score(features[320:], labels[320:]) > 0.7
+
+
+class TestOneVsAll:
+    @pytest.fixture
+    def fitted(self):
+        features, labels = points_and_labels()
+        return OneVsAll(dimension=32, batch_size=32, epochs=20, learning_rate=0.1, n_threads=1).fit(
+            features[:320], labels[:320]
+        )
+
+    def test_learns(self, fitted):
+        features, labels = points_and_labels()
+        assert fitted.score(features[320:], labels[320:]) > 0.7
+
+    def test_scores_every_label(self, fitted):
+        features, _ = points_and_labels()
+        scorer = fitted.predictor_.scorer
+        vectors = scorer.encoder.encode(Bags.of(features[:20]))
+        expected = vectors @ scorer.classifiers[:, :-1].T + scorer.classifiers[:, -1]
+        again = scorer_from(scorer.config(), scorer.to_arrays())
+        for one, n_threads in ((scorer, 1), (scorer, 3), (again, 1)):
+            ids, scores = one.top_k(Bags.of(features[:20]), 12, n_threads)
+            assert (np.sort(ids, axis=1) == np.arange(12)).all()
+            found = np.take_along_axis(expected, ids.astype(np.int64), axis=1)
+            np.testing.assert_allclose(scores, found, rtol=1e-4, atol=1e-5)
+
+    @pytest.mark.gpu
+    @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+    def test_learns_on_a_gpu(self):
+        features, labels = points_and_labels()
+        model = OneVsAll(dimension=32, batch_size=32, epochs=20, learning_rate=0.1, device="cuda")
+        model.fit(features[:320], labels[:320])
+        assert model.score(features[320:], labels[320:]) > 0.7
