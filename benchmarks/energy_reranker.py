@@ -76,7 +76,7 @@ def main() -> None:
     for name, training in RERANKERS.items():
         ids, scores = first.scorer.top_k(asides, min(training.size, train.n_labels))
         always = replace(training, size=ids.shape[1], only_if_better=False)
-        energy = always.learn(ids, scores, some.labels, train.labels, model.run_)
+        energy = always.learn(ids, scores, some.labels, train.labels[kept], model.run_)
         if energy is None:
             print(f"| {name} | too few points |")
             continue

@@ -274,6 +274,7 @@ class TestReranker:
         np.testing.assert_array_equal(loaded.predict_topk(X_test, 12)[0], ids)
         assert inference_energies(loaded, loaded.bags(X_test[:4])).shape == (4, 6)
         label_pairs(loaded)
+        assert label_pairs(loaded, loaded.bags(X_test[:4])) != label_pairs(loaded)
 
     def test_refuses_another_name(self, points):
         (X, Y), _ = points

@@ -165,8 +165,8 @@ class _Shortlists(NamedTuple):
         """Yield so many batches of some of the points, in passes of another order each."""
         n_passes = -(-n_batches * size // len(rows))
         order = torch.cat([rows[torch.randperm(len(rows))] for _ in range(n_passes)])
-        for batch in order[: n_batches * size].split(size):
-            yield self.rows(batch)
+        for start in range(0, n_batches * size, size):
+            yield self.rows(order[start : start + size])
 
 
 class _ShortlistNetwork(nn.Module):
