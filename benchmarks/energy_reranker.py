@@ -55,11 +55,11 @@ def main() -> None:
     if arguments.most and arguments.most < train.n_points:
         random = np.random.default_rng(arguments.seed)
         train = train.take(np.sort(random.permutation(train.n_points)[: arguments.most]))
-    kind = recipe(arguments.recipe)
+    kind, settings = recipe(arguments.recipe), {"random_state": arguments.seed, "n_threads": 1}
     every = train.texts if train.features is None else train.features
     kept, aside = held_out_split(every, 0.1, arguments.seed)
-    first = kind(random_state=arguments.seed).fit_dataset(train.take(kept)).predictor_
-    model = kind(random_state=arguments.seed).fit_dataset(train)
+    first = kind(**settings).fit_dataset(train.take(kept)).predictor_
+    model = kind(**settings).fit_dataset(train)
     # Read against the model's label space; test labels that it does not know are misses.
     named = train.label_space.names is not None
     test = Dataset.read(
@@ -76,7 +76,7 @@ def main() -> None:
     for name, training in RERANKERS.items():
         ids, scores = first.scorer.top_k(asides, min(training.size, train.n_labels))
         always = replace(training, size=ids.shape[1], only_if_better=False)
-        energy = always.learn(ids, scores, some.labels, train.labels, model.run_)
+        energy = always.learn(ids, scores, some.labels, train.labels[kept], model.run_)
         if energy is None:
             print(f"| {name} | too few points |")
             continue

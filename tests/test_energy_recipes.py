@@ -17,13 +17,19 @@ from longtail.classifiers.energy_reranker import EnergyReranker
 from longtail.data.bags import Bags
 from longtail.data.dataset import Dataset
 from longtail.data.label_space import LabelSpace
+from longtail.energy.descent import Descent
 from longtail.energy.diagnostics import (
     descent_picture,
     inference_energies,
     label_pairs,
     pair_energies,
 )
-from longtail.energy.reranking import RerankerTraining
+from longtail.energy.reranking import (
+    RerankerTraining,
+    _ShortlistNetwork,
+    _Shortlists,
+    cooccurrence_vectors,
+)
 from longtail.errors import InputError, TrainingError
 from longtail.recipes.icnn import Icnn
 from longtail.recipes.parabel import Parabel
@@ -71,11 +77,19 @@ def spen(points):
 
 
 class TestLearning:
-    @pytest.mark.parametrize("loss", ["squared-error", "cross-entropy", "f1", "hinge"])
-    @pytest.mark.parametrize("recipe", [Spen, Icnn])
+    @pytest.mark.parametrize(
+        ("recipe", "loss"),
+        [
+            (Spen, "squared-error"),
+            (Icnn, "squared-error"),
+            (Icnn, "cross-entropy"),
+            (Spen, "hinge"),
+        ],
+    )
     def test_every_loss_finds_the_pair(self, recipe, loss, points):
         (X, Y), (X_test, Y_test) = points
-        model = recipe(**SMALL, loss=loss, unary_epochs=10).fit(X, Y)
+        few_epochs = {"unary_epochs": 8, "energy_epochs": 3, "joint_epochs": 3}
+        model = recipe(**SMALL, **few_epochs, loss=loss).fit(X, Y)
         best, _ = model.predict_topk(X_test, 3)
         truth = Y_test.toarray()
         # Three of eighteen labels are in question; chance is a sixth.
@@ -190,14 +204,11 @@ def shortlists():
 
 
 class TestReranker:
-    @pytest.mark.xfail(
-        strict=False, reason="a few hundred shortlists and these epochs are too few: to be tuned"
-    )
-    @pytest.mark.parametrize("is_convex", [False, True])
-    def test_gains_from_what_goes_together(self, shortlists, is_convex):
+    @pytest.mark.parametrize(("is_convex", "floor"), [(False, 0.9), (True, 0.75)])
+    def test_gains_from_what_goes_together(self, shortlists, is_convex, floor):
         ids, scores, truth = shortlists
         run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
-        training = RerankerTraining(size=10, rank=2, epochs=10, is_convex=is_convex)
+        training = RerankerTraining(size=10, rank=2, is_convex=is_convex)
         energy = training.learn(ids[:400], scores[:400], truth[:400], truth, run)
         assert energy is not None
         assert not is_convex or energy.weights.min() >= 0
@@ -207,9 +218,26 @@ class TestReranker:
         def precision(best):
             return np.take_along_axis(dense, best, 1).mean()
 
-        assert precision(ids[400:, :5]) < 0.7
-        if not is_convex:
-            assert precision(np.take_along_axis(ids[400:], order, 1)) > 0.9
+        assert precision(ids[400:, :5]) < 0.6
+        assert precision(np.take_along_axis(ids[400:], order, 1)) > floor
+
+    @pytest.mark.parametrize("is_convex", [False, True])
+    def test_serves_the_energy_that_was_trained(self, shortlists, is_convex):
+        ids, scores, truth = shortlists
+        ids, scores = ids.copy(), scores.copy()
+        ids[:20, 8:], scores[:20, 8:] = -1, -np.inf
+        lists = _Shortlists.of(ids, scores, truth)
+        torch.manual_seed(0)
+        vectors = cooccurrence_vectors(truth, 3, seed=0)
+        network = _ShortlistNetwork(vectors, lists.evidence, is_convex=is_convex)
+        for parameter in network.parameters():
+            parameter.data += 0.1 * torch.randn_like(parameter)
+        network.project()
+        expected = Descent(n_steps=4).states(network.terms(lists))[-1].detach().numpy()
+        states = network.frozen(10, EnergyInference(n_steps=4)).states(ids, scores)
+        real = ids >= 0
+        np.testing.assert_allclose(states[real], expected[real], rtol=1e-3, atol=1e-3)
+        assert (states[~real] == -np.inf).all()
 
     def test_is_left_out_where_it_does_not_gain(self):
         random = np.random.default_rng(0)
@@ -224,7 +252,7 @@ class TestReranker:
     def test_behind_a_recipe(self, points, tmp_path, monkeypatch):
         from longtail.recipes import reranked
 
-        always = {"spen": RerankerTraining(size=6, epochs=2, only_if_better=False)}
+        always = {"spen": RerankerTraining(size=6, n_updates=4, only_if_better=False)}
         monkeypatch.setattr(reranked, "RERANKERS", always)
         (X, Y), (X_test, _) = points
         model = Parabel(leaf_size=4, n_learners=1, reranker="spen", n_threads=1).fit(X, Y)
@@ -244,8 +272,9 @@ class TestReranker:
         subprocess.run([sys.executable, "-c", code], check=True)
         loaded = longtail.load(tmp_path / "model")
         np.testing.assert_array_equal(loaded.predict_topk(X_test, 12)[0], ids)
-        assert inference_energies(loaded, loaded.bags(X_test[:4])).shape == (4, 11)
+        assert inference_energies(loaded, loaded.bags(X_test[:4])).shape == (4, 6)
         label_pairs(loaded)
+        assert label_pairs(loaded, loaded.bags(X_test[:4])) != label_pairs(loaded)
 
     def test_refuses_another_name(self, points):
         (X, Y), _ = points

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from longtail.classifiers.fusion import best_first
 from longtail.errors import InputError
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["N_EVIDENCE", "EnergyReranker", "ShortlistEnergy", "shortlist_evidence"]
 
 N_EVIDENCE = 3
+_ARRAYS = ("label_vectors", "offset", "weights", "context_weights", "evidence_weights")
 
 
 def shortlist_evidence(scores: Floats) -> Floats:
@@ -55,15 +57,17 @@ def shortlist_evidence(scores: Floats) -> Floats:
 class ShortlistEnergy:
     """E(y) over a point's shortlist: weighed evidence, and what its labels say about each other.
 
-    ``-y . u + weights . softplus(y V + offset)``, V being one short vector a label, of which only
-    those on the shortlist are looked at: the cost of a point does not depend on how many labels
-    there are.
+    ``-y . u + weights . softplus(y V + offset - context_weights * (sigmoid(u) V))``, V being one
+    short vector a label, of which only those on the shortlist are looked at: the cost of a point
+    does not depend on how many labels there are. The last term, the context, is what the scorer by
+    itself would make of each unit. A convex energy needs it to join labels: with few units, V V^T
+    can push labels that are alike apart, but not together.
 
     Parameters
     ----------
     label_vectors : float32 (n_labels, n_hidden)
         V.
-    offset, weights : float32 (n_hidden,)
+    offset, weights, context_weights : float32 (n_hidden,)
     evidence_weights : float32 (3,)
         Of `shortlist_evidence`.
     bias : float
@@ -80,6 +84,7 @@ class ShortlistEnergy:
     label_vectors: Floats
     offset: Floats
     weights: Floats
+    context_weights: Floats
     evidence_weights: Floats
     bias: float
     size: int
@@ -87,11 +92,11 @@ class ShortlistEnergy:
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held, and refuse those that do not fit."""
-        for name in ("label_vectors", "offset", "weights", "evidence_weights"):
+        for name in _ARRAYS:
             object.__setattr__(self, name, read_only(getattr(self, name), np.float32))
         n_hidden = self.label_vectors.shape[1]
-        shapes = (self.offset.shape, self.weights.shape, self.evidence_weights.shape)
-        if shapes != ((n_hidden,), (n_hidden,), (N_EVIDENCE,)):
+        shapes = [getattr(self, name).shape for name in _ARRAYS[1:]]
+        if shapes != [(n_hidden,)] * 3 + [(N_EVIDENCE,)]:
             raise InputError(
                 f"A shortlist energy of {n_hidden} units cannot have parts of the shapes {shapes}. "
                 "Train again."
@@ -115,23 +120,28 @@ class ShortlistEnergy:
         unaries = np.full((n, size), self.bias, np.float32)
         for place, weight in enumerate(self.evidence_weights):  # not a product: the same for a row
             unaries += weight * evidence[:, :, place]
-        shape = (n, 1, len(self.weights))
+        offsets = self.offset - self.context_weights * self._context(labels, unaries)
         return PointTerms(
             labels=labels,
             unaries=unaries,
-            offsets=np.broadcast_to(self.offset, shape),
-            path_gates=np.broadcast_to(self.weights, shape),
+            offsets=offsets[:, None],
+            path_gates=np.broadcast_to(self.weights, (n, 1, len(self.weights))),
             label_gates=np.zeros((n, 0, size), np.float32),
         )
 
+    def _context(self, labels: Ids, unaries: Floats) -> Floats:
+        """Return sigmoid(u) V, (n, n_hidden)."""
+        rows, places = np.nonzero(labels >= 0)
+        relaxed = np.float32(1) / (1 + np.exp(-np.clip(unaries[rows, places], -80, 80)))
+        shape = (len(labels), len(self.label_vectors))
+        context: Floats = csr_array((relaxed, (rows, labels[rows, places])), shape=shape) @ (
+            self.label_vectors
+        )
+        return context
+
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return all arrays."""
-        return {
-            "label_vectors": self.label_vectors,
-            "offset": self.offset,
-            "weights": self.weights,
-            "evidence_weights": self.evidence_weights,
-        }
+        return {name: getattr(self, name) for name in _ARRAYS}
 
     def config(self) -> dict[str, Any]:
         """Return the rest as JSON values."""

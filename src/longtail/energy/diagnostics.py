@@ -186,10 +186,12 @@ def _energy_of(
     bags = model.bags(_no_features(model)) if X is None else X
     if isinstance(scorer, EnergyScorer):
         return scorer.layers, scorer.terms(bags), scorer.known
-    energy = _reranker(scorer).energy
-    every = np.arange(len(energy.label_vectors), dtype=np.int32)
-    no_scores = np.zeros((1, 1), np.float32)
-    return energy.layers, energy.terms(every[None, :1], no_scores), every
+    reranker = _reranker(scorer)
+    energy, every = reranker.energy, np.arange(len(reranker.energy.label_vectors), dtype=np.int32)
+    if X is None:
+        empty = np.full((1, 1), -1, np.int32), np.full((1, 1), -np.inf, np.float32)
+        return energy.layers, energy.terms(*empty), every
+    return energy.layers, energy.terms(*reranker.scorer.top_k(bags, energy.size)), every
 
 
 def _reranker(scorer: Scorer) -> EnergyReranker:

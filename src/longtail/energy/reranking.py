@@ -12,11 +12,7 @@ from scipy.sparse.linalg import svds
 from torch import Tensor, nn
 
 from longtail.classifiers.energy_inference import EnergyInference
-from longtail.classifiers.energy_reranker import (
-    N_EVIDENCE,
-    ShortlistEnergy,
-    shortlist_evidence,
-)
+from longtail.classifiers.energy_reranker import ShortlistEnergy, shortlist_evidence
 from longtail.classifiers.fusion import best_first
 from longtail.classifiers.network_training import ranking_loss
 from longtail.energy.descent import Descent
@@ -25,6 +21,8 @@ from longtail.metrics import precision_at_k
 from longtail.metrics.hits import stored_in
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from longtail.training.run import TrainingRun
@@ -35,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["LEAST_POINTS", "RerankerTraining", "cooccurrence_vectors"]
 
 LEAST_POINTS = 50
+FIRST_WEIGHT = 0.2  # of each softplus unit
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,17 +42,18 @@ class RerankerTraining:
 
     A few thousand shortlists cannot teach a vector a label. So these come from which labels occur
     together in all training points (`cooccurrence_vectors`), which takes no scores, and only how
-    they are mixed into hidden units is learnt from the shortlists.
+    they are mixed into hidden units is learnt from the shortlists. The first mixture already joins
+    labels that occur together: there are two units for each place of the vectors, of either sign,
+    whose softplus functions add up to nearly the square of the labels' sum there.
 
     Parameters
     ----------
     size : int
         Labels of a shortlist.
     rank : int
-        Length of a label's co-occurrence vector.
-    n_hidden : int
-        Softplus units.
-    epochs, batch_size : int
+        Length of a label's co-occurrence vector; there are twice as many softplus units.
+    n_updates, batch_size : int
+        Steps of AdamW, however many shortlists there are, and shortlists of a step.
     learning_rate, weight_decay : float
         Of AdamW.
     is_convex : bool
@@ -65,14 +65,13 @@ class RerankerTraining:
     """
 
     size: int = 100
-    rank: int = 32
-    n_hidden: int = 16
-    epochs: int = 30
+    rank: int = 16
+    n_updates: int = 150
     batch_size: int = 128
     learning_rate: float = 0.01
     weight_decay: float = 1e-3
     is_convex: bool = False
-    descent: Descent = field(default_factory=Descent)
+    descent: Descent = field(default_factory=lambda: Descent(n_steps=5))
     only_if_better: bool = True
 
     def learn(
@@ -122,27 +121,20 @@ class RerankerTraining:
         """Train on some points."""
         torch.manual_seed(run.seed_for("re-ranker"))
         rows = rows[lists.is_true.any(dim=1).numpy()[rows]]  # the others have nothing to rank
-        network = _ShortlistNetwork(vectors, self.n_hidden, lists.evidence[rows])
+        network = _ShortlistNetwork(vectors, lists.evidence[rows], is_convex=self.is_convex)
         optimiser = torch.optim.AdamW(
             network.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay
         )
-        n_batches = -(-len(rows) // self.batch_size)
-        schedule = torch.optim.lr_scheduler.LinearLR(
-            optimiser, 1.0, 0.01, total_iters=self.epochs * n_batches
-        )
-        for _ in range(self.epochs):
-            order = torch.from_numpy(rows)[torch.randperm(len(rows))]
-            for start in range(0, len(order), self.batch_size):
-                some = lists.rows(order[start : start + self.batch_size])
-                states = self.descent.states(network.terms(some))[-1]
-                loss = ranking_loss(states, some.is_true, some.labels >= 0)
-                optimiser.zero_grad()
-                loss.backward()  # type: ignore[no-untyped-call]  # torch has no types here
-                nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-                optimiser.step()
-                if self.is_convex:
-                    network.weights.data.clamp_(min=0)
-                schedule.step()
+        schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.01, self.n_updates)
+        for some in lists.batches(torch.from_numpy(rows), self.batch_size, self.n_updates):
+            states = self.descent.states(network.terms(some))[-1]
+            loss = ranking_loss(states, some.is_true, some.labels >= 0)
+            optimiser.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]  # torch has no types here
+            nn.utils.clip_grad_norm_(network.parameters(), 1.0)
+            optimiser.step()
+            network.project()
+            schedule.step()
         self.descent.check(network.terms(lists.rows(torch.from_numpy(rows[:512]))))
         inference = EnergyInference(
             n_steps=self.descent.n_steps, step=self.descent.step, momentum=self.descent.momentum
@@ -169,29 +161,47 @@ class _Shortlists(NamedTuple):
         """Return some of the points."""
         return _Shortlists(*(tensor[rows] for tensor in self))
 
+    def batches(self, rows: Tensor, size: int, n_batches: int) -> Iterator[_Shortlists]:
+        """Yield so many batches of some of the points, in passes of another order each."""
+        n_passes = -(-n_batches * size // len(rows))
+        order = torch.cat([rows[torch.randperm(len(rows))] for _ in range(n_passes)])
+        for start in range(0, n_batches * size, size):
+            yield self.rows(order[start : start + size])
+
 
 class _ShortlistNetwork(nn.Module):
-    """A `ShortlistEnergy` as torch trains it; without global energy it keeps the order."""
+    """A `ShortlistEnergy` as torch trains it."""
 
-    def __init__(self, vectors: Floats, n_hidden: int, evidence: Tensor) -> None:
+    def __init__(self, vectors: Floats, evidence: Tensor, *, is_convex: bool) -> None:
         super().__init__()
+        self.is_convex = is_convex
         self.vectors = torch.from_numpy(vectors)
-        self.mixing = nn.Parameter(torch.randn(vectors.shape[1], n_hidden))
-        self.offset = nn.Parameter(torch.zeros(n_hidden))
-        self.weights = nn.Parameter(torch.full((n_hidden,), 0.01))
-        spread = evidence.flatten(0, 1).std(dim=0).clamp_min(1e-4)
-        self.scale = 1 / spread
-        start = torch.zeros(N_EVIDENCE)
-        start[0] = 1.0
-        self.evidence_weights = nn.Parameter(start)
+        places = torch.eye(vectors.shape[1])
+        self.mixing = nn.Parameter(torch.cat([places, -places], dim=1))
+        units = torch.ones(2 * len(places))
+        self.offset = nn.Parameter(0 * units)
+        # Both push a label up by its products with the scorer's labels: a SPEN because sums away
+        # from 0 cost less, an ICNN because a sum costs less the nearer it is to twice its context.
+        self.weights = nn.Parameter(FIRST_WEIGHT * (units if is_convex else -units))
+        self.context_weights = nn.Parameter((2.0 if is_convex else 0.0) * units)
+        self.scale = 1 / evidence.flatten(0, 1).std(dim=0).clamp_min(1e-4)
+        self.evidence_weights = nn.Parameter(torch.tensor([1.0, 0.0, 0.0]))
         self.bias = nn.Parameter(torch.tensor(-2.0))
 
     def terms(self, lists: _Shortlists) -> EnergyTerms:
         """Return the energy of each shortlist."""
+        is_real = (lists.labels >= 0)[:, :, None]
         unaries = (lists.evidence * self.scale) @ self.evidence_weights + self.bias
-        vectors = self.vectors[lists.labels.clamp_min(0)] @ self.mixing
-        real = lists.labels >= 0
-        return EnergyTerms(unaries, (vectors * real[:, :, None],), (self.offset,), (self.weights,))
+        vectors = self.vectors[lists.labels.clamp_min(0)] * is_real @ self.mixing
+        context = (unaries.sigmoid()[:, None] @ vectors)[:, 0]
+        offset = self.offset - self.context_weights * context
+        return EnergyTerms(unaries, (vectors,), (offset,), (self.weights,))
+
+    @torch.no_grad()
+    def project(self) -> None:
+        """Keep a convex energy convex."""
+        if self.is_convex:
+            self.weights.clamp_(min=0)
 
     @torch.no_grad()
     def frozen(self, size: int, inference: EnergyInference) -> ShortlistEnergy:
@@ -200,6 +210,7 @@ class _ShortlistNetwork(nn.Module):
             label_vectors=(self.vectors @ self.mixing).numpy(),
             offset=self.offset.numpy().copy(),
             weights=self.weights.numpy().copy(),
+            context_weights=self.context_weights.numpy().copy(),
             evidence_weights=(self.evidence_weights * self.scale).numpy(),
             bias=float(self.bias),
             size=size,
