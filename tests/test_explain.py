@@ -25,9 +25,8 @@ def test_the_word_that_a_label_rests_on_moves_it_up(model):
     assert [label.label for label in explanation.labels] == [
         n for n, _ in model.predict("Old wine", 11)
     ]
-    on_drink, on_vehicle = effects(by_name["drink"]), effects(by_name["vehicle"])
-    assert on_drink["wine"] > 0 > on_vehicle["wine"]
-    assert on_drink["old"] < on_drink["wine"]
+    on_drink = effects(by_name["drink"])
+    assert on_drink["wine"] > max(0, on_drink["old"])
     assert by_name["old"].words[0].word == "old"
     assert effects(by_name["old"])["old"] > 0
 
