@@ -77,7 +77,8 @@ class Calibration:
     def probabilities(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return probabilities, float32, of scores as `fit` takes them; padding stays -inf."""
         first = self.first if scores.ndim > 1 else 0.0
-        rows = read_only(scores, np.float32).reshape(len(scores), -1)
+        width = scores.shape[1] if scores.ndim > 1 else 1  # not -1: there may be no row at all
+        rows = read_only(scores, np.float32).reshape(len(scores), width)
         result = np.empty(rows.shape, np.float32)
         logistic_rows(rows, float(self.slope), float(self.intercept), float(first), result)
         return result.reshape(scores.shape)
