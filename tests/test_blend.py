@@ -290,7 +290,7 @@ def test_kept_columns(seed, n_rows, n_columns):
     )
     is_kept = random.random(n_columns) < 0.6
     kept = bags.kept(is_kept)
-    assert [part.dtype for part in kept] == [np.int32, np.int32, np.float32]
+    assert [part.dtype for part in kept[:3]] == [np.int32, np.int32, np.float32]
     assert kept.n_rows == n_rows
     for i, (columns, values) in enumerate(kept_twin(bags, is_kept)):
         own = kept.rows(i, i + 1)

@@ -98,7 +98,8 @@ def test_the_number_of_labels_can_be_switched_by_mouse_and_keys(page, address):
 
 def test_a_label_is_explained_by_keyboard_alone(page, address):
     page.goto(address)
-    page.keyboard.type("old wine")  # the text has the focus
+    sync_api.expect(page.locator("#text")).to_be_focused()
+    page.keyboard.type("old wine")
     labels(page, 5)
     page.keyboard.press("Tab")  # to the sizes
     page.keyboard.press("Tab")  # to the first label

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["LongtailCosts"]
 
 # Core-seconds, as in `longtail.training.estimate`.
-BAG = 1e-9  # an entry of a point or of a label's text, times the dimension
+BAG = 6e-10  # an entry of a point or of a label's text, times the dimension
 DISTINCT = 0.5  # share of the true labels of a batch that are distinct
-DESCENT = 8e-9  # an entry of a point that trains a support vector machine, in one pass
+DESCENT = 4e-9  # an entry of a point that trains a support vector machine, in one pass
 PASSES = 10  # of dual coordinate descent, about
 RELATE = 2e-7  # an entry of a point, compared with label texts through their inverted index
 BLEND = 6e-5  # a candidate of a held-out point, in three trainings; they use one thread
