@@ -151,7 +151,7 @@ def test_label_texts_take_time_and_memory():
 
 
 def test_more_threads_save_time():
-    more = estimated_default(DEPENDS, BUSY._replace(n_threads=16))
+    more = estimated_default(DEPENDS, ONE_CORE._replace(n_threads=16))
     assert more.seconds < estimated_default(DEPENDS).seconds
 
 
@@ -160,8 +160,8 @@ def test_a_recipe_that_was_not_measured_has_no_costs():
 
 
 def test_three_learners_take_three_times_as_long():
-    three = estimate_training(TITLES, costs_of(Astec3()), BUSY)
-    one = estimate_training(TITLES, costs_of(Astec()), BUSY)
+    three = estimate_training(TITLES, costs_of(Astec3()), ONE_CORE)
+    one = estimate_training(TITLES, costs_of(Astec()), ONE_CORE)
     assert three.stages["module IV"] == pytest.approx(3 * one.stages["module IV"])
 
 
@@ -213,7 +213,7 @@ def test_one_point_is_enough_for_an_estimate(settings):
     texts = TextColumn.from_strings(["red wine"])
     dataset = Dataset(texts, None, sp.csr_array(np.ones((1, 1), np.float32)), LabelSpace(1))
     workload = workload_of(dataset, settings)
-    assert estimate_training(workload, costs_of(settings), BUSY).seconds > 0
+    assert estimate_training(workload, costs_of(settings), ONE_CORE).seconds > 0
 
 
 def test_the_speed_of_this_machine_is_measured():
