@@ -61,6 +61,8 @@ LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
         "n_buckets": (1, _MANY),
         "n_filters": (1, 2**16),
         "n_words": (1, 2**16),
+        "n_pieces": (2, 2**16),
+        "fine_tune_rate": (1e-9, 1e3),
         "n_chunks": (1, 2**16),
         "bottleneck": (1, 2**16),
         "leaf_size": (1, _MANY),
