@@ -107,7 +107,7 @@ class _FineTuning:
         points = self._network.forward(batch.points)
         x = points.detach()
         loss, slope = squared_hinge((x @ self._vectors.T).add_(self._bias[:, 0]), batch)
-        points.backward(slope @ self._vectors)
+        torch.autograd.backward(points, slope @ self._vectors)
         self._network.step(learning_rate, share)
         vectors, bias = self._optimisers
         vectors.step(self._vectors, self._every, slope.T @ x, learning_rate)
