@@ -65,6 +65,7 @@ LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
         "fine_tune_rate": (1e-9, 1e3),
         "n_chunks": (1, 2**16),
         "bottleneck": (1, 2**16),
+        "first_level": (1, _MANY),
         "leaf_size": (1, _MANY),
         "n_found": (1, _MANY),
         "beam": (1, _MANY),
