@@ -48,7 +48,7 @@ class AttentionWeights(NamedTuple):
 @fast_kernel
 def _dot(a: Floats, b: Floats) -> np.float32:
     """Return the product of two vectors."""
-    total = np.float32(0)
+    total: np.float32 = np.float32(0)
     for i in range(len(a)):
         total += a[i] * b[i]
     return total
@@ -57,7 +57,8 @@ def _dot(a: Floats, b: Floats) -> np.float32:
 @kernel
 def _sigmoid(x: np.float32) -> np.float32:
     """Return 1 / (1 + exp(-x)), without overflow."""
-    return np.float32(0.5) + np.float32(0.5) * np.tanh(np.float32(0.5) * x)
+    value: np.float32 = np.float32(0.5) + np.float32(0.5) * np.tanh(np.float32(0.5) * x)
+    return value
 
 
 @kernel
@@ -94,7 +95,7 @@ def _logit(
     for t in range(n_words):
         share[t] = np.exp(share[t] - largest)
         total += share[t]
-    logit = output[len(bias)]
+    logit: np.float32 = output[len(bias)]
     for f in range(len(bias)):
         value = np.float32(0)
         for t in range(n_words):

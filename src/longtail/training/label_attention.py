@@ -108,7 +108,7 @@ class LabelAttention:
         nn.init.constant_(module.output.bias, float(np.log(share)))
         if start is not None:
             module.start_from(start)
-        labels = torch.randn(targets.shape[1], 2 * self.n_states).numpy() * 0.1
+        labels = (0.1 * torch.randn(targets.shape[1], 2 * self.n_states)).numpy()
         tables = _Tables(
             WordTable(words, RowwiseAdagrad, run.device),
             WordTable(labels, RowwiseAdagrad, run.device),
