@@ -135,23 +135,22 @@ def _stages(scorer: JoinedTreeScorer, bags: Bags, test: Dataset) -> tuple[float,
     """
     tree = scorer.tree.tree
     n_clusters = len(tree.child_starts) - 2
-    margins = scorer.join.of(bags).matrix(scorer.join.n_features) @ _weights(scorer).T
-    margins = margins.toarray() + tree.bias
-    of_clusters, of_labels = margins[:, :n_clusters], margins[:, n_clusters:]
+    joined, weights = scorer.join.of(bags).matrix(scorer.join.n_features), _weights(scorer).T
     sizes = np.diff(tree.child_starts)[1:]
     cluster_of_place = np.repeat(np.arange(n_clusters), sizes)
     place_of_label = np.full(test.n_labels, -1)
     place_of_label[tree.labels] = np.arange(len(tree.labels))
-    best = np.argsort(-of_clusters, axis=1)[:, : scorer.tree.beam_size]
     n_true = n_found = n_first = 0
     for i, row in enumerate(np.split(test.labels.indices, test.labels.indptr[1:-1])):
         n_true += len(row)
+        margins = (joined[i : i + 1] @ weights).toarray()[0] + tree.bias
+        best = np.argsort(-margins[:n_clusters])[: scorer.tree.beam_size]
         places = place_of_label[row][place_of_label[row] >= 0]
         true_clusters = cluster_of_place[places]
-        n_found += int(np.isin(true_clusters, best[i]).sum())
+        n_found += int(np.isin(true_clusters, best).sum())
         if len(places):
             given = np.flatnonzero(np.isin(cluster_of_place, true_clusters))
-            n_first += int(given[of_labels[i, given].argmax()] in places)
+            n_first += int(given[margins[n_clusters:][given].argmax()] in places)
     return n_found / n_true, n_first / bags.n_rows
 
 
