@@ -135,7 +135,8 @@ def _stages(scorer: JoinedTreeScorer, bags: Bags, test: Dataset) -> tuple[float,
     """
     tree = scorer.tree.tree
     n_clusters = len(tree.child_starts) - 2
-    joined, weights = scorer.join.of(bags).matrix(scorer.join.n_features), _weights(scorer).T.tocsr()
+    joined = scorer.join.of(bags).matrix(scorer.join.n_features)
+    weights = _weights(scorer).T.tocsr()  # at once, or each product would turn it anew
     sizes = np.diff(tree.child_starts)[1:]
     cluster_of_place = np.repeat(np.arange(n_clusters), sizes)
     place_of_label = np.full(test.n_labels, -1)
