@@ -23,6 +23,7 @@ from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.negatives.nearest_labels import NearestLabels
 from longtail.recipes.annexml import AnnexML
 from longtail.recipes.astec import Astec, Astec3
+from longtail.recipes.attentionxml import AttentionXML
 from longtail.recipes.deepxml import DeepXML
 from longtail.recipes.deepxml_with import DeepXMLKimCNN, DeepXMLMACH, DeepXMLXMLCNN
 from longtail.recipes.dexa import Dexa
@@ -111,9 +112,14 @@ RECIPES = {
     "XMLCNNClassifier, along the embedding": lambda: XMLCNNClassifier(
         **TINY_XMLCNN, along_embedding=True, n_threads=1
     ),
+    "AttentionXML": lambda: AttentionXML(
+        dimension=16, n_hidden=16, n_words=8, epochs=60, batch_size=8, n_threads=1
+    ),
     "DeepXMLXMLCNN": lambda: DeepXMLXMLCNN(**TINY_XMLCNN, **IN_FRAMEWORK),
 }
-READ_WORDS = {name for name in RECIPES if "CNN" in name}  # and so take texts alone
+# Those that take texts alone.
+READ_WORDS = {name for name in RECIPES if "CNN" in name or "Attention" in name}
+
 
 THINGS = {
     "drink": ["red wine", "white wine", "dark beer", "cold beer", "green tea"],

@@ -57,14 +57,14 @@ def data():
 
 
 class TestMatcher:
-    def test_the_slope_is_that_of_the_squared_hinge(self):
+    def test_the_slope_is_that_of_thesquared_hinge(self):
         targets = csr_array(np.random.default_rng(0).random((6, 4)) < 0.3)
         (batch,) = AllLabels(targets, 6).epoch(np.random.default_rng(0))
         scores = torch.randn(6, 4, generator=torch.Generator().manual_seed(0)) * 2
         sign = torch.from_numpy(np.where(targets.toarray()[batch.points], 1.0, -1.0)).float()
         plain = scores.clone().requires_grad_()
         value = (1 - sign * plain).clamp_min(0).square().sum()
-        loss, slope = cluster_matcher._squared_hinge(scores.clone(), batch)
+        loss, slope = cluster_matcher.squared_hinge(scores.clone(), batch)
         torch.testing.assert_close(slope, torch.autograd.grad(value, plain)[0])
         assert loss == pytest.approx(value.item() / 24, rel=1e-5)
 
@@ -76,7 +76,7 @@ class TestMatcher:
             dimension=16, schedule=Schedule(epochs=30, learning_rate=0.05), batch_size=32
         )
         matcher = training.learn(features, targets, a_run())
-        best = matcher.best_clusters(matcher.encoder.encode(Bags.of(features)), 1)[:, 0]
+        best = matcher.best_clusters(features, 1)[:, 0]
         assert (best == targets.toarray().argmax(axis=1)).mean() > 0.8
 
 
@@ -85,7 +85,7 @@ class TestJoinedFeatures:
         bags = random_bags().toarray()
         bags[3] = 0
         table = np.random.default_rng(1).standard_normal((9, 4)).astype(np.float32)
-        join = JoinedFeatures(UnitBagEncoder(table))
+        join = JoinedFeatures(UnitBagEncoder(table), 9)
         rows = csr_array(bags)
         joined = join.of(Bags.of(rows))
         found = csr_array(

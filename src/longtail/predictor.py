@@ -249,10 +249,14 @@ class Predictor:
             )
         if isinstance(X, list) and len(X) == 1 and isinstance(X[0], str):
             bag = Bags.one(*self.vectorizer.encode_one(X[0]))
-            return bag._replace(words=self.reads.words(self.vectorizer, X))
+            return bag._replace(
+                words=self.reads.words(self.vectorizer, X), texts=self.reads.texts(X)
+            )
         texts = X if isinstance(X, TextColumn) else texts_from(X)
         bags = Bags.of(self.vectorizer.transform(texts))
-        return bags._replace(words=self.reads.words(self.vectorizer, texts))
+        return bags._replace(
+            words=self.reads.words(self.vectorizer, texts), texts=self.reads.texts(texts)
+        )
 
     def evaluate(
         self,

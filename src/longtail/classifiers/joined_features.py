@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from longtail.classifiers.label_tree_scorer import LabelTreeScorer
 from longtail.data.bags import Bags
-from longtail.features.bag_encoder import UnitBagEncoder
+from longtail.features.encoder import Encoder, encoder_from
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -18,10 +18,19 @@ if TYPE_CHECKING:
 
     Arrays = Mapping[str, NDArray[np.generic]]
 
-__all__ = ["HALF_LENGTH", "JoinedFeatures", "JoinedTreeScorer"]
+__all__ = ["HALF_LENGTH", "JoinedFeatures", "JoinedTreeScorer", "UnitEncoder"]
 
 HALF_LENGTH = np.float32(0.5**0.5)
 ROWS_AT_ONCE = 4096  # points whose joined features are held in memory together
+
+
+class UnitEncoder(Encoder, Protocol):
+    """An encoder whose vectors have length 1."""
+
+    @property
+    def dimension(self) -> int:
+        """Length of a vector, as numbers."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -30,7 +39,9 @@ class JoinedFeatures:
 
     Parameters
     ----------
-    encoder : UnitBagEncoder
+    encoder : UnitEncoder
+    n_tokens : int
+        Features of a bag.
 
     Examples
     --------
@@ -38,24 +49,27 @@ class JoinedFeatures:
     >>> from longtail.classifiers.joined_features import JoinedFeatures
     >>> from longtail.data.bags import Bags
     >>> from longtail.features.bag_encoder import UnitBagEncoder
-    >>> join = JoinedFeatures(UnitBagEncoder(np.array([[3, 4], [1, 0]], np.float32)))
+    >>> join = JoinedFeatures(UnitBagEncoder(np.array([[3, 4], [1, 0]], np.float32)), 2)
     >>> joined = join.of(Bags.one(np.array([0], np.int32), np.array([1], np.float32)))
     >>> joined.columns.tolist(), joined.values.round(2).tolist()
     ([0, 2, 3], [0.7099999785423279, 0.41999998688697815, 0.5699999928474426])
     """
 
-    encoder: UnitBagEncoder
+    encoder: UnitEncoder
+    n_tokens: int
 
     @property
     def n_features(self) -> int:
         """Number of joined features."""
-        n_tokens, dimension = self.encoder.token_vectors.shape
-        return int(n_tokens + dimension)
+        return self.n_tokens + self.encoder.dimension
 
     def of(self, bags: Bags, n_threads: int = 1) -> Bags:
         """Return the joined rows; a bag without entries stays empty."""
-        vectors = self.encoder.encode(bags, n_threads)
-        n_tokens, dimension = self.encoder.token_vectors.shape
+        return self.joined(bags, self.encoder.encode(bags, n_threads))
+
+    def joined(self, bags: Bags, vectors: NDArray[np.float32]) -> Bags:
+        """Return bags joined with their vectors, float32 (n, dimension)."""
+        dimension = vectors.shape[1]
         lengths = np.diff(bags.row_starts)
         known = lengths > 0
         starts = np.concatenate([[0], np.cumsum(lengths + dimension * known)])
@@ -63,7 +77,7 @@ class JoinedFeatures:
         own = np.arange(len(bags.columns)) + np.repeat(starts[:-1] - bags.row_starts[:-1], lengths)
         columns[own], values[own] = bags.columns, bags.values
         dense = (starts[:-1] + lengths)[known, np.newaxis] + np.arange(dimension)
-        columns[dense], values[dense] = n_tokens + np.arange(dimension), vectors[known]
+        columns[dense], values[dense] = self.n_tokens + np.arange(dimension), vectors[known]
         values *= HALF_LENGTH
         return Bags(starts.astype(np.int32), columns, values)
 
@@ -101,14 +115,22 @@ class JoinedTreeScorer:
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""
-        return {"encoder/token_vectors": self.join.encoder.token_vectors, **self.tree.to_arrays()}
+        encoder = {f"encoder/{k}": v for k, v in self.join.encoder.to_arrays().items()}
+        return {**encoder, **self.tree.to_arrays()}
 
     def config(self) -> dict[str, Any]:
         """See `Scorer.config`."""
-        return {"kind": "joined-tree", "tree": self.tree.config()}
+        return {
+            "kind": "joined-tree",
+            "tree": self.tree.config(),
+            "encoder": self.join.encoder.config(),
+            "n_tokens": self.join.n_tokens,
+        }
 
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> JoinedTreeScorer:
         """Make it again from `config` and `to_arrays`."""
-        encoder = UnitBagEncoder(np.asarray(arrays["encoder/token_vectors"], np.float32))
-        return cls(JoinedFeatures(encoder), LabelTreeScorer.from_parts(config["tree"], arrays))
+        own = {k[8:]: arrays[k] for k in arrays if k.startswith("encoder/")}
+        encoder: Any = encoder_from(config["encoder"], own)
+        tree = LabelTreeScorer.from_parts(config["tree"], arrays)
+        return cls(JoinedFeatures(encoder, config["n_tokens"]), tree)

@@ -18,6 +18,7 @@ from longtail.classifiers.forest_scorer import ForestScorer
 from longtail.classifiers.fusion import PartialScores, ScoreFusion, best_first
 from longtail.classifiers.hashed_labels_scorer import HashedLabelsScorer
 from longtail.classifiers.joined_features import JoinedTreeScorer
+from longtail.classifiers.label_attention_scorer import LabelAttentionScorer
 from longtail.classifiers.label_tree_scorer import LabelTreeScorer
 from longtail.classifiers.label_vectors import LabelVectors
 from longtail.classifiers.one_vs_all_scorer import OneVsAllScorer
@@ -266,6 +267,7 @@ def scorer_from(config: Mapping[str, Any], arrays: Arrays) -> Scorer:
         "ensemble": EnsembleScorer.from_parts,
         "forest": ForestScorer.from_parts,
         "joined-tree": JoinedTreeScorer.from_parts,
+        "label-attention": LabelAttentionScorer.from_parts,
         "label-tree": LabelTreeScorer.from_parts,
         "one-vs-rest": OneVsRestScorer.from_parts,
         "probabilistic-tree": ProbabilisticTreeScorer.from_parts,

@@ -31,6 +31,8 @@ class Bags(NamedTuple):
     values : float32 (nnz,)
     words : int32 (n, n_words) or None
         The words of each text in their order, padded with -1; only for models that read them.
+    texts : object array (n,) or None
+        The texts themselves, each a str; only for models that read them.
 
     Examples
     --------
@@ -45,6 +47,7 @@ class Bags(NamedTuple):
     columns: NDArray[np.int32]
     values: NDArray[np.float32]
     words: NDArray[np.int32] | None = None
+    texts: NDArray[np.object_] | None = None
 
     @property
     def n_rows(self) -> int:
@@ -84,6 +87,7 @@ class Bags(NamedTuple):
             self.columns[first:last],
             self.values[first:last],
             None if self.words is None else self.words[start:stop],
+            None if self.texts is None else self.texts[start:stop],
         )
 
     def dense(self, n_columns: int) -> NDArray[np.float32]:
@@ -97,9 +101,12 @@ class Bags(NamedTuple):
         >>> bag.dense(3).tolist()
         [[0.5, 0.0, 2.0]]
         """
-        rows = csr_array((self.values, self.columns, self.row_starts), (self.n_rows, n_columns))
-        dense: NDArray[np.float32] = rows.toarray()
+        dense: NDArray[np.float32] = self.matrix(n_columns).toarray()
         return dense
+
+    def matrix(self, n_columns: int) -> csr_array:
+        """Return the bags as a CSR matrix (n, n_columns), without a copy."""
+        return csr_array((self.values, self.columns, self.row_starts), (self.n_rows, n_columns))
 
     def kept(self, is_kept: NDArray[np.bool_]) -> Bags:
         """Return the entries of some columns, each bag scaled to unit length.

@@ -1,4 +1,4 @@
-"""What a model reads of a point: its bag of tokens, its words in order, dense numbers, an image."""
+"""What a model reads of a point: its bag of tokens, its words in order, its text, numbers."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ class InputKind(Enum):
 
     BAGS = "bags"  # weighted bags of tokens: texts, or sparse rows
     WORDS = "words"  # the words of texts, in order
+    TEXTS = "texts"  # texts as they are, cut into pieces by the encoder's own tokeniser
     ROWS = "rows"  # dense rows, such as the vectors of a sentence encoder
     IMAGES = "images"  # (channels, height, width)
 
@@ -61,7 +62,7 @@ class PointInput:
     @property
     def needs_texts(self) -> bool:
         """Whether features that are ready-made will not do."""
-        return self.kind is InputKind.WORDS
+        return self.kind in {InputKind.WORDS, InputKind.TEXTS}
 
     @property
     def needs_numbers(self) -> bool:
@@ -73,8 +74,8 @@ class PointInput:
         if self.needs_texts and not is_text:
             raise InputError(
                 "This model reads the words of a text in their order, but it was given a matrix of "
-                "features, which has none. Pass texts, or take an architecture that reads bags, "
-                "such as BagOfTokens or HashedMLP."
+                "features, which has none. Pass texts, or take an architecture or encoder that "
+                "reads bags, such as BagOfTokens or HashedMLP."
             )
         if self.needs_numbers and is_text:
             shape = self.image_shape or "(n_points, n_features)"
@@ -113,6 +114,10 @@ class PointInput:
         if vectorizer is None or self.kind is not InputKind.WORDS:
             return None
         return word_sequences(vectorizer, texts, self.n_words)
+
+    def texts(self, texts: Sequence[str]) -> NDArray[np.object_] | None:
+        """Return texts as they are, object (n,), so that rows can be chosen; None if not needed."""
+        return np.array([*texts], np.object_) if self.kind is InputKind.TEXTS else None
 
     def config(self) -> dict[str, Any]:
         """Return what `from_config` needs, as JSON values."""

@@ -105,3 +105,25 @@ class UnitBagEncoder:
         lengths[lengths == 0] = 1
         vectors /= lengths[:, None]
         return vectors
+
+    @property
+    def dimension(self) -> int:
+        """Length of a vector."""
+        return int(self.token_vectors.shape[1])
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Return what the encoder is made of."""
+        return {"token_vectors": self.token_vectors}
+
+    def config(self) -> dict[str, Any]:
+        """Return what it is, as JSON values."""
+        return {"kind": "unit-bag-of-tokens"}
+
+    @classmethod
+    def from_parts(
+        cls,
+        config: Mapping[str, Any],  # noqa: ARG003 - says nothing more
+        arrays: Mapping[str, NDArray[Any]],
+    ) -> Self:
+        """Make it again from `to_arrays`."""
+        return cls(arrays["token_vectors"])

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
-from longtail.features.bag_encoder import BagEncoder
+from longtail.features.bag_encoder import BagEncoder, UnitBagEncoder
 from longtail.features.convolution_encoder import ConvolutionEncoder
 from longtail.features.hashed_mlp_encoder import HashedMLPEncoder
 from longtail.features.image_encoder import ImageEncoder
 from longtail.features.row_encoder import RowEncoder
+from longtail.features.transformer_encoder import TransformerEncoder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -53,6 +54,8 @@ def encoder_from(config: Mapping[str, Any], arrays: Mapping[str, NDArray[np.gene
         "hashed-mlp": HashedMLPEncoder.from_parts,
         "resnet18": ImageEncoder.from_parts,
         "rows": RowEncoder.from_parts,
+        "transformer": TransformerEncoder.from_parts,
+        "unit-bag-of-tokens": UnitBagEncoder.from_parts,
     }
     encoder: Encoder = kinds[config.get("kind", "bag-of-tokens")](config, arrays)
     return encoder

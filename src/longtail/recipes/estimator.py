@@ -318,10 +318,20 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         if vectorizer is not None and vectorizer.char_ngrams is not None:
             is_word = vectorizer.is_word()
         words = self.reads().words(vectorizer, dataset.texts or ())
+        texts = self.reads().texts(dataset.texts or ())
+        space = dataset.label_space
+        label_texts = self.reads().texts(space.texts or space.names or ())
 
         def part(rows: NDArray[np.int64]) -> TrainingData:
-            own = None if words is None else words[rows]
-            return TrainingData(features[rows], dataset.labels[rows], label_features, is_word, own)
+            return TrainingData(
+                features[rows],
+                dataset.labels[rows],
+                label_features,
+                is_word,
+                None if words is None else words[rows],
+                None if texts is None else texts[rows],
+                None if label_features is None else label_texts,
+            )
 
         return part(train), part(held)
 

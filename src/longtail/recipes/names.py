@@ -29,6 +29,7 @@ RECIPES: Mapping[str, tuple[str, str]] = MappingProxyType(
         "ngame": ("longtail.recipes.ngame", "Ngame"),
         "siamesexml": ("longtail.recipes.siamesexml", "SiameseXML"),
         "xtransformer": ("longtail.recipes.xtransformer", "XTransformer"),
+        "attentionxml": ("longtail.recipes.attentionxml", "AttentionXML"),
         "bonsai": ("longtail.recipes.parabel", "Bonsai"),
         "spen": ("longtail.recipes.spen", "Spen"),
         "icnn": ("longtail.recipes.icnn", "Icnn"),

@@ -7,7 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, hstack
 
 from longtail.classifiers.joined_features import HALF_LENGTH, JoinedFeatures, JoinedTreeScorer
 from longtail.classifiers.label_tree_scorer import LabelTreeScorer
@@ -15,31 +15,36 @@ from longtail.classifiers.scorer import EnsembleScorer
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.data.bags import Bags
+from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError
+from longtail.features.transformer import Transformer
 from longtail.recipes.estimator import LabelEstimator
 from longtail.surrogates.label_clusters import label_centroids, meta_labels
 from longtail.surrogates.label_indexing import PointFeatures
 from longtail.surrogates.label_tree import LabelTree, balanced_tree
 from longtail.training.cluster_matcher import LearntMatcher, MatcherTraining
 from longtail.training.schedule import Schedule
+from longtail.training.transformer_matching import TransformerMatching
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
+    from longtail.classifiers.joined_features import UnitEncoder
     from longtail.classifiers.scorer import Scorer
-    from longtail.features.bag_encoder import UnitBagEncoder
     from longtail.surrogates.label_indexing import LabelIndexer
     from longtail.surrogates.rows import Rows
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["XTransformer"]
 
+BAG = "bag"  # the encoder that is no folder
+
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class XTransformer(LabelEstimator):
-    """X-Transformer's three stages (Chang et al., KDD 2020) around a bag encoder.
+    """X-Transformer's three stages (Chang et al., KDD 2020) around any encoder.
 
     Labels are put into clusters of like ones (semantic label indexing), an encoder learns with the
     squared hinge loss which clusters a point's labels are in (neural matcher), and linear
@@ -53,8 +58,18 @@ class XTransformer(LabelEstimator):
         and `LabelTexts`.
     leaf_size : int
         Most labels of a cluster.
-    dimension, batch_size, dropout : int, int, float
-        Of the matcher; see `MatcherTraining`.
+    encoder : str
+        ``"bag"`` for a bag of token vectors, or the folder of a transformer; see `Transformer`.
+    n_pieces : int
+        Pieces of words that a transformer reads of a text.
+    fine_tune : bool
+        Train a transformer on, for `epochs` epochs, before the matcher; for a GPU.
+    fine_tune_rate : float
+        Of Adam, for the weights of a transformer.
+    dimension : int
+        Of the bag's token vectors.
+    batch_size, dropout : int, float
+        Of an encoder's training; see `MatcherTraining`.
     epochs : int
     learning_rate : float
     beam_size : int
@@ -80,6 +95,10 @@ class XTransformer(LabelEstimator):
     word_ngrams: int = 2
     indexers: tuple[LabelIndexer, ...] = (PointFeatures(),)
     leaf_size: int = 100
+    encoder: str = "bag"
+    n_pieces: int = 128
+    fine_tune: bool = False
+    fine_tune_rate: float = 5e-5
     dimension: int = 256
     batch_size: int = 512
     dropout: float = 0.3
@@ -90,6 +109,10 @@ class XTransformer(LabelEstimator):
     matcher_aware: bool = True
     cost: float = 1.0
     prune: float = 0.1
+
+    def reads(self) -> PointInput:
+        """Bags, and texts for a transformer; see `LabelEstimator`."""
+        return PointInput() if self.encoder == BAG else PointInput(InputKind.TEXTS)
 
     def looks_at_label_texts(self) -> bool:
         """See `LabelEstimator`."""
@@ -108,9 +131,11 @@ class XTransformer(LabelEstimator):
                 "matcher, or both. Set `indexers` and one of the two."
             )
         used = np.flatnonzero(data.labels.sum(axis=0)).astype(np.int32)
-        texts = data.label_features
+        bags, texts = data.label_features, data.label_texts
         data = data._replace(
-            labels=data.labels[:, used], label_features=None if texts is None else texts[used]
+            labels=data.labels[:, used],
+            label_features=None if bags is None else bags[used],
+            label_texts=None if texts is None else texts[used],
         )
         first_encoder = cache(lambda: self._first_matcher(data, run).encoder)
         members = tuple(
@@ -135,7 +160,7 @@ class XTransformer(LabelEstimator):
         indexer: LabelIndexer,
         data: TrainingData,
         used: NDArray[np.int32],
-        encoder: Callable[[], UnitBagEncoder],
+        encoder: Callable[[], UnitEncoder],
         run: TrainingRun,
     ) -> JoinedTreeScorer:
         """Train the three stages for one way of indexing."""
@@ -147,13 +172,13 @@ class XTransformer(LabelEstimator):
         tree, data = LabelTree(tree.nodes[:, order]), data._replace(labels=data.labels[:, order])
         with run.stage("matcher"):
             matcher = self._match(tree, data, run)
-        join = JoinedFeatures(matcher.encoder)
+        join = JoinedFeatures(matcher.encoder, data.features.shape[1])
         with run.stage("ranker"):
             ranker = self._rank(tree, matcher, join, data, run)
         scorer = LabelTreeScorer.of(
             tree.child_starts(),
             used[order],
-            SparseLabelVectors.joined([_as_nodes(matcher), ranker]),
+            SparseLabelVectors.joined([_as_nodes(matcher, join.n_tokens), ranker]),
             beam_size=self.beam_size,
             n_threads=run.n_threads,
         )
@@ -169,9 +194,20 @@ class XTransformer(LabelEstimator):
     def _match(self, tree: LabelTree, data: TrainingData, run: TrainingRun) -> LearntMatcher:
         """Train the neural matcher."""
         targets = meta_labels(data.labels, tree.nodes[1], tree.n_nodes(1))
+        schedule = Schedule(epochs=self.epochs, learning_rate=self.learning_rate)
+        if self.encoder != BAG:
+            transformer = Transformer(
+                folder=self.encoder,
+                n_pieces=self.n_pieces,
+                fine_tune=self.fine_tune,
+                dropout=self.dropout,
+                learning_rate=self.fine_tune_rate,
+            )
+            matching = TransformerMatching(transformer, schedule, self.batch_size)
+            return matching.learn(data, targets, run)
         training = MatcherTraining(
             dimension=self.dimension,
-            schedule=Schedule(epochs=self.epochs, learning_rate=self.learning_rate),
+            schedule=schedule,
             batch_size=self.batch_size,
             dropout=self.dropout,
         )
@@ -187,17 +223,13 @@ class XTransformer(LabelEstimator):
     ) -> SparseLabelVectors:
         """Train one linear classifier a label on joined features."""
         bags = Bags.of(data.features)
-        joined = join.of(bags, run.n_threads)
-        features = csr_array(
-            (joined.values, joined.columns, joined.row_starts), (bags.n_rows, join.n_features)
-        )
+        joined = join.joined(bags, matcher.points)
+        features = joined.matrix(join.n_features)
         candidates = csr_array((tree.n_nodes(1), bags.n_rows), dtype=np.float32)
         if self.teacher_forcing:
             candidates += meta_labels(data.labels, tree.nodes[1], tree.n_nodes(1)).T
         if self.matcher_aware:
-            best = matcher.best_clusters(
-                matcher.encoder.encode(bags, run.n_threads), self.beam_size
-            )
+            best = matcher.best_clusters(data.features, self.beam_size)
             points = np.repeat(np.arange(bags.n_rows), best.shape[1])
             ones = np.ones(best.size, np.float32)
             candidates += csr_array((ones, (best.ravel(), points)), candidates.shape)
@@ -211,14 +243,15 @@ class XTransformer(LabelEstimator):
         )
 
 
-def _as_nodes(matcher: LearntMatcher) -> SparseLabelVectors:
-    """Return the matcher as classifiers over joined features, whose dense half is scaled down."""
-    n_clusters, dimension = matcher.vectors.shape
-    n_tokens = len(matcher.encoder.token_vectors)
-    columns = np.arange(n_tokens, n_tokens + dimension, dtype=np.int32)
+def _as_nodes(matcher: LearntMatcher, n_tokens: int) -> SparseLabelVectors:
+    """Return the matcher as classifiers over joined features, whose halves are scaled down."""
+    tokens = matcher.tokens
+    if tokens is None:
+        tokens = csr_array((len(matcher.bias), n_tokens), dtype=np.float32)
+    weights = hstack([tokens, csr_array(matcher.vectors)]).tocsr() / HALF_LENGTH
     return SparseLabelVectors(
-        np.arange(n_clusters + 1) * dimension,
-        np.tile(columns, n_clusters),
-        (matcher.vectors / HALF_LENGTH).ravel(),
+        weights.indptr.astype(np.int64),
+        weights.indices.astype(np.int32),
+        weights.data.astype(np.float32),
         matcher.bias,
     )

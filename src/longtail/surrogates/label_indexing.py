@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from longtail.data.bags import Bags
 from longtail.errors import InputError
 from longtail.surrogates.label_clusters import label_centroids
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from longtail.features.bag_encoder import UnitBagEncoder
+    from longtail.features.encoder import Encoder
     from longtail.surrogates.rows import Rows
     from longtail.training.run import TrainingData, TrainingRun
 
@@ -22,7 +21,7 @@ class LabelIndexer(Protocol):
     """How labels are represented before they are clustered."""
 
     def represent(
-        self, data: TrainingData, encoder: Callable[[], UnitBagEncoder], run: TrainingRun
+        self, data: TrainingData, encoder: Callable[[], Encoder], run: TrainingRun
     ) -> Rows:
         """Return a row a label, sparse or dense; `encoder` trains one when it is called."""
         ...
@@ -46,7 +45,7 @@ class PointFeatures:
     def represent(
         self,
         data: TrainingData,
-        encoder: Callable[[], UnitBagEncoder],  # noqa: ARG002 - others need one
+        encoder: Callable[[], Encoder],  # noqa: ARG002 - others need one
         run: TrainingRun,
     ) -> Rows:
         """See `LabelIndexer.represent`; needs no encoder."""
@@ -59,10 +58,10 @@ class PointEmbeddings(PointFeatures):
     """PIFA over the fine-tuned encoder: the unit sum of the embeddings of a label's points."""
 
     def represent(
-        self, data: TrainingData, encoder: Callable[[], UnitBagEncoder], run: TrainingRun
+        self, data: TrainingData, encoder: Callable[[], Encoder], run: TrainingRun
     ) -> Rows:
         """See `LabelIndexer.represent`."""
-        points = encoder().encode(Bags.of(data.features), run.n_threads)
+        points = encoder().encode(data.bags(), run.n_threads)
         return label_centroids(points, data.labels, normalise_points=False, n_threads=run.n_threads)
 
 
@@ -70,7 +69,7 @@ class LabelTexts(PointFeatures):
     """The embedding of the label's text."""
 
     def represent(
-        self, data: TrainingData, encoder: Callable[[], UnitBagEncoder], run: TrainingRun
+        self, data: TrainingData, encoder: Callable[[], Encoder], run: TrainingRun
     ) -> Rows:
         """See `LabelIndexer.represent`.
 
@@ -79,9 +78,10 @@ class LabelTexts(PointFeatures):
         InputError
             If the labels have no texts.
         """
-        if data.label_features is None:
+        labels = data.label_bags()
+        if labels is None:
             raise InputError(
                 "Labels without texts cannot be clustered by their texts. Pass texts and label "
                 "names, or use PointFeatures() or PointEmbeddings()."
             )
-        return encoder().encode(Bags.of(data.label_features), run.n_threads)
+        return encoder().encode(labels, run.n_threads)

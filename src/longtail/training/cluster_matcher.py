@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
+from longtail.data.bags import Bags
 from longtail.training.batches import AllLabels
 from longtail.training.label_table import product_dtype
 from longtail.training.loop import train
@@ -22,13 +23,13 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
     from torch import Tensor
 
-    from longtail.features.bag_encoder import UnitBagEncoder
+    from longtail.classifiers.joined_features import UnitEncoder
     from longtail.training.batches import Batch
     from longtail.training.run import TrainingRun
 
     Floats = NDArray[np.float32]
 
-__all__ = ["LearntMatcher", "MatcherTraining"]
+__all__ = ["LearntMatcher", "MatcherTraining", "squared_hinge"]
 
 ROWS_AT_ONCE = 8192
 
@@ -38,23 +39,32 @@ class LearntMatcher(NamedTuple):
 
     Attributes
     ----------
-    encoder : UnitBagEncoder
+    encoder : UnitEncoder
         phi.
     vectors : float32 (n_clusters, dimension)
+        w.
     bias : float32 (n_clusters,)
+    points : float32 (n_points, dimension)
+        phi of the training points.
+    tokens : csr_array of float32 (n_clusters, n_tokens) or None
+        u, for a matcher that also reads the bag x itself: ``w_k . phi(x) + u_k . x + b_k``.
     """
 
-    encoder: UnitBagEncoder
+    encoder: UnitEncoder
     vectors: Floats
     bias: Floats
+    points: Floats
+    tokens: csr_array | None = None
 
-    def best_clusters(self, points: Floats, n_best: int) -> NDArray[np.int64]:
-        """Return the clusters with the greatest ``w_k . phi(x) + b_k``, int64 (n, n_best)."""
+    def best_clusters(self, features: csr_array, n_best: int) -> NDArray[np.int64]:
+        """Return the clusters with the greatest scores for training points, int64 (n, n_best)."""
         n_best = min(n_best, len(self.bias))
-        best = np.empty((len(points), n_best), np.int64)
-        for start in range(0, len(points), ROWS_AT_ONCE):
+        best = np.empty((len(self.points), n_best), np.int64)
+        for start in range(0, len(self.points), ROWS_AT_ONCE):
             some = slice(start, start + ROWS_AT_ONCE)
-            scores = points[some] @ self.vectors.T + self.bias
+            scores = self.points[some] @ self.vectors.T + self.bias
+            if self.tokens is not None:
+                scores += (features[some] @ self.tokens.T).toarray()
             best[some] = np.argpartition(-scores, n_best - 1, axis=1)[:, :n_best]
         return best
 
@@ -92,7 +102,7 @@ class MatcherTraining:
         """
         task = _MatcherTask(self, features, targets.shape[1], run)
         train(task, AllLabels(targets, self.batch_size), self.schedule, run, "matcher")
-        return task.learnt()
+        return task.learnt(run.n_threads)
 
 
 class _MatcherTask:
@@ -132,7 +142,7 @@ class _MatcherTask:
         points = UnitRows.of(sums * kept)
         x, w = points.unit.to(self._dtype), self._vectors.to(self._dtype)
         scores = (x @ w.T).float().add_(self._bias[:, 0])  # (n, n_clusters)
-        loss, slope = _squared_hinge(scores, batch)
+        loss, slope = squared_hinge(scores, batch)
         narrow = slope.to(self._dtype)
         to_points = points.backward((narrow @ w).float()) * kept
         to_vectors = (narrow.T @ x).float()
@@ -150,13 +160,15 @@ class _MatcherTask:
             tensors |= {f"{part}.{name}": tensor for name, tensor in state.items()}
         return tensors
 
-    def learnt(self) -> LearntMatcher:
+    def learnt(self, n_threads: int) -> LearntMatcher:
         """Return the vectors as they are now."""
         vectors, bias = self._vectors.cpu().numpy(), self._bias[:, 0].cpu().numpy()
-        return LearntMatcher(self._tokens.encoder(), vectors, bias)
+        encoder = self._tokens.encoder()
+        points = encoder.encode(Bags.of(self._features), n_threads)
+        return LearntMatcher(encoder, vectors, bias, points)
 
 
-def _squared_hinge(scores: Tensor, batch: Batch) -> tuple[float, Tensor]:
+def squared_hinge(scores: Tensor, batch: Batch) -> tuple[float, Tensor]:
     """Return the loss and its slope, a point's summed over clusters; the scores are overwritten."""
     rows = torch.from_numpy(batch.positive_rows).to(scores.device)
     columns = torch.from_numpy(batch.positive_columns).to(scores.device)

@@ -40,6 +40,8 @@ class TrainingData(NamedTuple):
         Which features are words or pairs of words, not pieces of words; None if all count.
     words : int32 array (n_points, n_words) or None
         The words of each text in order, padded with -1, where the architecture reads them.
+    texts, label_texts : object array (n_points,) and (n_labels,), or None
+        The texts themselves, where the architecture reads them.
     """
 
     features: csr_array
@@ -47,20 +49,32 @@ class TrainingData(NamedTuple):
     label_features: csr_array | None = None
     is_word: NDArray[np.bool_] | None = None
     words: NDArray[np.int32] | None = None
+    texts: NDArray[np.object_] | None = None
+    label_texts: NDArray[np.object_] | None = None
 
     def bags(self) -> Bags:
         """Return the points as a scorer takes them."""
-        return Bags.of(self.features)._replace(words=self.words)
+        return Bags.of(self.features)._replace(words=self.words, texts=self.texts)
+
+    def label_bags(self) -> Bags | None:
+        """Return the labels' texts as a scorer takes points; None where there are none."""
+        if self.label_features is None:
+            return None
+        return Bags.of(self.label_features)._replace(texts=self.label_texts)
 
     def with_points_of(self, other: TrainingData) -> TrainingData:
         """Return these points, and then those of other data of the same features and labels."""
         return self._replace(
             features=vstack([self.features, other.features]).tocsr(),
             labels=vstack([self.labels, other.labels]).tocsr(),
-            words=None
-            if self.words is None or other.words is None
-            else np.concatenate([self.words, other.words]),
+            words=_both(self.words, other.words),
+            texts=_both(self.texts, other.texts),
         )
+
+
+def _both(own: NDArray[Any] | None, others: NDArray[Any] | None) -> NDArray[Any] | None:
+    """Return rows and then others; None where either is missing."""
+    return None if own is None or others is None else np.concatenate([own, others])
 
 
 class Callback(Protocol):

@@ -1,0 +1,207 @@
+"""X-Transformer around a pretrained encoder, against XR-Linear on the same points.
+
+python -m benchmarks.peers.xtransformer --data FOLDER --encoder FOLDER --environments FOLDER
+
+--data holds train.jsonl.gz, test.jsonl.gz and labels.txt.gz; --encoder is the folder of a
+transformer, or `bag`, or several of them; --environments is where `benchmarks.peers` builds those
+of its systems, for XR-Linear (libpecos). All train on the same part of the points and the same
+TF-IDF. `--dev` tests on other training points, for choosing settings.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from longtail import Dataset
+from longtail.data import InputWarning
+from longtail.errors import InputError
+from longtail.features.transformer_encoder import TransformerEncoder
+from longtail.metrics import precision_at_k
+from longtail.recipes.xtransformer import XTransformer
+
+from .environments import python_of
+from .running import call_worker
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from longtail.classifiers.joined_features import JoinedTreeScorer
+    from longtail.data.bags import Bags
+
+KS = (1, 3, 5)
+NEGATIVES = {
+    "TFN": {"matcher_aware": False},
+    "MAN": {"teacher_forcing": False},
+    "both": {},
+}
+TIME_LIMIT = 3600.0
+
+
+def main() -> None:
+    """Train all and print a row each."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--encoder", nargs="*", default=["bag"])
+    parser.add_argument("--environments", type=Path, help="where to find libpecos")
+    parser.add_argument("--negatives", nargs="*", choices=NEGATIVES, default=list(NEGATIVES))
+    parser.add_argument("--points", type=int, default=20_000, help="train on so many points")
+    parser.add_argument("--test-points", type=int, default=3000)
+    parser.add_argument("--dev", action="store_true")
+    parser.add_argument("--vectors", type=Path, help="file to keep a transformer's vectors in")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore", InputWarning)
+    train, test = _read(arguments)
+    print("| system | negatives | matcher R@b | ranker P@1 | P@1 | P@3 | P@5 | CPU s |")
+    print("|---|---|---|---|---|---|---|---|")
+    if arguments.environments is not None:
+        print(_xr_linear(train, test, arguments.environments), flush=True)
+    for encoder in arguments.encoder:
+        known = _remembered(arguments.vectors) if encoder != "bag" else {}
+        for name in arguments.negatives:
+            print(_xtransformer(encoder, name, train, test), flush=True)
+        if known and arguments.vectors is not None:
+            np.savez(arguments.vectors, texts=[*known], vectors=np.stack([*known.values()]))
+
+
+def _read(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
+    """Return random training and test points, always the same."""
+    labels = arguments.data / "labels.txt.gz"
+    train = Dataset.read(arguments.data / "train.jsonl.gz", labels_file=labels)
+    rows = np.random.default_rng(0).permutation(train.n_points)
+    if arguments.dev:
+        test, others = train, rows[arguments.points :]
+    else:
+        test = Dataset.read(arguments.data / "test.jsonl.gz", labels_file=labels)
+        others = np.random.default_rng(0).permutation(test.n_points)
+    return _rows(train, rows[: arguments.points]), _rows(test, others[: arguments.test_points])
+
+
+def _rows(dataset: Dataset, rows: NDArray[np.int64]) -> Dataset:
+    """Return some points."""
+    if dataset.texts is None:
+        raise InputError("This benchmark needs points with texts.")
+    return Dataset(dataset.texts.take(rows), None, dataset.labels[rows], dataset.label_space)
+
+
+def _remembered(path: Path | None) -> dict[str, NDArray[np.float32]]:
+    """Make frozen transformers look up texts that they have read before, which are returned."""
+    known: dict[str, NDArray[np.float32]] = {}
+    if path is not None and path.is_file():
+        with np.load(path) as file:
+            known = dict(zip(file["texts"].tolist(), file["vectors"], strict=True))
+    read = TransformerEncoder._vectors
+
+    def vectors(self: TransformerEncoder, texts: list[str]) -> NDArray[np.float32]:
+        new = [text for text in texts if text not in known]
+        if new:
+            known.update(zip(new, read(self, new), strict=True))
+        return np.stack([known[text] for text in texts])
+
+    TransformerEncoder._vectors = vectors  # type: ignore[method-assign]  # a benchmark may
+    return known
+
+
+def _xtransformer(encoder: str, name: str, train: Dataset, test: Dataset) -> str:
+    """Return the row of X-Transformer with one encoder and one kind of negatives."""
+    started = time.process_time()
+    # As XR-Linear, it trains on all points: none are set aside for the calibration.
+    settings: dict[str, Any] = {"encoder": encoder, "held_out": 0.0, "n_threads": 1}
+    settings |= NEGATIVES[name]
+    predictor = XTransformer(**settings).fit_dataset(train).predictor_
+    seconds = time.process_time() - started
+    bags = predictor.bags(test.texts or ())
+    scorer: Any = predictor.scorer
+    recall, ranked = _stages(scorer, bags, test)
+    ids, _ = scorer.top_k(bags, max(KS))
+    kind = "bag" if encoder == "bag" else Path(encoder).name
+    values = [100 * recall, 100 * ranked, *(100 * precision_at_k(ids, test.labels, k) for k in KS)]
+    cells = " | ".join(f"{value:.2f}" for value in values)
+    return f"| X-Transformer ({kind}) | {name} | {cells} | {seconds:.0f} |"
+
+
+def _stages(scorer: JoinedTreeScorer, bags: Bags, test: Dataset) -> tuple[float, float]:
+    """Return how many true labels are in the matcher's clusters, and P@1 where those are given.
+
+    The second is the ranker's alone: it orders all labels of the clusters of a point's true labels.
+    """
+    tree = scorer.tree.tree
+    n_clusters = len(tree.child_starts) - 2
+    joined = scorer.join.of(bags).matrix(scorer.join.n_features)
+    weights = _weights(scorer).T.tocsr()  # at once, or each product would turn it anew
+    sizes = np.diff(tree.child_starts)[1:]
+    cluster_of_place = np.repeat(np.arange(n_clusters), sizes)
+    place_of_label = np.full(test.n_labels, -1)
+    place_of_label[tree.labels] = np.arange(len(tree.labels))
+    n_true = n_found = n_first = 0
+    for i, row in enumerate(np.split(test.labels.indices, test.labels.indptr[1:-1])):
+        n_true += len(row)
+        margins = (joined[i : i + 1] @ weights).toarray()[0] + tree.bias
+        best = np.argsort(-margins[:n_clusters])[: scorer.tree.beam_size]
+        places = place_of_label[row][place_of_label[row] >= 0]
+        true_clusters = cluster_of_place[places]
+        n_found += int(np.isin(true_clusters, best).sum())
+        if len(places):
+            given = np.flatnonzero(np.isin(cluster_of_place, true_clusters))
+            n_first += int(given[margins[n_clusters:][given].argmax()] in places)
+    return n_found / n_true, n_first / bags.n_rows
+
+
+def _weights(scorer: JoinedTreeScorer) -> sparse.csr_array:
+    """Return the weights of clusters and labels as rows."""
+    tree = scorer.tree.tree
+    n_inner = len(tree.child_starts) - 1
+    node = np.repeat(np.arange(n_inner), np.diff(tree.feature_starts))
+    per_place = np.diff(tree.weight_starts)
+    rows = np.repeat(tree.child_starts[node], per_place) + tree.children - 1
+    columns = np.repeat(tree.features, per_place)
+    shape = (len(tree.bias), scorer.join.n_features)
+    return sparse.csr_array((tree.weights, (rows, columns)), shape)
+
+
+def _xr_linear(train: Dataset, test: Dataset, environments: Path) -> str:
+    """Return the row of libpecos' XR-Linear, which is trained in an environment of its own."""
+    vectorizer, features = XTransformer()._vectorized(train)
+    if vectorizer is None:
+        raise InputError("This benchmark needs points with texts.")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        matrices = {
+            "train_points": features,
+            "train_labels": train.labels,
+            "test_points": vectorizer.transform(test.texts or ()),
+        }
+        for part, matrix in matrices.items():
+            sparse.save_npz(folder / f"{part}.npz", sparse.csr_matrix(matrix))
+        job = {part: str(folder / f"{part}.npz") for part in matrices} | {
+            "train_file": "",
+            "labels_file": None,
+            "model_folder": str(folder / "model"),
+            "scratch_folder": name,
+            "settings": {"one_vs_all": False},
+            "n_threads": 1,
+            "seed": 0,
+        }
+        (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
+        python = python_of("pecos", environments)
+        for action in ("train", "predict"):
+            command = [str(python), "-m", "benchmarks.peers.workers.pecos", action]
+            limit = time.monotonic() + TIME_LIMIT
+            call_worker([*command, str(folder / "job.json")], 1, limit, folder)
+        measured = json.loads((folder / "train.json").read_text(encoding="utf-8"))
+        ids: NDArray[np.int32] = np.load(folder / "predictions.npz")["ids"]
+    cells = " | ".join(f"{100 * precision_at_k(ids, test.labels, k):.2f}" for k in KS)
+    seconds = next(v for k, v in measured.items() if "cpu" in k)
+    return f"| XR-Linear | | | | {cells} | {seconds:.0f} |"
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,219 @@
+"""A pretrained transformer from a local folder as a feature architecture."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch.nn import functional
+
+from longtail.data.point_input import InputKind, PointInput
+from longtail.errors import InputError
+from longtail.features.transformer_encoder import (
+    PiecesOfTexts,
+    TransformerEncoder,
+    mean_of_pieces,
+    needs_transformers,
+)
+from longtail.training.module_adam import ModuleAdam
+from longtail.training.one_vs_all import FrozenFeatures
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+    from torch import Tensor
+
+    from longtail.training.run import TrainingData, TrainingRun
+
+__all__ = ["Transformer", "TransformerNetwork", "read_transformer"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Transformer:
+    """Any encoder of the ``transformers`` library: unit means over the pieces of its last layer.
+
+    Frozen, it costs one pass over the points, and what Module I learns on it is thrown away with
+    its classifiers: let the surrogate train for no epoch. Fine-tuning costs three passes a point
+    and epoch, which is for a GPU.
+
+    Parameters
+    ----------
+    folder : str
+        With ``config.json``, ``tokenizer.json`` and ``model.safetensors``. Nothing is downloaded.
+    n_pieces : int
+        Pieces of words that are read of a text; the rest is cut off.
+    fine_tune : bool
+        Train its weights on.
+    dropout : float
+        Of the vectors, in training.
+    learning_rate : float
+        Of Adam, for the weights; falls with the schedule of the stage.
+    """
+
+    folder: str
+    n_pieces: int = 128
+    fine_tune: bool = False
+    dropout: float = 0.0
+    learning_rate: float = 5e-5
+
+    @property
+    def reads(self) -> PointInput:
+        """Texts."""
+        return PointInput(InputKind.TEXTS)
+
+    def network(
+        self,
+        data: TrainingData,
+        targets: csr_array,  # noqa: ARG002 - it is pretrained
+        run: TrainingRun,
+        start: TransformerEncoder | None = None,
+    ) -> FrozenTexts | TransformerNetwork:
+        """Return vectors, or a network to train on; see `FeatureArchitecture.network`."""
+        encoder = read_transformer(self.folder, self.n_pieces) if start is None else start
+        if not self.fine_tune:
+            return FrozenTexts(encoder, data, dropout=self.dropout, run=run)
+        torch.manual_seed(run.seed_for("dropout of the transformer"))
+        return TransformerNetwork(
+            encoder, data, self.dropout, learning_rate=self.learning_rate, device=run.device
+        )
+
+    def frozen(self, network: FrozenTexts | TransformerNetwork) -> TransformerEncoder:
+        """Return the encoder as a trained model keeps it."""
+        return network.encoder()
+
+
+class FrozenTexts(FrozenFeatures):
+    """Vectors of the training points by an encoder that stays as it is."""
+
+    def __init__(
+        self, encoder: TransformerEncoder, data: TrainingData, *, dropout: float, run: TrainingRun
+    ) -> None:
+        self._encoder = encoder
+        self._vectors = encoder.encode(data.bags(), run.n_threads)
+        super().__init__(self._vectors, dropout=dropout, device=run.device)
+
+    def vectors(self, data: TrainingData, n_threads: int) -> NDArray[np.float32]:  # noqa: ARG002
+        """Return the vectors of the training points, which are there."""
+        return self._vectors
+
+    def encoder(self) -> TransformerEncoder:
+        """Return the encoder."""
+        return self._encoder
+
+
+class TransformerNetwork:
+    """A transformer while it is trained, on the texts of the training points.
+
+    Parameters
+    ----------
+    encoder : TransformerEncoder
+        To start from; copied.
+    data : TrainingData
+    dropout, learning_rate : float
+    device : torch.device
+    """
+
+    def __init__(
+        self,
+        encoder: TransformerEncoder,
+        data: TrainingData,
+        dropout: float,
+        *,
+        learning_rate: float,
+        device: torch.device,
+    ) -> None:
+        if data.texts is None:
+            raise InputError("A transformer reads texts, but these points are bags. Pass texts.")
+        self.dimension = encoder.dimension
+        self._start = encoder
+        self._texts = data.texts
+        self._module = copy.deepcopy(encoder.network).to(device).train()
+        self._dropout = dropout
+        self._learning_rate = learning_rate
+        self._adam = ModuleAdam(self._module)
+
+    def forward(self, points: NDArray[np.int64]) -> Tensor:
+        """See `FeatureNetwork.forward`."""
+        ids, mask = self._start.pieces.of(self._texts[points].tolist())
+        vectors: Tensor = mean_of_pieces(self._module, ids, mask)
+        return functional.dropout(vectors, self._dropout)
+
+    def step(self, learning_rate: float, share: float = 1.0) -> None:  # noqa: ARG002 - of tables
+        """See `FeatureNetwork.step`."""
+        self._adam.step(self._learning_rate * share)
+
+    def state(self) -> dict[str, Tensor]:
+        """See `FeatureNetwork.state`."""
+        weights = {f"weights.{k}": v for k, v in self._module.state_dict().items()}
+        return weights | {f"adam.{k}": v for k, v in self._adam.state().items()}
+
+    def vectors(self, data: TrainingData, n_threads: int) -> NDArray[np.float32]:
+        """Return the vectors of the training points, by the weights as they are now."""
+        return self.encoder().encode(data.bags(), n_threads)
+
+    def encoder(self) -> TransformerEncoder:
+        """Return the weights as a trained model keeps them."""
+        weights = _arrays(self._module)
+        return TransformerEncoder(self._start.pieces, self._start.settings, weights)
+
+
+def read_transformer(folder: str | Path, n_pieces: int) -> TransformerEncoder:
+    """Read an encoder of the ``transformers`` library from a folder.
+
+    Parameters
+    ----------
+    folder : str or Path
+    n_pieces : int
+        Pieces that are read of a text.
+
+    Returns
+    -------
+    TransformerEncoder
+
+    Raises
+    ------
+    InputError
+        If the folder does not hold one.
+    MissingExtraError
+        If transformers is not installed.
+    """
+    missing = [
+        name
+        for name in ("config.json", "tokenizer.json", "model.safetensors")
+        if not (Path(folder) / name).is_file()
+    ]
+    if missing:
+        raise InputError(
+            f"{folder} is no folder of a transformer: {', '.join(missing)} not found. Download the "
+            "model first, with its safetensors, and name its folder; nothing is downloaded here."
+        )
+    try:
+        from transformers import AutoModel  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        raise needs_transformers(error) from error
+    network = AutoModel.from_pretrained(
+        folder, local_files_only=True, use_safetensors=True, dtype=torch.float32
+    )
+    config = network.config
+    longest = getattr(config, "max_position_embeddings", n_pieces)
+    pieces = PiecesOfTexts(
+        (Path(folder) / "tokenizer.json").read_text(encoding="utf-8"),
+        min(n_pieces, longest),
+        config.pad_token_id or 0,
+    )
+    return TransformerEncoder(pieces, _settings(config), _arrays(network))
+
+
+def _settings(config: Any) -> dict[str, Any]:
+    """Return a configuration as JSON values, without where it came from."""
+    settings: dict[str, Any] = config.to_dict()
+    return {k: v for k, v in settings.items() if k != "_name_or_path" and not k.endswith("dtype")}
+
+
+def _arrays(network: Any) -> dict[str, NDArray[Any]]:
+    """Return the weights as arrays of their own."""
+    return {k: v.detach().cpu().numpy().copy() for k, v in network.state_dict().items()}

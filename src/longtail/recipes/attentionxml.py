@@ -1,0 +1,179 @@
+"""AttentionXML: each label looks at words of its own, down a shallow and wide tree of labels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.classifiers.fusion import best_first
+from longtail.classifiers.label_attention_scorer import AttentionLevel, LabelAttentionScorer
+from longtail.data.point_input import InputKind, PointInput
+from longtail.recipes.estimator import LabelEstimator
+from longtail.surrogates.label_clusters import label_centroids, meta_labels
+from longtail.surrogates.label_tree import balanced_tree
+from longtail.training.label_attention import LabelAttention
+from longtail.training.schedule import Schedule
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from longtail.classifiers.scorer import Scorer
+    from longtail.training.run import TrainingData, TrainingRun
+
+    Ids = NDArray[np.int32]
+
+__all__ = ["AttentionXML"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class AttentionXML(LabelEstimator):
+    """AttentionXML (You et al., NeurIPS 2019): BiLSTM, multi-label attention, a label tree.
+
+    Up to `first_level` labels are scored all. More are put into a balanced tree, whose levels are
+    trained from the top on: each starts from the network of the one above, and learns to tell the
+    children of the nodes that the one above has best for a point, and of its true ones.
+
+    Parameters
+    ----------
+    dimension : int
+        Of a word's vector; 300, pre-trained, in the paper.
+    n_words : int
+        Words that are read of a text; 500 in the paper.
+    n_hidden : int
+        States of each direction of the LSTM, and width of the layer that labels share.
+    dropout : float
+        Of words' vectors and states.
+    epochs : int
+        Of each level.
+    learning_rate : float
+        Of the tables, of words and labels.
+    batch_size : int
+    first_level : int
+        Most nodes of the first level.
+    n_children, leaf_size : int
+        Children of a node that is no leaf, and most labels of a leaf.
+    beam_size : int
+        Nodes of a level that are followed, in training and prediction.
+    **kwargs
+        Those of `LabelEstimator`; single words by default: pairs and pieces have no order.
+
+    Examples
+    --------
+    >>> from longtail.recipes.attentionxml import AttentionXML
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    >>> model = AttentionXML(dimension=16, n_hidden=16, epochs=30, batch_size=8).fit(texts, labels)
+    >>> model.predictor_.predict("wine", k=1)[0][0]
+    'drink'
+    """
+
+    char_ngrams: tuple[int, int] | None = None
+    word_ngrams: int = 1
+    dimension: int = 128
+    n_words: int = 256
+    n_hidden: int = 128
+    dropout: float = 0.3
+    epochs: int = 10
+    learning_rate: float = 0.05
+    batch_size: int = 64
+    first_level: int = 512
+    n_children: int = 8
+    leaf_size: int = 16
+    beam_size: int = 16
+
+    def reads(self) -> PointInput:
+        """Words in order; see `LabelEstimator`."""
+        return PointInput(InputKind.WORDS, n_words=self.n_words)
+
+    def _learn(
+        self,
+        data: TrainingData,
+        held_out: TrainingData,  # noqa: ARG002 - there is nothing to choose
+        run: TrainingRun,
+    ) -> Scorer:
+        """See `LabelEstimator`."""
+        used = np.flatnonzero(data.labels.sum(axis=0)).astype(np.int32)
+        data = data._replace(labels=data.labels[:, used])
+        with run.stage("label tree"):
+            nodes = self._nodes(data, run)
+        order = np.argsort(nodes[-2], kind="stable")  # labels of a leaf are neighbours
+        nodes = np.concatenate([nodes[:-1, order], np.arange(len(order), dtype=np.int32)[None]])
+        data = data._replace(labels=data.labels[:, order])
+        levels: list[AttentionLevel] = []
+        parents, above = np.zeros((1, 1), np.int32), np.ones((1, 1), np.float32)  # the root
+        for depth in range(1, len(nodes)):
+            with run.stage(f"level {depth}"):
+                level = self._level(nodes[depth - 1 : depth + 1], data, parents, levels, run)
+                if depth + 1 < len(nodes):
+                    parents, above = self._followed(level, nodes[depth], data, parents, above, run)
+            levels.append(level)
+        return LabelAttentionScorer(tuple(levels), used[order], self.beam_size)
+
+    def _nodes(self, data: TrainingData, run: TrainingRun) -> Ids:
+        """Return the node above each label in each level, from the root to the labels."""
+        n_labels = data.labels.shape[1]
+        labels = np.arange(n_labels, dtype=np.int32)
+        if n_labels <= self.first_level:
+            return np.stack([np.zeros_like(labels), labels])
+        rows = label_centroids(
+            data.features, data.labels, normalise_points=False, n_threads=run.n_threads
+        )
+        tree = balanced_tree(
+            rows, leaf_size=self.leaf_size, seed=run.seed_for("tree"), n_threads=run.n_threads
+        )
+        halvings = max(int(np.log2(self.n_children)), 1)
+        kept = [tree.depth - 1]
+        while tree.n_nodes(kept[0]) > self.first_level:
+            kept.insert(0, kept[0] - halvings)
+        return np.stack([np.zeros_like(labels), *tree.nodes[kept], labels])
+
+    def _level(
+        self,
+        nodes: Ids,
+        data: TrainingData,
+        parents: Ids,
+        above: list[AttentionLevel],
+        run: TrainingRun,
+    ) -> AttentionLevel:
+        """Train the level ``nodes[1]``, whose nodes are below those of ``nodes[0]``."""
+        n_nodes = int(nodes[1].max()) + 1
+        parent_of_node = np.zeros(n_nodes, np.int32)
+        parent_of_node[nodes[1]] = nodes[0]
+        starts = np.searchsorted(parent_of_node, np.arange(nodes[0].max() + 2)).astype(np.int32)
+        start = above[-1].weights if above else None
+        attention = LabelAttention(
+            dimension=self.dimension,
+            n_states=self.n_hidden,
+            n_hidden=self.n_hidden,
+            dropout=self.dropout,
+            schedule=Schedule(epochs=self.epochs, learning_rate=self.learning_rate),
+            batch_size=self.batch_size,
+        )
+        scope = run.within(f"{run.scope}level {len(above) + 1}: ")
+        targets = meta_labels(data.labels, nodes[1], n_nodes)
+        weights = attention.learn(data, targets, parents, starts, scope, start)
+        return AttentionLevel(weights, starts)
+
+    def _followed(
+        self,
+        level: AttentionLevel,
+        nodes: Ids,
+        data: TrainingData,
+        parents: Ids,
+        above: NDArray[np.float32],
+        run: TrainingRun,
+    ) -> tuple[Ids, NDArray[np.float32]]:
+        """Return the nodes of a level that each training point follows, its true ones first."""
+        bags = data.bags()
+        shape = (bags.n_rows, parents.shape[1])
+        parents, above = np.broadcast_to(parents, shape), np.broadcast_to(above, shape)
+        found, scores = level.children(bags, parents, above, run.n_threads)
+        targets = meta_labels(data.labels, nodes, int(nodes.max()) + 1)
+        n_true = np.repeat(np.arange(bags.n_rows), np.diff(targets.indptr))
+        is_true = np.zeros(targets.shape, bool)
+        is_true[n_true, targets.indices] = True
+        first = np.take_along_axis(is_true, np.maximum(found, 0), axis=1) & (found >= 0)
+        best, _ = best_first(found, scores + 2 * first, self.beam_size, run.n_threads)
+        return best, np.where(best >= 0, np.float32(1), -np.inf).astype(np.float32)

@@ -1,0 +1,241 @@
+"""AttentionXML while it is trained: a BiLSTM, attention a label, one level at a time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
+
+from longtail.classifiers.label_attention_scorer import children_of
+from longtail.errors import InputError
+from longtail.features.sketches import sketched_vectors
+from longtail.features.word_table import WordTable
+from longtail.kernels.attention import AttentionWeights
+from longtail.training.batches import AllLabels
+from longtail.training.loop import train
+from longtail.training.module_adam import ModuleAdam
+from longtail.training.optimisers import RowwiseAdagrad
+from longtail.training.schedule import Schedule
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from longtail.training.batches import Batch
+    from longtail.training.run import TrainingData, TrainingRun
+
+__all__ = ["LabelAttention"]
+
+GATES = ("weight_ih_l0", "weight_hh_l0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelAttention:
+    """Words to states, states to a vector a label, a vector to a logit (You et al., NeurIPS 2019).
+
+    With states h_t of a BiLSTM and w_l what label l looks for, ``a_t = softmax_t(h_t . w_l)``,
+    ``m_l = sum_t a_t h_t``, ``z_l = v . ReLU(W m_l + b) + c``; only w_l is the label's own. The
+    loss is binary cross-entropy over the candidates of a point.
+
+    Parameters
+    ----------
+    dimension : int
+        Of a word's vector.
+    n_states : int
+        Of each direction of the LSTM.
+    n_hidden : int
+        Of the layer that labels share.
+    dropout : float
+        Of words' vectors and states.
+    schedule : Schedule
+        Its rate is that of the tables, of words and labels.
+    network_rate : float
+        Of Adam, for LSTM and layers; falls with the schedule.
+    batch_size : int
+    """
+
+    dimension: int = 128
+    n_states: int = 128
+    n_hidden: int = 128
+    dropout: float = 0.3
+    schedule: Schedule = field(default_factory=lambda: Schedule(epochs=10, learning_rate=0.05))
+    network_rate: float = 2e-3
+    batch_size: int = 64
+
+    def learn(
+        self,
+        data: TrainingData,
+        targets: csr_array,
+        parents: NDArray[np.int32],
+        child_starts: NDArray[np.int32],
+        run: TrainingRun,
+        start: AttentionWeights | None = None,
+    ) -> AttentionWeights:
+        """Train one level.
+
+        Parameters
+        ----------
+        data : TrainingData
+            With words.
+        targets : csr_array (n_points, n_nodes)
+        parents : int32 (n_points or 1, b)
+            Nodes of the level above whose children each point is scored against, padded with -1;
+            one row for all points alike.
+        child_starts : int32 (n_parents + 1,)
+        run : TrainingRun
+        start : AttentionWeights or None
+            Of the level above: words and network go on from there, what nodes look for is new.
+
+        Returns
+        -------
+        AttentionWeights
+        """
+        if data.words is None:
+            raise InputError("AttentionXML reads the words of a text in order. Pass texts.")
+        if start is None:
+            seed = run.seed_for("word vectors")
+            words = sketched_vectors(data.features, targets, self.dimension, seed)
+        else:
+            words = start.words
+        torch.manual_seed(run.seed_for("network"))
+        module = _Network(self.dimension, self.n_states, self.n_hidden, self.dropout)
+        n_candidates = targets.shape[0] * parents.shape[1] * np.diff(child_starts).mean()
+        share = min(targets.nnz / n_candidates, 0.5)
+        nn.init.constant_(module.output.bias, float(np.log(share)))
+        if start is not None:
+            module.start_from(start)
+        labels = (0.1 * torch.randn(targets.shape[1], 2 * self.n_states)).numpy()
+        tables = _Tables(
+            WordTable(words, RowwiseAdagrad, run.device),
+            WordTable(labels, RowwiseAdagrad, run.device),
+        )
+        task = _LevelTask(module.to(run.device), tables, data, targets, (parents, child_starts))
+        task.network_rate = self.network_rate
+        train(task, AllLabels(targets, self.batch_size), self.schedule, run, "level")
+        return module.frozen(tables)
+
+
+class _Tables(NamedTuple):
+    """Vectors of which a batch reads some."""
+
+    words: WordTable
+    labels: WordTable
+
+
+class _Network(nn.Module):
+    """What all labels share."""
+
+    def __init__(self, dimension: int, n_states: int, n_hidden: int, dropout: float) -> None:
+        super().__init__()
+        self.lstm = nn.LSTM(dimension, n_states, batch_first=True, bidirectional=True)
+        self.hidden = nn.Linear(2 * n_states, n_hidden)
+        self.output = nn.Linear(n_hidden, 1)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, vectors: Tensor, lengths: Tensor, labels: Tensor) -> Tensor:
+        """Return logits (n, c) of labels' vectors (n, c, 2 H) for words' vectors (n, T, D)."""
+        packed = pack_padded_sequence(
+            self.dropout(vectors), lengths.cpu(), batch_first=True, enforce_sorted=False
+        )
+        states, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True)
+        states = self.dropout(states)
+        is_word = torch.arange(states.shape[1], device=lengths.device) < lengths[:, None]
+        looks = (labels @ states.transpose(1, 2)).masked_fill(~is_word[:, None], -torch.inf)
+        # The shared layer is linear up to its ReLU: once a word, not once a label and word.
+        projected = states @ self.hidden.weight.T
+        hidden = torch.relu(looks.softmax(dim=2) @ projected + self.hidden.bias)
+        logits: Tensor = self.output(hidden)[..., 0]
+        return logits
+
+    def start_from(self, start: AttentionWeights) -> None:
+        """Copy a trained network."""
+        with torch.no_grad():
+            for d, suffix in enumerate(("", "_reverse")):
+                for name, own in zip(GATES, (start.inputs, start.states), strict=True):
+                    getattr(self.lstm, name + suffix).copy_(torch.tensor(own[d]))
+                getattr(self.lstm, f"bias_ih_l0{suffix}").copy_(torch.tensor(start.gates[d]))
+                getattr(self.lstm, f"bias_hh_l0{suffix}").zero_()
+            self.hidden.weight.copy_(torch.tensor(start.hidden))
+            self.hidden.bias.copy_(torch.tensor(start.hidden_bias))
+            self.output.weight[0].copy_(torch.tensor(start.output[:-1]))
+
+    def frozen(self, tables: _Tables) -> AttentionWeights:
+        """Return the weights as a trained model keeps them."""
+        state = {name: w.detach().cpu().numpy() for name, w in self.state_dict().items()}
+
+        def both(name: str) -> NDArray[np.float32]:
+            return np.stack([state[f"lstm.{name}"], state[f"lstm.{name}_reverse"]])
+
+        return AttentionWeights(
+            tables.words.table.cpu().numpy(),
+            both("weight_ih_l0"),
+            both("weight_hh_l0"),
+            both("bias_ih_l0") + both("bias_hh_l0"),
+            tables.labels.table.cpu().numpy(),
+            state["hidden.weight"].copy(),
+            state["hidden.bias"].copy(),
+            np.concatenate([state["output.weight"][0], state["output.bias"]]),
+        )
+
+
+class _LevelTask:
+    """One step of a level."""
+
+    network_rate = 0.0
+
+    def __init__(
+        self,
+        module: _Network,
+        tables: _Tables,
+        data: TrainingData,
+        targets: csr_array,
+        candidates: tuple[NDArray[np.int32], NDArray[np.int32]],
+    ) -> None:
+        self._module = module.train()
+        self._tables = tables
+        self._words = data.words
+        self._targets = targets
+        self._parents, self._child_starts = candidates
+        self._adam = ModuleAdam(module)
+
+    def step(
+        self, batch: Batch, learning_rate: float, share: float, *, measure: bool
+    ) -> float | None:
+        """See `longtail.training.loop.Task.step`."""
+        words = self._words[batch.points]  # type: ignore[index]  # `learn` has looked
+        has_words = (words >= 0).any(axis=1)
+        points = batch.points[has_words]
+        if not len(points):
+            return None
+        device = self._tables.words.table.device
+        read = torch.from_numpy(words[has_words]).long().to(device)
+        lengths = (read >= 0).sum(dim=1)
+        parents = self._parents if len(self._parents) == 1 else self._parents[points]
+        nodes, _ = children_of(parents, self._child_starts)
+        chosen = torch.from_numpy(nodes).long().to(device)
+        labels = self._tables.labels.read(chosen)
+        logits = self._module(self._tables.words.read(read), lengths, labels)
+        true = np.take_along_axis(self._targets[points].toarray(), np.maximum(nodes, 0), axis=1)
+        loss = nn.functional.binary_cross_entropy_with_logits(
+            logits, torch.from_numpy(true > 0).float().to(device), reduction="none"
+        )
+        loss = (loss * (chosen >= 0)).sum()
+        torch.autograd.backward(loss)
+        self._tables.words.step(learning_rate)
+        self._tables.labels.step(learning_rate)
+        self._adam.step(self.network_rate * share)
+        return loss.item() / len(points) if measure else None
+
+    def state(self) -> dict[str, Tensor]:
+        """See `longtail.training.loop.Task.state`."""
+        parts = {
+            "words": self._tables.words.state(),
+            "labels": self._tables.labels.state(),
+            "network": dict(self._module.state_dict()),
+            "adam": self._adam.state(),
+        }
+        return {f"{part}.{k}": v for part, tensors in parts.items() for k, v in tensors.items()}

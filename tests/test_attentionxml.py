@@ -1,0 +1,116 @@
+"""AttentionXML: what is served is what was trained, down any number of levels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+import longtail
+from longtail.classifiers.label_attention_scorer import AttentionLevel, children_of
+from longtail.data.bags import Bags
+from longtail.errors import InputError
+from longtail.features.word_table import WordTable
+from longtail.kernels.attention import AttentionWeights
+from longtail.metrics import precision_at_k
+from longtail.recipes.attentionxml import AttentionXML
+from longtail.training import label_attention
+from longtail.training.optimisers import RowwiseAdagrad
+
+CPU = torch.device("cpu")
+SMALL = {"dimension": 16, "n_hidden": 16, "n_words": 8, "batch_size": 16, "n_threads": 1}
+
+
+def a_network(seed, n_tokens=9, n_nodes=6):
+    torch.manual_seed(seed)
+    module = label_attention._Network(5, 4, 3, 0.0)
+    tables = label_attention._Tables(
+        WordTable(torch.randn(n_tokens, 5).numpy(), RowwiseAdagrad, CPU),
+        WordTable(torch.randn(n_nodes, 8).numpy(), RowwiseAdagrad, CPU),
+    )
+    return module, tables
+
+
+class TestKernel:
+    @settings(max_examples=15, deadline=None)
+    @given(st.integers(0, 2**16), st.lists(st.integers(0, 6), min_size=1, max_size=5))
+    def test_serves_what_torch_computes(self, seed, lengths):
+        random = np.random.default_rng(seed)
+        words = random.integers(0, 9, (len(lengths), 6)).astype(np.int32)
+        words[np.arange(6) >= np.array(lengths)[:, None]] = -1
+        nodes = random.integers(-1, 6, (len(lengths), 4)).astype(np.int32)
+        module, tables = a_network(seed)
+        level = AttentionLevel(module.frozen(tables), np.array([0, 6], np.int32))
+        bags = Bags.of(csr_array((len(lengths), 9), dtype=np.float32))._replace(words=words)
+        found = level.probabilities(bags, nodes)
+        known = np.array(lengths) > 0
+        expected = np.full(nodes.shape, -np.inf, np.float32)
+        if known.any():
+            read = torch.from_numpy(words[known]).long()
+            chosen = torch.from_numpy(nodes[known]).long()
+            with torch.no_grad():
+                vectors, labels = tables.words.read(read), tables.labels.read(chosen)
+                logits = module(vectors, (read >= 0).sum(dim=1), labels)
+            expected[known] = torch.sigmoid(logits).numpy()
+        expected[nodes < 0] = -np.inf
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+    def test_starts_again_from_what_was_frozen(self):
+        module, tables = a_network(0)
+        weights = module.frozen(tables)
+        other, _ = a_network(1)
+        other.start_from(weights)
+        for name, value, again in zip(
+            AttentionWeights._fields, weights, other.frozen(tables), strict=True
+        ):
+            if name != "output":  # its bias is that of the new level
+                np.testing.assert_allclose(value, again, atol=1e-6, err_msg=name)
+        np.testing.assert_array_equal(weights.output[:-1], other.frozen(tables).output[:-1])
+
+
+def test_children_are_those_of_the_parents():
+    starts = np.array([0, 2, 3, 6], np.int32)
+    nodes, places = children_of(np.array([[2, 0], [1, -1]], np.int32), starts)
+    assert nodes.tolist() == [[3, 4, 5, 0, 1, -1], [2, -1, -1, -1, -1, -1]]
+    assert places.tolist() == [0, 0, 0, 1, 1, 1]
+
+
+@pytest.fixture(scope="module")
+def points():
+    """Texts of a word that says the label, among others that say nothing."""
+    random = np.random.default_rng(0)
+    labels = random.integers(0, 40, 1200)
+    noise = random.integers(0, 30, (1200, 3))
+    texts = [
+        f"n{a} n{b} word{label} n{c}"
+        for label, (a, b, c) in zip(labels.tolist(), noise.tolist(), strict=True)
+    ]
+    return texts, [[label] for label in labels.tolist()]
+
+
+@pytest.mark.parametrize(
+    ("levels", "n_levels"),
+    [({}, 1), ({"first_level": 4, "n_children": 2, "leaf_size": 3, "beam_size": 4}, 4)],
+    ids=["flat", "tree"],
+)
+def test_learns_and_comes_back(points, levels, n_levels, tmp_path):
+    """The most frequent label has a P@1 of 4 % here."""
+    texts, labels = points
+    model = AttentionXML(**SMALL, **levels, epochs=12, held_out=0).fit(texts[:1000], labels[:1000])
+    assert len(model.predictor_.scorer.levels) == n_levels
+    ids, _ = model.predict_topk(texts[1000:], 1)
+    truth = csr_array(np.array(labels[1000:]) == np.arange(40)).astype(np.float32)
+    assert precision_at_k(ids, truth, 1) > 0.6
+    model.save(tmp_path / "model")
+    loaded = longtail.load(tmp_path / "model")
+    np.testing.assert_array_equal(model.predict_topk(texts, 5), loaded.predict_topk(texts, 5))
+
+
+def test_bags_are_refused(points):
+    texts, labels = points
+    model = AttentionXML(**SMALL, epochs=1).fit(texts[:50], labels[:50])
+    with pytest.raises(InputError, match="words of a text in order"):
+        model.predictor_.scorer.top_k(Bags.of(csr_array((2, 9), dtype=np.float32)), 2)

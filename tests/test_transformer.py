@@ -1,0 +1,147 @@
+"""Transformers as encoders: a small one is made here; nothing is downloaded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_array
+
+import longtail
+from longtail.data.bags import Bags
+from longtail.errors import InputError, MissingExtraError
+from longtail.features import transformer_encoder
+from longtail.features.encoder import encoder_from
+from longtail.features.transformer import Transformer, read_transformer
+from longtail.features.transformer_encoder import PiecesOfTexts, TransformerEncoder
+from longtail.recipes.deepxml import DeepXML
+from longtail.recipes.xtransformer import XTransformer
+from longtail.surrogates.label_indexing import LabelTexts, PointEmbeddings, PointFeatures
+from longtail.surrogates.meta_label_task import MetaLabelTask
+from longtail.training.schedule import Schedule
+
+WORDS = ["red", "white", "wine", "fast", "old", "car", "a", "bottle", "of", "drink", "vehicle"]
+TEXTS = ["red wine", "white wine", "fast car", "old car"] * 5
+LABELS = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A BERT of two layers with random weights."""
+    reason = "needs the extra 'transformers', which `make install` leaves out"
+    transformers = pytest.importorskip("transformers", reason=reason)
+    from tokenizers import Tokenizer, models, pre_tokenizers, processors
+
+    path = tmp_path_factory.mktemp("transformer")
+    pieces = {word: i for i, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS])}
+    tokenizer = Tokenizer(models.WordLevel(pieces, unk_token="[UNK]"))  # noqa: S106 - no password
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
+    tokenizer.save(str(path / "tokenizer.json"))
+    config = transformers.BertConfig(
+        vocab_size=len(pieces),
+        hidden_size=16,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=32,
+        max_position_embeddings=12,
+    )
+    torch.manual_seed(0)
+    transformers.BertModel(config).save_pretrained(path)
+    return path
+
+
+def as_bags(texts):
+    features = csr_array(np.array([[len(text) > 0] for text in texts], np.float32))
+    return Bags.of(features)._replace(texts=np.array([*texts], np.object_))
+
+
+class TestEncoder:
+    def test_is_the_unit_mean_over_pieces(self, folder):
+        from transformers import BertModel
+
+        ids = torch.tensor([[2, 4, 6, 3]])  # red wine, between the marks of the ends
+        with torch.no_grad():
+            hidden = BertModel.from_pretrained(folder).eval()(ids).last_hidden_state[0].numpy()
+        expected = hidden.mean(axis=0) / np.linalg.norm(hidden.mean(axis=0))
+        encoder = read_transformer(folder, 64)
+        vectors = encoder.encode(as_bags(["red wine", "", "a bottle of old red wine"]))
+        np.testing.assert_allclose(vectors[0], expected, atol=1e-6)
+        assert not vectors[1].any()
+        np.testing.assert_allclose(np.linalg.norm(vectors[2]), 1, rtol=1e-6)
+
+    def test_reads_as_many_pieces_as_it_may(self, folder):
+        encoder = read_transformer(folder, 4)
+        short, long = encoder.encode(as_bags(["red wine", "red wine fast old car"]))
+        np.testing.assert_allclose(short, long, atol=1e-6)
+        assert read_transformer(folder, 99).pieces.n_pieces == 12  # it has no more places
+
+    def test_comes_back_from_its_parts(self, folder):
+        encoder, bags = read_transformer(folder, 8), as_bags(TEXTS)
+        again = encoder_from(encoder.config(), encoder.to_arrays())
+        np.testing.assert_array_equal(encoder.encode(bags), again.encode(bags))
+
+    def test_needs_texts(self, folder):
+        with pytest.raises(InputError, match="reads texts"):
+            read_transformer(folder, 8).encode(as_bags(TEXTS)._replace(texts=None))
+
+    def test_needs_a_folder(self, tmp_path):
+        with pytest.raises(InputError, match=r"config\.json, .* not found"):
+            read_transformer(tmp_path, 8)
+
+
+def test_says_which_library_is_missing(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tokenizers", None)
+    with pytest.raises(MissingExtraError, match="transformers"):
+        PiecesOfTexts("{}", 8, 0).of(["red wine"])
+    monkeypatch.setitem(sys.modules, "transformers", None)
+    with pytest.raises(MissingExtraError, match="transformers"):
+        _ = TransformerEncoder(PiecesOfTexts("{}", 8, 0), {"hidden_size": 2}, {}).network
+
+
+def test_is_imported_by_no_other_model():
+    code = f"import sys, {transformer_encoder.__name__}; print('torch' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+@pytest.mark.parametrize("fine_tune", [False, True], ids=["frozen", "fine-tuned"])
+class TestRecipes:
+    def test_xtransformer(self, folder, tmp_path, fine_tune):
+        model = XTransformer(
+            encoder=str(folder), fine_tune=fine_tune, epochs=2, leaf_size=1, n_threads=1
+        ).fit(TEXTS, LABELS)
+        assert model.score(TEXTS, LABELS) == 1.0
+        model.save(tmp_path / "model")
+        loaded = longtail.load(tmp_path / "model")
+        np.testing.assert_array_equal(model.predict_topk(TEXTS), loaded.predict_topk(TEXTS))
+        same = np.array_equal(
+            read_transformer(folder, 8).weights["embeddings.word_embeddings.weight"],
+            model.predictor_.scorer.join.encoder.weights["embeddings.word_embeddings.weight"],
+        )
+        assert same is not fine_tune
+
+    def test_deepxml(self, folder, tmp_path, fine_tune):
+        epochs = 20 if fine_tune else 0
+        model = DeepXML(
+            features=Transformer(folder=str(folder), fine_tune=fine_tune, learning_rate=0.003),
+            surrogate=MetaLabelTask(schedule=Schedule(epochs=epochs, learning_rate=0.05)),
+        ).fit(TEXTS, LABELS)
+        assert model.score(TEXTS, LABELS) == 1.0
+        model.save(tmp_path / "model")
+        loaded = longtail.load(tmp_path / "model")
+        np.testing.assert_array_equal(model.predict_topk(TEXTS)[0], loaded.predict_topk(TEXTS)[0])
+
+
+def test_indexers_read_points_and_label_texts(folder):
+    indexers = (PointFeatures(), PointEmbeddings(), LabelTexts())
+    model = XTransformer(encoder=str(folder), indexers=indexers, leaf_size=1, n_threads=1)
+    assert model.fit(TEXTS, LABELS).score(TEXTS, LABELS) == 1.0
+
+
+def test_features_are_refused(folder):
+    with pytest.raises(InputError, match="Pass texts"):
+        XTransformer(encoder=str(folder)).fit(np.eye(4), [[0], [1], [0], [1]])
