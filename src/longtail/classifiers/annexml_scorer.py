@@ -67,7 +67,7 @@ class AnnexLearner:
     def near_points(self, bags: Bags, n_near: int, n_threads: int = 1) -> Ids:
         """Return the training points nearest to each point, int32 (n, n_near), padded with -1.
 
-        A partition holds some thousand points: scanning them takes no longer than walking a graph.
+        A partition holds some thousand points, which are scanned.
         """
         partitions = bags.times(self.partition_weights, n_threads).argmax(axis=1).astype(np.int32)
         vectors = self._encoded(bags, partitions, n_threads)
