@@ -14,12 +14,23 @@ from longtail.kernels.scoring import best_labels, fuse_scores
 from longtail.metrics import precision_at_k, ps_precision_at_k
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-__all__ = ["PartialScores", "ScoreFusion", "best_first", "choose_fusion"]
+    from longtail.data.bags import Bags
+
+__all__ = [
+    "ROWS_AT_ONCE",
+    "PartialScores",
+    "ScoreFusion",
+    "best_first",
+    "choose_fusion",
+    "fused_top_k",
+]
+
+ROWS_AT_ONCE = 4096  # points whose shortlists are held in memory together
 
 
 @dataclass(frozen=True)
@@ -126,6 +137,40 @@ def best_first(
 
     over_row_chunks(work, len(labels), n_threads=n_threads, chunk=256)
     return best_ids, best_scores
+
+
+def fused_top_k(
+    partial_scores: Callable[[Bags, int], PartialScores],
+    fusion: ScoreFusion,
+    bags: Bags,
+    k: int,
+    n_threads: int = 1,
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Return the best k labels of each bag by fused scores, a few thousand bags at a time.
+
+    Parameters
+    ----------
+    partial_scores : callable
+        Of bags and a number of threads.
+    fusion : ScoreFusion
+    bags : Bags
+    k, n_threads : int
+
+    Returns
+    -------
+    ids : int32 (n, k)
+    scores : float32 (n, k)
+        As `best_first` returns them.
+    """
+    ids = np.empty((bags.n_rows, k), np.int32)
+    scores = np.empty((bags.n_rows, k), np.float32)
+    for start in range(0, bags.n_rows, ROWS_AT_ONCE):
+        stop = min(start + ROWS_AT_ONCE, bags.n_rows)
+        some = bags if stop - start == bags.n_rows else bags.rows(start, stop)
+        parts = partial_scores(some, n_threads)
+        fused = fusion.combine(parts, n_threads)
+        ids[start:stop], scores[start:stop] = best_first(parts.labels, fused, k, n_threads)
+    return ids, scores
 
 
 def choose_fusion(

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.classifiers.fusion import best_first
-from longtail.classifiers.scorer import ROWS_AT_ONCE, Ranker
+from longtail.classifiers.fusion import ROWS_AT_ONCE, best_first
+from longtail.classifiers.scorer import Ranker
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,7 +15,7 @@ from longtail.classifiers.energy_inference import EnergyInference
 from longtail.classifiers.energy_reranker import EnergyReranker, ShortlistEnergy
 from longtail.classifiers.energy_scorer import EnergyScorer
 from longtail.classifiers.forest_scorer import ForestScorer
-from longtail.classifiers.fusion import PartialScores, ScoreFusion, best_first
+from longtail.classifiers.fusion import PartialScores, ScoreFusion, best_first, fused_top_k
 from longtail.classifiers.hashed_labels_scorer import HashedLabelsScorer
 from longtail.classifiers.joined_features import JoinedTreeScorer
 from longtail.classifiers.label_attention_scorer import LabelAttentionScorer
@@ -39,15 +39,12 @@ if TYPE_CHECKING:
     Arrays = Mapping[str, NDArray[np.generic]]
 
 __all__ = [
-    "ROWS_AT_ONCE",
     "DeepXMLScorer",
     "EnsembleScorer",
     "Ranker",
     "Scorer",
     "scorer_from",
 ]
-
-ROWS_AT_ONCE = 4096  # points whose shortlists are held in memory together
 
 
 class Scorer(Protocol):
@@ -143,15 +140,7 @@ class DeepXMLScorer:
         self, bags: Bags, k: int, n_threads: int = 1
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """See `Scorer.top_k`."""
-        ids = np.empty((bags.n_rows, k), np.int32)
-        scores = np.empty((bags.n_rows, k), np.float32)
-        for start in range(0, bags.n_rows, ROWS_AT_ONCE):
-            stop = min(start + ROWS_AT_ONCE, bags.n_rows)
-            some = bags if stop - start == bags.n_rows else bags.rows(start, stop)
-            parts = self.partial_scores(some, n_threads)
-            fused = self.fusion.combine(parts, n_threads)
-            ids[start:stop], scores[start:stop] = best_first(parts.labels, fused, k, n_threads)
-        return ids, scores
+        return fused_top_k(self.partial_scores, self.fusion, bags, k, n_threads)
 
     def partial_scores(self, bags: Bags, n_threads: int = 1) -> PartialScores:
         """Return what each part says of each bag's shortlist."""

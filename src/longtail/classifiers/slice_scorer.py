@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.classifiers.fusion import PartialScores, ScoreFusion, best_first
+from longtail.classifiers.fusion import PartialScores, ScoreFusion, fused_top_k
 from longtail.classifiers.label_vectors import LabelVectors
 from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     Arrays = Mapping[str, NDArray[np.generic]]
 
 __all__ = ["SliceScorer"]
-
-ROWS_AT_ONCE = 4096  # points whose shortlists are held in memory together
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,15 +46,7 @@ class SliceScorer:
         self, bags: Bags, k: int, n_threads: int = 1
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """See `Scorer.top_k`."""
-        ids = np.empty((bags.n_rows, k), np.int32)
-        scores = np.empty((bags.n_rows, k), np.float32)
-        for start in range(0, bags.n_rows, ROWS_AT_ONCE):
-            stop = min(start + ROWS_AT_ONCE, bags.n_rows)
-            some = bags if stop - start == bags.n_rows else bags.rows(start, stop)
-            parts = self.partial_scores(some, n_threads)
-            fused = self.fusion.combine(parts, n_threads)
-            ids[start:stop], scores[start:stop] = best_first(parts.labels, fused, k, n_threads)
-        return ids, scores
+        return fused_top_k(self.partial_scores, self.fusion, bags, k, n_threads)
 
     def partial_scores(self, bags: Bags, n_threads: int = 1) -> PartialScores:
         """Return what nearness and classifier say of each bag's shortlist."""

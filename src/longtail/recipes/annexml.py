@@ -71,7 +71,6 @@ class AnnexML(LabelEstimator):
     'drink'
     """
 
-    word_ngrams: int = 2
     char_ngrams: tuple[int, int] | None = None
     held_out: float = 0.02  # for the calibration alone
     n_learners: int = 15

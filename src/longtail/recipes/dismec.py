@@ -47,7 +47,6 @@ class DiSMEC(LabelEstimator):
     'drink'
     """
 
-    word_ngrams: int = 2
     char_ngrams: tuple[int, int] | None = None
     held_out: float = 0.02  # for the calibration alone
     cost: float = 1.0

@@ -86,7 +86,6 @@ class Ngame(LabelEstimator):
     'drink'
     """
 
-    word_ngrams: int = 2
     dimension: int = 256
     encoder_epochs: int = 10
     encoder_learning_rate: float = 0.01

@@ -66,7 +66,6 @@ class PfastreXML(LabelEstimator):
     'drink'
     """
 
-    word_ngrams: int = 2
     char_ngrams: tuple[int, int] | None = None
     held_out: float = 0.02  # for the calibration alone
     n_learners: int | None = None

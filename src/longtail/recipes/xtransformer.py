@@ -92,7 +92,6 @@ class XTransformer(LabelEstimator):
     'drink'
     """
 
-    word_ngrams: int = 2
     indexers: tuple[LabelIndexer, ...] = (PointFeatures(),)
     leaf_size: int = 100
     encoder: str = "bag"
