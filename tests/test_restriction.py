@@ -24,7 +24,7 @@ def test_a_label_keeps_its_probability_when_others_go(model):
     held = dict(model.predict(TEXTS[0], k=11, allowed=list(every)[2:4]))
     assert set(held) == set(list(every)[2:4])
     for name, probability in held.items():
-        assert probability == every[name]
+        assert probability == pytest.approx(every[name], rel=1e-5)  # sums in another order
     masked = dict(model.predict(TEXTS[0], k=11, masked=[best]))
     assert list(masked) == [name for name in every if name != best]
 

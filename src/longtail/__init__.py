@@ -14,7 +14,13 @@ first asked for.
 from __future__ import annotations
 
 import importlib
+import os
 from typing import TYPE_CHECKING
+
+# Torch's threads and ours take turns: while one kind waits, or another process computes, it must
+# not keep a core busy (on crowded cores training took four times as long). OpenMP reads it once,
+# when torch is loaded.
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
 from longtail.data.dataset import Dataset
 from longtail.data.vectorizer import TextVectorizer

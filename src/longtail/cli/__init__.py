@@ -48,9 +48,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     >>> main(["predict", "no-such-model", "--text", "red wine"])
     2
     """
-    # Torch's threads and ours take turns: while one kind waits it must not keep a core busy. It has
-    # to be said before torch is loaded.
-    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     given = _parser().parse_args(arguments)
     try:
         with _warnings_as_notices():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import TypeVar, cast
 
 import numba
@@ -12,6 +13,12 @@ import numba
 __all__ = ["fast_kernel", "kernel", "n_usable_cores", "over_row_chunks"]
 
 F = TypeVar("F", bound=Callable[..., object])
+
+# The folder and the files that hold the quota and the period, of versions 2 and 1.
+_CONTROL_GROUPS = (
+    ("/sys/fs/cgroup", "cpu.max"),
+    ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "cpu.cfs_period_us"),
+)
 
 
 def kernel(function: F) -> F:
@@ -34,10 +41,33 @@ def fast_kernel(function: F) -> F:
 
 
 def n_usable_cores() -> int:
-    """Return the number of cores that this process may use."""
+    """Return the number of cores that this process may use.
+
+    Those that the system shows it; fewer where a container has a smaller share of their time, or
+    where ``OMP_NUM_THREADS`` asks for fewer.
+    """
     if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+        n_cores = len(os.sched_getaffinity(0))
+    else:
+        n_cores = os.cpu_count() or 1
+    wanted = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    limits = [int(wanted)] if wanted.isdecimal() else []
+    limits += [max(1, round(share)) for share in _shares_of_containers()]
+    return max(1, min([n_cores, *limits]))
+
+
+def _shares_of_containers() -> list[float]:
+    """Return how many cores' time the control groups of Linux allow, where they limit it."""
+    shares = []
+    for group in _CONTROL_GROUPS:
+        try:
+            words = " ".join((Path(group[0]) / name).read_text() for name in group[1:]).split()
+            quota, period = map(int, words)
+        except (OSError, ValueError):  # another system, or no limit
+            continue
+        if quota > 0 and period > 0:
+            shares.append(quota / period)
+    return shares
 
 
 def over_row_chunks(
