@@ -153,13 +153,7 @@ def test_points_with_nothing_but_true_candidates_and_padding_are_learnt_from():
     truth = truth.tolil()
     for i in range(0, 300, 10):
         truth[i, evidence.labels[i][evidence.labels[i] >= 0]] = 1
-    network = NetworkTraining(epochs=3)._fit(
-        torch.from_numpy(evidence.views()),
-        evidence.labels,
-        (truth.toarray()[np.arange(300)[:, None], evidence.labels] > 0) & (evidence.labels >= 0),
-        np.arange(300),
-        RUN,
-    )
+    network = NetworkTraining(epochs=3).learn(evidence, truth.tocsr(), np.ones(truth.shape[1]), RUN)
     assert all(np.isfinite(getattr(network, part.name)).all() for part in fields(network))
 
 

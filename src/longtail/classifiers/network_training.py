@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -14,6 +14,7 @@ from longtail.classifiers.score_network import ScoreNetwork
 from longtail.kernels.blend import LARGEST_VIEW
 from longtail.metrics import precision_at_k, ps_precision_at_k
 from longtail.metrics.hits import stored_in
+from longtail.training.label_table import product_dtype
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -117,43 +118,36 @@ class NetworkTraining:
         is_true = _true_candidates(evidence, truth)
         if is_true.any(axis=1).sum() < self.least_points:
             return best
-        views = torch.from_numpy(evidence.views(run.n_threads))
+        examples = _Examples.of(evidence, is_true, run)
         halves = np.array_split(np.random.default_rng(run.seed_for("halves")).permutation(every), 2)
         gain = 0.0
         for rows, others in (halves, halves[::-1]):
-            network = self._fit(views, evidence.labels, is_true, others, run)
+            network = self._fit(examples, others, run)
             gain += quality(network, rows) - quality(best, rows)
-        return self._fit(views, evidence.labels, is_true, every, run) if gain > 0 else best
+        return self._fit(examples, every, run) if gain > 0 else best
 
     def _fit(
-        self,
-        views: Tensor,
-        labels: NDArray[np.int32],
-        is_true: NDArray[np.bool_],
-        rows: NDArray[np.int64],
-        run: TrainingRun,
+        self, all_examples: _Examples, rows: NDArray[np.int64], run: TrainingRun
     ) -> ScoreNetwork:
-        """Train on some points: views are (n, size, n_views)."""
+        """Train on some points."""
         torch.manual_seed(run.seed_for("score network"))
-        rows = rows[is_true[rows].any(axis=1)]  # the others have nothing to rank
-        real, true = torch.from_numpy(labels >= 0), torch.from_numpy(is_true)
-        seen = views[rows][real[rows]]
-        centre, spread = seen.mean(dim=0), seen.std(dim=0).clamp_min(1e-4)
-        layers = self._layers(views.shape[2])
+        inputs, is_true, is_real, centre, spread = all_examples
+        layers = self._layers(inputs.shape[2])
         optimiser = torch.optim.AdamW(
             layers.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay
         )
-        n_batches = -(-len(rows) // self.batch_size)
+        useful = torch.from_numpy(rows)
+        useful = useful[is_true[useful].any(dim=1)]  # the others have nothing to rank
+        n_batches = -(-len(useful) // self.batch_size)
         schedule = torch.optim.lr_scheduler.LinearLR(
             optimiser, 1.0, 0.01, total_iters=self.epochs * n_batches
         )
-        limit = float(LARGEST_VIEW)
         for _ in range(self.epochs):
-            order = torch.from_numpy(rows)[torch.randperm(len(rows))]
-            for start in range(0, len(order), self.batch_size):
-                batch = order[start : start + self.batch_size]
-                inputs = ((views[batch] - centre) / spread).clamp_(-limit, limit)
-                loss = ranking_loss(layers(inputs)[:, :, 0], true[batch], real[batch])
+            order = useful[torch.randperm(len(useful))]
+            for batch in order.split(self.batch_size):
+                with torch.autocast("cpu", inputs.dtype, enabled=inputs.dtype != torch.float32):
+                    logits = layers(inputs[batch])[:, :, 0].float()
+                loss = ranking_loss(logits, is_true[batch], is_real[batch])
                 optimiser.zero_grad()
                 loss.backward()  # type: ignore[no-untyped-call]  # torch has no types here
                 optimiser.step()
@@ -205,6 +199,38 @@ def ranking_loss(logits: Tensor, is_true: Tensor, is_real: Tensor) -> Tensor:
     losses = nn.functional.softplus(of_false - logits) * is_true
     counts = is_true.sum(dim=1).sqrt()
     return (losses.sum(dim=1) / counts).mean()
+
+
+class _Examples(NamedTuple):
+    """Candidates of held-out points as the network is shown them.
+
+    Attributes
+    ----------
+    inputs : Tensor (n, size, n_views)
+        With mean 0 and deviation 1 over all candidates, in the type of products.
+    is_true, is_real : Tensor of bool (n, size)
+        Which candidates are true, and which are not padding.
+    centre, spread : float32 Tensor (n_views,)
+        Mean and deviation before.
+    """
+
+    inputs: Tensor
+    is_true: Tensor
+    is_real: Tensor
+    centre: Tensor
+    spread: Tensor
+
+    @classmethod
+    def of(cls, evidence: Evidence, is_true: NDArray[np.bool_], run: TrainingRun) -> _Examples:
+        """View the evidence and bring it to one scale, once for all trainings."""
+        views, is_real = evidence.views(run.n_threads), evidence.labels >= 0
+        seen = views[is_real]
+        centre = torch.from_numpy(seen.mean(axis=0))
+        spread = torch.from_numpy(seen.std(axis=0)).clamp_min(1e-4)
+        limit = float(LARGEST_VIEW)
+        inputs = torch.from_numpy(views).sub_(centre).div_(spread).clamp_(-limit, limit)
+        parts = torch.from_numpy(is_true), torch.from_numpy(is_real)
+        return cls(inputs.to(product_dtype(run.device)), *parts, centre, spread)
 
 
 def _frozen(layers: nn.Sequential, centre: Tensor, spread: Tensor) -> ScoreNetwork:

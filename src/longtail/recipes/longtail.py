@@ -51,8 +51,9 @@ class LongtailClassifier(RerankedEstimator):
         short, and 256 beyond.
     epochs : int or None
         None takes 10 for up to 20,000 points, and 5 beyond.
-    learning_rate : float
-        Of row-wise Adagrad, in units of the vectors' entries; falls in a straight line.
+    learning_rate : float or None
+        Of row-wise Adagrad, in units of the vectors' entries; falls in a straight line. None takes
+        .01 for up to 50,000 points, and .03 beyond, where epochs are few.
     batch_size : int or None
         None takes 1,024, and less where that would leave fewer than about forty batches an epoch.
     dropout : float
@@ -81,13 +82,13 @@ class LongtailClassifier(RerankedEstimator):
 
     dimension: int | None = None
     epochs: int | None = None
-    learning_rate: float = 0.01
+    learning_rate: float | None = None
     batch_size: int | None = None
     dropout: float = 0.3
     n_random: int = 200
     label_texts: bool = True
     cost: float = 1.0
-    tail: float = 0.2
+    tail: float = 0.3
     n_found: int = 30
     n_near_points: int = 20
     n_near_labels: int = 20
@@ -122,7 +123,7 @@ class LongtailClassifier(RerankedEstimator):
         """Train the sources on the held-out points too; the space goes on from where it was."""
         shorter = Schedule(
             epochs=min(EPOCHS_AGAIN, self.epochs_for(data.labels.shape[0])),
-            learning_rate=self.learning_rate / 2,
+            learning_rate=self.learning_rate_for(data.labels.shape[0]) / 2,
         )
         with run.stage("shared space"):
             longer = replace(self.shared_space(data.labels.shape[0]), schedule=shorter)
@@ -143,7 +144,9 @@ class LongtailClassifier(RerankedEstimator):
         fitting = 1 << max(n_points // 40, 1).bit_length() - 1
         return SharedSpace(
             dimension=self.dimension or (512 if n_points <= VERY_FEW_POINTS else 256),
-            schedule=Schedule(epochs=self.epochs_for(n_points), learning_rate=self.learning_rate),
+            schedule=Schedule(
+                epochs=self.epochs_for(n_points), learning_rate=self.learning_rate_for(n_points)
+            ),
             batch_size=self.batch_size or min(max(fitting, 32), 1024),
             n_random=self.n_random,
             dropout=self.dropout,
@@ -152,6 +155,12 @@ class LongtailClassifier(RerankedEstimator):
     def epochs_for(self, n_points: int) -> int:
         """Return how many epochs so many training points are given, unless that is set."""
         return (10 if n_points <= VERY_FEW_POINTS else 5) if self.epochs is None else self.epochs
+
+    def learning_rate_for(self, n_points: int) -> float:
+        """Return the rate at the first step for so many training points, unless that is set."""
+        if self.learning_rate is not None:
+            return self.learning_rate
+        return 0.01 if n_points <= FEW_POINTS else 0.03
 
     def _searching(self, space: LearntSpace, data: TrainingData, run: TrainingRun) -> BlendedScorer:
         """Return a scorer whose search works; its linear part and its blend are yet to come."""

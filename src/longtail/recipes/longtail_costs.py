@@ -23,7 +23,7 @@ DISTINCT = 0.5  # share of the true labels of a batch that are distinct
 DESCENT = 4e-9  # an entry of a point that trains a support vector machine, in one pass
 PASSES = 10  # of dual coordinate descent, about
 RELATE = 2e-7  # an entry of a point, compared with label texts through their inverted index
-BLEND = 6e-5  # a candidate of a held-out point, in three trainings; they use one thread
+BLEND = 3.7e-5  # a candidate of a held-out point, in three trainings; they use one thread
 N_VIEWS = 40  # of a candidate, about; see `longtail.classifiers.score_network`
 
 
