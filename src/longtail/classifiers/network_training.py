@@ -144,7 +144,7 @@ class NetworkTraining:
         )
         for _ in range(self.epochs):
             order = useful[torch.randperm(len(useful))]
-            for batch in order.split(self.batch_size):
+            for batch in torch.split(order, self.batch_size):
                 with torch.autocast("cpu", inputs.dtype, enabled=inputs.dtype != torch.float32):
                     logits = layers(inputs[batch])[:, :, 0].float()
                 loss = ranking_loss(logits, is_true[batch], is_real[batch])

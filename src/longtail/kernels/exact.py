@@ -16,7 +16,7 @@ from longtail.kernels.jit import fast_kernel, kernel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["dot", "dots_1x4", "dots_2x4", "exact_topk", "insert_sorted"]
+__all__ = ["dot", "dots_1x4", "dots_2x4", "exact_topk", "insert_sorted", "products_of_four"]
 
 _QUERY_BLOCK = 32
 _VECTOR_BLOCK = 64
@@ -68,6 +68,68 @@ def dots_2x4(
     return s00, s01, s02, s03, s10, s11, s12, s13
 
 
+@fast_kernel
+def dots_4x4(
+    queries: NDArray[np.float32],
+    i: tuple[int, int, int, int],
+    vectors: NDArray[np.float32],
+    j: int,
+    products: NDArray[np.float32],
+    at: int,
+) -> None:
+    """Write a 4 x 4 tile of the product into the columns from `at` on of `products` (4, any)."""
+    last = vectors.shape[0] - 1
+    i0, i1, i2, i3 = i
+    j1, j2, j3 = min(j + 1, last), min(j + 2, last), min(j + 3, last)
+    s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = np.float32(0)
+    s20 = s21 = s22 = s23 = s30 = s31 = s32 = s33 = np.float32(0)
+    for t in range(queries.shape[1]):
+        a0, a1, a2, a3 = queries[i0, t], queries[i1, t], queries[i2, t], queries[i3, t]
+        b0, b1, b2, b3 = vectors[j, t], vectors[j1, t], vectors[j2, t], vectors[j3, t]
+        s00 += a0 * b0
+        s01 += a0 * b1
+        s02 += a0 * b2
+        s03 += a0 * b3
+        s10 += a1 * b0
+        s11 += a1 * b1
+        s12 += a1 * b2
+        s13 += a1 * b3
+        s20 += a2 * b0
+        s21 += a2 * b1
+        s22 += a2 * b2
+        s23 += a2 * b3
+        s30 += a3 * b0
+        s31 += a3 * b1
+        s32 += a3 * b2
+        s33 += a3 * b3
+    products[0, at], products[0, at + 1] = s00, s01
+    products[0, at + 2], products[0, at + 3] = s02, s03
+    products[1, at], products[1, at + 1] = s10, s11
+    products[1, at + 2], products[1, at + 3] = s12, s13
+    products[2, at], products[2, at + 1] = s20, s21
+    products[2, at + 2], products[2, at + 3] = s22, s23
+    products[3, at], products[3, at + 1] = s30, s31
+    products[3, at + 2], products[3, at + 3] = s32, s33
+
+
+@kernel
+def products_of_four(
+    queries: NDArray[np.float32],
+    i: tuple[int, int, int, int],
+    vectors: NDArray[np.float32],
+    first: int,
+    last: int,
+    products: NDArray[np.float32],
+) -> None:
+    """Fill ``products[:, :last - first]`` (4, at least 3 more) for four queries and some vectors.
+
+    Whoever looks at the products in a loop of their own does so many times faster than tile by
+    tile.
+    """
+    for j in range(first, last, 4):
+        dots_4x4(queries, i, vectors, j, products, j - first)
+
+
 @kernel
 def insert_sorted(
     ids: NDArray[np.int32],
@@ -80,22 +142,20 @@ def insert_sorted(
 
     The list holds `size` entries and has room for ``len(ids)``; the worst falls off a full one.
     """
-    low, high = 0, size
-    while low < high:
-        middle = (low + high) // 2
-        here = similarities[middle]
-        if here > value or (here == value and ids[middle] < new):
-            low = middle + 1
-        else:
-            high = middle
-    if low == len(ids):
+    place = size
+    while place > 0:
+        here = similarities[place - 1]
+        if here > value or (here == value and ids[place - 1] < new):
+            break
+        place -= 1
+        if place + 1 < len(ids):
+            ids[place + 1] = ids[place]
+            similarities[place + 1] = here
+    if place == len(ids):
         return -1
-    for place in range(min(size, len(ids) - 1), low, -1):
-        ids[place] = ids[place - 1]
-        similarities[place] = similarities[place - 1]
-    ids[low] = new
-    similarities[low] = value
-    return low
+    ids[place] = new
+    similarities[place] = value
+    return place
 
 
 @kernel
@@ -145,16 +205,17 @@ def _offer_block(
 ) -> None:
     """Offer one block of vectors to the heaps of the queries `first` to `after` (exclusive)."""
     block_end = min(block + _VECTOR_BLOCK, vectors.shape[0])
-    for i in range(first, after, 2):
-        second = min(i + 1, after - 1)
-        for j in range(block, block_end, 4):
-            tile = dots_2x4(queries, i, second, vectors, j)
-            for t in range(8):
-                row, column = i + t // 4, j + t % 4
-                if row >= after or column >= block_end or not tile[t] > similarities[row, 0]:
-                    continue
-                ids[row, 0], similarities[row, 0] = column, tile[t]
-                _sink(ids[row], similarities[row], ids.shape[1])
+    products = np.empty((4, _VECTOR_BLOCK + 3), np.float32)
+    for i in range(first, after, 4):
+        four = i, min(i + 1, after - 1), min(i + 2, after - 1), min(i + 3, after - 1)
+        products_of_four(queries, four, vectors, block, block_end, products)
+        for row in range(i, min(i + 4, after)):
+            worst = similarities[row, 0]
+            for j in range(block_end - block):
+                if products[row - i, j] > worst:
+                    ids[row, 0], similarities[row, 0] = block + j, products[row - i, j]
+                    _sink(ids[row], similarities[row], ids.shape[1])
+                    worst = similarities[row, 0]
 
 
 @kernel

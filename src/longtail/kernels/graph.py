@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.kernels.exact import dot, dots_1x4, dots_2x4, insert_sorted
+from longtail.kernels.exact import dot, dots_1x4, insert_sorted, products_of_four
 from longtail.kernels.jit import kernel
 
 if TYPE_CHECKING:
@@ -274,18 +274,27 @@ def join_candidates(
         Descending, padded with -1 and -inf.
     """
     capacity = ids.shape[1]
+    largest = 0
     for group in range(first, last):
-        row_end, member_end = row_starts[group + 1], member_starts[group + 1]
-        for i in range(row_starts[group], row_end, 2):
-            second = min(i + 1, row_end - 1)
-            for j in range(member_starts[group], member_end, 4):
-                tile = dots_2x4(vectors, rows[i], rows[second], member_vectors, j)
-                for t in range(8):
-                    if i + t // 4 >= row_end or j + t % 4 >= member_end:
-                        continue
-                    row, other = rows[i + t // 4], members[j + t % 4]
-                    if other != row and tile[t] >= similarities[row, -1]:
-                        insert_sorted(ids[row], similarities[row], capacity, other, tile[t])
+        largest = max(largest, member_starts[group + 1] - member_starts[group])
+    products = np.empty((4, largest + 3), np.float32)
+    for group in range(first, last):
+        start, end = member_starts[group], member_starts[group + 1]
+        row_end = row_starts[group + 1]
+        for i in range(row_starts[group], row_end, 4):
+            i1, i2, i3 = min(i + 1, row_end - 1), min(i + 2, row_end - 1), min(i + 3, row_end - 1)
+            four = rows[i], rows[i1], rows[i2], rows[i3]
+            products_of_four(vectors, four, member_vectors, start, end, products)
+            for place in range(i, min(i + 4, row_end)):
+                row = rows[place]
+                worst = similarities[row, -1]
+                for j in range(end - start):
+                    value = products[place - i, j]
+                    if value >= worst and members[start + j] != row:
+                        insert_sorted(
+                            ids[row], similarities[row], capacity, members[start + j], value
+                        )
+                        worst = similarities[row, -1]
 
 
 @kernel
