@@ -1,0 +1,116 @@
+"""What each source of scores adds to the default recipe: each alone, all together, all but one.
+
+python benchmarks/sources.py train.jsonl.gz --labels labels.txt.gz
+
+A tenth of the training points is kept from the training. On one half of them the blend is learnt,
+anew for each row of the table; on the other half it is measured. No test data is read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+import torch
+
+from longtail import Dataset, LongtailClassifier
+from longtail.classifiers.fusion import best_first
+from longtail.classifiers.network_training import NetworkTraining
+from longtail.data import InputWarning
+from longtail.metrics import inverse_propensities, precision_at_k, ps_precision_at_k
+from longtail.training.run import TrainingRun
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from longtail.classifiers.blended import BlendedScorer
+    from longtail.classifiers.score_network import Evidence
+
+
+def main() -> None:
+    """Train once, then learn and measure each blend."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("train")
+    parser.add_argument("--labels")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore", InputWarning)
+    data = Dataset.read(arguments.train, labels_file=arguments.labels)
+    order = np.random.default_rng(arguments.seed).permutation(data.n_points)
+    kept, rest = np.sort(order[: data.n_points // 10]), np.sort(order[data.n_points // 10 :])
+    train, points = data.take(rest), data.take(kept)
+
+    model = LongtailClassifier(random_state=arguments.seed).fit_dataset(train).predictor_
+    scorer = cast("BlendedScorer", model.scorer)
+    bags = model.bags(points.features if points.texts is None else points.texts)
+    evidence = scorer.evidence(bags, torch.get_num_threads())
+    names = source_names(scorer)
+    table = Table(evidence, points, scorer, train.n_points, arguments.seed)
+    everything = list(range(len(names)))
+    print("| sources | P@1 | P@3 | P@5 | PSP@1 | PSP@5 |\n|---|---|---|---|---|---|")
+    table.print_row("all", everything)
+    for source, name in enumerate(names):
+        table.print_row(f"without {name}", [other for other in everything if other != source])
+    for source, name in enumerate(names):
+        table.print_row(f"{name} alone", [source])
+
+
+def source_names(scorer: BlendedScorer) -> list[str]:
+    """Name the sources in the order of the evidence."""
+    heads = ["label vectors with texts", "label vectors", "label texts' vectors"]
+    names = heads if len(scorer.heads) > 1 else ["label vectors"]
+    names += ["linear classifiers", "near points"]
+    return names if scorer.relations is None else [*names, "words of label texts", "links"]
+
+
+class Table:
+    """Learns a blend of some sources on one half of the points, and measures it on the other."""
+
+    def __init__(
+        self,
+        evidence: Evidence,
+        points: Dataset,
+        scorer: BlendedScorer,
+        n_train_points: int,
+        seed: int,
+    ) -> None:
+        halves = np.array_split(np.random.default_rng(seed + 1).permutation(points.n_points), 2)
+        self._parts = [self._part(evidence, rows) for rows in halves]
+        self._truths = [points.labels[rows] for rows in halves]
+        counts = np.rint(np.expm1(scorer.commonness))
+        self._inverse_propensities = inverse_propensities(counts, n_train_points)
+        self._tail_weights = scorer.tail_weights
+        self._run = TrainingRun(
+            seed=seed, device=torch.device("cpu"), n_threads=torch.get_num_threads()
+        )
+
+    @staticmethod
+    def _part(evidence: Evidence, rows: NDArray[np.int64]) -> Evidence:
+        """Return the evidence of some points."""
+        per_point = {
+            name: getattr(evidence, name)[rows] for name in ("labels", "values", "nearness")
+        }
+        return replace(evidence, **per_point)
+
+    def print_row(self, name: str, sources: list[int]) -> None:
+        """Learn, measure and print."""
+        first, second = (replace(part, values=part.values[:, sources]) for part in self._parts)
+        network = NetworkTraining().learn(
+            first, self._truths[0], self._inverse_propensities, self._run
+        )
+        scores = network.scores(second, self._run.n_threads)
+        scores += self._tail_weights[np.maximum(second.labels, 0)]
+        scores[second.labels < 0] = -np.inf
+        ids, truth = best_first(second.labels, scores, 5, 1)[0], self._truths[1]
+        values = [precision_at_k(ids, truth, k) for k in (1, 3, 5)]
+        values += [ps_precision_at_k(ids, truth, k, self._inverse_propensities) for k in (1, 5)]
+        print(
+            f"| {name} | " + " | ".join(f"{100 * value:.2f}" for value in values) + " |", flush=True
+        )
+
+
+if __name__ == "__main__":
+    main()
