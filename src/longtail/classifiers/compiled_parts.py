@@ -33,6 +33,7 @@ __all__ = [
     "arrays_of",
     "check_answerer",
     "float_rows",
+    "log_ranks_of",
     "new_scratch",
     "width_of",
 ]
@@ -313,9 +314,15 @@ def _graph_fits(graph: CodedGraph, n_rows: int, dimension: int) -> bool:
 
 
 def width_of(sizes: SearchSizes, n_vectors: int, n_popular: int, n_related: int, n: int) -> int:
-    """Return how many candidates a point can have among `n` labels, in whole vectors of them."""
+    """Return how many candidates a point can have among `n` labels."""
     width = min(sizes.n_found, n_vectors) + n_popular + sizes.n_near_labels + n_related
-    return -(-min(width, n) // SIDE_BY_SIDE) * SIDE_BY_SIDE
+    return min(width, n)
+
+
+def log_ranks_of(width: int) -> Floats:
+    """Return the logarithms of all ranks among `width` candidates, in whole vectors of them."""
+    n_ranks = -(-width // SIDE_BY_SIDE) * SIDE_BY_SIDE
+    return read_only(np.log1p(np.arange(n_ranks, dtype=np.float32)), np.float32)
 
 
 def new_scratch(
