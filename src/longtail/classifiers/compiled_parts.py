@@ -33,6 +33,7 @@ __all__ = [
     "arrays_of",
     "check_answerer",
     "float_rows",
+    "float_weights",
     "log_ranks_of",
     "new_scratch",
     "width_of",
@@ -84,9 +85,20 @@ class RowStore(NamedTuple):
 
 def float_rows(rows: Rows) -> Floats:
     """Return a stored table as float32."""
-    values = rows.values.view(np.float16) if rows.values.dtype == np.uint16 else rows.values
-    vectors = values.astype(np.float32)
+    vectors = _widened(rows.values)
     return vectors * rows.scales[:, None] if len(rows.scales) else vectors
+
+
+def float_weights(rows: SparseRows) -> Floats:
+    """Return the weights of stored sparse rows as float32."""
+    weights = _widened(rows.weights)
+    return weights * np.repeat(rows.scales, np.diff(rows.starts)) if len(rows.scales) else weights
+
+
+def _widened(stored: NDArray[Any]) -> Floats:
+    """Return stored numbers as float32, not yet scaled."""
+    numbers = stored.view(np.float16) if stored.dtype == np.uint16 else stored
+    return numbers.astype(np.float32)
 
 
 def _no_scales() -> Floats:

@@ -136,9 +136,7 @@ def near_rows(
     if not len(ids) or not _embed(columns, values, own.tokens, room.point):
         return 0
     quantise(room.point, room.codes)
-    return nearest_members(
-        room.point, room.codes, own.points, room.point_walk, ids, similarities
-    )
+    return nearest_members(room.point, room.codes, own.points, room.point_walk, ids, similarities)
 
 
 @kernel
