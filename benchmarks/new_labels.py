@@ -25,6 +25,8 @@ from longtail.data.label_space import LabelSpace
 from longtail.data.split import held_out_split
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     from longtail.predictor import Predictor
@@ -51,14 +53,15 @@ def main() -> None:
     space = train.label_space
     texts = {space.name(label): (space.texts or {})[label] for label in new.tolist()}
     print("| | R@10 of the labels | P@1 of their points | P@1 of all points |\n|---|---|---|---|")
-    for what, changed in (
-        ("not added", model),
-        ("from text", model.with_labels(texts)),
-        ("from examples", model.with_labels(dict.fromkeys(texts, UNKNOWN), examples)),
-        ("from both", model.with_labels(texts, examples)),
-        ("trained with them", _model(train, arguments.models, "with")),
-    ):
-        print(f"| {what} | {_row(changed, dev, new)} |", flush=True)
+    ways: dict[str, Callable[[], Predictor]] = {
+        "not added": lambda: model,
+        "from text": lambda: model.with_labels(texts),
+        "from examples": lambda: model.with_labels(dict.fromkeys(texts, UNKNOWN), examples),
+        "from both": lambda: model.with_labels(texts, examples),
+        "trained with them": lambda: _model(train, arguments.models, "with"),
+    }
+    for what, changed in ways.items():
+        print(f"| {what} | {_row(changed(), dev, new)} |", flush=True)
 
 
 def _cut(
