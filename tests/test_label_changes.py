@@ -111,6 +111,20 @@ def test_a_removed_label_never_appears_again(whole, dtype, tmp_path):
     assert {NEW, "cars"} <= {name for answer in own.predict(TEST_TEXTS, 8) for name, _ in answer}
 
 
+def test_points_that_have_no_label_left_go_with_their_last(lacking):
+    model = lacking.with_labels([NEW], {NEW: EXAMPLES})
+    n_points = [len(m.scorer.search.label_starts) - 1 for m in (lacking, model)]
+    assert n_points[1] == n_points[0] + len(EXAMPLES)
+    again = model.without_labels([NEW])
+    assert len(again.scorer.search.label_starts) - 1 == n_points[0]
+    ids, probabilities = lacking.predict_topk(TEST_TEXTS, 3)
+    own_ids, own = again.predict_topk(TEST_TEXTS, 3)
+    np.testing.assert_array_equal(own_ids, ids)
+    np.testing.assert_allclose(own, probabilities, rtol=1e-5)
+    few = lacking.without_labels([name for name in WORDS if name not in ("wine", NEW)])
+    assert {name for answer in few.predict(TEST_TEXTS) for name, _ in answer} == {"wine"}
+
+
 def test_a_label_can_be_removed_and_added_again(whole):
     model = whole.without_labels([NEW]).with_labels({NEW: "roses, flowers"}, {NEW: EXAMPLES})
     right, wrong = share_found(model, NEW)

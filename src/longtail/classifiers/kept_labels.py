@@ -29,8 +29,8 @@ SEED = 0
 def keep_labels(scorer: BlendedScorer, kept: NDArray[np.int64], n_threads: int) -> BlendedScorer:
     """Return the scorer of some of its labels, which are numbered anew in their order.
 
-    Training points stay, also those that have no label any more: how near the nearest is tells
-    the network something. The graph of the label vectors is built anew.
+    Training points that have no label any more go too: a near one would make the network expect
+    votes that do not come. The graphs of what has changed are built anew.
 
     Parameters
     ----------
@@ -70,11 +70,17 @@ def _kept_search(
     label_of_row = new_ids[search.label_of_row]
     rows = np.flatnonzero(label_of_row >= 0)
     starts, labels, _ = _mapped(search.label_starts, search.label_ids, None, new_ids)
+    point_index, has_labels = search.point_index, np.diff(starts) > 0
+    if not has_labels.all():
+        points, nodes = search_rows_of(point_index)
+        point_index = built_index(points[nodes[has_labels]], search.sizes.beam, SEED, n_threads)
+        starts = np.append(starts[:-1][has_labels], starts[-1])
     popular = new_ids[search.popular]
     return replace(
         search,
         label_index=built_index(vectors[places[rows]], search.sizes.beam, SEED, n_threads),
         label_of_row=label_of_row[rows],
+        point_index=point_index,
         label_starts=starts,
         label_ids=labels,
         popular=popular[popular >= 0],
