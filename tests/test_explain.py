@@ -10,9 +10,10 @@ from longtail.explain import explain, words_of
 from longtail.recipes.parabel import Parabel
 
 
-@pytest.fixture(scope="module")
-def model(text_model_path):
-    return load(text_model_path)
+@pytest.fixture(scope="module", params=["as trained", "int8"])
+def model(text_model_path, request):
+    own = load(text_model_path)
+    return own if request.param == "as trained" else own.compressed("int8")
 
 
 def effects(label):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.classifiers.blended import BlendedScorer
+from longtail.classifiers.compiled import CompiledScorer
 from longtail.data.bags import Bags
 from longtail.data.characters import character_classes, code_points
 from longtail.data.vectorizer import TokenKind
@@ -218,23 +219,14 @@ def _ordered(words: Sequence[str], effects: Floats) -> tuple[WordEffect, ...]:
 
 def _near_points(model: Predictor, bags: Bags, n: int) -> tuple[NearPoint, ...]:
     """Return the nearest training points, where the model has them."""
-    scorer = model.scorer
-    if not isinstance(scorer, BlendedScorer) or not len(bags.columns):
+    scorer = model.scorer.compiled if isinstance(model.scorer, BlendedScorer) else model.scorer
+    if not isinstance(scorer, CompiledScorer):
         return ()
-    search = scorer.search
-    n_points = len(search.label_starts) - 1
-    if not min(n, n_points):
-        return ()
-    rows, similarities = search.point_index.query(scorer.encoder.encode(bags), min(n, n_points))
+    name = model.label_space.name
     return tuple(
-        NearPoint(similarity, _labels_of_point(model, scorer, row))
-        for row, similarity in zip(rows[0].tolist(), similarities[0].tolist(), strict=True)
-        if row >= 0
+        NearPoint(
+            similarity,
+            tuple(map(name, scorer.labels_of_point(row)[:MOST_NEAR_LABELS].tolist())),
+        )
+        for row, similarity in zip(*(a.tolist() for a in scorer.near_points(bags, n)), strict=True)
     )
-
-
-def _labels_of_point(model: Predictor, scorer: BlendedScorer, row: int) -> tuple[str, ...]:
-    """Return the names of a training point's labels."""
-    starts = scorer.search.label_starts
-    labels = scorer.search.label_ids[starts[row] : starts[row + 1]][:MOST_NEAR_LABELS]
-    return tuple(model.label_space.name(label) for label in labels.tolist())

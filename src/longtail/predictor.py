@@ -19,6 +19,7 @@ from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError, ModelFolderError
 from longtail.explain import Explanation, explain
 from longtail.kernels.jit import n_usable_cores
+from longtail.label_changes import with_labels, without_labels
 from longtail.metrics import evaluate
 from longtail.model_folder import ModelFolder, write_model_folder
 from longtail.restriction import Restriction
@@ -357,6 +358,18 @@ class Predictor:
             train_label_counts=self.train_label_counts,
             description=self.description,
         )
+
+    def with_labels(
+        self,
+        labels: Mapping[str, str] | Iterable[str],
+        examples: Mapping[str, Sequence[str] | csr_array] | None = None,
+    ) -> Predictor:
+        """Return a model that knows further labels; see `longtail.label_changes.with_labels`."""
+        return with_labels(self, labels, examples)
+
+    def without_labels(self, names: Iterable[str]) -> Predictor:
+        """Return a model without some labels; see `longtail.label_changes.without_labels`."""
+        return without_labels(self, names)
 
     @classmethod
     def from_folder(cls, folder: ModelFolder) -> Predictor:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from longtail.classifiers.blended import BlendedScorer
+from longtail.classifiers.compiled import CompiledScorer
 from longtail.classifiers.fusion import best_first
 from longtail.errors import InputError
 
@@ -132,7 +133,7 @@ def ranked_candidates(
     scorer : Scorer
     bags : Bags
     given : int32 (n_given,)
-        Labels that a `BlendedScorer` scores whether or not it finds them.
+        Labels that a default model, compressed or not, scores whether or not it finds them.
     n_labels, n_threads : int
 
     Returns
@@ -142,47 +143,22 @@ def ranked_candidates(
     scores : float32 (n, size)
         Padded with -inf.
     """
-    if not isinstance(scorer, BlendedScorer):
+    compiled = scorer.compiled if isinstance(scorer, BlendedScorer) else scorer
+    if not isinstance(compiled, CompiledScorer):
         return scorer.top_k(bags, min(MOST_RANKED, n_labels), n_threads)
-    labels, scores = _blended(scorer, bags, n_threads)
-    if len(given):
-        wider: Any = _SearchAlso(scorer.search, given)
-        all_labels, all_scores = _blended(replace(scorer, search=wider), bags, n_threads)
-        # The blend weighs a label against the others, so what is found is scored among itself.
-        is_found = (all_labels[:, :, None] == labels[:, None]).any(axis=2)
-        labels = np.concatenate([labels, np.where(is_found, -1, all_labels)], axis=1)
-        scores = np.concatenate([scores, np.where(is_found, -np.inf, all_scores)], axis=1)
-        order = np.argsort(labels < 0, axis=1, kind="stable")  # padding goes to the end
-        labels = np.take_along_axis(labels, order, axis=1)
-        scores = np.take_along_axis(scores, order, axis=1)
+    labels, scores = compiled.top_k(bags, compiled.width, n_threads)
+    if not len(given):
+        return labels, scores
+    wider = compiled.finding_also(given)
+    all_labels, all_scores = wider.top_k(bags, wider.width, n_threads)
+    # The blend weighs a label against the others, so what is found is scored among itself.
+    is_found = (all_labels[:, :, None] == labels[:, None]).any(axis=2)
+    labels = np.concatenate([labels, np.where(is_found, -1, all_labels)], axis=1)
+    scores = np.concatenate([scores, np.where(is_found, -np.inf, all_scores)], axis=1)
+    order = np.argsort(labels < 0, axis=1, kind="stable")  # padding goes to the end
+    labels = np.take_along_axis(labels, order, axis=1)
+    scores = np.take_along_axis(scores, order, axis=1)
     return best_first(labels, scores, scores.shape[1], n_threads)
-
-
-def _blended(scorer: BlendedScorer, bags: Bags, n_threads: int) -> tuple[Ids, Floats]:
-    """Return candidates, padded with -1 at the end, and their scores, padded with -inf."""
-    evidence = scorer.evidence(bags, n_threads)
-    scores = scorer.network.scores(evidence, n_threads)
-    scores += scorer.tail_weights[evidence.labels]  # padding stays -inf
-    return evidence.labels, scores
-
-
-@dataclass(frozen=True)
-class _SearchAlso:
-    """A `CandidateSearch` that finds some labels for every point besides what it finds."""
-
-    search: Any
-    labels: Ids
-
-    @property
-    def n_labels(self) -> int:
-        """See `CandidateSearch`."""
-        n_labels: int = self.search.n_labels
-        return n_labels
-
-    def find(self, points: Floats, more: Ids, n_threads: int = 1) -> Any:
-        """See `CandidateSearch.find`."""
-        also = np.broadcast_to(self.labels, (len(points), len(self.labels)))
-        return self.search.find(points, np.concatenate([more, also], axis=1), n_threads)
 
 
 def _ids(space: LabelSpace, names: Iterable[str]) -> NDArray[np.int64]:

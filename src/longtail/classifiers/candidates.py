@@ -26,7 +26,14 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["N_CONFUSED_LABELS", "CandidateSearch", "Candidates", "SearchSizes", "search_rows_of"]
+__all__ = [
+    "N_CONFUSED_LABELS",
+    "CandidateSearch",
+    "Candidates",
+    "SearchSizes",
+    "built_index",
+    "search_rows_of",
+]
 
 EXACT_BELOW = 2_000  # vectors; scanning so few is quicker than following a graph's edges
 # Of a training point, to be told apart from its own labels.
@@ -132,21 +139,13 @@ class CandidateSearch:
         seed, n_threads : int
             Same seed, same search, whatever `n_threads` is.
         """
-
-        def index(vectors: Floats) -> VectorIndex:
-            if len(vectors) < EXACT_BELOW:
-                return ExactIndex(vectors)
-            graph = GraphIndex.build(vectors, seed=seed, n_threads=n_threads, beam=sizes.beam)
-            graph.n_threads = 1  # `find` spreads its points over threads itself
-            return graph
-
         counts = np.bincount(labels.indices, minlength=labels.shape[1])
         n_popular = min(sizes.n_popular, int(np.count_nonzero(counts)))
         known = np.flatnonzero(label_vectors.any(axis=1)).astype(np.int32)
         return cls(
-            label_index=index(label_vectors[known]),
+            label_index=built_index(label_vectors[known], sizes.beam, seed, n_threads),
             label_of_row=known,
-            point_index=index(points),
+            point_index=built_index(points, sizes.beam, seed, n_threads),
             label_starts=labels.indptr,
             label_ids=labels.indices,
             popular=np.argsort(-counts, kind="stable")[:n_popular].astype(np.int32),
@@ -302,6 +301,15 @@ class CandidateSearch:
             n_labels=config["n_labels"],
             sizes=sizes,
         )
+
+
+def built_index(vectors: Floats, beam: int, seed: int, n_threads: int) -> VectorIndex:
+    """Index unit rows: by a graph, unless they are few."""
+    if len(vectors) < EXACT_BELOW:
+        return ExactIndex(vectors)
+    graph = GraphIndex.build(vectors, seed=seed, n_threads=n_threads, beam=beam)
+    graph.n_threads = 1  # `CandidateSearch.find` spreads its points over threads itself
+    return graph
 
 
 def search_rows_of(index: VectorIndex) -> tuple[Floats, Ids]:

@@ -13,18 +13,20 @@ from longtail.classifiers.compiled_parts import (
     answerer_from,
     arrays_of,
     check_answerer,
+    log_ranks_of,
     new_scratch,
     width_of,
 )
 from longtail.errors import InputError
 from longtail.index.graph import GraphIndex
 from longtail.index.protocol import read_only
-from longtail.kernels.answer import Answerer, Head, answer_bags
+from longtail.kernels.answer import Answerer, Head, answer_bags, near_rows
 from longtail.kernels.code_search import CodedGraph
 from longtail.kernels.handle import handle_of
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.label_links import Relations
 from longtail.kernels.rows import Rows, quantise_rows
+from longtail.kernels.sparse_lookup import span_of
 from longtail.kernels.wide_network import Network
 
 if TYPE_CHECKING:
@@ -158,6 +160,37 @@ class CompiledScorer:
         self._free_scratch.append(scratch)
         return ids, scores
 
+    @property
+    def width(self) -> int:
+        """Most candidates that a point can have."""
+        return len(self.parts.network.log_ranks)
+
+    def finding_also(self, labels: Ids) -> CompiledScorer:
+        """Return the same model, on the same tables, that scores some labels for every point."""
+        popular = read_only(np.concatenate([self.parts.popular, labels]), np.int32)
+        ranks = log_ranks_of(self.width + len(labels))
+        network = self.parts.network._replace(log_ranks=ranks)
+        parts = self.parts._replace(popular=popular, network=network)
+        return CompiledScorer(parts, self.sizes, self.n_matches, self.n_linked)
+
+    def near_points(self, bag: Bags, n: int) -> tuple[Ids, Floats]:
+        """Return the training points nearest to one bag, nearest first, and their similarities.
+
+        At most `n` of them, and as many as the beam is long.
+        """
+        ids, similarities = np.empty(n, np.int32), np.empty(n, np.float32)
+        columns, values = read_only(bag.columns, np.int32), read_only(bag.values, np.float32)
+        scratch = self._borrow_scratch()
+        n_found = near_rows(self._model, scratch, columns, values, ids, similarities)
+        self._free_scratch.append(scratch)
+        return ids[:n_found], similarities[:n_found]
+
+    def labels_of_point(self, row: int) -> Ids:
+        """Return the labels of a training point."""
+        starts, labels = self.parts.point_starts, self.parts.point_labels
+        first, after = span_of(starts, row, len(labels))
+        return labels[first:after]
+
     def _borrow_scratch(self) -> Any:
         """Take scratch nobody uses now: making it for each query would cost too much."""
         try:
@@ -233,6 +266,5 @@ def _relations(scorer: BlendedScorer, store: RowStore) -> Relations:
 
 def _network(own: ScoreNetwork, width: int) -> Network:
     """Return the network with outputs first, and the logarithms of all ranks."""
-    log_ranks = np.log1p(np.arange(width, dtype=np.float32))
     layers = (own.centre, own.scale, own.matrix1.T, own.bias1, own.matrix2.T, own.bias2, own.last)
-    return Network(*(read_only(array, np.float32) for array in (*layers, log_ranks)))
+    return Network(*(read_only(array, np.float32) for array in (*layers, log_ranks_of(width))))

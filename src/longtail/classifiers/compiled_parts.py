@@ -33,6 +33,8 @@ __all__ = [
     "arrays_of",
     "check_answerer",
     "float_rows",
+    "float_weights",
+    "log_ranks_of",
     "new_scratch",
     "width_of",
 ]
@@ -83,9 +85,20 @@ class RowStore(NamedTuple):
 
 def float_rows(rows: Rows) -> Floats:
     """Return a stored table as float32."""
-    values = rows.values.view(np.float16) if rows.values.dtype == np.uint16 else rows.values
-    vectors = values.astype(np.float32)
+    vectors = _widened(rows.values)
     return vectors * rows.scales[:, None] if len(rows.scales) else vectors
+
+
+def float_weights(rows: SparseRows) -> Floats:
+    """Return the weights of stored sparse rows as float32."""
+    weights = _widened(rows.weights)
+    return weights * np.repeat(rows.scales, np.diff(rows.starts)) if len(rows.scales) else weights
+
+
+def _widened(stored: NDArray[Any]) -> Floats:
+    """Return stored numbers as float32, not yet scaled."""
+    numbers = stored.view(np.float16) if stored.dtype == np.uint16 else stored
+    return numbers.astype(np.float32)
 
 
 def _no_scales() -> Floats:
@@ -313,9 +326,15 @@ def _graph_fits(graph: CodedGraph, n_rows: int, dimension: int) -> bool:
 
 
 def width_of(sizes: SearchSizes, n_vectors: int, n_popular: int, n_related: int, n: int) -> int:
-    """Return how many candidates a point can have among `n` labels, in whole vectors of them."""
+    """Return how many candidates a point can have among `n` labels."""
     width = min(sizes.n_found, n_vectors) + n_popular + sizes.n_near_labels + n_related
-    return -(-min(width, n) // SIDE_BY_SIDE) * SIDE_BY_SIDE
+    return min(width, n)
+
+
+def log_ranks_of(width: int) -> Floats:
+    """Return the logarithms of all ranks among `width` candidates, in whole vectors of them."""
+    n_ranks = -(-width // SIDE_BY_SIDE) * SIDE_BY_SIDE
+    return read_only(np.log1p(np.arange(n_ranks, dtype=np.float32)), np.float32)
 
 
 def new_scratch(

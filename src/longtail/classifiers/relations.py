@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["LabelRelations", "Matches"]
+__all__ = ["LabelRelations", "Matches", "postings_of"]
 
 MOST_POSTINGS = 300  # labels: a token of more of them tells little and costs much
 MOST_LINKS = 50  # of one label
@@ -104,21 +104,18 @@ class LabelRelations:
         n_threads : int
         """
         n_labels = label_features.shape[0]
-        by_feature = label_features.T.tocsr()
-        common = np.diff(by_feature.indptr) > MOST_POSTINGS
-        by_feature.data[np.repeat(common, np.diff(by_feature.indptr))] = 0
-        by_feature.eliminate_zeros()
         texts = SparseLabelVectors(
             label_features.indptr.astype(np.int64),
             label_features.indices,
             label_features.data,
             np.zeros(n_labels, np.float32),
         )
+        starts, posted, weights = postings_of(texts, label_features.shape[1])
         unlinked = cls(
             texts=texts,
-            posting_starts=by_feature.indptr.astype(np.int64),
-            posting_labels=by_feature.indices,
-            posting_weights=by_feature.data,
+            posting_starts=starts,
+            posting_labels=posted,
+            posting_weights=weights,
             link_starts=np.zeros(n_labels + 1, np.int64),
             link_labels=np.zeros(0, np.int32),
             link_weights=np.zeros(0, np.float32),
@@ -232,6 +229,18 @@ class LabelRelations:
         own: Any = arrays
         texts = {name[6:]: own[name] for name in own if name.startswith("texts.")}
         return cls(texts=SparseLabelVectors(**texts), **{name: own[name] for name in _DTYPES})
+
+
+def postings_of(
+    texts: SparseLabelVectors, n_features: int
+) -> tuple[NDArray[np.int64], Ids, Floats]:
+    """Return starts, labels and weights of label texts by feature, without common features."""
+    by_label = (texts.weights, texts.features, texts.starts)
+    by_feature = csr_array(by_label, (texts.n_labels, n_features)).T.tocsr()
+    common = np.diff(by_feature.indptr) > MOST_POSTINGS
+    by_feature.data[np.repeat(common, np.diff(by_feature.indptr))] = 0
+    by_feature.eliminate_zeros()
+    return by_feature.indptr.astype(np.int64), by_feature.indices, by_feature.data
 
 
 _POSTINGS = ("posting_starts", "posting_labels", "posting_weights")

@@ -1,4 +1,4 @@
-"""The command line: ``longtail train | evaluate | predict | serve | inspect | compress | demo``.
+"""The command line: ``longtail COMMAND``, where `longtail.cli.lazy.COMMANDS` lists the commands.
 
 Results go to standard output; progress, notices and errors to standard error. Exit codes: 0 done,
 2 something a user can mend, 130 stopped by Ctrl-C.

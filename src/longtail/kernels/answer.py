@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["AnswerScratch", "Answerer", "Head", "answer_bags"]
+__all__ = ["AnswerScratch", "Answerer", "Head", "answer_bags", "near_rows"]
 
 _SMALLEST_SIMILARITY = np.float32(1e-6)
 
@@ -125,6 +125,18 @@ def answer_bags(
     for row in range(start, stop):
         bag = slice(row_starts[row], row_starts[row + 1])
         _answer(own, room, columns[bag], values[bag], ids[row], scores[row])
+
+
+@kernel
+def near_rows(
+    model: Any, scratch: Any, columns: Ids, values: Floats, ids: Ids, similarities: Floats
+) -> int:
+    """Find the training points nearest to one bag, and return how many; see `nearest_members`."""
+    own, room = model.parts, scratch.parts
+    if not len(ids) or not _embed(columns, values, own.tokens, room.point):
+        return 0
+    quantise(room.point, room.codes)
+    return nearest_members(room.point, room.codes, own.points, room.point_walk, ids, similarities)
 
 
 @kernel

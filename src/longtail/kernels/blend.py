@@ -161,7 +161,7 @@ def view_evidence(
         for value in values:
             total += np.exp(max(value - best, FAR_BEHIND))
         spread = np.log(total)
-        order = np.argsort(-values)
+        order = np.argsort(-values, kind="mergesort")  # equal ones in their own order
         for rank in range(n_candidates):
             c = order[rank]
             views[c, N_VIEWS * s] = values[c]

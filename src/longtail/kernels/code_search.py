@@ -72,13 +72,12 @@ def new_walk(graph: CodedGraph, beam: int) -> Walk:
 @kernel
 def _insert(keys: Keys, size: int, key: np.int64) -> int:
     """Insert into a descending list of room for ``len(keys)``; return the place."""
-    low, high = 0, size
-    while low < high:
-        middle = (low + high) // 2
-        if keys[middle] > key:
-            low = middle + 1
-        else:
-            high = middle
+    low, n_left = 0, size
+    while n_left > 1:  # steps that do not depend on what is found: none is guessed wrong
+        half = n_left // 2
+        low += half if keys[low + half - 1] > key else 0
+        n_left -= half
+    low += 1 if n_left and keys[low] > key else 0
     for place in range(min(size, len(keys) - 1), low, -1):
         keys[place] = keys[place - 1]
     keys[low] = key
@@ -92,11 +91,11 @@ def _keep_unseen(nodes: Ids, codes: Codes, stamps: Ids, stamp: int, fresh: Ids) 
     for node in nodes:
         if not 0 <= node < len(codes) or n_fresh == len(fresh):  # padding, or a damaged file
             break
-        if stamps[node] != stamp:
-            stamps[node] = stamp
-            fresh[n_fresh] = node
-            prefetch_row(codes, node)
-            n_fresh += 1
+        # No branch: whether a node was seen cannot be guessed.
+        fresh[n_fresh] = node
+        n_fresh += 1 if stamps[node] != stamp else 0
+        stamps[node] = stamp
+        prefetch_row(codes, node)
     return n_fresh
 
 

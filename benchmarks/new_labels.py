@@ -1,0 +1,134 @@
+"""What labels that are added to a trained model are worth, against training with them.
+
+python -m benchmarks.new_labels --data FOLDER --points 30000
+
+FOLDER holds train.jsonl.gz and labels.txt.gz; test points are not read. Of a random cut of the
+training points 15 % are set aside. 500 labels with at least three of the others, and one of those
+set aside, are taken out of the label space, and the model is trained on the points with what labels
+they have left. Then the labels are added from their texts, from up to three of their points, and
+from both. `--models FOLDER` keeps the two trained models, to go on from there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+import longtail
+from longtail import Dataset, LongtailClassifier
+from longtail.data import InputWarning
+from longtail.data.label_space import LabelSpace
+from longtail.data.split import held_out_split
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    from longtail.predictor import Predictor
+
+    Ids = NDArray[np.int64]
+
+UNKNOWN = "?"  # a text of which no model knows a word
+
+
+def main() -> None:
+    """Train both models and print a row for each way to know the labels."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--points", type=int, default=30_000)
+    parser.add_argument("--labels", type=int, default=500)
+    parser.add_argument("--examples", type=int, default=3)
+    parser.add_argument("--models", type=Path)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore", InputWarning)
+    random = np.random.default_rng(0)
+    train, dev, new = _cut(arguments, random)
+    examples = _examples(train, new, arguments.examples, random)
+    model = _model(_without(train, new), arguments.models, "without")
+    space = train.label_space
+    texts = {space.name(label): (space.texts or {})[label] for label in new.tolist()}
+    print("| | R@10 of the labels | P@1 of their points | P@1 of all points |\n|---|---|---|---|")
+    ways: dict[str, Callable[[], Predictor]] = {
+        "not added": lambda: model,
+        "from text": lambda: model.with_labels(texts),
+        "from examples": lambda: model.with_labels(dict.fromkeys(texts, UNKNOWN), examples),
+        "from both": lambda: model.with_labels(texts, examples),
+        "trained with them": lambda: _model(train, arguments.models, "with"),
+    }
+    for what, changed in ways.items():
+        print(f"| {what} | {_row(changed(), dev, new)} |", flush=True)
+
+
+def _cut(
+    arguments: argparse.Namespace, random: np.random.Generator
+) -> tuple[Dataset, Dataset, Ids]:
+    """Return points to train on, points set aside, and the labels to take out."""
+    labels = arguments.data / "labels.txt.gz"
+    whole = Dataset.read(arguments.data / "train.jsonl.gz", labels_file=labels)
+    n_points = min(arguments.points, whole.n_points)
+    whole = whole.take(np.sort(random.choice(whole.n_points, n_points, replace=False)))
+    train, dev = map(whole.take, held_out_split(whole.texts or [], 0.15, 0))
+    names = np.array([whole.label_space.ids_by_name[n] for n in whole.label_space.names or ()])
+    is_first = names == np.arange(whole.n_labels)  # a name that two labels share adds one only
+    common = is_first & (_counts(train) >= arguments.examples) & (_counts(dev) >= 1)
+    new = random.choice(np.flatnonzero(common), arguments.labels, replace=False)
+    return train, dev, np.sort(new)
+
+
+def _counts(dataset: Dataset) -> Ids:
+    return np.bincount(dataset.labels.indices, minlength=dataset.n_labels)
+
+
+def _without(train: Dataset, new: Ids) -> Dataset:
+    """Return the points with the labels that they have left."""
+    kept = np.setdiff1d(np.arange(train.n_labels), new)
+    names, texts = (
+        None if column is None else column.take(kept)
+        for column in (train.label_space.names, train.label_space.texts)
+    )
+    return Dataset(train.texts, None, train.labels[:, kept], LabelSpace(len(kept), names, texts))
+
+
+def _model(train: Dataset, folder: Path | None, name: str) -> Predictor:
+    """Return a trained model: that of the folder, if there is one."""
+    if folder is not None and (folder / name).exists():
+        return longtail.load(folder / name)
+    classifier = LongtailClassifier().fit_dataset(train)
+    if folder is not None:
+        classifier.save(folder / name)
+    return classifier.predictor_
+
+
+def _examples(
+    train: Dataset, new: Ids, n: int, random: np.random.Generator
+) -> dict[str, list[str]]:
+    """Return some points of each label."""
+    texts, by_label, examples = list(train.texts or ()), train.labels.T.tocsr(), {}
+    for label in new.tolist():
+        rows = by_label.indices[by_label.indptr[label] : by_label.indptr[label + 1]]
+        chosen = random.choice(rows, min(n, len(rows)), replace=False)
+        examples[train.label_space.name(label)] = [texts[row] for row in chosen]
+    return examples
+
+
+def _row(model: Predictor, dev: Dataset, new: Ids) -> str:
+    """Return how well the labels are found, and whether the best label is right."""
+    texts, space = list(dev.texts or ()), dev.label_space
+    answers = [[name for name, _ in answer] for answer in model.predict(texts, 10)]
+    true = [{space.name(label) for label in labels} for labels in dev.label_lists()]
+    names = {space.name(int(label)) for label in new}
+    pairs = list(zip(answers, true, strict=True))
+    right = np.array([bool(t & {*answer[:1]}) for answer, t in pairs])
+    has = np.array([bool(t & names) for t in true])
+    n_found = sum(len(t & names & {*answer}) for answer, t in pairs)
+    recall = n_found / sum(len(t & names) for t in true)
+    return " | ".join(f"{100 * share:.1f}" for share in (recall, right[has].mean(), right.mean()))
+
+
+if __name__ == "__main__":
+    main()

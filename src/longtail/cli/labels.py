@@ -1,0 +1,92 @@
+"""``longtail labels``: a trained model with further labels, or without some, not trained again."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.cli.output import notice
+from longtail.data.dataset import Dataset
+from longtail.data.label_space import LabelSpace
+from longtail.errors import InputError
+from longtail.model_folder import ModelFolder, check_target
+from longtail.predictor import Predictor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+__all__ = ["add_arguments", "run_command"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the two commands and their options."""
+    commands = parser.add_subparsers(
+        metavar="add | remove", required=True, dest="change", parser_class=argparse.ArgumentParser
+    )
+    for name, summary, change in (
+        ("add", "Add labels that have a text, or some points, or both", _added),
+        ("remove", "Remove labels", _removed),
+    ):
+        command = commands.add_parser(name, help=summary, description=f"{summary}.")
+        command.add_argument("model", metavar="MODEL", help="a model folder of the default recipe")
+        command.set_defaults(change_model=change)
+        if name == "add":
+            command.add_argument(
+                "labels",
+                metavar="LABELS_FILE",
+                help="the new labels, one a line: a name, or a name, a TAB and a text",
+            )
+        else:
+            command.add_argument("names", metavar="NAME", nargs="+", help="labels to remove")
+        command.add_argument("target", metavar="OUT", help="the folder to write; may be MODEL")
+        if name == "add":
+            command.add_argument(
+                "--examples", metavar="FILE", help="points that have the new labels"
+            )
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Change the labels, and return the exit code."""
+    check_target(arguments.target)
+    folder = ModelFolder.open(arguments.model)
+    model = Predictor.from_folder(folder)
+    names = [name for name in folder.files if name.endswith(".json")]
+    documents = {name: folder.document(name) for name in names}
+    change: Callable[[Predictor, argparse.Namespace], Predictor] = arguments.change_model
+    changed = change(model, arguments)
+    changed.save(arguments.target, documents)
+    notice(
+        f"{arguments.target} knows {changed.n_labels:,} labels; {arguments.model} "
+        f"knew {model.n_labels:,}."
+    )
+    return 0
+
+
+def _added(model: Predictor, arguments: argparse.Namespace) -> Predictor:
+    """Return the model with the labels of a file."""
+    space = LabelSpace.read(arguments.labels)
+    if space.names is None or space.texts is None or not space.names_are_unique:
+        raise InputError(f"{arguments.labels} names a label twice. Name each once.")
+    labels = dict(zip(space.names, space.texts, strict=True))
+    if arguments.examples is None:
+        return model.with_labels(labels)
+    return model.with_labels(labels, _examples(arguments.examples, space))
+
+
+def _examples(path: str, space: LabelSpace) -> Mapping[str, Sequence[str]]:
+    """Return the points of each label."""
+    dataset = Dataset.read(path, label_space=space, unknown_labels="skip")
+    by_label = dataset.labels.T.tocsr()
+    rows = np.split(by_label.indices, by_label.indptr[1:-1])
+    if dataset.texts is None:
+        raise InputError(f"{path} holds features. Pass texts as examples, or use Python.")
+    return {
+        space.name(label): dataset.texts.take(own) for label, own in enumerate(rows) if len(own)
+    }
+
+
+def _removed(model: Predictor, arguments: argparse.Namespace) -> Predictor:
+    """Return the model without the named labels."""
+    return model.without_labels(arguments.names)

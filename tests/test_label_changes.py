@@ -1,0 +1,189 @@
+"""Labels added to and removed from trained models."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import longtail
+from longtail import LongtailClassifier
+from longtail.classifiers.compiled import CompiledScorer
+from longtail.classifiers.expanded import expanded
+from longtail.cli import main
+from longtail.data.dataset import Dataset
+from longtail.data.label_space import LabelSpace
+from longtail.errors import InputError
+from longtail.recipes.parabel import Parabel
+
+WORDS = ["wine", "beer", "cars", "buses", "roses", "oaks", "trains", "ferns"]
+NEW = "roses"
+
+
+def texts_and_labels(n, seed):
+    random = np.random.default_rng(seed)
+    pairs = [random.choice(len(WORDS), 2) for _ in range(n)]
+    texts = [f"{WORDS[a]} {WORDS[b]} noise{random.integers(30)}" for a, b in pairs]
+    return texts, [sorted({WORDS[a], WORDS[b]}) for a, b in pairs]
+
+
+TEXTS, NAMES = texts_and_labels(300, 0)
+TEST_TEXTS, TEST_NAMES = texts_and_labels(100, 1)
+EXAMPLES = [text for text, names in zip(TEXTS, NAMES, strict=True) if names == ["beer", NEW]][:3]
+
+
+def fit(texts=TEXTS, names=NAMES, **settings):
+    return LongtailClassifier(dimension=16, n_threads=1, **settings).fit(texts, names).predictor_
+
+
+@pytest.fixture(scope="module")
+def whole():
+    return fit()
+
+
+@pytest.fixture(scope="module")
+def lacking():
+    """A model that was trained without one of the labels."""
+    return fit(names=[[name for name in names if name != NEW] for names in NAMES])
+
+
+def share_found(model, name, k=2):
+    """Return how many of the test texts with a label have it among the best two, and of others."""
+    answers = model.predict(TEST_TEXTS, k)
+    found = np.array([name in {n for n, _ in answer} for answer in answers])
+    has = np.array([name in names for names in TEST_NAMES])
+    return found[has].mean(), found[~has].mean()
+
+
+@pytest.mark.parametrize("dtype", [None, "float32", "int8"])
+@pytest.mark.parametrize("examples", [{}, {NEW: EXAMPLES}], ids=["text", "text and examples"])
+def test_a_new_label_is_found_where_it_belongs(lacking, dtype, examples, tmp_path):
+    own = lacking if dtype is None else lacking.compressed(dtype)
+    model = own.with_labels([NEW], examples)
+    assert (own.n_labels, model.n_labels) == (7, 8)
+    right, wrong = share_found(model, NEW)
+    assert right > 0.7
+    assert wrong < 0.2
+    model.save(tmp_path / "model")
+    loaded = longtail.load(tmp_path / "model")
+    assert loaded.predict(TEST_TEXTS) == model.predict(TEST_TEXTS)
+    assert loaded.train_label_counts[-1] == len(examples.get(NEW, []))
+    if dtype is None:
+        assert loaded.compressed("int8").predict(TEST_TEXTS[0])
+        assert NEW in {n for n, _ in loaded.predict(f"{NEW} in the garden", 8, allowed=[NEW])}
+
+
+def test_a_model_that_reads_no_label_texts_needs_examples():
+    names = [[name for name in names if name != NEW] for names in NAMES]
+    model = fit(names=names, label_texts=False)
+    with pytest.raises(InputError, match="does not read label texts"):
+        model.with_labels([NEW])
+    right, wrong = share_found(model.with_labels([NEW], {NEW: EXAMPLES}), NEW)
+    assert right > 0.7
+    assert wrong < 0.2
+
+
+def test_features_instead_of_texts():
+    features = csr_array(np.eye(8, dtype=np.float32)[np.arange(80) % 8])
+    labels = csr_array(np.eye(8, dtype=np.float32)[np.arange(80) % 8])
+    space = LabelSpace.from_names(WORDS)
+    estimator = LongtailClassifier(dimension=8, n_threads=1)
+    model = estimator.fit_dataset(Dataset(None, features, labels, space)).predictor_
+    model = model.with_labels(["new"], {"new": features[[3]]})
+    assert "new" in {name for name, _ in model.predict(features[[3]], 2)[0]}
+
+
+@pytest.mark.parametrize("dtype", [None, "float32", "int8"])
+def test_a_removed_label_never_appears_again(whole, dtype, tmp_path):
+    own = whole if dtype is None else whole.compressed(dtype)
+    model = own.without_labels([NEW, "cars"])
+    kept = [name for name in WORDS if name not in (NEW, "cars")]
+    model.save(tmp_path / "model")
+    loaded = longtail.load(tmp_path / "model")
+    answers = loaded.predict([*TEST_TEXTS, NEW], 8)
+    assert {name for answer in answers for name, _ in answer} == set(kept)
+    with pytest.raises(InputError, match="None of the 6 labels"):
+        loaded.predict("cars", allowed=["cars"])
+    before, after = own.predict(TEST_TEXTS, 1), model.predict(TEST_TEXTS, 1)
+    rest = [b == a for (b,), (a,) in zip(before, after, strict=True) if b[0] in kept]
+    assert sum(b[0] in kept for (b,) in before) > 30
+    assert len(rest) > 30
+    assert {NEW, "cars"} <= {name for answer in own.predict(TEST_TEXTS, 8) for name, _ in answer}
+
+
+def test_points_that_have_no_label_left_go_with_their_last(lacking):
+    model = lacking.with_labels([NEW], {NEW: EXAMPLES})
+    n_points = [len(m.scorer.search.label_starts) - 1 for m in (lacking, model)]
+    assert n_points[1] == n_points[0] + len(EXAMPLES)
+    again = model.without_labels([NEW])
+    assert len(again.scorer.search.label_starts) - 1 == n_points[0]
+    ids, probabilities = lacking.predict_topk(TEST_TEXTS, 3)
+    own_ids, own = again.predict_topk(TEST_TEXTS, 3)
+    np.testing.assert_array_equal(own_ids, ids)
+    np.testing.assert_allclose(own, probabilities, rtol=1e-5)
+    few = lacking.without_labels([name for name in WORDS if name not in ("wine", NEW)])
+    assert {name for answer in few.predict(TEST_TEXTS) for name, _ in answer} == {"wine"}
+
+
+def test_a_label_can_be_removed_and_added_again(whole):
+    model = whole.without_labels([NEW]).with_labels({NEW: "roses, flowers"}, {NEW: EXAMPLES})
+    right, wrong = share_found(model, NEW)
+    assert right > 0.7
+    assert wrong < 0.2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_a_compiled_model_expands_to_itself(whole, dtype):
+    compiled = CompiledScorer.of(whole.scorer, dtype)
+    again = CompiledScorer.of(expanded(compiled), dtype)
+    bags = whole.bags(TEST_TEXTS)
+    for one, other in zip(again.top_k(bags, 3), compiled.top_k(bags, 3), strict=True):
+        if dtype == "float32":
+            np.testing.assert_array_equal(one, other)
+        else:
+            np.testing.assert_allclose(one, other, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda m: m.with_labels([]), "no label to add"),
+        (lambda m: m.with_labels(["wine"]), "a label named 'wine' already"),
+        (lambda m: m.with_labels([""]), "cannot be named ''"),
+        (lambda m: m.with_labels("new"), r"Pass \['new'\]"),
+        (lambda m: m.with_labels(["qqq"]), "knows no word of its text"),
+        (lambda m: m.with_labels(["new"], {"other": ["wine"]}), "examples of 'other'"),
+        (lambda m: m.without_labels(["qqq"]), "is named 'qqq'"),
+        (lambda m: m.without_labels(WORDS), "all 8 labels"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(whole, change, message):
+    with pytest.raises(InputError, match=message):
+        change(whole)
+
+
+def test_other_recipes_and_labels_without_names_say_so(whole):
+    tree = Parabel(n_learners=1, n_threads=1).fit(TEXTS, NAMES).predictor_
+    with pytest.raises(InputError, match="default recipe"):
+        tree.without_labels(["wine"])
+    numbers = fit(names=[[len(names)] for names in NAMES])
+    with pytest.raises(InputError, match="have numbers and no names"):
+        numbers.with_labels(["new"])
+    assert {name for name, _ in numbers.without_labels(["2"]).predict(TEXTS[0])} <= {"0", "1"}
+
+
+def test_the_commands(lacking, tmp_path, capsys):
+    own, out = str(tmp_path / "model"), str(tmp_path / "out")
+    lacking.save(own)
+    (tmp_path / "new.txt").write_text(f"{NEW}\troses and other flowers\ngarden\n")
+    rows = [f'{{"text": "{text}", "labels": ["beer", "garden", "{NEW}"]}}' for text in EXAMPLES]
+    (tmp_path / "points.jsonl").write_text("\n".join(rows))
+    add = ["labels", "add", own, str(tmp_path / "new.txt"), out]
+    assert main([*add, "--examples", str(tmp_path / "points.jsonl")]) == 0
+    assert "knows 9 labels" in capsys.readouterr().err
+    model = longtail.load(out)
+    assert {NEW, "garden"} <= {name for name, _ in model.predict(EXAMPLES[0], 9)}
+    assert main(["labels", "remove", out, NEW, "wine", out]) == 0
+    assert longtail.load(out).n_labels == 7
+    assert main(["labels", "remove", out, NEW, out]) == 2
+    assert "is named 'roses'" in capsys.readouterr().err
