@@ -144,11 +144,12 @@ class _Network(nn.Module):
         states, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True)
         states = self.dropout(states)
         is_word = torch.arange(states.shape[1], device=lengths.device) < lengths[:, None]
-        looks = (labels @ states.transpose(1, 2)).masked_fill(~is_word[:, None], -torch.inf)
+        fits = labels @ states.transpose(1, 2)
+        shares = fits.masked_fill(~is_word[:, None], -torch.inf).softmax(dim=2)
         # The shared layer is linear up to its ReLU: once a word, not once a label and word.
         projected = states @ self.hidden.weight.T
-        hidden = torch.relu(looks.softmax(dim=2) @ projected + self.hidden.bias)
-        logits: Tensor = self.output(hidden)[..., 0]
+        hidden = torch.relu(shares @ projected + self.hidden.bias)
+        logits: Tensor = self.output(hidden)[..., 0] + (shares * fits).sum(dim=2)
         return logits
 
     def start_from(self, start: AttentionWeights) -> None:
