@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -11,8 +12,14 @@ import torch
 
 from longtail import Astec, Astec3, Dataset, LongtailClassifier
 from longtail.data import LabelSpace, TextColumn
+from longtail.errors import InputError
+from longtail.recipes.attentionxml import AttentionXML
 from longtail.recipes.costs import costs_of
+from longtail.recipes.dexa import Dexa
+from longtail.recipes.ngame import Ngame
 from longtail.recipes.parabel import Parabel
+from longtail.recipes.siamesexml import SiameseXML
+from longtail.recipes.xtransformer import XTransformer
 from longtail.training.estimate import (
     Machine,
     Workload,
@@ -150,6 +157,60 @@ def test_label_texts_take_time_and_memory():
     assert less.memory < usual.memory
 
 
+# The same of DEXA, whose pieces of words are counted a little otherwise.
+DEXA_DEPENDS = dataclasses.replace(DEPENDS, n_nonzero=5_894_987, n_word_entries=766_768)
+DEXA_SECONDS = {
+    "label clusters": 1.6,
+    "encoder": 35,
+    "classifiers": 24,
+    "search": 3.7,
+    "fusion": 7.6,
+}
+
+
+@pytest.mark.parametrize("stage", DEXA_SECONDS)
+def test_stages_of_dexa_are_within_a_factor_of_two(stage):
+    found = estimate_training(DEXA_DEPENDS, costs_of(Dexa()), ONE_CORE).stages[stage]
+    assert DEXA_SECONDS[stage] / 2 < found < 2 * DEXA_SECONDS[stage]
+
+
+@pytest.mark.parametrize(
+    ("recipe", "stage", "changes"),
+    [
+        (Dexa, "encoder", {"encoder_epochs": 20}),
+        (Dexa, "classifiers", {"freeze_encoder": False}),
+        (SiameseXML, "fusion", {"n_found": 100}),
+        (XTransformer, "ranker", {"beam_size": 20}),
+        (XTransformer, "matcher", {"epochs": 20}),
+        (AttentionXML, "level 3", {"beam_size": 32}),
+        (AttentionXML, "level 1", {"n_hidden": 256}),
+    ],
+)
+def test_more_of_a_recipe_that_reads_texts_takes_longer(recipe, stage, changes):
+    usual, more = (
+        estimate_training(DEXA_DEPENDS, costs_of(recipe(**settings)), ONE_CORE)
+        for settings in ({}, changes)
+    )
+    assert more.stages[stage] > usual.stages[stage]
+
+
+def test_ngame_clusters_no_labels():
+    assert estimate_training(DEPENDS, costs_of(Ngame()), ONE_CORE).stages["label clusters"] == 0
+
+
+def test_a_transformer_is_as_slow_as_its_folder_says(tmp_path):
+    settings = XTransformer(encoder=str(tmp_path))
+    with pytest.raises(InputError, match="is no folder of a transformer"):
+        estimate_training(DEPENDS, costs_of(settings), ONE_CORE)
+    seconds = []
+    for n_layers in (6, 12):
+        config = {"num_hidden_layers": n_layers, "hidden_size": 384}
+        (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+        stages = estimate_training(DEPENDS, costs_of(settings), ONE_CORE).stages
+        seconds.append(stages["matcher"])
+    assert seconds[1] > 1.2 * seconds[0]
+
+
 def test_more_threads_save_time():
     more = estimated_default(DEPENDS, ONE_CORE._replace(n_threads=16))
     assert more.seconds < estimated_default(DEPENDS).seconds
@@ -208,7 +269,9 @@ def test_ready_made_features_are_counted():
     )
 
 
-@pytest.mark.parametrize("settings", [Astec(), LongtailClassifier()])
+@pytest.mark.parametrize(
+    "settings", [Astec(), LongtailClassifier(), Dexa(), XTransformer(), AttentionXML()]
+)
 def test_one_point_is_enough_for_an_estimate(settings):
     texts = TextColumn.from_strings(["red wine"])
     dataset = Dataset(texts, None, sp.csr_array(np.ones((1, 1), np.float32)), LabelSpace(1))

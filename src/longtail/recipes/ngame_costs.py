@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from longtail.classifiers.candidates import SearchSizes
-from longtail.recipes.dexa import Dexa
+from longtail.recipes.dexa import LABELS_OF_A_CLUSTER, Dexa
 from longtail.recipes.estimator import LARGEST_HELD_OUT
-from longtail.training.estimate import INDEX, LOGIT, PROCESS, TEMPORARIES, VISIT
+from longtail.training.estimate import LOGIT, PROCESS, TEMPORARIES, VISIT
 
 if TYPE_CHECKING:
     from longtail.recipes.ngame import Ngame
@@ -21,7 +21,9 @@ __all__ = ["NgameCosts"]
 BAG = 6e-10  # an entry of a point or of a label's text, times the dimension
 DISTINCT = 0.5  # share of the true labels of a batch that are distinct
 SHARED = 0.3  # share of the hard negatives of a batch that are distinct
-HALVE = 2.5e-9  # an entry of a dense row, or of a bag, each time that clusters are halved
+HALVE = 2.5e-9  # an entry of a point's vector, each time that neighbourhoods are halved
+HALVE_TEXTS = 5e-8  # an entry of a label's bag, each time that clusters of labels are halved
+PUT = 1e-4 / 256  # a label's vector into the graph, times the dimension
 BLEND = 6e-5  # a candidate of a held-out point, in three trainings; they use one thread
 N_VIEWS = 40  # of a candidate, about
 
@@ -42,14 +44,13 @@ class NgameCosts:
         """Return the seconds of each stage."""
         w, own = workload, self.settings
         D, threads = own.dimension, machine.n_threads
-        index = w.n_labels * INDEX * D / threads
+        index = w.n_labels * PUT * D / threads
         mining = w.n_points * own.beam * VISIT * D / threads
         on_pool = own.classifier_epochs * self._products(w, machine, self._hard_pool(w))
         if not own.freeze_encoder:
             on_pool += own.classifier_epochs * self._bags(w, self._hard_pool(w)) / threads
-        clusters = _halvings(w.n_labels) * self._n_text_entries(w) * HALVE / threads
         return {
-            "label clusters": clusters if isinstance(own, Dexa) else 0.0,
+            "label clusters": self._clusters(w) / threads if isinstance(own, Dexa) else 0.0,
             "encoder": self._encoder(w, machine),
             "classifiers": index + mining + on_pool,
             "search": index,
@@ -63,6 +64,11 @@ class NgameCosts:
         n_refreshes = math.ceil(own.encoder_epochs / own.refresh_every)
         halvings = _halvings(w.n_points) * w.n_points * own.dimension * HALVE / machine.n_threads
         return own.encoder_epochs * epoch + n_refreshes * halvings
+
+    def _clusters(self, w: Workload) -> float:
+        """Return the core-seconds of clustering labels by their texts."""
+        halvings = _halvings(max(w.n_labels // LABELS_OF_A_CLUSTER, 2))
+        return halvings * self._n_text_entries(w) * HALVE_TEXTS
 
     def _products(self, w: Workload, machine: Machine, pool: float) -> float:
         """Return the seconds of an epoch of points against a pool, without the bags."""
