@@ -211,6 +211,27 @@ def test_a_transformer_is_as_slow_as_its_folder_says(tmp_path):
     assert seconds[1] > 1.2 * seconds[0]
 
 
+# X-Transformer with MiniLM on 20 K titles, of which each takes about 9 ms to read.
+TITLES_CUT = Workload(
+    n_points=20_000,
+    n_features=104_632,
+    n_labels=38_267,
+    n_nonzero=3_462_743,
+    n_label_pairs=57_352,
+    n_word_entries=352_228,
+)
+MINILM_SECONDS = {"label indexing": 2.7, "matcher": 43 + 180, "ranker": 27}
+
+
+def test_stages_of_xtransformer_are_within_a_factor_of_two(tmp_path):
+    config = {"num_hidden_layers": 6, "hidden_size": 384}
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    costs = costs_of(XTransformer(encoder=str(tmp_path)))
+    stages = estimate_training(TITLES_CUT, costs, ONE_CORE).stages
+    for stage, seconds in MINILM_SECONDS.items():
+        assert seconds / 2 < stages[stage] < 2 * seconds, stage
+
+
 def test_more_threads_save_time():
     more = estimated_default(DEPENDS, ONE_CORE._replace(n_threads=16))
     assert more.seconds < estimated_default(DEPENDS).seconds

@@ -21,9 +21,9 @@ __all__ = ["XTransformerCosts"]
 BAG_ENTRY = 8e-10  # an entry of a bag, times the dimension: forward, backward and step
 READ = 9e-3 / (6 * 384**2)  # a title, times layers and squared width of a transformer
 TRAIN = 3.0  # forward, backward and step, over forward alone
-HALVE = 2e-8  # an entry of the labels' centroids, each time that clusters are halved
-RANK = 6e-10  # an entry of a point's joined features, for each label of which it is a negative
-MATCH = 6e-10  # the same, for each cluster that a frozen transformer is matched to
+HALVE = 6e-8  # an entry of the labels' centroids, each time that clusters are halved
+RANK = 3e-9  # an entry of a point's joined features, for each label of which it is a negative
+MATCH = 1.5e-8  # the same, for each cluster that a frozen transformer is matched to
 
 
 @dataclass(frozen=True)
