@@ -4,8 +4,9 @@ python -m benchmarks.label_text --data FOLDER
 python -m benchmarks.label_text --data FOLDER --unseen 1000
 
 FOLDER holds train.jsonl.gz, test.jsonl.gz and labels.txt.gz. Each row is one way of scoring: the
-label vectors of Module I, those of Module II, and the learned fusion of both; and each once more
-with a label that bears the point's own name set aside, as filter files of see-also sets do.
+label vectors of Module I, those of Module II, the mean of their cosines, and the learned fusion,
+also with a weight for rare labels; and each once more with a label that bears the point's own name
+set aside, as filter files of see-also sets do.
 `--dev` trains on 90 % of the training points and tests on the rest, for choosing settings.
 """
 
@@ -13,12 +14,14 @@ from __future__ import annotations
 
 import argparse
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from longtail import Dataset
+from longtail.classifiers.blended import LabelHead
 from longtail.data import InputWarning
 from longtail.data.bags import Bags
 from longtail.data.split import held_out_split
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from longtail.classifiers.blended import BlendedScorer, LabelHead
+    from longtail.classifiers.blended import BlendedScorer
 
     Ids = NDArray[np.int32]
 
@@ -40,6 +43,7 @@ KS = (1, 3, 5)
 N_BEST = 110  # labels of a point that are looked at
 ROWS_AT_ONCE = 256
 HEADS = {"Module I": 1, "Module II": 0}  # places in `BlendedScorer.heads`
+TAIL = 0.5  # see `Ngame`
 
 
 def main() -> None:
@@ -66,8 +70,9 @@ def main() -> None:
     for name in arguments.recipes:
         model = recipe(name)(n_threads=arguments.threads, **settings).fit_dataset(train)
         seconds = {stage: t["cpu_seconds"] for stage, t in model.run_.timings.items()}
-        print(f"{name}: CPU seconds {seconds}", flush=True)
-        for part, ids in _ranked(model.predictor_, test):
+        memory = model.training_report()["peak_memory_mb"]
+        print(f"{name}: CPU seconds {seconds}, {memory} MB", flush=True)
+        for part, ids in _ranked(model.predictor_, test, train):
             for note, kept in (("", ids), (", own entry aside", _without_own(ids, test))):
                 row = _unseen_row(kept, test, unseen) if unseen.any() else _row(kept, test, train)
                 print(f"| {name} | {part}{note} | {row} |", flush=True)
@@ -123,14 +128,29 @@ def _without_labels(
     return train, _rows(Dataset(test.texts, None, wanted, test.label_space), rows), unseen
 
 
-def _ranked(predictor: Any, test: Dataset) -> Iterator[tuple[str, Ids]]:
+def _ranked(predictor: Any, test: Dataset, train: Dataset) -> Iterator[tuple[str, Ids]]:
     """Yield the best labels by each part of a model."""
     scorer: BlendedScorer = predictor.scorer
     bags = Bags.of(predictor.vectorizer.transform(test.texts))
     points = scorer.encoder.encode(bags)
     for part, place in HEADS.items():
         yield part, _nearest(points, scorer.heads[place])
+    yield "mean of both", _nearest(points, _mean_of(scorer.heads[0], scorer.heads[1]))
     yield "fused", scorer.top_k(bags, N_BEST)[0]
+    weights = (TAIL * np.log(_inverse_propensities(train))).astype(np.float32)
+    yield f"fused, tail={TAIL}", replace(scorer, tail_weights=weights).top_k(bags, N_BEST)[0]
+
+
+def _mean_of(head: LabelHead, other: LabelHead) -> LabelHead:
+    """Return a head whose cosines are in the order of the mean of those of two heads."""
+    vectors = head.vectors[head.row_of_label] + other.vectors[other.row_of_label]
+    is_known = (head.row_of_label >= 0) & (other.row_of_label >= 0)
+    return LabelHead.of(vectors * is_known[:, np.newaxis], head.bias, head.scale)
+
+
+def _inverse_propensities(train: Dataset) -> NDArray[np.float64]:
+    """Return the weights of the labels in PSP@k."""
+    return inverse_propensities(np.asarray(train.labels.sum(axis=0)).ravel(), train.n_points)
 
 
 def _nearest(points: NDArray[np.float32], head: LabelHead) -> Ids:
@@ -161,7 +181,7 @@ def _without_own(ids: Ids, test: Dataset) -> Ids:
 
 def _row(ids: Ids, test: Dataset, train: Dataset) -> str:
     """Return P@k and PSP@k as cells."""
-    weights = inverse_propensities(np.asarray(train.labels.sum(axis=0)).ravel(), train.n_points)
+    weights = _inverse_propensities(train)
     values = [precision_at_k(ids, test.labels, k) for k in KS]
     values += [ps_precision_at_k(ids, test.labels, k, weights) for k in KS]
     return " | ".join(f"{100 * value:.2f}" for value in values)

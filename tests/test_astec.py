@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
-from longtail import Astec, Astec3
+from longtail import Astec, Astec3, Dataset
+from longtail.data import LabelSpace, TextColumn
 from longtail.training.optimisers import LazyAdam
 
 
@@ -58,3 +60,14 @@ def test_the_reranker_starts_from_the_first_network_and_leaves_it_alone():
     ]
     np.testing.assert_array_equal(tables[0], tables[1])
     np.testing.assert_array_equal(tables[0], tables[2])
+
+
+def test_a_label_without_points_is_found_by_its_text():
+    texts = ["red wine", "white wine", "fast car", "old car"] * 10
+    labels = csr_array(np.eye(4, dtype=np.float32)[[0, 0, 1, 1] * 10])
+    space = LabelSpace.from_names(["wine", "car", "unheard of", "white"])
+    data = Dataset(TextColumn.from_strings(texts), None, labels, space)
+    small = {"dimension": 16, "surrogate_epochs": 4, "extreme_epochs": 8, "held_out": 0.0}
+    with_texts = Astec(**small, label_texts=True).fit_dataset(data)
+    assert 3 in with_texts.predict_topk(["white"], 2)[0]
+    assert 3 not in Astec(**small).fit_dataset(data).predict_topk(["white"], 2)[0]

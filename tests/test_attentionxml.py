@@ -109,6 +109,15 @@ def test_learns_and_comes_back(points, levels, n_levels, tmp_path):
     np.testing.assert_array_equal(model.predict_topk(texts, 5), loaded.predict_topk(texts, 5))
 
 
+def test_a_single_word_tells_labels_apart():
+    """All labels look at the same state here: how well it fits must count, too."""
+    labels = np.random.default_rng(0).integers(0, 12, 300).tolist()
+    texts = [f"word{label}" for label in labels]
+    model = AttentionXML(**SMALL, epochs=8, held_out=0).fit(texts, [[label] for label in labels])
+    ids, _ = model.predict_topk(texts, 1)
+    assert (ids[:, 0] == labels).mean() > 0.9
+
+
 def test_bags_are_refused(points):
     texts, labels = points
     model = AttentionXML(**SMALL, epochs=1).fit(texts[:50], labels[:50])

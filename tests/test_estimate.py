@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -11,8 +12,14 @@ import torch
 
 from longtail import Astec, Astec3, Dataset, LongtailClassifier
 from longtail.data import LabelSpace, TextColumn
+from longtail.errors import InputError
+from longtail.recipes.attentionxml import AttentionXML
 from longtail.recipes.costs import costs_of
+from longtail.recipes.dexa import Dexa
+from longtail.recipes.ngame import Ngame
 from longtail.recipes.parabel import Parabel
+from longtail.recipes.siamesexml import SiameseXML
+from longtail.recipes.xtransformer import XTransformer
 from longtail.training.estimate import (
     Machine,
     Workload,
@@ -150,6 +157,104 @@ def test_label_texts_take_time_and_memory():
     assert less.memory < usual.memory
 
 
+# The same of DEXA, whose pieces of words are counted a little otherwise.
+DEXA_DEPENDS = dataclasses.replace(DEPENDS, n_nonzero=5_894_987, n_word_entries=766_768)
+DEXA_RELATED = dataclasses.replace(
+    RELATED, n_nonzero=14_732_890, n_word_entries=2_114_487, n_label_entries=3_753_731
+)
+STAGES = ("label clusters", "encoder", "classifiers", "search", "fusion")
+DEPENDS_DEXA = (1.6, 35, 24, 3.7, 7.6)
+RELATED_DEXA = (2.4, 71, 63, 13, 8.2)
+
+
+@pytest.mark.parametrize(
+    ("workload", "measured"), [(DEXA_DEPENDS, DEPENDS_DEXA), (DEXA_RELATED, RELATED_DEXA)]
+)
+def test_stages_of_dexa_are_within_a_factor_of_two(workload, measured):
+    stages = estimate_training(workload, costs_of(Dexa()), ONE_CORE).stages
+    for stage, seconds in zip(STAGES, measured, strict=True):
+        assert seconds / 2 < stages[stage] < 2 * seconds, stage
+
+
+@pytest.mark.parametrize(("workload", "measured"), [(DEXA_DEPENDS, 3.2e9), (DEXA_RELATED, 4.8e9)])
+def test_memory_of_ngame_is_within_a_factor_of_two(workload, measured):
+    found = estimate_training(workload, costs_of(Ngame()), ONE_CORE).memory
+    assert measured / 2 < found < 2 * measured
+
+
+def test_levels_of_attentionxml_are_within_a_factor_of_two():
+    """8 K titles, whose words were in at least two of them; only labels with points count."""
+    titles = Workload(
+        n_points=8_000,
+        n_features=6_431,
+        n_labels=9_750,
+        n_nonzero=73_071,
+        n_label_pairs=22_798,
+        n_word_entries=73_071,
+    )
+    stages = estimate_training(titles, costs_of(AttentionXML()), ONE_CORE).stages
+    for level, seconds in {"level 1": 37, "level 2": 41, "level 3": 42}.items():
+        assert seconds / 2 < stages[level] < 2 * seconds, level
+
+
+@pytest.mark.parametrize(
+    ("recipe", "stage", "changes"),
+    [
+        (Dexa, "encoder", {"encoder_epochs": 20}),
+        (Dexa, "classifiers", {"freeze_encoder": False}),
+        (SiameseXML, "fusion", {"n_found": 100}),
+        (XTransformer, "ranker", {"beam_size": 20}),
+        (XTransformer, "matcher", {"epochs": 20}),
+        (AttentionXML, "level 3", {"beam_size": 32}),
+        (AttentionXML, "level 1", {"n_hidden": 256}),
+    ],
+)
+def test_more_of_a_recipe_that_reads_texts_takes_longer(recipe, stage, changes):
+    usual, more = (
+        estimate_training(DEXA_DEPENDS, costs_of(recipe(**settings)), ONE_CORE)
+        for settings in ({}, changes)
+    )
+    assert more.stages[stage] > usual.stages[stage]
+
+
+def test_ngame_clusters_no_labels():
+    assert estimate_training(DEPENDS, costs_of(Ngame()), ONE_CORE).stages["label clusters"] == 0
+
+
+def test_a_transformer_is_as_slow_as_its_folder_says(tmp_path):
+    settings = XTransformer(encoder=str(tmp_path))
+    with pytest.raises(InputError, match="is no folder of a transformer"):
+        estimate_training(DEPENDS, costs_of(settings), ONE_CORE)
+    seconds = []
+    for n_layers in (6, 12):
+        config = {"num_hidden_layers": n_layers, "hidden_size": 384}
+        (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+        stages = estimate_training(DEPENDS, costs_of(settings), ONE_CORE).stages
+        seconds.append(stages["matcher"])
+    assert seconds[1] > 1.2 * seconds[0]
+
+
+# X-Transformer with MiniLM on 20 K titles, of which each takes about 9 ms to read.
+TITLES_CUT = Workload(
+    n_points=20_000,
+    n_features=104_632,
+    n_labels=38_267,
+    n_nonzero=3_462_743,
+    n_label_pairs=57_352,
+    n_word_entries=352_228,
+)
+MINILM_SECONDS = {"label indexing": 2.7, "matcher": 43 + 180, "ranker": 27}
+
+
+def test_stages_of_xtransformer_are_within_a_factor_of_two(tmp_path):
+    config = {"num_hidden_layers": 6, "hidden_size": 384}
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    costs = costs_of(XTransformer(encoder=str(tmp_path)))
+    stages = estimate_training(TITLES_CUT, costs, ONE_CORE).stages
+    for stage, seconds in MINILM_SECONDS.items():
+        assert seconds / 2 < stages[stage] < 2 * seconds, stage
+
+
 def test_more_threads_save_time():
     more = estimated_default(DEPENDS, ONE_CORE._replace(n_threads=16))
     assert more.seconds < estimated_default(DEPENDS).seconds
@@ -208,7 +313,9 @@ def test_ready_made_features_are_counted():
     )
 
 
-@pytest.mark.parametrize("settings", [Astec(), LongtailClassifier()])
+@pytest.mark.parametrize(
+    "settings", [Astec(), LongtailClassifier(), Dexa(), XTransformer(), AttentionXML()]
+)
 def test_one_point_is_enough_for_an_estimate(settings):
     texts = TextColumn.from_strings(["red wine"])
     dataset = Dataset(texts, None, sp.csr_array(np.ones((1, 1), np.float32)), LabelSpace(1))

@@ -216,6 +216,15 @@ def test_a_label_without_points_is_found_by_its_text(recipe, frozen, tmp_path):
     assert loaded.predict("a tram, blue", k=1)[0][0] == "colour 1"
 
 
+def test_a_tail_adds_to_the_scores_of_rare_labels():
+    rare, plain = (
+        Ngame(**SMALL, tail=tail).fit_dataset(colours(unseen="red")).predictor_.scorer.tail_weights
+        for tail in (0.5, 0.0)
+    )
+    assert rare[0] > rare[1] > 0  # the first label has no points at all
+    assert not plain.any()
+
+
 class TestDexa:
     def test_a_label_of_which_nothing_is_known_is_no_answer(self):
         data = colours(unseen="red")

@@ -5,7 +5,8 @@ python -m benchmarks.peers.xtransformer --data FOLDER --encoder FOLDER --environ
 --data holds train.jsonl.gz, test.jsonl.gz and labels.txt.gz; --encoder is the folder of a
 transformer, or `bag`, or several of them; --environments is where `benchmarks.peers` builds those
 of its systems, for XR-Linear (libpecos). All train on the same part of the points and the same
-TF-IDF. `--dev` tests on other training points, for choosing settings.
+TF-IDF. `--recipes` adds others of this library, each with its own features. `--dev` tests on other
+training points, for choosing settings.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ from longtail.data import InputWarning
 from longtail.errors import InputError
 from longtail.features.transformer_encoder import TransformerEncoder
 from longtail.metrics import precision_at_k
+from longtail.recipes.names import recipe
 from longtail.recipes.xtransformer import XTransformer
 
 from .environments import python_of
@@ -52,6 +54,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--encoder", nargs="*", default=["bag"])
     parser.add_argument("--environments", type=Path, help="where to find libpecos")
+    parser.add_argument("--recipes", nargs="*", default=[], help="others, on the same points")
     parser.add_argument("--negatives", nargs="*", choices=NEGATIVES, default=list(NEGATIVES))
     parser.add_argument("--points", type=int, default=20_000, help="train on so many points")
     parser.add_argument("--test-points", type=int, default=3000)
@@ -64,6 +67,8 @@ def main() -> None:
     print("|---|---|---|---|---|---|---|---|")
     if arguments.environments is not None:
         print(_xr_linear(train, test, arguments.environments), flush=True)
+    for name in arguments.recipes:
+        print(_other(name, train, test), flush=True)
     for encoder in arguments.encoder:
         known = _remembered(arguments.vectors) if encoder != "bag" else {}
         for name in arguments.negatives:
@@ -126,6 +131,16 @@ def _xtransformer(encoder: str, name: str, train: Dataset, test: Dataset) -> str
     values = [100 * recall, 100 * ranked, *(100 * precision_at_k(ids, test.labels, k) for k in KS)]
     cells = " | ".join(f"{value:.2f}" for value in values)
     return f"| X-Transformer ({kind}) | {name} | {cells} | {seconds:.0f} |"
+
+
+def _other(name: str, train: Dataset, test: Dataset) -> str:
+    """Return the row of another recipe, trained on all points."""
+    started = time.process_time()
+    model = recipe(name)(held_out=0.0, n_threads=1).fit_dataset(train)
+    seconds = time.process_time() - started
+    ids, _ = model.predict_topk(test.texts, max(KS))
+    cells = " | ".join(f"{100 * precision_at_k(ids, test.labels, k):.2f}" for k in KS)
+    return f"| {name} | | | | {cells} | {seconds:.0f} |"
 
 
 def _stages(scorer: JoinedTreeScorer, bags: Bags, test: Dataset) -> tuple[float, float]:

@@ -85,17 +85,22 @@ def _run_lstm(
 def _logit(
     label: Floats, states: Floats, projected: Floats, bias: Floats, output: Floats, share: Floats
 ) -> np.float32:
-    """Return what a node says of a text: softmax over words, shared layer, ReLU, output."""
+    """Return what a node says of a text: softmax over words, shared layer, ReLU, output.
+
+    To which is added how well the words fit what it looks for, ``sum_t a_t (h_t . w_l)``.
+    """
     n_words = len(states)
     largest = np.float32(-np.inf)
     for t in range(n_words):
         share[t] = _dot(label, states[t])
         largest = max(largest, share[t])
-    total = np.float32(0)
+    total, fits = np.float32(0), np.float32(0)
     for t in range(n_words):
-        share[t] = np.exp(share[t] - largest)
+        fit = share[t]
+        share[t] = np.exp(fit - largest)
         total += share[t]
-    logit: np.float32 = output[len(bias)]
+        fits += share[t] * fit
+    logit: np.float32 = output[len(bias)] + fits / total
     for f in range(len(bias)):
         value = np.float32(0)
         for t in range(n_words):

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+from scipy.sparse import csr_array
+
 from longtail.classifiers.reranker import Reranker
 from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
 from longtail.features.bag_of_tokens import BagOfTokens
@@ -15,12 +18,13 @@ from longtail.recipes.estimator import LabelEstimator
 from longtail.surrogates.label_clusters import LabelClusters
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.training.optimisers import LazyAdam
+from longtail.training.run import TrainingData
 from longtail.training.schedule import Schedule
 from longtail.transfer.bounded_residual import BoundedResidual
 
 if TYPE_CHECKING:
     from longtail.classifiers.scorer import Scorer
-    from longtail.training.run import TrainingData, TrainingRun
+    from longtail.training.run import TrainingRun
 
 __all__ = ["Astec", "Astec3", "Sizes", "published_astec"]
 
@@ -84,6 +88,9 @@ class Astec(LabelEstimator):
         Best labels of each training point that the re-ranker is trained against.
     n_learners : int
         Astec-3 has three.
+    label_texts : bool
+        Learn from the labels' texts, too: each is one more training point, of its own label alone.
+        A label without training points can then be found.
     as_in_code : bool
         Follow the published code: raw centroids, clusters from random pairs of labels, no
         correlation where a label is more frequent than 5,000, mean instead of summed loss in
@@ -128,7 +135,12 @@ class Astec(LabelEstimator):
     reranker: bool = True
     n_confused: int = 200
     n_learners: int = 1
+    label_texts: bool = False
     as_in_code: bool = False
+
+    def looks_at_label_texts(self) -> bool:
+        """See `LabelEstimator`."""
+        return self.label_texts
 
     def deepxml(self, n_points: int) -> DeepXML:
         """Return the framework with Astec's parts, sized for so many training points."""
@@ -207,6 +219,8 @@ class Astec(LabelEstimator):
 
     def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
         """See `LabelEstimator`."""
+        if data.label_features is not None:
+            data = data.with_points_of(_texts_as_points(data.label_features))
         return self.deepxml(data.features.shape[0])._learn(data, held_out, run)
 
 
@@ -215,6 +229,15 @@ class Astec3(Astec):
     """Astec-3: the mean of three Astecs (DeepXML paper, section 5). Parameters as for `Astec`."""
 
     n_learners: int = 3
+
+
+def _texts_as_points(label_features: csr_array) -> TrainingData:
+    """Return the labels' texts as points, of one label each; a text of no known token is none."""
+    known = np.flatnonzero(np.diff(label_features.indptr))
+    ones = np.ones(len(known), np.float32)
+    shape = (len(known), label_features.shape[0])
+    own = csr_array((ones, (np.arange(len(known)), known)), shape)
+    return TrainingData(label_features[known], own)
 
 
 def published_astec(astec: Astec) -> DeepXML:

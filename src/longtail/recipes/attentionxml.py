@@ -74,9 +74,9 @@ class AttentionXML(LabelEstimator):
     dimension: int = 128
     n_words: int = 256
     n_hidden: int = 128
-    dropout: float = 0.3
-    epochs: int = 10
-    learning_rate: float = 0.05
+    dropout: float = 0.5
+    epochs: int = 5
+    learning_rate: float = 0.2
     batch_size: int = 64
     first_level: int = 512
     n_children: int = 8

@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING
 
 from longtail.recipes.astec import Astec
 from longtail.recipes.astec_costs import AstecCosts
+from longtail.recipes.attentionxml import AttentionXML
+from longtail.recipes.attentionxml_costs import AttentionXMLCosts
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.longtail_costs import LongtailCosts
+from longtail.recipes.ngame import Ngame
+from longtail.recipes.ngame_costs import NgameCosts
+from longtail.recipes.xtransformer import XTransformer
+from longtail.recipes.xtransformer_costs import XTransformerCosts
 
 if TYPE_CHECKING:
     from longtail.recipes.estimator import LabelEstimator
@@ -45,3 +51,6 @@ def costs_of(
 
 costs_of.register(Astec, AstecCosts)
 costs_of.register(LongtailClassifier, LongtailCosts)
+costs_of.register(Ngame, NgameCosts)
+costs_of.register(XTransformer, XTransformerCosts)
+costs_of.register(AttentionXML, AttentionXMLCosts)

@@ -74,6 +74,9 @@ class Ngame(LabelEstimator):
         Random labels in a batch's pool in Module II.
     n_found, beam, n_near_points, n_near_labels : int
         What is scored; see `SearchSizes`.
+    tail : float
+        That times the logarithm of a label's inverse propensity is added to its fused score. More
+        of it finds more labels that have few training points, or none, and more of PSP@k for P@k.
     **kwargs
         Those of `LabelEstimator`.
 
@@ -104,6 +107,7 @@ class Ngame(LabelEstimator):
     beam: int = 64
     n_near_points: int = 0
     n_near_labels: int = 20
+    tail: float = 0.0
     held_out: float = 0.1
 
     def looks_at_label_texts(self) -> bool:
@@ -125,7 +129,7 @@ class Ngame(LabelEstimator):
             dimension=self.dimension,
             schedule=Schedule(epochs=self.encoder_epochs, learning_rate=self.encoder_learning_rate),
             loss=self.encoder_loss,
-            batch_size=self._batch_size(n_points),
+            batch_size=self.batch_size_for(n_points),
             dropout=self.dropout,
             cluster_size=self.cluster_size,
             refresh_every=self.refresh_every,
@@ -138,7 +142,7 @@ class Ngame(LabelEstimator):
                 epochs=self.classifier_epochs, learning_rate=self.classifier_learning_rate
             ),
             loss=self.classifier_loss,
-            batch_size=self._batch_size(n_points),
+            batch_size=self.batch_size_for(n_points),
             dropout=self.dropout,
             cluster_size=self.cluster_size,
             sizes=self._sizes(self.shortlist_size),
@@ -146,7 +150,7 @@ class Ngame(LabelEstimator):
             freeze_encoder=self.freeze_encoder,
         )
 
-    def _batch_size(self, n_points: int) -> int:
+    def batch_size_for(self, n_points: int) -> int:
         """Return the largest power of two that leaves about forty batches an epoch, or 1,024."""
         fitting = 1 << max(n_points // 40, 1).bit_length() - 1
         return self.batch_size or min(max(fitting, 32), 1024)
@@ -221,6 +225,7 @@ class Ngame(LabelEstimator):
         n_labels = len(heads[0])
         search = search_labels(heads[0], points, data.labels, self._sizes(self.n_found), run)
         counts = np.bincount(data.labels.indices, minlength=n_labels)
+        rarity = np.log(inverse_propensities(counts, data.labels.shape[0]))
         none = np.zeros(n_labels, np.float32)
         return BlendedScorer(
             encoder=encoder,
@@ -233,7 +238,7 @@ class Ngame(LabelEstimator):
             linear=SparseLabelVectors.empty(n_labels),
             is_word=None,
             commonness=np.log1p(counts).astype(np.float32),
-            tail_weights=none,
+            tail_weights=(self.tail * rarity).astype(np.float32),
             network=ScoreNetwork.of_source(0, len(heads) + N_OTHERS),
         )
 

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 __all__ = ["LabelAttention"]
 
 GATES = ("weight_ih_l0", "weight_hh_l0")
+ROWS_AT_ONCE = 256
+TINY = np.finfo(np.float32).tiny
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -108,7 +110,7 @@ class LabelAttention:
         nn.init.constant_(module.output.bias, float(np.log(share)))
         if start is not None:
             module.start_from(start)
-        labels = (0.1 * torch.randn(targets.shape[1], 2 * self.n_states)).numpy()
+        labels = _centroids(module, words, data.words, targets)
         tables = _Tables(
             WordTable(words, RowwiseAdagrad, run.device),
             WordTable(labels, RowwiseAdagrad, run.device),
@@ -117,6 +119,29 @@ class LabelAttention:
         task.network_rate = self.network_rate
         train(task, AllLabels(targets, self.batch_size), self.schedule, run, "level")
         return module.frozen(tables)
+
+
+def _centroids(
+    module: _Network, words: NDArray[np.float32], texts: NDArray[np.int32], targets: csr_array
+) -> NDArray[np.float32]:
+    """Return what sets the mean states of each node's points apart from those of all, unit rows."""
+    means = np.zeros((len(texts), 2 * module.lstm.hidden_size), np.float32)
+    table = torch.from_numpy(words)
+    with torch.no_grad():
+        for start in range(0, len(texts), ROWS_AT_ONCE):
+            read = torch.from_numpy(texts[start : start + ROWS_AT_ONCE]).long()
+            known = torch.nonzero((read >= 0).any(dim=1))[:, 0]
+            if not len(known):
+                continue
+            is_word = (read[known] >= 0)[..., None]
+            vectors = table[read[known].clamp(min=0)] * is_word
+            states = module.states(vectors, is_word.sum(dim=(1, 2)))
+            totals = (states * is_word[:, : states.shape[1]]).sum(dim=1)
+            means[start + known.numpy()] = (totals / is_word.sum(dim=1)).numpy()
+    means -= means.mean(axis=0)
+    sums: NDArray[np.float32] = targets.T @ means
+    sums /= np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), TINY)
+    return sums
 
 
 class _Tables(NamedTuple):
@@ -138,18 +163,23 @@ class _Network(nn.Module):
 
     def forward(self, vectors: Tensor, lengths: Tensor, labels: Tensor) -> Tensor:
         """Return logits (n, c) of labels' vectors (n, c, 2 H) for words' vectors (n, T, D)."""
-        packed = pack_padded_sequence(
-            self.dropout(vectors), lengths.cpu(), batch_first=True, enforce_sorted=False
-        )
-        states, _ = pad_packed_sequence(self.lstm(packed)[0], batch_first=True)
-        states = self.dropout(states)
+        states = self.dropout(self.states(self.dropout(vectors), lengths))
         is_word = torch.arange(states.shape[1], device=lengths.device) < lengths[:, None]
-        looks = (labels @ states.transpose(1, 2)).masked_fill(~is_word[:, None], -torch.inf)
+        fits = labels @ states.transpose(1, 2)
+        shares = fits.masked_fill(~is_word[:, None], -torch.inf).softmax(dim=2)
         # The shared layer is linear up to its ReLU: once a word, not once a label and word.
         projected = states @ self.hidden.weight.T
-        hidden = torch.relu(looks.softmax(dim=2) @ projected + self.hidden.bias)
-        logits: Tensor = self.output(hidden)[..., 0]
+        hidden = torch.relu(shares @ projected + self.hidden.bias)
+        logits: Tensor = self.output(hidden)[..., 0] + (shares * fits).sum(dim=2)
         return logits
+
+    def states(self, vectors: Tensor, lengths: Tensor) -> Tensor:
+        """Return the states (n, T, 2 H) of words' vectors (n, T, D)."""
+        packed = pack_padded_sequence(
+            vectors, lengths.cpu(), batch_first=True, enforce_sorted=False
+        )
+        states: Tensor = pad_packed_sequence(self.lstm(packed)[0], batch_first=True)[0]
+        return states
 
     def start_from(self, start: AttentionWeights) -> None:
         """Copy a trained network."""

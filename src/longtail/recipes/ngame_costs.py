@@ -1,0 +1,122 @@
+"""What training NGAME, DEXA and SiameseXML costs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from longtail.classifiers.candidates import SearchSizes
+from longtail.recipes.dexa import LABELS_OF_A_CLUSTER, Dexa
+from longtail.recipes.estimator import LARGEST_HELD_OUT
+from longtail.training.estimate import LOGIT, PROCESS, TEMPORARIES, VISIT
+
+if TYPE_CHECKING:
+    from longtail.recipes.ngame import Ngame
+    from longtail.training.estimate import Machine, Workload
+
+__all__ = ["NgameCosts"]
+
+# Core-seconds, as in `longtail.training.estimate`.
+BAG = 6e-10  # an entry of a point or of a label's text, times the dimension
+DISTINCT = 0.5  # share of the true labels of a batch that are distinct
+SHARED = 0.3  # share of the hard negatives of a batch that are distinct
+HALVE = 2.5e-9  # an entry of a point's vector, each time that neighbourhoods are halved
+HALVE_TEXTS = 5e-8  # an entry of a label's bag, each time that clusters of labels are halved
+PUT = 1e-4 / 256  # a label's vector into the graph, times the dimension
+BLEND = 6e-5  # a candidate of a held-out point, in three trainings; they use one thread
+N_VIEWS = 40  # of a candidate, about
+
+
+@dataclass(frozen=True)
+class NgameCosts:
+    """See `longtail.training.estimate.CostModel`.
+
+    Parameters
+    ----------
+    settings : Ngame
+        Or one of its kind.
+    """
+
+    settings: Ngame
+
+    def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
+        """Return the seconds of each stage."""
+        w, own = workload, self.settings
+        D, threads = own.dimension, machine.n_threads
+        index = w.n_labels * PUT * D / threads
+        mining = w.n_points * own.beam * VISIT * D / threads
+        on_pool = own.classifier_epochs * self._products(w, machine, self._hard_pool(w))
+        if not own.freeze_encoder:
+            on_pool += own.classifier_epochs * self._bags(w, self._hard_pool(w)) / threads
+        return {
+            "label clusters": self._clusters(w) / threads if isinstance(own, Dexa) else 0.0,
+            "encoder": self._encoder(w, machine),
+            "classifiers": index + mining + on_pool,
+            "search": index,
+            "fusion": self._n_held_out(w) * self._n_candidates(w) * BLEND,
+        }
+
+    def _encoder(self, w: Workload, machine: Machine) -> float:
+        """Return the seconds of Module I: bags, products, and neighbourhoods now and then."""
+        own, pool = self.settings, self._own_pool(w)
+        epoch = self._products(w, machine, pool) + self._bags(w, pool) / machine.n_threads
+        n_refreshes = math.ceil(own.encoder_epochs / own.refresh_every)
+        halvings = _halvings(w.n_points) * w.n_points * own.dimension * HALVE / machine.n_threads
+        return own.encoder_epochs * epoch + n_refreshes * halvings
+
+    def _clusters(self, w: Workload) -> float:
+        """Return the core-seconds of clustering labels by their texts."""
+        halvings = _halvings(max(w.n_labels // LABELS_OF_A_CLUSTER, 2))
+        return halvings * self._n_text_entries(w) * HALVE_TEXTS
+
+    def _products(self, w: Workload, machine: Machine, pool: float) -> float:
+        """Return the seconds of an epoch of points against a pool, without the bags."""
+        logits = w.n_points * pool
+        in_memory = logits * LOGIT / machine.n_threads
+        return in_memory + 6 * logits * self.settings.dimension / machine.rate
+
+    def _bags(self, w: Workload, pool: float) -> float:
+        """Return the core-seconds of an epoch of bags: points, and the texts of each pool."""
+        n_batches = w.n_points / self.settings.batch_size_for(w.n_points)
+        of_texts = n_batches * pool * self._n_text_entries(w) / max(w.n_labels, 1)
+        return (w.n_nonzero + of_texts) * self.settings.dimension * BAG
+
+    def memory(self, workload: Workload) -> float:
+        """Return the bytes at the peak: tables, bags, points, one batch, the fusion's views."""
+        w, D = workload, self.settings.dimension
+        tables = 4 * D * (w.n_features + 5 * w.n_labels)  # texts, vectors, three heads
+        bags = 2 * 8 * (w.n_nonzero + self._n_text_entries(w))
+        points = 2 * 4 * D * w.n_points  # encoded, and a temporary
+        batch = 3 * 4 * self.settings.batch_size_for(w.n_points) * self._hard_pool(w)
+        views = 4 * self._n_held_out(w) * self._n_candidates(w) * N_VIEWS
+        return PROCESS + TEMPORARIES * (tables + bags + points + batch + views)
+
+    def _n_text_entries(self, w: Workload) -> float:
+        """Return the entries of the labels' texts, for which their points may stand."""
+        return w.n_label_entries or min(w.n_label_pairs / w.n_points * w.n_nonzero, w.n_nonzero)
+
+    def _own_pool(self, w: Workload) -> float:
+        """Return about how many labels the points of a batch have."""
+        own = DISTINCT * self.settings.batch_size_for(w.n_points) * w.n_label_pairs / w.n_points
+        return min(w.n_labels, own)
+
+    def _hard_pool(self, w: Workload) -> float:
+        """Return about how many labels a batch is scored against in Module II."""
+        hard = SHARED * self.settings.batch_size_for(w.n_points) * self.settings.shortlist_size
+        return min(w.n_labels, self._own_pool(w) + hard + self.settings.n_random)
+
+    def _n_candidates(self, w: Workload) -> int:
+        """Return about how many labels of a point are scored."""
+        own = self.settings
+        near = own.n_near_labels if own.n_near_points else 0
+        return min(own.n_found + near + SearchSizes.n_popular, w.n_labels)
+
+    def _n_held_out(self, w: Workload) -> float:
+        """Return on how many points the fusion is learnt."""
+        return min(self.settings.held_out * w.n_points, LARGEST_HELD_OUT)
+
+
+def _halvings(n_rows: int) -> float:
+    """Return how often rows are halved until each is alone."""
+    return math.log2(max(n_rows, 2))

@@ -1,0 +1,104 @@
+"""What training X-Transformer costs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from longtail.errors import InputError
+from longtail.recipes.xtransformer import BAG
+from longtail.training.estimate import LOGIT, PROCESS, TEMPORARIES
+
+if TYPE_CHECKING:
+    from longtail.recipes.xtransformer import XTransformer
+    from longtail.training.estimate import Machine, Workload
+
+__all__ = ["XTransformerCosts"]
+
+# Core-seconds, as in `longtail.training.estimate`.
+BAG_ENTRY = 8e-10  # an entry of a bag, times the dimension: forward, backward and step
+READ = 9e-3 / (6 * 384**2)  # a title, times layers and squared width of a transformer
+TRAIN = 3.0  # forward, backward and step, over forward alone
+HALVE = 6e-8  # an entry of the labels' centroids, each time that clusters are halved
+RANK = 3e-9  # an entry of a point's joined features, for each label of which it is a negative
+MATCH = 1.5e-8  # the same, for each cluster that a frozen transformer is matched to
+
+
+@dataclass(frozen=True)
+class XTransformerCosts:
+    """See `longtail.training.estimate.CostModel`.
+
+    Parameters
+    ----------
+    settings : XTransformer
+    """
+
+    settings: XTransformer
+
+    def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
+        """Return the seconds of each stage, of all members together."""
+        w, threads = workload, machine.n_threads
+        K = self._n_clusters(w)
+        of_each = self._n_negatives() * w.n_points * w.n_labels / K
+        stages = {
+            "label indexing": w.n_nonzero * HALVE * K.bit_length() / threads,
+            "matcher": self._matcher(w, machine),
+            "ranker": of_each * self._joined(w) * RANK / threads,
+        }
+        return {stage: seconds * len(self.settings.indexers) for stage, seconds in stages.items()}
+
+    def _matcher(self, w: Workload, machine: Machine) -> float:
+        """Return the seconds of training the encoder and the clusters' vectors."""
+        own, threads = self.settings, machine.n_threads
+        logits = w.n_points * self._n_clusters(w)
+        products = logits * LOGIT / threads + 6 * logits * self._dimension() / machine.rate
+        if own.encoder == BAG:
+            return own.epochs * (products + w.n_nonzero * own.dimension * BAG_ENTRY / threads)
+        layers, width = _layers_and_width(own.encoder)
+        reading = w.n_points * layers * width**2 * READ / threads
+        solving = logits * self._joined(w) * MATCH / threads
+        tuning = own.epochs * (products + TRAIN * reading) if own.fine_tune else 0.0
+        return reading + solving + tuning
+
+    def memory(self, workload: Workload) -> float:
+        """Return the bytes at the peak: tables, bags, joined points, negatives, one batch."""
+        w, D = workload, self._dimension()
+        n_rows = self._n_clusters(w) + (w.n_features if self.settings.encoder == BAG else 0)
+        tables = 4 * D * n_rows
+        bags = 2 * 8 * w.n_nonzero
+        joined = 8 * w.n_points * self._joined(w)
+        negatives = 12 * w.n_points * self._n_negatives()
+        batch = 3 * 4 * self.settings.batch_size * self._n_clusters(w)
+        return PROCESS + TEMPORARIES * (tables + bags + joined + negatives + batch)
+
+    def _n_negatives(self) -> float:
+        """Return about of how many clusters' labels a point is a negative."""
+        own = self.settings
+        return own.teacher_forcing * 2 + own.matcher_aware * own.beam_size
+
+    def _joined(self, w: Workload) -> float:
+        """Return how many entries a point has, its vector's among them."""
+        return w.n_nonzero / w.n_points + self._dimension()
+
+    def _n_clusters(self, w: Workload) -> int:
+        """Return how many clusters the labels are halved into."""
+        return 1 << (-(-w.n_labels // self.settings.leaf_size) - 1).bit_length()
+
+    def _dimension(self) -> int:
+        """Return the length of the encoder's vectors."""
+        own = self.settings
+        return own.dimension if own.encoder == BAG else _layers_and_width(own.encoder)[1]
+
+
+def _layers_and_width(folder: str) -> tuple[int, int]:
+    """Return the size of a transformer, which its folder tells."""
+    try:
+        config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
+        return int(config["num_hidden_layers"]), int(config["hidden_size"])
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(
+            f"{folder} is no folder of a transformer: its config.json with num_hidden_layers and "
+            f"hidden_size cannot be read ({error}). Name another folder, or the encoder 'bag'."
+        ) from error
