@@ -11,7 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longtail.index.protocol import read_only
-from longtail.kernels.exact import dot, dots_1x4, exact_topk, insert_sorted
+from longtail.kernels.exact import (
+    dot,
+    dots_1x4,
+    exact_topk,
+    insert_sorted,
+    products_of_four,
+)
 
 few = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
@@ -81,3 +87,16 @@ def test_insert_sorted(capacity, values):
         size = min(size + 1, capacity)
         assert ids[:size].tolist() == [pair[1] for pair in expected]
         assert similarities[:size].tolist() == [-pair[0] for pair in expected]
+
+
+@few
+@given(seeds, st.integers(1, 20), st.integers(1, 70), st.data())
+def test_products_of_four(seed, n_vectors, d, data):
+    queries, vectors = whole_numbers(seed, 6, d), whole_numbers(seed + 1, n_vectors, d)
+    four = tuple(data.draw(st.lists(st.integers(0, 5), min_size=4, max_size=4)))
+    first = data.draw(st.integers(0, n_vectors - 1))
+    last = data.draw(st.integers(first + 1, n_vectors))
+    products = np.empty((4, last - first + 3), np.float32)
+    products_of_four(queries, four, vectors, first, last, products)
+    expected = queries[list(four)] @ vectors[first:last].T
+    np.testing.assert_array_equal(products[:, : last - first], expected)
