@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.classifiers.blended import BlendedScorer
+from longtail.classifiers.blocks import top_k_in_blocks
 from longtail.classifiers.compiled import CompiledScorer
 from longtail.classifiers.fusion import best_first
 from longtail.errors import InputError
@@ -102,25 +103,22 @@ class Restriction:
         probabilities : float32 (n, k)
             Padded with -inf.
         """
-        ids = np.full((bags.n_rows, k), -1, np.int32)
-        probabilities = np.full((bags.n_rows, k), -np.inf, np.float32)
-        at_once = max(1, PAIRS_AT_ONCE // (MOST_RANKED + len(self.given)))
-        for start in range(0, bags.n_rows, at_once):
-            stop = min(start + at_once, bags.n_rows)
+
+        def answer(some: Bags) -> tuple[Ids, Floats]:
             found, scores = ranked_candidates(
-                scorer, bags.rows(start, stop), self.given, len(self.is_allowed), n_threads
+                scorer, some, self.given, len(self.is_allowed), n_threads
             )
             # Before labels go: the calibration asks whether a label is ahead of all others.
             known = calibration.probabilities(scores)
             kept = (found >= 0) & self.is_allowed[found]
             order = np.argsort(~kept, axis=1, kind="stable")[:, :k]
             kept = np.take_along_axis(kept, order, axis=1)
-            width = kept.shape[1]
-            ids[start:stop, :width] = np.where(kept, np.take_along_axis(found, order, axis=1), -1)
-            probabilities[start:stop, :width] = np.where(
-                kept, np.take_along_axis(known, order, axis=1), -np.inf
-            )
-        return ids, probabilities
+            ids = np.where(kept, np.take_along_axis(found, order, axis=1), np.int32(-1))
+            known = np.where(kept, np.take_along_axis(known, order, axis=1), np.float32(-np.inf))
+            return ids, known
+
+        at_once = max(1, PAIRS_AT_ONCE // (MOST_RANKED + len(self.given)))
+        return top_k_in_blocks(bags, k, at_once, answer)
 
 
 def ranked_candidates(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from longtail.classifiers.blocks import top_k_in_blocks
 from longtail.classifiers.fusion import best_first
 from longtail.data.bags import Bags
 from longtail.index.exact import ExactIndex
@@ -123,15 +124,13 @@ class AnnexScorer:
 
     def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> tuple[Ids, Floats]:
         """See `Scorer.top_k`."""
-        ids = np.empty((bags.n_rows, k), np.int32)
-        scores = np.empty((bags.n_rows, k), np.float32)
-        for start in range(0, bags.n_rows, ROWS_AT_ONCE):
-            stop = min(start + ROWS_AT_ONCE, bags.n_rows)
-            some = bags if stop - start == bags.n_rows else bags.rows(start, stop)
+
+        def answer(some: Bags) -> tuple[Ids, Floats]:
             near = [one.near_points(some, self.n_neighbours, n_threads) for one in self.learners]
             labels, shares = self._votes(np.concatenate(near, axis=1), k, n_threads)
-            ids[start:stop], scores[start:stop] = best_first(labels, shares, k, n_threads)
-        return ids, scores
+            return best_first(labels, shares, k, n_threads)
+
+        return top_k_in_blocks(bags, k, ROWS_AT_ONCE, answer)
 
     def _votes(self, near: Ids, k: int, n_threads: int) -> tuple[Ids, Floats]:
         """Return the labels that near points carry, and by what share of them."""

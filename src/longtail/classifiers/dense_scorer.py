@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from longtail.classifiers.blocks import top_k_in_blocks
 from longtail.features.bag_encoder import BagEncoder
 from longtail.index.exact import ExactIndex
 from longtail.index.protocol import read_only
@@ -52,16 +53,14 @@ class DenseScorer:
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """See `Scorer.top_k`."""
         index = ExactIndex(self.classifiers, n_threads=n_threads)
-        ids = np.empty((bags.n_rows, k), np.int32)
-        scores = np.empty((bags.n_rows, k), np.float32)
-        for start in range(0, bags.n_rows, ROWS_AT_ONCE):
-            stop = min(start + ROWS_AT_ONCE, bags.n_rows)
-            some = bags if stop - start == bags.n_rows else bags.rows(start, stop)
+
+        def answer(some: Bags) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
             features = self.encoder.encode(some, n_threads)
             ones = np.ones((len(features), 1), np.float32)
             rows, found = index.query(np.concatenate([features, ones], axis=1), k)
-            ids[start:stop] = np.where(rows >= 0, self.labels[rows], -1)
-            scores[start:stop] = found
+            return np.where(rows >= 0, self.labels[rows], np.int32(-1)), found
+
+        ids, scores = top_k_in_blocks(bags, k, ROWS_AT_ONCE, answer)
         silent = np.diff(bags.row_starts) == 0  # nothing is known of them, so nothing is said
         ids[silent], scores[silent] = -1, -np.inf
         return ids, scores

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from longtail.classifiers.blocks import top_k_in_blocks
 from longtail.classifiers.energy_inference import EnergyInference
 from longtail.classifiers.fusion import best_first
 from longtail.classifiers.label_vectors import LabelVectors
@@ -86,21 +87,15 @@ class EnergyScorer:
         self, bags: Bags, k: int, n_threads: int = 1
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """See `Scorer.top_k`: scores are logits of relaxed labels."""
-        ids = np.full((bags.n_rows, k), -1, np.int32)
-        scores = np.full((bags.n_rows, k), -np.inf, np.float32)
-        size = min(k, len(self.known))
-        for start in range(0, bags.n_rows, ROWS_AT_ONCE):
-            stop = min(start + ROWS_AT_ONCE, bags.n_rows)
-            some = bags.rows(start, stop)
-            terms = self.terms(some, n_threads)
-            states = self.inference.states(terms, self.layers, n_threads)
-            labels = np.tile(self.known, (stop - start, 1))
+
+        def answer(some: Bags) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+            states = self.inference.states(self.terms(some, n_threads), self.layers, n_threads)
+            labels = np.tile(self.known, (some.n_rows, 1))
             labels[np.diff(some.row_starts) == 0] = -1  # nothing is known of these points
             states[labels < 0] = -np.inf
-            ids[start:stop, :size], scores[start:stop, :size] = best_first(
-                labels, states, size, n_threads
-            )
-        return ids, scores
+            return best_first(labels, states, min(k, len(self.known)), n_threads)
+
+        return top_k_in_blocks(bags, k, ROWS_AT_ONCE, answer)
 
     def terms(self, bags: Bags, n_threads: int = 1) -> PointTerms:
         """Return the energy of each point."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from longtail.classifiers.blocks import top_k_in_blocks
 from longtail.classifiers.fusion import best_first
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.data.bags import Bags
@@ -85,15 +86,12 @@ class ForestScorer:
         self, bags: Bags, k: int, n_threads: int = 1
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """See `Scorer.top_k`."""
-        ids = np.empty((bags.n_rows, k), np.int32)
-        scores = np.empty((bags.n_rows, k), np.float32)
-        for start in range(0, bags.n_rows, ROWS_AT_ONCE):
-            stop = min(start + ROWS_AT_ONCE, bags.n_rows)
-            some = bags if stop - start == bags.n_rows else bags.rows(start, stop)
+
+        def answer(some: Bags) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
             found, leaves = self.tree_scores(some, max(k, self.n_candidates), n_threads)
-            ranked = self.ranked(some, found, leaves, n_threads)
-            ids[start:stop], scores[start:stop] = best_first(found, ranked, k, n_threads)
-        return ids, scores
+            return best_first(found, self.ranked(some, found, leaves, n_threads), k, n_threads)
+
+        return top_k_in_blocks(bags, k, ROWS_AT_ONCE, answer)
 
     def tree_scores(
         self, bags: Bags, k: int, n_threads: int = 1

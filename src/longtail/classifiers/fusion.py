@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from longtail.classifiers.blocks import top_k_in_blocks
 from longtail.errors import InputError
 from longtail.index.protocol import read_only
 from longtail.kernels.jit import over_row_chunks
@@ -162,15 +163,12 @@ def fused_top_k(
     scores : float32 (n, k)
         As `best_first` returns them.
     """
-    ids = np.empty((bags.n_rows, k), np.int32)
-    scores = np.empty((bags.n_rows, k), np.float32)
-    for start in range(0, bags.n_rows, ROWS_AT_ONCE):
-        stop = min(start + ROWS_AT_ONCE, bags.n_rows)
-        some = bags if stop - start == bags.n_rows else bags.rows(start, stop)
+
+    def answer(some: Bags) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         parts = partial_scores(some, n_threads)
-        fused = fusion.combine(parts, n_threads)
-        ids[start:stop], scores[start:stop] = best_first(parts.labels, fused, k, n_threads)
-    return ids, scores
+        return best_first(parts.labels, fusion.combine(parts, n_threads), k, n_threads)
+
+    return top_k_in_blocks(bags, k, ROWS_AT_ONCE, answer)
 
 
 def choose_fusion(

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
+from longtail.classifiers.blocks import top_k_in_blocks
 from longtail.features.dense_layer import DenseLayer
 from longtail.features.encoder import encoder_from
 from longtail.index.protocol import read_only
@@ -70,20 +71,19 @@ class HashedLabelsScorer:
         self, bags: Bags, k: int, n_threads: int = 1
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """See `Scorer.top_k`. An empty bag has no answer."""
-        ids = np.empty((bags.n_rows, k), np.int32)
-        scores = np.empty((bags.n_rows, k), np.float32)
-        for start in range(0, bags.n_rows, ROWS_AT_ONCE):
-            rows = slice(start, min(start + ROWS_AT_ONCE, bags.n_rows))
-            some = bags.rows(rows.start, rows.stop)
-            self._fill(some, ids[rows], scores[rows], n_threads)
+        ids, scores = top_k_in_blocks(
+            bags, k, ROWS_AT_ONCE, lambda some: self._best(some, k, n_threads)
+        )
         is_empty = np.diff(bags.row_starts) == 0
         ids[is_empty], scores[is_empty] = -1, -np.inf
         return np.where(ids >= 0, self.labels[ids], np.int32(-1)), scores
 
-    def _fill(
-        self, bags: Bags, ids: NDArray[np.int32], scores: NDArray[np.float32], n_threads: int
-    ) -> None:
-        """Answer some points."""
+    def _best(
+        self, bags: Bags, k: int, n_threads: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return the best used labels, numbered among those, of some points."""
+        ids = np.empty((bags.n_rows, k), np.int32)
+        scores = np.empty((bags.n_rows, k), np.float32)
         most = max(len(network.buckets.matrix) for network in self.networks)
         found = np.zeros((len(self.networks), bags.n_rows, most), np.float32)
         for i, network in enumerate(self.networks):
@@ -94,6 +94,7 @@ class HashedLabelsScorer:
             best_hashed_labels(found, buckets, start, stop, ids, scores)
 
         over_row_chunks(work, bags.n_rows, n_threads=n_threads, chunk=64)
+        return ids, scores
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from longtail.classifiers.blocks import top_k_in_blocks
 from longtail.classifiers.label_tree_scorer import LabelTreeScorer
 from longtail.data.bags import Bags
 from longtail.features.encoder import Encoder, encoder_from
@@ -104,14 +105,11 @@ class JoinedTreeScorer:
         self, bags: Bags, k: int, n_threads: int = 1
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """See `Scorer.top_k`."""
-        ids = np.empty((bags.n_rows, k), np.int32)
-        scores = np.empty((bags.n_rows, k), np.float32)
-        for start in range(0, bags.n_rows, ROWS_AT_ONCE):
-            stop = min(start + ROWS_AT_ONCE, bags.n_rows)
-            some = bags if stop - start == bags.n_rows else bags.rows(start, stop)
-            joined = self.join.of(some, n_threads)
-            ids[start:stop], scores[start:stop] = self.tree.top_k(joined, k, n_threads)
-        return ids, scores
+
+        def answer(some: Bags) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+            return self.tree.top_k(self.join.of(some, n_threads), k, n_threads)
+
+        return top_k_in_blocks(bags, k, ROWS_AT_ONCE, answer)
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
+from longtail.classifiers.blocks import top_k_in_blocks
 from longtail.classifiers.fusion import best_first
 from longtail.errors import InputError
 from longtail.index.protocol import read_only
@@ -110,14 +111,12 @@ class LabelAttentionScorer:
         self, bags: Bags, k: int, n_threads: int = 1
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """See `Scorer.top_k`."""
-        ids = np.empty((bags.n_rows, k), np.int32)
-        scores = np.empty((bags.n_rows, k), np.float32)
-        for start in range(0, bags.n_rows, ROWS_AT_ONCE):
-            rows = slice(start, min(start + ROWS_AT_ONCE, bags.n_rows))
-            nodes, found = self.nodes(bags.rows(rows.start, rows.stop), n_threads)
-            best, scores[rows] = best_first(nodes, found, k, n_threads)
-            ids[rows] = np.where(best >= 0, self.labels[best], np.int32(-1))
-        return ids, scores
+
+        def answer(some: Bags) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+            best, scores = best_first(*self.nodes(some, n_threads), k, n_threads)
+            return np.where(best >= 0, self.labels[best], np.int32(-1)), scores
+
+        return top_k_in_blocks(bags, k, ROWS_AT_ONCE, answer)
 
     def nodes(
         self, bags: Bags, n_threads: int = 1

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from longtail.classifiers.blocks import top_k_in_blocks
 from longtail.classifiers.fusion import best_first
 from longtail.classifiers.label_vectors import LabelVectors
 from longtail.features.bag_encoder import BagEncoder
@@ -59,14 +60,9 @@ class ProbabilisticTreeScorer:
         self, bags: Bags, k: int, n_threads: int = 1
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """See `Scorer.top_k`."""
-        ids = np.empty((bags.n_rows, k), np.int32)
-        scores = np.empty((bags.n_rows, k), np.float32)
-        for start in range(0, bags.n_rows, ROWS_AT_ONCE):
-            stop = min(start + ROWS_AT_ONCE, bags.n_rows)
-            some = bags if stop - start == bags.n_rows else bags.rows(start, stop)
-            found = self._searched(some, k, n_threads)
-            ids[start:stop], scores[start:stop] = found
-        return ids, scores
+        return top_k_in_blocks(
+            bags, k, ROWS_AT_ONCE, lambda some: self._searched(some, k, n_threads)
+        )
 
     def _searched(
         self, bags: Bags, k: int, n_threads: int

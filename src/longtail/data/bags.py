@@ -13,6 +13,8 @@ from longtail.kernels.bags import keep_columns, sum_rows
 from longtail.kernels.jit import over_row_chunks
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
 __all__ = ["Bags"]
@@ -89,6 +91,23 @@ class Bags(NamedTuple):
             None if self.words is None else self.words[start:stop],
             None if self.texts is None else self.texts[start:stop],
         )
+
+    def blocks(self, size: int) -> Iterator[Bags]:
+        """Yield all bags, at most `size` at a time, without a copy of their entries.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from longtail.data.bags import Bags
+        >>> starts, none = np.zeros(6, np.int32), np.empty(0, np.int32)
+        >>> [some.n_rows for some in Bags(starts, none, none.astype(np.float32)).blocks(2)]
+        [2, 2, 1]
+        """
+        if 0 < self.n_rows <= size:
+            yield self
+            return
+        for start in range(0, self.n_rows, size):
+            yield self.rows(start, min(start + size, self.n_rows))
 
     def dense(self, n_columns: int) -> NDArray[np.float32]:
         """Return the bags as a dense matrix, float32 (n, n_columns); repeats are added up.
