@@ -1,10 +1,14 @@
-"""A small model that several test files ask."""
+"""Small models that several test files ask."""
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from command_line import SMALL, SMALL_ASTEC, rows, write_lines
 from longtail import LongtailClassifier
+from longtail.cli import main
 
 HOSTILE = '<img src=x onerror="window.hacked=1">'
 
@@ -25,3 +29,18 @@ def text_model_path(tmp_path_factory):
     path = tmp_path_factory.mktemp("served") / "model"
     model.fit(texts * 5, labels * 5).save(path)
     return path
+
+
+@pytest.fixture(scope="session")
+def place(tmp_path_factory):
+    """A folder with training and test files, two models of texts and one of features."""
+    folder = tmp_path_factory.mktemp("cli")
+    lines = [json.dumps(row) for row in rows()]
+    write_lines(folder / "train.jsonl", lines * 5)
+    write_lines(folder / "test.jsonl", lines)
+    points = [f"{i % 2},{2 + i % 3} {i % 2}:1 {2 + i % 3}:0.5" for i in range(60)]
+    write_lines(folder / "sparse.txt", ["60 5 5", *points])
+    assert main(["train", f"{folder}/train.jsonl", "--model", f"{folder}/model", *SMALL]) == 0
+    assert main(["train", f"{folder}/train.jsonl", "--model", f"{folder}/astec", *SMALL_ASTEC]) == 0
+    assert main(["train", f"{folder}/sparse.txt", "--model", f"{folder}/sparse", *SMALL]) == 0
+    return folder

@@ -1,0 +1,130 @@
+"""`longtail predict`."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import io
+import json
+import sys
+
+import pytest
+
+from command_line import refused, rows, run, write_lines
+from longtail import load
+
+
+def test_one_text_is_answered_with_probabilities_and_names(place, capsys):
+    code, out, err = run(capsys, "predict", place / "model", "--text", "red wine", "--top-k", 3)
+    assert (code, err) == (0, "")
+    expected = load(place / "model").predict("red wine", k=3)
+    assert out == "".join(f"{score:.4f}\t{name}\n" for name, score in expected)
+    out = run(capsys, "predict", place / "model", "--text", "red wine", "--threshold", 1.1)[1]
+    assert out == ""
+
+
+def test_k_may_exceed_the_labels_but_not_reason(place, capsys):
+    out = run(capsys, "predict", place / "model", "--text", "red wine", "--top-k", 500)[1]
+    assert 1 <= len(out.splitlines()) <= 10
+    assert "k must be" in refused(
+        capsys, "predict", place / "model", "--text", "red wine", "--top-k", 0
+    )
+
+
+def test_an_unknown_text_gets_no_label_and_a_notice(place, capsys):
+    code, out, err = run(capsys, "predict", place / "model", "--text", "qqq")
+    assert (code, out) == (0, "")
+    assert "No label" in err
+
+
+def test_either_a_text_or_a_file(place, capsys):
+    assert "Pass either" in refused(capsys, "predict", place / "model")
+    assert "Pass either" in refused(
+        capsys, "predict", place / "model", place / "test.jsonl", "--text", "x"
+    )
+
+
+TEXTS = ["red wine in a glass", "", "old car \N{SNOWMAN}"]
+
+
+@pytest.fixture
+def small_blocks(monkeypatch):
+    monkeypatch.setattr("longtail.cli.points.POINTS_AT_ONCE", 2)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("kind", ["plain", "json", "json with labels", "gzip", "tsv", "stdin"])
+def test_files_of_texts_are_answered_line_by_line(kind, place, capsys, tmp_path, monkeypatch):
+    objects = [json.dumps({"text": text, "more": 1}) for text in TEXTS]
+    source = tmp_path / "texts.txt"
+    if kind == "plain":
+        write_lines(source, TEXTS)
+    elif kind == "tsv":
+        source = write_lines(tmp_path / "texts.tsv", [f"{text}\tnever seen" for text in TEXTS])
+    elif kind == "gzip":
+        source.write_bytes(gzip.compress("\n".join(objects).encode()))
+    elif kind == "stdin":
+        stdin = io.TextIOWrapper(io.BytesIO("\n".join(TEXTS).encode()))
+        monkeypatch.setattr(sys, "stdin", stdin)
+        source = "-"
+    else:
+        labelled = kind == "json with labels"
+        write_lines(
+            source, [o.replace("1}", '1, "labels": [7]}') if labelled else o for o in objects]
+        )
+    target = tmp_path / "out.jsonl"
+    code, out, err = run(
+        capsys, "predict", place / "model", source, "--output", target, "--top-k", 2
+    )
+    assert (code, out) == (0, "")
+    assert "3 points" in err
+    answers = [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()]
+    assert [answer["text"] for answer in answers] == TEXTS
+    expected = load(place / "model").predict(TEXTS, k=2)
+    assert [answer["labels"] for answer in answers] == [
+        [name for name, _ in answer] for answer in expected
+    ]
+    assert answers[1] == {"text": "", "labels": [], "scores": []}
+    for answer, pairs in zip(answers, expected, strict=True):
+        assert answer["scores"] == pytest.approx([score for _, score in pairs], abs=1e-6)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_without_output_the_answers_are_printed(place, capsys):
+    code, out, _ = run(capsys, "predict", place / "model", place / "test.jsonl")
+    assert code == 0
+    assert [json.loads(line)["text"] for line in out.splitlines()] == [r["text"] for r in rows()]
+
+
+def test_files_of_features_are_answered(place, capsys):
+    code, out, _ = run(capsys, "predict", place / "sparse", place / "sparse.txt", "--top-k", 1)
+    assert code == 0
+    assert len(out.splitlines()) == 60
+    assert json.loads(out.splitlines()[0]).keys() == {"labels", "scores"}
+    message = refused(capsys, "predict", place / "sparse", "--text", "red wine")
+    assert "features" in message
+    assert "features" in refused(capsys, "predict", place / "sparse", place / "test.jsonl")
+    assert "texts" in refused(
+        capsys, "predict", place / "model", place / "sparse.txt", "--format", "repository"
+    )
+
+
+def test_nothing_half_written_is_left_where_a_file_breaks_off(place, capsys, tmp_path):
+    source = write_lines(tmp_path / "in.jsonl", ['{"text": "red wine"}', '{"text": 3}'])
+    target = tmp_path / "out.jsonl"
+    message = refused(capsys, "predict", place / "model", source, "--output", target)
+    assert "line 2" in message
+    assert not target.exists()
+    assert len(list(tmp_path.iterdir())) == 1
+    empty = write_lines(tmp_path / "empty.txt", [])
+    assert "is empty" in refused(capsys, "predict", place / "model", empty)
+
+
+def test_a_disk_that_fills_up_is_said_in_one_sentence(place, capsys, tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("longtail.cli.predict.msgspec.json.encode", full)
+    command = ("predict", place / "model", place / "test.jsonl", "--output", tmp_path / "out.jsonl")
+    assert "No space left on device. Free some space" in refused(capsys, *command)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,257 @@
+"""`longtail train`: what it tells and keeps, bad files, and going on after a stop."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import json
+
+import pytest
+
+from command_line import SMALL, SMALL_ASTEC, files_of, refused, run, write_lines
+from longtail.training.checkpoints import CheckpointFolder
+from longtail.training.progress import ProgressBar
+
+
+def test_training_tells_statistics_estimate_progress_and_what_to_do_next(place, capsys, tmp_path):
+    model = tmp_path / "model"
+    code, out, err = run(capsys, "train", place / "train.jsonl", "--model", model, *SMALL)
+    assert code == 0
+    assert "40 points, 10 labels, 2.00 labels a point, 5.0 words a text." in err
+    assert "Training will take about" in err
+    assert "of memory" in err
+    lines = err.splitlines()
+    for scope, epochs in (("", "3 of 3"), ("again: ", "2 of 2")):
+        start = f"{scope}shared space: epoch {epochs}, loss"
+        assert any(line.startswith(start) for line in lines)
+        assert f"{scope}search ... 0 s" in lines
+        assert any(line.startswith(f"{scope}linear ... ") for line in lines)
+    assert any(line.startswith("blend ... ") for line in lines)
+    assert f"longtail predict {model} --text" in out
+    assert f"longtail evaluate {model} TEST" in out
+    assert sorted(tmp_path.iterdir()) == [model]  # the checkpoints are gone
+
+
+def test_the_model_keeps_how_it_was_made(place):
+    training = json.loads((place / "model" / "training.json").read_text())
+    assert training["recipe"] == "LongtailClassifier"
+    assert training["settings"]["dimension"] == 16
+    assert training["seed"] == 0
+    assert training["peak_memory_mb"] > 10
+    assert {entry["stage"] for entry in training["history"]} == {
+        "shared space",
+        "again: shared space",
+    }
+    assert list(training["stages"]) == [
+        "shared space",
+        "search",
+        "linear",
+        "blend",
+        "again: shared space",
+        "again: search",
+        "again: linear",
+    ]
+
+
+def test_the_seed_decides_the_model(place, capsys, tmp_path):
+    for name, seed in (("a", 0), ("b", 1)):
+        command = ("train", place / "train.jsonl", "--model", tmp_path / name, "--seed", seed)
+        assert run(capsys, *command, *SMALL)[0] == 0
+    assert files_of(tmp_path / "a") == files_of(place / "model")
+    assert files_of(tmp_path / "b") != files_of(place / "model")
+
+
+def test_a_labels_file_names_the_ids(capsys, tmp_path):
+    data = [json.dumps({"text": "red wine", "labels": [1]})] * 4
+    data += [json.dumps({"text": "fast car", "labels": [0]})] * 4
+    train = write_lines(tmp_path / "train.jsonl", data)
+    labels = write_lines(tmp_path / "labels.txt", ["vehicle", "drink"])
+    model = tmp_path / "model"
+    assert run(capsys, "train", train, "--labels", labels, "--model", model, *SMALL)[0] == 0
+    out = run(capsys, "predict", model, "--text", "wine", "--top-k", 1)[1]
+    assert out.split("\t")[1] == "drink\n"
+    # Ids of a test file are the model's, with and without the labels file.
+    plain = run(capsys, "evaluate", model, train)[1].splitlines()[:-1]
+    named = run(capsys, "evaluate", model, train, "--labels", labels)[1].splitlines()[:-1]
+    assert plain == named
+    assert plain[1].split() == ["P", "100.00", "33.33", "20.00"]
+    # With a labels file of another order, names decide.
+    other = write_lines(tmp_path / "other.txt", ["drink", "vehicle", "animal"])
+    swapped = [line.replace("[1]", "[2]") for line in data]
+    swapped = [line.replace("[0]", "[1]").replace("[2]", "[0]") for line in swapped]
+    test = write_lines(tmp_path / "test.jsonl", swapped)
+    assert run(capsys, "evaluate", model, test, "--labels", other)[1].splitlines()[:-1] == plain
+
+
+def test_a_pair_of_sparse_files_is_read(capsys, tmp_path):
+    points = [f"{i % 2}:1 2:0.5" for i in range(20)]
+    features = write_lines(tmp_path / "trn_X_Xf.txt", ["20 3", *points])
+    labels = write_lines(tmp_path / "trn_X_Y.txt", ["20 2", *(f"{i % 2}:1" for i in range(20))])
+    pair = (features, "--label-pairs", labels)
+    assert run(capsys, "train", *pair, "--model", tmp_path / "model", *SMALL)[0] == 0
+    code, out, _ = run(capsys, "evaluate", tmp_path / "model", *pair)
+    assert code == 0
+    assert out.splitlines()[1].split()[1] == "100.00"
+    # What is named in errors is what can be typed here.
+    assert "--label-pairs" in refused(capsys, "train", features, "--model", tmp_path / "other")
+
+
+def test_the_help_lists_every_setting_with_its_default_and_a_text(capsys):
+    code, out, _ = run(capsys, "train", "--recipe", "astec-3", "--help")
+    assert code == 0
+    settings = out[out.index("settings of the recipe 'astec-3'") :].splitlines()
+    heads = [i for i, line in enumerate(settings) if line.startswith("  ") and line[2] != " "]
+    assert len(heads) >= 20
+    assert "  n_learners = 3" in settings
+    assert "  char_ngrams = 3,5" in settings
+    assert all(i + 1 < len(settings) and settings[i + 1].startswith("      ") for i in heads)
+
+
+WINE = '{"text": "red wine", "labels": ["drink"]}\n'
+BAD = {
+    "empty.jsonl": ("", "empty"),
+    "unlabelled.jsonl": ('{"text": "wine", "labels": []}\n', "has a label"),
+    "no_words.jsonl": ('{"text": "", "labels": ["x"]}\n', "vocabulary"),
+    "negative.jsonl": ('{"text": "wine", "labels": [-1]}\n', "line 1"),
+    "fraction.jsonl": ('{"text": "wine", "labels": [1.5]}\n', "line 1"),
+    "mixed.jsonl": (WINE + '{"text": "car", "labels": [3]}\n', "line 2"),
+    "bytes.jsonl": (WINE.encode() + b'{"text": "\xff", "labels": ["x"]}\n', "line 2"),
+    "cut.jsonl.gz": (gzip.compress(WINE.encode() * 9)[:30], "gzip"),
+    "range.txt": ("2 3 2\n0 0:1\n1 5:1\n", "line 3"),
+    "label_range.txt": ("2 3 2\n0 0:1\n2 1:1\n", "line 3"),
+    "header.txt": ("3 3 2\n0 0:1\n1 2:1\n", "header"),
+    "nan.txt": ("1 3 2\n0 0:nan\n", "line 2"),
+    "infinite.txt": ("1 3 2\n0 0:inf\n", "line 2"),
+    "twice.txt": ("1 3 2\n0 1:1 1:2\n", "line 2"),
+    "strange.dat": ("nothing like it\n", "--format"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_training_files_are_refused_and_leave_nothing_behind(name, capsys, tmp_path):
+    content, words = BAD[name]
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    assert words in refused(capsys, "train", path, "--model", tmp_path / "model", *SMALL)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_odd_but_harmless_files_are_read_with_a_counted_warning(capsys, tmp_path):
+    path = write_lines(tmp_path / "odd.jsonl", [WINE.strip() + "\r", "", WINE.strip()] * 5)
+    code, _, err = run(capsys, "train", path, "--model", tmp_path / "model", *SMALL)
+    assert code == 0
+    assert f"longtail: warning: {path}: blank lines (skipped): 5, first at line 2." in err
+
+
+def test_a_missing_file_a_missing_folder_and_a_taken_place_are_refused(place, capsys, tmp_path):
+    train = place / "train.jsonl"
+    assert "cannot be opened" in refused(capsys, "train", "none.jsonl", "--model", tmp_path / "m")
+    assert "is a file" in refused(capsys, "train", train, "--model", train)
+    assert "not a model folder" in refused(capsys, "train", train, "--model", place)
+    below_a_file = train / "model"
+    assert "cannot be written" in refused(capsys, "train", train, "--model", below_a_file)
+    checkpoint = tmp_path / "model.checkpoint"
+    checkpoint.write_text("mine")
+    message = refused(capsys, "train", train, "--model", tmp_path / "model", "--fresh")
+    assert "model.checkpoint" in message
+    assert checkpoint.read_text() == "mine"
+
+
+def test_a_damaged_model_is_refused(place, capsys, tmp_path):
+    for file in (place / "model").iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    encoder = tmp_path / "encoder.safetensors"
+    content = encoder.read_bytes()
+    encoder.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    assert run(capsys, "inspect", tmp_path)[0] == 0
+    assert "checksum" in refused(capsys, "inspect", tmp_path, "--verify")
+    encoder.write_bytes(content[:-9])
+    assert "truncated" in refused(capsys, "predict", tmp_path, "--text", "wine")
+    encoder.unlink()
+    assert "missing" in refused(capsys, "evaluate", tmp_path, place / "test.jsonl")
+
+
+def stop_in(monkeypatch, stage, at_batch):
+    """Press Ctrl-C in the middle of a stage."""
+    shown = ProgressBar.on_batch
+
+    def on_batch(self, name, done, total, loss):
+        shown(self, name, done, total, loss)
+        if name == stage and done == at_batch:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(ProgressBar, "on_batch", on_batch)
+
+
+def save_every_epoch(monkeypatch):
+    save = CheckpointFolder.save
+
+    def at_once(self, stage, epoch, tensors, history, **_):
+        save(self, stage, epoch, tensors, history, at_once=True)
+
+    monkeypatch.setattr(CheckpointFolder, "save", at_once)
+
+
+@pytest.mark.parametrize(
+    ("whole", "settings", "stage"),
+    [
+        ("model", SMALL, "shared space"),
+        ("model", SMALL, "again: shared space"),
+        ("astec", SMALL_ASTEC, "module I"),
+        ("astec", SMALL_ASTEC, "module IV"),
+        ("astec", SMALL_ASTEC, "re-ranker"),
+    ],
+)
+def test_the_same_command_resumes_to_the_same_model(
+    whole, settings, stage, place, capsys, tmp_path, monkeypatch
+):
+    command = ("train", place / "train.jsonl", "--model", tmp_path / "model", *settings)
+    with monkeypatch.context() as patch:
+        save_every_epoch(patch)
+        stop_in(patch, stage, 2)
+        code, out, err = run(capsys, *command)
+    assert (code, out) == (130, "")
+    assert "the same command goes on from there" in err.splitlines()[-1]
+    assert [path.name for path in tmp_path.iterdir()] == ["model.checkpoint"]
+
+    code, _, err = run(capsys, *command)
+    assert code == 0
+    assert "Resuming from" in err
+    assert f"{stage}: goes on after 1 of " in err
+    assert files_of(tmp_path / "model") == files_of(place / whole)
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_fresh_starts_anew(place, capsys, tmp_path, monkeypatch):
+    command = ("train", place / "train.jsonl", "--model", tmp_path / "model", *SMALL)
+    with monkeypatch.context() as patch:
+        stop_in(patch, "again: shared space", 1)
+        assert run(capsys, *command)[0] == 130
+    code, _, err = run(capsys, *command, "--fresh")
+    assert code == 0
+    assert "Resuming" not in err
+    assert "shared space: epoch 1 of 3" in err
+
+
+def test_stopped_before_the_first_checkpoint_nothing_is_kept(place, capsys, tmp_path, monkeypatch):
+    stop_in(monkeypatch, "shared space", 1)
+    command = ("train", place / "train.jsonl", "--model", tmp_path / "model", *SMALL)
+    code, _, err = run(capsys, *command)
+    assert code == 130
+    assert "nothing is kept" in err.splitlines()[-1]
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_full_disk_costs_the_saving_but_not_the_training(place, capsys, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    command = ("train", place / "train.jsonl", "--model", tmp_path / "model", *SMALL)
+    with monkeypatch.context() as patch:
+        patch.setattr("longtail.model_folder.save_file", full)
+        assert "the disk is full" in refused(capsys, *command)
+    assert [path.name for path in tmp_path.iterdir()] == ["model.checkpoint"]
+    code, _, err = run(capsys, *command)
+    assert code == 0
+    assert "epoch" not in err  # all stages were read from their checkpoints
+    assert files_of(tmp_path / "model") == files_of(place / "model")
