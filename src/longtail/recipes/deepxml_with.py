@@ -11,11 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
-from longtail.features.convolutions import XMLCNN, KimCNN
-from longtail.features.hashed_mlp import HashedMLP
 from longtail.negatives.nearest_labels import NearestLabels, ShortlistSizes
+from longtail.recipes.architectures import OfArchitecture, OfKimCNN, OfMLP, OfXMLCNN
 from longtail.recipes.deepxml import DeepXML
-from longtail.recipes.estimator import LabelEstimator
 from longtail.surrogates.label_clusters import LabelClusters
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.training.schedule import Schedule
@@ -23,23 +21,19 @@ from longtail.transfer.bounded_residual import BoundedResidual
 
 if TYPE_CHECKING:
     from longtail.classifiers.scorer import Scorer
-    from longtail.data.point_input import PointInput
-    from longtail.features.architecture import FeatureArchitecture
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["DeepXMLKimCNN", "DeepXMLMACH", "DeepXMLWith", "DeepXMLXMLCNN"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DeepXMLWith(LabelEstimator):
+class DeepXMLWith(OfArchitecture):
     """Base of the recipes that are DeepXML with a feature architecture of another paper.
 
     Parameters
     ----------
     n_meta_labels : int
         L^, the label clusters of the surrogate task.
-    dropout : float
-        After each ReLU, in training.
     surrogate_epochs, surrogate_learning_rate
         Of Module I.
     extreme_epochs, extreme_learning_rate
@@ -51,11 +45,10 @@ class DeepXMLWith(LabelEstimator):
     n_hard, n_random : int
         Hard negatives drawn from a point's shortlist in each epoch, and random labels in a batch.
     **kwargs
-        Those of `LabelEstimator`.
+        Those of `OfArchitecture`.
     """
 
     n_meta_labels: int = 8192
-    dropout: float = 0.5
     surrogate_epochs: int = 15
     surrogate_learning_rate: float = 0.05
     extreme_epochs: int = 15
@@ -66,14 +59,6 @@ class DeepXMLWith(LabelEstimator):
     shortlist_size: int = 500
     n_hard: int = 20
     n_random: int = 500
-
-    def architecture(self) -> FeatureArchitecture:
-        """Return the feature architecture."""
-        raise NotImplementedError
-
-    def reads(self) -> PointInput:
-        """Return what the architecture reads of a point."""
-        return self.architecture().reads
 
     def deepxml(self) -> DeepXML:
         """Return the framework with these parts."""
@@ -113,15 +98,13 @@ class DeepXMLWith(LabelEstimator):
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DeepXMLMACH(DeepXMLWith):
+class DeepXMLMACH(OfMLP, DeepXMLWith):
     """DeepXML + MACH: a perceptron over hashed tokens, trained on, for one learner in place of R.
 
     Parameters
     ----------
-    dimension : int
-        Width of the hidden layer.
     **kwargs
-        Those of `DeepXMLWith`.
+        Those of `OfMLP` and `DeepXMLWith`.
 
     Examples
     --------
@@ -132,68 +115,24 @@ class DeepXMLMACH(DeepXMLWith):
     'drink'
     """
 
-    dimension: int = 512
-
-    def architecture(self) -> FeatureArchitecture:
-        """Return the perceptron."""
-        return HashedMLP(layers=(self.dimension,), dropout=self.dropout)
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DeepXMLKimCNN(DeepXMLWith):
+class DeepXMLKimCNN(OfKimCNN, DeepXMLWith):
     """DeepXML with the filters of Kim's network.
 
     Parameters
     ----------
-    dimension, n_filters, n_words
-        See `KimCNNClassifier`.
     **kwargs
-        Those of `DeepXMLWith`; words alone by default, no character n-grams, which have no order.
+        Those of `OfKimCNN` and `DeepXMLWith`.
     """
-
-    char_ngrams: tuple[int, int] | None = None
-    dimension: int = 128
-    n_filters: int = 100
-    n_words: int = 256
-
-    def architecture(self) -> FeatureArchitecture:
-        """Return Kim's filters."""
-        return KimCNN(
-            word_dimension=self.dimension,
-            n_filters=self.n_filters,
-            n_words=self.n_words,
-            dropout=self.dropout,
-        )
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class DeepXMLXMLCNN(DeepXMLWith):
+class DeepXMLXMLCNN(OfXMLCNN, DeepXMLWith):
     """DeepXML + XML-CNN: convolutions and bottleneck, without an output layer as wide as L.
 
     Parameters
     ----------
-    dimension, n_filters, n_words, n_chunks, bottleneck, along_embedding
-        See `XMLCNNClassifier`.
     **kwargs
-        Those of `DeepXMLWith`; words alone by default, no character n-grams, which have no order.
+        Those of `OfXMLCNN` and `DeepXMLWith`.
     """
-
-    char_ngrams: tuple[int, int] | None = None
-    dimension: int = 128
-    n_filters: int = 128
-    n_words: int = 256
-    n_chunks: int = 2
-    bottleneck: int = 512
-    along_embedding: bool = False
-
-    def architecture(self) -> FeatureArchitecture:
-        """Return XML-CNN's filters and bottleneck."""
-        return XMLCNN(
-            word_dimension=self.dimension,
-            n_filters=self.n_filters,
-            n_words=self.n_words,
-            n_chunks=self.n_chunks,
-            dimension=self.bottleneck,
-            dropout=self.dropout,
-            along_embedding=self.along_embedding,
-        )

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.classifiers.one_vs_all_scorer import OneVsAllScorer
-from longtail.features.convolutions import XMLCNN, KimCNN
-from longtail.recipes.estimator import LabelEstimator
+from longtail.recipes.architectures import OfArchitecture, OfKimCNN, OfXMLCNN
 from longtail.training.batches import AllLabels
 from longtail.training.label_table import LabelTable
 from longtail.training.loop import train
@@ -23,7 +22,6 @@ from longtail.transfer.plain import Identity
 
 if TYPE_CHECKING:
     from longtail.classifiers.scorer import Scorer
-    from longtail.data.point_input import PointInput
     from longtail.features.architecture import FeatureArchitecture
     from longtail.features.encoder import Encoder
     from longtail.training.run import TrainingData, TrainingRun
@@ -32,7 +30,7 @@ __all__ = ["EndToEnd", "KimCNNClassifier", "XMLCNNClassifier", "learn_end_to_end
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class EndToEnd(LabelEstimator):
+class EndToEnd(OfArchitecture):
     """Base of the recipes that are one network: features, and a linear classifier a label.
 
     Binary cross-entropy over all labels; the table of classifiers by row-wise Adagrad, as in all
@@ -40,28 +38,17 @@ class EndToEnd(LabelEstimator):
 
     Parameters
     ----------
-    dropout : float
-        Of the features.
     epochs : int
     learning_rate : float
         Of the tables, of classifiers and word vectors.
     batch_size : int
     **kwargs
-        Those of `LabelEstimator`.
+        Those of `OfArchitecture`.
     """
 
-    dropout: float = 0.5
     epochs: int = 15
     learning_rate: float = 0.05
     batch_size: int = 256
-
-    def architecture(self) -> FeatureArchitecture:
-        """Return the feature architecture."""
-        raise NotImplementedError
-
-    def reads(self) -> PointInput:
-        """Return what the architecture reads of a point."""
-        return self.architecture().reads
 
     def _learn(
         self,
@@ -123,19 +110,13 @@ def learn_end_to_end(
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class KimCNNClassifier(EndToEnd):
+class KimCNNClassifier(OfKimCNN, EndToEnd):
     """Kim's convolutional network (EMNLP 2014) with an output a label.
 
     Parameters
     ----------
-    dimension : int
-        Length of a word's vector.
-    n_filters : int
-        Of each width: 3, 4 and 5 words.
-    n_words : int
-        Words that are read of a text.
     **kwargs
-        Those of `EndToEnd`; words alone by default, no character n-grams, which have no order.
+        Those of `OfKimCNN` and `EndToEnd`.
 
     Examples
     --------
@@ -146,41 +127,15 @@ class KimCNNClassifier(EndToEnd):
     'drink'
     """
 
-    char_ngrams: tuple[int, int] | None = None
-    dimension: int = 128
-    n_filters: int = 100
-    n_words: int = 256
-
-    def architecture(self) -> FeatureArchitecture:
-        """Return Kim's filters."""
-        return KimCNN(
-            word_dimension=self.dimension,
-            n_filters=self.n_filters,
-            n_words=self.n_words,
-            dropout=self.dropout,
-        )
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class XMLCNNClassifier(EndToEnd):
+class XMLCNNClassifier(OfXMLCNN, EndToEnd):
     """XML-CNN (Liu et al., "Deep learning for extreme multi-label text classification", 2017).
 
     Parameters
     ----------
-    dimension : int
-        Length of a word's vector.
-    n_filters : int
-        Of each width: 2, 4 and 8.
-    n_words : int
-        Words that are read of a text; 500 in the paper.
-    n_chunks : int
-        p, the maxima that are kept of each map.
-    bottleneck : int
-        Width of the layer between maxima and labels.
-    along_embedding : bool
-        See `XMLCNN`.
     **kwargs
-        Those of `EndToEnd`; words alone by default, no character n-grams, which have no order.
+        Those of `OfXMLCNN` and `EndToEnd`.
 
     Examples
     --------
@@ -190,23 +145,3 @@ class XMLCNNClassifier(EndToEnd):
     >>> XMLCNNClassifier().fit(texts, labels).predictor_.predict("wine", k=1)[0][0]
     'drink'
     """
-
-    char_ngrams: tuple[int, int] | None = None
-    dimension: int = 128
-    n_filters: int = 128
-    n_words: int = 256
-    n_chunks: int = 2
-    bottleneck: int = 512
-    along_embedding: bool = False
-
-    def architecture(self) -> FeatureArchitecture:
-        """Return XML-CNN's filters and bottleneck."""
-        return XMLCNN(
-            word_dimension=self.dimension,
-            n_filters=self.n_filters,
-            n_words=self.n_words,
-            n_chunks=self.n_chunks,
-            dimension=self.bottleneck,
-            dropout=self.dropout,
-            along_embedding=self.along_embedding,
-        )

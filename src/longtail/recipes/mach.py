@@ -9,9 +9,8 @@ import numpy as np
 
 from longtail.classifiers.hashed_labels_scorer import BucketNetwork, HashedLabelsScorer
 from longtail.features.dense_layer import DenseLayer
-from longtail.features.hashed_mlp import HashedMLP
+from longtail.recipes.architectures import OfMLP
 from longtail.recipes.end_to_end import learn_end_to_end
-from longtail.recipes.estimator import LabelEstimator
 from longtail.surrogates.assignments import RandomHashing
 from longtail.surrogates.label_clusters import meta_labels
 from longtail.training.schedule import Schedule
@@ -26,7 +25,7 @@ __all__ = ["MACH"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class MACH(LabelEstimator):
+class MACH(OfMLP):
     """MACH (Medini et al., "Extreme classification in log memory", NeurIPS 2019).
 
     R hashes send the labels to B buckets each; a perceptron over hashed tokens learns to predict
@@ -40,17 +39,13 @@ class MACH(LabelEstimator):
     n_buckets : int or None
         B. None takes a tenth of the labels, at least 500 and at most 10,000, which is what the
         authors have for three million labels.
-    dimension : int
-        Width of the hidden layer.
-    dropout : float
-        Of the hidden layer.
     epochs : int
         For each network.
     learning_rate : float
         Of the tables, of tokens and of buckets.
     batch_size : int
     **kwargs
-        Those of `LabelEstimator`.
+        Those of `OfMLP`.
 
     Examples
     --------
@@ -63,8 +58,6 @@ class MACH(LabelEstimator):
 
     n_hashes: int = 8
     n_buckets: int | None = None
-    dimension: int = 512
-    dropout: float = 0.5
     epochs: int = 10
     learning_rate: float = 0.05
     batch_size: int = 256
@@ -102,7 +95,7 @@ class MACH(LabelEstimator):
         """Train one perceptron to predict the buckets of a point's labels."""
         targets = meta_labels(data.labels, assignment, int(assignment.max()) + 1)
         encoder, table = learn_end_to_end(
-            HashedMLP(layers=(self.dimension,), dropout=self.dropout),
+            self.architecture(),
             data._replace(labels=targets),
             run,
             schedule=Schedule(epochs=self.epochs, learning_rate=self.learning_rate),

@@ -1,0 +1,134 @@
+"""The settings of feature architectures, which recipes of one network and of DeepXML share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from longtail.features.convolutions import XMLCNN, KimCNN
+from longtail.features.hashed_mlp import HashedMLP
+from longtail.recipes.estimator import LabelEstimator
+
+if TYPE_CHECKING:
+    from longtail.data.point_input import PointInput
+    from longtail.features.architecture import FeatureArchitecture
+
+__all__ = ["OfArchitecture", "OfKimCNN", "OfMLP", "OfXMLCNN"]
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class OfArchitecture(LabelEstimator):
+    """Base of the recipes that are built on one feature architecture.
+
+    Parameters
+    ----------
+    dropout : float
+        After each ReLU, in training.
+    **kwargs
+        Those of `LabelEstimator`.
+    """
+
+    dropout: float = 0.5
+
+    def architecture(self) -> FeatureArchitecture:
+        """Return the feature architecture."""
+        raise NotImplementedError
+
+    def reads(self) -> PointInput:
+        """Return what the architecture reads of a point."""
+        return self.architecture().reads
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class OfMLP(OfArchitecture):
+    """Base of the recipes with MACH's perceptron.
+
+    Parameters
+    ----------
+    dimension : int
+        Width of the hidden layer.
+    **kwargs
+        Those of `OfArchitecture`.
+    """
+
+    dimension: int = 512
+
+    def architecture(self) -> FeatureArchitecture:
+        """Return the perceptron."""
+        return HashedMLP(layers=(self.dimension,), dropout=self.dropout)
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class OfKimCNN(OfArchitecture):
+    """Base of the recipes with Kim's filters.
+
+    Parameters
+    ----------
+    dimension : int
+        Length of a word's vector.
+    n_filters : int
+        Of each width: 3, 4 and 5 words.
+    n_words : int
+        Words that are read of a text.
+    **kwargs
+        Those of `OfArchitecture`; words alone by default, no character n-grams, which have no
+        order.
+    """
+
+    char_ngrams: tuple[int, int] | None = None
+    dimension: int = 128
+    n_filters: int = 100
+    n_words: int = 256
+
+    def architecture(self) -> FeatureArchitecture:
+        """Return Kim's filters."""
+        return KimCNN(
+            word_dimension=self.dimension,
+            n_filters=self.n_filters,
+            n_words=self.n_words,
+            dropout=self.dropout,
+        )
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class OfXMLCNN(OfArchitecture):
+    """Base of the recipes with XML-CNN's filters and bottleneck.
+
+    Parameters
+    ----------
+    dimension : int
+        Length of a word's vector.
+    n_filters : int
+        Of each width: 2, 4 and 8.
+    n_words : int
+        Words that are read of a text; 500 in the paper.
+    n_chunks : int
+        p, the maxima that are kept of each map.
+    bottleneck : int
+        Width of the layer between maxima and labels.
+    along_embedding : bool
+        See `XMLCNN`.
+    **kwargs
+        Those of `OfArchitecture`; words alone by default, no character n-grams, which have no
+        order.
+    """
+
+    char_ngrams: tuple[int, int] | None = None
+    dimension: int = 128
+    n_filters: int = 128
+    n_words: int = 256
+    n_chunks: int = 2
+    bottleneck: int = 512
+    along_embedding: bool = False
+
+    def architecture(self) -> FeatureArchitecture:
+        """Return XML-CNN's filters and bottleneck."""
+        return XMLCNN(
+            word_dimension=self.dimension,
+            n_filters=self.n_filters,
+            n_words=self.n_words,
+            n_chunks=self.n_chunks,
+            dimension=self.bottleneck,
+            dropout=self.dropout,
+            along_embedding=self.along_embedding,
+        )
