@@ -1,20 +1,19 @@
 """Linear support vector machines over dense vectors, one a label, by dual coordinate descent.
 
-The algorithm of `longtail.kernels.dual_coordinate`, step for step; but rows of a few hundred
-numbers are read where they lie, and their products run in vector instructions.
+The solver of `longtail.kernels.dual_coordinate`; but rows of a few hundred numbers are read where
+they lie, and their products run in vector instructions.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
-from longtail.kernels.dual_coordinate import first_random, next_random, points_of_label
+from longtail.kernels.dual_coordinate import points_of_label, solver
 from longtail.kernels.exact import dot
 from longtail.kernels.jit import fast_kernel, kernel
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from longtail.kernels.dual_coordinate import Problems, Stopping
@@ -23,6 +22,13 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int32]
 
 __all__ = ["train_dense_machines"]
+
+
+class DensePoints(NamedTuple):
+    """Points as rows of a dense matrix, float32 (n_points, dimension), and their squared norms."""
+
+    vectors: Floats
+    squared_norms: Floats
 
 
 @kernel
@@ -49,70 +55,24 @@ def train_dense_machines(
     weights, bias : float32 (n_labels, dimension), (n_labels,)
         Output, zero to begin with. A label without positives gets a bias of -1.
     """
+    points = DensePoints(vectors, squared_norms)
     for label in range(first, last):
         rows, signs = points_of_label(problems, label)
-        bias[label] = -1
-        if len(rows):
-            bias[label] = _solve(
-                vectors, squared_norms, rows, signs, stopping, label, weights[label]
-            )
-
-
-@kernel
-def _solve(
-    vectors: Floats,
-    squared_norms: Floats,
-    rows: Ids,
-    signs: Floats,
-    stopping: Stopping,
-    label: int,
-    weights: Floats,
-) -> float:
-    """Leave w in `weights`, which must be zero, and return b."""
-    diagonal = np.float32(0.5 / stopping.cost)
-    active, n_active = np.arange(len(rows), dtype=np.int32), len(rows)
-    alpha = np.zeros(len(rows), np.float32)
-    bias, largest = np.float32(0), np.float32(np.inf)
-    random = first_random(stopping.seed, label)
-    for _ in range(stopping.max_passes):
-        new_largest, new_smallest = np.float32(-np.inf), np.float32(np.inf)
-        place = 0
-        while place < n_active:
-            random = next_random(random)
-            other = place + np.int64((random * np.uint64(n_active - place)) >> np.uint64(32))
-            i = active[other]
-            active[other] = active[place]
-            active[place] = i
-            vector = vectors[rows[i]]
-            margin = dot(vector, weights) + bias
-            gradient = signs[i] * margin - np.float32(1) + diagonal * alpha[i]
-            if alpha[i] == 0 and gradient > 0:
-                if gradient > largest:  # shrink
-                    n_active -= 1
-                    active[place] = active[n_active]
-                    active[n_active] = i
-                    continue
-                gradient = np.float32(0)
-            place += 1
-            new_largest, new_smallest = max(new_largest, gradient), min(new_smallest, gradient)
-            if abs(gradient) > 1e-12:
-                curvature = squared_norms[rows[i]] + np.float32(1) + diagonal
-                previous = alpha[i]
-                alpha[i] = max(previous - gradient / curvature, np.float32(0))
-                step = (alpha[i] - previous) * signs[i]
-                _add(vector, step, weights)
-                bias += step
-        if new_largest - new_smallest <= stopping.tolerance:
-            if n_active == len(rows):
-                break
-            n_active, largest = len(rows), np.float32(np.inf)
-        else:
-            largest = new_largest if new_largest > 0 else np.float32(np.inf)
-    return float(bias)
+        bias[label] = _solve(points, rows, signs, stopping, label, weights[label])
 
 
 @fast_kernel
-def _add(vector: Floats, step: np.float32, weights: Floats) -> None:
-    """Add a multiple of a vector."""
+def _margin_of_row(points: DensePoints, row: int, weights: Floats) -> np.float32:
+    """Multiply one of the points with a vector."""
+    return dot(points.vectors[row], weights)
+
+
+@fast_kernel
+def _add_row(points: DensePoints, row: int, step: np.float32, weights: Floats) -> None:
+    """Add a multiple of one of the points."""
+    vector = points.vectors[row]
     for d in range(len(weights)):
         weights[d] += step * vector[d]
+
+
+_solve = solver(_margin_of_row, _add_row)

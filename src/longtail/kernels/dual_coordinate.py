@@ -8,7 +8,7 @@ so that no result depends on which thread computed what.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from longtail.kernels.clusters import random_unit
 from longtail.kernels.jit import fast_kernel, kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float32]
@@ -34,6 +36,7 @@ __all__ = [
     "next_random",
     "points_of_label",
     "solve",
+    "solver",
     "take_weights",
     "train_machines",
 ]
@@ -232,58 +235,6 @@ def copied(points: Points, own: Ids, place_of_feature: Ids) -> tuple[Points, Ids
 
 
 @kernel
-def solve(
-    points: Points, rows: Ids, signs: Floats, stopping: Stopping, label: int, dense: Floats
-) -> float:
-    """Leave w in `dense`, which must be zero, and return b; -1 if there are no points."""
-    if not len(rows):
-        return -1.0
-    columns, values = points.columns, points.values
-    diagonal = np.float32(0.5 / stopping.cost)
-    active, n_active = np.arange(len(rows), dtype=np.int32), len(rows)
-    alpha = np.zeros(len(rows), np.float32)
-    bias, largest = np.float32(0), np.float32(np.inf)
-    random = first_random(stopping.seed, label)
-    for _ in range(stopping.max_passes):
-        new_largest, new_smallest = np.float32(-np.inf), np.float32(np.inf)
-        place = 0
-        while place < n_active:
-            # Shuffles as it goes: a point that was not yet visited takes this place.
-            random = next_random(random)
-            other = place + np.int64((random * np.uint64(n_active - place)) >> np.uint64(32))
-            i = active[other]
-            active[other] = active[place]
-            active[place] = i
-            start, stop = points.row_starts[rows[i]], points.row_starts[rows[i] + 1]
-            margin = margin_of(columns, values, start, stop, dense) + bias
-            gradient = signs[i] * margin - np.float32(1) + diagonal * alpha[i]
-            if alpha[i] == 0 and gradient > 0:
-                if gradient > largest:  # shrink: a point so far beyond its margin will rarely move
-                    n_active -= 1
-                    active[place] = active[n_active]
-                    active[n_active] = i
-                    continue
-                gradient = np.float32(0)
-            place += 1
-            new_largest, new_smallest = max(new_largest, gradient), min(new_smallest, gradient)
-            if abs(gradient) > 1e-12:
-                curvature = points.squared_norms[rows[i]] + np.float32(1) + diagonal
-                previous = alpha[i]
-                alpha[i] = max(previous - gradient / curvature, np.float32(0))
-                step = (alpha[i] - previous) * signs[i]
-                _add_row(columns, values, start, stop, step, dense)
-                bias += step
-        if new_largest - new_smallest <= stopping.tolerance:
-            if n_active == len(rows):
-                break
-            # Done with those that are left: look at all of them again.
-            n_active, largest = len(rows), np.float32(np.inf)
-        else:
-            largest = new_largest if new_largest > 0 else np.float32(np.inf)
-    return float(bias)
-
-
-@kernel
 def first_random(seed: int, label: int) -> np.uint64:
     """Return a number from 1 to 2^32 - 1 that depends on the seed and the label."""
     return np.uint64(1 + random_unit(seed, label, 0) * (2**32 - 2))
@@ -310,11 +261,18 @@ def margin_of(columns: Columns, values: Floats, start: int, stop: int, dense: Fl
     return total
 
 
+@fast_kernel
+def _margin_of_row(points: Points, row: int, dense: Floats) -> np.float32:
+    """Multiply one of the points with a dense vector."""
+    start, stop = points.row_starts[row], points.row_starts[row + 1]
+    return margin_of(points.columns, points.values, start, stop, dense)
+
+
 @kernel
-def _add_row(
-    columns: Columns, values: Floats, start: int, stop: int, step: np.float32, dense: Floats
-) -> None:
-    """Add a multiple of a row to a dense vector."""
+def _add_row(points: Points, row: int, step: np.float32, dense: Floats) -> None:
+    """Add a multiple of one of the points to a dense vector."""
+    columns, values = points.columns, points.values
+    start, stop = points.row_starts[row], points.row_starts[row + 1]
     for j in range(np.uint64(start), np.uint64(stop)):
         dense[columns[j]] += step * values[j]
 
@@ -343,3 +301,78 @@ def grown(array: NDArray[Scalar], size: int) -> NDArray[Scalar]:
     longer = np.empty(size, array.dtype)
     longer[: len(array)] = array
     return longer
+
+
+def solver(
+    margin_of_row: Callable[..., np.float32], add_row: Callable[..., None]
+) -> Callable[..., float]:
+    """Return the solver for points of one kind: sparse ones, or dense ones.
+
+    Parameters
+    ----------
+    margin_of_row : kernel
+        From points, the number of a row, and w to their product.
+    add_row : kernel
+        Takes points, the number of a row, a step, and w, and adds the step times the row to w.
+
+    Returns
+    -------
+    kernel
+        It takes points with `squared_norms`, the rows of a label's points, 1 or -1 for each, a
+        `Stopping`, the label, and w, which must be zero; it leaves w there and returns b, which is
+        -1 if there are no points.
+    """
+
+    @kernel
+    def solve(
+        points: Any, rows: Ids, signs: Floats, stopping: Stopping, label: int, dense: Floats
+    ) -> float:
+        if not len(rows):
+            return -1.0
+        diagonal = np.float32(0.5 / stopping.cost)
+        active, n_active = np.arange(len(rows), dtype=np.int32), len(rows)
+        alpha = np.zeros(len(rows), np.float32)
+        bias, largest = np.float32(0), np.float32(np.inf)
+        random = first_random(stopping.seed, label)
+        for _ in range(stopping.max_passes):
+            new_largest, new_smallest = np.float32(-np.inf), np.float32(np.inf)
+            place = 0
+            while place < n_active:
+                # Shuffles as it goes: a point that was not yet visited takes this place.
+                random = next_random(random)
+                other = place + np.int64((random * np.uint64(n_active - place)) >> np.uint64(32))
+                i = active[other]
+                active[other] = active[place]
+                active[place] = i
+                margin = margin_of_row(points, rows[i], dense) + bias
+                gradient = signs[i] * margin - np.float32(1) + diagonal * alpha[i]
+                if alpha[i] == 0 and gradient > 0:
+                    if gradient > largest:  # shrink: so far beyond its margin it will rarely move
+                        n_active -= 1
+                        active[place] = active[n_active]
+                        active[n_active] = i
+                        continue
+                    gradient = np.float32(0)
+                place += 1
+                new_largest = max(new_largest, gradient)
+                new_smallest = min(new_smallest, gradient)
+                if abs(gradient) > 1e-12:
+                    curvature = points.squared_norms[rows[i]] + np.float32(1) + diagonal
+                    previous = alpha[i]
+                    alpha[i] = max(previous - gradient / curvature, np.float32(0))
+                    step = (alpha[i] - previous) * signs[i]
+                    add_row(points, rows[i], step, dense)
+                    bias += step
+            if new_largest - new_smallest <= stopping.tolerance:
+                if n_active == len(rows):
+                    break
+                # Done with those that are left: look at all of them again.
+                n_active, largest = len(rows), np.float32(np.inf)
+            else:
+                largest = new_largest if new_largest > 0 else np.float32(np.inf)
+        return float(bias)
+
+    return solve
+
+
+solve = solver(_margin_of_row, _add_row)
