@@ -1,7 +1,8 @@
-"""Run the cells of a table of the DeepXML paper, and print them beside the published values.
+"""Run the cells of a table or figure of the DeepXML paper, and print them as a table.
 
 python -m benchmarks.paper table4 --data FOLDER
 python -m benchmarks.paper table6 --data FOLDER --points 15000 --dev --set dimension=256
+python -m benchmarks.paper figure3 --data FOLDER --points 15000 --out figure3.svg
 
 FOLDER holds one file each called train.*, test.* and, if there is one, labels.*, in any format that
 `longtail train` takes. Published values are those on AmazonTitles-670K (negatives: WikiTitles-500K)
@@ -24,9 +25,12 @@ from longtail.data import InputWarning
 from longtail.data.split import held_out_split
 from longtail.errors import InputError
 
+from .figures import FIGURES
 from .variants import TABLES
 
 if TYPE_CHECKING:
+    from longtail.recipes.estimator import LabelEstimator
+
     from .variants import Variant
 
 COLUMNS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@5", "R@100")
@@ -40,13 +44,14 @@ def main() -> None:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("table", choices=TABLES)
+    parser.add_argument("what", choices=[*TABLES, *FIGURES])
     parser.add_argument("--data", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--points", type=int, help="train on a random cut; all by default")
     parser.add_argument("--dev", action="store_true", help="score a tenth of the training points")
     parser.add_argument("--variants", nargs="*", metavar="NAME", help="only these; all by default")
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", dest="settings")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--out", type=Path, metavar="SVG", help="where a figure is drawn")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", InputWarning)
     train, test = data_for(arguments)
@@ -55,9 +60,19 @@ def main() -> None:
         key, _, value = setting.partition("=")
         settings[key] = json.loads(value)
     print(f"{train.n_points:,} training points, {test.n_points:,} scored points\n")
+    if arguments.what in FIGURES:
+
+        def fitted(variant: Variant) -> LabelEstimator:
+            return variant.make(settings, train.n_points).fit_dataset(train)
+
+        figure = FIGURES[arguments.what](fitted, train, test)
+        print(figure.table)
+        if arguments.out is not None:
+            arguments.out.write_text(figure.svg, encoding="utf-8")
+        return
     print("| varied | variant | " + " | ".join(COLUMNS) + " | training, CPU s | published |")
     print("|---|---|" + "---|" * (len(COLUMNS) + 2))
-    for variant in TABLES[arguments.table]:
+    for variant in TABLES[arguments.what]:
         if arguments.variants is None or variant.name in arguments.variants:
             print(row_of(variant, settings, train, test), flush=True)
 

@@ -15,22 +15,22 @@ import numpy as np
 
 from longtail.kernels.dual_coordinate import (
     Points,
-    Stopping,
     copied,
     first_random,
     grown,
     margin_of,
     next_random,
-    solve,
     take_weights,
 )
 from longtail.kernels.jit import kernel
 from longtail.kernels.scoring import best_labels
+from longtail.kernels.sparse_logistic import separate
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.data.bags import Bags
+    from longtail.kernels.sparse_logistic import Regression
 
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
@@ -92,7 +92,7 @@ class Forest(NamedTuple):
 
 @kernel
 def grow_tree(
-    points: Points, gains: Gains, stopping: Stopping, leaf_size: int, tree: int
+    points: Points, gains: Gains, regression: Regression, leaf_size: int, seed: int, tree: int
 ) -> Forest:
     """Grow one tree.
 
@@ -101,12 +101,12 @@ def grow_tree(
     points : Points
         Unit rows.
     gains : Gains
-    stopping : Stopping
-        Of the separators; weights below `prune` times the largest of a node are dropped.
+    regression : Regression
+        Of the separators.
     leaf_size : int
         A node with no more points is a leaf.
-    tree : int
-        Number of the tree, for its random numbers.
+    seed, tree : int
+        For the random numbers of the tree.
     """
     n_points = len(points.squared_norms)
     order = np.arange(n_points, dtype=np.int32)
@@ -127,14 +127,13 @@ def grow_tree(
         n_weights, n_scores = starts[node], leaf_starts[node]
         n_left = 0
         if len(own) > leaf_size:
-            random = first_random(stopping.seed, tree * 2_000_003 + node)
+            random = first_random(seed, tree * 2_000_003 + node)
             signs = _signs(gains, own, random, scratch)
             near, used = copied(points, own, place_of_feature)
             features = _with_room(features, n_weights + len(used))
             weights = _with_room(weights, n_weights + len(used))
             room = features[n_weights:], weights[n_weights:]
-            number = tree * 2_000_003 + node
-            bias[node], n_new, n_left = _separate(near, used, signs, stopping, number, own, *room)
+            bias[node], n_new, n_left = _separate(near, used, signs, regression, own, *room)
             n_weights += n_new if 0 < n_left < len(own) else 0
         if 0 < n_left < len(own):
             children[node, 0], children[node, 1] = n_nodes, n_nodes + 1
@@ -245,8 +244,7 @@ def _separate(
     near: Points,
     used: Ids,
     signs: Floats,
-    stopping: Stopping,
-    number: int,
+    regression: Regression,
     own: Ids,
     features: Ids,
     weights: Floats,
@@ -259,11 +257,7 @@ def _separate(
     if not len(used):  # points without features cannot be told apart
         return 0.0, 0, 0
     dense = np.zeros(len(used), np.float32)
-    bias = solve(near, np.arange(len(own), dtype=np.int32), signs, stopping, number, dense)
-    least = np.abs(dense).max() * stopping.prune
-    for place in range(len(dense)):
-        if abs(dense[place]) < least:
-            dense[place] = 0
+    bias = separate(near, signs, regression, dense)
     is_left = np.empty(len(own), np.bool_)
     for i in range(len(own)):
         start, stop = near.row_starts[i], near.row_starts[i + 1]

@@ -9,9 +9,10 @@ import numpy as np
 
 from longtail.classifiers.forest_scorer import ForestScorer, TailClassifiers, joined_forest
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
-from longtail.kernels.dual_coordinate import Points, Stopping
+from longtail.kernels.dual_coordinate import Points
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.ranking_tree import Gains, grow_tree
+from longtail.kernels.sparse_logistic import Regression
 from longtail.metrics import inverse_propensities
 from longtail.recipes.estimator import LabelEstimator
 from longtail.surrogates.label_clusters import label_centroids
@@ -52,8 +53,6 @@ class PfastreXML(LabelEstimator):
         How fast the tail classifiers fall with distance.
     cost : float
         C of the separators.
-    prune : float
-        Weights of a separator below that share of its largest are dropped.
     **kwargs
         Those of `LabelEstimator`; words and pairs of words by default, no character n-grams.
 
@@ -73,7 +72,6 @@ class PfastreXML(LabelEstimator):
     alpha: float = 0.8
     gamma: float = 30.0
     cost: float = 30.0  # chosen on parts of the training points of bibtex and eurlex-4k
-    prune: float = 0.1
 
     def _learn(
         self,
@@ -110,12 +108,11 @@ class PfastreXML(LabelEstimator):
             row_starts, columns.view(np.uint32), features.data, squared_norms, features.shape[1]
         )
         gains = ranking_gains(data.labels)
-        seed = run.seed_for("trees")
-        stopping = Stopping(self.cost, 0.1, 20, self.prune, seed)
+        seed, regression = run.seed_for("trees"), Regression(self.cost, 0.01, 20)
         trees: dict[int, Forest] = {}
 
         def grow(tree: int, _: int) -> None:
-            trees[tree] = grow_tree(points, gains, stopping, self.leaf_size, tree)
+            trees[tree] = grow_tree(points, gains, regression, self.leaf_size, seed, tree)
 
         n_trees = self.n_learners or n_trees_for(features.shape[0])
         over_row_chunks(grow, n_trees, n_threads=run.n_threads, chunk=1)

@@ -1,0 +1,160 @@
+"""Figures 2 and 3 of the DeepXML paper's supplement: numbers as a table, and a picture."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from matplotlib import rc_context
+from matplotlib.figure import Figure as Canvas
+
+from longtail.classifiers.shortlisted import FullOneVsAll, ShortlistedOneVsAll
+from longtail.metrics import by_frequency_quantile
+from longtail.negatives.samplers import FrequentLabels, UniformLabels
+from longtail.recipes.mach import MACH
+from longtail.recipes.parabel import Parabel
+from longtail.recipes.slice import Slice
+
+from .variants import Variant, astec, named
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from longtail import Dataset
+    from longtail.recipes.deepxml import DeepXML
+    from longtail.recipes.estimator import LabelEstimator
+
+__all__ = ["FIGURES", "Figure"]
+
+Fitted = Callable[[Variant], "LabelEstimator"]
+
+NEGATIVES = (25, 100, 400, 1600)
+OURS, OTHERS, RULE = "#c8501e", ("#3a6ea5", "#5f9e6e", "#8c7aa9", "#999999"), "#d8d8d8"
+STYLE = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "longtail",
+    "font.size": 9,
+    "axes.edgecolor": RULE,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "axes.axisbelow": True,
+    "grid.color": RULE,
+    "grid.linewidth": 0.6,
+    "legend.frameon": False,
+}
+
+
+class Figure(NamedTuple):
+    """A figure: its numbers as Markdown, and the picture as SVG."""
+
+    table: str
+    svg: str
+
+
+def one_vs_all(base: DeepXML) -> dict[str, Any]:
+    """Exchange the shortlists of Module IV for all labels."""
+    if not isinstance(base.classifier, ShortlistedOneVsAll):
+        return {}
+    return {"classifier": FullOneVsAll(training=base.classifier.training)}
+
+
+def sampled(sampler: Any) -> Callable[[DeepXML], dict[str, Any]]:
+    """Exchange the negatives."""
+    return lambda _: {"negatives": sampler}
+
+
+def random_negatives(fitted: Fitted, train: Dataset, test: Dataset) -> Figure:  # noqa: ARG001 - as the other
+    """Figure 2: P@1 of Astec with more and more random negatives, beside all and hard ones."""
+
+    def precision(name: str, change: Callable[[DeepXML], dict[str, Any]]) -> float:
+        return fitted(Variant("negatives", name, astec(change))).evaluate(test)["P@1"]
+
+    lines = {
+        name: [precision(name, sampled(kind(size=size))) for size in NEGATIVES]
+        for name, kind in (("uniform", UniformLabels), ("by frequency^.75", FrequentLabels))
+    }
+    levels = {
+        "all labels": precision("all labels", one_vs_all),
+        "Astec's shortlists": precision("Astec", lambda _: {}),
+    }
+    rows = [[name, *map(_number, values)] for name, values in lines.items()]
+    rows += [[name, *[_number(value)] * len(NEGATIVES)] for name, value in levels.items()]
+
+    def draw(axes: Any) -> None:
+        for (name, values), colour in zip(lines.items(), OTHERS, strict=False):
+            axes.plot(NEGATIVES, values, marker="o", color=colour, label=name)
+        for (name, value), colour in zip(levels.items(), ("#222222", OURS), strict=True):
+            axes.axhline(value, color=colour, linestyle="--", label=name)
+        axes.set_xscale("log")
+        axes.set_xticks(NEGATIVES, [str(size) for size in NEGATIVES])
+        axes.minorticks_off()
+        axes.set_xlabel("random negatives a point")
+        axes.set_ylabel("P@1, %")
+        axes.legend()
+
+    return Figure(_table(["negatives", *map(str, NEGATIVES)], rows), _drawn(draw))
+
+
+def quantiles(fitted: Fitted, train: Dataset, test: Dataset) -> Figure:
+    """Figure 3: what five bins of labels, the most frequent first, add to P@5 of each method."""
+    counts = np.asarray(train.labels.sum(axis=0)).ravel()
+    methods = (
+        Variant("methods", "Astec", astec(lambda _: {})),
+        Variant("methods", "Parabel", named(Parabel)),
+        Variant("methods", "Slice", named(Slice, char_ngrams=None)),
+        Variant("methods", "MACH", named(MACH, char_ngrams=None)),
+    )
+    found = {
+        method.name: by_frequency_quantile(
+            fitted(method).predict_topk(test.texts if test.features is None else test.features)[0],
+            test.labels,
+            5,
+            train_label_counts=counts,
+            n_train_points=train.n_points,
+        )
+        for method in methods
+    }
+    bins = [f"{i + 1} ({part.mean_frequency:.1f})" for i, part in enumerate(found["Astec"])]
+    shares = {name: [100 * part.precision for part in parts] for name, parts in found.items()}
+
+    def draw(axes: Any) -> None:
+        places, width = np.arange(len(bins)), 0.8 / len(shares)
+        for i, (name, values) in enumerate(shares.items()):
+            colour = OURS if i == 0 else OTHERS[i - 1]
+            axes.bar(places + (i - 1.5) * width, values, 0.9 * width, color=colour, label=name)
+        axes.set_xticks(places, bins)
+        axes.set_xlabel("a fifth of the labels each (mean training points a label)")
+        axes.set_ylabel("contribution to P@5, %")
+        axes.legend()
+
+    rows = [[name, *map(_number, [*v, sum(v)])] for name, v in shares.items()]
+    return Figure(_table(["method", *bins, "P@5"], rows), _drawn(draw))
+
+
+def _number(value: float) -> str:
+    """Write a percentage."""
+    return f"{value:.2f}"
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
+
+
+def _drawn(draw: Callable[[Any], None]) -> str:
+    """Return a picture as SVG, the same bytes for the same numbers."""
+    with rc_context(STYLE):
+        canvas = Canvas(figsize=(6.4, 3.6), layout="constrained")
+        draw(canvas.add_subplot())
+        buffer = io.StringIO()
+        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
+        canvas.savefig(buffer, format="svg", facecolor="white", metadata=nothing)
+    return buffer.getvalue()
+
+
+FIGURES = {"figure2": random_negatives, "figure3": quantiles}
