@@ -58,7 +58,6 @@ class TestGains:
             ideal = (1 / np.log2(2 + np.arange(len(ids)))).sum()
             np.testing.assert_array_equal(gains.labels[own], ids)
             np.testing.assert_allclose(gains.values[own], worth[ids] / (ideal or 1), rtol=1e-5)
-            np.testing.assert_allclose(gains.weights[own], worth[ids], rtol=1e-5)
 
     @given(st.integers(0, 10_000))
     @few
@@ -106,16 +105,13 @@ class TestForest:
             np.testing.assert_allclose(scores[row, known], expected[ids[row, known]], rtol=1e-4)
             assert known.sum() == (expected > 0).sum()
 
-    def test_leaves_hold_the_mean_weights_of_their_points(self):
+    def test_leaves_hold_the_shares_of_their_points_that_carry_a_label(self):
         points, labels = some_points()
         forest = fitted(n_learners=1).predictor_.scorer.forest
-        weights = inverse_propensities(
-            np.asarray(labels.sum(axis=0)).ravel(), len(points.toarray())
-        )
         leaf = np.array([route(forest, 0, point) for point in points.toarray()])
         for node in np.unique(leaf):
             own = slice(forest.leaf_starts[node], forest.leaf_starts[node + 1])
-            expected = labels.toarray()[leaf == node].mean(axis=0) * weights
+            expected = labels.toarray()[leaf == node].mean(axis=0)
             np.testing.assert_array_equal(forest.leaf_labels[own], np.flatnonzero(expected))
             np.testing.assert_allclose(forest.leaf_scores[own], expected[expected > 0], rtol=1e-4)
 
@@ -124,7 +120,7 @@ class TestForest:
         scorer = fitted(alpha=0.3, gamma=4.0).predictor_.scorer
         bags = Bags.of(points[:20])
         ids, leaves = scorer.tree_scores(bags, 5)
-        means = unit_rows(csr_array(labels.T @ points)).toarray()
+        means = (labels.T @ points).toarray() / labels.sum(axis=0)[:, None]
         found = scorer.ranked(bags, ids, leaves)
         for row, point in enumerate(points[:20].toarray()):
             known = ids[row] >= 0

@@ -33,25 +33,25 @@ _FLOATS = frozenset({"bias", "weights", "leaf_scores"})
 class TailClassifiers:
     """How near a point is to the points of a label, which holds where those are few, too.
 
-    ``log P(l | x) = -log(1 + exp(gamma / 2 |x - mu_l|^2))`` with the unit mean mu of the label's
+    ``log P(l | x) = -log(1 + exp(gamma / 2 |x - mu_l|^2))`` with the mean mu of the label's
     points, and x of unit length (Jain, Prabhu and Varma, KDD 2016, section 5).
 
     Parameters
     ----------
-    centroids : SparseLabelVectors
-        mu, with a bias of zero.
+    means : SparseLabelVectors
+        mu, with a bias of ``(1 - |mu|^2) / 2``: their logits are ``1 - |x - mu|^2 / 2``.
     gamma : float
     """
 
-    centroids: SparseLabelVectors
+    means: SparseLabelVectors
     gamma: float
 
     def log_probabilities(
         self, bags: Bags, labels: NDArray[np.int32], n_threads: int = 1
     ) -> NDArray[np.float64]:
         """Return float64 (n, size) for given labels; -inf at padding."""
-        cosines = self.centroids.logits(bags, labels, n_threads).astype(np.float64)
-        return -np.logaddexp(0.0, self.gamma * (1.0 - cosines))
+        nearness = self.means.logits(bags, labels, n_threads).astype(np.float64)
+        return -np.logaddexp(0.0, self.gamma * (1.0 - nearness))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -103,7 +103,7 @@ class ForestScorer:
             read_only(bags.values, np.float32),
         )
         n_features = 1 + int(self.forest.features.max(initial=-1))
-        n_labels = self.tail.centroids.n_labels
+        n_labels = self.tail.means.n_labels
         ids = np.empty((bags.n_rows, k), np.int32)
         scores = np.empty((bags.n_rows, k), np.float32)
 
@@ -130,7 +130,7 @@ class ForestScorer:
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""
         trees = {f"forest/{name}": array for name, array in self.forest._asdict().items()}
-        return trees | {f"tail/{k}": v for k, v in self.tail.centroids.to_arrays().items()}
+        return trees | {f"tail/{k}": v for k, v in self.tail.means.to_arrays().items()}
 
     def config(self) -> dict[str, Any]:
         """See `Scorer.config`."""

@@ -52,15 +52,12 @@ class Gains(NamedTuple):
     labels : int32 (n_entries,)
     values : float32 (n_entries,)
         Inverse propensity over the point's ideal discounted gain.
-    weights : float32 (n_entries,)
-        What the label adds to the scores of a leaf.
     n_labels : int
     """
 
     row_starts: Offsets
     labels: Ids
     values: Floats
-    weights: Floats
     n_labels: int
 
 
@@ -269,11 +266,11 @@ def _separate(
 
 @kernel
 def _mean_labels(gains: Gains, own: Ids, totals: Floats, labels: Ids, scores: Floats) -> int:
-    """Write the labels of a leaf and their mean weights; return how many there are."""
+    """Write the labels of a leaf and the shares of its points with each; return how many."""
     found = _labels_of(gains, own)
     for point in own:
         for j in range(gains.row_starts[point], gains.row_starts[point + 1]):
-            totals[gains.labels[j]] += gains.weights[j]
+            totals[gains.labels[j]] += np.float32(1)
     for place in range(len(found)):
         labels[place], scores[place] = found[place], totals[found[place]] / len(own)
         totals[found[place]] = 0

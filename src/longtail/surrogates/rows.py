@@ -87,15 +87,22 @@ def offsets_and_indices(matrix: sp.csr_array) -> tuple[NDArray[np.int64], NDArra
 
 
 def unit_product(left: sp.csr_array, right: Rows, max_entries: int | None, n_threads: int) -> Rows:
-    """Return ``left @ right`` with unit rows; a sparse one by blocks, each truncated at once."""
+    """Return ``left @ right`` with unit rows; a sparse one truncated."""
     if isinstance(right, np.ndarray):
         return unit_rows(left @ right)
+    return unit_rows(truncated_product(left, right, max_entries, n_threads))
+
+
+def truncated_product(
+    left: sp.csr_array, right: sp.csr_array, max_entries: int | None, n_threads: int
+) -> sp.csr_array:
+    """Return ``left @ right`` with the largest entries of each row, by blocks, cut at once."""
     blocks: dict[int, sp.csr_array] = {}
 
     def multiply(start: int, stop: int) -> None:
         block = _truncated(left[start:stop] @ right, max_entries)
         block.sort_indices()
-        blocks[start] = unit_rows(block)
+        blocks[start] = block
 
     # 256 rows a block: a product of frequent labels is nearly dense before it is truncated.
     over_row_chunks(multiply, left.shape[0], n_threads=n_threads, chunk=256)
