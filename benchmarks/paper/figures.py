@@ -100,8 +100,13 @@ def random_negatives(fitted: Fitted, train: Dataset, test: Dataset) -> Figure:  
 
 
 def quantiles(fitted: Fitted, train: Dataset, test: Dataset) -> Figure:
-    """Figure 3: what five bins of labels, the most frequent first, add to P@5 of each method."""
+    """Figure 3: what five bins of labels, the most frequent first, add to P@5 of each method.
+
+    Labels without a training point are in no bin.
+    """
     counts = np.asarray(train.labels.sum(axis=0)).ravel()
+    place = np.where(counts > 0, np.cumsum(counts > 0) - 1, -1)
+    points = test.texts if test.features is None else test.features
     methods = (
         Variant("methods", "Astec", astec(lambda _: {})),
         Variant("methods", "Parabel", named(Parabel)),
@@ -110,10 +115,10 @@ def quantiles(fitted: Fitted, train: Dataset, test: Dataset) -> Figure:
     )
     found = {
         method.name: by_frequency_quantile(
-            fitted(method).predict_topk(test.texts if test.features is None else test.features)[0],
-            test.labels,
+            np.append(place, -1)[fitted(method).predict_topk(points)[0]],  # -1 stays -1
+            test.labels[:, counts > 0],
             5,
-            train_label_counts=counts,
+            train_label_counts=counts[counts > 0],
             n_train_points=train.n_points,
         )
         for method in methods
