@@ -83,11 +83,11 @@ def data_for(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
     train = Dataset.read(file_of(arguments.data, "train"), labels_file=labels_file)
     if arguments.points is not None:
         drawn = np.random.default_rng(0).permutation(train.n_points)[: arguments.points]
-        train = taken(train, np.sort(drawn))
+        train = train.take(np.sort(drawn))
     if arguments.dev:
         points = train.features if train.texts is None else train.texts
         kept, scored = held_out_split(points, DEV_SHARE, 0)
-        return taken(train, kept), taken(train, scored)
+        return train.take(kept), train.take(scored)
     test = Dataset.read(
         file_of(arguments.data, "test"),
         labels_file=labels_file,
@@ -105,16 +105,6 @@ def file_of(folder: Path, part: str, *, is_needed: bool = True) -> Any:
         names = ", ".join(path.name for path in paths) or "none"
         raise InputError(f"{folder} should hold one file {part}.*, but holds {names}.")
     return paths[0] if paths else None
-
-
-def taken(dataset: Dataset, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Dataset:
-    """Return some points of a data set."""
-    return Dataset(
-        None if dataset.texts is None else dataset.texts.take(rows),
-        None if dataset.features is None else dataset.features[rows],
-        dataset.labels[rows],
-        dataset.label_space,
-    )
 
 
 def row_of(variant: Variant, settings: dict[str, Any], train: Dataset, test: Dataset) -> str:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from matplotlib import rc_context
-from matplotlib.figure import Figure as Canvas
+from benchmarks.drawing import INK, OTHERS, OURS, svg_of
 
 from longtail.classifiers.shortlisted import FullOneVsAll, ShortlistedOneVsAll
 from longtail.metrics import by_frequency_quantile
@@ -31,21 +29,7 @@ __all__ = ["FIGURES", "Figure"]
 Fitted = Callable[[Variant], "LabelEstimator"]
 
 NEGATIVES = (25, 100, 400, 1600)
-OURS, OTHERS, RULE = "#c8501e", ("#3a6ea5", "#5f9e6e", "#8c7aa9", "#999999"), "#d8d8d8"
-STYLE = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "longtail",
-    "font.size": 9,
-    "axes.edgecolor": RULE,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.grid.axis": "y",
-    "axes.axisbelow": True,
-    "grid.color": RULE,
-    "grid.linewidth": 0.6,
-    "legend.frameon": False,
-}
+INCHES = (6.4, 3.6)
 
 
 class Figure(NamedTuple):
@@ -87,7 +71,7 @@ def random_negatives(fitted: Fitted, train: Dataset, test: Dataset) -> Figure:  
     def draw(axes: Any) -> None:
         for (name, values), colour in zip(lines.items(), OTHERS, strict=False):
             axes.plot(NEGATIVES, values, marker="o", color=colour, label=name)
-        for (name, value), colour in zip(levels.items(), ("#222222", OURS), strict=True):
+        for (name, value), colour in zip(levels.items(), (INK, OURS), strict=True):
             axes.axhline(value, color=colour, linestyle="--", label=name)
         axes.set_xscale("log")
         axes.set_xticks(NEGATIVES, [str(size) for size in NEGATIVES])
@@ -96,7 +80,7 @@ def random_negatives(fitted: Fitted, train: Dataset, test: Dataset) -> Figure:  
         axes.set_ylabel("P@1, %")
         axes.legend()
 
-    return Figure(_table(["negatives", *map(str, NEGATIVES)], rows), _drawn(draw))
+    return Figure(_table(["negatives", *map(str, NEGATIVES)], rows), svg_of(draw, INCHES))
 
 
 def quantiles(fitted: Fitted, train: Dataset, test: Dataset) -> Figure:
@@ -137,7 +121,7 @@ def quantiles(fitted: Fitted, train: Dataset, test: Dataset) -> Figure:
         axes.legend()
 
     rows = [[name, *map(_number, [*v, sum(v)])] for name, v in shares.items()]
-    return Figure(_table(["method", *bins, "P@5"], rows), _drawn(draw))
+    return Figure(_table(["method", *bins, "P@5"], rows), svg_of(draw, INCHES))
 
 
 def _number(value: float) -> str:
@@ -149,17 +133,6 @@ def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
-
-
-def _drawn(draw: Callable[[Any], None]) -> str:
-    """Return a picture as SVG, the same bytes for the same numbers."""
-    with rc_context(STYLE):
-        canvas = Canvas(figsize=(6.4, 3.6), layout="constrained")
-        draw(canvas.add_subplot())
-        buffer = io.StringIO()
-        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        canvas.savefig(buffer, format="svg", facecolor="white", metadata=nothing)
-    return buffer.getvalue()
 
 
 FIGURES = {"figure2": random_negatives, "figure3": quantiles}

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import io
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from matplotlib import rc_context
-from matplotlib.figure import Figure
+from benchmarks.drawing import INK, LEADER, OTHERS, OURS, svg_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -15,19 +13,6 @@ if TYPE_CHECKING:
 __all__ = ["Dot", "draw", "spread"]
 
 OUR_NAME = "longtail"
-OURS, OTHERS, INK, RULE, LEADER = "#c8501e", "#3a6ea5", "#222222", "#d8d8d8", "#a8a8a8"
-STYLE = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "longtail",
-    "font.size": 9,
-    "axes.edgecolor": RULE,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": RULE,
-    "grid.linewidth": 0.6,
-}
 LINE = 0.05  # height of a line of text, as a share of the picture
 
 
@@ -43,11 +28,10 @@ class Dot:
 
 def draw(dots: Sequence[Dot], metric: str) -> str:
     """Return the picture as SVG: a system's best features are named, its others are pale."""
-    with rc_context(STYLE):
-        figure = Figure(figsize=(7.2, 4.4), layout="constrained")
-        axes = figure.add_subplot()
+
+    def place(axes: Any) -> None:
         for dot in dots:
-            colour = OURS if dot.system.startswith(OUR_NAME) else OTHERS
+            colour = OURS if dot.system.startswith(OUR_NAME) else OTHERS[0]
             alpha = 1.0 if dot.is_best else 0.3
             axes.scatter(dot.seconds, dot.accuracy, s=36, color=colour, alpha=alpha, linewidths=0)
         axes.set_xscale("log")
@@ -55,10 +39,8 @@ def draw(dots: Sequence[Dot], metric: str) -> str:
         axes.set_ylabel(f"{metric}, %")
         axes.margins(x=0.08, y=0.08)
         _write_names(axes, [dot for dot in dots if dot.is_best])
-        buffer = io.StringIO()
-        nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        figure.savefig(buffer, format="svg", facecolor="white", metadata=nothing)
-    return buffer.getvalue()
+
+    return svg_of(place, (7.2, 4.4))
 
 
 def _write_names(axes: Any, dots: Sequence[Dot]) -> None:
