@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from benchmarks.drawing import INK, OTHERS, OURS, svg_of
 
+from benchmarks.drawing import INK, OTHERS, OURS, svg_of
 from longtail.classifiers.shortlisted import FullOneVsAll, ShortlistedOneVsAll
 from longtail.metrics import by_frequency_quantile
 from longtail.negatives.samplers import FrequentLabels, UniformLabels

@@ -20,7 +20,37 @@ __all__ = ["BagEncoder", "UnitBagEncoder"]
 
 
 @dataclass(frozen=True)
-class BagEncoder:
+class _TokenTable:
+    """What the encoders of bags are made of.
+
+    Parameters
+    ----------
+    token_vectors : float32 (n_tokens, dimension)
+        E, one row a token; may be a read-only memory map.
+    """
+
+    token_vectors: NDArray[np.float32]
+
+    def __post_init__(self) -> None:
+        """Hold the table as a memory map is held."""
+        object.__setattr__(self, "token_vectors", read_only(self.token_vectors, np.float32))
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Return what the encoder is made of."""
+        return {"token_vectors": self.token_vectors}
+
+    @classmethod
+    def from_parts(
+        cls,
+        config: Mapping[str, Any],  # noqa: ARG003 - says nothing more
+        arrays: Mapping[str, NDArray[Any]],
+    ) -> Self:
+        """Make it again from `to_arrays`."""
+        return cls(arrays["token_vectors"])
+
+
+@dataclass(frozen=True)
+class BagEncoder(_TokenTable):
     """Intermediate features ``v = ReLU(sum_t x_t e_t)`` (DeepXML paper, section 4, Module I).
 
     Parameters
@@ -39,12 +69,6 @@ class BagEncoder:
     [[1.5, 0.5]]
     """
 
-    token_vectors: NDArray[np.float32]
-
-    def __post_init__(self) -> None:
-        """Hold the table as a memory map is held."""
-        object.__setattr__(self, "token_vectors", read_only(self.token_vectors, np.float32))
-
     def encode(self, bags: Bags, n_threads: int = 1) -> NDArray[np.float32]:
         """Return the features of each bag, float32 (n, dimension).
 
@@ -54,26 +78,13 @@ class BagEncoder:
         features = bags.times(self.token_vectors, n_threads)
         return np.maximum(features, 0, out=features)
 
-    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
-        """Return what the encoder is made of."""
-        return {"token_vectors": self.token_vectors}
-
     def config(self) -> dict[str, Any]:
         """Return what it is, as JSON values."""
         return {"kind": "bag-of-tokens"}
 
-    @classmethod
-    def from_parts(
-        cls,
-        config: Mapping[str, Any],  # noqa: ARG003 - says nothing more
-        arrays: Mapping[str, NDArray[Any]],
-    ) -> Self:
-        """Make it again from `to_arrays`."""
-        return cls(arrays["token_vectors"])
-
 
 @dataclass(frozen=True)
-class UnitBagEncoder:
+class UnitBagEncoder(_TokenTable):
     """Points and label texts as unit vectors: ``sum_t x_t e_t`` scaled to length 1.
 
     Parameters
@@ -92,12 +103,6 @@ class UnitBagEncoder:
     [[6.0, 8.0]]
     """
 
-    token_vectors: NDArray[np.float32]
-
-    def __post_init__(self) -> None:
-        """Hold the table as a memory map is held."""
-        object.__setattr__(self, "token_vectors", read_only(self.token_vectors, np.float32))
-
     def encode(self, bags: Bags, n_threads: int = 1) -> NDArray[np.float32]:
         """Return float32 (n, dimension); rows of zeros for bags of unknown tokens."""
         vectors = bags.times(self.token_vectors, n_threads)
@@ -111,19 +116,6 @@ class UnitBagEncoder:
         """Length of a vector."""
         return int(self.token_vectors.shape[1])
 
-    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
-        """Return what the encoder is made of."""
-        return {"token_vectors": self.token_vectors}
-
     def config(self) -> dict[str, Any]:
         """Return what it is, as JSON values."""
         return {"kind": "unit-bag-of-tokens"}
-
-    @classmethod
-    def from_parts(
-        cls,
-        config: Mapping[str, Any],  # noqa: ARG003 - says nothing more
-        arrays: Mapping[str, NDArray[Any]],
-    ) -> Self:
-        """Make it again from `to_arrays`."""
-        return cls(arrays["token_vectors"])

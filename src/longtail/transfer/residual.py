@@ -15,11 +15,39 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Residual"]
+__all__ = ["Residual", "SquareLayer"]
 
 
 @dataclass(frozen=True)
-class Residual:
+class SquareLayer:
+    """Base of the transforms that are a matrix and a bias.
+
+    Parameters
+    ----------
+    matrix : float32 (dimension, dimension)
+        R.
+    bias : float32 (dimension,)
+    """
+
+    matrix: NDArray[np.float32]
+    bias: NDArray[np.float32]
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Return what it is made of."""
+        return {"matrix": self.matrix, "bias": self.bias}
+
+    @classmethod
+    def from_parts(
+        cls,
+        config: Mapping[str, Any],  # noqa: ARG003 - says nothing more
+        arrays: Mapping[str, NDArray[Any]],
+    ) -> Self:
+        """Make it again from `to_arrays`."""
+        return cls(arrays["matrix"], arrays["bias"])
+
+
+@dataclass(frozen=True)
+class Residual(SquareLayer):
     """Final features ``v + ReLU(R v + b)`` (DeepXML paper, section 4, Module III).
 
     Parameters
@@ -37,9 +65,6 @@ class Residual:
     [[2.0, 2.0]]
     """
 
-    matrix: NDArray[np.float32]
-    bias: NDArray[np.float32]
-
     def apply(self, features: NDArray[np.float32], n_threads: int = 1) -> NDArray[np.float32]:
         """Return the final features of each row, float32 (n, dimension)."""
         final = np.empty_like(features)
@@ -50,19 +75,6 @@ class Residual:
         over_row_chunks(work, len(features), n_threads=n_threads, chunk=256)
         return final
 
-    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
-        """Return what the block is made of."""
-        return {"matrix": self.matrix, "bias": self.bias}
-
     def config(self) -> dict[str, Any]:
         """Return what it is, as JSON values."""
         return {"kind": "residual"}
-
-    @classmethod
-    def from_parts(
-        cls,
-        config: Mapping[str, Any],  # noqa: ARG003 - says nothing more
-        arrays: Mapping[str, NDArray[Any]],
-    ) -> Self:
-        """Make it again from `to_arrays`."""
-        return cls(arrays["matrix"], arrays["bias"])

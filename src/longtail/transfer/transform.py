@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from longtail.features.dense_layer import DenseLayer
-from longtail.transfer.residual import Residual
+from longtail.transfer.residual import Residual, SquareLayer
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -68,7 +68,7 @@ class Unchanged:
 
 
 @dataclass(frozen=True)
-class Rectified:
+class Rectified(SquareLayer):
     """Final features ``ReLU(R v + b)``: a fully connected layer, without a way around it.
 
     Parameters
@@ -85,29 +85,13 @@ class Rectified:
     [[1.0, 0.0]]
     """
 
-    matrix: NDArray[np.float32]
-    bias: NDArray[np.float32]
-
     def apply(self, features: NDArray[np.float32], n_threads: int = 1) -> NDArray[np.float32]:
         """Return the final features of each row, float32 (n, dimension)."""
         return DenseLayer(self.matrix, self.bias).rectified(features, n_threads)
 
-    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
-        """Return what the layer is made of."""
-        return {"matrix": self.matrix, "bias": self.bias}
-
     def config(self) -> dict[str, Any]:
         """Return what it is, as JSON values."""
         return {"kind": "rectified"}
-
-    @classmethod
-    def from_parts(
-        cls,
-        config: Mapping[str, Any],  # noqa: ARG003 - says nothing more
-        arrays: Mapping[str, NDArray[Any]],
-    ) -> Self:
-        """Make it again from `to_arrays`."""
-        return cls(arrays["matrix"], arrays["bias"])
 
 
 def transform_from(
