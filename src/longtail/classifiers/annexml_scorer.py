@@ -9,7 +9,6 @@ import numpy as np
 
 from longtail.classifiers.blocks import top_k_in_blocks
 from longtail.classifiers.fusion import best_first
-from longtail.data.bags import Bags
 from longtail.index.exact import ExactIndex
 from longtail.index.protocol import read_only
 from longtail.kernels.annexml import encode_in_partitions
@@ -20,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
+    from longtail.data.bags import Bags
 
     Arrays = Mapping[str, NDArray[np.generic]]
     Floats = NDArray[np.float32]
@@ -85,7 +86,7 @@ class AnnexLearner:
     def _encoded(self, bags: Bags, partitions: Ids, n_threads: int) -> Floats:
         """Return the unit embedding of each point in its partition."""
         vectors = np.empty((bags.n_rows, self.token_vectors.shape[1]), np.float32)
-        points, given = _held(bags), read_only(partitions, np.int32)
+        points, given = bags.for_kernels(), read_only(partitions, np.int32)
         own = self.token_starts, self.tokens, self.token_vectors
 
         def work(start: int, stop: int) -> None:
@@ -182,15 +183,6 @@ class AnnexScorer:
             n_labels=config["n_labels"],
             n_neighbours=config["n_neighbours"],
         )
-
-
-def _held(bags: Bags) -> Bags:
-    """Return the bags as memory maps are held."""
-    return Bags(
-        read_only(bags.row_starts, np.int32),
-        read_only(bags.columns, np.int32),
-        read_only(bags.values, np.float32),
-    )
 
 
 def _dtype(name: str) -> type[np.generic]:

@@ -10,7 +10,6 @@ import numpy as np
 from longtail.classifiers.blocks import top_k_in_blocks
 from longtail.classifiers.fusion import best_first
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
-from longtail.data.bags import Bags
 from longtail.index.protocol import read_only
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.ranking_tree import Forest, best_of_forest
@@ -19,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
+
+    from longtail.data.bags import Bags
 
     Arrays = Mapping[str, NDArray[np.generic]]
 
@@ -97,11 +98,7 @@ class ForestScorer:
         self, bags: Bags, k: int, n_threads: int = 1
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Return the k labels with the largest mean leaf scores, and those."""
-        points = Bags(
-            read_only(bags.row_starts, np.int32),
-            read_only(bags.columns, np.int32),
-            read_only(bags.values, np.float32),
-        )
+        points = bags.for_kernels()
         n_features = 1 + int(self.forest.features.max(initial=-1))
         n_labels = self.tail.means.n_labels
         ids = np.empty((bags.n_rows, k), np.int32)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.data.bags import Bags
 from longtail.index.protocol import read_only
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.label_tree import TrainedTree, beam_search
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
+    from longtail.data.bags import Bags
 
     Arrays = Mapping[str, NDArray[np.generic]]
 
@@ -132,11 +132,7 @@ class LabelTreeScorer:
         self, bags: Bags, k: int, n_threads: int = 1
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """See `Scorer.top_k`."""
-        points = Bags(
-            read_only(bags.row_starts, np.int32),
-            read_only(bags.columns, np.int32),
-            read_only(bags.values, np.float32),
-        )
+        points = bags.for_kernels()
         ids = np.empty((bags.n_rows, k), np.int32)
         scores = np.empty((bags.n_rows, k), np.float32)
         beam_size = min(self.beam_size, len(self.tree.labels))  # no level has more nodes

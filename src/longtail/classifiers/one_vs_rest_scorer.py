@@ -9,8 +9,6 @@ import numpy as np
 
 from longtail.classifiers.label_tree_scorer import LabelTreeScorer
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
-from longtail.data.bags import Bags
-from longtail.index.protocol import read_only
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.one_vs_rest import best_of_all
 
@@ -18,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
+    from longtail.data.bags import Bags
 
     Arrays = Mapping[str, NDArray[np.generic]]
 
@@ -79,11 +79,7 @@ class OneVsRestScorer:
         self, bags: Bags, k: int, n_threads: int = 1
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """See `Scorer.top_k`."""
-        points = Bags(
-            read_only(bags.row_starts, np.int32),
-            read_only(bags.columns, np.int32),
-            read_only(bags.values, np.float32),
-        )
+        points = bags.for_kernels()
         ids = np.empty((bags.n_rows, k), np.int32)
         scores = np.empty((bags.n_rows, k), np.float32)
 

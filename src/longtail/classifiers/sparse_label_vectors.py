@@ -127,9 +127,7 @@ class SparseLabelVectors:
         """
         labels = read_only(labels, np.int32)
         logits = np.full(labels.shape, -np.inf, np.float32)
-        row_starts = read_only(bags.row_starts, np.int32)
-        columns = read_only(bags.columns, np.int32)
-        values = read_only(bags.values, np.float32)
+        row_starts, columns, values = bags.for_kernels()[:3]
 
         def work(start: int, stop: int) -> None:
             # Made here, because numpy has the system zero only the pages that are touched.

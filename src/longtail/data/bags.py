@@ -81,6 +81,14 @@ class Bags(NamedTuple):
             matrix.data.astype(np.float32, copy=False),
         )
 
+    def for_kernels(self) -> Bags:
+        """Return the entries in the one type that kernels are compiled for: read-only arrays."""
+        return Bags(
+            read_only(self.row_starts, np.int32),
+            read_only(self.columns, np.int32),
+            read_only(self.values, np.float32),
+        )
+
     def rows(self, start: int, stop: int) -> Bags:
         """Return some consecutive bags, without a copy of their entries."""
         first, last = int(self.row_starts[start]), int(self.row_starts[stop])
@@ -147,9 +155,7 @@ class Bags(NamedTuple):
         columns = np.empty(len(self.columns), np.int32)
         values = np.empty(len(self.values), np.float32)
         n_kept = keep_columns(
-            read_only(self.row_starts, np.int32),
-            read_only(self.columns, np.int32),
-            read_only(self.values, np.float32),
+            *self.for_kernels()[:3],
             read_only(is_kept, np.bool_),
             starts,
             columns,
@@ -163,8 +169,7 @@ class Bags(NamedTuple):
         Columns are trusted to be rows of the table: checking each would cost as much as the sum.
         """
         sums = np.empty((self.n_rows, table.shape[1]), np.float32)
-        row_starts = read_only(self.row_starts, np.int32)
-        columns, values = read_only(self.columns, np.int32), read_only(self.values, np.float32)
+        row_starts, columns, values = self.for_kernels()[:3]
         rows = read_only(table, np.float32)
 
         def work(start: int, stop: int) -> None:
