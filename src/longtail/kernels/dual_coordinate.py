@@ -327,6 +327,7 @@ def solver(
     def solve(
         points: Any, rows: Ids, signs: Floats, stopping: Stopping, label: int, dense: Floats
     ) -> float:
+        """Leave w in `dense`, which must be zero, and return b; -1 if there are no points."""
         if not len(rows):
             return -1.0
         diagonal = np.float32(0.5 / stopping.cost)
