@@ -16,7 +16,6 @@ from longtail.data.point_input import PointInput
 from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.features.dense_layer import DenseLayer
 from longtail.features.hashed_mlp_encoder import HashedMLPEncoder
-from longtail.features.sketches import sketched_vectors
 from longtail.training.module_adam import ModuleAdam
 from longtail.training.optimisers import RowwiseAdagrad
 
@@ -67,37 +66,36 @@ class HashedMLP:
     def network(
         self,
         data: TrainingData,
-        targets: csr_array,
+        targets: csr_array,  # noqa: ARG002 - it starts from random numbers
         run: TrainingRun,
         start: HashedMLPEncoder | None = None,
     ) -> HashedMLPNetwork:
         """Return a perceptron ready to be trained; see `FeatureArchitecture.network`."""
         if start is None:
-            start = self._first(data.features, targets, run.seed_for("hashed tokens"))
+            start = self._random(data.features.shape[1], run.seed_for("hashed tokens"))
         return HashedMLPNetwork(self, data, start, run)
 
     def frozen(self, network: HashedMLPNetwork) -> HashedMLPEncoder:
         """Return the encoder as a trained model keeps it."""
         return network.frozen()
 
-    def _first(self, features: csr_array, targets: csr_array, seed: int) -> HashedMLPEncoder:
-        """Return buckets drawn at random, their sketched vectors, and layers of He's scale."""
+    def _random(self, n_tokens: int, seed: int) -> HashedMLPEncoder:
+        """Return buckets drawn at random, and layers of He's scale."""
         random = np.random.default_rng(seed)
-        drawn = random.integers(0, self.n_buckets, features.shape[1])
-        used, places = np.unique(drawn, return_inverse=True)  # of few tokens, most are empty
-        buckets = places.astype(np.int32)
+        drawn = random.integers(0, self.n_buckets, n_tokens)
+        used, buckets = np.unique(drawn, return_inverse=True)  # of few tokens, most are empty
 
         def normal(n_rows: int, n_columns: int, scale: float) -> NDArray[np.float32]:
             return random.standard_normal((n_rows, n_columns), np.float32) * np.float32(scale)
 
-        hashed = _hashed(features, buckets, len(used))
-        table = sketched_vectors(hashed, targets, self.layers[0], seed)
+        # Bags have unit length, so a row's scale is that of the sum.
+        table = normal(len(used), self.layers[0], self.layers[0] ** -0.5)
         layers = tuple(
             DenseLayer(normal(after, before, (2 / before) ** 0.5), np.zeros(after, np.float32))
             for before, after in pairwise(self.layers)
         )
         bias = np.zeros(self.layers[0], np.float32)
-        return HashedMLPEncoder(buckets, table, bias, layers)
+        return HashedMLPEncoder(buckets.astype(np.int32), table, bias, layers)
 
 
 class HashedMLPNetwork:
@@ -120,8 +118,7 @@ class HashedMLPNetwork:
         table = BagOfTokens(
             dimension=settings.layers[0], dropout=0.0, make_optimiser=settings.make_optimiser
         )
-        n_buckets = len(start.bucket_vectors)
-        hashed = data._replace(features=_hashed(data.features, start.bucket_of_token, n_buckets))
+        hashed = data._replace(features=_hashed(data.features, start))
         # The table of buckets is a bag of tokens without its ReLU.
         self._table = table.linear_network(hashed, start.bucket_vectors, run)
         self._is_empty = torch.from_numpy(np.diff(data.features.indptr) == 0)
@@ -185,10 +182,10 @@ def _layers(start: HashedMLPEncoder) -> nn.Sequential:
     return nn.Sequential(*modules)
 
 
-def _hashed(features: csr_array, bucket_of_token: NDArray[np.int32], n_buckets: int) -> csr_array:
+def _hashed(features: csr_array, start: HashedMLPEncoder) -> csr_array:
     """Return the bags with buckets in the place of tokens."""
-    arrays = (features.data, bucket_of_token[features.indices], features.indptr)
-    shape = (features.shape[0], n_buckets)
+    arrays = (features.data, start.bucket_of_token[features.indices], features.indptr)
+    shape = (features.shape[0], len(start.bucket_vectors))
     hashed = with_int32_indices(type(features)(arrays, shape=shape, copy=True))
     hashed.sum_duplicates()
     return hashed
