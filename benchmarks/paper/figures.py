@@ -78,7 +78,7 @@ def random_negatives(fitted: Fitted, train: Dataset, test: Dataset) -> Figure:  
         axes.minorticks_off()
         axes.set_xlabel("random negatives a point")
         axes.set_ylabel("P@1, %")
-        axes.legend()
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
     return Figure(_table(["negatives", *map(str, NEGATIVES)], rows), svg_of(draw, INCHES))
 
@@ -118,7 +118,7 @@ def quantiles(fitted: Fitted, train: Dataset, test: Dataset) -> Figure:
         axes.set_xticks(places, bins)
         axes.set_xlabel("a fifth of the labels each (mean training points a label)")
         axes.set_ylabel("contribution to P@5, %")
-        axes.legend()
+        axes.legend(loc="upper left", bbox_to_anchor=(1.0, 1.0))
 
     rows = [[name, *map(_number, [*v, sum(v)])] for name, v in shares.items()]
     return Figure(_table(["method", *bins, "P@5"], rows), svg_of(draw, INCHES))
