@@ -27,7 +27,7 @@ types: install
 
 # Two processes on two cores: more threads in each would only wait for one another.
 unit: install
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --durations 10
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n 2 --dist loadfile --max-worker-restart 2 --durations 10
 
 format: install
 	$(BIN)/ruff check --fix .
