@@ -339,6 +339,10 @@ class ModelFolder:
         sizes = {name: record.size for name, record in records.items()}
         return cls(folder, manifest, _MappedArrays(arrays), MappingProxyType(sizes))
 
+    def documents(self) -> dict[str, Document]:
+        """Return all further JSON files of the folder by name; see `document`."""
+        return {name: self.document(name) for name in self.files if name.endswith(".json")}
+
     def document(self, name: str) -> Document:
         """Return a further JSON file of the folder, such as ``"training.json"``.
 

@@ -39,10 +39,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     check_target(arguments.target)
     before = ModelFolder.open(arguments.model)
     model = Predictor.from_folder(before)
-    names = [name for name in before.files if name.endswith(".json")]
-    documents = {name: before.document(name) for name in names}
     smaller = model.compressed(arguments.dtype)
-    smaller.save(arguments.target, documents)
+    smaller.save(arguments.target, before.documents())
     after = ModelFolder.open(arguments.target)
     rows = [
         ["size", bytes_text(_size(before)), bytes_text(_size(after)), _share(before, after)],

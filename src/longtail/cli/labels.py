@@ -52,11 +52,9 @@ def run_command(arguments: argparse.Namespace) -> int:
     check_target(arguments.target)
     folder = ModelFolder.open(arguments.model)
     model = Predictor.from_folder(folder)
-    names = [name for name in folder.files if name.endswith(".json")]
-    documents = {name: folder.document(name) for name in names}
     change: Callable[[Predictor, argparse.Namespace], Predictor] = arguments.change_model
     changed = change(model, arguments)
-    changed.save(arguments.target, documents)
+    changed.save(arguments.target, folder.documents())
     notice(
         f"{arguments.target} knows {changed.n_labels:,} labels; {arguments.model} "
         f"knew {model.n_labels:,}."

@@ -16,7 +16,7 @@ from longtail.kernels.jit import fast_kernel, kernel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["dot", "dots_1x4", "dots_2x4", "exact_topk", "insert_sorted", "products_of_four"]
+__all__ = ["dot", "dots_1x4", "exact_topk", "insert_sorted", "products_of_four"]
 
 _QUERY_BLOCK = 32
 _VECTOR_BLOCK = 64
@@ -47,29 +47,7 @@ def dots_1x4(
 
 
 @fast_kernel
-def dots_2x4(
-    queries: NDArray[np.float32], i0: int, i1: int, vectors: NDArray[np.float32], j: int
-) -> tuple[np.float32, ...]:
-    """Return a 2 x 4 tile of the product, kept in registers (as fast as BLAS)."""
-    last = vectors.shape[0] - 1
-    j1, j2, j3 = min(j + 1, last), min(j + 2, last), min(j + 3, last)
-    s00 = s01 = s02 = s03 = s10 = s11 = s12 = s13 = np.float32(0)
-    for t in range(queries.shape[1]):
-        a0, a1 = queries[i0, t], queries[i1, t]
-        b0, b1, b2, b3 = vectors[j, t], vectors[j1, t], vectors[j2, t], vectors[j3, t]
-        s00 += a0 * b0
-        s01 += a0 * b1
-        s02 += a0 * b2
-        s03 += a0 * b3
-        s10 += a1 * b0
-        s11 += a1 * b1
-        s12 += a1 * b2
-        s13 += a1 * b3
-    return s00, s01, s02, s03, s10, s11, s12, s13
-
-
-@fast_kernel
-def dots_4x4(
+def _dots_4x4(
     queries: NDArray[np.float32],
     i: tuple[int, int, int, int],
     vectors: NDArray[np.float32],
@@ -123,11 +101,10 @@ def products_of_four(
 ) -> None:
     """Fill ``products[:, :last - first]`` (4, at least 3 more) for four queries and some vectors.
 
-    Whoever looks at the products in a loop of their own does so many times faster than tile by
-    tile.
+    To look at the products in a loop of its own is faster than tile by tile.
     """
     for j in range(first, last, 4):
-        dots_4x4(queries, i, vectors, j, products, j - first)
+        _dots_4x4(queries, i, vectors, j, products, j - first)
 
 
 @kernel

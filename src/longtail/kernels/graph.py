@@ -289,11 +289,9 @@ def join_candidates(
                 row = rows[place]
                 worst = similarities[row, -1]
                 for j in range(end - start):
-                    value = products[place - i, j]
-                    if value >= worst and members[start + j] != row:
-                        insert_sorted(
-                            ids[row], similarities[row], capacity, members[start + j], value
-                        )
+                    other, value = members[start + j], products[place - i, j]
+                    if value >= worst and other != row:
+                        insert_sorted(ids[row], similarities[row], capacity, other, value)
                         worst = similarities[row, -1]
 
 

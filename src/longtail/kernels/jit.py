@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -52,14 +53,15 @@ def n_usable_cores() -> int:
         n_cores = os.cpu_count() or 1
     wanted = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
     limits = [int(wanted)] if wanted.isdecimal() else []
-    limits += [max(1, round(share)) for share in _shares_of_containers()]
+    limits += [max(1, round(share)) for share in _shares_of_containers(_CONTROL_GROUPS)]
     return max(1, min([n_cores, *limits]))
 
 
-def _shares_of_containers() -> list[float]:
+@cache
+def _shares_of_containers(groups: tuple[tuple[str, ...], ...]) -> list[float]:
     """Return how many cores' time the control groups of Linux allow, where they limit it."""
     shares = []
-    for group in _CONTROL_GROUPS:
+    for group in groups:
         try:
             words = " ".join((Path(group[0]) / name).read_text() for name in group[1:]).split()
             quota, period = map(int, words)

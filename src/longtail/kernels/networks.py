@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.kernels.exact import dots_2x4
+from longtail.kernels.exact import products_of_four
 from longtail.kernels.jit import fast_kernel, kernel
 
 if TYPE_CHECKING:
@@ -35,14 +35,12 @@ def affine_rows(
     out : float32 (n, n_outputs)
     """
     n_outputs = matrix.shape[0]
-    for i in range(start, stop, 2):
-        second = min(i + 1, stop - 1)
-        for j in range(0, n_outputs, 4):
-            tile = dots_2x4(rows, i, second, matrix, j)
-            for t in range(8):
-                row, column = i + t // 4, j + t % 4
-                if row < stop and column < n_outputs:
-                    out[row, column] = tile[t] + bias[column]
+    products = np.empty((4, n_outputs + 3), np.float32)
+    for i in range(start, stop, 4):
+        four = i, min(i + 1, stop - 1), min(i + 2, stop - 1), min(i + 3, stop - 1)
+        products_of_four(rows, four, matrix, 0, n_outputs, products)
+        for row in range(i, min(i + 4, stop)):
+            out[row] = products[row - i, :n_outputs] + bias
 
 
 @fast_kernel
