@@ -14,6 +14,7 @@ from longtail.classifiers.kept_labels import SEED, all_vectors
 from longtail.classifiers.relations import postings_of
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.data.bags import Bags
+from longtail.surrogates.rows import unit_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -85,7 +86,7 @@ def add_labels(scorer: BlendedScorer, new: NewLabels, n_threads: int) -> Blended
     vectors = [means]
     if reads_label_texts(scorer):
         texts = scorer.encoder.encode(Bags.of(new.texts), n_threads)
-        vectors = [_unit(means + texts), means, texts]
+        vectors = [unit_rows(means + texts), means, texts]
     heads = [
         _longer_head(scorer, head, own, commonness)
         for head, own in zip(scorer.heads, vectors, strict=True)
@@ -128,13 +129,7 @@ def _mean_directions(points: Floats, new: NewLabels) -> Floats:
     of_label = csr_array(
         (ones, (new.label_of_point, np.arange(len(points)))), (len(new), len(points))
     )
-    return _unit(of_label @ points)
-
-
-def _unit(rows: Floats) -> Floats:
-    """Return rows scaled to length 1; those of zeros stay so."""
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows / np.where(lengths > 0, lengths, 1), np.float32)
+    return unit_rows(of_label @ points)
 
 
 def _longer_head(
