@@ -47,19 +47,11 @@ FORMAT = "longtail-model"
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 
-_DTYPES = {
-    "BOOL": np.dtype("bool"),
-    "F16": np.dtype("<f2"),
-    "F32": np.dtype("<f4"),
-    "F64": np.dtype("<f8"),
-    "I8": np.dtype("i1"),
-    "I16": np.dtype("<i2"),
-    "I32": np.dtype("<i4"),
-    "I64": np.dtype("<i8"),
-    "U8": np.dtype("u1"),
-    "U16": np.dtype("<u2"),
-    "U32": np.dtype("<u4"),
-    "U64": np.dtype("<u8"),
+_SIZES = {"F": (2, 4, 8), "I": (1, 2, 4, 8), "U": (1, 2, 4, 8)}  # in bytes
+_DTYPES = {"BOOL": np.dtype("bool")} | {
+    f"{kind}{8 * size}": np.dtype(f"<{kind.lower()}{size}")
+    for kind, sizes in _SIZES.items()
+    for size in sizes
 }
 _FILE_NAME = re.compile(r"\w[\w.-]*")
 _RETRAIN = "Copy the model again from where it was made, or train it again."
