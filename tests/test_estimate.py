@@ -105,8 +105,8 @@ RELATED = Workload(
     n_word_entries=1_691_788,
     n_label_entries=3_956_313,
 )
-DEPENDS_SECONDS = {"shared space": 18, "search": 9.3, "linear": 2.4, "blend": 10}
-RELATED_SECONDS = {"shared space": 40, "search": 24, "linear": 5.8, "blend": 11}
+DEPENDS_SECONDS = {"shared space": 12, "search": 5.2, "linear": 1.7, "blend": 11}
+RELATED_SECONDS = {"shared space": 30, "search": 15, "linear": 4.7, "blend": 5.5}
 ONE_CORE = Machine(rate=2e11, n_threads=1)
 
 

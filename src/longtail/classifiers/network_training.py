@@ -17,6 +17,8 @@ from longtail.metrics.hits import stored_in
 from longtail.training.label_table import product_dtype
 
 if TYPE_CHECKING:
+    from collections.abc import Sized
+
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
@@ -46,6 +48,9 @@ class NetworkTraining:
         After each layer.
     least_points : int
         With fewer held-out points that have a true candidate, the best source alone is taken.
+    trial_steps : int
+        Where points are many, the trial on halves ends after about so many steps: enough to see
+        that the network gains.
 
     Examples
     --------
@@ -73,11 +78,12 @@ class NetworkTraining:
 
     n_hidden: tuple[int, int] = (64, 32)
     epochs: int = 40
-    batch_size: int = 250
+    batch_size: int = 125
     learning_rate: float = 0.01
     weight_decay: float = 1e-3
     dropout: float = 0.1
     least_points: int = 50
+    trial_steps: int = 200
 
     def learn(
         self,
@@ -120,9 +126,11 @@ class NetworkTraining:
             return best
         examples = _Examples.of(evidence, is_true, run)
         halves = np.array_split(np.random.default_rng(run.seed_for("halves")).permutation(every), 2)
+        enough = -(-self.trial_steps // self._n_batches(halves[0]))
+        trial = replace(self, epochs=min(self.epochs, enough))
         gain = 0.0
         for rows, others in (halves, halves[::-1]):
-            network = self._fit(examples, others, run)
+            network = trial._fit(examples, others, run)
             gain += quality(network, rows) - quality(best, rows)
         return self._fit(examples, every, run) if gain > 0 else best
 
@@ -138,10 +146,8 @@ class NetworkTraining:
         )
         useful = torch.from_numpy(rows)
         useful = useful[is_true[useful].any(dim=1)]  # the others have nothing to rank
-        n_batches = -(-len(useful) // self.batch_size)
-        schedule = torch.optim.lr_scheduler.LinearLR(
-            optimiser, 1.0, 0.01, total_iters=self.epochs * n_batches
-        )
+        n_steps = self.epochs * self._n_batches(useful)
+        schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.01, total_iters=n_steps)
         for _ in range(self.epochs):
             order = useful[torch.randperm(len(useful))]
             for batch in torch.split(order, self.batch_size):
@@ -153,6 +159,10 @@ class NetworkTraining:
                 optimiser.step()
                 schedule.step()
         return _frozen(layers, centre, spread)
+
+    def _n_batches(self, points: Sized) -> int:
+        """Return how many batches an epoch of these points has."""
+        return -(-len(points) // self.batch_size)
 
     def _layers(self, n_views: int) -> nn.Sequential:
         """Return the network as torch trains it."""

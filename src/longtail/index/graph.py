@@ -38,8 +38,8 @@ _ARRAY_NAMES = ("vectors", "neighbours", "entries", "member_starts", "members")
 _N_FAR = 24
 _SEEDS_PER_ROOT = 4
 _LARGEST_CLUSTER = 1024
-_N_JOINED = 2048
-_MIN_PROBES = 12
+_N_JOINED = 1024
+_MIN_PROBES = 6
 
 
 class GraphIndex:
@@ -112,7 +112,7 @@ class GraphIndex:
         """Build the graph of the rows of `vectors`.
 
         The candidates of a node are its nearest nodes (exact up to 5,000 nodes; beyond, the nearest
-        of the about 2,000 in the clusters whose centres are nearest) and the nearest of a random
+        of the about 1,000 in the clusters whose centres are nearest) and the nearest of a random
         sample, which gives the edges that leave a cluster. They are thinned out as in HNSW (Malkov
         and Yashunin, 2018), once alone and once with the edges that point back.
 

@@ -291,6 +291,10 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         """Return whether the recipe learns from the labels' texts."""
         return False
 
+    def n_held_out(self, n_points: int) -> float:
+        """Return about how many of so many training points are set aside."""
+        return min(self.held_out * n_points, LARGEST_HELD_OUT)
+
     def _label_features(
         self, dataset: Dataset, vectorizer: TextVectorizer | None
     ) -> csr_array | None:
@@ -305,7 +309,7 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         self, dataset: Dataset, features: csr_array, vectorizer: TextVectorizer | None
     ) -> tuple[TrainingData, TrainingData]:
         """Set some points with labels aside; too few to be of use, none."""
-        share = min(self.held_out, LARGEST_HELD_OUT / max(dataset.n_points, 1))
+        share = self.n_held_out(dataset.n_points) / max(dataset.n_points, 1)
         points = features if dataset.texts is None else dataset.texts
         train, held = np.arange(dataset.n_points), np.arange(0)
         if share * dataset.n_points >= LEAST_HELD_OUT:

@@ -32,6 +32,7 @@ __all__ = ["LongtailClassifier"]
 FEW_POINTS = 50_000
 VERY_FEW_POINTS = 20_000
 EPOCHS_AGAIN = 2
+MANY_HELD_OUT = 9_000
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -50,10 +51,10 @@ class LongtailClassifier(RerankedEstimator):
         Length of token and label vectors. None takes 512 for up to 20,000 points, where training is
         short, and 256 beyond.
     epochs : int or None
-        None takes 10 for up to 20,000 points, and 5 beyond.
+        None takes 7 for up to 20,000 points, and 4 beyond.
     learning_rate : float or None
         Of row-wise Adagrad, in units of the vectors' entries; falls in a straight line. None takes
-        .01 for up to 50,000 points, and .03 beyond, where epochs are few.
+        .02 for up to 50,000 points, and .03 beyond.
     batch_size : int or None
         None takes 1,024, and less where that would leave fewer than about forty batches an epoch.
     dropout : float
@@ -68,6 +69,9 @@ class LongtailClassifier(RerankedEstimator):
     tail : float
         That times the logarithm of a label's inverse propensity is added to its score. A little
         gains PSP@k for next to nothing of P@k; about 1 ranks for PSP@k.
+    held_out : float
+        Share of the points on which the blend is learnt: at most 9,000 of up to 50,000 points,
+        where the sources then learn from them too, and 2,500 beyond.
     **kwargs
         Those of `RerankedEstimator`.
 
@@ -85,7 +89,7 @@ class LongtailClassifier(RerankedEstimator):
     learning_rate: float | None = None
     batch_size: int | None = None
     dropout: float = 0.3
-    n_random: int = 200
+    n_random: int = 100
     label_texts: bool = True
     cost: float = 1.0
     tail: float = 0.3
@@ -93,11 +97,17 @@ class LongtailClassifier(RerankedEstimator):
     n_near_points: int = 20
     n_near_labels: int = 20
     beam: int = 64
-    held_out: float = 0.1
+    held_out: float = 0.2
 
     def looks_at_label_texts(self) -> bool:
         """See `LabelEstimator`."""
         return self.label_texts
+
+    def n_held_out(self, n_points: int) -> float:
+        """See `LabelEstimator`: many, where the sources learn from them again."""
+        if n_points > FEW_POINTS:
+            return super().n_held_out(n_points)
+        return min(self.held_out * n_points, MANY_HELD_OUT)
 
     def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> BlendedScorer:
         """See `LabelEstimator`."""
@@ -154,13 +164,13 @@ class LongtailClassifier(RerankedEstimator):
 
     def epochs_for(self, n_points: int) -> int:
         """Return how many epochs so many training points are given, unless that is set."""
-        return (10 if n_points <= VERY_FEW_POINTS else 5) if self.epochs is None else self.epochs
+        return (7 if n_points <= VERY_FEW_POINTS else 4) if self.epochs is None else self.epochs
 
     def learning_rate_for(self, n_points: int) -> float:
         """Return the rate at the first step for so many training points, unless that is set."""
         if self.learning_rate is not None:
             return self.learning_rate
-        return 0.01 if n_points <= FEW_POINTS else 0.03
+        return 0.02 if n_points <= FEW_POINTS else 0.03
 
     def _searching(self, space: LearntSpace, data: TrainingData, run: TrainingRun) -> BlendedScorer:
         """Return a scorer whose search works; its linear part and its blend are yet to come."""
@@ -221,7 +231,8 @@ class LongtailClassifier(RerankedEstimator):
         self, scorer: BlendedScorer, data: TrainingData, held_out: TrainingData, run: TrainingRun
     ) -> ScoreNetwork:
         """Learn from the held-out points how far to trust which score."""
-        return NetworkTraining().learn(
+        epochs = 40 if data.labels.shape[0] <= VERY_FEW_POINTS else 20
+        return NetworkTraining(epochs=epochs).learn(
             scorer.evidence(Bags.of(held_out.features), run.n_threads),
             held_out.labels,
             inverse_propensities(np.asarray(data.labels.sum(axis=0)), data.labels.shape[0]),

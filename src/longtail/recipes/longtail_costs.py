@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from longtail.classifiers.candidates import N_CONFUSED_LABELS, SearchSizes
 from longtail.classifiers.relations import LabelRelations
-from longtail.recipes.estimator import LARGEST_HELD_OUT
 from longtail.recipes.longtail import EPOCHS_AGAIN, FEW_POINTS
 from longtail.training.estimate import INDEX, LOGIT, PROCESS, TEMPORARIES
 
@@ -19,11 +18,11 @@ __all__ = ["LongtailCosts"]
 
 # Core-seconds, as in `longtail.training.estimate`.
 BAG = 6e-10  # an entry of a point or of a label's text, times the dimension
-DISTINCT = 0.5  # share of the true labels of a batch that are distinct
+DISTINCT = 0.4  # share of the true labels of a batch that are distinct
 DESCENT = 4e-9  # an entry of a point that trains a support vector machine, in one pass
 PASSES = 10  # of dual coordinate descent, about
 RELATE = 2e-7  # an entry of a point, compared with label texts through their inverted index
-BLEND = 3.7e-5  # a candidate of a held-out point, in three trainings; they use one thread
+BLEND = 1.8e-5  # a candidate of a held-out point, in three trainings; they use one thread
 N_VIEWS = 40  # of a candidate, about; see `longtail.classifiers.score_network`
 
 
@@ -40,11 +39,13 @@ class LongtailCosts:
 
     def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
         """Return the seconds of each stage."""
-        sources = self._sources(workload, machine)
+        share = 1 - self._n_held_out(workload) / workload.n_points
+        sources = self._sources(_with_share_of_points(workload, share), machine)
         blend = self._n_held_out(workload) * self._n_candidates(workload) * BLEND
         stages = {**sources, "blend": blend}
         if blend and workload.n_points <= FEW_POINTS:  # once more, with the held-out points
-            again = {**sources, "shared space": EPOCHS_AGAIN * self._epoch(workload, machine)}
+            again = self._sources(workload, machine)
+            again["shared space"] = EPOCHS_AGAIN * self._epoch(workload, machine)
             stages |= {f"again: {stage}": seconds for stage, seconds in again.items()}
         return stages
 
@@ -109,4 +110,15 @@ class LongtailCosts:
 
     def _n_held_out(self, w: Workload) -> float:
         """Return on how many points the blend is learnt."""
-        return min(self.settings.held_out * w.n_points, LARGEST_HELD_OUT)
+        return self.settings.n_held_out(w.n_points)
+
+
+def _with_share_of_points(w: Workload, share: float) -> Workload:
+    """Return the workload of a share of the points."""
+    return replace(
+        w,
+        n_points=round(share * w.n_points),
+        n_nonzero=round(share * w.n_nonzero),
+        n_label_pairs=round(share * w.n_label_pairs),
+        n_word_entries=round(share * w.n_word_entries),
+    )

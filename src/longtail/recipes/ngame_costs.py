@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from longtail.classifiers.candidates import SearchSizes
 from longtail.recipes.dexa import LABELS_OF_A_CLUSTER, Dexa
-from longtail.recipes.estimator import LARGEST_HELD_OUT
 from longtail.training.estimate import LOGIT, PROCESS, TEMPORARIES, VISIT
 
 if TYPE_CHECKING:
@@ -114,7 +113,7 @@ class NgameCosts:
 
     def _n_held_out(self, w: Workload) -> float:
         """Return on how many points the fusion is learnt."""
-        return min(self.settings.held_out * w.n_points, LARGEST_HELD_OUT)
+        return self.settings.n_held_out(w.n_points)
 
 
 def _halvings(n_rows: int) -> float:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
-from torch.nn import functional
 
 from longtail.data.bags import Bags
 from longtail.training.batches import AllLabels
+from longtail.training.dropout import kept_units
 from longtail.training.label_table import product_dtype
 from longtail.training.loop import train
 from longtail.training.optimisers import RowwiseAdagrad
@@ -138,7 +138,7 @@ class _MatcherTask:
         """See `longtail.training.loop.Task.step`."""
         bags = self._features[batch.points]
         sums = self._tokens.sums(bags)
-        kept = functional.dropout(torch.ones_like(sums), self._dropout)
+        kept = kept_units(sums, self._dropout)
         points = UnitRows.of(sums * kept)
         x, w = points.unit.to(self._dtype), self._vectors.to(self._dtype)
         scores = (x @ w.T).float().add_(self._bias[:, 0])  # (n, n_clusters)

@@ -26,8 +26,8 @@ class NeighbourhoodBatches:
 
     NGAME (Dahiya et al., WSDM 2023, section 3): every few epochs the points' embeddings are
     clustered anew, and a batch is filled with whole clusters, so that the true labels of a point's
-    neighbours are its negatives. Clusters have one point at first, when the encoder knows
-    little; their size doubles with each clustering.
+    neighbours are its negatives. Clusters are small at first, when the encoder knows little, and
+    grow with each clustering.
 
     Parameters
     ----------
@@ -40,6 +40,10 @@ class NeighbourhoodBatches:
     cluster_size : int
         Points of a cluster, at most, at the end.
     seed, n_threads : int
+    first_size : int
+        Points of a cluster at first; with 1, batches are random.
+    growth : int
+        How many times larger clusters are after each clustering.
     """
 
     def __init__(
@@ -51,6 +55,8 @@ class NeighbourhoodBatches:
         cluster_size: int,
         seed: int,
         n_threads: int,
+        first_size: int = 1,
+        growth: int = 2,
     ) -> None:
         self._pool = pool
         self._encode = encode
@@ -58,6 +64,8 @@ class NeighbourhoodBatches:
         self._cluster_size = cluster_size
         self._seed = seed
         self._n_threads = n_threads
+        self._first_size = first_size
+        self._growth = growth
         self._clusters = torch.zeros(pool.labels.shape[0], dtype=torch.int64)
         self._age = torch.zeros(1, dtype=torch.int64)  # epochs that have begun
 
@@ -79,7 +87,10 @@ class NeighbourhoodBatches:
 
     def _refresh(self, n_before: int) -> None:
         """Cluster the points as the encoder sees them."""
-        size = min(2 ** min(n_before, 30), self._cluster_size)
+        size = self._size(n_before)
+        if size == 1:
+            self._clusters.copy_(torch.arange(len(self._clusters)))
+            return
         n_clusters = 1
         while n_clusters * size < len(self._clusters):
             n_clusters *= 2
@@ -87,6 +98,15 @@ class NeighbourhoodBatches:
             self._encode(), n_clusters, seed=self._seed + n_before, n_threads=self._n_threads
         )
         self._clusters.copy_(torch.from_numpy(clusters))
+
+    def _size(self, n_before: int) -> int:
+        """Return how many points a cluster has after so many clusterings, at most."""
+        size = self._first_size
+        for _ in range(n_before):
+            if size >= self._cluster_size:
+                break
+            size *= self._growth
+        return min(size, self._cluster_size)
 
     def _groups(self) -> list[NDArray[np.int64]]:
         """Return the points of each cluster."""

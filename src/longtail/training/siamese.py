@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import torch
 from scipy.sparse import vstack
-from torch.nn import functional
 
+from longtail.training.dropout import kept_units
 from longtail.training.label_table import product_dtype
 from longtail.training.optimisers import RowwiseAdagrad
 from longtail.training.unit_labels import UnitRows
@@ -70,7 +70,7 @@ class LearntBags:
         )
         sums = self._tokens.sums(self._bags)
         points, texts = sums[: len(batch.points)], sums[len(batch.points) :]
-        self._kept = functional.dropout(torch.ones_like(points), self._dropout)
+        self._kept = kept_units(points, self._dropout)
         self._points, self._texts = UnitRows.of(points * self._kept), UnitRows.of(texts)
         return self._points, self._texts
 
@@ -112,7 +112,7 @@ class FrozenPairs:
         """See `SiameseEncoder.encode`."""
         points = self._points[torch.from_numpy(batch.points)].to(self._device)
         texts = self._texts[torch.as_tensor(batch.pool)].to(self._device)
-        kept = functional.dropout(torch.ones_like(points), self._dropout)
+        kept = kept_units(points, self._dropout)
         return UnitRows.of(points * kept), UnitRows.of(texts)
 
     def step(self, to_points: Tensor, to_texts: Tensor, learning_rate: float) -> None:

@@ -22,7 +22,7 @@ __all__ = ["TokenTable"]
 class TokenTable:
     """E, one row a token: bags times E, and the way back.
 
-    Rows start normal and of about unit length, which keeps the angles between bags as they are.
+    Rows start random and of about unit length, which keeps the angles between bags as they are.
     The table stays in main memory; sums are moved to the device.
 
     Parameters
@@ -90,8 +90,8 @@ class TokenTable:
 
 
 def _random_rows(n_rows: int, dimension: int, seed: int) -> Tensor:
-    """Return normal rows of about unit length."""
-    random = np.random.default_rng(seed)
-    rows = random.standard_normal((n_rows, dimension), np.float32)
-    rows *= np.float32(dimension**-0.5)
+    """Return rows of about unit length in all directions."""
+    rows = np.random.default_rng(seed).random((n_rows, dimension), np.float32)
+    rows -= np.float32(0.5)
+    rows *= np.float32((12 / dimension) ** 0.5)  # a uniform number's variance is 1 / 12
     return torch.from_numpy(rows)
