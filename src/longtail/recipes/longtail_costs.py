@@ -117,7 +117,7 @@ def _with_share_of_points(w: Workload, share: float) -> Workload:
     """Return the workload of a share of the points."""
     return replace(
         w,
-        n_points=round(share * w.n_points),
+        n_points=max(round(share * w.n_points), 1),
         n_nonzero=round(share * w.n_nonzero),
         n_label_pairs=round(share * w.n_label_pairs),
         n_word_entries=round(share * w.n_word_entries),
