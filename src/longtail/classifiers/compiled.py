@@ -25,7 +25,7 @@ from longtail.kernels.code_search import CodedGraph
 from longtail.kernels.handle import handle_of
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.label_links import Relations
-from longtail.kernels.rows import Rows, quantise_rows
+from longtail.kernels.packed_codes import pack_rows
 from longtail.kernels.sparse_lookup import span_of
 from longtail.kernels.wide_network import Network
 
@@ -238,15 +238,9 @@ def _graph(index: VectorIndex, store: RowStore) -> CodedGraph:
         every = np.arange(len(vectors) + 1, dtype=np.int32)
         neighbours = np.empty((len(vectors), 0), np.int32)
         member_starts, entries, members = every, every[:-1], every[:-1]
-    codes = np.empty(vectors.shape, np.int8)
-    scales = np.empty(len(vectors), np.float32)
-    quantise_rows(vectors, codes, scales)
-    codes = read_only(codes, np.int8)
-    coded = Rows(codes, read_only(scales, np.float32))
     return CodedGraph(
-        codes,
-        read_only(scales / max(scales.max(initial=0), np.float32(1e-30)), np.float32),
-        coded if store.dtype == "int8" else store.rows(vectors),
+        read_only(pack_rows(vectors), np.uint8),
+        store.rows(vectors),
         *(read_only(part, np.int32) for part in (neighbours, entries, member_starts, members)),
     )
 

@@ -12,6 +12,7 @@ from longtail.kernels.answer import Answerer, AnswerScratch, Head
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS
 from longtail.kernels.code_search import CodedGraph, new_walk
 from longtail.kernels.label_links import Relations
+from longtail.kernels.packed_codes import packed_width
 from longtail.kernels.rows import Rows, quantise_rows
 from longtail.kernels.sparse_lookup import N_MARKS, SparseRows
 from longtail.kernels.wide_network import Network, NetworkScratch
@@ -111,8 +112,6 @@ def arrays_of(parts: Answerer) -> dict[str, NDArray[np.generic]]:
     heads = [head._asdict() for head in parts.heads]
     first, *others = heads
     del first["rows"]  # those of the label index
-    if parts.labels.rows.values is parts.labels.codes:
-        arrays["labels_index/scales"] = parts.labels.rows.scales
     groups: dict[str, Any] = {
         "encoder": {"tokens": parts.tokens},
         "labels_index": {**parts.labels._asdict(), "label_of_row": parts.label_of_row},
@@ -139,10 +138,6 @@ def arrays_of(parts: Answerer) -> dict[str, NDArray[np.generic]]:
             elif isinstance(member, tuple):
                 own: Any = member
                 arrays |= {f"{group}/{name}.{k}": v for k, v in own._asdict().items()}
-    for index in ("labels_index", "points_index"):
-        if arrays[f"{index}/rows.values"] is arrays[f"{index}/codes"]:
-            del arrays[f"{index}/rows.values"]
-    arrays.pop("labels_index/scales", None)
     return arrays
 
 
@@ -176,11 +171,9 @@ class _Reader(NamedTuple):
             raise InputError(f"Array {name!r} is {dtype}, not float32, uint16 or int8.")
         return self.take(name, dtype, n_dimensions)
 
-    def rows(self, name: str, otherwise: str = "") -> Rows:
-        """Return a table, whose values may be kept under another name."""
-        values = f"{name}.values"
-        values = values if values in self.arrays else otherwise
-        return Rows(self.numbers(values, 2), self.floats(f"{name}.scales"))
+    def rows(self, name: str) -> Rows:
+        """Return a table."""
+        return Rows(self.numbers(f"{name}.values", 2), self.floats(f"{name}.scales"))
 
     def sparse(self, name: str) -> SparseRows:
         """Return sparse rows."""
@@ -194,9 +187,8 @@ class _Reader(NamedTuple):
     def graph(self, group: str) -> CodedGraph:
         """Return an index."""
         return CodedGraph(
-            self.take(f"{group}/codes", np.int8, 2),
-            self.floats(f"{group}/code_scales"),
-            self.rows(f"{group}/rows", f"{group}/codes"),
+            self.take(f"{group}/codes", np.uint8, 2),
+            self.rows(f"{group}/rows"),
             self.take(f"{group}/neighbours", np.int32, 2),
             *(self.ids(f"{group}/{name}") for name in ("entries", "member_starts", "members")),
         )
@@ -317,8 +309,9 @@ def _head_fits(head: Head, n_labels: int, dimension: int) -> bool:
 def _graph_fits(graph: CodedGraph, n_rows: int, dimension: int) -> bool:
     n_nodes = len(graph.codes)
     return (
-        graph.codes.shape == graph.rows.values.shape == (n_nodes, dimension)
-        and len(graph.code_scales) == len(graph.neighbours) == n_nodes
+        graph.codes.shape == (n_nodes, packed_width(dimension))
+        and graph.rows.values.shape == (n_nodes, dimension)
+        and len(graph.neighbours) == n_nodes
         and len(graph.member_starts) == n_nodes + 1
         and len(graph.members) == n_rows
         and _rows_fit(graph.rows)
@@ -356,8 +349,9 @@ def new_scratch(
 
     return AnswerScratch(
         point=floats(dimension),
-        codes=np.zeros(dimension, np.int8),
-        label_walk=new_walk(parts.labels, max(n_found, sizes.beam)),
+        codes=np.zeros(2 * packed_width(dimension), np.int8),
+        label_walk=new_walk(parts.labels, max(n_found, sizes.beam), width),
+        starts=ids(width),
         point_walk=new_walk(parts.points, max(n_near, sizes.beam)),
         found=ids(n_found),
         found_similarities=floats(n_found),

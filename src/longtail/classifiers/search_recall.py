@@ -9,7 +9,7 @@ import numpy as np
 from longtail.classifiers.compiled_parts import float_rows
 from longtail.index.exact import ExactIndex
 from longtail.kernels.code_search import nearest_members, new_walk
-from longtail.kernels.rows import quantise_rows
+from longtail.kernels.rows import quantise
 
 if TYPE_CHECKING:
     from longtail.classifiers.compiled import CompiledScorer
@@ -38,14 +38,14 @@ def label_recall(scorer: CompiledScorer, *, n_queries: int = 200, seed: int = 0)
     own = scorer.parts.points.rows
     scales = own.scales[drawn] if len(own.scales) else own.scales
     queries = float_rows(own._replace(values=own.values[drawn], scales=scales))
-    codes, unused = np.empty(queries.shape, np.int8), np.empty(len(queries), np.float32)
-    quantise_rows(queries, codes, unused)
+    codes = np.zeros(2 * graph.codes.shape[1], np.int8)
     k = min(sizes.n_found, len(graph.members))
     walk = new_walk(graph, max(k, sizes.beam))
     ids, similarities = np.empty(k, np.int32), np.empty(k, np.float32)
     exact = ExactIndex(float_rows(graph.rows)).query(queries, min(k, len(graph.codes)))[1][:, -1]
     found = 0
-    for query, code, least in zip(queries, codes, exact, strict=True):
-        n = nearest_members(query, code, graph, walk, ids, similarities)
+    for query, least in zip(queries, exact, strict=True):
+        quantise(query, codes)
+        n = nearest_members(query, codes, graph, graph.entries, walk, ids, similarities)
         found += int((similarities[:n] >= least - 1e-5).sum())
     return found / max(k * len(queries), 1)

@@ -68,6 +68,7 @@ class AnswerScratch(NamedTuple):
     point: Floats
     codes: NDArray[np.int8]
     label_walk: Walk
+    starts: Ids
     point_walk: Walk
     found: Ids
     found_similarities: Floats
@@ -136,7 +137,10 @@ def near_rows(
     if not len(ids) or not _embed(columns, values, own.tokens, room.point):
         return 0
     quantise(room.point, room.codes)
-    return nearest_members(room.point, room.codes, own.points, room.point_walk, ids, similarities)
+    entries = own.points.entries
+    return nearest_members(
+        room.point, room.codes, own.points, entries, room.point_walk, ids, similarities
+    )
 
 
 @kernel
@@ -237,15 +241,19 @@ def _gather(
 
     As `longtail.kernels.blend.gather_candidates` has it: labels that were found, popular ones,
     matches and what they are linked to, then the labels of near points that have the most votes.
+    From these, and from the matches, the walk of the labels starts: they are near the end of it.
     """
     point, codes = scratch.point, scratch.codes
-    n_found = nearest_members(
-        point, codes, model.labels, scratch.label_walk, scratch.found, scratch.found_similarities
-    )
     n_near = 0
     if len(scratch.near):
         n_near = nearest_members(
-            point, codes, model.points, scratch.point_walk, scratch.near, scratch.near_similarities
+            point,
+            codes,
+            model.points,
+            model.points.entries,
+            scratch.point_walk,
+            scratch.near,
+            scratch.near_similarities,
         )
     votes, voted = scratch.votes, scratch.voted
     n_voted = _vote(
@@ -263,20 +271,43 @@ def _gather(
         best = scratch.best_voted
     touched = scratch.touched[:n_touched]
     n_linked = strongest_links(touched, scratch.links, scratch.linked, scratch.linked_votes)
+    matches, linked = scratch.matches[:n_matches], scratch.linked[:n_linked]
+    n_starts = 0
+    for labels in (best, matches, linked):
+        n_starts = _add_nodes(labels, model.heads[0].row_of_label, scratch.starts, n_starts)
+    n_found = nearest_members(
+        point,
+        codes,
+        model.labels,
+        scratch.starts[:n_starts],
+        scratch.label_walk,
+        scratch.found,
+        scratch.found_similarities,
+    )
     rows, own = scratch.found[:n_found], (votes, scratch.candidates, scratch.candidate_votes)
     for t in range(n_found):
         row = rows[t]
         rows[t] = model.label_of_row[row] if 0 <= row < len(model.label_of_row) else -1
     n = _join(rows, *own, 0)
     n = _join(model.popular, *own, n)
-    n = _join(scratch.matches[:n_matches], *own, n)
-    n = _join(scratch.linked[:n_linked], *own, n)
+    n = _join(matches, *own, n)
+    n = _join(linked, *own, n)
     n = _join(best, *own, n)
     for label in voted:
         votes[label] = 0
     for label in scratch.candidates[:n]:
         votes[label] = 0
     return n, scratch.near_similarities[0] if n_near else np.float32(0)
+
+
+@kernel
+def _add_nodes(labels: Ids, row_of_label: Ids, nodes: Ids, n: int) -> int:
+    """Append the nodes of labels that have any, and return how many there are."""
+    for label in labels:
+        if 0 <= label < len(row_of_label) and row_of_label[label] >= 0 and n < len(nodes):
+            nodes[n] = row_of_label[label]
+            n += 1
+    return n
 
 
 @kernel
