@@ -12,7 +12,7 @@ from longtail.kernels.answer import Answerer, AnswerScratch, Head
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS
 from longtail.kernels.code_search import CodedGraph, new_walk
 from longtail.kernels.label_links import Relations
-from longtail.kernels.packed_codes import packed_width
+from longtail.kernels.packed_codes import packed_width, unpacked_rows
 from longtail.kernels.rows import Rows, quantise_rows
 from longtail.kernels.sparse_lookup import N_MARKS, SparseRows
 from longtail.kernels.wide_network import Network, NetworkScratch
@@ -37,6 +37,7 @@ __all__ = [
     "float_weights",
     "log_ranks_of",
     "new_scratch",
+    "vectors_of",
     "width_of",
 ]
 
@@ -88,6 +89,13 @@ def float_rows(rows: Rows) -> Floats:
     """Return a stored table as float32."""
     vectors = _widened(rows.values)
     return vectors * rows.scales[:, None] if len(rows.scales) else vectors
+
+
+def vectors_of(graph: CodedGraph, dimension: int) -> Floats:
+    """Return the vectors of an index as float32: those of its codes, where it has no others."""
+    if len(graph.rows.values):
+        return float_rows(graph.rows)
+    return unpacked_rows(graph.codes, graph.step, dimension)
 
 
 def float_weights(rows: SparseRows) -> Floats:
@@ -188,6 +196,7 @@ class _Reader(NamedTuple):
         """Return an index."""
         return CodedGraph(
             self.take(f"{group}/codes", np.uint8, 2),
+            self.floats(f"{group}/step"),
             self.rows(f"{group}/rows"),
             self.take(f"{group}/neighbours", np.int32, 2),
             *(self.ids(f"{group}/{name}") for name in ("entries", "member_starts", "members")),
@@ -259,6 +268,7 @@ def check_answerer(parts: Answerer) -> None:
         all(len(part) == n_labels for part in (parts.tail_weights, parts.linear_bias))
         and all(_head_fits(head, n_labels, dimension) for head in parts.heads)
         and _graph_fits(parts.labels, len(parts.label_of_row), dimension)
+        and len(parts.labels.rows.values) == len(parts.labels.codes)
         and _graph_fits(parts.points, len(parts.point_starts) - 1, dimension)
         and _rows_fit(parts.tokens)
         and len(parts.is_word) in (0, n_tokens)
@@ -310,7 +320,8 @@ def _graph_fits(graph: CodedGraph, n_rows: int, dimension: int) -> bool:
     n_nodes = len(graph.codes)
     return (
         graph.codes.shape == (n_nodes, packed_width(dimension))
-        and graph.rows.values.shape == (n_nodes, dimension)
+        and graph.step.shape == (1,)
+        and graph.rows.values.shape in ((n_nodes, dimension), (0, dimension))
         and len(graph.neighbours) == n_nodes
         and len(graph.member_starts) == n_nodes + 1
         and len(graph.members) == n_rows

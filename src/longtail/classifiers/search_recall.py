@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.classifiers.compiled_parts import float_rows
+from longtail.classifiers.compiled_parts import float_rows, vectors_of
 from longtail.index.exact import ExactIndex
 from longtail.kernels.code_search import nearest_members, new_walk
 from longtail.kernels.rows import quantise
@@ -35,9 +35,13 @@ def label_recall(scorer: CompiledScorer, *, n_queries: int = 200, seed: int = 0)
     graph, sizes = scorer.parts.labels, scorer.sizes
     random = np.random.default_rng(seed)
     drawn = random.permutation(len(scorer.parts.points.codes))[:n_queries]
-    own = scorer.parts.points.rows
-    scales = own.scales[drawn] if len(own.scales) else own.scales
-    queries = float_rows(own._replace(values=own.values[drawn], scales=scales))
+    own = scorer.parts.points
+    rows = own.rows
+    if len(rows.values):
+        scales = rows.scales[drawn] if len(rows.scales) else rows.scales
+        rows = rows._replace(values=rows.values[drawn], scales=scales)
+    some = own._replace(codes=own.codes[drawn], rows=rows)
+    queries = vectors_of(some, scorer.parts.tokens.values.shape[1])
     codes = np.zeros(2 * graph.codes.shape[1], np.int8)
     k = min(sizes.n_found, len(graph.members))
     walk = new_walk(graph, max(k, sizes.beam))
@@ -45,7 +49,7 @@ def label_recall(scorer: CompiledScorer, *, n_queries: int = 200, seed: int = 0)
     exact = ExactIndex(float_rows(graph.rows)).query(queries, min(k, len(graph.codes)))[1][:, -1]
     found = 0
     for query, least in zip(queries, exact, strict=True):
-        quantise(query, codes)
-        n = nearest_members(query, codes, graph, graph.entries, walk, ids, similarities)
+        scale = quantise(query, codes)
+        n = nearest_members(query, codes, scale, graph, graph.entries, walk, ids, similarities)
         found += int((similarities[:n] >= least - 1e-5).sum())
     return found / max(k * len(queries), 1)

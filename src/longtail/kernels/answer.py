@@ -136,10 +136,9 @@ def near_rows(
     own, room = model.parts, scratch.parts
     if not len(ids) or not _embed(columns, values, own.tokens, room.point):
         return 0
-    quantise(room.point, room.codes)
-    entries = own.points.entries
+    scale, entries = quantise(room.point, room.codes), own.points.entries
     return nearest_members(
-        room.point, room.codes, own.points, entries, room.point_walk, ids, similarities
+        room.point, room.codes, scale, own.points, entries, room.point_walk, ids, similarities
     )
 
 
@@ -157,11 +156,11 @@ def _answer(
     scores[:] = -np.inf
     if not _embed(columns, values, model.tokens, scratch.point):
         return  # nothing is known of it, so nothing is said
-    quantise(scratch.point, scratch.codes)
+    scale = quantise(scratch.point, scratch.codes)
     n_matches = n_touched = 0
     if model.has_relations:
         n_matches, n_touched = _relate(model.relations, columns, values, scratch)
-    n, nearness = _gather(model, scratch, n_matches, n_touched)
+    n, nearness = _gather(model, scratch, scale, n_matches, n_touched)
     if n:
         _score(model, scratch, columns, values, n)
         for c in range(n):
@@ -235,7 +234,7 @@ def _relate(
 
 @kernel
 def _gather(
-    model: Answerer, scratch: AnswerScratch, n_matches: int, n_touched: int
+    model: Answerer, scratch: AnswerScratch, scale: np.float32, n_matches: int, n_touched: int
 ) -> tuple[int, np.float32]:
     """Note the candidates, each once, and their votes; return how many and the nearest point's.
 
@@ -249,6 +248,7 @@ def _gather(
         n_near = nearest_members(
             point,
             codes,
+            scale,
             model.points,
             model.points.entries,
             scratch.point_walk,
@@ -278,6 +278,7 @@ def _gather(
     n_found = nearest_members(
         point,
         codes,
+        scale,
         model.labels,
         scratch.starts[:n_starts],
         scratch.label_walk,

@@ -12,7 +12,7 @@ import numpy as np
 
 from longtail.kernels.exact import insert_sorted
 from longtail.kernels.jit import kernel
-from longtail.kernels.packed_codes import packed_dots
+from longtail.kernels.packed_codes import MIDDLE, packed_dots
 from longtail.kernels.prefetch import prefetch_pair, prefetch_row
 from longtail.kernels.rows import Rows, row_dot
 
@@ -40,11 +40,13 @@ _SPARE = 4  # of half as many again as are wanted, and these, the vectors are lo
 class CodedGraph(NamedTuple):
     """A neighbour graph with codes; see `longtail.index.graph.GraphIndex` for the rest.
 
-    ``codes`` is (n_nodes, width) uint8, see `longtail.kernels.packed_codes`; ``rows`` holds the
-    vectors themselves. An index without edges is scanned: its entries are all.
+    ``codes`` is (n_nodes, width) uint8, and ``step`` (1,) what lies between two of them, see
+    `longtail.kernels.packed_codes`. ``rows`` holds the vectors themselves; without any,
+    similarities are those of the codes. An index without edges is scanned: its entries are all.
     """
 
     codes: Packed
+    step: Floats
     rows: Rows
     neighbours: Ids
     entries: Ids
@@ -154,6 +156,7 @@ def walk_graph(query: Codes, graph: CodedGraph, starts: Ids, walk: Walk) -> int:
 def nearest_members(
     point: Floats,
     query: Codes,
+    scale: np.float32,
     graph: CodedGraph,
     starts: Ids,
     walk: Walk,
@@ -165,8 +168,8 @@ def nearest_members(
     Parameters
     ----------
     point : float32 (d,)
-    query : int8
-        The codes of the point, see `packed_dots`.
+    query, scale : int8, float
+        The codes of the point, see `packed_dots`, and what they are multiplied with.
     graph : CodedGraph
     starts : int32
         See `walk_graph`.
@@ -177,12 +180,20 @@ def nearest_members(
     size = walk_graph(query, graph, starts, walk)
     size = min(size, len(ids) + len(ids) // 2 + _SPARE)  # codes hardly err by more
     keys, rows, first_members, members = walk.keys, graph.rows, graph.member_starts, graph.members
-    for place in range(size):
-        prefetch_row(rows.values, keys[place] & _NODE)
+    has_rows, too_much = len(rows.values) > 0, np.float32(0)
+    if has_rows:
+        for place in range(size):
+            prefetch_row(rows.values, keys[place] & _NODE)
+    else:
+        for code in query:
+            too_much += MIDDLE * np.float32(code)
     filled = 0
     for place in range(size):
         node = keys[place] & _NODE
-        value = row_dot(point, rows, node)
+        if has_rows:
+            value = row_dot(point, rows, node)
+        else:
+            value = (np.float32(keys[place] >> _KEY_BITS) - too_much) * scale * graph.step[0]
         if filled == len(ids) and value < similarities[filled - 1]:
             continue
         first, after = first_members[node], first_members[node + 1]

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Packed = NDArray[np.uint8]
 
-__all__ = ["BLOCK", "pack_rows", "packed_dots", "packed_width"]
+__all__ = ["BLOCK", "MIDDLE", "pack_rows", "packed_dots", "packed_width", "unpacked_rows"]
 
 binding.initialize_native_asmparser()
 
 BLOCK = 64  # bytes: a cache line
-_MIDDLE = np.float32(7.5)
+MIDDLE = np.float32(7.5)
 _LARGEST = np.float32(2.7)  # standard deviations: what is beyond is cut
 _BYTE, _NUMBER = ir.IntType(8), ir.IntType(32)
 _BYTES = ir.VectorType(_BYTE, BLOCK)
@@ -38,8 +38,10 @@ def packed_width(dimension: int) -> int:
     return -(-dimension // (2 * BLOCK)) * BLOCK
 
 
-def pack_rows(vectors: Floats) -> Packed:
-    """Return the codes of all rows, uint8 (n_rows, packed_width(d)), each on its own cache lines.
+def pack_rows(vectors: Floats) -> tuple[Packed, Floats]:
+    """Return the codes of all rows, uint8 (n_rows, packed_width(d)), and the step (1,) float32.
+
+    Each row is on cache lines of its own.
 
     Parameters
     ----------
@@ -49,25 +51,32 @@ def pack_rows(vectors: Floats) -> Packed:
     room = np.zeros(shape[0] * shape[1] + BLOCK, np.uint8)
     first = -room.ctypes.data % BLOCK
     codes = room[first : first + shape[0] * shape[1]].reshape(shape)
-    _write_codes(vectors, codes)
-    return codes
+    return codes, np.array([_write_codes(vectors, codes)], np.float32)
+
+
+def unpacked_rows(codes: Packed, step: Floats, dimension: int) -> Floats:
+    """Return the vectors (n_rows, dimension) that codes stand for."""
+    blocks = codes.reshape(len(codes), -1, 1, BLOCK)
+    levels = np.concatenate([blocks & 15, blocks >> 4], axis=2).reshape(len(codes), -1)
+    return (levels[:, :dimension].astype(np.float32) - MIDDLE) * step
 
 
 @kernel
-def _write_codes(vectors: Floats, codes: Packed) -> None:
-    """Write the codes of all rows into zeros."""
+def _write_codes(vectors: Floats, codes: Packed) -> np.float32:
+    """Write the codes of all rows into zeros, and return the step."""
     total = 0.0
     for vector in vectors:
         for value in vector:
             total += value * value
     deviation = np.sqrt(total / max(vectors.size, 1))
-    inverse = np.float32(_MIDDLE / (_LARGEST * deviation)) if deviation > 0 else np.float32(0)
+    inverse = np.float32(MIDDLE / (_LARGEST * deviation)) if deviation > 0 else np.float32(0)
     for row in range(len(vectors)):
         for t in range(vectors.shape[1]):
-            level = np.rint(vectors[row, t] * inverse + _MIDDLE)
+            level = np.rint(vectors[row, t] * inverse + MIDDLE)
             code = np.uint8(min(max(level, np.float32(0)), np.float32(15)))
             byte = t // (2 * BLOCK) * BLOCK + t % BLOCK
             codes[row, byte] |= np.uint8(code << np.uint8(4 if t & BLOCK else 0))
+    return np.float32(_LARGEST * deviation / MIDDLE)
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
