@@ -32,6 +32,7 @@ __all__ = [
     "RowStore",
     "answerer_from",
     "arrays_of",
+    "beam_of",
     "check_answerer",
     "float_rows",
     "float_weights",
@@ -341,6 +342,14 @@ def log_ranks_of(width: int) -> Floats:
     return read_only(np.log1p(np.arange(n_ranks, dtype=np.float32)), np.float32)
 
 
+def beam_of(sizes: SearchSizes, n_wanted: int) -> int:
+    """Return how long a walk's beam is: three quarters, since it starts near and takes two steps.
+
+    With that it finds what a walk from the entries, node by node, finds with all of it.
+    """
+    return max(n_wanted, 3 * sizes.beam // 4)
+
+
 def new_scratch(
     parts: Answerer, sizes: SearchSizes, n_matches: int, n_linked: int
 ) -> AnswerScratch:
@@ -361,9 +370,9 @@ def new_scratch(
     return AnswerScratch(
         point=floats(dimension),
         codes=np.zeros(2 * packed_width(dimension), np.int8),
-        label_walk=new_walk(parts.labels, max(n_found, sizes.beam), width),
+        label_walk=new_walk(parts.labels, beam_of(sizes, n_found), width),
         starts=ids(width),
-        point_walk=new_walk(parts.points, max(n_near, sizes.beam)),
+        point_walk=new_walk(parts.points, beam_of(sizes, n_near)),
         found=ids(n_found),
         found_similarities=floats(n_found),
         near=ids(n_near),
