@@ -13,8 +13,8 @@ __all__ = ["prefetch_pair", "prefetch_row"]
 _LINE = 64  # bytes
 
 
-def _prefetching(n_lines: int) -> Any:
-    """Return what asks for the first cache lines of a row of an array, and goes on.
+def _prefetching(*offsets: int) -> Any:
+    """Return what asks for the cache lines of some bytes of a row of an array, and goes on.
 
     The row may lie outside: what cannot be read is not fetched.
     """
@@ -33,8 +33,8 @@ def _prefetching(n_lines: int) -> Any:
                 ir.FunctionType(ir.VoidType(), [byte, number, number, number]),
                 "llvm.prefetch.p0",
             )
-            for line in range(n_lines):
-                there = builder.gep(start, [ir.Constant(ir.IntType(64), _LINE * line)])
+            for offset in offsets:
+                there = builder.gep(start, [ir.Constant(ir.IntType(64), offset)])
                 builder.call(fetch, [there, number(0), number(3), number(1)])  # to read, keep, data
             return context.get_dummy_value()
 
@@ -43,5 +43,7 @@ def _prefetching(n_lines: int) -> Any:
     return prefetch
 
 
-prefetch_row = _prefetching(4)  # what comes after is fetched by the processor itself
-prefetch_pair = _prefetching(2)  # for rows of no more
+# What comes after is fetched by the processor itself.
+prefetch_row = _prefetching(0, _LINE, 2 * _LINE, 3 * _LINE)
+# A row of two lines; in a file it may begin in the middle of one, and end in a third.
+prefetch_pair = _prefetching(0, _LINE, 2 * _LINE - 1)
