@@ -25,7 +25,7 @@ from longtail.kernels.code_search import CodedGraph
 from longtail.kernels.handle import handle_of
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.label_links import Relations
-from longtail.kernels.rows import Rows, quantise_rows
+from longtail.kernels.packed_codes import pack_rows
 from longtail.kernels.sparse_lookup import span_of
 from longtail.kernels.wide_network import Network
 
@@ -78,7 +78,7 @@ class CompiledScorer:
         ----------
         scorer : BlendedScorer
         dtype : {"float32", "float16", "int8"}
-            How vectors and weights are kept; int8 with one scale a row.
+            How vectors and weights are kept; int8 with one scale a row, training points in 4 bits.
 
         Raises
         ------
@@ -112,7 +112,7 @@ class CompiledScorer:
             tokens=store.rows(scorer.encoder.token_vectors),
             labels=labels,
             label_of_row=search.label_of_row,
-            points=_graph(search.point_index, store),
+            points=_graph(search.point_index, store, only_codes=dtype == "int8"),
             point_starts=search.label_starts,
             point_labels=search.label_ids,
             popular=search.popular,
@@ -228,7 +228,7 @@ class CompiledScorer:
         return cls(parts, sizes, int(config["n_matches"]), int(config["n_linked"]))
 
 
-def _graph(index: VectorIndex, store: RowStore) -> CodedGraph:
+def _graph(index: VectorIndex, store: RowStore, *, only_codes: bool = False) -> CodedGraph:
     """Return an index as a graph; one without edges has all its vectors for entries."""
     if isinstance(index, GraphIndex):
         vectors, neighbours, entries = index.vectors, index.neighbours, index.entries
@@ -238,15 +238,11 @@ def _graph(index: VectorIndex, store: RowStore) -> CodedGraph:
         every = np.arange(len(vectors) + 1, dtype=np.int32)
         neighbours = np.empty((len(vectors), 0), np.int32)
         member_starts, entries, members = every, every[:-1], every[:-1]
-    codes = np.empty(vectors.shape, np.int8)
-    scales = np.empty(len(vectors), np.float32)
-    quantise_rows(vectors, codes, scales)
-    codes = read_only(codes, np.int8)
-    coded = Rows(codes, read_only(scales, np.float32))
+    codes, step = pack_rows(vectors)
     return CodedGraph(
-        codes,
-        read_only(scales / max(scales.max(initial=0), np.float32(1e-30)), np.float32),
-        coded if store.dtype == "int8" else store.rows(vectors),
+        read_only(codes, np.uint8),
+        read_only(step, np.float32),
+        store.rows(vectors[:0] if only_codes else vectors),
         *(read_only(part, np.int32) for part in (neighbours, entries, member_starts, members)),
     )
 

@@ -12,6 +12,7 @@ from longtail.kernels.answer import Answerer, AnswerScratch, Head
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS
 from longtail.kernels.code_search import CodedGraph, new_walk
 from longtail.kernels.label_links import Relations
+from longtail.kernels.packed_codes import packed_width, unpacked_rows
 from longtail.kernels.rows import Rows, quantise_rows
 from longtail.kernels.sparse_lookup import N_MARKS, SparseRows
 from longtail.kernels.wide_network import Network, NetworkScratch
@@ -31,11 +32,13 @@ __all__ = [
     "RowStore",
     "answerer_from",
     "arrays_of",
+    "beam_of",
     "check_answerer",
     "float_rows",
     "float_weights",
     "log_ranks_of",
     "new_scratch",
+    "vectors_of",
     "width_of",
 ]
 
@@ -89,6 +92,13 @@ def float_rows(rows: Rows) -> Floats:
     return vectors * rows.scales[:, None] if len(rows.scales) else vectors
 
 
+def vectors_of(graph: CodedGraph, dimension: int) -> Floats:
+    """Return the vectors of an index as float32: those of its codes, where it has no others."""
+    if len(graph.rows.values):
+        return float_rows(graph.rows)
+    return unpacked_rows(graph.codes, graph.step, dimension)
+
+
 def float_weights(rows: SparseRows) -> Floats:
     """Return the weights of stored sparse rows as float32."""
     weights = _widened(rows.weights)
@@ -111,8 +121,6 @@ def arrays_of(parts: Answerer) -> dict[str, NDArray[np.generic]]:
     heads = [head._asdict() for head in parts.heads]
     first, *others = heads
     del first["rows"]  # those of the label index
-    if parts.labels.rows.values is parts.labels.codes:
-        arrays["labels_index/scales"] = parts.labels.rows.scales
     groups: dict[str, Any] = {
         "encoder": {"tokens": parts.tokens},
         "labels_index": {**parts.labels._asdict(), "label_of_row": parts.label_of_row},
@@ -139,10 +147,6 @@ def arrays_of(parts: Answerer) -> dict[str, NDArray[np.generic]]:
             elif isinstance(member, tuple):
                 own: Any = member
                 arrays |= {f"{group}/{name}.{k}": v for k, v in own._asdict().items()}
-    for index in ("labels_index", "points_index"):
-        if arrays[f"{index}/rows.values"] is arrays[f"{index}/codes"]:
-            del arrays[f"{index}/rows.values"]
-    arrays.pop("labels_index/scales", None)
     return arrays
 
 
@@ -176,11 +180,9 @@ class _Reader(NamedTuple):
             raise InputError(f"Array {name!r} is {dtype}, not float32, uint16 or int8.")
         return self.take(name, dtype, n_dimensions)
 
-    def rows(self, name: str, otherwise: str = "") -> Rows:
-        """Return a table, whose values may be kept under another name."""
-        values = f"{name}.values"
-        values = values if values in self.arrays else otherwise
-        return Rows(self.numbers(values, 2), self.floats(f"{name}.scales"))
+    def rows(self, name: str) -> Rows:
+        """Return a table."""
+        return Rows(self.numbers(f"{name}.values", 2), self.floats(f"{name}.scales"))
 
     def sparse(self, name: str) -> SparseRows:
         """Return sparse rows."""
@@ -194,9 +196,9 @@ class _Reader(NamedTuple):
     def graph(self, group: str) -> CodedGraph:
         """Return an index."""
         return CodedGraph(
-            self.take(f"{group}/codes", np.int8, 2),
-            self.floats(f"{group}/code_scales"),
-            self.rows(f"{group}/rows", f"{group}/codes"),
+            self.take(f"{group}/codes", np.uint8, 2),
+            self.floats(f"{group}/step"),
+            self.rows(f"{group}/rows"),
             self.take(f"{group}/neighbours", np.int32, 2),
             *(self.ids(f"{group}/{name}") for name in ("entries", "member_starts", "members")),
         )
@@ -267,6 +269,7 @@ def check_answerer(parts: Answerer) -> None:
         all(len(part) == n_labels for part in (parts.tail_weights, parts.linear_bias))
         and all(_head_fits(head, n_labels, dimension) for head in parts.heads)
         and _graph_fits(parts.labels, len(parts.label_of_row), dimension)
+        and len(parts.labels.rows.values) == len(parts.labels.codes)
         and _graph_fits(parts.points, len(parts.point_starts) - 1, dimension)
         and _rows_fit(parts.tokens)
         and len(parts.is_word) in (0, n_tokens)
@@ -317,8 +320,10 @@ def _head_fits(head: Head, n_labels: int, dimension: int) -> bool:
 def _graph_fits(graph: CodedGraph, n_rows: int, dimension: int) -> bool:
     n_nodes = len(graph.codes)
     return (
-        graph.codes.shape == graph.rows.values.shape == (n_nodes, dimension)
-        and len(graph.code_scales) == len(graph.neighbours) == n_nodes
+        graph.codes.shape == (n_nodes, packed_width(dimension))
+        and graph.step.shape == (1,)
+        and graph.rows.values.shape in ((n_nodes, dimension), (0, dimension))
+        and len(graph.neighbours) == n_nodes
         and len(graph.member_starts) == n_nodes + 1
         and len(graph.members) == n_rows
         and _rows_fit(graph.rows)
@@ -335,6 +340,14 @@ def log_ranks_of(width: int) -> Floats:
     """Return the logarithms of all ranks among `width` candidates, in whole vectors of them."""
     n_ranks = -(-width // SIDE_BY_SIDE) * SIDE_BY_SIDE
     return read_only(np.log1p(np.arange(n_ranks, dtype=np.float32)), np.float32)
+
+
+def beam_of(sizes: SearchSizes, n_wanted: int) -> int:
+    """Return how long a walk's beam is: three quarters, since it starts near and takes two steps.
+
+    With that it finds what a walk from the entries, node by node, finds with all of it.
+    """
+    return max(n_wanted, 3 * sizes.beam // 4)
 
 
 def new_scratch(
@@ -356,9 +369,10 @@ def new_scratch(
 
     return AnswerScratch(
         point=floats(dimension),
-        codes=np.zeros(dimension, np.int8),
-        label_walk=new_walk(parts.labels, max(n_found, sizes.beam)),
-        point_walk=new_walk(parts.points, max(n_near, sizes.beam)),
+        codes=np.zeros(2 * packed_width(dimension), np.int8),
+        label_walk=new_walk(parts.labels, beam_of(sizes, n_found), width),
+        starts=ids(width),
+        point_walk=new_walk(parts.points, beam_of(sizes, n_near)),
         found=ids(n_found),
         found_similarities=floats(n_found),
         near=ids(n_near),

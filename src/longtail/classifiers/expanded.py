@@ -8,7 +8,7 @@ import numpy as np
 
 from longtail.classifiers.blended import BlendedScorer, LabelHead
 from longtail.classifiers.candidates import CandidateSearch
-from longtail.classifiers.compiled_parts import float_rows, float_weights
+from longtail.classifiers.compiled_parts import float_rows, float_weights, vectors_of
 from longtail.classifiers.relations import LabelRelations
 from longtail.classifiers.score_network import ScoreNetwork
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
@@ -31,10 +31,11 @@ def expanded(compiled: CompiledScorer) -> BlendedScorer:
     that the search follows are made of them anew, and may differ in the last place.
     """
     parts = compiled.parts
+    dimension = parts.tokens.values.shape[1]
     search = CandidateSearch(
-        label_index=_index(parts.labels, compiled.sizes.beam),
+        label_index=_index(parts.labels, dimension, compiled.sizes.beam),
         label_of_row=parts.label_of_row,
-        point_index=_index(parts.points, compiled.sizes.beam),
+        point_index=_index(parts.points, dimension, compiled.sizes.beam),
         label_starts=parts.point_starts,
         label_ids=parts.point_labels,
         popular=parts.popular,
@@ -63,9 +64,9 @@ def expanded(compiled: CompiledScorer) -> BlendedScorer:
     )
 
 
-def _index(graph: CodedGraph, beam: int) -> VectorIndex:
+def _index(graph: CodedGraph, dimension: int, beam: int) -> VectorIndex:
     """Return an index; one without edges is an exact one."""
-    vectors = float_rows(graph.rows)
+    vectors = vectors_of(graph, dimension)
     if not graph.neighbours.shape[1]:
         return ExactIndex(vectors)
     arrays = {"vectors": vectors, **{name: getattr(graph, name) for name in _GRAPH_PARTS}}

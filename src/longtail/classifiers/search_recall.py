@@ -6,13 +6,18 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.classifiers.compiled_parts import float_rows
+from longtail.classifiers.compiled_parts import beam_of, float_rows, vectors_of
 from longtail.index.exact import ExactIndex
+from longtail.index.protocol import read_only
 from longtail.kernels.code_search import nearest_members, new_walk
-from longtail.kernels.rows import quantise_rows
+from longtail.kernels.rows import quantise
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from longtail.classifiers.compiled import CompiledScorer
+
+    Ids = NDArray[np.int32]
 
 __all__ = ["label_recall"]
 
@@ -35,17 +40,32 @@ def label_recall(scorer: CompiledScorer, *, n_queries: int = 200, seed: int = 0)
     graph, sizes = scorer.parts.labels, scorer.sizes
     random = np.random.default_rng(seed)
     drawn = random.permutation(len(scorer.parts.points.codes))[:n_queries]
-    own = scorer.parts.points.rows
-    scales = own.scales[drawn] if len(own.scales) else own.scales
-    queries = float_rows(own._replace(values=own.values[drawn], scales=scales))
-    codes, unused = np.empty(queries.shape, np.int8), np.empty(len(queries), np.float32)
-    quantise_rows(queries, codes, unused)
+    own = scorer.parts.points
+    rows = own.rows
+    if len(rows.values):
+        scales = rows.scales[drawn] if len(rows.scales) else rows.scales
+        rows = rows._replace(values=rows.values[drawn], scales=scales)
+    some = own._replace(codes=own.codes[drawn], rows=rows)
+    queries = vectors_of(some, scorer.parts.tokens.values.shape[1])
+    codes = np.zeros(2 * graph.codes.shape[1], np.int8)
     k = min(sizes.n_found, len(graph.members))
-    walk = new_walk(graph, max(k, sizes.beam))
+    walk = new_walk(graph, beam_of(sizes, k), sizes.n_near_labels)
     ids, similarities = np.empty(k, np.int32), np.empty(k, np.float32)
     exact = ExactIndex(float_rows(graph.rows)).query(queries, min(k, len(graph.codes)))[1][:, -1]
     found = 0
-    for query, code, least in zip(queries, codes, exact, strict=True):
-        n = nearest_members(query, code, graph, walk, ids, similarities)
+    for node, query, least in zip(drawn.tolist(), queries, exact, strict=True):
+        scale, starts = quantise(query, codes), _starts(scorer, node)
+        n = nearest_members(query, codes, scale, graph, starts, walk, ids, similarities)
         found += int((similarities[:n] >= least - 1e-5).sum())
     return found / max(k * len(queries), 1)
+
+
+def _starts(scorer: CompiledScorer, node: int) -> Ids:
+    """Return where the walk for a training point begins: at the labels of points near it."""
+    points, sizes = scorer.parts.points, scorer.sizes
+    near = points.neighbours[node, : sizes.n_near_points]
+    rows = points.members[points.member_starts[near[near >= 0]]]
+    labels = [scorer.labels_of_point(int(row))[: sizes.n_near_labels] for row in rows]
+    found = np.unique(np.concatenate([np.zeros(0, np.int32), *labels]))
+    nodes = scorer.parts.heads[0].row_of_label[found]
+    return read_only(nodes[nodes >= 0][: sizes.n_near_labels], np.int32)

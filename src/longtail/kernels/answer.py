@@ -68,6 +68,7 @@ class AnswerScratch(NamedTuple):
     point: Floats
     codes: NDArray[np.int8]
     label_walk: Walk
+    starts: Ids
     point_walk: Walk
     found: Ids
     found_similarities: Floats
@@ -135,8 +136,10 @@ def near_rows(
     own, room = model.parts, scratch.parts
     if not len(ids) or not _embed(columns, values, own.tokens, room.point):
         return 0
-    quantise(room.point, room.codes)
-    return nearest_members(room.point, room.codes, own.points, room.point_walk, ids, similarities)
+    scale, entries = quantise(room.point, room.codes), own.points.entries
+    return nearest_members(
+        room.point, room.codes, scale, own.points, entries, room.point_walk, ids, similarities
+    )
 
 
 @kernel
@@ -153,11 +156,11 @@ def _answer(
     scores[:] = -np.inf
     if not _embed(columns, values, model.tokens, scratch.point):
         return  # nothing is known of it, so nothing is said
-    quantise(scratch.point, scratch.codes)
+    scale = quantise(scratch.point, scratch.codes)
     n_matches = n_touched = 0
     if model.has_relations:
         n_matches, n_touched = _relate(model.relations, columns, values, scratch)
-    n, nearness = _gather(model, scratch, n_matches, n_touched)
+    n, nearness = _gather(model, scratch, scale, n_matches, n_touched)
     if n:
         _score(model, scratch, columns, values, n)
         for c in range(n):
@@ -231,21 +234,26 @@ def _relate(
 
 @kernel
 def _gather(
-    model: Answerer, scratch: AnswerScratch, n_matches: int, n_touched: int
+    model: Answerer, scratch: AnswerScratch, scale: np.float32, n_matches: int, n_touched: int
 ) -> tuple[int, np.float32]:
     """Note the candidates, each once, and their votes; return how many and the nearest point's.
 
     As `longtail.kernels.blend.gather_candidates` has it: labels that were found, popular ones,
     matches and what they are linked to, then the labels of near points that have the most votes.
+    From these, and from the matches, the walk of the labels starts: they are near the end of it.
     """
     point, codes = scratch.point, scratch.codes
-    n_found = nearest_members(
-        point, codes, model.labels, scratch.label_walk, scratch.found, scratch.found_similarities
-    )
     n_near = 0
     if len(scratch.near):
         n_near = nearest_members(
-            point, codes, model.points, scratch.point_walk, scratch.near, scratch.near_similarities
+            point,
+            codes,
+            scale,
+            model.points,
+            model.points.entries,
+            scratch.point_walk,
+            scratch.near,
+            scratch.near_similarities,
         )
     votes, voted = scratch.votes, scratch.voted
     n_voted = _vote(
@@ -263,20 +271,44 @@ def _gather(
         best = scratch.best_voted
     touched = scratch.touched[:n_touched]
     n_linked = strongest_links(touched, scratch.links, scratch.linked, scratch.linked_votes)
+    matches, linked = scratch.matches[:n_matches], scratch.linked[:n_linked]
+    n_starts = 0
+    for labels in (best, matches, linked):
+        n_starts = _add_nodes(labels, model.heads[0].row_of_label, scratch.starts, n_starts)
+    n_found = nearest_members(
+        point,
+        codes,
+        scale,
+        model.labels,
+        scratch.starts[:n_starts],
+        scratch.label_walk,
+        scratch.found,
+        scratch.found_similarities,
+    )
     rows, own = scratch.found[:n_found], (votes, scratch.candidates, scratch.candidate_votes)
     for t in range(n_found):
         row = rows[t]
         rows[t] = model.label_of_row[row] if 0 <= row < len(model.label_of_row) else -1
     n = _join(rows, *own, 0)
     n = _join(model.popular, *own, n)
-    n = _join(scratch.matches[:n_matches], *own, n)
-    n = _join(scratch.linked[:n_linked], *own, n)
+    n = _join(matches, *own, n)
+    n = _join(linked, *own, n)
     n = _join(best, *own, n)
     for label in voted:
         votes[label] = 0
     for label in scratch.candidates[:n]:
         votes[label] = 0
     return n, scratch.near_similarities[0] if n_near else np.float32(0)
+
+
+@kernel
+def _add_nodes(labels: Ids, row_of_label: Ids, nodes: Ids, n: int) -> int:
+    """Append the nodes of labels that have any, and return how many there are."""
+    for label in labels:
+        if 0 <= label < len(row_of_label) and row_of_label[label] >= 0 and n < len(nodes):
+            nodes[n] = row_of_label[label]
+            n += 1
+    return n
 
 
 @kernel

@@ -38,9 +38,8 @@ def match_texts(
 ) -> int:
     """Find the labels whose texts have the largest inner products with a bag.
 
-    Sums only grow, so the best are kept while they do: a label that ends among the best is there,
-    or gets there, when its last product is added. Weights are positive; what is not, in a damaged
-    model, does not count.
+    All products are added up first. Then every sum is looked at where it is first met, and taken
+    back. Weights are positive; what is not, in a damaged model, does not count.
 
     Parameters
     ----------
@@ -53,7 +52,6 @@ def match_texts(
         Written up to the number that is returned: best first, ties by smaller id.
     """
     starts, labels, weights, scales = postings
-    n_found, least = 0, np.float32(0)
     for j in range(len(columns)):
         if j + _AHEAD < len(columns):
             coming = starts[columns[j + _AHEAD]]
@@ -63,32 +61,21 @@ def match_texts(
         scale = values[j] * scales[columns[j]] if len(scales) else values[j]
         for place in range(first, after):
             label, product = labels[place], scale * widen(weights[place])
-            if not 0 <= label < len(scratch) or not product > 0:
-                continue
-            total = scratch[label] + product
-            scratch[label] = total
-            if total >= least:
-                n_found = _raise(ids, best, n_found, label, total)
-                least = best[n_found - 1] if n_found == len(ids) else np.float32(0)
+            if 0 <= label < len(scratch) and product > 0:
+                scratch[label] += product
+    n_found, least = 0, np.float32(0)
     for j in range(len(columns)):
         first, after = span_of(starts, columns[j], len(labels))
         for place in range(first, after):
-            if 0 <= labels[place] < len(scratch):
-                scratch[labels[place]] = 0
+            label = labels[place]
+            if not 0 <= label < len(scratch):
+                continue
+            total, scratch[label] = scratch[label], 0
+            if total > least or (total == least and total > 0):
+                insert_sorted(ids, best, n_found, label, total)
+                n_found = min(n_found + 1, len(ids))
+                least = best[n_found - 1] if n_found == len(ids) else np.float32(0)
     return n_found
-
-
-@kernel
-def _raise(ids: Ids, best: Floats, n: int, label: int, value: np.float32) -> int:
-    """Give a label of a descending list, or a new one, its larger value; return the length."""
-    for place in range(n):
-        if ids[place] == label:
-            for behind in range(place, n - 1):
-                ids[behind], best[behind] = ids[behind + 1], best[behind + 1]
-            n -= 1
-            break
-    insert_sorted(ids, best, n, label, value)
-    return min(n + 1, len(ids))
 
 
 @kernel

@@ -8,33 +8,42 @@ from llvmlite import ir  # type: ignore[import-untyped]  # it has none
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-__all__ = ["prefetch_row"]
+__all__ = ["prefetch_pair", "prefetch_row"]
 
-N_LINES = 4  # of 64 bytes: what comes after is fetched by the processor itself
+_LINE = 64  # bytes
 
 
-@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
-def prefetch_row(_: Any, table: Any, row: Any) -> Any:
-    """Ask for the first cache lines of a row of an array, and go on.
+def _prefetching(*offsets: int) -> Any:
+    """Return what asks for the cache lines of some bytes of a row of an array, and goes on.
 
     The row may lie outside: what cannot be read is not fetched.
     """
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        stride = cgutils.unpack_tuple(builder, array.strides)[0]
-        place = context.cast(builder, arguments[1], signature.args[1], types.intp)
-        byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-        start = builder.bitcast(array.data, byte)
-        start = builder.gep(start, [builder.mul(place, stride)])
-        prefetch = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(ir.VoidType(), [byte, number, number, number]),
-            "llvm.prefetch.p0",
-        )
-        for line in range(N_LINES):
-            there = builder.gep(start, [ir.Constant(ir.IntType(64), 64 * line)])
-            builder.call(prefetch, [there, number(0), number(3), number(1)])  # to read, keep, data
-        return context.get_dummy_value()
+    @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+    def prefetch(_: Any, table: Any, row: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            array = context.make_array(signature.args[0])(context, builder, arguments[0])
+            stride = cgutils.unpack_tuple(builder, array.strides)[0]
+            place = context.cast(builder, arguments[1], signature.args[1], types.intp)
+            byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
+            start = builder.bitcast(array.data, byte)
+            start = builder.gep(start, [builder.mul(place, stride)])
+            fetch = cgutils.get_or_insert_function(
+                builder.module,
+                ir.FunctionType(ir.VoidType(), [byte, number, number, number]),
+                "llvm.prefetch.p0",
+            )
+            for offset in offsets:
+                there = builder.gep(start, [ir.Constant(ir.IntType(64), offset)])
+                builder.call(fetch, [there, number(0), number(3), number(1)])  # to read, keep, data
+            return context.get_dummy_value()
 
-    return types.void(table, row), generate
+        return types.void(table, row), generate
+
+    return prefetch
+
+
+# What comes after is fetched by the processor itself.
+prefetch_row = _prefetching(0, _LINE, 2 * _LINE, 3 * _LINE)
+# A row of two lines; in a file it may begin in the middle of one, and end in a third.
+prefetch_pair = _prefetching(0, _LINE, 2 * _LINE - 1)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["Rows", "code_dots", "quantise", "quantise_rows", "row_dot", "widen", "widened_row"]
+__all__ = ["Rows", "quantise", "quantise_rows", "row_dot", "widen", "widened_row"]
 
 _UP_BY_112 = np.float32(2.0**112)  # between the exponents' offsets of float16 and float32
 _LARGEST_CODE = np.float32(127)
@@ -95,16 +95,6 @@ def quantise(vector: Floats, codes: NDArray[np.int8]) -> np.float32:
     for t in range(len(vector)):
         codes[t] = np.int8(np.rint(vector[t] * inverse))
     return largest / _LARGEST_CODE
-
-
-@fast_kernel
-def code_dots(query: NDArray[np.int8], codes: NDArray[np.int8], row: int) -> np.int32:
-    """Return the inner product of two rows of codes; up to 130,000 of them cannot overflow."""
-    total = np.int32(0)
-    own = codes[row]
-    for t in range(len(query)):
-        total = np.int32(total + np.int32(np.int32(query[t]) * np.int32(own[t])))
-    return total
 
 
 @kernel

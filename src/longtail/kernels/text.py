@@ -293,11 +293,11 @@ def _grown_table(table: NDArray[np.uint64]) -> NDArray[np.uint64]:
 def build_table(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Return the table that maps each of the distinct `keys` to its position in them.
 
-    It has rows ``(key, position)``, zeros where free, and a power of two of them, at least twice
-    the number of keys.
+    It has rows ``(key, position)``, zeros where free, and a power of two of them, at least half as
+    many again as keys.
     """
     n_slots = 2
-    while n_slots < 2 * keys.shape[0]:
+    while 2 * n_slots < 3 * keys.shape[0]:
         n_slots *= 2
     table = np.zeros((n_slots, 2), np.uint64)
     for column in range(keys.shape[0]):

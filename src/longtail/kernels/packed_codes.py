@@ -1,0 +1,148 @@
+"""Vectors in four bits a number, for searches that score again what they find.
+
+A step apart for all rows of a table, sixteen values a number, two numbers a byte: an inner product
+of 256 numbers reads two cache lines. A byte holds number ``t`` of its block of 128 and number
+``t + 64``, so that halves of bytes become vectors of bytes without being moved.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from llvmlite import binding, ir  # type: ignore[import-untyped]  # it has none
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from longtail.kernels.jit import kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+    Packed = NDArray[np.uint8]
+
+__all__ = ["BLOCK", "MIDDLE", "pack_rows", "packed_dots", "packed_width", "unpacked_rows"]
+
+binding.initialize_native_asmparser()
+
+BLOCK = 64  # bytes: a cache line
+MIDDLE = np.float32(7.5)
+_LARGEST = np.float32(2.7)  # standard deviations: what is beyond is cut
+_BYTE, _NUMBER = ir.IntType(8), ir.IntType(32)
+_BYTES = ir.VectorType(_BYTE, BLOCK)
+
+
+def packed_width(dimension: int) -> int:
+    """Return how many bytes a row takes: whole blocks; a query has twice as many numbers."""
+    return -(-dimension // (2 * BLOCK)) * BLOCK
+
+
+def pack_rows(vectors: Floats) -> tuple[Packed, Floats]:
+    """Return the codes of all rows, uint8 (n_rows, packed_width(d)), and the step (1,) float32.
+
+    Each row is on cache lines of its own.
+
+    Parameters
+    ----------
+    vectors : float32 (n_rows, d)
+    """
+    shape = len(vectors), packed_width(vectors.shape[1])
+    room = np.zeros(shape[0] * shape[1] + BLOCK, np.uint8)
+    first = -room.ctypes.data % BLOCK
+    codes = room[first : first + shape[0] * shape[1]].reshape(shape)
+    return codes, np.array([_write_codes(vectors, codes)], np.float32)
+
+
+def unpacked_rows(codes: Packed, step: Floats, dimension: int) -> Floats:
+    """Return the vectors (n_rows, dimension) that codes stand for."""
+    blocks = codes.reshape(len(codes), -1, 1, BLOCK)
+    levels = np.concatenate([blocks & 15, blocks >> 4], axis=2).reshape(len(codes), -1)
+    return (levels[:, :dimension].astype(np.float32) - MIDDLE) * step
+
+
+@kernel
+def _write_codes(vectors: Floats, codes: Packed) -> np.float32:
+    """Write the codes of all rows into zeros, and return the step."""
+    total = 0.0
+    for vector in vectors:
+        for value in vector:
+            total += value * value
+    deviation = np.sqrt(total / max(vectors.size, 1))
+    inverse = np.float32(MIDDLE / (_LARGEST * deviation)) if deviation > 0 else np.float32(0)
+    for row in range(len(vectors)):
+        for t in range(vectors.shape[1]):
+            level = np.rint(vectors[row, t] * inverse + MIDDLE)
+            code = np.uint8(min(max(level, np.float32(0)), np.float32(15)))
+            byte = t // (2 * BLOCK) * BLOCK + t % BLOCK
+            codes[row, byte] |= np.uint8(code << np.uint8(4 if t & BLOCK else 0))
+    return np.float32(_LARGEST * deviation / MIDDLE)
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+def packed_dots(_: Any, query: Any, codes: Any, row: Any) -> Any:
+    """Return the inner product of a query with a row of codes, int32.
+
+    Every code counts 7.5 too much, which adds the same to the product with any row.
+
+    Parameters
+    ----------
+    query : int8 (2 * width,)
+        See `longtail.kernels.rows.quantise`; zeros behind the vector.
+    codes : uint8 (n_rows, width)
+    row : int
+
+    Notes
+    -----
+    Written out, since the compiler sees no vectors in a loop over halves of bytes.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        arrays = [
+            context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (0, 1)
+        ]
+        place = context.cast(builder, arguments[2], signature.args[2], types.intp)
+        width = cgutils.unpack_tuple(builder, arrays[1].shape)[1]
+        own, rows = (builder.bitcast(array.data, _BYTE.as_pointer()) for array in arrays)
+        own_row = builder.gep(rows, [builder.mul(place, width)])
+        has_instruction = "+avx512vnni" in context.codegen().magic_tuple()[2]
+        add_products = _add_at_once if has_instruction else _add_widened
+        lanes = ir.VectorType(_NUMBER, BLOCK // 4 if has_instruction else BLOCK)
+        sums = [cgutils.alloca_once_value(builder, ir.Constant(lanes, None)) for _ in "lh"]
+        step = ir.Constant(width.type, BLOCK)
+        with cgutils.for_range(builder, builder.udiv(width, step)) as loop:
+            at = builder.mul(loop.index, step)
+            both = _load(builder, own_row, at)
+            low = builder.and_(both, ir.Constant(_BYTES, [15] * BLOCK))
+            high = builder.lshr(both, ir.Constant(_BYTES, [4] * BLOCK))
+            for half, total, offset in zip(
+                (low, high), sums, (at, builder.add(at, step)), strict=True
+            ):
+                mine = _load(builder, own, builder.add(at, offset))
+                builder.store(add_products(builder, builder.load(total), half, mine), total)
+        add = cgutils.get_or_insert_function(
+            builder.module,
+            ir.FunctionType(_NUMBER, [lanes]),
+            f"llvm.vector.reduce.add.v{lanes.count}i32",
+        )
+        return builder.call(add, [builder.add(*map(builder.load, sums))])
+
+    return types.int32(query, codes, row), generate
+
+
+def _load(builder: Any, start: Any, at: Any) -> Any:
+    """Load a block of bytes."""
+    there = builder.bitcast(builder.gep(start, [at]), _BYTES.as_pointer())
+    return builder.load(there, align=1)
+
+
+def _add_at_once(builder: Any, total: Any, half: Any, query: Any) -> Any:
+    """Add products of unsigned with signed bytes, four to a lane, by the instruction for it."""
+    kind = ir.FunctionType(total.type, [total.type, _BYTES, _BYTES])
+    return builder.asm(kind, "vpdpbusd $3, $2, $0", "=v,0,v,v", [total, half, query], False)
+
+
+def _add_widened(builder: Any, total: Any, half: Any, query: Any) -> Any:
+    """Add the same products by instructions that any processor has."""
+    product = builder.mul(builder.zext(half, total.type), builder.sext(query, total.type))
+    return builder.add(total, product)
