@@ -11,10 +11,13 @@ import torch
 from scipy.sparse import csr_array
 
 import longtail
+from longtail.classifiers.encoders import with_transformers_as
+from longtail.classifiers.scorer import EnsembleScorer
 from longtail.data.bags import Bags
 from longtail.errors import InputError, MissingExtraError
-from longtail.features import transformer_encoder
+from longtail.features import onnx_export, transformer_encoder
 from longtail.features.encoder import encoder_from
+from longtail.features.onnx_encoder import OnnxEncoder
 from longtail.features.transformer import Transformer, read_transformer
 from longtail.features.transformer_encoder import PiecesOfTexts, TransformerEncoder
 from longtail.recipes.deepxml import DeepXML
@@ -31,7 +34,7 @@ LABELS = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A BERT of two layers with random weights."""
-    reason = "needs the extra 'transformers', which `make install` leaves out"
+    reason = "needs the extra 'transformers'"
     transformers = pytest.importorskip("transformers", reason=reason)
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
@@ -145,3 +148,58 @@ def test_indexers_read_points_and_label_texts(folder):
 def test_features_are_refused(folder):
     with pytest.raises(InputError, match="Pass texts"):
         XTransformer(encoder=str(folder)).fit(np.eye(4), [[0], [1], [0], [1]])
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    pytest.importorskip("onnxruntime", reason="needs the extra 'onnx'")
+    recipe = XTransformer(encoder=str(folder), leaf_size=1, held_out=0.0, n_threads=1)
+    return recipe.fit(TEXTS, LABELS).predictor_
+
+
+class TestOnnx:
+    """The graph that stands for a transformer in serving."""
+
+    @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("int8", 0.05)])
+    def test_is_the_same_model_without_torch(self, model, tmp_path, dtype, tolerance):
+        texts = [*TEXTS[:4], "a bottle of old red wine", "", "fast"]
+        exported = model.compressed(dtype)
+        exported.save(tmp_path / "model")
+        np.save(tmp_path / "expected.npy", exported.predict_topk(texts)[1])
+        encoders = (one.scorer.join.encoder for one in (model, exported))
+        own, other = (encoder.encode(as_bags(texts), 2) for encoder in encoders)
+        np.testing.assert_allclose(own, other, atol=tolerance)
+        code = f"""
+import sys, numpy as np, longtail
+model = longtail.load({str(tmp_path / "model")!r})
+found = model.predict_topk({texts!r})[1]
+np.testing.assert_array_equal(found, np.load({str(tmp_path / "expected.npy")!r}))
+print(model.predict("red wine", k=1)[0][0], {{"torch", "transformers"}} & {{*sys.modules}})
+"""
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert done.stdout.split() == ["drink", "set()"]
+        assert not done.stderr
+
+    def test_batches_share_the_threads(self, model):
+        encoder, bags = model.compressed("float32").scorer.join.encoder, as_bags(TEXTS * 20)
+        np.testing.assert_array_equal(encoder.encode(bags, 1), encoder.encode(bags, 4))
+
+    def test_is_refused_where_it_cannot_be(self, model):
+        with pytest.raises(InputError, match="'float32' or 'int8', got 'float16'"):
+            model.compressed("float16")
+        with pytest.raises(InputError, match="JoinedTreeScorer"):
+            model.compressed("float32").compressed("int8")
+
+    def test_of_an_ensemble_is_made_once(self, model):
+        member = model.scorer
+        ensemble = with_transformers_as(EnsembleScorer((member, member)), onnx_export.to_onnx)
+        first, second = ensemble.members
+        assert isinstance(first.join.encoder, OnnxEncoder)
+        assert first.join.encoder is second.join.encoder
+        assert first.tree is member.tree
+
+    def test_is_held_against_what_it_stands_for(self, model, monkeypatch):
+        monkeypatch.setattr(onnx_export, "TOLERANCE", -1.0)
+        with pytest.raises(InputError, match="cannot be exported"):
+            model.compressed("float32")
