@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -13,9 +14,11 @@ from scipy.sparse import csr_array
 import longtail
 from longtail.classifiers.encoders import with_transformers_as
 from longtail.classifiers.scorer import EnsembleScorer
+from longtail.cli import main
 from longtail.data.bags import Bags
 from longtail.errors import InputError, MissingExtraError
-from longtail.features import onnx_export, transformer_encoder
+from longtail.features import distillation, onnx_export, transformer_encoder
+from longtail.features.distillation import distilled
 from longtail.features.encoder import encoder_from
 from longtail.features.onnx_encoder import OnnxEncoder
 from longtail.features.transformer import Transformer, read_transformer
@@ -203,3 +206,48 @@ print(model.predict("red wine", k=1)[0][0], {{"torch", "transformers"}} & {{*sys
         monkeypatch.setattr(onnx_export, "TOLERANCE", -1.0)
         with pytest.raises(InputError, match="cannot be exported"):
             model.compressed("float32")
+
+
+class TestDistillation:
+    """Token vectors in place of a transformer."""
+
+    def test_answers_alike_without_it(self, model, tmp_path):
+        student, cosine = distilled(model, [*TEXTS, *TEXTS], n_threads=1)
+        bags = model.bags(TEXTS)
+        own, other = (one.scorer.join.encoder.encode(bags) for one in (model, student))
+        assert cosine == pytest.approx((own * other).sum(axis=1).mean(), abs=0.05)
+        assert cosine > 0.98
+        student.save(tmp_path / "model")
+        found = longtail.load(tmp_path / "model").predict(TEXTS, k=1)
+        assert [best[0][0] for best in found] == [label for (label,) in LABELS]
+        assert found == student.predict(TEXTS, k=1)
+
+    def test_fits_by_ridge_regression(self):
+        random = np.random.default_rng(0)
+        bags, start = random.random((30, 6)).astype(np.float32), random.standard_normal((6, 4))
+        targets = random.standard_normal((30, 4)).astype(np.float32)
+        scale = ((bags @ start) * targets).sum() / ((bags @ start) ** 2).sum()
+        normal = bags.T @ bags + distillation.RIDGE * np.eye(6)
+        expected = np.linalg.solve(normal, bags.T @ targets + distillation.RIDGE * scale * start)
+        found = distillation._fitted(start.astype(np.float32), csr_array(bags), targets, 1)
+        np.testing.assert_allclose(found, expected, atol=1e-3)
+
+    def test_of_an_exported_one(self, model):
+        assert distilled(model.compressed("float32"), [*TEXTS, *TEXTS]).cosine > 0.98
+
+    def test_needs_a_transformer_and_texts(self, model):
+        with pytest.raises(InputError, match="at least 20 texts, got 3"):
+            distilled(model, TEXTS[:3])
+        with pytest.raises(InputError, match="without one"):
+            distilled(distilled(model, TEXTS).model, TEXTS)
+
+    def test_the_command_says_what_it_costs(self, model, tmp_path, capsys):
+        own, out, test = (str(tmp_path / name) for name in ("own", "out", "test.jsonl"))
+        model.save(own)
+        rows = [{"text": x, "labels": y} for x, y in zip(TEXTS, LABELS, strict=True)]
+        (tmp_path / "test.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        assert main(["distill", own, out, "--texts", test, "--test", test]) == 0
+        shown = capsys.readouterr().out
+        assert "cosine to the transformer" in shown
+        assert "P@1" in shown
+        assert longtail.load(out).predict("red wine", k=1)[0][0] == "drink"

@@ -352,7 +352,7 @@ class Predictor:
         """
         return self.with_scorer(compressed(self.scorer, dtype))
 
-    def with_scorer(self, scorer: Scorer) -> Predictor:
+    def with_scorer(self, scorer: Scorer, reads: PointInput | None = None) -> Predictor:
         """Return the same model answering by another scorer of the same points and labels."""
         return Predictor(
             scorer=scorer,
@@ -362,7 +362,7 @@ class Predictor:
             calibration=self.calibration,
             train_label_counts=self.train_label_counts,
             description=self.description,
-            reads=self.reads,
+            reads=reads or self.reads,
         )
 
     def with_labels(

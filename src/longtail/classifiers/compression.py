@@ -8,11 +8,12 @@ from longtail.classifiers.blended import BlendedScorer
 from longtail.classifiers.compiled import CompiledScorer, StorageType
 from longtail.classifiers.encoders import transformers_of, with_transformers_as
 from longtail.errors import InputError
+from longtail.features.onnx_encoder import OnnxEncoder
+from longtail.features.transformer_encoder import TransformerEncoder
 
 if TYPE_CHECKING:
+    from longtail.classifiers.encoders import TextEncoder
     from longtail.classifiers.scorer import Scorer
-    from longtail.features.onnx_encoder import OnnxEncoder
-    from longtail.features.transformer_encoder import TransformerEncoder
 
 __all__ = ["compressed"]
 
@@ -35,7 +36,7 @@ def compressed(scorer: Scorer, dtype: StorageType) -> Scorer:
     """
     if isinstance(scorer, BlendedScorer):
         return CompiledScorer.of(scorer, dtype)
-    if not transformers_of(scorer):
+    if not any(isinstance(one, TransformerEncoder) for one in transformers_of(scorer)):
         raise InputError(
             "Only a model of the default recipe that is not compressed yet, or one with a "
             f"transformer, can be compressed; this one answers by {type(scorer).__name__}."
@@ -43,9 +44,11 @@ def compressed(scorer: Scorer, dtype: StorageType) -> Scorer:
     if dtype not in {"float32", "int8"}:
         raise InputError(f"dtype of a transformer must be 'float32' or 'int8', got {dtype!r}.")
 
-    def exported(encoder: TransformerEncoder) -> OnnxEncoder:
+    def exported(encoder: TextEncoder) -> OnnxEncoder:
         from longtail.features.onnx_export import to_onnx  # noqa: PLC0415 - it needs torch
 
+        if isinstance(encoder, OnnxEncoder):
+            return encoder
         return to_onnx(encoder, int8=dtype == "int8")
 
     return with_transformers_as(scorer, exported)

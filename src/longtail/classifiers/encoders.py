@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from longtail.features.onnx_encoder import OnnxEncoder
 from longtail.features.transformer_encoder import TransformerEncoder
 
 if TYPE_CHECKING:
@@ -12,25 +13,26 @@ if TYPE_CHECKING:
 
     from longtail.features.encoder import Encoder
 
-__all__ = ["transformers_of", "with_transformers_as"]
+__all__ = ["TextEncoder", "transformers_of", "with_transformers_as"]
 
 Part = TypeVar("Part")
+TextEncoder: TypeAlias = TransformerEncoder | OnnxEncoder
 
 
-def transformers_of(part: Any) -> list[TransformerEncoder]:
-    """Return the transformers in a scorer, each once.
+def transformers_of(part: Any) -> list[TextEncoder]:
+    """Return the transformers in a scorer, in torch or in ONNX, each once.
 
     Parameters
     ----------
     part : Scorer, or a part of one
     """
-    if isinstance(part, TransformerEncoder):
+    if isinstance(part, TransformerEncoder | OnnxEncoder):
         return [part]
     found = {id(one): one for inner in _parts(part) for one in transformers_of(inner)}
     return list(found.values())
 
 
-def with_transformers_as(part: Part, exchanged: Callable[[TransformerEncoder], Encoder]) -> Part:
+def with_transformers_as(part: Part, exchanged: Callable[[TextEncoder], Encoder]) -> Part:
     """Return a scorer with something in place of each of its transformers.
 
     Parameters
@@ -49,7 +51,7 @@ def _rebuilt(part: Any, known: dict[int, Encoder]) -> Any:
     """Return a part with the known ones exchanged; the same object if it has none of them."""
     if id(part) in known:
         return known[id(part)]
-    if isinstance(part, tuple) and type(part) is tuple:
+    if type(part) is tuple:
         inner = tuple(_rebuilt(one, known) for one in part)
         return part if all(a is b for a, b in zip(inner, part, strict=True)) else inner
     if not is_dataclass(part) or isinstance(part, type):
