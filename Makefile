@@ -10,7 +10,7 @@ install: $(STAMP)
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,report,serve,dev]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,report,serve,transformers,onnx,dev]'
 	touch $(STAMP)
 
 demo: install

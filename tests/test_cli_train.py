@@ -9,6 +9,8 @@ import json
 import pytest
 
 from command_line import SMALL, SMALL_ASTEC, files_of, refused, run, write_lines
+from longtail.cli.settings import parse_settings, settings_help
+from longtail.recipes.names import RECIPES, recipe
 from longtail.training.checkpoints import CheckpointFolder
 from longtail.training.progress import ProgressBar
 
@@ -255,3 +257,10 @@ def test_a_full_disk_costs_the_saving_but_not_the_training(place, capsys, tmp_pa
     assert code == 0
     assert "epoch" not in err  # all stages were read from their checkpoints
     assert files_of(tmp_path / "model") == files_of(place / "model")
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_every_recipe_takes_settings_from_the_command_line(name):
+    kind = recipe(name)
+    assert parse_settings(kind, ["random_state=3"]) == {"random_state": 3}
+    assert "random_state" in settings_help(kind, name)

@@ -19,7 +19,9 @@ from longtail.training.batches import Batch, SharedPool
 from longtail.training.neighbourhood_batches import LabelBatches, NeighbourhoodBatches
 from longtail.training.pair_losses import DecoupledSoftmax, ProbabilisticContrast, TripletLoss
 from longtail.training.siamese import Corrections, LearntBags, SiameseTask
+from longtail.training.text_block import TextBlock
 from longtail.training.token_table import TokenTable
+from longtail.training.unit_labels import UnitRows
 
 CPU = torch.device("cpu")
 TRUTH = torch.tensor([[1, 0, 0, 1, 0], [0, 0, 1, 0, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1]]).bool()
@@ -129,6 +131,38 @@ def neighbourhood_batches(points, labels):
     )
 
 
+class TestTextBlock:
+    def test_passes_the_gradient_on(self):
+        torch.manual_seed(0)
+        texts, gradient = torch.randn(2, 5, 4).unbind()
+        block = TextBlock(4, CPU)
+        gates, turn = (block.state()[name].clone() for name in ("gates", "turn"))
+        plain = texts.clone().requires_grad_()
+        kept, added = gates.sigmoid()
+        expected = kept * plain + added * torch.relu(plain @ turn.T)
+        torch.testing.assert_close(block.forward(texts), expected.detach())
+        (to_texts,) = torch.autograd.grad(expected, plain, gradient)
+        torch.testing.assert_close(block.backward(gradient, 0.1), to_texts)
+
+    def test_learns_a_turn_that_all_labels_share(self):
+        """Labels lie where a matrix puts their texts; half of them are never seen."""
+        random = torch.Generator().manual_seed(0)
+        texts = UnitRows.of(torch.randn(400, 8, generator=random)).unit
+        wanted = UnitRows.of(texts + 2 * torch.relu(texts.roll(1, dims=1))).unit
+        block = TextBlock(8, CPU)
+
+        def cosine():
+            found = UnitRows.of(torch.from_numpy(block.apply(texts[200:].numpy()))).unit
+            return float((found * wanted[200:]).sum(dim=1).mean())
+
+        before = cosine()
+        for _ in range(500):
+            found = UnitRows.of(block.forward(texts[:200]))
+            block.backward(found.backward(-wanted[:200]), 0.1)
+        assert before < 0.75
+        assert cosine() > 0.95
+
+
 class TestNeighbourhoodBatches:
     def test_clusters_grow_until_a_batch_holds_neighbours(self):
         points, labels = two_blobs()
@@ -208,8 +242,10 @@ SMALL = {"dimension": 32, "encoder_epochs": 4, "classifier_epochs": 2, "n_thread
 
 @pytest.mark.parametrize("recipe", [Ngame, Dexa])
 @pytest.mark.parametrize("frozen", [True, False])
-def test_a_label_without_points_is_found_by_its_text(recipe, frozen, tmp_path):
-    model = recipe(**SMALL, freeze_encoder=frozen, held_out=0).fit_dataset(colours(unseen="red"))
+@pytest.mark.parametrize("block", [False, True])
+def test_a_label_without_points_is_found_by_its_text(recipe, frozen, block, tmp_path):
+    model = recipe(**SMALL, freeze_encoder=frozen, text_block=block, held_out=0)
+    model.fit_dataset(colours(unseen="red"))
     model.save(tmp_path / "model")
     loaded = longtail.load(tmp_path / "model")
     assert loaded.predict("a tram, red", k=1)[0][0] == "colour 0"
@@ -281,7 +317,7 @@ def test_a_killed_training_goes_on_to_the_same_bits(stage, frozen, tmp_path):
     data = colours(unseen="red")
 
     def fit(**how):
-        model = Dexa(**SMALL, batch_size=32, freeze_encoder=frozen)
+        model = Dexa(**SMALL, batch_size=32, freeze_encoder=frozen, text_block=not frozen)
         return model.fit_dataset(data, checkpoint_seconds=0, **how).predictor_.scorer.to_arrays()
 
     expected = fit()

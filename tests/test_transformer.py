@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -11,10 +12,15 @@ import torch
 from scipy.sparse import csr_array
 
 import longtail
+from longtail.classifiers.encoders import with_transformers_as
+from longtail.classifiers.scorer import EnsembleScorer
+from longtail.cli import main
 from longtail.data.bags import Bags
 from longtail.errors import InputError, MissingExtraError
-from longtail.features import transformer_encoder
+from longtail.features import distillation, onnx_export, transformer_encoder
+from longtail.features.distillation import distilled
 from longtail.features.encoder import encoder_from
+from longtail.features.onnx_encoder import OnnxEncoder
 from longtail.features.transformer import Transformer, read_transformer
 from longtail.features.transformer_encoder import PiecesOfTexts, TransformerEncoder
 from longtail.recipes.deepxml import DeepXML
@@ -31,7 +37,7 @@ LABELS = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     """A BERT of two layers with random weights."""
-    reason = "needs the extra 'transformers', which `make install` leaves out"
+    reason = "needs the extra 'transformers'"
     transformers = pytest.importorskip("transformers", reason=reason)
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
@@ -145,3 +151,103 @@ def test_indexers_read_points_and_label_texts(folder):
 def test_features_are_refused(folder):
     with pytest.raises(InputError, match="Pass texts"):
         XTransformer(encoder=str(folder)).fit(np.eye(4), [[0], [1], [0], [1]])
+
+
+@pytest.fixture(scope="module")
+def model(folder):
+    pytest.importorskip("onnxruntime", reason="needs the extra 'onnx'")
+    recipe = XTransformer(encoder=str(folder), leaf_size=1, held_out=0.0, n_threads=1)
+    return recipe.fit(TEXTS, LABELS).predictor_
+
+
+class TestOnnx:
+    """The graph that stands for a transformer in serving."""
+
+    @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("int8", 0.05)])
+    def test_is_the_same_model_without_torch(self, model, tmp_path, dtype, tolerance):
+        texts = [*TEXTS[:4], "a bottle of old red wine", "", "fast"]
+        exported = model.compressed(dtype)
+        exported.save(tmp_path / "model")
+        np.save(tmp_path / "expected.npy", exported.predict_topk(texts)[1])
+        encoders = (one.scorer.join.encoder for one in (model, exported))
+        own, other = (encoder.encode(as_bags(texts), 2) for encoder in encoders)
+        np.testing.assert_allclose(own, other, atol=tolerance)
+        code = f"""
+import sys, numpy as np, longtail
+model = longtail.load({str(tmp_path / "model")!r})
+found = model.predict_topk({texts!r})[1]
+np.testing.assert_array_equal(found, np.load({str(tmp_path / "expected.npy")!r}))
+print(model.predict("red wine", k=1)[0][0], {{"torch", "transformers"}} & {{*sys.modules}})
+"""
+        command = [sys.executable, "-c", code]
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
+        assert done.stdout.split() == ["drink", "set()"]
+        assert not done.stderr
+
+    def test_batches_share_the_threads(self, model):
+        encoder, bags = model.compressed("float32").scorer.join.encoder, as_bags(TEXTS * 20)
+        np.testing.assert_array_equal(encoder.encode(bags, 1), encoder.encode(bags, 4))
+
+    def test_is_refused_where_it_cannot_be(self, model):
+        with pytest.raises(InputError, match="'float32' or 'int8', got 'float16'"):
+            model.compressed("float16")
+        with pytest.raises(InputError, match="JoinedTreeScorer"):
+            model.compressed("float32").compressed("int8")
+
+    def test_of_an_ensemble_is_made_once(self, model):
+        member = model.scorer
+        ensemble = with_transformers_as(EnsembleScorer((member, member)), onnx_export.to_onnx)
+        first, second = ensemble.members
+        assert isinstance(first.join.encoder, OnnxEncoder)
+        assert first.join.encoder is second.join.encoder
+        assert first.tree is member.tree
+
+    def test_is_held_against_what_it_stands_for(self, model, monkeypatch):
+        monkeypatch.setattr(onnx_export, "TOLERANCE", -1.0)
+        with pytest.raises(InputError, match="cannot be exported"):
+            model.compressed("float32")
+
+
+class TestDistillation:
+    """Token vectors in place of a transformer."""
+
+    def test_answers_alike_without_it(self, model, tmp_path):
+        student, cosine = distilled(model, [*TEXTS, *TEXTS], n_threads=1)
+        bags = model.bags(TEXTS)
+        own, other = (one.scorer.join.encoder.encode(bags) for one in (model, student))
+        assert cosine == pytest.approx((own * other).sum(axis=1).mean(), abs=0.05)
+        assert cosine > 0.98
+        student.save(tmp_path / "model")
+        found = longtail.load(tmp_path / "model").predict(TEXTS, k=1)
+        assert [best[0][0] for best in found] == [label for (label,) in LABELS]
+        assert found == student.predict(TEXTS, k=1)
+
+    def test_fits_by_ridge_regression(self):
+        random = np.random.default_rng(0)
+        bags, start = random.random((30, 6)).astype(np.float32), random.standard_normal((6, 4))
+        targets = random.standard_normal((30, 4)).astype(np.float32)
+        scale = ((bags @ start) * targets).sum() / ((bags @ start) ** 2).sum()
+        normal = bags.T @ bags + distillation.RIDGE * np.eye(6)
+        expected = np.linalg.solve(normal, bags.T @ targets + distillation.RIDGE * scale * start)
+        found = distillation._fitted(start.astype(np.float32), csr_array(bags), targets, 1)
+        np.testing.assert_allclose(found, expected, atol=1e-3)
+
+    def test_of_an_exported_one(self, model):
+        assert distilled(model.compressed("float32"), [*TEXTS, *TEXTS]).cosine > 0.98
+
+    def test_needs_a_transformer_and_texts(self, model):
+        with pytest.raises(InputError, match="at least 20 texts, got 3"):
+            distilled(model, TEXTS[:3])
+        with pytest.raises(InputError, match="without one"):
+            distilled(distilled(model, TEXTS).model, TEXTS)
+
+    def test_the_command_says_what_it_costs(self, model, tmp_path, capsys):
+        own, out, test = (str(tmp_path / name) for name in ("own", "out", "test.jsonl"))
+        model.save(own)
+        rows = [{"text": x, "labels": y} for x, y in zip(TEXTS, LABELS, strict=True)]
+        (tmp_path / "test.jsonl").write_text("\n".join(map(json.dumps, rows)))
+        assert main(["distill", own, out, "--texts", test, "--test", test]) == 0
+        shown = capsys.readouterr().out
+        assert "cosine to the transformer" in shown
+        assert "P@1" in shown
+        assert longtail.load(out).predict("red wine", k=1)[0][0] == "drink"

@@ -9,6 +9,7 @@ import numpy as np
 from longtail.classifiers.blended import BlendedScorer
 from longtail.classifiers.calibration import Calibration
 from longtail.classifiers.compiled import CompiledScorer
+from longtail.classifiers.compression import compressed
 from longtail.classifiers.scorer import scorer_from
 from longtail.data.bags import Bags
 from longtail.data.from_python import texts_from
@@ -337,26 +338,31 @@ class Predictor:
         Parameters
         ----------
         dtype : {"float32", "float16", "int8"}
-            int8 has one scale a row. float32 loses nothing, and opens without being read.
+            int8 has one scale a row. float32 loses nothing, and opens without being read. Of a
+            model with a transformer, the transformer alone changes: it becomes a graph that ONNX
+            Runtime runs, without torch, as float32 or int8.
 
         Raises
         ------
         InputError
-            If there is no such `dtype`, or the recipe is another than the default.
+            If there is no such `dtype`, or the recipe is neither the default one nor has a
+            transformer.
+        MissingExtraError
+            If a package that exports the transformer is not installed.
         """
-        if not isinstance(self.scorer, BlendedScorer):
-            raise InputError(
-                "Only a model of the default recipe that is not compressed yet can be compressed; "
-                f"this one answers by {type(self.scorer).__name__}."
-            )
+        return self.with_scorer(compressed(self.scorer, dtype))
+
+    def with_scorer(self, scorer: Scorer, reads: PointInput | None = None) -> Predictor:
+        """Return the same model answering by another scorer of the same points and labels."""
         return Predictor(
-            scorer=CompiledScorer.of(self.scorer, dtype),
+            scorer=scorer,
             label_space=self.label_space,
             vectorizer=self.vectorizer,
             n_features=self.n_features,
             calibration=self.calibration,
             train_label_counts=self.train_label_counts,
             description=self.description,
+            reads=reads or self.reads,
         )
 
     def with_labels(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from statistics import median
 from typing import TYPE_CHECKING, get_args
 
 from longtail.classifiers.compiled import StorageType
@@ -12,17 +14,21 @@ from longtail.predictor import Predictor
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Sequence
 
     from longtail.data.dataset import Dataset
 
-__all__ = ["add_arguments", "run_command"]
+__all__ = ["add_arguments", "comparison", "run_command", "size_of"]
 
 PLACES = (1, 3, 5)
+N_TIMED = 100
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("model", metavar="DIR", help="a model folder of the default recipe")
+    parser.add_argument(
+        "model", metavar="DIR", help="a model folder of the default recipe, or with a transformer"
+    )
     parser.add_argument("target", metavar="OUT", help="the folder to write")
     parser.add_argument(
         "--dtype",
@@ -41,21 +47,56 @@ def run_command(arguments: argparse.Namespace) -> int:
     model = Predictor.from_folder(before)
     smaller = model.compressed(arguments.dtype)
     smaller.save(arguments.target, before.documents())
-    after = ModelFolder.open(arguments.target)
-    rows = [
-        ["size", bytes_text(_size(before)), bytes_text(_size(after)), _share(before, after)],
-    ]
-    if arguments.test is None:
-        notice("Pass --test FILE to see what is lost in accuracy.")
-    else:
-        dataset = test_set(model, arguments)
-        own, other = _precisions(model, dataset), _precisions(smaller, dataset)
-        rows += [
-            [name, f"{own[name]:.2f}", f"{other[name]:.2f}", _lost(own, other, name)]
-            for name in own
-        ]
+    rows = comparison(model, smaller, size_of(before), arguments)
     result(table(["", "before", arguments.dtype, "change"], rows))
     return 0
+
+
+def comparison(
+    model: Predictor,
+    other: Predictor,
+    size: int,
+    arguments: argparse.Namespace,
+    texts: Sequence[str] = (),
+) -> list[list[str]]:
+    """Return the rows of a table: sizes, times and accuracies of two models.
+
+    Parameters
+    ----------
+    model, other : Predictor
+        The latter is in the folder ``arguments.target``.
+    size : int
+        Of the former's folder, in bytes.
+    arguments : Namespace
+        Whose ``test`` holds labelled points, or is None.
+    texts : sequence of str
+        Of which some are answered one by one, to see how long that takes.
+    """
+    after = size_of(ModelFolder.open(arguments.target))
+    rows = [["size", bytes_text(size), bytes_text(after), f"{100 * after / size:.0f} %"]]
+    if texts:
+        own, others = (_milliseconds(one, texts[:N_TIMED]) for one in (model, other))
+        rows.append(["a text", f"{own:.2f} ms", f"{others:.2f} ms", f"{own / others:.0f} x"])
+    if arguments.test is None:
+        notice("Pass --test FILE to see what is lost in accuracy.")
+        return rows
+    dataset = test_set(model, arguments)
+    precisions = [_precisions(one, dataset) for one in (model, other)]
+    return rows + [
+        [name, f"{own:.2f}", f"{others:.2f}", f"{others - own:+.2f}"]
+        for (name, own), others in zip(precisions[0].items(), precisions[1].values(), strict=True)
+    ]
+
+
+def _milliseconds(model: Predictor, texts: Sequence[str]) -> float:
+    """Return the median time of an answer to one text."""
+    model.predict_topk([texts[0]], 5)  # loads compiled code and sessions
+    times = []
+    for text in texts:
+        started = time.perf_counter()
+        model.predict_topk([text], 5)
+        times.append(time.perf_counter() - started)
+    return 1000 * median(times)
 
 
 def _precisions(model: Predictor, dataset: Dataset) -> dict[str, float]:
@@ -64,16 +105,6 @@ def _precisions(model: Predictor, dataset: Dataset) -> dict[str, float]:
     return {f"P@{k}": metrics[f"P@{k}"] for k in PLACES}
 
 
-def _lost(own: dict[str, float], other: dict[str, float], name: str) -> str:
-    """Return the change of a metric."""
-    return f"{other[name] - own[name]:+.2f}"
-
-
-def _share(before: ModelFolder, after: ModelFolder) -> str:
-    """Return what is left of the size."""
-    return f"{100 * _size(after) / _size(before):.0f} %"
-
-
-def _size(folder: ModelFolder) -> int:
+def size_of(folder: ModelFolder) -> int:
     """Return the size of all files, in bytes."""
     return sum(folder.files.values()) + (folder.path / MANIFEST).stat().st_size

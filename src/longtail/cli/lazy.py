@@ -21,6 +21,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
         "serve": ("longtail.cli.serve", "Answer over HTTP, with a page to try the model"),
         "inspect": ("longtail.cli.inspect", "Show what is in a model"),
         "compress": ("longtail.cli.compress", "Make a model smaller, and say what that costs"),
+        "distill": ("longtail.cli.distill", "Make a transformer a table of words, at some cost"),
         "labels": ("longtail.cli.labels", "Add labels to a model, or remove some, untrained"),
         "demo": ("longtail.demo.command", "Train, measure and query a model on bundled data"),
     }

@@ -6,6 +6,7 @@ import argparse
 import os
 import shlex
 import time
+from contextlib import ExitStack, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from longtail.recipes.names import DEFAULT_RECIPE, RECIPES, recipe
 
 if TYPE_CHECKING:
     from longtail.recipes.estimator import LabelEstimator
+    from longtail.training.run import Callback
 
 __all__ = ["add_arguments", "run_command"]
 
@@ -74,11 +76,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fresh", action="store_true", help="do not go on from a training that was cut off"
     )
+    parser.add_argument(
+        "--tensorboard", metavar="DIR", help="write curves of the training for TensorBoard"
+    )
     parser.add_argument("-h", "--help", action=_Help, nargs=0, help="show this and stop")
 
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Train, save, and return the exit code."""
+    if not _is_later_process():
+        return _train(arguments)
+    with Path(os.devnull).open("w") as nowhere, redirect_stderr(nowhere), redirect_stdout(nowhere):
+        return _train(arguments)  # what there is to say, the first process says
+
+
+def _train(arguments: argparse.Namespace) -> int:
+    """See `run_command`."""
     started = time.perf_counter()
     estimator = _configured(arguments)
     target = Path(arguments.model).resolve()
@@ -92,12 +105,14 @@ def run_command(arguments: argparse.Namespace) -> int:
     notice(_statistics(dataset))
     _announce(estimator, dataset)
     try:
-        _fit(estimator, dataset, checkpoints)
+        _fit(estimator, dataset, checkpoints, arguments.tensorboard)
     except KeyboardInterrupt:
         what = "the same command goes on from there" if checkpoints.exists() else "nothing is kept"
         notice(f"Stopped: {what}.")
         return INTERRUPTED
     estimator.save(arguments.model)
+    if _is_later_process():
+        return 0
     _summarise(estimator, arguments, time.perf_counter() - started)
     return 0
 
@@ -185,12 +200,23 @@ def _announce(estimator: LabelEstimator, dataset: Dataset) -> None:
         )
 
 
-def _fit(estimator: LabelEstimator, dataset: Dataset, checkpoints: Path) -> None:
-    """Train with progress and checkpoints."""
+def _fit(
+    estimator: LabelEstimator, dataset: Dataset, checkpoints: Path, curves: str | None
+) -> None:
+    """Train with progress and checkpoints, and curves if wanted."""
     from longtail.training.progress import ProgressBar  # noqa: PLC0415 - imports torch
+    from longtail.training.tensorboard import TensorBoard  # noqa: PLC0415 - imports torch
 
-    with ProgressBar() as progress:
-        estimator.fit_dataset(dataset, callbacks=[progress], checkpoint_folder=checkpoints)
+    with ExitStack() as stack:
+        callbacks: list[Callback] = [stack.enter_context(ProgressBar())]
+        if curves is not None and not _is_later_process():
+            callbacks.append(stack.enter_context(TensorBoard(curves)))
+        estimator.fit_dataset(dataset, callbacks=callbacks, checkpoint_folder=checkpoints)
+
+
+def _is_later_process() -> bool:
+    """Tell whether torchrun has started this process beside a first one."""
+    return "TORCHELASTIC_RUN_ID" in os.environ and int(os.environ.get("RANK", "0")) > 0
 
 
 def _summarise(estimator: LabelEstimator, arguments: argparse.Namespace, seconds: float) -> None:

@@ -13,6 +13,7 @@ from longtail.energy.descent import Descent
 from longtail.energy.losses import CrossEntropy, SquaredError
 from longtail.training.batches import AllLabels
 from longtail.training.loop import train
+from longtail.training.processes import refuse_several
 from longtail.training.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -155,6 +156,7 @@ class EnergyStages:
         TrainingError
             If the loss or a step of the inference runs away, or the steps climb the energy.
         """
+        refuse_several("A network with an energy")
         local, both = (network.unaries,), (network.unaries, network.energy)
         forward = Descent(n_steps=0)
         settings = (

@@ -8,6 +8,7 @@ from longtail.features.bag_encoder import BagEncoder, UnitBagEncoder
 from longtail.features.convolution_encoder import ConvolutionEncoder
 from longtail.features.hashed_mlp_encoder import HashedMLPEncoder
 from longtail.features.image_encoder import ImageEncoder
+from longtail.features.onnx_encoder import OnnxEncoder
 from longtail.features.row_encoder import RowEncoder
 from longtail.features.transformer_encoder import TransformerEncoder
 
@@ -52,6 +53,7 @@ def encoder_from(config: Mapping[str, Any], arrays: Mapping[str, NDArray[np.gene
         "bag-of-tokens": BagEncoder.from_parts,
         "convolutions": ConvolutionEncoder.from_parts,
         "hashed-mlp": HashedMLPEncoder.from_parts,
+        "onnx": OnnxEncoder.from_parts,
         "resnet18": ImageEncoder.from_parts,
         "rows": RowEncoder.from_parts,
         "transformer": TransformerEncoder.from_parts,

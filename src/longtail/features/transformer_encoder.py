@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -11,13 +12,20 @@ import numpy as np
 from longtail.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
     from longtail.data.bags import Bags
 
-__all__ = ["PiecesOfTexts", "TransformerEncoder", "mean_of_pieces", "needs_transformers"]
+__all__ = [
+    "PiecesOfTexts",
+    "TransformerEncoder",
+    "in_batches",
+    "mean_of_pieces",
+    "needs_transformers",
+    "unit_means",
+]
 
 TEXTS_AT_ONCE = 64
 
@@ -58,13 +66,27 @@ class PiecesOfTexts:
         ids = np.array([one.ids for one in found], np.int64)
         return ids, np.array([one.attention_mask for one in found], np.int64)
 
+    def as_bytes(self) -> NDArray[np.uint8]:
+        """Return the JSON as a model folder keeps it."""
+        return np.frombuffer(self.json.encode(), np.uint8)
+
+    def config(self) -> dict[str, Any]:
+        """Return the rest, as JSON values."""
+        return {"n_pieces": self.n_pieces, "padding": self.padding}
+
+    @classmethod
+    def from_parts(cls, config: Mapping[str, Any], json: NDArray[Any]) -> Self:
+        """Make it again from `config` and `as_bytes`."""
+        text = np.asarray(json, np.uint8).tobytes().decode()
+        return cls(text, config["n_pieces"], config["padding"])
+
 
 @dataclass(frozen=True, eq=False)
 class TransformerEncoder:
     """Texts to unit vectors: the mean over its pieces of a transformer's last layer.
 
     Reimers and Gurevych, "Sentence-BERT", EMNLP 2019. It needs torch and ``transformers`` to
-    answer; nothing else of longtail does.
+    answer; `longtail.features.onnx_encoder.OnnxEncoder`, which it can be exported to, does not.
 
     Parameters
     ----------
@@ -109,19 +131,7 @@ class TransformerEncoder:
         MissingExtraError
             If torch or transformers is not installed.
         """
-        if bags.texts is None:
-            raise InputError(
-                "A transformer reads texts, but these points are bags. Pass texts; words cannot be "
-                "explained one by one."
-            )
-        vectors = np.zeros((bags.n_rows, self.dimension), np.float32)
-        # Texts of about the same length go together, so that little is padded; no empty ones.
-        known = np.flatnonzero(np.diff(bags.row_starts))
-        order = known[np.argsort([len(bags.texts[i]) for i in known], kind="stable")]
-        for start in range(0, len(order), TEXTS_AT_ONCE):
-            some = order[start : start + TEXTS_AT_ONCE]
-            vectors[some] = self._vectors([bags.texts[i] for i in some])
-        return vectors
+        return in_batches(bags, self.dimension, self._vectors)
 
     def _vectors(self, texts: list[str]) -> NDArray[np.float32]:
         """Return the vectors of a batch."""
@@ -134,25 +144,24 @@ class TransformerEncoder:
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return the weights, and the tokeniser as bytes: the folder it came from is not needed."""
-        tokenizer = np.frombuffer(self.pieces.json.encode(), np.uint8)
-        return {"tokenizer": tokenizer, **{f"weights.{k}": v for k, v in self.weights.items()}}
+        weights = {f"weights.{k}": v for k, v in self.weights.items()}
+        return {"tokenizer": self.pieces.as_bytes(), **weights}
 
     def config(self) -> dict[str, Any]:
         """Return the rest, as JSON values."""
         return {
             "kind": "transformer",
             "network": dict(self.settings),
-            "n_pieces": self.pieces.n_pieces,
-            "padding": self.pieces.padding,
+            **self.pieces.config(),
         }
 
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Make it again from `config` and `to_arrays`."""
-        json = np.asarray(arrays["tokenizer"], np.uint8).tobytes().decode()
         weights = {k[8:]: v for k, v in arrays.items() if k.startswith("weights.")}
-        pieces = PiecesOfTexts(json, config["n_pieces"], config["padding"])
-        return cls(pieces, config["network"], weights)
+        return cls(
+            PiecesOfTexts.from_parts(config, arrays["tokenizer"]), config["network"], weights
+        )
 
 
 def mean_of_pieces(network: Any, ids: NDArray[np.int64], mask: NDArray[np.int64]) -> Any:
@@ -167,13 +176,65 @@ def mean_of_pieces(network: Any, ids: NDArray[np.int64], mask: NDArray[np.int64]
     import torch  # noqa: PLC0415 - as above
 
     device = next(network.parameters()).device
-    is_piece = torch.from_numpy(mask).to(device)
-    hidden = network(
-        input_ids=torch.from_numpy(ids).to(device), attention_mask=is_piece
-    ).last_hidden_state
+    return unit_means(network, torch.from_numpy(ids).to(device), torch.from_numpy(mask).to(device))
+
+
+def unit_means(network: Any, ids: Any, is_piece: Any) -> Any:
+    """Return `mean_of_pieces` of int64 Tensors (n, length) that are where the network is."""
+    import torch  # noqa: PLC0415 - as above
+
+    hidden = network(input_ids=ids, attention_mask=is_piece).last_hidden_state
     weights = is_piece[..., None].to(hidden.dtype)
     means = (hidden * weights).sum(dim=1) / weights.sum(dim=1).clamp(min=1)
     return torch.nn.functional.normalize(means.float())
+
+
+def in_batches(
+    bags: Bags,
+    dimension: int,
+    read: Callable[[list[str]], NDArray[np.float32]],
+    n_threads: int = 1,
+) -> NDArray[np.float32]:
+    """Return the vectors of texts, read in batches of about the same length: little is padded.
+
+    Parameters
+    ----------
+    bags : Bags
+        With texts; an empty bag gets zeros.
+    dimension : int
+        Of a vector.
+    read : callable
+        From some texts to their vectors.
+    n_threads : int
+        Batches that are read at once.
+
+    Raises
+    ------
+    InputError
+        If the points come without their texts.
+    """
+    texts = bags.texts
+    if texts is None:
+        raise InputError(
+            "A transformer reads texts, but these points are bags. Pass texts; words cannot be "
+            "explained one by one."
+        )
+    vectors = np.zeros((bags.n_rows, dimension), np.float32)
+    known = np.flatnonzero(np.diff(bags.row_starts))
+    order = known[np.argsort([len(texts[i]) for i in known], kind="stable")]
+
+    def fill(start: int) -> None:
+        some = order[start : start + TEXTS_AT_ONCE]
+        vectors[some] = read(texts[some].tolist())
+
+    starts = range(0, len(order), TEXTS_AT_ONCE)
+    if n_threads == 1 or len(starts) < 2:
+        for start in starts:
+            fill(start)
+    else:
+        with ThreadPoolExecutor(n_threads) as pool:
+            list(pool.map(fill, starts))
+    return vectors
 
 
 def needs_transformers(error: ModuleNotFoundError) -> MissingExtraError:

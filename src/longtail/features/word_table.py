@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from longtail.training.processes import processes
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
@@ -61,11 +63,14 @@ class WordTable:
     def step(self, learning_rate: float) -> None:
         """Step the rows that were read last against their gradient."""
         known = self._words >= 0
-        if self._read.grad is None or not known.any():
-            return
+        slopes = self._read.grad
+        if slopes is None or not known.any():
+            if processes().count == 1:
+                return
+            slopes = torch.zeros_like(self._read)  # others may have some, to be added up
         rows, places = torch.unique(self._words[known], return_inverse=True)
         gradient = torch.zeros(len(rows), self.table.shape[1], device=self.table.device)
-        gradient.index_add_(0, places, self._read.grad[known])
+        gradient.index_add_(0, places, slopes[known])
         self._optimiser.step(self.table, rows, gradient, learning_rate)
 
     def state(self) -> dict[str, Tensor]:

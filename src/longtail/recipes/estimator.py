@@ -28,6 +28,7 @@ from longtail.metrics.hits import find_hits
 from longtail.predictor import Predictor, unit_features
 from longtail.recipes.limits import check_settings
 from longtail.training.checkpoints import CheckpointFolder, fingerprint
+from longtail.training.processes import join_processes, own_device, processes
 from longtail.training.run import Callback, TrainingData, TrainingRun, as_device
 
 if TYPE_CHECKING:
@@ -147,6 +148,7 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         """
         check_settings(self)
         _check_dataset(dataset)
+        join_processes()
         torch.set_num_threads(self.n_threads or n_usable_cores())
         self.reads().check(is_text=dataset.texts is not None)
         vectorizer, features = self._vectorized(dataset)
@@ -158,7 +160,7 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             )
         self.run_ = TrainingRun(
             seed=self.random_state,
-            device=as_device(self.device),
+            device=own_device(as_device(self.device)),
             n_threads=self.n_threads or n_usable_cores(),
             callbacks=callbacks,
             checkpoints=checkpoints,
@@ -226,10 +228,13 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     def save(self, path: str | Path) -> None:
         """Save as a folder that `longtail.load` reads; see `Predictor.save`.
 
+        Of several processes that have trained together, the first one alone does so.
         Checkpoints, if training kept any, are then removed: not before, so that a full disk costs
         no more than the saving.
         """
         check_is_fitted(self, "predictor_")
+        if processes().rank:
+            return
         self.predictor_.save(path, {"training.json": self.training_report()})
         if self.run_.checkpoints is not None:
             self.run_.checkpoints.remove()

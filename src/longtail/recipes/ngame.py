@@ -68,6 +68,8 @@ class Ngame(LabelEstimator):
         Most points of a neighbourhood, and after how many epochs neighbourhoods are made anew.
     freeze_encoder : bool
         Whether Module II leaves the encoder as it is.
+    text_block : bool
+        Whether Module II puts DECAF's block between a label's text and its vector; see `TextBlock`.
     shortlist_size : int
         Hard negatives of a point in Module II.
     n_random : int
@@ -101,6 +103,7 @@ class Ngame(LabelEstimator):
     cluster_size: int = 64
     refresh_every: int = 2
     freeze_encoder: bool = True
+    text_block: bool = False
     shortlist_size: int = 10
     n_random: int = 500
     n_found: int = 50
@@ -148,6 +151,7 @@ class Ngame(LabelEstimator):
             sizes=self._sizes(self.shortlist_size),
             n_random=self.n_random,
             freeze_encoder=self.freeze_encoder,
+            text_block=self.text_block,
         )
 
     def batch_size_for(self, n_points: int) -> int:
@@ -202,10 +206,11 @@ class Ngame(LabelEstimator):
             added[~is_known] = 0  # neither points nor a text: its cluster says nothing of it
         by_text = unit(tokens.encode(texts) + added)
         with run.stage("classifiers"):
-            added[used] = self.classifier_module(n_points).learn(
+            added[used], block = self.classifier_module(n_points).learn(
                 seen, texts[used], tokens, added[used], run
             )
-            vectors = unit(tokens.encode(texts) + added)
+            encoded = tokens.encode(texts)
+            vectors = unit((encoded if block is None else block.apply(encoded)) + added)
         with run.stage("search"):
             points = tokens.encode(data.features)
             heads = [vectors, by_text]

@@ -22,7 +22,7 @@ DISTINCT = 0.5  # share of the true labels of a batch that are distinct
 SHARED = 0.3  # share of the hard negatives of a batch that are distinct
 HALVE = 2.5e-9  # an entry of a point's vector, each time that neighbourhoods are halved
 HALVE_TEXTS = 5e-8  # an entry of a label's bag, each time that clusters of labels are halved
-PUT = 1e-4 / 256  # a label's vector into the graph, times the dimension
+PUT = 1e-4 / 256  # a label's or point's vector into a graph, times the dimension
 BLEND = 6e-5  # a candidate of a held-out point, in three trainings; they use one thread
 N_VIEWS = 40  # of a candidate, about
 
@@ -43,7 +43,8 @@ class NgameCosts:
         """Return the seconds of each stage."""
         w, own = workload, self.settings
         D, threads = own.dimension, machine.n_threads
-        index = w.n_labels * PUT * D / threads
+        n_indexed = w.n_labels + (w.n_points if own.n_near_points else 0)
+        index = n_indexed * PUT * D / threads
         mining = w.n_points * own.beam * VISIT * D / threads
         on_pool = own.classifier_epochs * self._products(w, machine, self._hard_pool(w))
         if not own.freeze_encoder:

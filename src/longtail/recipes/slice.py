@@ -11,7 +11,7 @@ from longtail.classifiers.dense_one_vs_rest import DenseOneVsRest
 from longtail.classifiers.fusion import ScoreFusion, choose_fusion
 from longtail.classifiers.slice_scorer import SliceScorer
 from longtail.data.bags import Bags
-from longtail.features.fixed_vectors import AsGiven, TruncatedSVD, is_dense
+from longtail.features.fixed_vectors import AsGiven, FixedVectors, TruncatedSVD, is_dense
 from longtail.metrics import inverse_propensities
 from longtail.negatives.samplers import NearestCentroids
 from longtail.recipes.estimator import LabelEstimator
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from longtail.classifiers.scorer import Scorer
-    from longtail.features.fixed_vectors import FixedVectors
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["Slice"]

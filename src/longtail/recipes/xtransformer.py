@@ -20,7 +20,7 @@ from longtail.errors import InputError
 from longtail.features.transformer import Transformer
 from longtail.recipes.estimator import LabelEstimator
 from longtail.surrogates.label_clusters import label_centroids, meta_labels
-from longtail.surrogates.label_indexing import PointFeatures
+from longtail.surrogates.label_indexing import LabelIndexer, PointFeatures
 from longtail.surrogates.label_tree import LabelTree, balanced_tree
 from longtail.training.cluster_matcher import LearntMatcher, MatcherTraining
 from longtail.training.schedule import Schedule
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
 
     from longtail.classifiers.joined_features import UnitEncoder
     from longtail.classifiers.scorer import Scorer
-    from longtail.surrogates.label_indexing import LabelIndexer
     from longtail.surrogates.rows import Rows
     from longtail.training.run import TrainingData, TrainingRun
 

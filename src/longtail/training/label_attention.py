@@ -19,6 +19,7 @@ from longtail.training.batches import AllLabels
 from longtail.training.loop import train
 from longtail.training.module_adam import ModuleAdam
 from longtail.training.optimisers import RowwiseAdagrad
+from longtail.training.processes import processes
 from longtail.training.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -238,11 +239,15 @@ class _LevelTask:
         """See `longtail.training.loop.Task.step`."""
         words = self._words[batch.points]  # type: ignore[index]  # `learn` has looked
         has_words = (words >= 0).any(axis=1)
-        points = batch.points[has_words]
-        if not len(points):
-            return None
+        points, words = batch.points[has_words], words[has_words]
+        counts = len(points) > 0
+        if not counts:
+            if processes().count == 1:
+                return None
+            # The others wait for this process's gradient: that of a point that does not count.
+            points, words = batch.points[:1], np.zeros((1, 1), np.int32)
         device = self._tables.words.table.device
-        read = torch.from_numpy(words[has_words]).long().to(device)
+        read = torch.from_numpy(words).long().to(device)
         lengths = (read >= 0).sum(dim=1)
         parents = self._parents if len(self._parents) == 1 else self._parents[points]
         nodes, _ = children_of(parents, self._child_starts)
@@ -253,7 +258,7 @@ class _LevelTask:
         loss = nn.functional.binary_cross_entropy_with_logits(
             logits, torch.from_numpy(true > 0).float().to(device), reduction="none"
         )
-        loss = (loss * (chosen >= 0)).sum()
+        loss = (loss * ((chosen >= 0) & counts)).sum()
         torch.autograd.backward(loss)
         self._tables.words.step(learning_rate)
         self._tables.labels.step(learning_rate)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 from longtail.errors import TrainingError
+from longtail.training.processes import processes, share_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -59,10 +60,12 @@ def train(task: Task, batches: Batches, schedule: Schedule, run: TrainingRun, st
     for epoch in range(_restored(task, run, stage), schedule.epochs):
         started = time.perf_counter()
         # Each epoch has its own seed: one resumed here draws what it would have drawn anyway.
-        torch.manual_seed(run.seed_for(stage, "dropout", epoch))
+        torch.manual_seed(run.seed_for(stage, "dropout", epoch) + processes().rank)
         random = np.random.default_rng(run.seed_for(stage, "batches", epoch))
         losses = []
-        for i, batch in enumerate(batches.epoch(random)):
+        for i, drawn in enumerate(batches.epoch(random)):
+            if (batch := share_of(drawn)) is None:
+                continue
             rate = schedule.rate_at(epoch, i / n_batches)
             measure = i % MEASURE_EVERY == 0 or i + 1 == n_batches
             loss = task.step(batch, rate, rate / schedule.learning_rate, measure=measure)
@@ -76,7 +79,7 @@ def train(task: Task, batches: Batches, schedule: Schedule, run: TrainingRun, st
         run.history.append(
             {"stage": stage, "epoch": epoch + 1, "loss": mean_loss, "seconds": seconds}
         )
-        if run.checkpoints is not None:
+        if run.checkpoints is not None and not processes().rank:
             is_last = epoch + 1 == schedule.epochs
             run.checkpoints.save(stage, epoch + 1, task.state(), run.history, at_once=is_last)
         for callback in run.callbacks:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from longtail.training.optimisers import LazyAdam
+from longtail.training.processes import processes
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -30,12 +31,16 @@ class ModuleAdam:
     def step(self, learning_rate: float) -> None:
         """Step against the gradients that ``backward`` has left, and forget them."""
         for parameter, optimiser in self._parameters:
-            if parameter.grad is not None:
-                # All rows of the table, which makes lazy Adam plain Adam.
-                gradient = parameter.grad.reshape(len(parameter), -1)
-                rows = torch.arange(len(parameter), device=parameter.device)
-                optimiser.step(_as_table(parameter), rows, gradient, learning_rate)
-                parameter.grad = None
+            gradient = parameter.grad
+            if gradient is None:
+                if processes().count == 1:
+                    continue
+                gradient = torch.zeros_like(parameter)  # others may have one, to be added up
+            # All rows of the table, which makes lazy Adam plain Adam.
+            rows = torch.arange(len(parameter), device=parameter.device)
+            flat = gradient.reshape(len(parameter), -1)
+            optimiser.step(_as_table(parameter), rows, flat, learning_rate)
+            parameter.grad = None
 
     def state(self) -> dict[str, Tensor]:
         """Return the live tensors that a checkpoint keeps."""

@@ -13,6 +13,7 @@ import torch
 
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.optimisers import adagrad_rows, adam_rows
+from longtail.training.processes import add_up
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +24,10 @@ __all__ = ["LazyAdam", "RowOptimiser", "RowwiseAdagrad"]
 
 
 class RowOptimiser(Protocol):
-    """Changes some rows of a table, given the gradient of just those rows."""
+    """Changes some rows of a table, given the gradient of just those rows.
+
+    Where several processes train, the gradients of all are added up first: see `add_up`.
+    """
 
     def step(self, table: Tensor, rows: Tensor, gradient: Tensor, learning_rate: float) -> None:
         """Step ``table[rows]``; int64 (n,) distinct rows and a float32 (n, d) gradient."""
@@ -53,6 +57,7 @@ class RowwiseAdagrad:
 
     def step(self, table: Tensor, rows: Tensor, gradient: Tensor, learning_rate: float) -> None:
         """See `RowOptimiser.step`."""
+        rows, gradient = add_up(len(table), rows, gradient)
         if table.device.type == "cpu":
             arrays = (table.numpy(), self._sums.numpy(), rows.numpy(), gradient.numpy())
             _in_threads(
@@ -91,6 +96,7 @@ class LazyAdam:
 
     def step(self, table: Tensor, rows: Tensor, gradient: Tensor, learning_rate: float) -> None:
         """See `RowOptimiser.step`."""
+        rows, gradient = add_up(len(table), rows, gradient)
         self._n_steps += 1
         n_steps = int(self._n_steps)
         size = learning_rate * float(np.sqrt(1 - 0.999**n_steps)) / (1 - 0.9**n_steps)

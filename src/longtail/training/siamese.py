@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from longtail.training.batches import Batch
     from longtail.training.pair_losses import PairLoss
+    from longtail.training.text_block import TextBlock
     from longtail.training.token_table import TokenTable
 
 __all__ = ["Corrections", "FrozenPairs", "LearntBags", "SiameseEncoder", "SiameseTask"]
@@ -138,6 +139,8 @@ class Corrections:
         Times the learning rate of the encoder is theirs.
     longest : float
         Longer vectors are cut to this length; that of a text is 1.
+    block : TextBlock or None
+        Texts go through it first.
 
     Attributes
     ----------
@@ -151,19 +154,28 @@ class Corrections:
         device: torch.device,
         speed: float = 1.0,
         longest: float = math.inf,
+        block: TextBlock | None = None,
     ) -> None:
         self.vectors = torch.tensor(start, device=device)
         self._speed = speed
         self._longest = longest
+        self._block = block
         self._cluster_of_label = torch.as_tensor(cluster_of_label, dtype=torch.int64).to(device)
         self._optimiser = RowwiseAdagrad(self.vectors)
 
     def add(self, texts: Tensor, pool: Tensor) -> UnitRows:
         """Return the label vectors of a pool, given its unit texts."""
-        return UnitRows.of(texts + self.vectors[self._cluster_of_label[pool]])
+        combined = texts if self._block is None else self._block.forward(texts)
+        return UnitRows.of(combined + self.vectors[self._cluster_of_label[pool]])
 
-    def step(self, pool: Tensor, gradient: Tensor, learning_rate: float) -> None:
-        """Learn from the gradient with respect to the sums, (n_pool, dimension)."""
+    def step(self, pool: Tensor, gradient: Tensor, learning_rate: float) -> Tensor:
+        """Learn from the gradient with respect to the sums, (n_pool, dimension).
+
+        Returns
+        -------
+        Tensor (n_pool, dimension)
+            The gradient with respect to the texts.
+        """
         clusters, places = torch.unique(self._cluster_of_label[pool], return_inverse=True)
         summed = torch.zeros(len(clusters), gradient.shape[1], device=gradient.device)
         summed.index_add_(0, places, gradient)
@@ -172,6 +184,9 @@ class Corrections:
             stepped = self.vectors[clusters]
             lengths = stepped.norm(dim=1, keepdim=True).clamp_min(self._longest)
             self.vectors[clusters] = stepped * (self._longest / lengths)
+        if self._block is None:
+            return gradient
+        return self._block.backward(gradient, learning_rate)
 
     def of_labels(self) -> NDArray[np.float32]:
         """Return the vector of each label, (n_labels, dimension)."""
@@ -180,7 +195,12 @@ class Corrections:
 
     def state(self) -> dict[str, Tensor]:
         """Return the live tensors that a checkpoint keeps."""
-        return {"corrections": self.vectors, **self._optimiser.state()}
+        block = {} if self._block is None else self._block.state()
+        return {
+            "corrections": self.vectors,
+            **self._optimiser.state(),
+            **{f"block.{name}": tensor for name, tensor in block.items()},
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -226,7 +246,7 @@ class SiameseTask:
         to_labels = (narrow.T @ x).float()
         if self.corrections is not None:
             to_labels = labels.backward(to_labels)
-            self.corrections.step(pool, to_labels, learning_rate)
+            to_labels = self.corrections.step(pool, to_labels, learning_rate)
         self.encoder.step((narrow @ w).float(), to_labels, learning_rate)
         return loss if measure else None
 

@@ -13,6 +13,7 @@ from longtail.training.batches import SharedPool, neighbourhoods
 from longtail.training.loop import train
 from longtail.training.neighbourhood_batches import LabelBatches, NeighbourhoodBatches
 from longtail.training.siamese import Corrections, FrozenPairs, LearntBags, SiameseTask
+from longtail.training.text_block import TextBlock
 from longtail.training.token_table import TokenTable
 from longtail.training.unit_labels import UnitRows
 
@@ -151,6 +152,8 @@ class ClassifierModule:
         Random labels in a batch's pool.
     freeze_encoder : bool
         Leave the encoder as Module I made it.
+    text_block : bool
+        Put DECAF's `TextBlock` between a label's text and its vector.
     """
 
     schedule: Schedule
@@ -161,6 +164,7 @@ class ClassifierModule:
     sizes: SearchSizes
     n_random: int
     freeze_encoder: bool
+    text_block: bool = False
 
     def learn(
         self,
@@ -169,7 +173,7 @@ class ClassifierModule:
         tokens: TokenTable,
         start: Floats,
         run: TrainingRun,
-    ) -> Floats:
+    ) -> tuple[Floats, TextBlock | None]:
         """Train; tokens change, too, unless the encoder is frozen.
 
         Parameters
@@ -185,8 +189,10 @@ class ClassifierModule:
 
         Returns
         -------
-        float32 (n_labels, dimension)
+        added : float32 (n_labels, dimension)
             What is to be added to the texts.
+        block : TextBlock or None
+            What texts must go through before.
         """
         points, texts = tokens.encode(data.features), tokens.encode(label_features)
         search = search_labels(unit(texts + start), points, data.labels, self.sizes, run)
@@ -206,7 +212,8 @@ class ClassifierModule:
             n_hard=shortlists.shape[1],
             n_random=min(self.n_random, len(start)),
         )
-        corrections = Corrections(start, np.arange(len(start)), run.device)
+        block = TextBlock(start.shape[1], run.device) if self.text_block else None
+        corrections = Corrections(start, np.arange(len(start)), run.device, block=block)
         learnt = LearntBags(tokens, data.features, label_features, self.dropout)
         frozen = FrozenPairs(points, texts, self.dropout, run.device)
         task = SiameseTask(
@@ -215,7 +222,7 @@ class ClassifierModule:
             loss=self.loss,
         )
         train(task, batches, self.schedule, run, "classifiers")
-        return corrections.of_labels()
+        return corrections.of_labels(), block
 
 
 def search_labels(

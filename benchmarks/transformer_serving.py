@@ -1,0 +1,89 @@
+"""A model with a transformer as it is trained, exported to ONNX, and distilled.
+
+python -m benchmarks.transformer_serving --data FOLDER --encoder FOLDER
+
+Trains X-Transformer on --points of FOLDER/train.jsonl.gz and asks --test-points of
+FOLDER/test.jsonl.gz, all on one core. `--dev` asks other training points.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+import warnings
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from longtail.classifiers.encoders import transformers_of
+from longtail.data import InputWarning
+from longtail.features.distillation import distilled
+from longtail.metrics import precision_at_k
+from longtail.recipes.xtransformer import XTransformer
+
+from .peers.xtransformer import _read
+
+if TYPE_CHECKING:
+    from longtail import Dataset, Predictor
+
+KS = (1, 3, 5)
+N_TIMED = 200
+
+
+def main() -> None:
+    """Print a row for each way to serve."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--encoder", required=True)
+    parser.add_argument("--points", type=int, default=20_000)
+    parser.add_argument("--test-points", type=int, default=3000)
+    parser.add_argument("--dev", action="store_true")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore", InputWarning)
+    train, test = _read(arguments)
+    settings: dict[str, Any] = {"held_out": 0.0, "n_threads": 1}
+    model = XTransformer(encoder=arguments.encoder, **settings).fit_dataset(train).predictor_
+    torch.set_num_threads(1)
+    print("| served by | P@1 | P@3 | P@5 | a text, ms | a text of a batch, ms | its size, MB |")
+    print("|---|---|---|---|---|---|---|")
+    print(_row("torch", model, test), flush=True)
+    for dtype in ("float32", "int8"):
+        print(_row(f"ONNX Runtime, {dtype}", model.compressed(dtype), test), flush=True)
+    started = time.process_time()
+    student, cosine = distilled(model.compressed("float32"), [*(train.texts or ())], 1)
+    seconds = time.process_time() - started
+    print(_row("token vectors", student, test), flush=True)
+    print(
+        f"Cosine of token vectors to the transformer: {cosine:.3f}. Distilled in {seconds:.0f} s."
+    )
+
+
+def _row(name: str, model: Predictor, test: Dataset) -> str:
+    """Return what one way to serve gets right, and what it takes."""
+    texts = [*(test.texts or ())]
+    model.predict_topk(texts[:2], max(KS), n_threads=1)
+    started = time.process_time()
+    ids, _ = model.predict_topk(texts, max(KS), n_threads=1)
+    of_batch = 1000 * (time.process_time() - started) / len(texts)
+    times = []
+    for text in texts[:N_TIMED]:
+        started = time.process_time()
+        model.predict_topk([text], max(KS))
+        times.append(time.process_time() - started)
+    values = [100 * precision_at_k(ids, test.labels, k) for k in KS]
+    cells = " | ".join(f"{value:.2f}" for value in values)
+    size = sum(array.nbytes for array in _encoder_arrays(model)) / 1e6
+    return f"| {name} | {cells} | {1000 * median(times):.2f} | {of_batch:.2f} | {size:.0f} |"
+
+
+def _encoder_arrays(model: Predictor) -> list[Any]:
+    """Return what the encoder is made of."""
+    scorer: Any = model.scorer
+    encoders: list[Any] = [*transformers_of(scorer)] or [scorer.join.encoder]
+    return [array for encoder in encoders for array in encoder.to_arrays().values()]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,71 @@
+"""The transformers inside a trained scorer, exchanged for what stands for them in serving."""
+
+from __future__ import annotations
+
+from dataclasses import fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+
+from longtail.features.onnx_encoder import OnnxEncoder
+from longtail.features.transformer_encoder import TransformerEncoder
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from longtail.features.encoder import Encoder
+
+__all__ = ["TextEncoder", "transformers_of", "with_transformers_as"]
+
+Part = TypeVar("Part")
+TextEncoder: TypeAlias = TransformerEncoder | OnnxEncoder
+
+
+def transformers_of(part: Any) -> list[TextEncoder]:
+    """Return the transformers in a scorer, in torch or in ONNX, each once.
+
+    Parameters
+    ----------
+    part : Scorer, or a part of one
+    """
+    if isinstance(part, TransformerEncoder | OnnxEncoder):
+        return [part]
+    found = {id(one): one for inner in _parts(part) for one in transformers_of(inner)}
+    return list(found.values())
+
+
+def with_transformers_as(part: Part, exchanged: Callable[[TextEncoder], Encoder]) -> Part:
+    """Return a scorer with something in place of each of its transformers.
+
+    Parameters
+    ----------
+    part : Scorer, or a part of one
+        Stays as it is.
+    exchanged : callable
+        Asked once a transformer, though an ensemble may have one in all its members.
+    """
+    known = {id(one): exchanged(one) for one in transformers_of(part)}
+    changed: Part = _rebuilt(part, known)
+    return changed
+
+
+def _rebuilt(part: Any, known: dict[int, Encoder]) -> Any:
+    """Return a part with the known ones exchanged; the same object if it has none of them."""
+    if id(part) in known:
+        return known[id(part)]
+    if type(part) is tuple:
+        inner = tuple(_rebuilt(one, known) for one in part)
+        return part if all(a is b for a, b in zip(inner, part, strict=True)) else inner
+    if not is_dataclass(part) or isinstance(part, type):
+        return part
+    own = {field.name: getattr(part, field.name) for field in fields(part) if field.init}
+    changes = {name: _rebuilt(value, known) for name, value in own.items()}
+    changes = {name: value for name, value in changes.items() if value is not own[name]}
+    return replace(part, **changes) if changes else part
+
+
+def _parts(part: Any) -> tuple[Any, ...]:
+    """Return what a part is made of."""
+    if type(part) is tuple:
+        return part
+    if not is_dataclass(part) or isinstance(part, type):
+        return ()
+    return tuple(getattr(part, field.name) for field in fields(part))

@@ -1,0 +1,52 @@
+"""``longtail distill``: a transformer becomes a table of token vectors, and what that costs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from longtail.cli.compress import comparison, size_of
+from longtail.cli.evaluate import add_test_arguments
+from longtail.cli.output import notice, result, table
+from longtail.cli.points import points_in
+from longtail.errors import InputError
+from longtail.features.distillation import distilled
+from longtail.model_folder import ModelFolder, check_target
+from longtail.predictor import Predictor
+
+if TYPE_CHECKING:
+    import argparse
+
+__all__ = ["add_arguments", "run_command"]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("model", metavar="DIR", help="a model folder with a transformer")
+    parser.add_argument("target", metavar="OUT", help="the folder to write")
+    parser.add_argument(
+        "--texts",
+        metavar="FILE",
+        required=True,
+        help="texts like those that will be asked, best those of the training: JSON lines, plain "
+        "text (one a line), or a file as for training",
+    )
+    parser.add_argument("--test", metavar="TEST", help="labelled points, to measure what is lost")
+    add_test_arguments(parser)
+
+
+def run_command(arguments: argparse.Namespace) -> int:
+    """Distill, and return the exit code."""
+    check_target(arguments.target)
+    before = ModelFolder.open(arguments.model)
+    model = Predictor.from_folder(before)
+    if model.vectorizer is None:
+        raise InputError(f"{arguments.model} reads features. Only a transformer can be distilled.")
+    blocks, _ = points_in(model, arguments.texts, format_name=None)
+    texts = [text for block in blocks for text in block]
+    notice(f"Reading {len(texts):,} texts, and the words of the model, with the transformer ...")
+    student, cosine = distilled(model, texts)
+    student.save(arguments.target, before.documents())
+    rows = [["cosine to the transformer", "1.000", f"{cosine:.3f}", ""]]
+    rows += comparison(model, student, size_of(before), arguments, texts)
+    result(table(["", "before", "distilled", "change"], rows))
+    return 0

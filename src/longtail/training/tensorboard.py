@@ -1,0 +1,77 @@
+"""How training goes, as TensorBoard shows it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from longtail.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+__all__ = ["TensorBoard"]
+
+
+class TensorBoard:
+    """A callback that writes losses and times as files of events for TensorBoard.
+
+    Each stage has a curve of its batches' losses, one of its epochs' mean losses, and the seconds
+    that it took.
+
+    Parameters
+    ----------
+    folder : str or Path
+        Of this run; that of all runs is what ``tensorboard --logdir`` wants.
+
+    Raises
+    ------
+    MissingExtraError
+        If tensorboard is not installed.
+    """
+
+    def __init__(self, folder: str | Path) -> None:
+        try:
+            from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415 - an extra
+        except ModuleNotFoundError as error:
+            raise MissingExtraError(
+                f"Curves for TensorBoard need {error.name}. Install it with `pip install "
+                "'longtail[tensorboard]'`, or train without them."
+            ) from error
+        self._writer = SummaryWriter(str(folder))
+
+    def on_stage(self, stage: str) -> None:
+        """Do nothing: a stage without batches has its time alone."""
+
+    def on_stage_end(self, stage: str, seconds: float) -> None:
+        """Write how long a stage took."""
+        self._write("seconds", stage, seconds, 0)
+
+    def on_batch(self, stage: str, done: int, total: int, loss: float | None) -> None:  # noqa: ARG002
+        """Write the loss of a batch, where it was measured."""
+        if loss is not None:
+            self._write("loss of a batch", stage, loss, done)
+
+    def on_epoch(self, stage: str, epoch: int, epochs: int, loss: float) -> None:  # noqa: ARG002
+        """Write the mean loss of an epoch, and bring all to the disk."""
+        self._write("loss of an epoch", stage, loss, epoch)
+        self._writer.flush()
+
+    def close(self) -> None:
+        """End the file."""
+        self._writer.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _write(self, what: str, stage: str, value: float, step: int) -> None:
+        """Write a point of a curve."""
+        self._writer.add_scalar(f"{what}/{stage}", value, step)

@@ -1,0 +1,110 @@
+"""Two processes under torchrun train the model that one does."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import torch
+
+import longtail
+from longtail.cli import main
+from longtail.errors import TrainingError
+from longtail.model_folder import ModelFolder
+from longtail.training import processes
+from longtail.training.batches import Batch
+
+WORDS = ["red", "white", "wine", "fast", "old", "car", "bottle", "ship", "sea", "blue", "sky"]
+# Without dropout, of which each process draws its own.
+SAME = ["held_out=0", "n_threads=1", "min_df=1", "dropout=0"]
+RECIPES = {
+    "xtransformer": ["dimension=16", "leaf_size=4", "batch_size=32"],
+    "attentionxml": ["dimension=8", "n_hidden=8", "epochs=2", "first_level=4", "leaf_size=4"],
+    "dexa": ["dimension=16", "n_private=4", "batch_size=32"],
+    "astec": ["dimension=16", "batch_size=32"],
+    "longtail": ["dimension=16"],
+}
+# Numbers that all machines multiply alike, so that sums in another order differ by little.
+PREPARE = "import torch; torch.cpu.get_capabilities = dict; from longtail.cli import main"
+
+
+def command(recipe, train, model):
+    settings = ["--set", *SAME, *RECIPES[recipe]]
+    return ["train", str(train), "--model", str(model), "--recipe", recipe, *settings]
+
+
+@pytest.fixture(scope="module")
+def train(tmp_path_factory):
+    """Texts of random words, each with the labels of its first and its last."""
+    random = np.random.default_rng(0)
+    rows = [random.choice(WORDS, random.integers(2, 6)).tolist() for _ in range(101)]
+    path = tmp_path_factory.mktemp("processes") / "train.jsonl"
+    points = [{"text": " ".join(row), "labels": [row[0], row[-1].upper()]} for row in rows]
+    path.write_text("\n".join(map(json.dumps, points)))
+    return path
+
+
+@pytest.fixture(scope="module")
+def of_two(train):
+    """Folders of models that two processes have trained."""
+    folder = train.parent / "two"
+    folder.mkdir()
+    script = folder / "worker.py"
+    commands = [command(recipe, train, folder / recipe) for recipe in RECIPES]
+    script.write_text(f"{PREPARE}\nfor one in {commands!r}:\n    assert main(one) == 0, one\n")
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2"]
+    done = subprocess.run(
+        [*launcher, "--standalone", script], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    # The second one says nothing.
+    assert done.stdout.count("longtail evaluate") == len(RECIPES)
+    return folder
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_train_the_model_of_one(recipe, train, of_two, tmp_path, monkeypatch):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
+    assert main(command(recipe, train, tmp_path / "one")) == 0
+    one, two = (ModelFolder.open(path) for path in (tmp_path / "one", of_two / recipe))
+    assert one.arrays.keys() == two.arrays.keys()
+    for name, array in one.arrays.items():
+        np.testing.assert_allclose(two.arrays[name], array, rtol=1e-3, atol=1e-4, err_msg=name)
+    texts = ["red wine", "blue sky", "old ship"]
+    np.testing.assert_array_equal(
+        *(
+            longtail.load(path).predict_topk(texts)[0]
+            for path in (tmp_path / "one", of_two / recipe)
+        )
+    )
+
+
+@pytest.fixture
+def second_of_three(monkeypatch):
+    monkeypatch.setattr(processes, "processes", lambda: processes.Processes(1, 3))
+
+
+@pytest.mark.usefixtures("second_of_three")
+class TestShare:
+    def test_is_every_third_point_and_what_is_true_of_it(self):
+        in_loss = np.eye(5, 4) > 0
+        batch = Batch(np.arange(5) + 10, np.arange(4), np.array([0, 1, 4]), np.arange(3), in_loss)
+        share = processes.share_of(batch)
+        assert share.points.tolist() == [11, 14]
+        assert share.pool is batch.pool
+        assert list(zip(share.positive_rows, share.positive_columns, strict=True)) == [
+            (0, 1),
+            (1, 2),
+        ]
+        np.testing.assert_array_equal(share.in_loss, in_loss[[1, 4]])
+
+    def test_is_none_where_some_would_have_no_point(self):
+        empty = np.arange(0)
+        assert processes.share_of(Batch(np.arange(2), None, empty, empty)) is None
+
+    def test_is_not_for_energies(self):
+        with pytest.raises(TrainingError, match="one process, but 3 were started"):
+            processes.refuse_several("A network with an energy")

@@ -1,0 +1,56 @@
+"""Curves for TensorBoard; a stand-in for its writer, which `make install` leaves out."""
+
+from __future__ import annotations
+
+import json
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from longtail.cli import main
+from longtail.errors import MissingExtraError
+from longtail.training.tensorboard import TensorBoard
+
+
+class Writer:
+    """Keeps what it is told."""
+
+    folders: list[str] = []  # noqa: RUF012 - of all writers
+    points: list[tuple[str, float, int]] = []  # noqa: RUF012
+
+    def __init__(self, folder):
+        self.folders.append(folder)
+
+    def add_scalar(self, name, value, step):
+        self.points.append((name, value, step))
+
+    def flush(self):
+        pass
+
+    def close(self):
+        self.folders.append("closed")
+
+
+def test_curves_of_a_training(monkeypatch, tmp_path):
+    monkeypatch.setitem(
+        sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=Writer)
+    )
+    train = tmp_path / "train.jsonl"
+    points = [{"text": "red wine", "labels": ["drink"]}, {"text": "old car", "labels": ["vehicle"]}]
+    train.write_text("\n".join(map(json.dumps, points * 20)))
+    command = ["train", str(train), "--model", str(tmp_path / "model"), "--recipe", "xtransformer"]
+    assert main([*command, "--tensorboard", "curves", "--set", "epochs=3", "dimension=8"]) == 0
+    assert Writer.folders == ["curves", "closed"]
+    steps = {}
+    for name, _, step in Writer.points:
+        steps.setdefault(name, []).append(step)
+    assert steps["loss of an epoch/index 1: matcher"] == [1, 2, 3]
+    assert steps["loss of a batch/index 1: matcher"] == [1, 2, 3]
+    assert steps["seconds/index 1: ranker"] == [0]
+
+
+def test_says_what_is_missing(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(MissingExtraError, match=r"longtail\[tensorboard\]"):
+        TensorBoard(tmp_path)
