@@ -144,7 +144,12 @@ class CandidateSearch:
         n_popular = min(sizes.n_popular, int(np.count_nonzero(counts)))
         known = np.flatnonzero(label_vectors.any(axis=1)).astype(np.int32)
         return cls(
-            label_index=built_index(label_vectors[known], sizes.beam, seed, n_threads),
+            label_index=built_index(
+                label_vectors if len(known) == len(label_vectors) else label_vectors[known],
+                sizes.beam,
+                seed,
+                n_threads,
+            ),
             label_of_row=known,
             point_index=built_index(points, sizes.beam, seed, n_threads),
             label_starts=labels.indptr,

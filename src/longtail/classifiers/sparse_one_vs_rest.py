@@ -102,10 +102,12 @@ class SparseOneVsRest:
         """
         require_shortlists(features, labels, shortlists)
         n_labels = labels.shape[1]
+        candidates = self._candidates(shortlists, labels)
+        del shortlists  # as large as the candidates
         return self.learn_among(
             features,
             labels,
-            self._candidates(shortlists, labels),
+            candidates,
             np.arange(n_labels, dtype=np.int32),
             seed=run.seed_for("one versus rest"),
             n_threads=run.n_threads,
@@ -151,8 +153,8 @@ class SparseOneVsRest:
             row_starts, columns.view(np.uint32), rows.data, squared_norms, rows.shape[1]
         )
         problems = Problems(
-            *offsets_and_indices(binary(labels.T.tocsr())),
-            *offsets_and_indices(binary(candidates)),
+            *_lists(labels.T.tocsr()),
+            *_lists(candidates),
             group_of_label.astype(np.int32, copy=False),
         )
         stopping = Stopping(self.cost, self.tolerance, self.max_passes, self.prune, seed)
@@ -165,13 +167,9 @@ class SparseOneVsRest:
             found[part] = train_machines(points, problems, stopping, first, last, bias, n_kept)
 
         over_row_chunks(train, len(bounds) - 1, n_threads=n_threads, chunk=1)
-        parts = [found[part] for part in sorted(found)]
-        return SparseLabelVectors(
-            np.concatenate([[0], np.cumsum(n_kept)]),
-            np.concatenate([np.empty(0, np.int32), *(features for features, _ in parts)]),
-            np.concatenate([np.empty(0, np.float32), *(weights for _, weights in parts)]),
-            bias,
-        )
+        kept_features, kept_weights = _joined([found.pop(part) for part in sorted(found)])
+        starts = np.concatenate([[0], np.cumsum(n_kept)])
+        return SparseLabelVectors(starts, kept_features, kept_weights, bias)
 
     def _candidates(self, shortlists: NDArray[np.int32], labels: csr_array) -> csr_array:
         """Return the points whose shortlists hold each label, as (n_labels, n_points)."""
@@ -188,6 +186,28 @@ class SparseOneVsRest:
         found, points = found[is_kept], points[is_kept]
         ones = np.ones(len(found), np.bool_)
         return csr_array((ones, (found, points)), (labels.shape[1], labels.shape[0]))
+
+
+def _lists(rows: csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return where each row's entries begin, and their columns; zeros and duplicates are none."""
+    is_plain = rows.has_canonical_format and rows.data.all()
+    return offsets_and_indices(rows if is_plain else binary(rows))
+
+
+def _joined(
+    parts: list[tuple[NDArray[np.int32], NDArray[np.float32]]],
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Lay parts end to end, each freed once it is copied: all of them twice may not fit."""
+    n_all = sum(len(features) for features, _ in parts)
+    all_features, all_weights = np.empty(n_all, np.int32), np.empty(n_all, np.float32)
+    parts.reverse()
+    start = 0
+    while parts:
+        features, weights = parts.pop()
+        stop = start + len(features)
+        all_features[start:stop], all_weights[start:stop] = features, weights
+        start = stop
+    return all_features, all_weights
 
 
 def require_shortlists(features: Rows, labels: csr_array, shortlists: NDArray[np.int32]) -> None:
@@ -207,10 +227,13 @@ def require_shortlists(features: Rows, labels: csr_array, shortlists: NDArray[np
 
 def points_listing(shortlists: NDArray[np.int32], n_labels: int) -> csr_array:
     """Return the points whose shortlists hold each label, bool (n_labels, n_points)."""
-    points, places = np.nonzero(shortlists >= 0)
-    ones = np.ones(len(points), np.bool_)
-    shape = (n_labels, len(shortlists))
-    return csr_array((ones, (shortlists[points, places], points)), shape)
+    is_listed = shortlists >= 0
+    starts = np.concatenate([[0], np.cumsum(is_listed.sum(axis=1))])
+    labels = shortlists[is_listed]
+    ones = np.ones(len(labels), np.bool_)
+    lists = csr_array((ones, labels, starts), (len(shortlists), n_labels)).T.tocsr()
+    lists.sum_duplicates()
+    return lists
 
 
 def _check_shapes(

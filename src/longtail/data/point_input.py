@@ -7,6 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import issparse
 
 from longtail.data.characters import character_classes, joined_code_points
 from longtail.data.from_python import features_from
@@ -98,8 +99,10 @@ class PointInput:
         self.check(is_text=False)
         if self.kind is not InputKind.IMAGES:
             return features_from(X)
-        images = np.asarray(X, np.float32)
         size = int(np.prod(self.image_shape))
+        if issparse(X) and X.shape[1] == size:  # as a data set holds them
+            return features_from(X)
+        images = np.asarray(X if not issparse(X) else X.toarray(), np.float32)
         if images.shape[1:] not in {self.image_shape, (size,)}:
             raise InputError(
                 f"This model reads images {self.image_shape}, (channels, height, width), but it "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from longtail.errors import InputError
 from longtail.index.protocol import as_queries, as_vectors, check_k, read_only
@@ -140,7 +141,7 @@ class GraphIndex:
         matrix = as_vectors(vectors)
         if len(matrix) == 0:
             raise InputError("A graph index needs at least one vector, got none.")
-        if not np.isfinite(matrix).all():
+        if not np.isfinite([matrix.min(), matrix.max()]).all():  # a mask would be large
             raise InputError("The vectors hold NaN or infinity. Pass finite numbers.")
         nodes, member_starts, members = _group_equal_rows(matrix)
         builder = _Builder(nodes, n_neighbours, seed, n_threads)
@@ -321,9 +322,9 @@ class _Builder:
         """Add to every node its nearest of the clusters whose centres are nearest."""
         members = np.concatenate(clusters)
         starts = np.concatenate([[0], np.cumsum([len(cluster) for cluster in clusters])])
-        grouped = as_vectors(self.vectors[members])
-        for probe in self._probes(_unit_means(grouped, starts)).T:
-            self._join(*_grouped(probe, len(clusters)), members, starts, grouped)
+        centres = _unit_means(self.vectors, clusters)
+        for probe in self._probes(centres).T:
+            self._join(*_grouped(probe, len(clusters)), members, starts)
 
     def _join(
         self,
@@ -331,21 +332,22 @@ class _Builder:
         row_starts: Starts,
         members: Ids,
         member_starts: Starts,
-        member_vectors: Vectors,
     ) -> None:
         """Add to every row the nearest of the cluster it is grouped with."""
         near = self.near
 
         def work(first: int, last: int) -> None:
+            start, stop = member_starts[first], member_starts[last]
+            own = members[start:stop]
             join_candidates(
-                first,
-                last,
+                0,
+                last - first,
                 self.vectors,
                 rows,
-                row_starts,
-                members,
-                member_starts,
-                member_vectors,
+                row_starts[first : last + 1],
+                own,
+                member_starts[first : last + 1] - start,
+                as_vectors(self.vectors[own]),  # side by side, and a copy of these alone
                 near.ids,
                 near.similarities,
             )
@@ -371,21 +373,21 @@ class _Builder:
         """
         forward = np.empty((len(self.vectors), self.n_neighbours), np.int32)
         similarities = np.empty(forward.shape, np.float32)
-        near, far = self.near, self.far
 
         def prune(start: int, stop: int) -> None:
             prune_candidates(
                 order[start:stop],
                 self.vectors,
-                near.ids,
-                near.similarities,
-                far.ids,
-                far.similarities,
+                self.near.ids,
+                self.near.similarities,
+                self.far.ids,
+                self.far.similarities,
                 forward,
                 similarities,
             )
 
         over_row_chunks(prune, len(order), n_threads=self.n_threads, chunk=256)
+        del self.near, self.far  # the edges back need the room
         reverse = _reverse_edges(forward, similarities)
         neighbours = np.empty_like(forward)
 
@@ -413,19 +415,21 @@ def _grouped(group_of_node: Ids, n_groups: int) -> tuple[Ids, Starts]:
     return order, starts
 
 
-def _unit_means(vectors: Vectors, starts: Starts) -> Vectors:
+def _unit_means(vectors: Vectors, groups: list[Ids]) -> Vectors:
     """Return the direction of the mean of each group of rows, zero where there is none."""
-    sums = np.add.reduceat(vectors, starts[:-1])
+    sums = np.stack([np.add.reduceat(vectors[rows], [0])[0] for rows in groups])
     lengths = np.linalg.norm(sums, axis=1, keepdims=True)
     return as_vectors(sums / np.where(lengths > 0, lengths, 1))
 
 
 def _reverse_edges(forward: Ids, similarities: Vectors) -> tuple[Starts, Ids, Vectors]:
     """Return the nodes that point to each node, as starts (n + 1,), a flat list, similarities."""
-    sources, places = np.nonzero(forward >= 0)
-    targets = forward[sources, places]
-    order, starts = _grouped(targets, len(forward))
-    return starts, sources[order].astype(np.int32), similarities[sources, places][order]
+    is_edge = forward >= 0
+    starts = np.concatenate([[0], np.cumsum(is_edge.sum(axis=1))])
+    edges = csr_array(
+        (similarities[is_edge], forward[is_edge], starts), (len(forward), len(forward))
+    ).tocsc()  # counts instead of comparing, and keeps the order of the nodes
+    return edges.indptr.astype(np.int64), edges.indices.astype(np.int32, copy=False), edges.data
 
 
 def _group_equal_rows(matrix: Vectors) -> tuple[Vectors, Ids, Ids]:

@@ -33,6 +33,7 @@ FEW_POINTS = 50_000
 VERY_FEW_POINTS = 20_000
 EPOCHS_AGAIN = 2
 MANY_HELD_OUT = 9_000
+MOST_IN_POOL = 10_000  # true labels of a batch's points: the products grow with them
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -56,7 +57,8 @@ class LongtailClassifier(RerankedEstimator):
         Of row-wise Adagrad, in units of the vectors' entries; falls in a straight line. None takes
         .02 for up to 50,000 points, and .03 beyond.
     batch_size : int or None
-        None takes 1,024, and less where that would leave fewer than about forty batches an epoch.
+        None takes 1,024, and less where that would leave fewer than about forty batches an epoch,
+        or where so many points have more than 10,000 labels to be scored against.
     dropout : float
     n_random : int
         Random labels in a batch's pool.
@@ -111,23 +113,34 @@ class LongtailClassifier(RerankedEstimator):
 
     def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> BlendedScorer:
         """See `LabelEstimator`."""
-        with run.stage("shared space"):
-            space = self.shared_space(data.labels.shape[0]).learn(data, run)
-        scorer = self._sources(space, data, run)
+        space = self.shared_space(data.labels.shape[0], data.labels.nnz)
+        goes_on = self._learns_again(data, held_out)
+        scorer, tables = self._sources(space, data, run, goes_on=goes_on)
         with run.stage("blend"):
             network = self._network(scorer, data, held_out, run)
-        if self._learns_again(data, held_out):
-            tables = space.tables
-            del space, scorer  # the second would not fit beside it where the first just did
+        if tables is not None:
+            del scorer  # the second would not fit beside it where the first just did
             scorer = self._again(tables, data.with_points_of(held_out), run.within("again: "))
         return replace(scorer, network=network)
 
-    def _sources(self, space: LearntSpace, data: TrainingData, run: TrainingRun) -> BlendedScorer:
-        """Train, beside the heads, everything that scores a candidate."""
+    def _sources(
+        self,
+        space: SharedSpace,
+        data: TrainingData,
+        run: TrainingRun,
+        start: SpaceTables | None = None,
+        *,
+        goes_on: bool = False,
+    ) -> tuple[BlendedScorer, SpaceTables | None]:
+        """Train everything that scores a candidate; return also what training can go on from."""
+        with run.stage("shared space"):
+            learnt = space.learn(data, run, start, goes_on=goes_on)
         with run.stage("search"):
-            scorer = self._searching(space, data, run)
+            scorer = self._searching(learnt, data, run)
+        tables = learnt.tables
+        del learnt  # the search has its own vectors where some labels have none
         with run.stage("linear"):
-            return self._with_linear(scorer, data, run)
+            return self._with_linear(scorer, data, run), tables
 
     def _again(self, tables: SpaceTables, data: TrainingData, run: TrainingRun) -> BlendedScorer:
         """Train the sources on the held-out points too; the space goes on from where it was."""
@@ -135,10 +148,9 @@ class LongtailClassifier(RerankedEstimator):
             epochs=min(EPOCHS_AGAIN, self.epochs_for(data.labels.shape[0])),
             learning_rate=self.learning_rate_for(data.labels.shape[0]) / 2,
         )
-        with run.stage("shared space"):
-            longer = replace(self.shared_space(data.labels.shape[0]), schedule=shorter)
-            space = longer.learn(data, run, start=tables)
-        return self._sources(space, data, run)
+        same = self.shared_space(data.labels.shape[0], data.labels.nnz)
+        space = replace(same, schedule=shorter)
+        return self._sources(space, data, run, tables)[0]
 
     def _learns_again(self, data: TrainingData, held_out: TrainingData) -> bool:
         """Return whether the sources shall see the held-out points too, once the blend is learnt.
@@ -148,10 +160,10 @@ class LongtailClassifier(RerankedEstimator):
         n_held_out: int = held_out.labels.shape[0]
         return bool(0 < n_held_out <= FEW_POINTS - data.labels.shape[0])
 
-    def shared_space(self, n_points: int) -> SharedSpace:
-        """Return how points, labels and texts are trained, for so many training points."""
-        # The largest power of two that leaves about forty batches an epoch.
-        fitting = 1 << max(n_points // 40, 1).bit_length() - 1
+    def shared_space(self, n_points: int, n_label_pairs: int) -> SharedSpace:
+        """Return how points, labels and texts are trained, for a training set of such a size."""
+        most = min(n_points // 40, MOST_IN_POOL * n_points // max(n_label_pairs, 1))
+        fitting = 1 << max(most, 1).bit_length() - 1  # the largest power of two
         return SharedSpace(
             dimension=self.dimension or (512 if n_points <= VERY_FEW_POINTS else 256),
             schedule=Schedule(
@@ -220,11 +232,12 @@ class LongtailClassifier(RerankedEstimator):
         self, scorer: BlendedScorer, data: TrainingData, run: TrainingRun
     ) -> BlendedScorer:
         """Train the linear part against the labels that near points have."""
-        confused = scorer.search.confused(run.n_threads)
         bags = Bags.of(data.features)
         words = bags if data.is_word is None else bags.kept(data.is_word)
         features = csr_array((words.values, words.columns, words.row_starts), data.features.shape)
-        linear = SparseOneVsRest(cost=self.cost).learn(features, data.labels, confused, run)
+        linear = SparseOneVsRest(cost=self.cost).learn(
+            features, data.labels, scorer.search.confused(run.n_threads), run
+        )
         return replace(scorer, linear=linear)
 
     def _network(

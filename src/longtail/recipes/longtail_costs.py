@@ -52,7 +52,7 @@ class LongtailCosts:
     def _sources(self, w: Workload, machine: Machine) -> dict[str, float]:
         """Return the seconds of each stage before the scores are blended."""
         D, threads = self._dimension(w), machine.n_threads
-        epochs = self.settings.shared_space(w.n_points).schedule.epochs
+        epochs = self.settings.shared_space(w.n_points, w.n_label_pairs).schedule.epochs
         relating = w.n_nonzero * RELATE / threads if w.n_label_entries else 0.0
         n_negatives = min(N_CONFUSED_LABELS + SearchSizes.n_popular, w.n_labels)
         descents = PASSES * n_negatives * w.n_word_entries * DESCENT / threads
@@ -86,11 +86,11 @@ class LongtailCosts:
 
     def _dimension(self, w: Workload) -> int:
         """Return the length of the vectors."""
-        return self.settings.shared_space(w.n_points).dimension
+        return self.settings.shared_space(w.n_points, w.n_label_pairs).dimension
 
     def _batch_size(self, w: Workload) -> int:
         """Return how many points a batch has."""
-        return self.settings.shared_space(w.n_points).batch_size
+        return self.settings.shared_space(w.n_points, w.n_label_pairs).batch_size
 
     def _pool_size(self, w: Workload) -> float:
         """Return about how many labels a batch is scored against."""

@@ -17,7 +17,7 @@ from longtail.training.dropout import kept_units
 from longtail.training.loop import train
 from longtail.training.neighbourhood_batches import NeighbourhoodBatches
 from longtail.training.token_table import TokenTable
-from longtail.training.unit_labels import UnitLabelTable, UnitRows
+from longtail.training.unit_labels import SMALLEST_LENGTH, UnitLabelTable, UnitRows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,13 +39,13 @@ class LearntSpace(NamedTuple):
     heads : tuple of LabelHead
         The best to search first: free label vectors; or, where labels have texts, those with texts,
         then free ones, then the texts alone.
-    tables : SpaceTables
-        From which training can go on.
+    tables : SpaceTables or None
+        From which training can go on, if that was wanted.
     """
 
     encoder: UnitBagEncoder
     heads: tuple[LabelHead, ...]
-    tables: SpaceTables
+    tables: SpaceTables | None
 
 
 class SpaceTables(NamedTuple):
@@ -101,11 +101,17 @@ class SharedSpace:
     scale: float = 20.0
 
     def learn(
-        self, data: TrainingData, run: TrainingRun, start: SpaceTables | None = None
+        self,
+        data: TrainingData,
+        run: TrainingRun,
+        start: SpaceTables | None = None,
+        *,
+        goes_on: bool = False,
     ) -> LearntSpace:
         """Train on points, their labels and, where there are any, the labels' texts.
 
-        With `start`, training goes on from there: the same labels and features, more points.
+        With `start`, training goes on from there: the same labels and features, more points. With
+        `goes_on`, what is needed for that is kept, which takes as much memory again.
         """
         tokens = TokenTable(
             data.features.shape[1],
@@ -118,7 +124,7 @@ class SharedSpace:
         batches = self._batches(data, tokens, run, self.neighbourhood if start else 1)
         task = _SharedSpaceTask(self, data, run, tokens, batches.state(), start)
         train(task, batches, self.schedule, run, "shared space")
-        return task.learnt()
+        return task.learnt(goes_on=goes_on)
 
     def _batches(
         self, data: TrainingData, tokens: TokenTable, run: TrainingRun, first_size: int
@@ -184,9 +190,9 @@ class _SharedSpaceTask:
         """Return the mean directions of the labels' points, and the logarithms of their numbers."""
         points = self._tokens.encode(data.features)
         by_label = data.labels.T.tocsr()
-        start = UnitRows.of(
-            torch.from_numpy(Bags.of(by_label).times(points, self._n_threads))
-        ).unit.numpy()
+        start = Bags.of(by_label).times(points, self._n_threads)
+        rows = torch.from_numpy(start)
+        functional.normalize(rows, eps=SMALLEST_LENGTH, out=rows)
         counts = np.maximum(np.diff(by_label.indptr), 0.5)
         return start, np.log(counts).astype(np.float32)
 
@@ -225,18 +231,21 @@ class _SharedSpaceTask:
         own = {f"{part}.{k}": v for part, tensors in parts.items() for k, v in tensors.items()}
         return {**own, **self._extra_state}
 
-    def learnt(self) -> LearntSpace:
+    def learnt(self, *, goes_on: bool) -> LearntSpace:
         """Return the vectors as they are now."""
         encoder, scale = self._tokens.encoder(), self._settings.scale
-        heads = [head.learnt(None, self._has_points) for head in self._heads]
+        own = {"in_place": not goes_on}
+        heads = [self._heads[0].learnt(None, self._has_points, **own)]
         if self._label_features is not None:
             texts = encoder.encode(Bags.of(self._label_features), self._n_threads)
             no_bias = np.zeros(len(texts), np.float32)
             heads = [
-                self._heads[1].learnt(texts, self._has_points),
+                self._heads[1].learnt(texts, self._has_points, **own),
                 heads[0],
                 LabelHead.of(texts, no_bias, scale),
             ]
+        if not goes_on:
+            return LearntSpace(encoder, tuple(heads), None)
         labels = tuple((head.vectors, head.bias) for head in self._heads)
         tables = SpaceTables(self._tokens.vectors, labels, self._has_points)
         return LearntSpace(encoder, tuple(heads), tables)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["UnitLabelTable", "UnitRows", "decoupled_softmax"]
 
 SMALLEST_LENGTH = 1e-6
+BLOCK = 100_000  # rows that are made unit ones at a time: where labels are many, copies count
 TINY = torch.finfo(torch.float32).tiny  # keeps divisions and logarithms of exponents finite
 
 
@@ -153,14 +154,26 @@ class UnitLabelTable:
         self._optimisers[1].step(self.bias, pool, slope.sum(dim=0)[:, None], learning_rate)
         return loss, to_points, None if texts is None else texts.backward(to_vectors)
 
-    def learnt(self, texts: NDArray[np.float32] | None, has_points: NDArray[np.bool_]) -> LabelHead:
+    def learnt(
+        self,
+        texts: NDArray[np.float32] | None,
+        has_points: NDArray[np.bool_],
+        *,
+        in_place: bool = False,
+    ) -> LabelHead:
         """Return the labels' vectors, unit texts added where there are any, as a model keeps them.
 
         A label without points was only ever a negative, so its own vector is left out: what is
-        left is its text, or nothing.
+        left is its text, or nothing. With `in_place`, they take the place of what was trained.
         """
-        sums = self.vectors.cpu() * torch.from_numpy(has_points)[:, None]
-        unit = UnitRows.of(sums if texts is None else sums + torch.from_numpy(texts)).unit
+        own = self.vectors.cpu()
+        unit = own if in_place else torch.empty_like(own)
+        for start in range(0, len(own), BLOCK):
+            part = slice(start, start + BLOCK)
+            sums = own[part] * torch.from_numpy(has_points[part])[:, None]
+            if texts is not None:
+                sums += torch.from_numpy(texts[part])
+            unit[part] = UnitRows.of(sums).unit
         return LabelHead.of(unit.numpy(), self.bias[:, 0].cpu().numpy(), self._scale)
 
     def state(self) -> dict[str, Tensor]:
