@@ -1,12 +1,17 @@
-"""Run the cells of a table or figure of the DeepXML paper, and print them as a table.
+"""Run a table or figure of the DeepXML paper, and print it as a table.
 
 python -m benchmarks.paper table4 --data FOLDER
 python -m benchmarks.paper table6 --data FOLDER --points 15000 --dev --set dimension=256
 python -m benchmarks.paper figure3 --data FOLDER --points 15000 --out figure3.svg
+python -m benchmarks.paper table11 --data FOLDER --variants Astec Parabel
+python -m benchmarks.paper table9 --data FOLDER --set image_shape=[3,64,64] weights='"FILE"'
+python -m benchmarks.paper scale --shapes AmazonTitles-3M --share .01 --set epochs=1
 
 FOLDER holds one file each called train.*, test.* and, if there is one, labels.*, in any format that
-`longtail train` takes. Published values are those on AmazonTitles-670K (negatives: WikiTitles-500K)
-and say how parts compare, not what to reach on other data.
+`longtail train` takes. Tables 1, 9, 10 and 11 show the paper's values for a folder that is called
+as one of its data sets, such as AmazonTitles-670K; other published values are those on that one
+(negatives: WikiTitles-500K) and say how parts compare, not what to reach on other data. `scale`
+takes no data: it makes some of the shapes of Table 3.
 """
 
 from __future__ import annotations
@@ -24,12 +29,15 @@ from longtail import Dataset
 from longtail.data import InputWarning
 from longtail.data.split import held_out_split
 from longtail.errors import InputError
+from longtail.recipes.names import DEFAULT_RECIPE, RECIPES
 
+from .comparisons import COMPARISONS, compared, propensity_of
 from .figures import FIGURES
+from .scale import SHAPES, report
 from .variants import TABLES
 
 if TYPE_CHECKING:
-    from longtail.recipes.estimator import LabelEstimator
+    from collections.abc import Iterator
 
     from .variants import Variant
 
@@ -38,43 +46,67 @@ DEV_SHARE = 0.1
 
 
 def main() -> None:
-    """Train and evaluate each row."""
+    """Print the lines of what was asked for, each as soon as it is there."""
+    parser = argument_parser()
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore", InputWarning)
+    settings: dict[str, Any] = {"random_state": arguments.seed}
+    for setting in arguments.settings:
+        key, _, value = setting.partition("=")
+        settings[key] = json.loads(value)
+    if arguments.what == "scale":
+        lines = report(arguments.shapes, arguments.share, arguments.recipe, settings)
+    elif arguments.data is None:
+        parser.error(f"{arguments.what} needs --data FOLDER")
+    else:
+        lines = lines_of(arguments, settings, *data_for(arguments))
+    for line in lines:
+        print(line, flush=True)
+
+
+def argument_parser() -> argparse.ArgumentParser:
+    """Return what reads the command line."""
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.paper",
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("what", choices=[*TABLES, *FIGURES])
-    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("what", choices=[*TABLES, *FIGURES, *COMPARISONS, "scale"])
+    parser.add_argument("--data", type=Path, metavar="FOLDER")
     parser.add_argument("--points", type=int, help="train on a random cut; all by default")
     parser.add_argument("--dev", action="store_true", help="score a tenth of the training points")
     parser.add_argument("--variants", nargs="*", metavar="NAME", help="only these; all by default")
     parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", dest="settings")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--out", type=Path, metavar="SVG", help="where a figure is drawn")
-    arguments = parser.parse_args()
-    warnings.simplefilter("ignore", InputWarning)
-    train, test = data_for(arguments)
-    settings: dict[str, Any] = {"random_state": arguments.seed}
-    for setting in arguments.settings:
-        key, _, value = setting.partition("=")
-        settings[key] = json.loads(value)
-    print(f"{train.n_points:,} training points, {test.n_points:,} scored points\n")
+    scale = parser.add_argument_group("scale")
+    scale.add_argument("--shapes", nargs="*", choices=SHAPES, default=[*SHAPES])
+    scale.add_argument("--share", type=float, default=1.0, help="of the points and labels")
+    scale.add_argument("--recipe", choices=RECIPES, default=DEFAULT_RECIPE)
+    return parser
+
+
+def lines_of(
+    arguments: argparse.Namespace, settings: dict[str, Any], train: Dataset, test: Dataset
+) -> Iterator[str]:
+    """Yield the lines of a table or figure."""
+    name = arguments.data.resolve().name
+    yield f"{train.n_points:,} training points, {test.n_points:,} scored points\n"
     if arguments.what in FIGURES:
-
-        def fitted(variant: Variant) -> LabelEstimator:
-            return variant.make(settings, train.n_points).fit_dataset(train)
-
-        figure = FIGURES[arguments.what](fitted, train, test)
-        print(figure.table)
+        figure = FIGURES[arguments.what](
+            lambda variant: variant.make(settings, train.n_points).fit_dataset(train), train, test
+        )
+        yield figure.table
         if arguments.out is not None:
             arguments.out.write_text(figure.svg, encoding="utf-8")
-        return
-    print("| varied | variant | " + " | ".join(COLUMNS) + " | training, CPU s | published |")
-    print("|---|---|" + "---|" * (len(COLUMNS) + 2))
-    for variant in TABLES[arguments.what]:
-        if arguments.variants is None or variant.name in arguments.variants:
-            print(row_of(variant, settings, train, test), flush=True)
+    elif arguments.what in COMPARISONS:
+        yield from compared(arguments.what, name, train, test, settings, arguments.variants)
+    else:
+        yield "| varied | variant | " + " | ".join(COLUMNS) + " | training, CPU s | published |"
+        yield "|---|---|" + "---|" * (len(COLUMNS) + 2)
+        for variant in TABLES[arguments.what]:
+            if arguments.variants is None or variant.name in arguments.variants:
+                yield row_of(variant, settings, train, test, propensity_of(name))
 
 
 def data_for(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
@@ -107,13 +139,19 @@ def file_of(folder: Path, part: str, *, is_needed: bool = True) -> Any:
     return paths[0] if paths else None
 
 
-def row_of(variant: Variant, settings: dict[str, Any], train: Dataset, test: Dataset) -> str:
+def row_of(
+    variant: Variant,
+    settings: dict[str, Any],
+    train: Dataset,
+    test: Dataset,
+    propensity: tuple[float, float],
+) -> str:
     """Train a variant and return its row of the table."""
     estimator = variant.make(settings, train.n_points)
     started = time.process_time()
     estimator.fit_dataset(train)
     seconds = time.process_time() - started
-    metrics = estimator.evaluate(test)
+    metrics = estimator.predictor_.evaluate(test, propensity=propensity)
     cells = [f"{metrics[column]:.2f}" for column in COLUMNS]
     columns = [variant.group, variant.name, *cells, f"{seconds:.0f}", variant.published]
     return "| " + " | ".join(columns) + " |"

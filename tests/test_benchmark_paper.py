@@ -1,0 +1,145 @@
+"""The tables of the paper as commands, on data small enough for a test."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+from benchmarks.paper import scale
+from benchmarks.paper.__main__ import main
+from benchmarks.paper.comparisons import COMPARISONS, compared, propensity_of, published
+from benchmarks.paper.scale import SHAPES, Shape, synthetic, train_and_predict
+from scipy.sparse import csr_array
+
+from longtail import Dataset
+from longtail.data.label_space import LabelSpace
+
+pytestmark = pytest.mark.filterwarnings("ignore::longtail.data.InputWarning")
+
+SMALL = Shape(300, 200, 60, 50, 3.0, 5.0)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    rows = [
+        {"text": f"{w} number {i % 7}", "labels": [w]} for i in range(20) for w in ("ox", "fly")
+    ]
+    for part in ("train", "test"):
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        (tmp_path / f"{part}.jsonl").write_text(lines)
+    return tmp_path
+
+
+def run(monkeypatch, capsys, *arguments):
+    monkeypatch.setattr("sys.argv", ["paper", *map(str, arguments)])
+    main()
+    return capsys.readouterr().out
+
+
+def dense(size, random):
+    """Vectors of two kinds, and which kind each is."""
+    kinds = random.integers(0, 2, size)
+    rows = random.random((size, 12), np.float32)
+    rows[:, :6] += kinds[:, None]
+    labels = csr_array((np.ones(size, np.float32), (np.arange(size), kinds)), (size, 2))
+    return Dataset(None, csr_array(rows), labels, LabelSpace(2))
+
+
+class TestComparisons:
+    def test_every_published_method_has_a_row_or_is_known_to_be_missing(self):
+        missing = {
+            method
+            for table, comparison in COMPARISONS.items()
+            for method in published(table, comparison.beside)
+            if method not in comparison.methods
+        }
+        assert missing == {"ProXML"}
+
+    def test_values_are_the_paper_s(self):
+        assert published("table1", "AmazonTitles-3M")["Astec"] == {
+            "P@1": 47.64,
+            "P@3": 44.66,
+            "P@5": 42.36,
+            "PSP@3": 18.59,
+            "PSP@5": 20.60,
+            "hours": 4.38,
+        }
+        assert len(published("table11", "AmazonTitles-670K")) == 12
+        assert published("table10", "Wikipedia-500K")["XT"]["P@5"] == 35.46
+
+    def test_propensities_are_those_of_the_collection(self):
+        assert propensity_of("AmazonTitles-670K") == (0.6, 2.6)
+        assert propensity_of("WikiTitles-500K") == (0.5, 0.4)
+        assert propensity_of("eurlex-4k") == (0.55, 1.5)
+
+    def test_another_data_set_is_shown_beside_the_paper_s(self, monkeypatch, capsys, folder):
+        out = run(
+            monkeypatch, capsys, "table10", "--data", folder, "--variants", "Parabel", "ProXML"
+        )
+        lines = out.splitlines()
+        assert "another data set" in out
+        assert lines[-4].startswith("| Parabel | 100.00 |")
+        assert lines[-3].startswith("| the paper's, on Amazon-670K | 44.89 |")
+        assert lines[-2].startswith("| ProXML: not in longtail |")
+
+    def test_what_cannot_be_run_says_why(self):
+        data = dense(40, np.random.default_rng(0))
+        lines = [*compared("table1", "Amazon", data, data, {}, ["AttentionXML"])]
+        assert lines[-2].startswith("| AttentionXML: not run. This model reads the words")
+
+    def test_a_set_of_the_paper_s_has_its_own_values(self):
+        data = dense(40, np.random.default_rng(0))
+        lines = [*compared("table1", "AmazonTitles-3M", data, data, {}, ["Parabel"])]
+        assert lines[-1].startswith("| the paper's, on AmazonTitles-3M | 46.42 |")
+        assert lines[-1].endswith("| 1.54 h |")
+
+    @pytest.mark.parametrize("more", [{}, {"image_shape": [3, 2, 2]}])
+    def test_vectors_and_images(self, more):
+        data = dense(60, np.random.default_rng(0))
+        settings = {"n_meta_labels": 2, "surrogate_epochs": 1, **more}
+        lines = [*compared("table9", "images", data, data, settings, ["DeepXML", "Slice"])]
+        floor = 80
+        for method in ("DeepXML", "Slice"):
+            row = next(line for line in lines if line.startswith(f"| {method} |"))
+            assert float(row.split("|")[2]) > floor
+
+
+class TestScale:
+    def test_the_shape_is_the_one_that_was_asked_for(self):
+        train, test = synthetic(SMALL, seed=0)
+        assert (train.n_points, train.n_labels, train.features.shape[1]) == (300, 60, 200)
+        assert test.n_points == 50
+        assert train.labels.nnz / 300 == pytest.approx(3.0, rel=0.1)
+        assert train.features.nnz / 300 == pytest.approx(5.0, rel=0.2)
+        assert (train.labels.data == 1).all()
+
+    def test_the_paper_s_average_counts_the_test_points_too(self):
+        shape = SHAPES["AmazonTitles-3M"]
+        pairs = (shape.n_points + shape.n_test_points) * shape.labels_a_point
+        assert pairs / shape.n_labels == pytest.approx(27.09, abs=0.01)
+
+    def test_a_cut_keeps_the_averages(self):
+        cut = SHAPES["AmazonTitles-3M"].cut(0.01)
+        assert (cut.n_points, cut.n_labels, cut.labels_a_point) == (15_176, 28_122, 35.06)
+
+    def test_labels_can_be_learnt(self, tmp_path, capsys):
+        for part, data in zip(("train", "test"), synthetic(SMALL, seed=0), strict=True):
+            data.save(tmp_path / part)
+        train_and_predict(str(tmp_path), "parabel", {"n_threads": 1})
+        figures = json.loads(capsys.readouterr().out)
+        assert len(figures) == len(scale.COLUMNS) - 3
+        assert figures[-1] > 20  # P@1; by chance 100 * 3 / 60
+
+    def test_a_row_a_shape(self, monkeypatch, capsys):
+        monkeypatch.setattr(scale, "_measured", lambda *_: [1.0] * 6 + [12.5])
+        out = run(monkeypatch, capsys, "scale", "--share", "0.0001", "--shapes", "WikiTitles-500K")
+        row = out.splitlines()[-1]
+        assert row.startswith("| WikiTitles-500K | 169 | 50 |")
+        assert row.endswith("| 12.50 |")
+
+
+def test_the_other_tables_need_data(monkeypatch, capsys):
+    with pytest.raises(SystemExit):
+        run(monkeypatch, capsys, "table4")
+    assert "needs --data" in capsys.readouterr().err
