@@ -117,7 +117,7 @@ class TestForest:
 
     def test_the_tail_counts_distance_to_the_mean_of_a_label(self):
         points, labels = some_points()
-        scorer = fitted(alpha=0.3, gamma=4.0).predictor_.scorer
+        scorer = fitted(alpha=0.3, gamma=4.0, tail=0.0).predictor_.scorer
         bags = Bags.of(points[:20])
         ids, leaves = scorer.tree_scores(bags, 5)
         means = (labels.T @ points).toarray() / labels.sum(axis=0)[:, None]
@@ -128,6 +128,23 @@ class TestForest:
             tail = -np.log1p(np.exp(4.0 / 2 * squares))
             expected = 0.3 * np.log(leaves[row, known]) + 0.7 * tail
             np.testing.assert_allclose(found[row, known], expected, rtol=1e-3)
+
+    def test_labels_get_their_inverse_propensities(self):
+        points, labels = some_points()
+        plain, raised = (fitted(tail=tail).predictor_.scorer for tail in (0.0, 0.7))
+        bags = Bags.of(points[:20])
+        ids, leaves = plain.tree_scores(bags, 3)
+        more = raised.ranked(bags, ids, leaves) - plain.ranked(bags, ids, leaves)
+        counts = np.asarray(labels.sum(axis=0)).ravel()
+        expected = 0.7 * np.log(inverse_propensities(counts, labels.shape[0]))[ids]
+        np.testing.assert_allclose(more[ids >= 0], expected[ids >= 0], atol=1e-5)
+
+    def test_a_folder_from_before_the_weights_has_none(self):
+        scorer = fitted(tail=0.7).predictor_.scorer
+        arrays = scorer.to_arrays()
+        assert ForestScorer.from_parts(scorer.config(), arrays).tail_weights.any()
+        del arrays["tail_weights"]
+        assert not ForestScorer.from_parts(scorer.config(), arrays).tail_weights.any()
 
 
 class TestPfastreXML:

@@ -59,7 +59,8 @@ class TailClassifiers:
 class ForestScorer:
     """The best labels of all trees together, ranked again with tail classifiers.
 
-    The score of a label is ``alpha log(mean leaf score) + (1 - alpha) log P_tail(l | x)``.
+    The score of a label is ``alpha log(mean leaf score) + (1 - alpha) log P_tail(l | x)`` and what
+    the label itself is given.
 
     Parameters
     ----------
@@ -69,12 +70,15 @@ class ForestScorer:
         Weight of the trees; 1 for FastXML's order.
     n_candidates : int
         Best labels of the trees that are ranked again.
+    tail_weights : float32 (n_labels,)
+        Added to the scores: what trades P@k for PSP@k.
     """
 
     forest: Forest
     tail: TailClassifiers
     alpha: float
     n_candidates: int
+    tail_weights: NDArray[np.float32]
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held."""
@@ -82,6 +86,7 @@ class ForestScorer:
             name: read_only(array, _dtype(name)) for name, array in self.forest._asdict().items()
         }
         object.__setattr__(self, "forest", Forest(**arrays))
+        object.__setattr__(self, "tail_weights", read_only(self.tail_weights, np.float32))
 
     def top_k(
         self, bags: Bags, k: int, n_threads: int = 1
@@ -122,12 +127,14 @@ class ForestScorer:
         logarithms = np.log(np.where(known, leaves, 1).astype(np.float64))
         tail = self.tail.log_probabilities(bags, labels, n_threads)
         both = self.alpha * logarithms + (1 - self.alpha) * np.where(known, tail, 0)
+        both += self.tail_weights[labels]
         return np.where(known, both, -np.inf).astype(np.float32)
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""
         trees = {f"forest/{name}": array for name, array in self.forest._asdict().items()}
-        return trees | {f"tail/{k}": v for k, v in self.tail.means.to_arrays().items()}
+        tail = {f"tail/{k}": v for k, v in self.tail.means.to_arrays().items()}
+        return trees | tail | {"tail_weights": self.tail_weights}
 
     def config(self) -> dict[str, Any]:
         """See `Scorer.config`."""
@@ -143,11 +150,15 @@ class ForestScorer:
         """Make it again from `config` and `to_arrays`."""
         trees: dict[str, Any] = {name: arrays[f"forest/{name}"] for name in Forest._fields}
         tail: dict[str, Any] = {k[5:]: arrays[k] for k in arrays if k.startswith("tail/")}
+        means = SparseLabelVectors(**tail)
+        none = np.zeros(means.n_labels, np.float32)  # in folders that are older than the weights
+        weights: Any = arrays.get("tail_weights", none)
         return cls(
             forest=Forest(**trees),
-            tail=TailClassifiers(SparseLabelVectors(**tail), config["gamma"]),
+            tail=TailClassifiers(means, config["gamma"]),
             alpha=config["alpha"],
             n_candidates=config["n_candidates"],
+            tail_weights=weights,
         )
 
 

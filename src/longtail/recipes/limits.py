@@ -70,6 +70,8 @@ LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
         "n_found": (1, _MANY),
         "beam": (1, _MANY),
         "beam_size": (1, _MANY),
+        "n_candidates": (1, _MANY),
+        "max_passes": (1, _MANY),
         "n_children": (1, _MANY),
         "max_depth": (1, _MANY),
         "cost": (1e-6, 1e6),

@@ -47,12 +47,19 @@ class PfastreXML(LabelEstimator):
         Trees. None for 50, as published; fewer beyond 200,000 points, down to 10.
     leaf_size : int
         A node with no more points is a leaf.
+    n_candidates : int
+        Best labels of the trees that are ranked again.
     alpha : float
-        Weight of the trees against the tail classifiers.
+        Weight of the trees against the tail classifiers; .8 in the paper.
+    tail : float
+        That times the logarithm of a label's inverse propensity is added to its score: more gains
+        PSP@k and costs P@k. With ``tail=alpha``, leaves count propensities as in the paper.
     gamma : float
         How fast the tail classifiers fall with distance.
     cost : float
         C of the separators.
+    tolerance, max_passes : float, int
+        When a separator is good enough; see `Regression`.
     **kwargs
         Those of `LabelEstimator`; words and pairs of words by default, no character n-grams.
 
@@ -69,9 +76,14 @@ class PfastreXML(LabelEstimator):
     held_out: float = 0.02  # for the calibration alone
     n_learners: int | None = None
     leaf_size: int = 10
-    alpha: float = 0.8
+    n_candidates: int = 200
+    # Chosen on parts of the training points of bibtex, delicious and eurlex-4k:
+    alpha: float = 0.9
+    tail: float = 0.5
     gamma: float = 30.0
-    cost: float = 8.0  # chosen on parts of the training points of bibtex, delicious and eurlex-4k
+    cost: float = 8.0
+    tolerance: float = 0.1
+    max_passes: int = 10
 
     def _learn(
         self,
@@ -84,11 +96,15 @@ class PfastreXML(LabelEstimator):
             forest = joined_forest(self._trees(data, run))
         with run.stage("tail classifiers"):
             tail = TailClassifiers(label_means(data, run.n_threads), self.gamma)
+        n_points, n_labels = data.labels.shape
+        counts = np.bincount(data.labels.indices, minlength=n_labels)
+        weights = self.tail * np.log(inverse_propensities(counts, n_points))
         return ForestScorer(
             forest=forest,
             tail=tail,
             alpha=self.alpha,
-            n_candidates=200,
+            n_candidates=self.n_candidates,
+            tail_weights=weights.astype(np.float32),
         )
 
     def _trees(self, data: TrainingData, run: TrainingRun) -> list[Forest]:
@@ -100,7 +116,8 @@ class PfastreXML(LabelEstimator):
             row_starts, columns.view(np.uint32), features.data, squared_norms, features.shape[1]
         )
         gains = ranking_gains(data.labels)
-        seed, regression = run.seed_for("trees"), Regression(self.cost, 0.01, 20)
+        seed = run.seed_for("trees")
+        regression = Regression(self.cost, self.tolerance, self.max_passes)
         trees: dict[int, Forest] = {}
 
         def grow(tree: int, _: int) -> None:
