@@ -2,6 +2,7 @@
 
 python -m benchmarks.classics --data FOLDER
 python -m benchmarks.classics --data FOLDER --recipes slice pfastrexml --one-thread
+python -m benchmarks.classics --data FOLDER --recipes pfastrexml --set tolerance=0.1 max_passes=10
 
 `FOLDER` holds a train.* and a test.* file, and perhaps labels.*; a folder that is called as a data
 set of the Extreme Classification Repository gets the values of the Repository's table. Nothing is
@@ -11,6 +12,7 @@ chosen on the test set: one run, default settings, evaluated once.
 from __future__ import annotations
 
 import argparse
+import json
 import time
 import warnings
 from pathlib import Path
@@ -58,15 +60,18 @@ def main() -> None:
     parser.add_argument("--recipes", nargs="+", default=RECIPES, metavar="NAME")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--one-thread", action="store_true", help="train on one core")
+    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", dest="settings")
     given = parser.parse_args()
     warnings.simplefilter("ignore", InputWarning)
+    pairs = (setting.partition("=") for setting in given.settings)
+    settings = {key: json.loads(value) for key, _, value in pairs}
+    settings |= {"random_state": given.seed, "n_threads": 1 if given.one_thread else None}
     train, test = read(given.data)
     print("| recipe | " + " | ".join(COLUMNS) + " | training, CPU s |")
     print("|---|" + "---|" * (len(COLUMNS) + 1))
     for name in given.recipes:
         started = time.process_time()
-        estimator = recipe(name)(random_state=given.seed, n_threads=1 if given.one_thread else None)
-        model = estimator.fit_dataset(train)
+        model = recipe(name)(**settings).fit_dataset(train)
         seconds = time.process_time() - started
         found = model.evaluate(test)
         row(name, [found[column] for column in COLUMNS], f"{seconds:.0f}")
