@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from scipy.sparse import vstack
 from torch import Tensor
+from torch.nn import functional
 
 from longtail.classifiers.blended import LabelHead
 from longtail.data.bags import Bags
