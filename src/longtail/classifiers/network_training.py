@@ -82,7 +82,7 @@ class NetworkTraining:
     learning_rate: float = 0.01
     weight_decay: float = 1e-3
     dropout: float = 0.1
-    least_points: int = 50
+    least_points: int = 100
     trial_steps: int = 200
 
     def learn(

@@ -86,7 +86,7 @@ class SharedSpace:
     n_random : int
         Random labels in a batch's pool, beside the true labels of its points.
     neighbourhood : int
-        Points of one; 1 for random batches.
+        Points of one, at most an eighth of a batch; 1 for random batches.
     dropout : float
         Of the sums of token vectors.
     scale : float
@@ -122,15 +122,17 @@ class SharedSpace:
             device=run.device,
             start=start.tokens if start else None,
         )
-        batches = self._batches(data, tokens, run, self.neighbourhood if start else 1)
+        batches = self._batches(data, tokens, run, is_first=start is None)
         task = _SharedSpaceTask(self, data, run, tokens, batches.state(), start)
         train(task, batches, self.schedule, run, "shared space")
         return task.learnt(goes_on=goes_on)
 
     def _batches(
-        self, data: TrainingData, tokens: TokenTable, run: TrainingRun, first_size: int
+        self, data: TrainingData, tokens: TokenTable, run: TrainingRun, *, is_first: bool
     ) -> NeighbourhoodBatches:
         """Return batches of neighbourhoods, clustered anew for each epoch."""
+        # A batch of one neighbourhood would lack the labels of all others.
+        size = max(1, min(self.neighbourhood, self.batch_size // 8))
         pool = SharedPool(
             labels=data.labels,
             shortlists=np.zeros((data.labels.shape[0], 0), np.int32),
@@ -142,9 +144,9 @@ class SharedSpace:
             pool,
             lambda: tokens.encode(data.features),
             refresh_every=1,
-            first_size=first_size,
-            growth=self.neighbourhood,
-            cluster_size=self.neighbourhood,
+            first_size=1 if is_first else size,
+            growth=size,
+            cluster_size=size,
             seed=run.seed_for("neighbourhoods"),
             n_threads=run.n_threads,
         )
