@@ -110,6 +110,8 @@ def test_workers_share_counts_and_a_new_model_without_a_dropped_request(text_mod
             texts, names = ["red wine", "old car"] * 10, [["beverage"], ["machine"]] * 10
             Parabel(n_learners=1, n_threads=1).fit(texts, names).save(folder)
             until(lambda: len(first_labels) == 2)
+            # A worker that has not seen the new folder yet would load it once for both reasons.
+            until(lambda: counted(port, "longtail_model_loads_total") >= 4)
             process.send_signal(signal.SIGHUP)  # every worker loads it once more
             until(lambda: counted(port, "longtail_model_loads_total") >= 6)  # two, three times
         finally:
