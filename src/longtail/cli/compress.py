@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from longtail.data.dataset import Dataset
 
-__all__ = ["add_arguments", "comparison", "run_command", "size_of"]
+__all__ = ["add_arguments", "add_comparison_arguments", "comparison", "run_command", "size_of"]
 
 PLACES = (1, 3, 5)
 N_TIMED = 100
@@ -36,6 +36,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         default="int8",
         help="how numbers are kept; int8 with one scale a row (default: %(default)s)",
     )
+    add_comparison_arguments(parser)
+
+
+def add_comparison_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what `comparison` reads."""
     parser.add_argument("--test", metavar="TEST", help="labelled points, to measure what is lost")
     add_test_arguments(parser)
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from longtail.cli.compress import comparison, size_of
-from longtail.cli.evaluate import add_test_arguments
+from longtail.cli.compress import add_comparison_arguments, comparison, size_of
 from longtail.cli.output import notice, result, table
 from longtail.cli.points import points_in
 from longtail.errors import InputError
@@ -30,8 +29,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="texts like those that will be asked, best those of the training: JSON lines, plain "
         "text (one a line), or a file as for training",
     )
-    parser.add_argument("--test", metavar="TEST", help="labelled points, to measure what is lost")
-    add_test_arguments(parser)
+    add_comparison_arguments(parser)
 
 
 def run_command(arguments: argparse.Namespace) -> int:

@@ -6,7 +6,7 @@ import argparse
 import os
 import shlex
 import time
-from contextlib import ExitStack, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, closing, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -210,7 +210,7 @@ def _fit(
     with ExitStack() as stack:
         callbacks: list[Callback] = [stack.enter_context(ProgressBar())]
         if curves is not None and not _is_later_process():
-            callbacks.append(stack.enter_context(TensorBoard(curves)))
+            callbacks.append(stack.enter_context(closing(TensorBoard(curves))))
         estimator.fit_dataset(dataset, callbacks=callbacks, checkpoint_folder=checkpoints)
 
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from longtail.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from pathlib import Path
-    from types import TracebackType
 
 __all__ = ["TensorBoard"]
 
@@ -60,17 +59,6 @@ class TensorBoard:
     def close(self) -> None:
         """End the file."""
         self._writer.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _write(self, what: str, stage: str, value: float, step: int) -> None:
         """Write a point of a curve."""
