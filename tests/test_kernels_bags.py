@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longtail.index.protocol import read_only
-from longtail.kernels.bags import sum_rows
+from longtail.kernels.bags import group_by_column, sum_rows
 
 few = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
@@ -82,3 +82,27 @@ def test_a_row_has_the_same_bits_whatever_stands_beside_it():
         alone = np.empty((1, 37), np.float32)
         sum_rows(starts, columns[ends], values[ends], vectors, 0, 1, alone)
         assert alone[0].tobytes() == sums[row].tobytes()
+
+
+@few
+@given(seeds, st.integers(0, 20), st.integers(1, 12))
+def test_group_by_column(seed, n_rows, n_tokens):
+    row_starts, columns, values = bags(seed, n_rows, n_tokens)
+    room = np.zeros(n_tokens, np.int32)
+    touched, starts = np.empty(len(columns), np.int64), np.empty(len(columns) + 1, np.int32)
+    rows, weights = np.empty(len(columns), np.int32), np.empty(len(columns), np.float32)
+    n_touched = group_by_column(row_starts, columns, values, room, touched, starts, rows, weights)
+    entries = [
+        (column, row, value)
+        for row, (first, after) in enumerate(pairwise(row_starts))
+        for column, value in zip(columns[first:after], values[first:after], strict=True)
+    ]
+    firsts = list(dict.fromkeys(columns.tolist()))
+    assert touched[:n_touched].tolist() == firsts
+    grouped = [
+        (column, row, value)
+        for column, (first, after) in zip(firsts, pairwise(starts[: n_touched + 1]), strict=True)
+        for row, value in zip(rows[first:after], weights[first:after], strict=True)
+    ]
+    assert grouped == sorted(entries, key=lambda entry: firsts.index(entry[0]))
+    assert not room.any()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longtail.kernels.optimisers import adagrad_rows, adam_rows
+from longtail.kernels.optimisers import adagrad_of_sums, adagrad_rows, adam_rows
 
 few = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
@@ -52,6 +52,29 @@ def test_adagrad_rows(seed, n_touched, dimension):
         adagrad_twin(expected, expected_sums, rows, gradient.astype(np.float64), 0.05, 1e-8)
     np.testing.assert_allclose(sums, expected_sums, **close)
     np.testing.assert_allclose(table, expected, **close)
+
+
+@few
+@given(seeds, st.integers(0, 12), st.integers(1, 40))
+def test_adagrad_of_sums(seed, n_touched, dimension):
+    table, batches = drawn(seed, n_touched, dimension)
+    sums = np.zeros(12, np.float32)
+    expected, expected_sums = table.astype(np.float64), sums.astype(np.float64)
+    random = np.random.default_rng(seed)
+    for rows, _ in batches:
+        counts = random.integers(0, 4, len(rows))
+        starts = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
+        members = random.integers(0, 5, counts.sum()).astype(np.int32)
+        weights = random.standard_normal(counts.sum()).astype(np.float32)
+        slopes = random.standard_normal((5, dimension)).astype(np.float32)
+        bags = (rows, starts, members, weights, slopes)
+        adagrad_of_sums(table, sums, *bags, 0.1, 1e-8, 0, len(rows))
+        gradient = np.zeros((len(rows), dimension))
+        of_row = np.repeat(np.arange(len(rows)), counts)
+        np.add.at(gradient, of_row, weights[:, None].astype(float) * slopes[members])
+        adagrad_twin(expected, expected_sums, rows, gradient, 0.1, 1e-8)
+    np.testing.assert_allclose(sums, expected_sums, **close)
+    np.testing.assert_allclose(table, expected, rtol=1e-3, atol=1e-5)
 
 
 @few

@@ -15,6 +15,7 @@ from longtail.data.bags import Bags
 from longtail.errors import InputError
 from longtail.index.protocol import read_only
 from longtail.kernels.relations import best_links, best_matches, link_votes
+from longtail.kernels.sparse_lookup import SparseRows
 
 few = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
@@ -55,6 +56,10 @@ def some_matches(random, n, n_labels, size=4):
     return read_only(labels, np.int32), read_only(similarities, np.float32)
 
 
+def sparse_rows(matrix):
+    return SparseRows(*as_rows(matrix, np.int64), read_only(np.zeros(0), np.float32))
+
+
 def votes_twin(matches, similarities, links):
     """How strongly each point is linked to each label: what is not positive does not count."""
     votes = np.zeros((len(matches), len(links)))
@@ -72,7 +77,7 @@ def test_best_matches(seed, n, n_labels, k):
     bags, texts = numbers(random, n, 7), numbers(random, n_labels, 7)
     scratch = np.zeros(n_labels, np.float32)
     ids, similarities = np.full((n, k), 77, np.int32), np.full((n, k), 77, np.float32)
-    own = (*as_rows(bags, np.int32), *as_rows(texts.T, np.int64))
+    own = (*as_rows(bags, np.int32), sparse_rows(texts.T))
     best_matches(*own, 0, n, scratch, ids, similarities)
     products = np.maximum(bags[:, None, :] * texts[None], 0).sum(axis=2)
     expected = best_twin(products, k)
@@ -88,7 +93,7 @@ def test_best_links(seed, n, n_labels, k):
     matches, links = some_matches(random, n, n_labels), numbers(random, n_labels, n_labels)
     scratch = np.zeros(n_labels, np.float32)
     linked = np.full((n, k), 77, np.int32)
-    best_links(*matches, *as_rows(links, np.int64), 0, n, scratch, linked)
+    best_links(*matches, sparse_rows(links), 0, n, scratch, linked)
     np.testing.assert_array_equal(linked, best_twin(votes_twin(*matches, links), k)[0])
     assert not scratch.any()
 
@@ -101,7 +106,7 @@ def test_link_votes(seed, n, n_labels, size):
     labels = read_only(random.integers(-1, n_labels, (n, size)), np.int32)
     scratch = np.zeros(n_labels, np.float32)
     votes = np.full((n, size), 77, np.float32)
-    link_votes(*matches, *as_rows(links, np.int64), labels, 0, n, scratch, votes)
+    link_votes(*matches, sparse_rows(links), labels, 0, n, scratch, votes)
     every = votes_twin(*matches, links)
     expected = np.where(labels < 0, 0, np.take_along_axis(every, labels.astype(int), axis=1))
     np.testing.assert_array_equal(votes, expected)
@@ -110,9 +115,9 @@ def test_link_votes(seed, n, n_labels, size):
 
 def test_rows_outside_the_range_are_left_alone():
     random = np.random.default_rng(0)
-    matches, links = some_matches(random, 5, 6), as_rows(numbers(random, 6, 6), np.int64)
+    matches, links = some_matches(random, 5, 6), sparse_rows(numbers(random, 6, 6))
     linked = np.full((5, 3), 77, np.int32)
-    best_links(*matches, *links, 1, 3, np.zeros(6, np.float32), linked)
+    best_links(*matches, links, 1, 3, np.zeros(6, np.float32), linked)
     assert (linked[[0, 3, 4]] == 77).all()
     assert (linked[1:3] < 6).all()
 

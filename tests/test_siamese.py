@@ -74,6 +74,9 @@ class PlainSteps:
     def step(self, table, rows, gradient, learning_rate):
         table[rows] -= learning_rate * gradient
 
+    def step_by_bags(self, table, rows, bags, slopes, learning_rate):
+        self.step(table, rows, torch.from_numpy(bags.times(slopes.numpy())), learning_rate)
+
     def state(self):
         return {}
 

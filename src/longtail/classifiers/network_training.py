@@ -192,7 +192,7 @@ class _UnitDropout(nn.Module):
     def forward(self, units: Tensor) -> Tensor:
         """Drop units, while training."""
         n_points, _, n_units = units.shape
-        kept = torch.ones(n_points, 1, n_units, device=units.device)
+        kept = units.new_ones(n_points, 1, n_units)
         return units * nn.functional.dropout(kept, self.share, self.training)
 
 

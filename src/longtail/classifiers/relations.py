@@ -14,6 +14,7 @@ from longtail.errors import InputError
 from longtail.index.protocol import read_only
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.relations import best_links, best_matches, link_votes
+from longtail.kernels.sparse_lookup import SparseRows
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -119,6 +120,7 @@ class LabelRelations:
             link_starts=np.zeros(n_labels + 1, np.int64),
             link_labels=np.zeros(0, np.int32),
             link_weights=np.zeros(0, np.float32),
+            n_matches=1,
         )
         own = unlinked.matches(Bags.of(features), n_threads)
         starts, linked, weights = _links(own, labels)
@@ -160,9 +162,7 @@ class LabelRelations:
             read_only(bags.row_starts, np.int32),
             read_only(bags.columns, np.int32),
             read_only(bags.values, np.float32),
-            self.posting_starts,
-            self.posting_labels,
-            self.posting_weights,
+            _as_rows(self.posting_starts, self.posting_labels, self.posting_weights),
         )
 
         def work(start: int, stop: int) -> None:
@@ -199,16 +199,12 @@ class LabelRelations:
         over_row_chunks(work, len(votes), n_threads=n_threads, chunk=256)
         return votes
 
-    def _as_kernels_take(
-        self, matches: Matches
-    ) -> tuple[Ids, Floats, NDArray[np.int64], Ids, Floats]:
+    def _as_kernels_take(self, matches: Matches) -> tuple[Ids, Floats, SparseRows]:
         """Return matches and links as read-only arrays."""
         return (
             read_only(matches.labels, np.int32),
             read_only(matches.similarities, np.float32),
-            self.link_starts,
-            self.link_labels,
-            self.link_weights,
+            _as_rows(self.link_starts, self.link_labels, self.link_weights),
         )
 
     def _borrow_scratch(self) -> Floats:
@@ -241,6 +237,11 @@ def postings_of(
     by_feature.data[np.repeat(common, np.diff(by_feature.indptr))] = 0
     by_feature.eliminate_zeros()
     return by_feature.indptr.astype(np.int64), by_feature.indices, by_feature.data
+
+
+def _as_rows(starts: NDArray[np.int64], labels: Ids, weights: Floats) -> SparseRows:
+    """Return rows of labels as kernels take them: float32 needs no scales."""
+    return SparseRows(starts, labels, weights, read_only(np.zeros(0), np.float32))
 
 
 _POSTINGS = ("posting_starts", "posting_labels", "posting_weights")

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.kernels.bags import sum_rows
 from longtail.kernels.jit import fast_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["adagrad_rows", "adam_rows"]
+__all__ = ["adagrad_of_sums", "adagrad_rows", "adam_rows"]
 
 
 @fast_kernel
@@ -36,6 +37,40 @@ def adagrad_rows(
         step = np.float32(learning_rate / (np.sqrt(sums[row]) + epsilon))
         for d in range(dimension):
             table[row, d] -= step * gradient[i, d]
+
+
+@fast_kernel
+def adagrad_of_sums(
+    table: NDArray[np.float32],
+    sums: NDArray[np.float32],
+    rows: NDArray[np.int64],
+    starts: NDArray[np.int32],
+    members: NDArray[np.int32],
+    weights: NDArray[np.float32],
+    slopes: NDArray[np.float32],
+    learning_rate: float,
+    epsilon: float,
+    start: int,
+    stop: int,
+) -> None:
+    """Do what `adagrad_rows` does, with the gradient of row ``rows[i]`` summed up on the way.
+
+    It is the sum of ``weights[j] * slopes[members[j]]`` over the entries j of ``starts[i]``, as
+    `longtail.kernels.bags.sum_rows` has it, and never leaves the cache: written out for all rows of
+    a batch, it would be as large as what it changes.
+    """
+    dimension = table.shape[1]
+    gradient = np.empty(dimension, np.float32)
+    for i in range(start, stop):
+        sum_rows(starts[i : i + 2], members, weights, slopes, 0, 1, gradient.reshape(1, dimension))
+        square = np.float32(0)
+        for d in range(dimension):
+            square += gradient[d] * gradient[d]
+        row = rows[i]
+        sums[row] += square / np.float32(dimension)
+        step = np.float32(learning_rate / (np.sqrt(sums[row]) + epsilon))
+        for d in range(dimension):
+            table[row, d] -= step * gradient[d]
 
 
 @fast_kernel

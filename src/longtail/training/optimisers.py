@@ -12,13 +12,15 @@ import numpy as np
 import torch
 
 from longtail.kernels.jit import over_row_chunks
-from longtail.kernels.optimisers import adagrad_rows, adam_rows
-from longtail.training.processes import add_up
+from longtail.kernels.optimisers import adagrad_of_sums, adagrad_rows, adam_rows
+from longtail.training.processes import add_up, processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from torch import Tensor
+
+    from longtail.data.bags import Bags
 
 __all__ = ["LazyAdam", "RowOptimiser", "RowwiseAdagrad"]
 
@@ -70,6 +72,23 @@ class RowwiseAdagrad:
         self._sums[rows] += gradient.square().mean(dim=1)
         size = learning_rate / (self._sums[rows].sqrt() + self._epsilon)
         table[rows] -= size[:, None] * gradient
+
+    def step_by_bags(
+        self, table: Tensor, rows: Tensor, bags: Bags, slopes: Tensor, learning_rate: float
+    ) -> None:
+        """Step ``table[rows]``, whose gradient is the weighted sums ``bags.times(slopes)``.
+
+        In one process on a CPU, they are summed up row by row, where they are needed.
+        """
+        if table.device.type != "cpu" or processes().count > 1:
+            gradient = torch.from_numpy(bags.times(slopes.cpu().numpy(), torch.get_num_threads()))
+            self.step(table, rows, gradient.to(table.device), learning_rate)
+            return
+        arrays = (table.numpy(), self._sums.numpy(), rows.numpy(), *bags[:3], slopes.numpy())
+        _in_threads(
+            lambda start, stop: adagrad_of_sums(*arrays, learning_rate, self._epsilon, start, stop),
+            len(rows),
+        )
 
     def state(self) -> dict[str, Tensor]:
         """See `RowOptimiser.state`."""

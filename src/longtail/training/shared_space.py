@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LearntSpace", "SharedSpace", "SpaceTables"]
 
+ENTRIES_COMPARED = 64  # of a vector, all alike from the random start: who is near needs no more
+
 
 class LearntSpace(NamedTuple):
     """What training leaves.
@@ -142,7 +144,7 @@ class SharedSpace:
         )
         return NeighbourhoodBatches(
             pool,
-            lambda: tokens.encode(data.features),
+            lambda: tokens.encode(data.features, ENTRIES_COMPARED),
             refresh_every=1,
             first_size=1 if is_first else size,
             growth=size,

@@ -62,6 +62,7 @@ class TokenTable:
         self._optimiser = RowwiseAdagrad(self.vectors)
         self._n_threads = n_threads
         self._device = device
+        self._room = np.zeros(n_tokens, np.int32)
 
     def sums(self, bags: csr_array) -> Tensor:
         """Return the weighted sums of the bags' rows, (n, dimension)."""
@@ -70,15 +71,14 @@ class TokenTable:
 
     def step(self, bags: csr_array, slope: Tensor, learning_rate: float) -> None:
         """Change the vectors of the tokens in some bags, given the gradient of their sums."""
-        by_token = bags.T.tocsr()
-        touched = np.flatnonzero(np.diff(by_token.indptr))
-        gradient = Bags.of(by_token[touched]).times(slope.cpu().numpy(), self._n_threads)
+        touched, by_token = Bags.of(bags).by_column(self._room)
         rows = torch.from_numpy(touched)
-        self._optimiser.step(self.vectors, rows, torch.from_numpy(gradient), learning_rate)
+        self._optimiser.step_by_bags(self.vectors, rows, by_token, slope.cpu(), learning_rate)
 
-    def encode(self, bags: csr_array) -> NDArray[np.float32]:
-        """Return unit rows of bags."""
-        return self.encoder().encode(Bags.of(bags), self._n_threads)
+    def encode(self, bags: csr_array, n_entries: int | None = None) -> NDArray[np.float32]:
+        """Return unit rows of bags, or of the first entries of their sums alone."""
+        vectors = np.ascontiguousarray(self.vectors.numpy()[:, :n_entries])
+        return UnitBagEncoder(vectors).encode(Bags.of(bags), self._n_threads)
 
     def encoder(self) -> UnitBagEncoder:
         """Return the encoder with the token vectors as they are now; they stay shared."""

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
 import torch
 
 from longtail.classifiers.blended import LabelHead
+from longtail.kernels.jit import over_row_chunks
+from longtail.kernels.softmax import decoupled_slopes
 from longtail.training.label_table import product_dtype
 from longtail.training.optimisers import RowwiseAdagrad
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
     from torch import Tensor
 
@@ -144,15 +146,23 @@ class UnitLabelTable:
         labels = UnitRows.of(sums if texts is None else sums + texts.unit)
 
         x, w = points.to(self._dtype), labels.unit.to(self._dtype)
-        logits = (x @ w.T).float().mul_(self._scale).add_(self.bias[pool, 0])  # (n, n_pool)
-        loss, slope = decoupled_softmax(logits, rows, columns, self._scale)
+        loss, slope, to_bias = self._slopes(x @ w.T, self.bias[pool, 0], rows, columns)
 
-        narrow = slope.to(self._dtype)
-        to_points = (narrow @ w).float().mul_(self._scale)
-        to_vectors = labels.backward((narrow.T @ x).float().mul_(self._scale))
+        to_points = (slope @ w).float().mul_(self._scale)
+        to_vectors = labels.backward((slope.T @ x).float().mul_(self._scale))
         self._optimisers[0].step(self.vectors, pool, to_vectors, learning_rate)
-        self._optimisers[1].step(self.bias, pool, slope.sum(dim=0)[:, None], learning_rate)
+        self._optimisers[1].step(self.bias, pool, to_bias[:, None], learning_rate)
         return loss, to_points, None if texts is None else texts.backward(to_vectors)
+
+    def _slopes(
+        self, products: Tensor, bias: Tensor, rows: Tensor, columns: Tensor
+    ) -> tuple[float, Tensor, Tensor]:
+        """Return the mean loss, its slope by the logits as `products` are, and that by the bias."""
+        if products.device.type == "cpu":
+            return slopes_in_place(products, bias, self._scale, rows, columns)
+        logits = products.float().mul_(self._scale).add_(bias)  # (n, n_pool)
+        loss, slope = decoupled_softmax(logits, rows, columns, self._scale)
+        return loss, slope.to(products.dtype), slope.sum(dim=0)
 
     def learnt(
         self,
@@ -182,6 +192,49 @@ class UnitLabelTable:
         for name, optimiser in zip(("vectors", "bias"), self._optimisers, strict=True):
             tensors |= {f"{name}.{key}": value for key, value in optimiser.state().items()}
         return tensors
+
+
+def slopes_in_place(
+    products: Tensor, bias: Tensor, scale: float, rows: Tensor, columns: Tensor
+) -> tuple[float, Tensor, Tensor]:
+    """Do what `decoupled_softmax` does, on a CPU and in one pass: a tenth of its memory traffic.
+
+    Parameters
+    ----------
+    products : float32 or bfloat16 Tensor (n, n_pool)
+        Changed in place to the slopes.
+    bias : float32 Tensor (n_pool,)
+    scale : float
+    rows, columns : int64 Tensor (n_positives,)
+        The true labels, by ascending row.
+
+    Returns
+    -------
+    loss : float
+    slope : Tensor (n, n_pool)
+        Of the dtype of `products`.
+    to_bias : float32 Tensor (n_pool,)
+        Its sum over the points.
+    """
+    n, n_pool = products.shape
+    # numpy has no bfloat16: the kernel takes its bits.
+    is_narrow = products.dtype == torch.bfloat16
+    own = (products.view(torch.int16) if is_narrow else products).numpy()
+    arrays = (own.view(np.uint16) if is_narrow else own, bias.numpy(), scale)
+    starts = np.searchsorted(rows.numpy(), np.arange(n + 1))
+    n_threads = torch.get_num_threads()
+    chunk = max(1, -(-n // n_threads))
+    sums = np.zeros((-(-n // chunk), n_pool), np.float32)
+    losses = np.zeros(len(sums))
+
+    def work(start: int, stop: int) -> None:
+        own_sums = sums[start // chunk]
+        losses[start // chunk] = decoupled_slopes(
+            *arrays, starts, columns.numpy(), start, stop, own_sums
+        )
+
+    over_row_chunks(work, n, n_threads=n_threads, chunk=chunk)
+    return float(losses.sum()) / n, products, torch.from_numpy(sums.sum(axis=0))
 
 
 def decoupled_softmax(
