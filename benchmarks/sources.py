@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from longtail import Dataset, LongtailClassifier
+from longtail.classifiers.expanded import expanded
 from longtail.classifiers.fusion import best_first
 from longtail.classifiers.network_training import NetworkTraining
 from longtail.data import InputWarning
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.classifiers.blended import BlendedScorer
+    from longtail.classifiers.compiled import CompiledScorer
     from longtail.classifiers.score_network import Evidence
 
 
@@ -44,7 +46,7 @@ def main() -> None:
     train, points = data.take(rest), data.take(kept)
 
     model = LongtailClassifier(random_state=arguments.seed).fit_dataset(train).predictor_
-    scorer = cast("BlendedScorer", model.scorer)
+    scorer = expanded(cast("CompiledScorer", model.scorer))
     bags = model.bags(points.features if points.texts is None else points.texts)
     evidence = scorer.evidence(bags, torch.get_num_threads())
     names = source_names(scorer)

@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 
 from longtail import LongtailClassifier
 from longtail.classifiers.blended import BlendedScorer, LabelHead
+from longtail.classifiers.expanded import expanded
 from longtail.classifiers.fusion import best_first
 from longtail.errors import InputError
 from longtail.index.protocol import read_only
@@ -96,12 +97,13 @@ def texts_and_labels(n=240):
 
 
 TEXTS, NAMES = texts_and_labels()
+SETTINGS = {"dimension": 16, "n_threads": 1, "storage": "float32"}
 
 
 def of_texts():
-    model = LongtailClassifier(dimension=16, n_threads=1).fit(TEXTS, NAMES).predictor_
+    model = LongtailClassifier(**SETTINGS).fit(TEXTS, NAMES).predictor_
     ids = [{model.label_space.id_of(name) for name in names} for names in NAMES]
-    return model.scorer, model.bags([*TEXTS[:40], "???"]), ids
+    return expanded(model.scorer), model.bags([*TEXTS[:40], "???"]), ids
 
 
 def of_features():
@@ -110,9 +112,9 @@ def of_features():
     for row, text in zip(features, TEXTS, strict=True):
         row[[every[token] for token in text.split()]] = 1
     ids = [[WORDS.index(name) for name in names] for names in NAMES]
-    model = LongtailClassifier(dimension=16, n_threads=1).fit(csr_array(features), ids).predictor_
+    model = LongtailClassifier(**SETTINGS).fit(csr_array(features), ids).predictor_
     bags = model.bags(csr_array(np.concatenate([features[:40], 0 * features[:1]])))
-    return model.scorer, bags, ids
+    return expanded(model.scorer), bags, ids
 
 
 @pytest.fixture(scope="module", params=[of_texts, of_features])

@@ -16,6 +16,7 @@ from longtail.cli import main
 from longtail.data.bags import Bags
 from longtail.errors import InputError, ModelFolderError
 from longtail.model_folder import ModelFolder
+from longtail.recipes.parabel import Parabel
 
 KINDS = ["float32", "float16", "int8"]
 WORDS = ["wine", "beer", "cars", "buses", "roses", "oaks", "trains", "ferns"]
@@ -33,7 +34,8 @@ TEXTS, NAMES = texts_and_labels()
 
 @pytest.fixture(scope="module")
 def model():
-    return LongtailClassifier(dimension=16, n_threads=1).fit(TEXTS, NAMES).predictor_
+    settings = {"dimension": 16, "n_threads": 1, "storage": "float32"}
+    return LongtailClassifier(**settings).fit(TEXTS, NAMES).predictor_
 
 
 @pytest.fixture(scope="module", params=KINDS)
@@ -101,10 +103,19 @@ def test_features_instead_of_texts():
 
 
 def test_what_cannot_be_compressed_says_so(model):
-    with pytest.raises(InputError, match="dtype must be one of"):
+    with pytest.raises(InputError, match="kept as one of"):
         model.compressed("int4")
+    own = Parabel(n_threads=1).fit(TEXTS, NAMES).predictor_
     with pytest.raises(InputError, match="Only a model of the default recipe"):
-        model.compressed().compressed()
+        own.compressed()
+    with pytest.raises(InputError, match="kept as one of"):
+        LongtailClassifier(storage="int4").fit(TEXTS, NAMES)
+
+
+def test_a_compressed_model_can_be_compressed_further(model):
+    twice = model.compressed("float16").compressed("int8").scorer.parts
+    once = model.compressed("int8").scorer.parts
+    assert np.abs(twice.tokens.values.astype(int) - once.tokens.values).max() <= 1
 
 
 def test_the_command_compresses_and_says_what_is_lost(model, tmp_path, capsys):

@@ -115,10 +115,10 @@ def test_a_removed_label_never_appears_again(whole, dtype, tmp_path):
 
 def test_points_that_have_no_label_left_go_with_their_last(lacking):
     model = lacking.with_labels([NEW], {NEW: EXAMPLES})
-    n_points = [len(m.scorer.search.label_starts) - 1 for m in (lacking, model)]
+    n_points = [len(m.scorer.parts.point_starts) - 1 for m in (lacking, model)]
     assert n_points[1] == n_points[0] + len(EXAMPLES)
     again = model.without_labels([NEW])
-    assert len(again.scorer.search.label_starts) - 1 == n_points[0]
+    assert len(again.scorer.parts.point_starts) - 1 == n_points[0]
     ids, probabilities = lacking.predict_topk(TEST_TEXTS, 3)
     own_ids, own = again.predict_topk(TEST_TEXTS, 3)
     np.testing.assert_array_equal(own_ids, ids)
@@ -136,7 +136,7 @@ def test_a_label_can_be_removed_and_added_again(whole):
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
 def test_a_compiled_model_expands_to_itself(whole, dtype):
-    compiled = CompiledScorer.of(whole.scorer, dtype)
+    compiled = CompiledScorer.of(expanded(whole.scorer), dtype)
     again = CompiledScorer.of(expanded(compiled), dtype)
     bags = whole.bags(TEST_TEXTS)
     for one, other in zip(again.top_k(bags, 3), compiled.top_k(bags, 3), strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, Literal, Self, get_args
+from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 
 import numpy as np
 
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["CompiledScorer", "StorageType"]
+__all__ = ["CompiledScorer", "StorageType", "as_storage"]
 
 StorageType = Literal["float32", "float16", "int8"]
 
@@ -85,10 +85,8 @@ class CompiledScorer:
         InputError
             If there is no such `dtype`.
         """
-        if dtype not in get_args(StorageType):
-            raise InputError(f"dtype must be one of {get_args(StorageType)}, got {dtype!r}.")
+        store = RowStore(as_storage(dtype))
         scorer.network.check_sources(scorer.n_sources)
-        store = RowStore(dtype)
         search, relations = scorer.search, scorer.relations
         texts = () if relations is None else (relations.n_matches, relations.n_linked)
         n_matches, n_linked = texts or (0, 0)
@@ -226,6 +224,14 @@ class CompiledScorer:
         parts = answerer_from(arrays, config["scales"], has_relations=config["has_relations"])
         sizes = SearchSizes(**config["sizes"])
         return cls(parts, sizes, int(config["n_matches"]), int(config["n_linked"]))
+
+
+def as_storage(name: str) -> StorageType:
+    """Return the way to keep numbers that has this name, or raise InputError."""
+    for dtype in get_args(StorageType):
+        if name == dtype:
+            return cast("StorageType", dtype)
+    raise InputError(f"Numbers are kept as one of {get_args(StorageType)}, got {name!r}.")
 
 
 def _graph(index: VectorIndex, store: RowStore, *, only_codes: bool = False) -> CodedGraph:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from longtail.classifiers.blended import BlendedScorer
 from longtail.classifiers.compiled import CompiledScorer, StorageType
 from longtail.classifiers.encoders import transformers_of, with_transformers_as
+from longtail.classifiers.expanded import expanded
 from longtail.errors import InputError
 from longtail.features.onnx_encoder import OnnxEncoder
 from longtail.features.transformer_encoder import TransformerEncoder
@@ -24,7 +25,8 @@ def compressed(scorer: Scorer, dtype: StorageType) -> Scorer:
     Parameters
     ----------
     scorer : Scorer
-        `BlendedScorer` becomes a `CompiledScorer`; transformers in others become `OnnxEncoder`.
+        `BlendedScorer` becomes a `CompiledScorer`, and this one of another `dtype`; transformers in
+        others become `OnnxEncoder`.
     dtype : {"float32", "float16", "int8"}
 
     Raises
@@ -34,12 +36,14 @@ def compressed(scorer: Scorer, dtype: StorageType) -> Scorer:
     MissingExtraError
         If there is a transformer and a package that exports it is missing.
     """
+    if isinstance(scorer, CompiledScorer):
+        scorer = expanded(scorer)
     if isinstance(scorer, BlendedScorer):
         return CompiledScorer.of(scorer, dtype)
     if not any(isinstance(one, TransformerEncoder) for one in transformers_of(scorer)):
         raise InputError(
-            "Only a model of the default recipe that is not compressed yet, or one with a "
-            f"transformer, can be compressed; this one answers by {type(scorer).__name__}."
+            "Only a model of the default recipe, or one with a transformer, can be compressed; "
+            f"this one answers by {type(scorer).__name__}."
         )
     if dtype not in {"float32", "int8"}:
         raise InputError(f"dtype of a transformer must be 'float32' or 'int8', got {dtype!r}.")
