@@ -137,7 +137,7 @@ def test_a_graph_whose_entries_are_all_nodes_finds_the_nearest(seed, n, k, n_sta
     walk = new_walk(graph, max(20, k), n_starts)
     starts = read_only(random.integers(0, n, n_starts), np.int32)
     for _ in range(2):  # the second walk uses the scratch of the first
-        filled = nearest_members(point, *query_codes(point), graph, starts, walk, ids, near)
+        filled = nearest_members(point, *query_codes(point), graph, starts, n_starts, walk, ids, near)
     exact = vectors @ point
     assert filled == min(n, k)
     # Codes of equal sizes leave the order of the products, and lose a tenth of their size.
@@ -219,7 +219,7 @@ def test_the_wide_network_is_the_narrow_one(seed, n, n_sources, ties):
         last,
         read_only(np.log1p(np.arange(32)), np.float32),
     )
-    room = NetworkScratch(floats(n_views, 32), floats(8, 32), floats(4, 32), floats(32))
+    room = NetworkScratch(floats(n_views, 32), floats(8, 32), floats(4, 32), np.zeros(32, np.int32), floats(32))
     scores = np.empty(32, np.float32)
     blend_candidates(evidence[0], n, commonness, np.float32(0.3), network, room, scores)
     np.testing.assert_allclose(scores[:n], expected[0, :n], rtol=2e-3, atol=2e-3)

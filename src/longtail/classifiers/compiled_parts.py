@@ -400,7 +400,8 @@ def new_scratch(
             views=floats(len(network.centre), width),
             hidden1=floats(len(network.bias1), width),
             hidden2=floats(len(network.bias2), width),
-            ranks=floats(width),
+            ranks=ids(width),
+            log_ranks=floats(width),
         ),
         scores=floats(width),
     )

@@ -55,7 +55,7 @@ def label_recall(scorer: CompiledScorer, *, n_queries: int = 200, seed: int = 0)
     found = 0
     for node, query, least in zip(drawn.tolist(), queries, exact, strict=True):
         scale, starts = quantise(query, codes), _starts(scorer, node)
-        n = nearest_members(query, codes, scale, graph, starts, walk, ids, similarities)
+        n = nearest_members(query, codes, scale, graph, starts, len(starts), walk, ids, similarities)
         found += int((similarities[:n] >= least - 1e-5).sum())
     return found / max(k * len(queries), 1)
 

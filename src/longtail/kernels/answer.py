@@ -136,9 +136,9 @@ def near_rows(
     own, room = model.parts, scratch.parts
     if not len(ids) or not _embed(columns, values, own.tokens, room.point):
         return 0
-    scale, entries = quantise(room.point, room.codes), own.points.entries
+    scale, walk = quantise(room.point, room.codes), room.point_walk
     return nearest_members(
-        room.point, room.codes, scale, own.points, entries, room.point_walk, ids, similarities
+        room.point, room.codes, scale, own.points, room.starts, 0, walk, ids, similarities
     )
 
 
@@ -250,7 +250,8 @@ def _gather(
             codes,
             scale,
             model.points,
-            model.points.entries,
+            scratch.starts,
+            0,
             scratch.point_walk,
             scratch.near,
             scratch.near_similarities,
@@ -280,7 +281,8 @@ def _gather(
         codes,
         scale,
         model.labels,
-        scratch.starts[:n_starts],
+        scratch.starts,
+        n_starts,
         scratch.label_walk,
         scratch.found,
         scratch.found_similarities,
