@@ -6,7 +6,7 @@ near enough, and reads an eighth of the memory. The best are scored again from t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -83,9 +83,7 @@ def new_walk(graph: CodedGraph, beam: int, n_starts: int = 0) -> Walk:
 
 
 @kernel
-def _keep_unseen(
-    table: Ids, row: int, codes: Packed, stamps: Ids, fresh: Ids, n_fresh: int
-) -> int:
+def _keep_unseen(table: Ids, row: int, codes: Packed, stamps: Ids, fresh: Ids, n_fresh: int) -> int:
     """Note the nodes of a row not yet seen, have their codes fetched, and return how many.
 
     A row is given by its number, since each view of a table costs a count of its users, which
@@ -120,7 +118,7 @@ def _offers(
 
 
 @kernel
-def _node_of(key: np.int64) -> np.int64:
+def _node_of(key: Any) -> Any:
     """Return the node that a key is of."""
     return (key >> _NODE_BITS) & _LAST_NODE
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from longtail.kernels.exact import insert_sorted
 from longtail.kernels.jit import kernel
 from longtail.kernels.lanes import N_ABOVE, first_above
-from longtail.kernels.prefetch import prefetch_row
+from longtail.kernels.prefetch import prefetch_line, prefetch_row
 from longtail.kernels.rows import widen
 from longtail.kernels.sparse_lookup import SparseRows, span_of
 
@@ -79,6 +79,8 @@ def _add_products(columns: Ids, values: Floats, postings: SparseRows, sums: Floa
     starts, labels, weights, scales = postings
     n_sums, n_added = np.uint32(len(sums)), 0
     for j in range(len(columns)):
+        if j + 2 * _AHEAD < len(columns):
+            prefetch_line(starts, columns[j + 2 * _AHEAD])
         if j + _AHEAD < len(columns):
             coming = starts[columns[j + _AHEAD]]
             prefetch_row(labels, coming)
@@ -108,7 +110,7 @@ def _take_all(sums: Floats, ids: Ids, best: Floats) -> int:
 
 
 @kernel
-def _keep(ids: Ids, best: Floats, n: int, label: int, total: np.float32) -> tuple[int, np.float32]:
+def _keep(ids: Ids, best: Floats, n: int, label: Any, total: np.float32) -> tuple[int, np.float32]:
     """Put a label into the sorted list; return how long that is, and the least that can enter."""
     insert_sorted(ids, best, n, label, total)
     n = min(n + 1, len(ids))

@@ -16,7 +16,15 @@ from numba.extending import intrinsic
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["KEYS_AT_ONCE", "LANES", "N_ABOVE", "dense_layer", "falling_ranks", "first_above", "insert_key"]
+__all__ = [
+    "KEYS_AT_ONCE",
+    "LANES",
+    "N_ABOVE",
+    "dense_layer",
+    "falling_ranks",
+    "first_above",
+    "insert_key",
+]
 
 LANES = 16
 _OUTPUTS_AT_ONCE = 8  # sums kept in registers, fed by one read of the inputs
@@ -112,7 +120,8 @@ def dense_layer(_: Any, matrix: Any, bias: Any, inputs: Any, outputs: Any, n_blo
         n_outputs, n_inputs = tables[0].shape
         n_groups = builder.udiv(n_outputs, _LONG(_OUTPUTS_AT_ONCE))
         n_grouped = builder.mul(n_groups, _LONG(_OUTPUTS_AT_ONCE))
-        with cgutils.for_range(builder, arguments[4]) as block:
+        n_columns = context.cast(builder, arguments[4], n_blocks, types.intp)
+        with cgutils.for_range(builder, n_columns) as block:
             column = builder.mul(block.index, _LONG(LANES))
             with cgutils.for_range(builder, n_groups) as group:
                 output = builder.mul(group.index, _LONG(_OUTPUTS_AT_ONCE))
@@ -122,7 +131,7 @@ def dense_layer(_: Any, matrix: Any, bias: Any, inputs: Any, outputs: Any, n_blo
                 _weigh(builder, 1, output, column, tables, n_inputs)
         return context.get_dummy_value()
 
-    return types.void(matrix, bias, inputs, outputs, types.intp), generate
+    return types.void(matrix, bias, inputs, outputs, n_blocks), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
@@ -144,7 +153,7 @@ def falling_ranks(_: Any, values: Any, n: Any, ranks: Any) -> Any:
         numbers, places = _tables(
             context, builder, (signature.args[0], signature.args[2]), (arguments[0], arguments[2])
         )
-        n_numbers = arguments[1]
+        n_numbers = context.cast(builder, arguments[1], n, types.intp)
         last = _LONG(LANES - 1)
         n_blocks = builder.udiv(builder.add(n_numbers, last), _LONG(LANES))
         with cgutils.for_range(builder, n_blocks) as block:
@@ -155,7 +164,7 @@ def falling_ranks(_: Any, values: Any, n: Any, ranks: Any) -> Any:
             own = numbers.lanes(first, _LONG(0))
             total = cgutils.alloca_once_value(builder, ir.Constant(_INTS, [0] * LANES))
 
-            def count(position: Any, relation: str, own: Any = own, total: Any = total) -> Any:
+            def count(position: Any, relation: str, own: Any = own) -> Any:
                 other = _splat(builder, numbers.number(position), _FLOATS)
                 return builder.fcmp_ordered(relation, other, own), other
 
@@ -179,7 +188,7 @@ def falling_ranks(_: Any, values: Any, n: Any, ranks: Any) -> Any:
             places.write(builder.load(total), first, _LONG(0))
         return context.get_dummy_value()
 
-    return types.void(values, types.intp, ranks), generate
+    return types.void(values, n, ranks), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
@@ -199,14 +208,14 @@ def first_above(_: Any, numbers: Any, start: Any, least: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         (table,) = _tables(context, builder, signature.args[:1], arguments[:1])
         size = _LONG(N_ABOVE)
-        limit = _splat(builder, arguments[2], _FLOATS)
-        n_left = builder.sub(table.shape[0], arguments[1])
+        begin = context.cast(builder, arguments[1], start, types.intp)
+        limit = context.cast(builder, arguments[2], least, types.float32)
+        limit = _splat(builder, limit, _FLOATS)
+        n_left = builder.sub(table.shape[0], begin)
         n_blocks = builder.sdiv(n_left, size)
-        found = cgutils.alloca_once_value(
-            builder, builder.add(arguments[1], builder.mul(n_blocks, size))
-        )
+        found = cgutils.alloca_once_value(builder, builder.add(begin, builder.mul(n_blocks, size)))
         with cgutils.for_range(builder, n_blocks) as loop:
-            first = builder.add(arguments[1], builder.mul(loop.index, size))
+            first = builder.add(begin, builder.mul(loop.index, size))
             is_above = ir.Constant(ir.VectorType(ir.IntType(1), LANES), [0] * LANES)
             for k in range(0, N_ABOVE, LANES):
                 own = table.lanes(builder.add(first, _LONG(k)), _LONG(0))
@@ -217,7 +226,7 @@ def first_above(_: Any, numbers: Any, start: Any, least: Any) -> Any:
                 loop.do_break()
         return builder.load(found)
 
-    return types.intp(numbers, types.intp, types.float32), generate
+    return types.intp(numbers, start, least), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
@@ -238,7 +247,7 @@ def insert_key(_: Any, keys: Any, key: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         (table,) = _tables(context, builder, signature.args[:1], arguments[:1])
         n_blocks = builder.udiv(table.shape[0], _LONG(KEYS_AT_ONCE))
-        new = _splat(builder, arguments[1], _KEYS)
+        new = _splat(builder, context.cast(builder, arguments[1], key, types.int64), _KEYS)
         place = cgutils.alloca_once_value(builder, _LONG(0))
         count = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(ir.IntType(8), [ir.IntType(8)]), "llvm.ctpop.i8"
@@ -258,4 +267,4 @@ def insert_key(_: Any, keys: Any, key: Any) -> Any:
             builder.store(total, place)
         return builder.load(place)
 
-    return types.intp(keys, types.int64), generate
+    return types.intp(keys, key), generate

@@ -74,7 +74,9 @@ def _sum_of_exponents(values: Floats, n: int, best: np.float32) -> np.float32:
 
 
 @fast_kernel
-def _put_view(values: Floats, n: int, less: np.float32, v: int, network: Network, views: Floats) -> None:
+def _put_view(
+    values: Floats, n: int, less: np.float32, v: int, network: Network, views: Floats
+) -> None:
     """Write a view of all candidates, `less` taken away, and centred, scaled and cut."""
     centre, scale = less + network.centre[v], network.scale[v]
     for c in range(n):
@@ -93,7 +95,7 @@ def _put_same(value: np.float32, n: int, v: int, network: Network, views: Floats
 @fast_kernel
 def _largest(values: Floats, n: int) -> np.float32:
     """Return the largest of the first `n`."""
-    largest = values[0]
+    largest = np.float32(values[0])
     for c in range(1, n):
         largest = max(largest, values[c])
     return largest
