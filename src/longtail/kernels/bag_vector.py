@@ -13,7 +13,7 @@ from numba.core import types
 from numba.extending import overload
 
 from longtail.kernels.jit import fast_kernel, kernel
-from longtail.kernels.packed_codes import BLOCK, MIDDLE, packed_width
+from longtail.kernels.packed_codes import BLOCK, MIDDLE, packed_sums, packed_width
 from longtail.kernels.prefetch import prefetch_row
 from longtail.kernels.rows import Rows, scale_of, widen
 
@@ -78,48 +78,37 @@ def _choose(
 
 
 @fast_kernel
-def _weights_of_two(columns: Ids, values: Floats, tokens: Rows, j: int) -> Any:
-    """Have coming rows fetched; return the next two rows and what they are multiplied with."""
-    for ahead in range(j + _AHEAD if j else 0, min(j + _AHEAD + 2, len(columns))):
-        prefetch_row(tokens.values, columns[ahead])
-    second = min(j + 1, len(columns) - 1)
-    weight0 = values[j] * scale_of(tokens, columns[j])
-    weight1 = values[second] * scale_of(tokens, columns[second])
-    return columns[j], columns[second], weight0, weight1 if second > j else np.float32(0)
-
-
-@fast_kernel
 def _add_plain(columns: Ids, values: Floats, tokens: Rows, point: Floats) -> None:
     """Add rows of a number a place, two at a time."""
+    last = len(columns) - 1
+    for j in range(min(_AHEAD, len(columns))):
+        prefetch_row(tokens.values, columns[j])
     for j in range(0, len(columns), 2):
-        first, second, weight0, weight1 = _weights_of_two(columns, values, tokens, j)
-        row0, row1 = tokens.values[first], tokens.values[second]
+        for ahead in range(j + _AHEAD, min(j + _AHEAD + 2, len(columns))):
+            prefetch_row(tokens.values, columns[ahead])
+        second = min(j + 1, last)
+        weight0 = values[j] * scale_of(tokens, columns[j])
+        weight1 = values[second] * scale_of(tokens, columns[second])
+        if second == j:
+            weight1 = np.float32(0)
+        row0, row1 = tokens.values[columns[j]], tokens.values[columns[second]]
         for d in range(len(point)):
             point[d] += weight0 * widen(row0[d]) + weight1 * widen(row1[d])
 
 
 @fast_kernel
 def _add_packed(columns: Ids, values: Floats, tokens: Rows, point: Floats) -> None:
-    """Add rows of two numbers a byte, two at a time; each number counts `MIDDLE` too much."""
-    table, total = tokens.values, np.float32(0)
-    for j in range(0, len(columns), 2):
-        first, second, weight0, weight1 = _weights_of_two(columns, values, tokens, j)
-        total += weight0 + weight1
-        row0, row1 = table[first], table[second]
-        for block in range(0, table.shape[1], BLOCK):
-            low, high = 2 * block, 2 * block + BLOCK
-            for t in range(min(BLOCK, len(point) - low)):
-                code0, code1 = row0[block + t], row1[block + t]
-                point[low + t] += weight0 * np.float32(code0 & np.uint8(15)) + weight1 * np.float32(
-                    code1 & np.uint8(15)
-                )
-            for t in range(min(BLOCK, len(point) - high)):
-                code0, code1 = row0[block + t], row1[block + t]
-                point[high + t] += weight0 * np.float32(
-                    code0 >> np.uint8(4)
-                ) + weight1 * np.float32(code1 >> np.uint8(4))
-    for d in range(len(point)):
-        point[d] -= MIDDLE * total
+    """Add rows of two numbers a byte, a block of all rows at a time."""
+    table, scales = tokens
+    too_much = np.float32(0)
+    for j in range(len(columns)):
+        too_much += MIDDLE * values[j] * scales[columns[j]]
+    sums = np.empty(2 * BLOCK, np.float32)
+    for block in range(table.shape[1] // BLOCK):
+        packed_sums(table, block, columns, values, scales, sums)
+        first = 2 * BLOCK * block
+        for t in range(min(2 * BLOCK, len(point) - first)):
+            point[first + t] = sums[t] - too_much
 
 
 def pack_with_scales(vectors: Floats) -> tuple[Packed, Floats]:
