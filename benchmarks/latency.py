@@ -1,4 +1,4 @@
-"""Milliseconds from one text to label names, on one thread, from Python.
+"""Milliseconds from one text to label names, on one thread, from Python; texts a second of batches.
 
 python benchmarks/latency.py model test.jsonl.gz
 """
@@ -13,10 +13,11 @@ import numpy as np
 
 import longtail
 from longtail.data import Dataset, InputWarning
+from longtail.kernels.jit import n_usable_cores
 
 
 def main() -> None:
-    """Answer texts one by one and print the distribution of times."""
+    """Answer texts one by one and print the distribution of times; then all at once."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("model")
     parser.add_argument("test")
@@ -44,6 +45,13 @@ def main() -> None:
     print("| texts | median ms | p95 ms | p99 ms |\n|---|---|---|---|")
     p50, p95, p99 = np.percentile(milliseconds, [50, 95, 99])
     print(f"| {len(texts)} | {p50:.3f} | {p95:.3f} | {p99:.3f} |")
+    for n_threads in sorted({1, n_usable_cores()}):
+        seconds = []
+        for _ in range(3):
+            before = time.perf_counter()
+            model.predict_topk(texts, n_threads=n_threads)
+            seconds.append(time.perf_counter() - before)
+        print(f"batch, {n_threads} threads: {len(texts) / np.median(seconds):,.0f} texts a second")
 
 
 if __name__ == "__main__":

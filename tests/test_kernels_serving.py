@@ -9,13 +9,15 @@ from hypothesis import strategies as st
 from numba import njit
 
 from longtail.index.protocol import read_only
+from longtail.kernels.bag_vector import pack_with_scales, unit_bag_vector
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS, blend_rows
 from longtail.kernels.code_search import CodedGraph, nearest_members, new_walk
 from longtail.kernels.label_links import add_links, match_texts, strongest_links
+from longtail.kernels.lanes import dense_layer, falling_ranks, first_above, insert_key
 from longtail.kernels.packed_codes import pack_rows, packed_dots, packed_width, unpacked_rows
 from longtail.kernels.rows import Rows, quantise, quantise_rows, row_dot, widen
 from longtail.kernels.scoring import logistic_rows
-from longtail.kernels.sparse_lookup import N_MARKS, SparseRows, sparse_margins
+from longtail.kernels.sparse_lookup import SparseRows, new_margin_scratch, sparse_margins
 from longtail.kernels.wide_network import Network, NetworkScratch, blend_candidates
 
 SEEDS = st.integers(0, 10_000)
@@ -86,6 +88,26 @@ def query_codes(point):
 
 
 @njit
+def insert_into(keys, key):
+    return insert_key(keys, key)
+
+
+@njit
+def write_ranks(values, n, ranks):
+    falling_ranks(values, n, ranks)
+
+
+@njit
+def write_layer(matrix, bias, inputs, outputs, n_blocks):
+    dense_layer(matrix, bias, inputs, outputs, n_blocks)
+
+
+@njit
+def find_above(numbers, start, least):
+    return first_above(numbers, start, least)
+
+
+@njit
 def dots_of(query, codes, row):
     return packed_dots(query, codes, row)
 
@@ -137,7 +159,9 @@ def test_a_graph_whose_entries_are_all_nodes_finds_the_nearest(seed, n, k, n_sta
     walk = new_walk(graph, max(20, k), n_starts)
     starts = read_only(random.integers(0, n, n_starts), np.int32)
     for _ in range(2):  # the second walk uses the scratch of the first
-        filled = nearest_members(point, *query_codes(point), graph, starts, walk, ids, near)
+        filled = nearest_members(
+            point, *query_codes(point), graph, starts, n_starts, walk, ids, near
+        )
     exact = vectors @ point
     assert filled == min(n, k)
     # Codes of equal sizes leave the order of the products, and lose a tenth of their size.
@@ -146,21 +170,20 @@ def test_a_graph_whose_entries_are_all_nodes_finds_the_nearest(seed, n, k, n_sta
 
 
 @FEW
-@given(seed=SEEDS, n_features=st.integers(1, 40), n_labels=st.integers(1, 12))
+@given(seed=SEEDS, n_features=st.integers(1, 200), n_labels=st.integers(1, 12))
 def test_sparse_margins(seed, n_features, n_labels):
     random = np.random.default_rng(seed)
     weights = some_sparse(random, (n_labels, n_features), 0.8)
     point = some_sparse(random, n_features, random.choice([0.05, 0.5]))
     columns = np.flatnonzero(point).astype(np.int32)
-    wanted = random.integers(0, n_labels, 9).astype(np.int32)
-    margins = np.empty(9, np.float32)
-    marks, dense = np.zeros(N_MARKS, np.uint8), np.zeros(n_features, np.float32)
-    places = np.zeros(n_features, np.int64)
+    wanted = random.integers(0, n_labels, 11).astype(np.int32)
+    margins = np.empty(11, np.float32)
     own = (columns, point[columns], sparse(weights), wanted)
-    sparse_margins(*own, marks, dense, places, margins)
+    scratch = new_margin_scratch(n_features)
+    sparse_margins(*own, scratch, margins)
     np.testing.assert_allclose(margins, weights[wanted] @ point, atol=1e-5)
-    assert not marks.any()
-    assert not dense.any()
+    assert not scratch.marks.any()
+    assert not scratch.dense.any()
 
 
 @FEW
@@ -186,6 +209,82 @@ def test_matches_and_links(seed, n_labels):
     linked, strengths = np.zeros(4, np.int32), np.zeros(4, np.float32)
     n_linked = strongest_links(touched[:n_touched], scratch, linked, strengths)
     np.testing.assert_allclose(strengths[:n_linked], np.sort(votes)[::-1][:n_linked], atol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["float32", "float16", "int8", "packed"])
+@FEW
+@given(seed=SEEDS, size=st.integers(1, 300), n=st.integers(1, 9))
+def test_the_vector_of_a_bag(kind, seed, size, n):
+    random = np.random.default_rng(seed)
+    vectors = read_only(random.standard_normal((12, size)), np.float32)
+    if kind == "packed":
+        codes, scales = pack_with_scales(vectors)
+        tokens = Rows(read_only(codes, np.uint8), read_only(scales, np.float32))
+        numbers = unpacked_rows(codes, scales[:, None], size)
+        assert np.linalg.norm(numbers - vectors) <= 0.15 * np.linalg.norm(vectors)
+        again = pack_with_scales(read_only(numbers, np.float32))
+        np.testing.assert_allclose(unpacked_rows(again[0], again[1][:, None], size), numbers, 1e-5)
+    else:
+        tokens, numbers = stored(vectors, kind)
+    columns = np.sort(random.choice(12, n, replace=False)).astype(np.int32)
+    values = random.random(n).astype(np.float32)
+    point = np.empty(size, np.float32)
+    assert unit_bag_vector(columns, values, tokens, point)
+    expected = values.astype(np.float64) @ numbers[columns]
+    np.testing.assert_allclose(point, expected / np.linalg.norm(expected), atol=1e-4)
+    assert not unit_bag_vector(columns[:0], values[:0], tokens, point)
+
+
+@FEW
+@given(seed=SEEDS, size=st.integers(1, 5))
+def test_a_key_is_inserted_in_order(seed, size):
+    random = np.random.default_rng(seed)
+    keys = np.full(8 * size + 1, -1, np.int64)
+    keys[0] = 10_000
+    new = random.permutation(1000)[: 12 * size]
+    for i, key in enumerate(new):
+        if key <= keys[-1]:
+            continue
+        place = insert_into(keys, key)
+        expected = np.sort(new[: i + 1])[::-1][: 8 * size]
+        assert expected[place] == key
+        np.testing.assert_array_equal(keys[1 : 1 + len(expected)], expected)
+
+
+@FEW
+@given(seed=SEEDS, n=st.integers(1, 48), ties=st.booleans())
+def test_ranks_are_those_of_a_stable_sort(seed, n, ties):
+    values = np.random.default_rng(seed).standard_normal(48).astype(np.float32)
+    values = values.round() if ties else values
+    ranks = np.empty(48, np.int32)
+    write_ranks(values, n, ranks)
+    order = np.argsort(-values[:n], kind="stable")
+    np.testing.assert_array_equal(ranks[order], np.arange(n))
+
+
+@FEW
+@given(seed=SEEDS, n_outputs=st.integers(1, 20), n_inputs=st.integers(1, 9))
+def test_a_layer_is_the_formula(seed, n_outputs, n_inputs):
+    random = np.random.default_rng(seed)
+    matrix, bias, inputs, outputs = (
+        random.standard_normal(shape).astype(np.float32)
+        for shape in ((n_outputs, n_inputs), n_outputs, (n_inputs, 32), (n_outputs, 32))
+    )
+    behind = outputs[:, 16:].copy()
+    write_layer(matrix, bias, inputs, outputs, 1)
+    expected = np.maximum(matrix @ inputs[:, :16] + bias[:, None], 0)
+    np.testing.assert_allclose(outputs[:, :16], expected, atol=1e-4)
+    np.testing.assert_array_equal(outputs[:, 16:], behind)
+
+
+@FEW
+@given(seed=SEEDS, size=st.integers(1, 400), start=st.integers(0, 100))
+def test_the_first_block_above(seed, size, start):
+    numbers = np.random.default_rng(seed).random(size).astype(np.float32)
+    start = min(start, size)
+    blocks = range(start, size - 63, 64)
+    above = [first for first in blocks if numbers[first : first + 64].max() > np.float32(0.99)]
+    assert find_above(numbers, start, np.float32(0.99)) == [*above, start + 64 * len(blocks)][0]
 
 
 @FEW
@@ -219,7 +318,9 @@ def test_the_wide_network_is_the_narrow_one(seed, n, n_sources, ties):
         last,
         read_only(np.log1p(np.arange(32)), np.float32),
     )
-    room = NetworkScratch(floats(n_views, 32), floats(8, 32), floats(4, 32), floats(32))
+    room = NetworkScratch(
+        floats(n_views, 32), floats(8, 32), floats(4, 32), np.zeros(32, np.int32), floats(32)
+    )
     scores = np.empty(32, np.float32)
     blend_candidates(evidence[0], n, commonness, np.float32(0.3), network, room, scores)
     np.testing.assert_allclose(scores[:n], expected[0, :n], rtol=2e-3, atol=2e-3)

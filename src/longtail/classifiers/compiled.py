@@ -78,7 +78,8 @@ class CompiledScorer:
         ----------
         scorer : BlendedScorer
         dtype : {"float32", "float16", "int8"}
-            How vectors and weights are kept; int8 with one scale a row, training points in 4 bits.
+            How vectors and weights are kept; int8 with one scale a row, and 4 bits a number for
+            tokens and training points.
 
         Raises
         ------
@@ -107,7 +108,7 @@ class CompiledScorer:
         every = np.zeros(0) if scorer.is_word is None else scorer.is_word
         linear = scorer.linear
         parts = Answerer(
-            tokens=store.rows(scorer.encoder.token_vectors),
+            tokens=store.tokens(scorer.encoder.token_vectors),
             labels=labels,
             label_of_row=search.label_of_row,
             points=_graph(search.point_index, store, only_codes=dtype == "int8"),
@@ -129,7 +130,7 @@ class CompiledScorer:
     @property
     def dtype(self) -> StorageType:
         """How vectors and weights are kept."""
-        kinds: dict[str, StorageType] = {"uint16": "float16", "int8": "int8"}
+        kinds: dict[str, StorageType] = {"uint16": "float16", "int8": "int8", "uint8": "int8"}
         return kinds.get(self.parts.tokens.values.dtype.name, "float32")
 
     def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> tuple[Ids, Floats]:

@@ -9,12 +9,13 @@ import numpy as np
 from longtail.errors import InputError
 from longtail.index.protocol import read_only
 from longtail.kernels.answer import Answerer, AnswerScratch, Head
+from longtail.kernels.bag_vector import pack_with_scales
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS
 from longtail.kernels.code_search import CodedGraph, new_walk
 from longtail.kernels.label_links import Relations
 from longtail.kernels.packed_codes import packed_width, unpacked_rows
 from longtail.kernels.rows import Rows, quantise_rows
-from longtail.kernels.sparse_lookup import N_MARKS, SparseRows
+from longtail.kernels.sparse_lookup import SparseRows, new_margin_scratch
 from longtail.kernels.wide_network import Network, NetworkScratch
 
 if TYPE_CHECKING:
@@ -34,10 +35,12 @@ __all__ = [
     "arrays_of",
     "beam_of",
     "check_answerer",
+    "dimension_of",
     "float_rows",
     "float_weights",
     "log_ranks_of",
     "new_scratch",
+    "token_vectors_of",
     "vectors_of",
     "width_of",
 ]
@@ -61,6 +64,13 @@ class RowStore(NamedTuple):
         scales = np.empty(len(vectors), np.float32)
         quantise_rows(vectors, codes, scales)
         return Rows(read_only(codes, np.int8), read_only(scales, np.float32))
+
+    def tokens(self, vectors: Floats) -> Rows:
+        """Store rows of which many are added up: four bits a number where others take eight."""
+        if self.dtype != "int8":
+            return self.rows(vectors)
+        codes, scales = pack_with_scales(read_only(vectors, np.float32))
+        return Rows(read_only(codes, np.uint8), read_only(scales, np.float32))
 
     def sparse(self, starts: Any, columns: Any, weights: Any) -> SparseRows:
         """Store sparse rows."""
@@ -90,6 +100,19 @@ def float_rows(rows: Rows) -> Floats:
     """Return a stored table as float32."""
     vectors = _widened(rows.values)
     return vectors * rows.scales[:, None] if len(rows.scales) else vectors
+
+
+def token_vectors_of(parts: Answerer) -> Floats:
+    """Return the vectors of the tokens as float32."""
+    values, scales = parts.tokens
+    if values.dtype != np.uint8:
+        return float_rows(parts.tokens)
+    return unpacked_rows(values, scales[:, None], dimension_of(parts))
+
+
+def dimension_of(parts: Answerer) -> int:
+    """Return the length of all vectors."""
+    return int(parts.labels.rows.values.shape[1])
 
 
 def vectors_of(graph: CodedGraph, dimension: int) -> Floats:
@@ -184,6 +207,12 @@ class _Reader(NamedTuple):
         """Return a table."""
         return Rows(self.numbers(f"{name}.values", 2), self.floats(f"{name}.scales"))
 
+    def tokens(self, name: str) -> Rows:
+        """Return a table that may be packed."""
+        if self.arrays[f"{name}.values"].dtype != np.uint8:
+            return self.rows(name)
+        return Rows(self.take(f"{name}.values", np.uint8, 2), self.floats(f"{name}.scales"))
+
     def sparse(self, name: str) -> SparseRows:
         """Return sparse rows."""
         return SparseRows(
@@ -232,7 +261,7 @@ def answerer_from(arrays: Arrays, scales: Sequence[float], *, has_relations: boo
     of = _Reader(arrays)
     labels, linear = of.graph("labels_index"), of.sparse("linear/rows")
     return Answerer(
-        tokens=of.rows("encoder/tokens"),
+        tokens=of.tokens("encoder/tokens"),
         labels=labels,
         label_of_row=of.ids("labels_index/label_of_row"),
         points=of.graph("points_index"),
@@ -259,7 +288,7 @@ def check_answerer(parts: Answerer) -> None:
     InputError
     """
     n_labels = len(parts.commonness)
-    n_tokens, dimension = parts.tokens.values.shape
+    n_tokens, dimension = len(parts.tokens.values), dimension_of(parts)
     network = parts.network
     n_views, n_hidden1, n_hidden2 = (
         len(part) for part in (network.centre, network.bias1, network.bias2)
@@ -271,7 +300,7 @@ def check_answerer(parts: Answerer) -> None:
         and _graph_fits(parts.labels, len(parts.label_of_row), dimension)
         and len(parts.labels.rows.values) == len(parts.labels.codes)
         and _graph_fits(parts.points, len(parts.point_starts) - 1, dimension)
-        and _rows_fit(parts.tokens)
+        and _tokens_fit(parts.tokens, dimension)
         and len(parts.is_word) in (0, n_tokens)
         and _sparse_fits(parts.linear, n_labels)
         and (not parts.has_relations or _relations_fit(parts.relations, n_labels, n_tokens))
@@ -291,6 +320,13 @@ def check_answerer(parts: Answerer) -> None:
 
 def _rows_fit(rows: Rows) -> bool:
     return len(rows.scales) == (len(rows.values) if rows.values.dtype == np.int8 else 0)
+
+
+def _tokens_fit(tokens: Rows, dimension: int) -> bool:
+    width = tokens.values.shape[1]
+    if tokens.values.dtype != np.uint8:
+        return _rows_fit(tokens) and width == dimension
+    return len(tokens.scales) == len(tokens.values) and width == packed_width(dimension)
 
 
 def _sparse_fits(rows: SparseRows, n_rows: int) -> bool:
@@ -356,7 +392,7 @@ def new_scratch(
     """Return scratch for one thread."""
     n_found = min(sizes.n_found, len(parts.label_of_row))
     n_near = min(sizes.n_near_points, len(parts.points.members))
-    n_tokens, dimension = parts.tokens.values.shape
+    n_tokens, dimension = len(parts.tokens.values), dimension_of(parts)
     n_labels, network = len(parts.commonness), parts.network
     width = len(network.log_ranks)
     n_sources = len(parts.heads) + 2 + 2 * parts.has_relations
@@ -387,9 +423,7 @@ def new_scratch(
         best_votes=floats(sizes.n_near_labels),
         votes=floats(n_labels),
         links=floats(n_labels),
-        marks=np.zeros(N_MARKS, np.uint8),
-        dense=floats(n_tokens),
-        places=np.zeros(n_tokens, np.int64),
+        margins=new_margin_scratch(n_tokens),
         word_columns=ids(n_tokens),
         word_values=floats(n_tokens),
         candidates=ids(min(width, n_labels)),
@@ -400,7 +434,8 @@ def new_scratch(
             views=floats(len(network.centre), width),
             hidden1=floats(len(network.bias1), width),
             hidden2=floats(len(network.bias2), width),
-            ranks=floats(width),
+            ranks=ids(width),
+            log_ranks=floats(width),
         ),
         scores=floats(width),
     )

@@ -8,7 +8,13 @@ import numpy as np
 
 from longtail.classifiers.blended import BlendedScorer, LabelHead
 from longtail.classifiers.candidates import CandidateSearch
-from longtail.classifiers.compiled_parts import float_rows, float_weights, vectors_of
+from longtail.classifiers.compiled_parts import (
+    dimension_of,
+    float_rows,
+    float_weights,
+    token_vectors_of,
+    vectors_of,
+)
 from longtail.classifiers.relations import LabelRelations
 from longtail.classifiers.score_network import ScoreNetwork
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
@@ -31,7 +37,7 @@ def expanded(compiled: CompiledScorer) -> BlendedScorer:
     that the search follows are made of them anew, and may differ in the last place.
     """
     parts = compiled.parts
-    dimension = parts.tokens.values.shape[1]
+    dimension = dimension_of(parts)
     search = CandidateSearch(
         label_index=_index(parts.labels, dimension, compiled.sizes.beam),
         label_of_row=parts.label_of_row,
@@ -50,7 +56,7 @@ def expanded(compiled: CompiledScorer) -> BlendedScorer:
     ]
     linear = parts.linear
     return BlendedScorer(
-        encoder=UnitBagEncoder(float_rows(parts.tokens)),
+        encoder=UnitBagEncoder(token_vectors_of(parts)),
         search=search,
         heads=tuple(heads),
         relations=_relations(compiled),

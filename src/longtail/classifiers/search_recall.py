@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.classifiers.compiled_parts import beam_of, float_rows, vectors_of
+from longtail.classifiers.compiled_parts import beam_of, dimension_of, float_rows, vectors_of
 from longtail.index.exact import ExactIndex
 from longtail.index.protocol import read_only
 from longtail.kernels.code_search import nearest_members, new_walk
@@ -46,7 +46,7 @@ def label_recall(scorer: CompiledScorer, *, n_queries: int = 200, seed: int = 0)
         scales = rows.scales[drawn] if len(rows.scales) else rows.scales
         rows = rows._replace(values=rows.values[drawn], scales=scales)
     some = own._replace(codes=own.codes[drawn], rows=rows)
-    queries = vectors_of(some, scorer.parts.tokens.values.shape[1])
+    queries = vectors_of(some, dimension_of(scorer.parts))
     codes = np.zeros(2 * graph.codes.shape[1], np.int8)
     k = min(sizes.n_found, len(graph.members))
     walk = new_walk(graph, beam_of(sizes, k), sizes.n_near_labels)
@@ -55,7 +55,9 @@ def label_recall(scorer: CompiledScorer, *, n_queries: int = 200, seed: int = 0)
     found = 0
     for node, query, least in zip(drawn.tolist(), queries, exact, strict=True):
         scale, starts = quantise(query, codes), _starts(scorer, node)
-        n = nearest_members(query, codes, scale, graph, starts, walk, ids, similarities)
+        n = nearest_members(
+            query, codes, scale, graph, starts, len(starts), walk, ids, similarities
+        )
         found += int((similarities[:n] >= least - 1e-5).sum())
     return found / max(k * len(queries), 1)
 

@@ -34,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--dtype",
         choices=get_args(StorageType),
         default="int8",
-        help="how numbers are kept; int8 with one scale a row (default: %(default)s)",
+        help="how numbers are kept; int8: a scale a row, 4 bits for tokens (default: %(default)s)",
     )
     add_comparison_arguments(parser)
 

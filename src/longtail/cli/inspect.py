@@ -9,7 +9,7 @@ import numpy as np
 
 from longtail.classifiers.blended import BlendedScorer
 from longtail.classifiers.compiled import CompiledScorer
-from longtail.classifiers.compiled_parts import float_rows
+from longtail.classifiers.compiled_parts import dimension_of, float_rows, token_vectors_of
 from longtail.classifiers.energy_reranker import EnergyReranker
 from longtail.classifiers.scorer import DeepXMLScorer, EnsembleScorer
 from longtail.classifiers.search_recall import label_recall
@@ -79,7 +79,7 @@ def _show_sizes(model: Predictor, folder: ModelFolder) -> None:
     learner, n_learners = _first_learner(model)
     counts = [f"{model.n_labels:,} labels", f"{model.n_features:,} features"]
     if isinstance(learner, CompiledScorer):
-        counts.append(f"{learner.parts.tokens.values.shape[1]} dimensions in {learner.dtype}")
+        counts.append(f"{dimension_of(learner.parts)} dimensions in {learner.dtype}")
     elif isinstance(learner, DeepXMLScorer):
         counts.append(f"{learner.ranker.classifier.vectors.shape[1]} dimensions")
     elif isinstance(learner, BlendedScorer):
@@ -268,7 +268,7 @@ def _token_vectors(learner: Scorer) -> NDArray[np.float32]:
     if isinstance(learner, BlendedScorer):
         return learner.encoder.token_vectors
     if isinstance(learner, CompiledScorer):
-        return float_rows(learner.parts.tokens)
+        return token_vectors_of(learner.parts)
     raise _no_vectors(learner)
 
 

@@ -94,12 +94,13 @@ class TextColumn(Sequence[str]):
     def __getitem__(self, index: int | slice) -> str | TextColumn:
         if isinstance(index, slice):
             return self._slice(index)
-        row = operator.index(index)
+        row, n_texts = operator.index(index), len(self.offsets) - 1
         if row < 0:
-            row += len(self)
-        if not 0 <= row < len(self):
-            raise IndexError(f"text {index} of {len(self)}")
-        return self.buffer[self.offsets[row] : self.offsets[row + 1]].tobytes().decode()
+            row += n_texts
+        if not 0 <= row < n_texts:
+            raise IndexError(f"text {index} of {n_texts}")
+        first, after = self.offsets[row : row + 2].tolist()  # a third of the time of two numbers
+        return self.buffer[first:after].tobytes().decode()
 
     def __iter__(self) -> Iterator[str]:
         view = self.buffer.data

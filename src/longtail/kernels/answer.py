@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from longtail.kernels.bag_vector import unit_bag_vector
 from longtail.kernels.code_search import CodedGraph, Walk, nearest_members
 from longtail.kernels.exact import insert_sorted
-from longtail.kernels.jit import fast_kernel, kernel
+from longtail.kernels.jit import kernel
 from longtail.kernels.label_links import Relations, add_links, match_texts, strongest_links
 from longtail.kernels.prefetch import prefetch_row
-from longtail.kernels.rows import Rows, quantise, row_dot, scale_of, widen
-from longtail.kernels.sparse_lookup import SparseRows, span_of, sparse_margins
+from longtail.kernels.rows import Rows, quantise, row_dot
+from longtail.kernels.sparse_lookup import MarginScratch, SparseRows, span_of, sparse_margins
 from longtail.kernels.wide_network import Network, NetworkScratch, blend_candidates
 
 if TYPE_CHECKING:
@@ -84,9 +85,7 @@ class AnswerScratch(NamedTuple):
     best_votes: Floats
     votes: Floats
     links: Floats
-    marks: NDArray[np.uint8]
-    dense: Floats
-    places: NDArray[np.int64]
+    margins: MarginScratch
     word_columns: Ids
     word_values: Floats
     candidates: Ids
@@ -134,11 +133,11 @@ def near_rows(
 ) -> int:
     """Find the training points nearest to one bag, and return how many; see `nearest_members`."""
     own, room = model.parts, scratch.parts
-    if not len(ids) or not _embed(columns, values, own.tokens, room.point):
+    if not len(ids) or not unit_bag_vector(columns, values, own.tokens, room.point):
         return 0
-    scale, entries = quantise(room.point, room.codes), own.points.entries
+    scale, walk = quantise(room.point, room.codes), room.point_walk
     return nearest_members(
-        room.point, room.codes, scale, own.points, entries, room.point_walk, ids, similarities
+        room.point, room.codes, scale, own.points, room.starts, 0, walk, ids, similarities
     )
 
 
@@ -154,7 +153,7 @@ def _answer(
     """Answer one bag."""
     ids[:] = -1
     scores[:] = -np.inf
-    if not _embed(columns, values, model.tokens, scratch.point):
+    if not unit_bag_vector(columns, values, model.tokens, scratch.point):
         return  # nothing is known of it, so nothing is said
     scale = quantise(scratch.point, scratch.codes)
     n_matches = n_touched = 0
@@ -178,35 +177,6 @@ def _answer(
         _keep_best(candidates, scratch.scores, model.tail_weights, ids, scores)
     for label in scratch.touched[:n_touched]:
         scratch.links[label] = 0
-
-
-@fast_kernel
-def _embed(columns: Ids, values: Floats, tokens: Rows, point: Floats) -> bool:
-    """Write the unit vector of a bag; return False where that is zero."""
-    point[:] = 0
-    last = len(columns) - 1
-    for j in range(min(4, len(columns))):
-        prefetch_row(tokens.values, columns[j])
-    for j in range(0, len(columns), 2):
-        for ahead in range(j + 4, min(j + 6, len(columns))):
-            prefetch_row(tokens.values, columns[ahead])
-        second = min(j + 1, last)
-        weight0 = values[j] * scale_of(tokens, columns[j])
-        weight1 = values[second] * scale_of(tokens, columns[second])
-        if second == j:
-            weight1 = np.float32(0)
-        row0, row1 = tokens.values[columns[j]], tokens.values[columns[second]]
-        for d in range(len(point)):
-            point[d] += weight0 * widen(row0[d]) + weight1 * widen(row1[d])
-    square = np.float32(0)
-    for d in range(len(point)):
-        square += point[d] * point[d]
-    if not 0 < square < np.inf:  # infinite in a damaged file
-        return False
-    length = np.float32(np.sqrt(square))
-    for d in range(len(point)):
-        point[d] /= length
-    return True
 
 
 @kernel
@@ -250,7 +220,8 @@ def _gather(
             codes,
             scale,
             model.points,
-            model.points.entries,
+            scratch.starts,
+            0,
             scratch.point_walk,
             scratch.near,
             scratch.near_similarities,
@@ -280,7 +251,8 @@ def _gather(
         codes,
         scale,
         model.labels,
-        scratch.starts[:n_starts],
+        scratch.starts,
+        n_starts,
         scratch.label_walk,
         scratch.found,
         scratch.found_similarities,
@@ -363,16 +335,17 @@ def _score(model: Answerer, scratch: AnswerScratch, columns: Ids, values: Floats
             candidates,
             evidence[h],
         )
-    room = (scratch.marks, scratch.dense, scratch.places)
     n_words = _take_words(columns, values, model.is_word, scratch.word_columns, scratch.word_values)
     word_columns, word_values = scratch.word_columns[:n_words], scratch.word_values[:n_words]
-    sparse_margins(word_columns, word_values, model.linear, candidates, *room, evidence[n_heads])
+    sparse_margins(
+        word_columns, word_values, model.linear, candidates, scratch.margins, evidence[n_heads]
+    )
     for c in range(n):
         evidence[n_heads, c] += model.linear_bias[candidates[c]]
         evidence[n_heads + 1, c] = scratch.candidate_votes[c]
     if model.has_relations:
         texts = model.relations.texts
-        sparse_margins(columns, values, texts, candidates, *room, evidence[n_heads + 2])
+        sparse_margins(columns, values, texts, candidates, scratch.margins, evidence[n_heads + 2])
         for c in range(n):
             evidence[n_heads + 3, c] = scratch.links[candidates[c]]
     for source in evidence:

@@ -6,12 +6,13 @@ near enough, and reads an eighth of the memory. The best are scored again from t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from longtail.kernels.exact import insert_sorted
 from longtail.kernels.jit import kernel
+from longtail.kernels.lanes import KEYS_AT_ONCE, insert_key
 from longtail.kernels.packed_codes import MIDDLE, packed_dots
 from longtail.kernels.prefetch import prefetch_pair, prefetch_row
 from longtail.kernels.rows import Rows, row_dot
@@ -29,9 +30,9 @@ __all__ = ["CodedGraph", "Walk", "nearest_members", "new_walk", "walk_graph"]
 
 _LAST_STAMP = np.int32(2**31 - 1)
 _KEY_BITS = np.int64(32)
-_IS_OPEN = np.int64(1 << 31)
-_NODE = np.int64((1 << 31) - 1)
-_LOWEST = np.int64(-(1 << 62))
+_IS_OPEN = np.int64(1)  # the last bit: a node keeps its place when it is closed
+_NODE_BITS, _LAST_NODE = np.int64(1), np.int64((1 << 31) - 1)
+_LOWEST, _HIGHEST = np.int64(-(1 << 62)), np.int64(1 << 62)
 _AT_ONCE = 2  # nodes whose edges are followed together: waits for memory overlap
 _FEWEST_STARTS = 8
 _SPARE = 4  # of half as many again as are wanted, and these, the vectors are looked at
@@ -58,7 +59,7 @@ class Walk(NamedTuple):
     """Scratch of one thread: which nodes were seen under which stamp, and the beam.
 
     ``stamps`` is (n_nodes + 1,), zeros at first; its last element counts the walks. ``fresh`` and
-    ``offers`` have room for what is looked at together, ``keys`` for the beam.
+    ``offers`` have room for what is looked at together, ``keys`` for the beam, see `insert_key`.
     """
 
     stamps: Ids
@@ -68,34 +69,30 @@ class Walk(NamedTuple):
 
 
 def new_walk(graph: CodedGraph, beam: int, n_starts: int = 0) -> Walk:
-    """Return scratch for walks of a graph, from at most so many starts."""
-    n_fresh = max(_AT_ONCE * graph.neighbours.shape[1], len(graph.entries), n_starts, 1)
+    """Return scratch for walks of a graph, from at most so many starts.
+
+    The beam is rounded up to a multiple of eight.
+    """
+    n_fresh = max(_AT_ONCE * graph.neighbours.shape[1], len(graph.entries) + n_starts, 1)
     return Walk(
         np.zeros(len(graph.codes) + 1, np.int32),
         np.empty(n_fresh, np.int32),
         np.empty(n_fresh, np.int64),
-        np.empty(beam, np.int64),
+        np.empty(-(-beam // KEYS_AT_ONCE) * KEYS_AT_ONCE + 1, np.int64),
     )
 
 
 @kernel
-def _insert(keys: Keys, size: int, key: np.int64) -> int:
-    """Insert into a descending list of room for ``len(keys)``; return the place."""
-    place = 0
-    for other in keys[:size]:  # all compared, many at once: quicker than a search that guesses
-        place += 1 if other > key else 0
-    for behind in range(min(size, len(keys) - 1), place, -1):
-        keys[behind] = keys[behind - 1]
-    keys[place] = key
-    return place
+def _keep_unseen(table: Ids, row: int, codes: Packed, stamps: Ids, fresh: Ids, n_fresh: int) -> int:
+    """Note the nodes of a row not yet seen, have their codes fetched, and return how many.
 
-
-@kernel
-def _keep_unseen(nodes: Ids, codes: Packed, stamps: Ids, fresh: Ids, n_fresh: int) -> int:
-    """Note the nodes not yet seen, have their codes fetched, and return how many there are."""
-    stamp = stamps[-1]
-    for node in nodes:
-        if not 0 <= node < len(codes) or n_fresh == len(fresh):  # padding, or a damaged file
+    A row is given by its number, since each view of a table costs a count of its users, which
+    other threads count, too.
+    """
+    stamp, n_nodes = stamps[-1], np.uint32(len(codes))
+    for column in range(min(table.shape[1], len(fresh) - n_fresh)):
+        node = np.uint32(table[row, column])
+        if node >= n_nodes:  # padding, or a damaged file
             break
         # No branch: whether a node was seen cannot be guessed.
         fresh[n_fresh] = node
@@ -106,19 +103,29 @@ def _keep_unseen(nodes: Ids, codes: Packed, stamps: Ids, fresh: Ids, n_fresh: in
 
 
 @kernel
-def _offers(query: Codes, codes: Packed, fresh: Ids, least: np.int64, offers: Keys) -> int:
+def _offers(
+    query: Codes, codes: Packed, fresh: Ids, n_fresh: int, least: np.int64, offers: Keys
+) -> int:
     """Write the keys of nodes that are above `least`, and return how many."""
     n_offers = 0
-    for node in fresh:
-        key = np.int64(packed_dots(query, codes, node)) << _KEY_BITS | np.int64(node) | _IS_OPEN
+    for place in range(n_fresh):
+        node = np.uint32(fresh[place])
+        product = np.int64(packed_dots(query, codes, node))
+        key = product << _KEY_BITS | np.int64(node) << _NODE_BITS | _IS_OPEN
         offers[n_offers] = key
         n_offers += 1 if key > least else 0
     return n_offers
 
 
 @kernel
-def walk_graph(query: Codes, graph: CodedGraph, starts: Ids, walk: Walk) -> int:
-    """Fill ``walk.keys`` with near nodes, nearest first, and return how many.
+def _node_of(key: Any) -> Any:
+    """Return the node that a key is of."""
+    return (key >> _NODE_BITS) & _LAST_NODE
+
+
+@kernel
+def walk_graph(query: Codes, graph: CodedGraph, starts: Ids, n_starts: int, walk: Walk) -> int:
+    """Fill ``walk.keys`` from its second place with near nodes, nearest first; return how many.
 
     A best-first walk as in `longtail.kernels.graph.beam_search`, two nodes at a time. A key holds a
     similarity, in whole numbers, above a node and whether its edges are still to be followed: so
@@ -130,25 +137,33 @@ def walk_graph(query: Codes, graph: CodedGraph, starts: Ids, walk: Walk) -> int:
     if stamps[-1] == _LAST_STAMP:
         stamps[:] = 0
     stamps[-1] += 1
-    n_fresh = _keep_unseen(starts, codes, stamps, fresh, 0)
+    keys[:] = _LOWEST
+    keys[0] = _HIGHEST
+    n_fresh = _keep_unseen(starts[:n_starts].reshape(1, -1), 0, codes, stamps, fresh, 0)
     if n_fresh < _FEWEST_STARTS or neighbours.shape[1] == 0:
-        n_fresh = _keep_unseen(graph.entries, codes, stamps, fresh, n_fresh)
-    size = place = 0
+        entries = graph.entries.reshape(1, -1)
+        n_fresh = _keep_unseen(entries, 0, codes, stamps, fresh, n_fresh)
+    last = len(keys) - 1
+    place = 1
     while n_fresh:
-        least = keys[size - 1] if size == len(keys) else _LOWEST
-        for key in offers[: _offers(query, codes, fresh[:n_fresh], least, offers)]:
-            if size < len(keys) or key > keys[size - 1]:
-                prefetch_pair(neighbours, key & _NODE)
-                place = min(place, _insert(keys, size, key))
-                size = min(size + 1, len(keys))
+        for offer in range(_offers(query, codes, fresh, n_fresh, keys[last], offers)):
+            key = offers[offer]
+            if key > keys[last]:
+                prefetch_pair(neighbours, _node_of(key))
+                place = min(place, insert_key(keys, key) + 1)
         n_fresh = n_followed = 0
-        while place < size and (n_followed < _AT_ONCE or n_fresh == 0):
-            if keys[place] & _IS_OPEN:
-                keys[place] &= ~_IS_OPEN
-                nodes = neighbours[keys[place] & _NODE]
-                n_fresh = _keep_unseen(nodes, codes, stamps, fresh, n_fresh)
+        while place <= last and (n_followed < _AT_ONCE or n_fresh == 0):
+            key = keys[place]
+            if key == _LOWEST:
+                break
+            if key & _IS_OPEN:
+                keys[place] = key & ~_IS_OPEN
+                n_fresh = _keep_unseen(neighbours, _node_of(key), codes, stamps, fresh, n_fresh)
                 n_followed += 1
             place += 1
+    size = last
+    while size and keys[size] == _LOWEST:
+        size -= 1
     return size
 
 
@@ -159,6 +174,7 @@ def nearest_members(
     scale: np.float32,
     graph: CodedGraph,
     starts: Ids,
+    n_starts: int,
     walk: Walk,
     ids: Ids,
     similarities: Floats,
@@ -171,25 +187,25 @@ def nearest_members(
     query, scale : int8, float
         The codes of the point, see `packed_dots`, and what they are multiplied with.
     graph : CodedGraph
-    starts : int32
+    starts, n_starts : int32, int
         See `walk_graph`.
     walk : Walk
     ids, similarities : int32, float32 (k,)
         Written up to the number that is returned: best first, ties by smaller id.
     """
-    size = walk_graph(query, graph, starts, walk)
+    size = walk_graph(query, graph, starts, n_starts, walk)
     size = min(size, len(ids) + len(ids) // 2 + _SPARE)  # codes hardly err by more
     keys, rows, first_members, members = walk.keys, graph.rows, graph.member_starts, graph.members
     has_rows, too_much = len(rows.values) > 0, np.float32(0)
     if has_rows:
-        for place in range(size):
-            prefetch_row(rows.values, keys[place] & _NODE)
+        for place in range(1, size + 1):
+            prefetch_row(rows.values, _node_of(keys[place]))
     else:
-        for code in query:
-            too_much += MIDDLE * np.float32(code)
+        for t in range(len(query)):
+            too_much += MIDDLE * np.float32(query[t])
     filled = 0
-    for place in range(size):
-        node = keys[place] & _NODE
+    for place in range(1, size + 1):
+        node = _node_of(keys[place])
         if has_rows:
             value = row_dot(point, rows, node)
         else:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from longtail.kernels.exact import insert_sorted
 from longtail.kernels.jit import kernel
-from longtail.kernels.prefetch import prefetch_row
+from longtail.kernels.lanes import N_ABOVE, first_above
+from longtail.kernels.prefetch import prefetch_line, prefetch_row
 from longtail.kernels.rows import widen
 from longtail.kernels.sparse_lookup import SparseRows, span_of
 
@@ -22,6 +23,8 @@ __all__ = ["Relations", "add_links", "match_texts", "strongest_links"]
 
 
 _AHEAD = 4  # features
+_SUMS_PER_PRODUCT = 32  # looked at in a row in the time of one by its place
+_LEAST_SUM = np.float32(1e-20)
 
 
 class Relations(NamedTuple):
@@ -34,48 +37,84 @@ class Relations(NamedTuple):
 
 @kernel
 def match_texts(
-    columns: Ids, values: Floats, postings: SparseRows, scratch: Floats, ids: Ids, best: Floats
+    columns: Ids, values: Floats, postings: SparseRows, sums: Floats, ids: Ids, best: Floats
 ) -> int:
     """Find the labels whose texts have the largest inner products with a bag.
 
-    All products are added up first. Then every sum is looked at where it is first met, and taken
-    back. Weights are positive; what is not, in a damaged model, does not count.
+    All products are added up first. Then all sums are looked at, or, where labels are many more
+    than products, those that can be other than 0.
 
     Parameters
     ----------
     columns, values : int32, float32 (n,)
     postings : SparseRows
         The labels of each feature.
-    scratch : float32 (n_labels,)
+    sums : float32 (n_labels,)
         Zeros, and so again on return.
     ids, best : int32, float32 (n_matches,)
         Written up to the number that is returned: best first, ties by smaller id.
     """
+    n_added = _add_products(columns, values, postings, sums)
+    if n_added > len(sums) // _SUMS_PER_PRODUCT:
+        return _take_all(sums, ids, best)
+    starts, labels = postings.starts, postings.columns
+    n_found, least = 0, _LEAST_SUM
+    for column in columns:
+        first, after = span_of(starts, column, len(labels))
+        for place in range(np.uint64(first), np.uint64(after)):
+            label = np.uint32(labels[place])
+            if label < np.uint32(len(sums)):
+                total, sums[label] = sums[label], 0
+                if total >= least:
+                    n_found, least = _keep(ids, best, n_found, np.int32(label), total)
+    return n_found
+
+
+@kernel
+def _add_products(columns: Ids, values: Floats, postings: SparseRows, sums: Floats) -> int:
+    """Add what each label has of each column to its sum, and return how many products there are.
+
+    Numbers without a sign are places as they are; others may count from the end.
+    """
     starts, labels, weights, scales = postings
+    n_sums, n_added = np.uint32(len(sums)), 0
     for j in range(len(columns)):
+        if j + 2 * _AHEAD < len(columns):
+            prefetch_line(starts, columns[j + 2 * _AHEAD])
         if j + _AHEAD < len(columns):
             coming = starts[columns[j + _AHEAD]]
             prefetch_row(labels, coming)
             prefetch_row(weights, coming)
         first, after = span_of(starts, columns[j], len(labels))
         scale = values[j] * scales[columns[j]] if len(scales) else values[j]
-        for place in range(first, after):
-            label, product = labels[place], scale * widen(weights[place])
-            if 0 <= label < len(scratch) and product > 0:
-                scratch[label] += product
-    n_found, least = 0, np.float32(0)
-    for j in range(len(columns)):
-        first, after = span_of(starts, columns[j], len(labels))
-        for place in range(first, after):
-            label = labels[place]
-            if not 0 <= label < len(scratch):
-                continue
-            total, scratch[label] = scratch[label], 0
-            if total > least or (total == least and total > 0):
-                insert_sorted(ids, best, n_found, label, total)
-                n_found = min(n_found + 1, len(ids))
-                least = best[n_found - 1] if n_found == len(ids) else np.float32(0)
+        n_added += after - first
+        for place in range(np.uint64(first), np.uint64(after)):
+            label = np.uint32(labels[place])
+            if label < n_sums:
+                sums[label] += scale * widen(weights[place])
+    return n_added
+
+
+@kernel
+def _take_all(sums: Floats, ids: Ids, best: Floats) -> int:
+    """Note the largest of all sums, set them to zero, and return how many were noted."""
+    n_found, label, least = 0, 0, _LEAST_SUM
+    while label < len(sums):
+        label = first_above(sums, label, least)
+        for own in range(label, min(label + N_ABOVE, len(sums))):
+            if sums[own] >= least:
+                n_found, least = _keep(ids, best, n_found, own, sums[own])
+        label += N_ABOVE
+    sums[:] = 0
     return n_found
+
+
+@kernel
+def _keep(ids: Ids, best: Floats, n: int, label: Any, total: np.float32) -> tuple[int, np.float32]:
+    """Put a label into the sorted list; return how long that is, and the least that can enter."""
+    insert_sorted(ids, best, n, label, total)
+    n = min(n + 1, len(ids))
+    return n, best[n - 1] if n == len(ids) else _LEAST_SUM
 
 
 @kernel

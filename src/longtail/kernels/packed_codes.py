@@ -22,7 +22,15 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Packed = NDArray[np.uint8]
 
-__all__ = ["BLOCK", "MIDDLE", "pack_rows", "packed_dots", "packed_width", "unpacked_rows"]
+__all__ = [
+    "BLOCK",
+    "MIDDLE",
+    "pack_rows",
+    "packed_dots",
+    "packed_sums",
+    "packed_width",
+    "unpacked_rows",
+]
 
 binding.initialize_native_asmparser()
 
@@ -31,6 +39,8 @@ MIDDLE = np.float32(7.5)
 _LARGEST = np.float32(2.7)  # standard deviations: what is beyond is cut
 _BYTE, _NUMBER = ir.IntType(8), ir.IntType(32)
 _BYTES = ir.VectorType(_BYTE, BLOCK)
+_LANES = 16
+_AHEAD = 8  # rows
 
 
 def packed_width(dimension: int) -> int:
@@ -146,3 +156,86 @@ def _add_widened(builder: Any, total: Any, half: Any, query: Any) -> Any:
     """Add the same products by instructions that any processor has."""
     product = builder.mul(builder.zext(half, total.type), builder.sext(query, total.type))
     return builder.add(total, product)
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+def packed_sums(
+    _: Any, table: Any, block: Any, columns: Any, values: Any, scales: Any, sums: Any
+) -> Any:
+    """Write the weighted sum of a block of some rows of codes.
+
+    Parameters
+    ----------
+    table : uint8 (n_rows, width)
+    block : int
+        Which block of each row, from 0.
+    columns, values : int32, float32 (n,)
+        Rows, and what each is multiplied with.
+    scales : float32 (n_rows,)
+        Another factor of each row.
+    sums : float32 (128,)
+        Written: sums of the codes as they are, `MIDDLE` too much each.
+
+    Notes
+    -----
+    All sums stay in registers; see also `packed_dots`.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        arrays = {
+            i: context.make_array(signature.args[i])(context, builder, arguments[i])
+            for i in (0, 2, 3, 4, 5)
+        }
+        n_rows = cgutils.unpack_tuple(builder, arrays[2].shape)[0]
+        width = cgutils.unpack_tuple(builder, arrays[0].shape)[1]
+        step = ir.Constant(width.type, BLOCK)
+        offset = builder.mul(context.cast(builder, arguments[1], block, types.intp), step)
+        codes = builder.gep(builder.bitcast(arrays[0].data, _BYTE.as_pointer()), [offset])
+        floats = ir.VectorType(ir.FloatType(), _LANES)
+        n_sums = 2 * BLOCK // _LANES
+        zeros = ir.Constant(floats, None)
+        totals = [cgutils.alloca_once_value(builder, zeros) for _ in range(n_sums)]
+
+        def row_at(place: Any) -> Any:
+            return builder.sext(builder.load(builder.gep(arrays[2].data, [place])), width.type)
+
+        with cgutils.for_range(builder, n_rows) as loop:
+            coming = builder.add(loop.index, ir.Constant(width.type, _AHEAD))
+            with builder.if_then(builder.icmp_signed("<", coming, n_rows)):
+                _fetch(builder, builder.gep(codes, [builder.mul(row_at(coming), width)]))
+            row = row_at(loop.index)
+            both = _load(builder, codes, builder.mul(row, width))
+            weight = builder.fmul(
+                builder.load(builder.gep(arrays[3].data, [loop.index])),
+                builder.load(builder.gep(arrays[4].data, [row])),
+            )
+            one = builder.insert_element(ir.Constant(floats, ir.Undefined), weight, _NUMBER(0))
+            weights = builder.shuffle_vector(
+                one, one, ir.Constant(ir.VectorType(_NUMBER, _LANES), [0] * _LANES)
+            )
+            low = builder.and_(both, ir.Constant(_BYTES, [15] * BLOCK))
+            high = builder.lshr(both, ir.Constant(_BYTES, [4] * BLOCK))
+            for k, total in enumerate(totals):
+                half, first = (low, high)[k * _LANES // BLOCK], k * _LANES % BLOCK
+                which = list(range(first, first + _LANES))
+                some = builder.shuffle_vector(
+                    half, half, ir.Constant(ir.VectorType(_NUMBER, _LANES), which)
+                )
+                wide = builder.zext(some, ir.VectorType(_NUMBER, _LANES))
+                product = builder.fmul(weights, builder.sitofp(wide, floats), flags=("contract",))
+                added = builder.fadd(builder.load(total), product, flags=("contract",))
+                builder.store(added, total)
+        for k, total in enumerate(totals):
+            there = builder.gep(arrays[5].data, [ir.Constant(width.type, k * _LANES)])
+            there = builder.bitcast(there, floats.as_pointer())
+            builder.store(builder.load(total), there, align=4)
+        return context.get_dummy_value()
+
+    return types.void(table, block, columns, values, scales, sums), generate
+
+
+def _fetch(builder: Any, there: Any) -> None:
+    """Ask for a cache line."""
+    kind = ir.FunctionType(ir.VoidType(), [there.type, _NUMBER, _NUMBER, _NUMBER])
+    fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    builder.call(fetch, [there, _NUMBER(0), _NUMBER(3), _NUMBER(1)])  # to read, keep, data

@@ -8,7 +8,7 @@ from llvmlite import ir  # type: ignore[import-untyped]  # it has none
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-__all__ = ["prefetch_pair", "prefetch_row"]
+__all__ = ["prefetch_line", "prefetch_pair", "prefetch_row"]
 
 _LINE = 64  # bytes
 
@@ -43,6 +43,7 @@ def _prefetching(*offsets: int) -> Any:
     return prefetch
 
 
+prefetch_line = _prefetching(0)
 # What comes after is fetched by the processor itself.
 prefetch_row = _prefetching(0, _LINE, 2 * _LINE, 3 * _LINE)
 # A row of two lines; in a file it may begin in the middle of one, and end in a third.

@@ -1,0 +1,162 @@
+"""The vector of one bag: its tokens' rows, weighted and added, whatever they are stored in.
+
+Tokens may be kept in four bits a number, two to a byte as in `longtail.kernels.packed_codes`, with
+a scale a row: a text has a hundred of them, whose errors are small beside their sum.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numba.core import types
+from numba.extending import overload
+
+from longtail.kernels.jit import fast_kernel, kernel
+from longtail.kernels.packed_codes import BLOCK, MIDDLE, packed_sums, packed_width
+from longtail.kernels.prefetch import prefetch_row
+from longtail.kernels.rows import Rows, scale_of, widen
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+    Ids = NDArray[np.int32]
+    Packed = NDArray[np.uint8]
+
+__all__ = ["pack_with_scales", "unit_bag_vector"]
+
+_AHEAD = 4  # tokens
+# How much of a row's largest number the codes reach up to: what is beyond is cut.
+_REACHES = (np.float32(1), np.float32(0.85), np.float32(0.75), np.float32(0.65), np.float32(0.55))
+
+
+@fast_kernel
+def unit_bag_vector(columns: Ids, values: Floats, tokens: Rows, point: Floats) -> bool:
+    """Write the unit vector of a bag; return False where that is zero.
+
+    Parameters
+    ----------
+    columns, values : int32, float32 (n,)
+    tokens : Rows
+        float32, float16 or int8, or uint8 (n_tokens, packed_width(d)) of `pack_with_scales`.
+    point : float32 (d,)
+        Written.
+    """
+    point[:] = 0
+    _add_rows(columns, values, tokens, point)
+    square = np.float32(0)
+    for d in range(len(point)):
+        square += point[d] * point[d]
+    if not 0 < square < np.inf:  # infinite in a damaged file
+        return False
+    length = np.float32(np.sqrt(square))
+    for d in range(len(point)):
+        point[d] /= length
+    return True
+
+
+def _add_rows(columns: Ids, values: Floats, tokens: Rows, point: Floats) -> None:
+    """Add the rows of a bag; compiled code only."""
+    raise NotImplementedError
+
+
+@overload(_add_rows)  # type: ignore[untyped-decorator]  # numba has no types
+def _choose(
+    columns: Any,  # noqa: ARG001  # numba wants the names of what is overloaded
+    values: Any,  # noqa: ARG001
+    tokens: Any,
+    point: Any,  # noqa: ARG001
+) -> Any:
+    def packed(columns: Any, values: Any, tokens: Any, point: Any) -> None:
+        _add_packed(columns, values, tokens, point)
+
+    def plain(columns: Any, values: Any, tokens: Any, point: Any) -> None:
+        _add_plain(columns, values, tokens, point)
+
+    return packed if tokens.types[0].dtype == types.uint8 else plain
+
+
+@fast_kernel
+def _add_plain(columns: Ids, values: Floats, tokens: Rows, point: Floats) -> None:
+    """Add rows of a number a place, two at a time."""
+    last = len(columns) - 1
+    for j in range(min(_AHEAD, len(columns))):
+        prefetch_row(tokens.values, columns[j])
+    for j in range(0, len(columns), 2):
+        for ahead in range(j + _AHEAD, min(j + _AHEAD + 2, len(columns))):
+            prefetch_row(tokens.values, columns[ahead])
+        second = min(j + 1, last)
+        weight0 = values[j] * scale_of(tokens, columns[j])
+        weight1 = values[second] * scale_of(tokens, columns[second])
+        if second == j:
+            weight1 = np.float32(0)
+        row0, row1 = tokens.values[columns[j]], tokens.values[columns[second]]
+        for d in range(len(point)):
+            point[d] += weight0 * widen(row0[d]) + weight1 * widen(row1[d])
+
+
+@fast_kernel
+def _add_packed(columns: Ids, values: Floats, tokens: Rows, point: Floats) -> None:
+    """Add rows of two numbers a byte, a block of all rows at a time."""
+    table, scales = tokens
+    too_much = np.float32(0)
+    for j in range(len(columns)):
+        too_much += MIDDLE * values[j] * scales[columns[j]]
+    sums = np.empty(2 * BLOCK, np.float32)
+    for block in range(table.shape[1] // BLOCK):
+        packed_sums(table, block, columns, values, scales, sums)
+        first = 2 * BLOCK * block
+        for t in range(min(2 * BLOCK, len(point) - first)):
+            point[first + t] = sums[t] - too_much
+
+
+def pack_with_scales(vectors: Floats) -> tuple[Packed, Floats]:
+    """Return codes, uint8 (n_rows, packed_width(d)), and the scale of each row.
+
+    A number is its code less 7.5, times the scale: the one of five that errs least.
+
+    Parameters
+    ----------
+    vectors : float32 (n_rows, d)
+    """
+    codes = np.zeros((len(vectors), packed_width(vectors.shape[1])), np.uint8)
+    scales = np.zeros(len(vectors), np.float32)
+    _pack(vectors, codes, scales)
+    return codes, scales
+
+
+@kernel
+def _code_of(value: np.float32, scale: np.float32) -> np.float32:
+    """Return the nearest of sixteen codes."""
+    level = np.rint(value / scale + MIDDLE)
+    return min(max(level, np.float32(0)), np.float32(15))
+
+
+@kernel
+def _error(vector: Floats, scale: np.float32) -> float:
+    """Return the squared length of what the codes of a vector miss."""
+    total = 0.0
+    for value in vector:
+        miss = (_code_of(value, scale) - MIDDLE) * scale - value
+        total += miss * miss
+    return total
+
+
+@kernel
+def _pack(vectors: Floats, codes: Packed, scales: Floats) -> None:
+    """Write codes into zeros, and scales."""
+    for row in range(len(vectors)):
+        vector, least = vectors[row], np.inf
+        largest = np.float32(np.abs(vector).max())
+        if not largest > 0:
+            continue
+        for reach in _REACHES:
+            scale = np.float32(reach * largest / MIDDLE)
+            error = _error(vector, scale)
+            if error < least:
+                least, scales[row] = error, scale
+        for t in range(len(vector)):
+            code = np.uint8(_code_of(vector[t], scales[row]))
+            byte = t // (2 * BLOCK) * BLOCK + t % BLOCK
+            codes[row, byte] |= np.uint8(code << np.uint8(4 if t & BLOCK else 0))

@@ -1,0 +1,270 @@
+"""Loops over candidates side by side, written out as vectors of sixteen.
+
+What the compiler makes of such loops by itself keeps its sums in memory, and takes what is left of
+a row, up to sixty numbers, one by one: it is four times slower. A processor without vectors of
+sixteen gets halves or quarters of them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir  # type: ignore[import-untyped]  # it has none
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+__all__ = [
+    "KEYS_AT_ONCE",
+    "LANES",
+    "N_ABOVE",
+    "dense_layer",
+    "falling_ranks",
+    "first_above",
+    "insert_key",
+]
+
+LANES = 16
+_OUTPUTS_AT_ONCE = 8  # sums kept in registers, fed by one read of the inputs
+_FLOAT, _INT, _LONG = ir.FloatType(), ir.IntType(32), ir.IntType(64)
+_FLOATS, _INTS = ir.VectorType(_FLOAT, LANES), ir.VectorType(_INT, LANES)
+_FUSED = ("contract",)
+KEYS_AT_ONCE = 8
+N_ABOVE = 4 * LANES
+_KEYS = ir.VectorType(_LONG, KEYS_AT_ONCE)
+
+
+class _Table:
+    """An array of 32-bit numbers in the order of rows, as generated code reads and writes it."""
+
+    def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
+        array = context.make_array(kind)(context, builder, value)
+        self.builder = builder
+        self.shape = cgutils.unpack_tuple(builder, array.shape)
+        self.data = array.data
+
+    def _at(self, row: Any, column: Any) -> Any:
+        """Return where a number is."""
+        builder = self.builder
+        first = builder.mul(row, self.shape[-1]) if len(self.shape) > 1 else row
+        return builder.gep(self.data, [builder.add(first, column)])
+
+    def number(self, row: Any, column: Any = None) -> Any:
+        """Return one number."""
+        return self.builder.load(self._at(row, _LONG(0) if column is None else column))
+
+    def lanes(self, row: Any, column: Any, kind: Any = _FLOATS) -> Any:
+        """Return numbers side by side."""
+        there = self.builder.bitcast(self._at(row, column), kind.as_pointer())
+        return self.builder.load(there, align=4)
+
+    def write(self, value: Any, row: Any, column: Any) -> None:
+        """Write numbers side by side."""
+        there = self.builder.bitcast(self._at(row, column), value.type.as_pointer())
+        self.builder.store(value, there, align=4)
+
+
+def _tables(context: Any, builder: Any, kinds: Sequence[Any], values: Sequence[Any]) -> list[Any]:
+    """Return arguments that are arrays as tables."""
+    pairs = zip(kinds, values, strict=True)
+    return [_Table(context, builder, kind, value) for kind, value in pairs]
+
+
+def _splat(builder: Any, number: Any, kind: Any) -> Any:
+    """Return a number in all lanes."""
+    one = builder.insert_element(ir.Constant(kind, ir.Undefined), number, _INT(0))
+    zeros = ir.Constant(ir.VectorType(_INT, kind.count), [0] * kind.count)
+    return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), zeros)
+
+
+def _weigh(
+    builder: Any, n: int, output: Any, column: Any, tables: Sequence[_Table], n_inputs: Any
+) -> None:
+    """Write `n` outputs, from `output` on, of the candidates from `column` on."""
+    matrix, bias, inputs, outputs = tables
+    rows = [builder.add(output, _LONG(k)) for k in range(n)]
+    sums = [
+        cgutils.alloca_once_value(builder, _splat(builder, bias.number(row), _FLOATS))
+        for row in rows
+    ]
+    with cgutils.for_range(builder, n_inputs) as loop:
+        own = inputs.lanes(loop.index, column)
+        for row, total in zip(rows, sums, strict=True):
+            weight = _splat(builder, matrix.number(row, loop.index), _FLOATS)
+            product = builder.fmul(weight, own, flags=_FUSED)
+            builder.store(builder.fadd(builder.load(total), product, flags=_FUSED), total)
+    zero = ir.Constant(_FLOATS, [0.0] * LANES)
+    for row, total in zip(rows, sums, strict=True):
+        value = builder.load(total)
+        positive = builder.fcmp_ordered(">", value, zero)
+        outputs.write(builder.select(positive, value, zero), row, column)
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+def dense_layer(_: Any, matrix: Any, bias: Any, inputs: Any, outputs: Any, n_blocks: Any) -> Any:
+    """Write ``ReLU(matrix . inputs + bias)`` of the first ``16 * n_blocks`` columns.
+
+    Parameters
+    ----------
+    matrix : float32 (n_outputs, n_inputs)
+    bias : float32 (n_outputs,)
+    inputs, outputs : float32 (n_inputs, size), (n_outputs, size)
+    n_blocks : int
+        At most ``size // 16``.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        tables = _tables(context, builder, signature.args[:4], arguments[:4])
+        n_outputs, n_inputs = tables[0].shape
+        n_groups = builder.udiv(n_outputs, _LONG(_OUTPUTS_AT_ONCE))
+        n_grouped = builder.mul(n_groups, _LONG(_OUTPUTS_AT_ONCE))
+        n_columns = context.cast(builder, arguments[4], n_blocks, types.intp)
+        with cgutils.for_range(builder, n_columns) as block:
+            column = builder.mul(block.index, _LONG(LANES))
+            with cgutils.for_range(builder, n_groups) as group:
+                output = builder.mul(group.index, _LONG(_OUTPUTS_AT_ONCE))
+                _weigh(builder, _OUTPUTS_AT_ONCE, output, column, tables, n_inputs)
+            with cgutils.for_range(builder, builder.sub(n_outputs, n_grouped)) as rest:
+                output = builder.add(n_grouped, rest.index)
+                _weigh(builder, 1, output, column, tables, n_inputs)
+        return context.get_dummy_value()
+
+    return types.void(matrix, bias, inputs, outputs, n_blocks), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+def falling_ranks(_: Any, values: Any, n: Any, ranks: Any) -> Any:
+    """Write the place of each of `n` numbers in falling order, of equal ones in their own order.
+
+    Each is compared with all: fewer steps than a sort, and none that has to be foreseen.
+
+    Parameters
+    ----------
+    values : float32 (size,)
+        Of whole blocks of sixteen; what stands behind the first `n` counts for nothing.
+    n : int
+    ranks : int32 (size,)
+        Written; behind the first `n`, up to the end of a block, it means nothing.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        numbers, places = _tables(
+            context, builder, (signature.args[0], signature.args[2]), (arguments[0], arguments[2])
+        )
+        n_numbers = context.cast(builder, arguments[1], n, types.intp)
+        last = _LONG(LANES - 1)
+        n_blocks = builder.udiv(builder.add(n_numbers, last), _LONG(LANES))
+        with cgutils.for_range(builder, n_blocks) as block:
+            first = builder.mul(block.index, _LONG(LANES))
+            after = builder.add(first, _LONG(LANES))
+            is_over = builder.icmp_signed("<", n_numbers, after)
+            after = builder.select(is_over, n_numbers, after)
+            own = numbers.lanes(first, _LONG(0))
+            total = cgutils.alloca_once_value(builder, ir.Constant(_INTS, [0] * LANES))
+
+            def count(position: Any, relation: str, own: Any = own) -> Any:
+                other = _splat(builder, numbers.number(position), _FLOATS)
+                return builder.fcmp_ordered(relation, other, own), other
+
+            def add(is_ahead: Any, total: Any = total) -> None:
+                # A comparison that holds is -1 as a number.
+                more = builder.sext(is_ahead, _INTS)
+                builder.store(builder.sub(builder.load(total), more), total)
+
+            with cgutils.for_range_slice(builder, _LONG(0), first, _LONG(1)) as (position, _count):
+                add(count(position, ">=")[0])
+            with cgutils.for_range_slice(builder, first, after, _LONG(1)) as (position, _count):
+                larger, other = count(position, ">")
+                place = builder.trunc(builder.sub(position, first), _INT)
+                behind = builder.icmp_signed(
+                    ">", ir.Constant(_INTS, list(range(LANES))), _splat(builder, place, _INTS)
+                )
+                equal = builder.fcmp_ordered("==", other, own)
+                add(builder.or_(larger, builder.and_(equal, behind)))
+            with cgutils.for_range_slice(builder, after, n_numbers, _LONG(1)) as (position, _count):
+                add(count(position, ">")[0])
+            places.write(builder.load(total), first, _LONG(0))
+        return context.get_dummy_value()
+
+    return types.void(values, n, ranks), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+def first_above(_: Any, numbers: Any, start: Any, least: Any) -> Any:
+    """Return where the first block of sixty-four begins that holds a number above `least`.
+
+    If there is none, where the last whole block ends.
+
+    Parameters
+    ----------
+    numbers : float32 (size,)
+    start : int
+        Where the first block begins.
+    least : float32
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        (table,) = _tables(context, builder, signature.args[:1], arguments[:1])
+        size = _LONG(N_ABOVE)
+        begin = context.cast(builder, arguments[1], start, types.intp)
+        limit = context.cast(builder, arguments[2], least, types.float32)
+        limit = _splat(builder, limit, _FLOATS)
+        n_left = builder.sub(table.shape[0], begin)
+        n_blocks = builder.sdiv(n_left, size)
+        found = cgutils.alloca_once_value(builder, builder.add(begin, builder.mul(n_blocks, size)))
+        with cgutils.for_range(builder, n_blocks) as loop:
+            first = builder.add(begin, builder.mul(loop.index, size))
+            is_above = ir.Constant(ir.VectorType(ir.IntType(1), LANES), [0] * LANES)
+            for k in range(0, N_ABOVE, LANES):
+                own = table.lanes(builder.add(first, _LONG(k)), _LONG(0))
+                is_above = builder.or_(is_above, builder.fcmp_ordered(">", own, limit))
+            which = builder.bitcast(is_above, ir.IntType(LANES))
+            with builder.if_then(builder.icmp_unsigned("!=", which, which.type(0))):
+                builder.store(first, found)
+                loop.do_break()
+        return builder.load(found)
+
+    return types.intp(numbers, start, least), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+def insert_key(_: Any, keys: Any, key: Any) -> Any:
+    """Insert into a falling list, from whose end the smallest drops; return the place.
+
+    Each number becomes the larger of itself and the smaller of the one before it and the new one:
+    no branch, and no search.
+
+    Parameters
+    ----------
+    keys : int64 (8 * any + 1,)
+        The list begins at its second place; the first holds the largest number there is.
+    key : int64
+        Other than all there; the place is returned as if the list began at the first.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        (table,) = _tables(context, builder, signature.args[:1], arguments[:1])
+        n_blocks = builder.udiv(table.shape[0], _LONG(KEYS_AT_ONCE))
+        new = _splat(builder, context.cast(builder, arguments[1], key, types.int64), _KEYS)
+        place = cgutils.alloca_once_value(builder, _LONG(0))
+        count = cgutils.get_or_insert_function(
+            builder.module, ir.FunctionType(ir.IntType(8), [ir.IntType(8)]), "llvm.ctpop.i8"
+        )
+        with cgutils.for_range(builder, n_blocks) as loop:
+            block = builder.sub(builder.sub(n_blocks, loop.index), _LONG(1))  # the last one first
+            before = builder.mul(block, _LONG(KEYS_AT_ONCE))
+            here = builder.add(before, _LONG(1))
+            previous = table.lanes(before, _LONG(0), _KEYS)
+            own = table.lanes(here, _LONG(0), _KEYS)
+            smaller = builder.select(builder.icmp_signed("<", previous, new), previous, new)
+            is_ahead = builder.icmp_signed(">", own, new)
+            larger = builder.select(builder.icmp_signed(">", own, smaller), own, smaller)
+            table.write(larger, here, _LONG(0))
+            ahead = builder.call(count, [builder.bitcast(is_ahead, ir.IntType(8))])
+            total = builder.add(builder.load(place), builder.zext(ahead, _LONG))
+            builder.store(total, place)
+        return builder.load(place)
+
+    return types.intp(keys, key), generate
