@@ -12,6 +12,7 @@ import longtail
 from longtail.data.dataset import Dataset
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
+from longtail.errors import InputError
 from longtail.recipes.dexa import Dexa
 from longtail.recipes.ngame import Ngame
 from longtail.training import siamese
@@ -253,6 +254,25 @@ def test_a_label_without_points_is_found_by_its_text(recipe, frozen, block, tmp_
     loaded = longtail.load(tmp_path / "model")
     assert loaded.predict("a tram, red", k=1)[0][0] == "colour 0"
     assert loaded.predict("a tram, blue", k=1)[0][0] == "colour 1"
+
+
+@pytest.mark.parametrize(("relations", "n_sources"), [(True, 6), (False, 4)])
+def test_the_fusion_also_looks_at_shared_words_and_links(relations, n_sources, tmp_path):
+    model = Ngame(**SMALL, relations=relations).fit_dataset(colours(unseen="red"))
+    scorer = model.predictor_.scorer
+    assert scorer.n_sources == n_sources
+    assert (scorer.relations is not None) == relations
+    model.save(tmp_path / "model")
+    texts = ["a tram, blue", "a rose, white"]
+    loaded = longtail.load(tmp_path / "model").predict_topk(texts, 3)
+    for found, expected in zip(loaded, model.predict_topk(texts, 3), strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_labels_are_not_added_without_training():
+    model = Ngame(**SMALL, held_out=0).fit_dataset(colours(unseen="red")).predictor_
+    with pytest.raises(InputError, match="this one is of Ngame"):
+        model.with_labels({"colour 6": "grey things"})
 
 
 def test_a_tail_adds_to_the_scores_of_rare_labels():

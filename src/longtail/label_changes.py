@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["with_labels", "without_labels"]
 
+DEFAULT_RECIPE = "LongtailClassifier"
+
 
 def with_labels(
     model: Predictor,
@@ -142,14 +144,16 @@ def without_labels(model: Predictor, names: Iterable[str]) -> Predictor:
 
 def _changeable(model: Predictor) -> BlendedScorer:
     """Return the scorer as parts that can be changed."""
-    if isinstance(model.scorer, CompiledScorer):
+    recipe = model.description.get("recipe")
+    # NGAME and its kin answer by a blend as well, but of other label vectors.
+    if recipe == DEFAULT_RECIPE and isinstance(model.scorer, CompiledScorer):
         return expanded(model.scorer)
-    if isinstance(model.scorer, BlendedScorer):
+    if recipe == DEFAULT_RECIPE and isinstance(model.scorer, BlendedScorer):
         return model.scorer
     raise InputError(
         "Only the labels of a model of the default recipe can be changed without training; this "
-        f"one answers by {type(model.scorer).__name__}. Train it again, or, to leave labels out of "
-        "answers, pass `masked` to predict."
+        f"one is of {recipe} and answers by {type(model.scorer).__name__}. Train it again, or, to "
+        "leave labels out of answers, pass `masked` to predict."
     )
 
 

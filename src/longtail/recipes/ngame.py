@@ -10,6 +10,7 @@ import numpy as np
 from longtail.classifiers.blended import BlendedScorer, LabelHead
 from longtail.classifiers.candidates import SearchSizes
 from longtail.classifiers.network_training import NetworkTraining
+from longtail.classifiers.relations import LabelRelations
 from longtail.classifiers.score_network import ScoreNetwork
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.data.bags import Bags
@@ -38,6 +39,7 @@ __all__ = ["Ngame"]
 
 SCALE = 20.0  # cosines times this are what the fusion sees
 N_OTHERS = 2  # sources of a `BlendedScorer` beside its heads: a linear part, empty here, and votes
+N_OF_RELATIONS = 2  # and of `LabelRelations`: matches and links
 MAX_ENTRIES = 256  # of a text made of a label's points
 
 
@@ -76,6 +78,10 @@ class Ngame(LabelEstimator):
         Random labels in a batch's pool in Module II.
     n_found, beam, n_near_points, n_near_labels : int
         What is scored; see `SearchSizes`.
+    relations : bool
+        Whether the fusion also looks at words that points share with label texts, and at links
+        between labels; see `LabelRelations`. The papers' does not; it gains most of what keeps
+        these recipes behind the default one.
     tail : float
         That times the logarithm of a label's inverse propensity is added to its fused score. More
         of it finds more labels that have few training points, or none, and more of PSP@k for P@k.
@@ -110,6 +116,7 @@ class Ngame(LabelEstimator):
     beam: int = 64
     n_near_points: int = 0
     n_near_labels: int = 20
+    relations: bool = False
     tail: float = 0.0
     held_out: float = 0.1
 
@@ -232,6 +239,7 @@ class Ngame(LabelEstimator):
         counts = np.bincount(data.labels.indices, minlength=n_labels)
         rarity = np.log(inverse_propensities(counts, data.labels.shape[0]))
         none = np.zeros(n_labels, np.float32)
+        relations = self._relations(data, run)
         return BlendedScorer(
             encoder=encoder,
             search=search,
@@ -239,12 +247,22 @@ class Ngame(LabelEstimator):
                 LabelHead.of_search(search, none, SCALE),
                 *(LabelHead.of(vectors, none, SCALE) for vectors in heads[1:]),
             ),
-            relations=None,
+            relations=relations,
             linear=SparseLabelVectors.empty(n_labels),
             is_word=None,
             commonness=np.log1p(counts).astype(np.float32),
             tail_weights=(self.tail * rarity).astype(np.float32),
-            network=ScoreNetwork.of_source(0, len(heads) + N_OTHERS),
+            network=ScoreNetwork.of_source(
+                0, len(heads) + N_OTHERS + (N_OF_RELATIONS if relations else 0)
+            ),
+        )
+
+    def _relations(self, data: TrainingData, run: TrainingRun) -> LabelRelations | None:
+        """Return what words say that points and labels share, where labels have texts."""
+        if data.label_features is None or not self.relations:
+            return None
+        return LabelRelations.build(
+            data.features, data.labels, data.label_features, n_threads=run.n_threads
         )
 
 

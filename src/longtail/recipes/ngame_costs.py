@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from longtail.classifiers.candidates import SearchSizes
+from longtail.classifiers.relations import LabelRelations
 from longtail.recipes.dexa import LABELS_OF_A_CLUSTER, Dexa
+from longtail.recipes.longtail_costs import RELATE
 from longtail.training.estimate import LOGIT, PROCESS, TEMPORARIES, VISIT
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ BAG = 6e-10  # an entry of a point or of a label's text, times the dimension
 DISTINCT = 0.5  # share of the true labels of a batch that are distinct
 SHARED = 0.3  # share of the hard negatives of a batch that are distinct
 HALVE = 2.5e-9  # an entry of a point's vector, each time that neighbourhoods are halved
-HALVE_TEXTS = 5e-8  # an entry of a label's bag, each time that clusters of labels are halved
+HALVE_TEXTS = 4e-8  # an entry of a label's bag, each time that clusters of labels are halved
 PUT = 1e-4 / 256  # a label's or point's vector into a graph, times the dimension
 BLEND = 6e-5  # a candidate of a held-out point, in three trainings; they use one thread
 N_VIEWS = 40  # of a candidate, about
@@ -45,6 +47,7 @@ class NgameCosts:
         D, threads = own.dimension, machine.n_threads
         n_indexed = w.n_labels + (w.n_points if own.n_near_points else 0)
         index = n_indexed * PUT * D / threads
+        relating = w.n_nonzero * RELATE / threads if self._relates(w) else 0.0
         mining = w.n_points * own.beam * VISIT * D / threads
         on_pool = own.classifier_epochs * self._products(w, machine, self._hard_pool(w))
         if not own.freeze_encoder:
@@ -53,7 +56,7 @@ class NgameCosts:
             "label clusters": self._clusters(w) / threads if isinstance(own, Dexa) else 0.0,
             "encoder": self._encoder(w, machine),
             "classifiers": index + mining + on_pool,
-            "search": index,
+            "search": index + relating,
             "fusion": self._n_held_out(w) * self._n_candidates(w) * BLEND,
         }
 
@@ -110,7 +113,12 @@ class NgameCosts:
         """Return about how many labels of a point are scored."""
         own = self.settings
         near = own.n_near_labels if own.n_near_points else 0
-        return min(own.n_found + near + SearchSizes.n_popular, w.n_labels)
+        related = LabelRelations.n_matches + LabelRelations.n_linked if self._relates(w) else 0
+        return min(own.n_found + near + related + SearchSizes.n_popular, w.n_labels)
+
+    def _relates(self, w: Workload) -> bool:
+        """Return whether points are compared with label texts word by word."""
+        return self.settings.relations and w.n_label_entries > 0
 
     def _n_held_out(self, w: Workload) -> float:
         """Return on how many points the fusion is learnt."""

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from longtail.data.bags import Bags
 
-__all__ = ["LazyAdam", "RowOptimiser", "RowwiseAdagrad"]
+__all__ = ["LazyAdam", "RowOptimiser", "RowwiseAdagrad", "in_threads"]
 
 
 class RowOptimiser(Protocol):
@@ -62,7 +62,7 @@ class RowwiseAdagrad:
         rows, gradient = add_up(len(table), rows, gradient)
         if table.device.type == "cpu":
             arrays = (table.numpy(), self._sums.numpy(), rows.numpy(), gradient.numpy())
-            _in_threads(
+            in_threads(
                 lambda start, stop: adagrad_rows(
                     *arrays, learning_rate, self._epsilon, start, stop
                 ),
@@ -85,7 +85,7 @@ class RowwiseAdagrad:
             self.step(table, rows, gradient.to(table.device), learning_rate)
             return
         arrays = (table.numpy(), self._sums.numpy(), rows.numpy(), *bags[:3], slopes.numpy())
-        _in_threads(
+        in_threads(
             lambda start, stop: adagrad_of_sums(*arrays, learning_rate, self._epsilon, start, stop),
             len(rows),
         )
@@ -122,7 +122,7 @@ class LazyAdam:
         if table.device.type == "cpu":
             tensors = (table, self._means, self._squares, rows, gradient)
             table_, means, squares, ids, slopes = (tensor.numpy() for tensor in tensors)
-            _in_threads(
+            in_threads(
                 lambda start, stop: adam_rows(
                     table_, means, squares, ids, slopes, size, self._epsilon, start, stop
                 ),
@@ -138,7 +138,10 @@ class LazyAdam:
         return {"means": self._means, "squares": self._squares, "n_steps": self._n_steps}
 
 
-def _in_threads(work: Callable[[int, int], None], n_rows: int) -> None:
-    """Run over rows in as many chunks as torch has threads; few rows are not worth a thread."""
+def in_threads(work: Callable[[int, int], None], n_rows: int) -> None:
+    """Call ``work(start, stop)`` on as many chunks of rows as torch has threads, at most.
+
+    Few rows are not worth a thread.
+    """
     n_threads = torch.get_num_threads()
     over_row_chunks(work, n_rows, n_threads=n_threads, chunk=max(256, -(-n_rows // n_threads)))

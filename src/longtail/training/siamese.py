@@ -6,16 +6,17 @@ import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
 import torch
 from scipy.sparse import vstack
 
+from longtail.kernels.corrections import add_up_groups, corrected_units, shorten_rows
 from longtail.training.dropout import kept_units
 from longtail.training.label_table import product_dtype
-from longtail.training.optimisers import RowwiseAdagrad
-from longtail.training.unit_labels import UnitRows
+from longtail.training.optimisers import RowwiseAdagrad, in_threads
+from longtail.training.unit_labels import SMALLEST_LENGTH, UnitRows
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
     from torch import Tensor
@@ -166,27 +167,69 @@ class Corrections:
     def add(self, texts: Tensor, pool: Tensor) -> UnitRows:
         """Return the label vectors of a pool, given its unit texts."""
         combined = texts if self._block is None else self._block.forward(texts)
-        return UnitRows.of(combined + self.vectors[self._cluster_of_label[pool]])
+        vectors, groups = self.vectors, self._cluster_of_label[pool]
+        if combined.device.type != "cpu":
+            return UnitRows.of(combined + vectors[groups])
+        labels = UnitRows(torch.empty_like(combined), torch.empty(len(combined), 1))
+        sums = (combined.numpy(), vectors.numpy(), groups.numpy(), SMALLEST_LENGTH)
+        out = (labels.unit.numpy(), labels.lengths.numpy())
+        in_threads(lambda *part: corrected_units(*sums, *out, *part), len(combined))
+        return labels
 
-    def step(self, pool: Tensor, gradient: Tensor, learning_rate: float) -> Tensor:
-        """Learn from the gradient with respect to the sums, (n_pool, dimension).
+    def step(
+        self, pool: Tensor, labels: UnitRows, gradient: Tensor, learning_rate: float
+    ) -> Tensor:
+        """Learn from the gradient with respect to the unit rows that `add` returned.
+
+        Parameters
+        ----------
+        pool : int64 Tensor (n_pool,)
+        labels : UnitRows (n_pool, dimension)
+        gradient : float32 Tensor (n_pool, dimension)
+            May be overwritten.
+        learning_rate : float
 
         Returns
         -------
         Tensor (n_pool, dimension)
             The gradient with respect to the texts.
         """
-        clusters, places = torch.unique(self._cluster_of_label[pool], return_inverse=True)
-        summed = torch.zeros(len(clusters), gradient.shape[1], device=gradient.device)
-        summed.index_add_(0, places, gradient)
+        clusters, summed, gradient = self._of_clusters(pool, labels, gradient)
         self._optimiser.step(self.vectors, clusters, summed, self._speed * learning_rate)
         if math.isfinite(self._longest):
-            stepped = self.vectors[clusters]
-            lengths = stepped.norm(dim=1, keepdim=True).clamp_min(self._longest)
-            self.vectors[clusters] = stepped * (self._longest / lengths)
+            self._shorten(clusters)
         if self._block is None:
             return gradient
         return self._block.backward(gradient, learning_rate)
+
+    def _of_clusters(
+        self, pool: Tensor, labels: UnitRows, gradient: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return clusters, the gradient of each one's vector, and that of the sums."""
+        groups = self._cluster_of_label[pool]
+        if gradient.device.type != "cpu":
+            gradient = labels.backward(gradient)
+            clusters, places = torch.unique(groups, return_inverse=True)
+            summed = torch.zeros(len(clusters), gradient.shape[1], device=gradient.device)
+            return clusters, summed.index_add_(0, places, gradient), gradient
+        order = np.argsort(groups.numpy(), kind="stable")
+        in_order = groups.numpy()[order]
+        starts = np.flatnonzero(np.diff(in_order, prepend=-1, append=-1))
+        summed, gradient = torch.empty(len(starts) - 1, gradient.shape[1]), gradient.contiguous()
+        rows = (labels.unit.numpy(), labels.lengths.numpy(), gradient.numpy())
+        out = (order, starts, summed.numpy())
+        in_threads(lambda *part: add_up_groups(*rows, *out, *part), len(summed))
+        return torch.from_numpy(in_order[starts[:-1]]), summed, gradient
+
+    def _shorten(self, clusters: Tensor) -> None:
+        """Cut vectors that have grown too long."""
+        if self.vectors.device.type == "cpu":
+            table = (self.vectors.numpy(), clusters.numpy(), self._longest)
+            in_threads(lambda *part: shorten_rows(*table, *part), len(clusters))
+            return
+        stepped = self.vectors[clusters]
+        lengths = stepped.norm(dim=1, keepdim=True).clamp_min(self._longest)
+        self.vectors[clusters] = stepped * (self._longest / lengths)
 
     def of_labels(self) -> NDArray[np.float32]:
         """Return the vector of each label, (n_labels, dimension)."""
@@ -245,8 +288,7 @@ class SiameseTask:
         narrow = slope.to(dtype)
         to_labels = (narrow.T @ x).float()
         if self.corrections is not None:
-            to_labels = labels.backward(to_labels)
-            to_labels = self.corrections.step(pool, to_labels, learning_rate)
+            to_labels = self.corrections.step(pool, labels, to_labels, learning_rate)
         self.encoder.step((narrow @ w).float(), to_labels, learning_rate)
         return loss if measure else None
 

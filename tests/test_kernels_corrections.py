@@ -1,0 +1,97 @@
+"""Vectors of groups that are added to texts: each kernel held to a plain numpy twin."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from longtail.kernels.corrections import add_up_groups, corrected_units, shorten_rows
+from longtail.training.siamese import Corrections
+from longtail.training.unit_labels import SMALLEST_LENGTH, UnitRows
+
+few = settings(max_examples=25, deadline=None)
+seeds, row_counts = st.integers(0, 2**32 - 1), st.integers(0, 12)
+dimensions = st.integers(1, 40)
+close = {"rtol": 1e-4, "atol": 1e-5}
+
+
+def normal(seed, *shape):
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+@few
+@given(seeds, row_counts, dimensions)
+def test_corrected_units(seed, n_rows, dimension):
+    texts, vectors = normal(seed, n_rows, dimension), normal(seed + 1, 5, dimension)
+    groups = np.random.default_rng(seed).integers(0, 5, n_rows)
+    unit, lengths = np.empty_like(texts), np.empty((n_rows, 1), np.float32)
+    corrected_units(texts, vectors, groups, 1e-6, unit, lengths, 0, n_rows)
+    sums = texts + vectors[groups]
+    expected = np.linalg.norm(sums, axis=1, keepdims=True)
+    np.testing.assert_allclose(lengths, expected, **close)
+    np.testing.assert_allclose(unit, sums / expected, **close)
+
+
+def test_sums_of_zeros_stay_so():
+    texts, lengths = np.ones((1, 3), np.float32), np.empty((1, 1), np.float32)
+    unit = np.empty_like(texts)
+    corrected_units(texts, -texts, np.zeros(1, np.int64), 1e-6, unit, lengths, 0, 1)
+    assert not unit.any()
+    assert lengths == np.float32(1e-6)
+
+
+@few
+@given(seeds, row_counts, dimensions)
+def test_add_up_groups(seed, n_rows, dimension):
+    groups = np.random.default_rng(seed).integers(0, 5, n_rows)
+    sums, slope = normal(seed, n_rows, dimension), normal(seed + 1, n_rows, dimension)
+    lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+    unit = sums / lengths
+    across = (slope - unit * (unit * slope).sum(axis=1, keepdims=True)) / lengths
+    expected = np.zeros((5, dimension), np.float32)
+    np.add.at(expected, groups, across)
+    order, starts = np.argsort(groups), np.searchsorted(np.sort(groups), np.arange(6))
+    totals = np.empty_like(expected)
+    add_up_groups(unit, lengths, slope, order, starts, totals, 0, 5)
+    atol = 1e-4 / max(lengths.min(initial=1), 1e-3)  # short rows have large slopes
+    np.testing.assert_allclose(slope, across, rtol=1e-4, atol=atol)
+    np.testing.assert_allclose(totals, expected, rtol=1e-4, atol=atol)
+
+
+@few
+@given(seeds, row_counts, dimensions, st.floats(0.1, 5))
+def test_shorten_rows(seed, n_touched, dimension, longest):
+    table = normal(seed, 12, dimension)
+    rows = np.random.default_rng(seed).permutation(12)[:n_touched]
+    expected = table.copy()
+    lengths = np.linalg.norm(expected[rows], axis=1, keepdims=True)
+    expected[rows] *= np.minimum(1, longest / lengths)
+    shorten_rows(table, rows, longest, 0, n_touched)
+    np.testing.assert_allclose(table, expected, **close)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_steps_are_those_of_torch(n_threads, monkeypatch):
+    """What other devices do by `UnitRows`, compiled loops do on a processor, in any threads."""
+    start, clusters = normal(0, 400, 8), np.arange(1200) % 400
+    own = Corrections(start, clusters, torch.device("cpu"), speed=3.0, longest=2.0)
+    plain = Corrections(start, clusters, torch.device("cpu"), speed=3.0, longest=2.0)
+    pool, texts = torch.arange(0, 1200, 2), torch.from_numpy(normal(1, 600, 8))
+    monkeypatch.setattr(torch, "get_num_threads", lambda: n_threads)
+    labels, slope = own.add(texts, pool), torch.from_numpy(normal(2, 600, 8))
+    expected = UnitRows.of(texts + plain.vectors[plain._cluster_of_label[pool]])
+    torch.testing.assert_close(labels.unit, expected.unit)
+    torch.testing.assert_close(labels.lengths, expected.lengths)
+    across = expected.backward(slope)
+    found = own.step(pool, labels, slope.clone(), 0.1)
+    torch.testing.assert_close(found, across)
+    touched, places = torch.unique(plain._cluster_of_label[pool], return_inverse=True)
+    summed = torch.zeros(len(touched), 8).index_add_(0, places, across)
+    plain._optimiser.step(plain.vectors, touched, summed, 0.3)
+    lengths = plain.vectors[touched].norm(dim=1, keepdim=True)
+    plain.vectors[touched] *= (2.0 / lengths).clamp_max(1)
+    torch.testing.assert_close(own.vectors, plain.vectors)
+    assert own.vectors[touched].norm(dim=1).max() <= 2 + 10 * SMALLEST_LENGTH
