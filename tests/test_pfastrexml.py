@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
 from longtail.classifiers.forest_scorer import ForestScorer
+from longtail.classifiers.fusion import precision_and_propensity
 from longtail.classifiers.scorer import scorer_from
 from longtail.data.bags import Bags
 from longtail.kernels.ranking_tree import discounted_gains
 from longtail.metrics import inverse_propensities
-from longtail.recipes.pfastrexml import PfastreXML, n_trees_for, ranking_gains
+from longtail.recipes.pfastrexml import ALPHAS, PfastreXML, n_trees_for, ranking_gains, weighed
 from longtail.surrogates.rows import unit_rows
+from longtail.training.run import TrainingData
 
 few = settings(max_examples=25, deadline=None)
 N_FEATURES, N_LABELS = 40, 12
@@ -120,7 +125,8 @@ class TestForest:
         scorer = fitted(alpha=0.3, gamma=4.0, tail=0.0).predictor_.scorer
         bags = Bags.of(points[:20])
         ids, leaves = scorer.tree_scores(bags, 5)
-        means = (labels.T @ points).toarray() / labels.sum(axis=0)[:, None]
+        means = (labels.T @ points).toarray()
+        means /= np.linalg.norm(means, axis=1, keepdims=True)
         found = scorer.ranked(bags, ids, leaves)
         for row, point in enumerate(points[:20].toarray()):
             known = ids[row] >= 0
@@ -128,6 +134,32 @@ class TestForest:
             tail = -np.log1p(np.exp(4.0 / 2 * squares))
             expected = 0.3 * np.log(leaves[row, known]) + 0.7 * tail
             np.testing.assert_allclose(found[row, known], expected, rtol=1e-3)
+
+    @pytest.mark.parametrize("is_noise", ["trees", "tail"])
+    def test_held_out_points_choose_the_weight_of_the_trees(self, is_noise):
+        points, labels = some_points()
+        scorer = fitted().predictor_.scorer
+        random = np.random.default_rng(0)
+        if is_noise == "trees":
+            noise = random.random(len(scorer.forest.leaf_scores), np.float32)
+            scorer = replace(scorer, forest=scorer.forest._replace(leaf_scores=noise))
+        else:
+            means = scorer.tail.means
+            moved = replace(means, features=random.permutation(means.features))
+            scorer = replace(scorer, tail=replace(scorer.tail, means=moved))
+        found = weighed(scorer, TrainingData(points, labels), np.ones(N_LABELS), 2)
+
+        def quality(alpha):
+            ids, _ = replace(scorer, alpha=alpha).top_k(Bags.of(points), 5)
+            return precision_and_propensity(ids, labels, np.ones(N_LABELS))
+
+        assert quality(found.alpha) == pytest.approx(max(map(quality, ALPHAS)))
+        assert (found.alpha > 0.8) == (is_noise == "tail")
+
+    def test_a_given_weight_or_none_to_choose_on(self):
+        alphas = [fitted().predictor_.scorer.alpha]
+        alphas += [fitted(alpha=0.3, held_out=0.2).predictor_.scorer.alpha]
+        assert alphas == [0.8, 0.3]
 
     def test_labels_get_their_inverse_propensities(self):
         points, labels = some_points()
