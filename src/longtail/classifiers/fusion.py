@@ -29,7 +29,6 @@ __all__ = [
     "best_first",
     "choose_fusion",
     "fused_top_k",
-    "precision_and_propensity",
 ]
 
 ROWS_AT_ONCE = 4096  # points whose shortlists are held in memory together
@@ -172,24 +171,6 @@ def fused_top_k(
     return top_k_in_blocks(bags, k, ROWS_AT_ONCE, answer)
 
 
-def precision_and_propensity(
-    ids: NDArray[np.int32], truth: csr_array, inverse_propensities: NDArray[np.float64]
-) -> float:
-    """Return the sum of P@k and PSP@k over k = 1, 3, 5: what weights are chosen by.
-
-    Parameters
-    ----------
-    ids : int32 (n, at least 5)
-        Predictions, best first, padded with -1.
-    truth : csr_array (n, n_labels)
-    inverse_propensities : float64 (n_labels,)
-    """
-    return sum(
-        precision_at_k(ids, truth, k) + ps_precision_at_k(ids, truth, k, inverse_propensities)
-        for k in (1, 3, 5)
-    )
-
-
 def choose_fusion(
     parts: PartialScores,
     truth: csr_array,
@@ -229,7 +210,10 @@ def choose_fusion(
 
     def quality(fusion: ScoreFusion) -> float:
         ids, _ = best_first(parts.labels, fusion.combine(parts, n_threads), 5, n_threads)
-        return precision_and_propensity(ids, truth, inverse_propensities)
+        return sum(
+            precision_at_k(ids, truth, k) + ps_precision_at_k(ids, truth, k, inverse_propensities)
+            for k in (1, 3, 5)
+        )
 
     betas = grid if parts.reranker_logits.shape[1] else (0.0,)
     candidates = [
