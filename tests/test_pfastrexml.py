@@ -124,8 +124,7 @@ class TestForest:
         scorer = fitted(alpha=0.3, gamma=4.0, tail=0.0).predictor_.scorer
         bags = Bags.of(points[:20])
         ids, leaves = scorer.tree_scores(bags, 5)
-        means = (labels.T @ points).toarray()
-        means /= np.linalg.norm(means, axis=1, keepdims=True)
+        means = (labels.T @ points).toarray() / labels.sum(axis=0)[:, None]
         found = scorer.ranked(bags, ids, leaves)
         for row, point in enumerate(points[:20].toarray()):
             known = ids[row] >= 0

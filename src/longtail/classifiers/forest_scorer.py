@@ -35,12 +35,12 @@ class TailClassifiers:
     """How near a point is to the points of a label, which holds where those are few, too.
 
     ``log P(l | x) = -log(1 + exp(gamma / 2 |x - mu_l|^2))`` with the mean mu of the label's
-    points and x, both of unit length (Jain, Prabhu and Varma, KDD 2016, section 5).
+    points, and x of unit length (Jain, Prabhu and Varma, KDD 2016, section 5).
 
     Parameters
     ----------
     means : SparseLabelVectors
-        mu, without bias: their logits are ``1 - |x - mu|^2 / 2``.
+        mu, with a bias of ``(1 - |mu|^2) / 2``: their logits are ``1 - |x - mu|^2 / 2``.
     gamma : float
     """
 
