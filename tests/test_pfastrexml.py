@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
@@ -11,9 +14,10 @@ from longtail.classifiers.forest_scorer import ForestScorer
 from longtail.classifiers.scorer import scorer_from
 from longtail.data.bags import Bags
 from longtail.kernels.ranking_tree import discounted_gains
-from longtail.metrics import inverse_propensities
-from longtail.recipes.pfastrexml import PfastreXML, n_trees_for, ranking_gains
+from longtail.metrics import inverse_propensities, precision_at_k
+from longtail.recipes.pfastrexml import ALPHAS, PfastreXML, best_alpha, n_trees_for, ranking_gains
 from longtail.surrogates.rows import unit_rows
+from longtail.training.run import TrainingData
 
 few = settings(max_examples=25, deadline=None)
 N_FEATURES, N_LABELS = 40, 12
@@ -128,6 +132,33 @@ class TestForest:
             tail = -np.log1p(np.exp(4.0 / 2 * squares))
             expected = 0.3 * np.log(leaves[row, known]) + 0.7 * tail
             np.testing.assert_allclose(found[row, known], expected, rtol=1e-3)
+
+    @pytest.mark.parametrize("is_noise", ["trees", "tail"])
+    def test_held_out_points_choose_the_weight_of_the_trees(self, is_noise):
+        points, labels = some_points()
+        scorer = fitted().predictor_.scorer
+        random = np.random.default_rng(0)
+        if is_noise == "trees":
+            noise = random.random(len(scorer.forest.leaf_scores), np.float32)
+            scorer = replace(scorer, forest=scorer.forest._replace(leaf_scores=noise))
+        else:
+            means = scorer.tail.means
+            moved = replace(means, features=random.permutation(means.features))
+            scorer = replace(scorer, tail=replace(scorer.tail, means=moved))
+        found = best_alpha(scorer, TrainingData(points, labels), 2)
+        plain = replace(scorer, tail_weights=np.zeros(N_LABELS, np.float32))
+
+        def precision(alpha):
+            ids, _ = replace(plain, alpha=alpha).top_k(Bags.of(points), 5)
+            return sum(precision_at_k(ids, labels, k) for k in (1, 3, 5))
+
+        assert precision(found) == pytest.approx(max(map(precision, ALPHAS)))
+        assert (found > 0.8) == (is_noise == "tail")
+
+    def test_a_given_weight_or_none_to_choose_on(self):
+        alphas = [fitted().predictor_.scorer.alpha]
+        alphas += [fitted(alpha=0.3, held_out=0.2).predictor_.scorer.alpha]
+        assert alphas == [0.8, 0.3]
 
     def test_labels_get_their_inverse_propensities(self):
         points, labels = some_points()

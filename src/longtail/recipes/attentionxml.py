@@ -94,8 +94,7 @@ class AttentionXML(LabelEstimator):
         run: TrainingRun,
     ) -> Scorer:
         """See `LabelEstimator`."""
-        used = np.flatnonzero(data.labels.sum(axis=0)).astype(np.int32)
-        data = data._replace(labels=data.labels[:, used])
+        used, data = data.of_used_labels()
         with run.stage("label tree"):
             nodes = self._nodes(data, run)
         order = np.argsort(nodes[-2], kind="stable")  # labels of a leaf are neighbours

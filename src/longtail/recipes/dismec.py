@@ -60,7 +60,7 @@ class DiSMEC(LabelEstimator):
         run: TrainingRun,
     ) -> Scorer:
         """See `LabelEstimator`."""
-        used = np.flatnonzero(data.labels.sum(axis=0)).astype(np.int32)
+        used, data = data.of_used_labels()
         solver = SparseOneVsRest(
             cost=self.cost, prune=self.prune, tolerance=self.tolerance, max_passes=100
         )
@@ -68,7 +68,7 @@ class DiSMEC(LabelEstimator):
         with run.stage("classifiers"):
             classifiers = solver.learn_among(
                 data.features,
-                data.labels[:, used],
+                data.labels,
                 all_points,
                 np.zeros(len(used), np.int32),
                 seed=run.seed_for("classifiers"),

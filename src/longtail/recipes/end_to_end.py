@@ -57,12 +57,12 @@ class EndToEnd(OfArchitecture):
         run: TrainingRun,
     ) -> Scorer:
         """See `LabelEstimator`."""
-        used = np.flatnonzero(data.labels.sum(axis=0)).astype(np.int32)
+        used, data = data.of_used_labels()
         schedule = Schedule(epochs=self.epochs, learning_rate=self.learning_rate)
         with run.stage("network"):
             encoder, table = learn_end_to_end(
                 self.architecture(),
-                data._replace(labels=data.labels[:, used]),
+                data,
                 run,
                 schedule=schedule,
                 batch_size=self.batch_size,

@@ -77,10 +77,10 @@ class ExtremeText(LabelEstimator):
         run: TrainingRun,
     ) -> Scorer:
         """See `LabelEstimator`."""
-        used = np.flatnonzero(data.labels.sum(axis=0)).astype(np.int32)
+        used, data = data.of_used_labels()
         with run.stage("label tree"):
-            tree, order = self._tree(data._replace(labels=data.labels[:, used]), run)
-        nodes, siblings = tree_targets(tree, data.labels[:, used[order]])
+            tree, order = self._tree(data, run)
+        nodes, siblings = tree_targets(tree, data.labels[:, order])
         architecture = BagOfTokens(dimension=self.dimension, dropout=self.dropout)
         network = architecture.network(data, nodes, run)
         training = ShortlistTraining(

@@ -73,8 +73,7 @@ class MACH(OfMLP):
         run: TrainingRun,
     ) -> Scorer:
         """See `LabelEstimator`."""
-        used = np.flatnonzero(data.labels.sum(axis=0)).astype(np.int32)
-        data = data._replace(labels=data.labels[:, used])
+        used, data = data.of_used_labels()
         hashes, networks = [], []
         for i in range(self.n_hashes):
             own = run.within(f"{run.scope}hash {i + 1}: ")

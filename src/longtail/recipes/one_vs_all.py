@@ -67,13 +67,12 @@ class OneVsAll(LabelEstimator):
         run: TrainingRun,
     ) -> Scorer:
         """See `LabelEstimator`."""
-        used = np.flatnonzero(data.labels.sum(axis=0)).astype(np.int32)
-        targets = data.labels[:, used]
+        used, data = data.of_used_labels()
         architecture = BagOfTokens(dimension=self.dimension, dropout=self.dropout)
-        network = architecture.network(data, targets, run)
+        network = architecture.network(data, data.labels, run)
         schedule = Schedule(epochs=self.epochs, learning_rate=self.learning_rate)
         training = ShortlistTraining(schedule=schedule)
-        batches = AllLabels(targets, self.batch_size)
+        batches = AllLabels(data.labels, self.batch_size)
         with run.stage("one versus all"):
             block = Identity().block(self.dimension, run.device)
             labels = training.fit(network, block, batches, run, "one versus all")

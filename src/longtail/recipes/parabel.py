@@ -78,8 +78,7 @@ class Parabel(RerankedEstimator):
         run: TrainingRun,
     ) -> Scorer:
         """See `LabelEstimator`."""
-        used = np.flatnonzero(data.labels.sum(axis=0)).astype(np.int32)
-        data = data._replace(labels=data.labels[:, used])
+        used, data = data.of_used_labels()
         with run.stage("label centroids"):
             centroids = label_centroids(
                 data.features, data.labels, normalise_points=False, n_threads=run.n_threads

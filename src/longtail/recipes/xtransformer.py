@@ -128,13 +128,7 @@ class XTransformer(LabelEstimator):
                 "X-Transformer needs an indexer, and negatives by teacher forcing, from the "
                 "matcher, or both. Set `indexers` and one of the two."
             )
-        used = np.flatnonzero(data.labels.sum(axis=0)).astype(np.int32)
-        bags, texts = data.label_features, data.label_texts
-        data = data._replace(
-            labels=data.labels[:, used],
-            label_features=None if bags is None else bags[used],
-            label_texts=None if texts is None else texts[used],
-        )
+        used, data = data.of_used_labels()
         first_encoder = cache(lambda: self._first_matcher(data, run).encoder)
         members = tuple(
             self._member(indexer, data, used, first_encoder, run.within(f"index {i + 1}: "))

@@ -62,6 +62,16 @@ class TrainingData(NamedTuple):
             return None
         return Bags.of(self.label_features)._replace(texts=self.label_texts)
 
+    def of_used_labels(self) -> tuple[NDArray[np.int32], TrainingData]:
+        """Return which labels have points, and the data with those labels alone."""
+        used = np.flatnonzero(self.labels.sum(axis=0)).astype(np.int32)
+        bags, texts = self.label_features, self.label_texts
+        return used, self._replace(
+            labels=self.labels[:, used],
+            label_features=None if bags is None else bags[used],
+            label_texts=None if texts is None else texts[used],
+        )
+
     def with_points_of(self, other: TrainingData) -> TrainingData:
         """Return these points, and then those of other data of the same features and labels."""
         return self._replace(
