@@ -54,7 +54,7 @@ def inspected(capsys, folder, *options):
 def test_inspection_of_a_blended_model(capsys, place):
     out, lines = inspected(capsys, place / "model")
     assert out.startswith("LongtailClassifier, trained on 40 points (texts): 10 labels, ")
-    assert ", 16 dimensions in float16\n" in out
+    assert ", 16 dimensions in int8\n" in out
     assert ["drink", "20"] in lines
     assert {"encoder.safetensors", "manifest.json"} <= {line[0] for line in lines if line}
     assert "epochs = 3" in out

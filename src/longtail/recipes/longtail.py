@@ -51,7 +51,7 @@ class LongtailClassifier(RerankedEstimator):
     ----------
     dimension : int or None
         Length of token and label vectors. None takes 512 for up to 20,000 points, where training is
-        short, and 256 beyond.
+        short, and 320 beyond.
     epochs : int or None
         None takes 7 for up to 20,000 points, and 4 beyond.
     learning_rate : float or None
@@ -75,9 +75,9 @@ class LongtailClassifier(RerankedEstimator):
     held_out : float
         Share of the points on which the blend is learnt: at most 9,000 of up to 50,000 points,
         where the sources then learn from them too, and 2,500 beyond.
-    storage : {"float16", "float32", "int8"}
-        How the model keeps its numbers. float16 answers as float32 does, from half the bytes; int8
-        needs a third and may lose .1 of P@1.
+    storage : {"int8", "float16", "float32"}
+        How the model keeps its numbers: see `Predictor.compressed`. float16 answers as float32
+        does; int8 needs half of its bytes, and moves P@1 by about .1.
     **kwargs
         Those of `RerankedEstimator`.
 
@@ -104,7 +104,7 @@ class LongtailClassifier(RerankedEstimator):
     n_near_labels: int = 20
     beam: int = 64
     held_out: float = 0.2
-    storage: str = "float16"
+    storage: str = "int8"
 
     def looks_at_label_texts(self) -> bool:
         """See `LabelEstimator`."""
@@ -173,7 +173,7 @@ class LongtailClassifier(RerankedEstimator):
         most = min(n_points // 40, MOST_IN_POOL * n_points // max(n_label_pairs, 1))
         fitting = 1 << max(most, 1).bit_length() - 1  # the largest power of two
         return SharedSpace(
-            dimension=self.dimension or (512 if n_points <= VERY_FEW_POINTS else 256),
+            dimension=self.dimension or (512 if n_points <= VERY_FEW_POINTS else 320),
             schedule=Schedule(
                 epochs=self.epochs_for(n_points), learning_rate=self.learning_rate_for(n_points)
             ),
