@@ -10,12 +10,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longtail.kernels.softmax import fast_exp
+from longtail.kernels.exponential import fast_exp
 from longtail.training.unit_labels import decoupled_softmax, slopes_in_place
 
 few = settings(max_examples=25, deadline=None)
 
 
+@few
 @given(st.floats(-86, 86, width=32))
 def test_fast_exp(x):
     assert fast_exp(np.float32(x)) == pytest.approx(math.exp(x), rel=1e-5)
@@ -23,7 +24,7 @@ def test_fast_exp(x):
 
 @pytest.mark.parametrize(("x", "end"), [(-1e6, 2.0**-126), (1e6, 2.0**126)])
 def test_fast_exp_stays_finite(x, end):
-    assert fast_exp(np.float32(x)) == end
+    assert fast_exp(np.float32(x)) == pytest.approx(end, rel=1e-5)
 
 
 @few

@@ -229,10 +229,9 @@ class CompiledScorer:
 
 def as_storage(name: str) -> StorageType:
     """Return the way to keep numbers that has this name, or raise InputError."""
-    for dtype in get_args(StorageType):
-        if name == dtype:
-            return cast("StorageType", dtype)
-    raise InputError(f"Numbers are kept as one of {get_args(StorageType)}, got {name!r}.")
+    if name not in get_args(StorageType):
+        raise InputError(f"Numbers are kept as one of {get_args(StorageType)}, got {name!r}.")
+    return cast("StorageType", name)
 
 
 def _graph(index: VectorIndex, store: RowStore, *, only_codes: bool = False) -> CodedGraph:

@@ -12,6 +12,7 @@ import numpy as np
 from numba.core import types
 from numba.extending import overload
 
+from longtail.kernels.exponential import fast_exp
 from longtail.kernels.jit import fast_kernel, kernel
 
 if TYPE_CHECKING:
@@ -19,33 +20,9 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["decoupled_slopes", "fast_exp"]
+__all__ = ["decoupled_slopes"]
 
-_LOG2_E = np.float32(1.4426950408889634)
-_MOST_DOUBLINGS = np.float32(126)  # float32 has exponents up to 127
-_OFFSET = np.int32(127)
-_MANTISSA_BITS = np.int32(23)
-# 2**f for f from -1/2 to 1/2, by its Taylor series: the relative error is below 3e-6.
-_C1, _C2 = np.float32(0.6931471805599453), np.float32(0.2402265069591007)
-_C3, _C4 = np.float32(0.05550410866482158), np.float32(0.009618129107628477)
-_C5 = np.float32(0.0013333558146428443)
 _TINY = np.float32(1.1754943508222875e-38)  # keeps divisions and logarithms finite
-
-
-@fast_kernel
-def fast_exp(x: np.float32) -> np.float32:
-    """Return e^x without a call, so that a loop of it becomes vector instructions.
-
-    Where it leaves the range of float32, the result is the nearest power of two that does not.
-    """
-    doublings = min(max(x * _LOG2_E, -_MOST_DOUBLINGS), _MOST_DOUBLINGS)
-    whole = np.float32(np.floor(doublings + np.float32(0.5)))
-    f = doublings - whole
-    power = _C5
-    for coefficient in (_C4, _C3, _C2, _C1, np.float32(1)):
-        power = power * f + coefficient
-    bits = np.int32((np.int32(whole) + _OFFSET) << _MANTISSA_BITS)
-    return power * bits.view(np.float32)
 
 
 def _widen_brain(value: Any) -> Any:

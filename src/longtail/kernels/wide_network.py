@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from longtail.kernels.blend import FAR_BEHIND, LARGEST_VIEW, N_VIEWS
+from longtail.kernels.exponential import fast_exp
 from longtail.kernels.jit import fast_kernel, kernel
 from longtail.kernels.lanes import LANES, dense_layer, falling_ranks
 
@@ -21,17 +22,6 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int32]
 
 __all__ = ["Network", "NetworkScratch", "blend_candidates"]
-
-_LOG2_E = np.float32(np.log2(np.e))
-# Of a polynomial that is 2**x between 0 and 1, to 2e-7; highest power first.
-_POWER_OF_TWO = (
-    np.float32(0.00189375406),
-    np.float32(0.00894959042),
-    np.float32(0.0558603371),
-    np.float32(0.240141818),
-    np.float32(0.69315449),
-    np.float32(0.999999898),
-)
 
 
 class Network(NamedTuple):
@@ -59,17 +49,10 @@ class NetworkScratch(NamedTuple):
 
 @fast_kernel
 def _sum_of_exponents(values: Floats, n: int, best: np.float32) -> np.float32:
-    """Return the sum of e to the power of each value behind the best: libm takes thrice as long."""
+    """Return the sum of e to the power of each value behind the best."""
     total = np.float32(0)
     for c in range(n):
-        doublings = max(values[c] - best, FAR_BEHIND) * _LOG2_E
-        whole = np.floor(doublings)
-        part = doublings - whole
-        power = np.float32(0)
-        for coefficient in _POWER_OF_TWO:
-            power = power * part + coefficient
-        exponent = np.uint32(np.uint32(np.int32(whole) + np.int32(127)) << np.uint32(23))
-        total += power * exponent.view(np.float32)
+        total += fast_exp(max(values[c] - best, FAR_BEHIND))
     return total
 
 

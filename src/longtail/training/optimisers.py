@@ -78,11 +78,12 @@ class RowwiseAdagrad:
     ) -> None:
         """Step ``table[rows]``, whose gradient is the weighted sums ``bags.times(slopes)``.
 
-        In one process on a CPU, they are summed up row by row, where they are needed.
+        The table is in main memory. In one process, they are summed up row by row, where they are
+        needed; several processes add theirs up first.
         """
-        if table.device.type != "cpu" or processes().count > 1:
-            gradient = torch.from_numpy(bags.times(slopes.cpu().numpy(), torch.get_num_threads()))
-            self.step(table, rows, gradient.to(table.device), learning_rate)
+        if processes().count > 1:
+            gradient = torch.from_numpy(bags.times(slopes.numpy(), torch.get_num_threads()))
+            self.step(table, rows, gradient, learning_rate)
             return
         arrays = (table.numpy(), self._sums.numpy(), rows.numpy(), *bags[:3], slopes.numpy())
         in_threads(
