@@ -12,6 +12,7 @@ import pytest
 import longtail
 from longtail import LongtailClassifier
 from longtail.classifiers.compiled import CompiledScorer
+from longtail.classifiers.compiled_parts import token_vectors_of
 from longtail.cli import main
 from longtail.data.bags import Bags
 from longtail.errors import InputError, ModelFolderError
@@ -115,7 +116,10 @@ def test_what_cannot_be_compressed_says_so(model):
 def test_a_compressed_model_can_be_compressed_further(model):
     twice = model.compressed("float16").compressed("int8").scorer.parts
     once = model.compressed("int8").scorer.parts
-    assert np.abs(twice.tokens.values.astype(int) - once.tokens.values).max() <= 1
+    step = float(once.tokens.scales.max())  # rounded twice, a number may be one code away
+    np.testing.assert_allclose(
+        token_vectors_of(twice), token_vectors_of(once), atol=1.01 * step, rtol=0
+    )
 
 
 def test_the_command_compresses_and_says_what_is_lost(model, tmp_path, capsys):
