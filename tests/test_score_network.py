@@ -9,7 +9,8 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
-from longtail.classifiers.network_training import NetworkTraining, ranking_loss
+from longtail.classifiers.network_training import NetworkTraining
+from longtail.classifiers.ranking_network import RankingNetwork, ranking_loss, ranking_slope
 from longtail.classifiers.score_network import Evidence, ScoreNetwork
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS
 from longtail.training.run import TrainingRun
@@ -175,6 +176,42 @@ def test_the_loss_is_the_decoupled_softmax():
         loss = -(of_true / (of_true + of_false)).log().sum()
         expected += float(loss) / np.sqrt(int(is_true[i].sum())) / 6
     assert ranking_loss(logits, is_true, is_real).item() == pytest.approx(expected)
+
+
+def ranked(n: int, size: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """True candidates and real ones; point 0 has no true one, point 1 no false one."""
+    random = torch.Generator().manual_seed(seed)
+    is_real = torch.rand(n, size, generator=random) < 0.8
+    is_true = is_real & (torch.rand(n, size, generator=random) < 0.3)
+    is_true[0], is_true[1] = False, is_real[1]
+    return is_true, is_real
+
+
+def test_slopes_are_those_of_the_loss():
+    is_true, is_real = ranked(20, 7)
+    logits = torch.randn(20, 7, generator=torch.Generator().manual_seed(1)).requires_grad_()
+    parts = (is_true[1:], is_real[1:])  # the loss of a point without true candidates is 0 / 0
+    ranking_loss(logits[1:], *parts).backward()
+    slope = ranking_slope(logits.detach(), is_true, is_real)
+    torch.testing.assert_close(slope[1:] * 20 / 19, logits.grad[1:])
+    assert not slope[0].any()
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_the_gradient_of_a_network_is_that_of_automatic_differentiation(dropout):
+    is_true, is_real = ranked(12, 9)
+    is_true[:, 0] = is_real[:, 0] = True
+    views = torch.randn(12, 9, 5, generator=torch.Generator().manual_seed(2))
+    network, twin = (
+        RankingNetwork(5, 8, 4, dropout, torch.Generator().manual_seed(3)) for _ in range(2)
+    )
+    parameters = twin.parameters.clone().requires_grad_()
+    first, first_bias, second, second_bias, last = twin._as_layers(parameters)
+    kept = [twin._kept(12, bias) for bias in (first_bias, second_bias)]
+    units = (views @ first + first_bias).relu() * kept[0]
+    logits = ((units @ second + second_bias).relu() * kept[1]) @ last
+    ranking_loss(logits, is_true, is_real).backward()
+    torch.testing.assert_close(network.gradient(views, is_true, is_real), parameters.grad)
 
 
 def test_a_network_is_what_its_arrays_say(learnt, tmp_path):

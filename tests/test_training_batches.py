@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longtail.errors import InputError
-from longtail.training.batches import AllLabels, SharedPool, neighbourhoods
+from longtail.training.batches import POOL_MULTIPLE, AllLabels, SharedPool, neighbourhoods
 from longtail.training.schedule import Schedule
 
 few = settings(max_examples=25, deadline=None)
@@ -104,9 +104,22 @@ def test_hard_negatives_are_of_the_points_and_drawn_anew():
     first, second = epoch(batches, 0), epoch(batches, 1)
     for batch in first:
         possible = set(shortlists[batch.points].ravel()) | set(labels[batch.points].indices)
-        assert set(batch.pool) <= possible
+        assert len(set(batch.pool) - possible) < POOL_MULTIPLE
     pools = [{p: b.pool.tolist() for b in run for p in b.points} for run in (first, second)]
     assert pools[0] != pools[1]
+
+
+@few
+@given(st.integers(0, 99), st.integers(1, 60), st.integers(8, 300))
+def test_pools_are_filled_with_labels_that_were_not_in_them(seed, batch_size, n_labels):
+    labels, shortlists = planted(n_labels=n_labels, seed=seed)
+    batches = SharedPool(labels=labels, shortlists=shortlists, batch_size=batch_size, n_random=2)
+    for batch in epoch(batches, seed):
+        assert len(batch.pool) % POOL_MULTIPLE == 0 or len(batch.pool) == n_labels
+        assert (np.diff(batch.pool) > 0).all()
+        assert batch.pool[0] >= 0
+        assert batch.pool[-1] < n_labels
+    assert_same(epoch(batches, seed), epoch(batches, seed))
 
 
 def test_same_random_same_batches():

@@ -7,13 +7,15 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from longtail.classifiers.fusion import best_first
+from longtail.classifiers.ranking_network import RankingNetwork
 from longtail.classifiers.score_network import ScoreNetwork
 from longtail.kernels.blend import LARGEST_VIEW
 from longtail.metrics import precision_at_k, ps_precision_at_k
 from longtail.metrics.hits import stored_in
+from longtail.training.adamw import AdamW
 from longtail.training.label_table import product_dtype
 
 if TYPE_CHECKING:
@@ -22,10 +24,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
+    from longtail.classifiers.ranking_network import Layers
     from longtail.classifiers.score_network import Evidence
     from longtail.training.run import TrainingRun
 
-__all__ = ["NetworkTraining", "ranking_loss"]
+__all__ = ["NetworkTraining"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,9 +51,9 @@ class NetworkTraining:
         After each layer.
     least_points : int
         With fewer held-out points that have a true candidate, the best source alone is taken.
-    trial_steps : int
-        Where points are many, the trial on halves ends after about so many steps: enough to see
-        that the network gains.
+    trial_steps, trial_points : int
+        Where points are many, the trial on halves ends after about so many steps, and is of so many
+        points: enough to see that the network gains.
 
     Examples
     --------
@@ -77,13 +80,14 @@ class NetworkTraining:
     """
 
     n_hidden: tuple[int, int] = (64, 32)
-    epochs: int = 40
+    epochs: int = 20
     batch_size: int = 125
     learning_rate: float = 0.01
     weight_decay: float = 1e-3
     dropout: float = 0.1
     least_points: int = 100
-    trial_steps: int = 200
+    trial_steps: int = 100
+    trial_points: int = 4_000
 
     def learn(
         self,
@@ -116,99 +120,47 @@ class NetworkTraining:
             return _quality(network, some, truth[rows], inverse_propensities, run.n_threads)
 
         n_points, n_sources = len(evidence.labels), evidence.values.shape[1]
-        every = np.arange(n_points)
+        tried = np.random.default_rng(run.seed_for("halves")).permutation(n_points)
+        tried = tried[: self.trial_points]
         alone = [ScoreNetwork.of_source(source, n_sources) for source in range(n_sources)]
         if n_points == 0:
             return alone[0]
-        best = max(alone, key=lambda network: quality(network, every))
+        best = max(alone, key=lambda network: quality(network, tried))
         is_true = _true_candidates(evidence, truth)
         if is_true.any(axis=1).sum() < self.least_points:
             return best
         examples = _Examples.of(evidence, is_true, run)
-        halves = np.array_split(np.random.default_rng(run.seed_for("halves")).permutation(every), 2)
+        halves = np.array_split(tried, 2)
         enough = -(-self.trial_steps // self._n_batches(halves[0]))
         trial = replace(self, epochs=min(self.epochs, enough))
         gain = 0.0
         for rows, others in (halves, halves[::-1]):
             network = trial._fit(examples, others, run)
             gain += quality(network, rows) - quality(best, rows)
-        return self._fit(examples, every, run) if gain > 0 else best
+        return self._fit(examples, np.arange(n_points), run) if gain > 0 else best
 
     def _fit(
         self, all_examples: _Examples, rows: NDArray[np.int64], run: TrainingRun
     ) -> ScoreNetwork:
         """Train on some points."""
-        torch.manual_seed(run.seed_for("score network"))
+        random = torch.Generator().manual_seed(run.seed_for("score network"))
         inputs, is_true, is_real, centre, spread = all_examples
-        layers = self._layers(inputs.shape[2])
-        optimiser = torch.optim.AdamW(
-            layers.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay
-        )
+        network = RankingNetwork(inputs.shape[2], *self.n_hidden, self.dropout, random)
+        optimiser = AdamW(network.parameters, self.weight_decay)
         useful = torch.from_numpy(rows)
         useful = useful[is_true[useful].any(dim=1)]  # the others have nothing to rank
-        n_steps = self.epochs * self._n_batches(useful)
-        schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.01, total_iters=n_steps)
-        for _ in range(self.epochs):
-            order = useful[torch.randperm(len(useful))]
-            for batch in torch.split(order, self.batch_size):
-                with torch.autocast("cpu", inputs.dtype, enabled=inputs.dtype != torch.float32):
-                    logits = layers(inputs[batch])[:, :, 0].float()
-                loss = ranking_loss(logits, is_true[batch], is_real[batch])
-                optimiser.zero_grad()
-                loss.backward()  # type: ignore[no-untyped-call]  # torch has no types here
-                optimiser.step()
-                schedule.step()
-        return _frozen(layers, centre, spread)
+        n_batches = self._n_batches(useful)
+        for epoch in range(self.epochs):
+            order = useful[torch.randperm(len(useful), generator=random)]
+            for i, batch in enumerate(torch.split(order, self.batch_size)):
+                done = (epoch + i / n_batches) / self.epochs
+                gradient = network.gradient(inputs[batch], is_true[batch], is_real[batch])
+                optimiser.step(gradient, self.learning_rate * (1 - 0.99 * done))
+        return _frozen(network.layers, centre, spread)
 
     def _n_batches(self, points: Sized) -> int:
         """Return how many batches an epoch of these points has."""
         return -(-len(points) // self.batch_size)
-
-    def _layers(self, n_views: int) -> nn.Sequential:
-        """Return the network as torch trains it."""
-        first, second = self.n_hidden
-        return nn.Sequential(
-            nn.Linear(n_views, first),
-            nn.ReLU(),
-            _UnitDropout(self.dropout),
-            nn.Linear(first, second),
-            nn.ReLU(),
-            _UnitDropout(self.dropout),
-            nn.Linear(second, 1, bias=False),
-        )
-
-
-class _UnitDropout(nn.Module):
-    """Dropout of the same units for all candidates of a point, (n, size, n_units).
-
-    Candidates are compared within a point only, and to draw for each of them would cost more than
-    the products.
-    """
-
-    def __init__(self, share: float) -> None:
-        super().__init__()
-        self.share = share
-
-    def forward(self, units: Tensor) -> Tensor:
-        """Drop units, while training."""
-        n_points, _, n_units = units.shape
-        kept = units.new_ones(n_points, 1, n_units)
-        return units * nn.functional.dropout(kept, self.share, self.training)
-
-
-def ranking_loss(logits: Tensor, is_true: Tensor, is_real: Tensor) -> Tensor:
-    """Return the mean over points of the decoupled softmax.
-
-    Parameters
-    ----------
-    logits : Tensor (n, size)
-    is_true, is_real : Tensor of bool (n, size)
-        Which candidates are true, and which are not padding.
-    """
-    of_false = logits.masked_fill(is_true | ~is_real, -torch.inf).logsumexp(dim=1, keepdim=True)
-    losses = nn.functional.softplus(of_false - logits) * is_true
-    counts = is_true.sum(dim=1).sqrt()
-    return (losses.sum(dim=1) / counts).mean()
 
 
 class _Examples(NamedTuple):
@@ -243,19 +195,10 @@ class _Examples(NamedTuple):
         return cls(inputs.to(product_dtype(run.device)), *parts, centre, spread)
 
 
-def _frozen(layers: nn.Sequential, centre: Tensor, spread: Tensor) -> ScoreNetwork:
+def _frozen(layers: Layers, centre: Tensor, spread: Tensor) -> ScoreNetwork:
     """Return the network as a model keeps it."""
-    first, second, last = (layer for layer in layers if isinstance(layer, nn.Linear))
-    parts = (
-        centre,
-        1 / spread,
-        first.weight.T,
-        first.bias,
-        second.weight.T,
-        second.bias,
-        last.weight[0],
-    )
-    return ScoreNetwork(*(part.detach().numpy() for part in parts))
+    parts = (centre, 1 / spread, *layers)
+    return ScoreNetwork(*(part.numpy() for part in parts))
 
 
 def _quality(

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from longtail.classifiers.energy_inference import EnergyInference
 from longtail.classifiers.energy_reranker import ShortlistEnergy, shortlist_evidence
 from longtail.classifiers.fusion import best_first
-from longtail.classifiers.network_training import ranking_loss
+from longtail.classifiers.ranking_network import ranking_loss
 from longtail.energy.descent import Descent
 from longtail.energy.terms import EnergyTerms
 from longtail.metrics import precision_at_k

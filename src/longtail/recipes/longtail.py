@@ -252,8 +252,7 @@ class LongtailClassifier(RerankedEstimator):
         self, scorer: BlendedScorer, data: TrainingData, held_out: TrainingData, run: TrainingRun
     ) -> ScoreNetwork:
         """Learn from the held-out points how far to trust which score."""
-        epochs = 40 if data.labels.shape[0] <= VERY_FEW_POINTS else 20
-        return NetworkTraining(epochs=epochs).learn(
+        return NetworkTraining().learn(
             scorer.evidence(Bags.of(held_out.features), run.n_threads),
             held_out.labels,
             inverse_propensities(np.asarray(data.labels.sum(axis=0)), data.labels.shape[0]),

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = ["AllLabels", "Batch", "Batches", "SharedPool", "label_chunks", "neighbourhoods"]
 
+POOL_MULTIPLE = 64  # pools then have a dozen sizes and not hundreds
+
 
 @dataclass(frozen=True)
 class Batch:
@@ -110,6 +112,9 @@ class AllLabels:
 class SharedPool:
     """Batches scored against one pool of their true labels, hard negatives and random ones.
 
+    Random labels fill a pool up to a multiple of 64: a library that multiplies matrices prepares
+    itself for each new shape, which takes longer than the product and memory for good.
+
     Parameters
     ----------
     labels : csr_array (n_points, n_labels)
@@ -124,7 +129,7 @@ class SharedPool:
         Random labels in the pool of a batch.
     own_only : bool
         Count a label in a point's loss only if it is true, on the point's own shortlist, or one of
-        the random ones: the objective to the letter. Otherwise the whole pool counts, all of a
+        the `n_random`: the objective to the letter. Otherwise the whole pool counts, all of a
         point's true labels as such: more negatives at the price of the same products.
     """
 
@@ -161,6 +166,7 @@ class SharedPool:
         extra = random.integers(0, self.labels.shape[1], self.n_random)
         pool = np.unique(np.concatenate([labels, hard.ravel(), extra]))
         pool = pool[np.searchsorted(pool, 0) :]  # without the padding
+        pool = _filled(pool, int(self.labels.shape[1]), random)
         columns = np.searchsorted(pool, labels)
         if not self.own_only:
             return Batch(points, pool, rows, columns)
@@ -196,6 +202,18 @@ def neighbourhoods(
     order = np.argsort(cluster, kind="stable")
     bounds = np.searchsorted(cluster[order], np.arange(1, n_groups))
     return [group for group in np.split(order, bounds) if len(group)]
+
+
+def _filled(pool: Ids, n_labels: int, random: np.random.Generator) -> Ids:
+    """Add random labels to a pool, ascending, until its size is a multiple of 64 or all are in."""
+    size = -(-len(pool) // POOL_MULTIPLE) * POOL_MULTIPLE
+    if size >= n_labels:
+        return np.arange(n_labels)
+    while len(pool) < size:
+        more = np.setdiff1d(random.integers(0, n_labels, 2 * POOL_MULTIPLE), pool)
+        more = random.permutation(more)[: size - len(pool)]
+        pool = np.sort(np.concatenate([pool, more]))
+    return pool
 
 
 def _positives(labels: csr_array, points: Ids) -> tuple[Ids, Ids]:
