@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from longtail.kernels.corrections import add_up_groups, corrected_units, shorten_rows
 from longtail.training.siamese import Corrections
-from longtail.training.unit_labels import SMALLEST_LENGTH, UnitRows
+from longtail.training.unit_rows import SMALLEST_LENGTH, UnitRows
 
 few = settings(max_examples=25, deadline=None)
 seeds, row_counts = st.integers(0, 2**32 - 1), st.integers(0, 12)

@@ -1,10 +1,15 @@
-"""How many cores there are to use."""
+"""How many cores there are to use, and how rows are shared among threads."""
 
 from __future__ import annotations
 
+import multiprocessing
+import threading
+
+import numpy as np
 import pytest
 
 from longtail.kernels import jit
+from longtail.kernels.jit import over_row_chunks
 
 
 @pytest.fixture
@@ -43,3 +48,76 @@ def test_no_more_than_an_older_container_gives(eight_cores, quota, found):
     (eight_cores / "cpu.cfs_quota_us").write_text(quota)
     (eight_cores / "cpu.cfs_period_us").write_text("100000")
     assert jit.n_usable_cores() == found
+
+
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+@pytest.mark.parametrize(("n_rows", "chunk"), [(0, 4), (3, 4), (100, 7), (8, 1)])
+def test_each_row_is_worked_on_once(n_threads, n_rows, chunk):
+    counts = np.zeros(n_rows, int)
+
+    def work(start, stop):
+        counts[start:stop] += 1
+
+    over_row_chunks(work, n_rows, n_threads=n_threads, chunk=chunk)
+    assert (counts == 1).all()
+
+
+def test_chunks_within_chunks():
+    counts = np.zeros((40, 30), int)
+
+    def outer(start, stop):
+        for row in range(start, stop):
+
+            def inner(first, last, row=row):
+                counts[row, first:last] += 1
+
+            over_row_chunks(inner, 30, n_threads=2, chunk=2)
+
+    over_row_chunks(outer, 40, n_threads=2, chunk=1)
+    assert (counts == 1).all()
+
+
+def test_several_threads_share_the_helpers():
+    counts = np.zeros((4, 200), int)
+
+    def caller(row):
+        def work(start, stop):
+            counts[row, start:stop] += 1
+
+        over_row_chunks(work, 200, n_threads=2, chunk=3)
+
+    callers = [threading.Thread(target=caller, args=(row,)) for row in range(4)]
+    for thread in callers:
+        thread.start()
+    for thread in callers:
+        thread.join(timeout=30)
+    assert (counts == 1).all()
+
+
+@pytest.mark.parametrize("bad_row", [0, 5, 19])
+def test_an_error_is_passed_on(bad_row):
+    def work(start, stop):
+        if start <= bad_row < stop:
+            raise ValueError(f"row {bad_row}")
+
+    with pytest.raises(ValueError, match=f"row {bad_row}"):
+        over_row_chunks(work, 20, n_threads=2, chunk=1)
+    over_row_chunks(lambda start, stop: None, 20, n_threads=2, chunk=1)
+
+
+def _rows_done_in_a_child(queue):
+    done = []
+    over_row_chunks(lambda start, stop: done.append(stop - start), 20, n_threads=2, chunk=1)
+    queue.put(sum(done))
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_a_forked_process_has_helpers_of_its_own():
+    over_row_chunks(lambda start, stop: None, 20, n_threads=2, chunk=1)
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_rows_done_in_a_child, args=(queue,))
+    child.start()
+    assert queue.get(timeout=30) == 20
+    child.join(timeout=30)

@@ -22,7 +22,7 @@ from longtail.training.pair_losses import DecoupledSoftmax, ProbabilisticContras
 from longtail.training.siamese import Corrections, LearntBags, SiameseTask
 from longtail.training.text_block import TextBlock
 from longtail.training.token_table import TokenTable
-from longtail.training.unit_labels import UnitRows
+from longtail.training.unit_rows import UnitRows
 
 CPU = torch.device("cpu")
 TRUTH = torch.tensor([[1, 0, 0, 1, 0], [0, 0, 1, 0, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1]]).bool()

@@ -7,10 +7,11 @@ import pytest
 import torch
 from torch.nn import functional
 
-from longtail.training import unit_labels
+from longtail.training import unit_labels, unit_rows
 from longtail.training.batches import Batch
 from longtail.training.optimisers import RowwiseAdagrad
-from longtail.training.unit_labels import UnitLabelTable, UnitRows
+from longtail.training.unit_labels import UnitLabelTable
+from longtail.training.unit_rows import UnitRows
 
 N_LABELS, DIMENSION, N_POINTS = 40, 6, 8
 POOL = np.array([0, 3, 4, 9, 17, 25, 38])
@@ -35,6 +36,7 @@ def tolerance(request, monkeypatch):
     """What the products are computed in, as the tolerance that this needs; plain steps."""
     monkeypatch.setattr(unit_labels, "product_dtype", lambda _: getattr(torch, request.param))
     monkeypatch.setattr(unit_labels, "RowwiseAdagrad", PlainSteps)
+    monkeypatch.setattr(unit_labels, "pool_rows", unit_rows._RowsOfTensors)
     return {"float32": 1e-5, "bfloat16": 0.04}[request.param]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from functools import cache
 from pathlib import Path
 from typing import TypeVar, cast
@@ -81,10 +81,35 @@ def over_row_chunks(
     computed whole by one of them, the result does not depend on how many there are.
     """
     ranges = [(start, min(start + chunk, n_rows)) for start in range(0, n_rows, chunk)]
-    if n_threads <= 1 or len(ranges) <= 1:
-        for start, stop in ranges:
+    n_helpers = min(n_threads, len(ranges)) - 1
+    rest = iter(ranges)
+
+    def take_ranges() -> None:
+        for start, stop in rest:  # whoever holds the global lock takes the next
             work(start, stop)
-        return
-    with ThreadPoolExecutor(n_threads) as pool:
-        for future in [pool.submit(work, start, stop) for start, stop in ranges]:
-            future.result()
+
+    helpers = [_helpers(n_threads).submit(take_ranges) for _ in range(n_helpers)]
+    try:
+        take_ranges()
+    finally:
+        for _ in rest:  # after an error, nobody needs it
+            pass
+        # One that has not begun has nothing left to do; to wait for it could be for ever, where
+        # all helpers wait so.
+        begun = [helper for helper in helpers if not helper.cancel()]
+        wait(begun)
+    for helper in begun:
+        helper.result()
+
+
+@cache
+def _helpers(n_threads: int) -> ThreadPoolExecutor:
+    """Return threads that stay: to start and end them for each call would take half a millisecond.
+
+    They are idle, or in a kernel, and belong to this process alone.
+    """
+    return ThreadPoolExecutor(n_threads, thread_name_prefix="longtail")
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_helpers.cache_clear)

@@ -9,10 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numba.core import types
-from numba.extending import overload
 
 from longtail.kernels.exponential import fast_exp
+from longtail.kernels.half_numbers import narrow_like, widened
 from longtail.kernels.jit import fast_kernel, kernel
 
 if TYPE_CHECKING:
@@ -25,50 +24,11 @@ __all__ = ["decoupled_slopes"]
 _TINY = np.float32(1.1754943508222875e-38)  # keeps divisions and logarithms finite
 
 
-def _widen_brain(value: Any) -> Any:
-    """Return a stored number as float32; an uint16 is the bits of a bfloat16."""
-    if isinstance(value, np.uint16):
-        return np.uint32(np.uint32(value) << np.uint32(16)).view(np.float32)
-    return np.float32(value)
-
-
-@overload(_widen_brain, inline="always")  # type: ignore[untyped-decorator]  # numba has no types
-def _widen_brain_compiled(value: Any) -> Any:
-    def widen_number(value: Any) -> Any:
-        return np.float32(value)
-
-    def widen_bits(value: Any) -> Any:
-        return np.uint32(np.uint32(value) << np.uint32(16)).view(np.float32)
-
-    return widen_bits if value == types.uint16 else widen_number
-
-
-def _narrow_like(value: Any, stored: Any) -> Any:
-    """Return a float32 as the kind of number that `stored` is; ties are rounded to even."""
-    if isinstance(stored, np.uint16):
-        bits = np.float32(value).view(np.uint32)
-        return np.uint16((bits + np.uint32(0x7FFF) + ((bits >> 16) & 1)) >> 16)
-    return np.float32(value)
-
-
-@overload(_narrow_like, inline="always")  # type: ignore[untyped-decorator]
-def _narrow_like_compiled(value: Any, stored: Any) -> Any:  # noqa: ARG001 - their types matter
-    def keep(value: Any, stored: Any) -> Any:  # noqa: ARG001 - taken by both
-        return value
-
-    def upper_half(value: Any, stored: Any) -> Any:  # noqa: ARG001
-        bits = np.float32(value).view(np.uint32)
-        even = np.uint32((bits >> np.uint32(16)) & np.uint32(1))
-        return np.uint16(np.uint32(bits + np.uint32(0x7FFF) + even) >> np.uint32(16))
-
-    return upper_half if stored == types.uint16 else keep
-
-
 @fast_kernel
 def _exponents(products: Any, bias: Floats, scale: np.float32, out: Floats) -> None:
     """Write ``e^(scale * (product - 1) + bias)`` for each place of a row."""
     for j in range(len(out)):
-        out[j] = fast_exp(scale * _widen_brain(products[j]) + (bias[j] - scale))
+        out[j] = fast_exp(scale * widened(products[j]) + (bias[j] - scale))
 
 
 @fast_kernel
@@ -77,7 +37,7 @@ def _write_slopes(exponents: Floats, factor: np.float32, slopes: Any, sums: Floa
     for j in range(len(exponents)):
         slope = exponents[j] * factor
         sums[j] += slope
-        slopes[j] = _narrow_like(slope, slopes[j])
+        slopes[j] = narrow_like(slope, slopes[j])
 
 
 @fast_kernel
@@ -144,6 +104,6 @@ def decoupled_slopes(
             total = max(of_true[t] + of_negatives, _TINY)
             slope = -of_negatives / total
             sums[columns[t]] += slope
-            row[columns[t]] = _narrow_like(slope, row[columns[t]])
+            row[columns[t]] = narrow_like(slope, row[columns[t]])
             loss += np.log(total) - np.log(max(of_true[t], _TINY))
     return loss

@@ -173,7 +173,7 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             label_space=dataset.label_space,
             vectorizer=vectorizer,
             n_features=features.shape[1],
-            calibration=_calibrated(scorer, held_out),
+            calibration=_calibrated(scorer, held_out, self.run_.n_threads),
             train_label_counts=np.asarray(dataset.labels.sum(axis=0)).ravel().astype(np.int64),
             description=self._description(dataset, features),
             reads=self.reads(),
@@ -405,11 +405,11 @@ def _check_dataset(dataset: Dataset) -> None:
         )
 
 
-def _calibrated(scorer: Scorer, held_out: TrainingData) -> Calibration:
+def _calibrated(scorer: Scorer, held_out: TrainingData, n_threads: int) -> Calibration:
     """Learn probabilities from the best five labels of the held-out points."""
     if not held_out.features.shape[0]:
         return Calibration()
-    ids, scores = scorer.top_k(held_out.bags(), min(5, held_out.labels.shape[1]))
+    ids, scores = scorer.top_k(held_out.bags(), min(5, held_out.labels.shape[1]), n_threads)
     right = find_hits(ids, held_out.labels, ids.shape[1])
     is_right = np.zeros(ids.shape, bool)
     is_right[right.points, right.ranks] = True

@@ -16,7 +16,7 @@ from longtail.training.loop import train
 from longtail.training.optimisers import RowwiseAdagrad
 from longtail.training.schedule import Schedule
 from longtail.training.token_table import TokenTable
-from longtail.training.unit_labels import UnitRows
+from longtail.training.unit_rows import UnitRows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

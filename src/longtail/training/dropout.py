@@ -15,8 +15,8 @@ __all__ = ["kept_units"]
 def kept_units(rows: Tensor, share: float) -> Tensor:
     """Return factors for each number of `rows`: 0 for about that share, 1 / (1 - share) elsewhere.
 
-    As `torch.nn.functional.dropout` does it, but in a quarter of its time on a CPU, where drawing
-    uniform numbers is quicker than drawing yes or no.
+    As `torch.nn.functional.dropout` does it, but to the nearest 256th: a random byte a number is
+    enough, drawn eight at a time, for drawing takes longer than the product.
 
     Examples
     --------
@@ -24,8 +24,11 @@ def kept_units(rows: Tensor, share: float) -> Tensor:
     >>> from longtail.training.dropout import kept_units
     >>> kept = kept_units(torch.ones(100, 100), 0.2)
     >>> kept.unique()
-    tensor([0.0000, 1.2500])
+    tensor([0.0000, 1.2488])
     >>> 0.95 < kept.mean() < 1.05
     tensor(True)
     """
-    return (torch.rand_like(rows) >= share).to(rows.dtype).div_(1 - share)
+    n_dropped = min(round(share * 256), 255)
+    words = torch.empty(-(-rows.numel() // 8), dtype=torch.int64, device=rows.device)
+    drawn = words.random_(-(2**63), None).view(torch.uint8)[: rows.numel()].view(rows.shape)
+    return (drawn >= n_dropped).to(rows.dtype).mul_(256 / (256 - n_dropped))

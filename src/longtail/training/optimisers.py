@@ -6,23 +6,25 @@ gradient to few of them.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
 
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.optimisers import adagrad_of_sums, adagrad_rows, adam_rows
+from longtail.kernels.unit_rows import adagrad_of_units
 from longtail.training.processes import add_up, processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
     from torch import Tensor
 
     from longtail.data.bags import Bags
 
-__all__ = ["LazyAdam", "RowOptimiser", "RowwiseAdagrad", "in_threads"]
+__all__ = ["LazyAdam", "RowOptimiser", "RowwiseAdagrad", "in_threads", "numbers_of"]
 
 
 class RowOptimiser(Protocol):
@@ -91,6 +93,26 @@ class RowwiseAdagrad:
             len(rows),
         )
 
+    def step_by_units(
+        self,
+        table: Tensor,
+        rows: Tensor,
+        texts: Tensor,
+        lengths: Tensor,
+        gradient: Tensor,
+        scale: float,
+        learning_rate: float,
+        slopes: Tensor,
+    ) -> None:
+        """Step ``table[rows]``, given `scale` times the gradient by unit vectors made of them.
+
+        All in main memory, and in one process; see `longtail.kernels.unit_rows.adagrad_of_units`.
+        """
+        read = (rows.numpy(), texts.numpy(), lengths.numpy(), numbers_of(gradient))
+        arrays = (table.numpy(), self._sums.numpy(), *read, scale, learning_rate, self._epsilon)
+        written = slopes.numpy()
+        in_threads(lambda start, stop: adagrad_of_units(*arrays, start, stop, written), len(rows))
+
     def state(self) -> dict[str, Tensor]:
         """See `RowOptimiser.state`."""
         return {"sums": self._sums}
@@ -140,9 +162,19 @@ class LazyAdam:
 
 
 def in_threads(work: Callable[[int, int], None], n_rows: int) -> None:
-    """Call ``work(start, stop)`` on as many chunks of rows as torch has threads, at most.
+    """Call ``work(start, stop)`` on chunks of rows, in as many threads as torch has.
 
-    Few rows are not worth a thread.
+    The first rows may be of frequent tokens, each of which takes longer, so that there are more
+    chunks than threads; few rows are not worth a thread.
     """
     n_threads = torch.get_num_threads()
-    over_row_chunks(work, n_rows, n_threads=n_threads, chunk=max(256, -(-n_rows // n_threads)))
+    chunk = max(256, -(-n_rows // (8 * n_threads)))
+    over_row_chunks(work, n_rows, n_threads=n_threads, chunk=chunk)
+
+
+def numbers_of(tensor: Tensor) -> NDArray[Any]:
+    """Return a CPU tensor as an array, bfloat16 as its bits in uint16, without a copy."""
+    if tensor.dtype == torch.bfloat16:
+        return tensor.view(torch.int16).numpy().view(np.uint16)
+    array: NDArray[Any] = tensor.numpy()
+    return array

@@ -18,7 +18,8 @@ from longtail.training.dropout import kept_units
 from longtail.training.loop import train
 from longtail.training.neighbourhood_batches import NeighbourhoodBatches
 from longtail.training.token_table import TokenTable
-from longtail.training.unit_labels import SMALLEST_LENGTH, UnitLabelTable, UnitRows
+from longtail.training.unit_labels import UnitLabelTable
+from longtail.training.unit_rows import SMALLEST_LENGTH, UnitRows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -14,7 +14,7 @@ from longtail.kernels.corrections import add_up_groups, corrected_units, shorten
 from longtail.training.dropout import kept_units
 from longtail.training.label_table import product_dtype
 from longtail.training.optimisers import RowwiseAdagrad, in_threads
-from longtail.training.unit_labels import SMALLEST_LENGTH, UnitRows
+from longtail.training.unit_rows import SMALLEST_LENGTH, UnitRows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -15,7 +15,7 @@ from longtail.training.neighbourhood_batches import LabelBatches, NeighbourhoodB
 from longtail.training.siamese import Corrections, FrozenPairs, LearntBags, SiameseTask
 from longtail.training.text_block import TextBlock
 from longtail.training.token_table import TokenTable
-from longtail.training.unit_labels import UnitRows
+from longtail.training.unit_rows import UnitRows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

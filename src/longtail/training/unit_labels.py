@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -11,7 +11,8 @@ from longtail.classifiers.blended import LabelHead
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.softmax import decoupled_slopes
 from longtail.training.label_table import product_dtype
-from longtail.training.optimisers import RowwiseAdagrad
+from longtail.training.optimisers import RowwiseAdagrad, numbers_of
+from longtail.training.unit_rows import UnitRows, pool_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,45 +20,10 @@ if TYPE_CHECKING:
 
     from longtail.training.batches import Batch
 
-__all__ = ["UnitLabelTable", "UnitRows", "decoupled_softmax"]
+__all__ = ["UnitLabelTable", "decoupled_softmax"]
 
-SMALLEST_LENGTH = 1e-6
 BLOCK = 100_000  # rows that are made unit ones at a time: where labels are many, copies count
 TINY = torch.finfo(torch.float32).tiny  # keeps divisions and logarithms of exponents finite
-
-
-class UnitRows(NamedTuple):
-    """Rows scaled to length 1, and what the gradient needs to find its way back.
-
-    Attributes
-    ----------
-    unit : float32 Tensor (n, d)
-    lengths : float32 Tensor (n, 1)
-
-    Examples
-    --------
-    >>> import torch
-    >>> from longtail.training.unit_labels import UnitRows
-    >>> rows = UnitRows.of(torch.tensor([[3.0, 4.0]]))
-    >>> rows.unit
-    tensor([[0.6000, 0.8000]])
-    >>> rows.backward(rows.unit).abs() < 1e-6  # longer is not nearer
-    tensor([[True, True]])
-    """
-
-    unit: Tensor
-    lengths: Tensor
-
-    @classmethod
-    def of(cls, rows: Tensor) -> UnitRows:
-        """Scale float32 rows (n, d); those of zeros stay so."""
-        lengths = rows.norm(dim=1, keepdim=True).clamp_min(SMALLEST_LENGTH)
-        return cls(rows / lengths, lengths)
-
-    def backward(self, gradient: Tensor) -> Tensor:
-        """Return the gradient with respect to the rows before they were scaled."""
-        along = (self.unit * gradient).sum(dim=1, keepdim=True)
-        return (gradient - self.unit * along) / self.lengths
 
 
 class UnitLabelTable:
@@ -142,17 +108,15 @@ class UnitLabelTable:
         pool = torch.as_tensor(batch.pool).to(device)
         rows = torch.from_numpy(batch.positive_rows).to(device)
         columns = torch.from_numpy(batch.positive_columns).to(device)
-        sums = self.vectors[pool]
-        labels = UnitRows.of(sums if texts is None else sums + texts.unit)
+        labels = pool_rows(self.vectors, pool, texts, self._dtype)
 
-        x, w = points.to(self._dtype), labels.unit.to(self._dtype)
+        x, w = points.to(self._dtype), labels.unit
         loss, slope, to_bias = self._slopes(x @ w.T, self.bias[pool, 0], rows, columns)
 
         to_points = (slope @ w).float().mul_(self._scale)
-        to_vectors = labels.backward((slope.T @ x).float().mul_(self._scale))
-        self._optimisers[0].step(self.vectors, pool, to_vectors, learning_rate)
+        to_texts = labels.step(self._optimisers[0], slope.T @ x, self._scale, learning_rate)
         self._optimisers[1].step(self.bias, pool, to_bias[:, None], learning_rate)
-        return loss, to_points, None if texts is None else texts.backward(to_vectors)
+        return loss, to_points, to_texts
 
     def _slopes(
         self, products: Tensor, bias: Tensor, rows: Tensor, columns: Tensor
@@ -217,10 +181,7 @@ def slopes_in_place(
         Its sum over the points.
     """
     n, n_pool = products.shape
-    # numpy has no bfloat16: the kernel takes its bits.
-    is_narrow = products.dtype == torch.bfloat16
-    own = (products.view(torch.int16) if is_narrow else products).numpy()
-    arrays = (own.view(np.uint16) if is_narrow else own, bias.numpy(), scale)
+    arrays = (numbers_of(products), bias.numpy(), scale)
     starts = np.searchsorted(rows.numpy(), np.arange(n + 1))
     n_threads = torch.get_num_threads()
     chunk = max(1, -(-n // n_threads))

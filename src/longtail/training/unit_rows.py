@@ -1,0 +1,147 @@
+"""Rows scaled to unit length while they are trained, and the way back to what they were."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import torch
+
+from longtail.kernels.unit_rows import write_units
+from longtail.training.optimisers import in_threads, numbers_of
+from longtail.training.processes import processes
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from longtail.training.optimisers import RowwiseAdagrad
+
+__all__ = ["SMALLEST_LENGTH", "PoolRows", "UnitRows", "pool_rows"]
+
+SMALLEST_LENGTH = 1e-6
+
+
+class UnitRows(NamedTuple):
+    """Rows scaled to length 1, and what the gradient needs to find its way back.
+
+    Attributes
+    ----------
+    unit : float32 Tensor (n, d)
+    lengths : float32 Tensor (n, 1)
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longtail.training.unit_rows import UnitRows
+    >>> rows = UnitRows.of(torch.tensor([[3.0, 4.0]]))
+    >>> rows.unit
+    tensor([[0.6000, 0.8000]])
+    >>> rows.backward(rows.unit).abs() < 1e-6  # longer is not nearer
+    tensor([[True, True]])
+    """
+
+    unit: Tensor
+    lengths: Tensor
+
+    @classmethod
+    def of(cls, rows: Tensor) -> UnitRows:
+        """Scale float32 rows (n, d); those of zeros stay so."""
+        lengths = rows.norm(dim=1, keepdim=True).clamp_min(SMALLEST_LENGTH)
+        return cls(rows / lengths, lengths)
+
+    def backward(self, gradient: Tensor) -> Tensor:
+        """Return the gradient with respect to the rows before they were scaled."""
+        along = (self.unit * gradient).sum(dim=1, keepdim=True)
+        return (gradient - self.unit * along) / self.lengths
+
+
+class PoolRows(Protocol):
+    """Some rows of a table, to each of which a text may be added, as unit vectors."""
+
+    @property
+    def unit(self) -> Tensor:
+        """The vectors in the dtype of products, (n, d)."""
+        ...
+
+    def step(
+        self, optimiser: RowwiseAdagrad, gradient: Tensor, scale: float, learning_rate: float
+    ) -> Tensor | None:
+        """Step the table against `scale` times the gradient by `unit`.
+
+        Returns
+        -------
+        float32 Tensor (n, d) or None
+            The gradient by the texts before they were scaled, if there are any.
+        """
+        ...
+
+
+def pool_rows(table: Tensor, rows: Tensor, texts: UnitRows | None, dtype: torch.dtype) -> PoolRows:
+    """Return ``unit(table[rows] + texts)``, in one pass where that can be done.
+
+    Parameters
+    ----------
+    table : float32 Tensor (n_rows, d)
+    rows : int64 Tensor (n,)
+    texts : UnitRows (n, d) or None
+    dtype : torch.dtype
+        float32 or bfloat16.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longtail.training.optimisers import RowwiseAdagrad
+    >>> from longtail.training.unit_rows import pool_rows
+    >>> table = torch.tensor([[3.0, 4.0], [0.0, 2.0]])
+    >>> rows = pool_rows(table, torch.tensor([1]), None, torch.float32)
+    >>> rows.unit
+    tensor([[0., 1.]])
+    >>> rows.step(RowwiseAdagrad(table), torch.tensor([[1.0, 0.0]]), 1.0, 0.1)
+    >>> table[1] @ torch.tensor([1.0, 0.0]) < 0  # turned away
+    tensor(True)
+    """
+    is_here = table.device.type == "cpu" and processes().count == 1
+    return (_RowsOfKernels if is_here else _RowsOfTensors)(table, rows, texts, dtype)
+
+
+class _RowsOfTensors:
+    """By tensor operations: on any device, and for several processes."""
+
+    def __init__(
+        self, table: Tensor, rows: Tensor, texts: UnitRows | None, dtype: torch.dtype
+    ) -> None:
+        self._table, self._rows, self._texts = table, rows, texts
+        sums = table[rows]
+        self._sums = UnitRows.of(sums if texts is None else sums + texts.unit)
+        self.unit = self._sums.unit.to(dtype)
+
+    def step(
+        self, optimiser: RowwiseAdagrad, gradient: Tensor, scale: float, learning_rate: float
+    ) -> Tensor | None:
+        """See `PoolRows.step`."""
+        slopes = self._sums.backward(gradient.float().mul_(scale))
+        optimiser.step(self._table, self._rows, slopes, learning_rate)
+        return None if self._texts is None else self._texts.backward(slopes)
+
+
+class _RowsOfKernels:
+    """In main memory, with nothing in between written out."""
+
+    def __init__(
+        self, table: Tensor, rows: Tensor, texts: UnitRows | None, dtype: torch.dtype
+    ) -> None:
+        self._table, self._rows, self._texts = table, rows, texts
+        self._added = torch.empty(len(rows), 0) if texts is None else texts.unit
+        self._lengths = torch.empty(len(rows))
+        self.unit = torch.empty(len(rows), table.shape[1], dtype=dtype)
+        read = (table.numpy(), rows.numpy(), self._added.numpy(), SMALLEST_LENGTH)
+        written = (self._lengths.numpy(), numbers_of(self.unit))
+        in_threads(lambda start, stop: write_units(*read, start, stop, *written), len(rows))
+
+    def step(
+        self, optimiser: RowwiseAdagrad, gradient: Tensor, scale: float, learning_rate: float
+    ) -> Tensor | None:
+        """See `PoolRows.step`."""
+        slopes = torch.empty_like(self._added)
+        own = (self._rows, self._added, self._lengths, gradient)
+        optimiser.step_by_units(self._table, *own, scale, learning_rate, slopes)
+        return None if self._texts is None else self._texts.backward(slopes)

@@ -1,0 +1,63 @@
+"""Rows of a pool by kernels, held to their twin of tensor operations."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from longtail.training.optimisers import RowwiseAdagrad
+from longtail.training.unit_rows import UnitRows, _RowsOfKernels, _RowsOfTensors, pool_rows
+
+few = settings(max_examples=25, deadline=None)
+
+
+@few
+@given(
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 40),
+    st.integers(4, 37),  # in one dimension all gradients are zero but for rounding
+    st.booleans(),
+    st.sampled_from([torch.float32, torch.bfloat16]),
+)
+def test_kernels_do_what_tensor_operations_do(seed, n_rows, dimension, with_texts, dtype):
+    random = torch.Generator().manual_seed(seed)
+    start = torch.randn(50, dimension, generator=random)
+    start[7] = 0  # a label of which nothing is known
+    rows = torch.randperm(50, generator=random)[:n_rows].sort().values
+    texts = UnitRows.of(torch.randn(n_rows, dimension, generator=random)) if with_texts else None
+    gradients = [torch.randn(n_rows, dimension, generator=random).to(dtype) for _ in range(2)]
+    found = []
+    for kind in (_RowsOfKernels, _RowsOfTensors):
+        table = start.clone()
+        optimiser = RowwiseAdagrad(table)
+        for gradient in gradients:
+            pool = kind(table, rows, texts, dtype)
+            to_texts = pool.step(optimiser, gradient, 20.0, 0.1)
+        found.append((pool.unit.float(), table, optimiser.state()["sums"], to_texts))
+    (unit, table, sums, to_texts), (expected_unit, *expected) = found
+    rounding = 1e-5 if dtype == torch.float32 else 1 / 128
+    torch.testing.assert_close(unit, expected_unit, rtol=rounding, atol=1e-5)
+    torch.testing.assert_close(table, expected[0], rtol=1e-3, atol=1e-4)
+    known = torch.arange(50) != 7  # the slope of a row of zeros is as large as it is arbitrary
+    torch.testing.assert_close(sums[known], expected[1][known], rtol=1e-3, atol=1e-3)
+    assert (to_texts is None) == (not with_texts)
+    if to_texts is not None:
+        largest = expected[2].abs().max().item()
+        torch.testing.assert_close(to_texts, expected[2], rtol=1e-2, atol=1e-4 * largest)
+
+
+def test_several_processes_take_tensor_operations(monkeypatch):
+    monkeypatch.setattr(
+        "longtail.training.unit_rows.processes", lambda: type("Two", (), {"count": 2})
+    )
+    table = torch.eye(3)
+    assert isinstance(pool_rows(table, torch.arange(2), None, torch.float32), _RowsOfTensors)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+def test_a_device_takes_tensor_operations():
+    table = torch.eye(3, device="cuda")
+    rows = torch.arange(2, device="cuda")
+    assert isinstance(pool_rows(table, rows, None, torch.float32), _RowsOfTensors)
