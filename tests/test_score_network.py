@@ -60,7 +60,7 @@ def same(first, second):
 
 @pytest.fixture(scope="module")
 def learnt():
-    return NetworkTraining(epochs=25).learn(*made_up(500), SAME, RUN)
+    return NetworkTraining(epochs=(25, 25)).learn(*made_up(500), SAME, RUN)
 
 
 @pytest.mark.parametrize("source", [0, 1])
@@ -113,7 +113,7 @@ def test_a_learnt_network_beats_each_source(learnt):
 
 
 def test_what_is_learnt_does_not_depend_on_threads_or_earlier_random_numbers():
-    training = NetworkTraining(epochs=10)
+    training = NetworkTraining(epochs=(10, 10))
     first = training.learn(*made_up(300), SAME, RUN)
     torch.manual_seed(99)
     assert same(training.learn(*made_up(300), SAME, replace(RUN, n_threads=2)), first)
@@ -144,7 +144,7 @@ def test_a_source_that_is_always_right_is_kept():
     rows = np.arange(200)[:, np.newaxis]
     perfect = truth.toarray()[rows, evidence.labels].astype(np.float32)
     evidence = replace(evidence, values=np.stack([evidence.values[:, 0], perfect], axis=1))
-    network = NetworkTraining(epochs=1).learn(evidence, truth, SAME, RUN)
+    network = NetworkTraining(epochs=(1, 1)).learn(evidence, truth, SAME, RUN)
     assert same(network, ScoreNetwork.of_source(1, 2))
 
 
@@ -154,7 +154,9 @@ def test_points_with_nothing_but_true_candidates_and_padding_are_learnt_from():
     truth = truth.tolil()
     for i in range(0, 300, 10):
         truth[i, evidence.labels[i][evidence.labels[i] >= 0]] = 1
-    network = NetworkTraining(epochs=3).learn(evidence, truth.tocsr(), np.ones(truth.shape[1]), RUN)
+    network = NetworkTraining(epochs=(3, 3)).learn(
+        evidence, truth.tocsr(), np.ones(truth.shape[1]), RUN
+    )
     assert all(np.isfinite(getattr(network, part.name)).all() for part in fields(network))
 
 

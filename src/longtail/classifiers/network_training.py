@@ -19,8 +19,6 @@ from longtail.training.adamw import AdamW
 from longtail.training.label_table import product_dtype
 
 if TYPE_CHECKING:
-    from collections.abc import Sized
-
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
@@ -43,7 +41,9 @@ class NetworkTraining:
     ----------
     n_hidden : (int, int)
         Sizes of the two layers.
-    epochs, batch_size : int
+    epochs : (int, int)
+        Most and fewest: as many as make `steps`.
+    steps, batch_size : int
         Batches are of points, with all their candidates.
     learning_rate, weight_decay : float
         Of AdamW; the rate falls in a straight line.
@@ -80,7 +80,8 @@ class NetworkTraining:
     """
 
     n_hidden: tuple[int, int] = (64, 32)
-    epochs: int = 20
+    epochs: tuple[int, int] = (40, 20)
+    steps: int = 500
     batch_size: int = 125
     learning_rate: float = 0.01
     weight_decay: float = 1e-3
@@ -131,8 +132,7 @@ class NetworkTraining:
             return best
         examples = _Examples.of(evidence, is_true, run)
         halves = np.array_split(tried, 2)
-        enough = -(-self.trial_steps // self._n_batches(halves[0]))
-        trial = replace(self, epochs=min(self.epochs, enough))
+        trial = replace(self, steps=self.trial_steps, epochs=(self.epochs[0], 1))
         gain = 0.0
         for rows, others in (halves, halves[::-1]):
             network = trial._fit(examples, others, run)
@@ -149,18 +149,16 @@ class NetworkTraining:
         optimiser = AdamW(network.parameters, self.weight_decay)
         useful = torch.from_numpy(rows)
         useful = useful[is_true[useful].any(dim=1)]  # the others have nothing to rank
-        n_batches = self._n_batches(useful)
-        for epoch in range(self.epochs):
+        n_batches = -(-len(useful) // self.batch_size)
+        most, fewest = self.epochs
+        n_epochs = min(max(-(-self.steps // n_batches), fewest), most)
+        for epoch in range(n_epochs):
             order = useful[torch.randperm(len(useful), generator=random)]
             for i, batch in enumerate(torch.split(order, self.batch_size)):
-                done = (epoch + i / n_batches) / self.epochs
+                done = (epoch + i / n_batches) / n_epochs
                 gradient = network.gradient(inputs[batch], is_true[batch], is_real[batch])
                 optimiser.step(gradient, self.learning_rate * (1 - 0.99 * done))
         return _frozen(network.layers, centre, spread)
-
-    def _n_batches(self, points: Sized) -> int:
-        """Return how many batches an epoch of these points has."""
-        return -(-len(points) // self.batch_size)
 
 
 class _Examples(NamedTuple):
