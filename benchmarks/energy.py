@@ -19,9 +19,9 @@ import numpy as np
 
 from longtail import Dataset
 from longtail.classifiers.energy_scorer import EnergyScorer
+from longtail.data.damping import unit_rows_of_power
 from longtail.data.split import held_out_split
 from longtail.metrics import precision_at_k
-from longtail.predictor import unit_features
 from longtail.recipes.icnn import Icnn
 from longtail.recipes.spen import Spen
 
@@ -71,7 +71,7 @@ def relaxed_labels(model: EnergyClassifier, features: csr_array) -> NDArray[np.f
 
 def measured(model: EnergyClassifier, train: Dataset, test: Dataset) -> list[float]:
     """Train on nine tenths, choose the threshold on the tenth, and return a row of the table."""
-    features = unit_features(train.features)
+    features = unit_rows_of_power(train.features)
     kept, held = held_out_split(features, 0.1, seed=0)
     started = time.process_time()
     model.fit(features[kept], train.labels[kept])
@@ -79,7 +79,7 @@ def measured(model: EnergyClassifier, train: Dataset, test: Dataset) -> list[flo
     relaxed = relaxed_labels(model, features[held])
     threshold = max(THRESHOLDS, key=lambda t: example_f1(relaxed, train.labels[held], t))
     started = time.process_time()
-    relaxed = relaxed_labels(model, unit_features(test.features))
+    relaxed = relaxed_labels(model, unit_rows_of_power(test.features))
     spent = 1000 * (time.process_time() - started) / test.n_points
     best = np.argsort(-relaxed, axis=1, kind="stable")[:, :5].astype(np.int32)
     precisions = [100 * precision_at_k(best, test.labels, k) for k in (1, 3, 5)]

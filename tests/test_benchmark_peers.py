@@ -209,7 +209,8 @@ class TestRunning:
 
     def test_running_out_of_time_becomes_a_run_that_says_so(self, features):
         task = prepare(files_in(features), features / "work")
-        candidate = Candidate(System("slow", "scikit-learn", "sklearn", "features"), None)
+        waits = {"one_vs_rest": True}  # long enough to be cut off
+        candidate = Candidate(System("slow", "scikit-learn", "sklearn", "features", waits), None)
         settings = Settings(n_threads=1, time_limit=0, work_folder=features / "work")
         slow = run_once(candidate, task, Path(sys.executable), 0, settings)
         assert slow.failure == "not done within 0 s (while it had to train)"

@@ -11,9 +11,9 @@ import numpy as np
 from scipy.sparse import csr_array, save_npz
 
 from longtail.data import Dataset
+from longtail.data.damping import chosen_power, unit_rows_of_power
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError
-from longtail.predictor import unit_features
 from longtail.recipes.names import DEFAULT_RECIPE, recipe
 
 if TYPE_CHECKING:
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["FEATURES", "Files", "Task", "Variant", "files_in", "prepare"]
 
 FEATURES = "features"  # the variant of a data set that comes with its features
+ROOTS = "square roots of features"  # another, where longtail would take these
 N_TIMED_TEXTS = 1000
 
 
@@ -120,8 +121,10 @@ def prepare(files: Files, folder: Path) -> Task:
         for name, vectorizer in _vectorizers().items():
             variants[name] = _vectorised(name, vectorizer, train, test, labelled, folder)
     else:
-        X, Z = unit_features(train.features), unit_features(test.features)
-        variants[FEATURES] = _saved(FEATURES, X[labelled], Z, folder, {})
+        power = chosen_power(train.features, train.labels, seed=0)
+        for name, own in ((FEATURES, 1.0), (ROOTS, power))[: 1 if power == 1 else 2]:
+            X, Z = (unit_rows_of_power(part.features, own) for part in (train, test))
+            variants[name] = _saved(name, X[labelled], Z, folder, {})
     return Task(
         files=files,
         truth=test.labels,
@@ -181,7 +184,7 @@ def _median_milliseconds(vectorizer: TextVectorizer, texts: list[str]) -> float:
 
 def _saved(name: str, X: csr_array, Z: csr_array, folder: Path, facts: dict[str, Any]) -> Variant:
     """Write features of training and test points."""
-    stem = name.replace(" + ", "-")
+    stem = name.replace(" + ", "-").replace(" ", "-")
     variant = Variant(folder / f"train_{stem}.npz", folder / f"test_{stem}.npz", facts)
     save_npz(variant.train_points, X, compressed=False)
     save_npz(variant.test_points, Z, compressed=False)

@@ -160,8 +160,9 @@ def candidates(systems: Iterable[System], task: Task, *, quick: bool) -> list[Ca
     rows = []
     for system in systems:
         variants: list[str | None] = [None]
-        if system.takes == "features" and task.has_texts:
-            variants = [system.quick_variant] if quick else list(task.variants)
+        if system.takes == "features":
+            is_known = quick and system.quick_variant in task.variants
+            variants = [system.quick_variant] if is_known else list(task.variants)
         rows += [Candidate(system, variant) for variant in variants]
     return rows
 

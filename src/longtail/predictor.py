@@ -422,7 +422,7 @@ class Predictor:
                 f"X has {features.shape[1]} features, but {type(self).__name__} is expecting "
                 f"{self.n_features} features as input: those that the model was trained on."
             )
-        return features if self.reads.needs_numbers else unit_features(features)
+        return self.reads.rows(features)
 
 
 def load(path: str | Path, *, verify: bool = False) -> Predictor:
@@ -445,17 +445,6 @@ def load(path: str | Path, *, verify: bool = False) -> Predictor:
         If a file is missing, cut short, damaged or from elsewhere.
     """
     return Predictor.from_folder(ModelFolder.open(path, verify=verify))
-
-
-def unit_features(features: csr_array) -> csr_array:
-    """Return the rows of a CSR matrix scaled to unit length; rows of zeros stay so."""
-    # Not `surrogates.rows.unit_rows`: it looks at all rows before it scales any, and here a row
-    # must not depend on what else is in the batch.
-    lengths = np.sqrt(features.multiply(features).sum(axis=1)).astype(np.float32)
-    lengths[lengths == 0] = 1
-    result = features.copy()
-    result.data /= np.repeat(lengths, np.diff(features.indptr))
-    return result
 
 
 def _grouped(group: str, arrays: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import issparse
 
 from longtail.data.characters import character_classes, joined_code_points
+from longtail.data.damping import unit_rows_of_power
 from longtail.data.from_python import features_from
 from longtail.errors import InputError
 from longtail.kernels.jit import n_usable_cores, over_row_chunks
@@ -48,6 +49,9 @@ class PointInput:
         Words that are read of a text, if they are read in order; the rest is cut off.
     image_shape : tuple of int
         (channels, height, width) of images; empty otherwise.
+    power : float
+        Numbers of ready-made bags are raised to it before a row is scaled to unit length; the
+        signs stay. See `longtail.data.damping`.
 
     Examples
     --------
@@ -59,6 +63,7 @@ class PointInput:
     kind: InputKind = InputKind.BAGS
     n_words: int = 0
     image_shape: tuple[int, ...] = ()
+    power: float = 1.0
 
     @property
     def needs_texts(self) -> bool:
@@ -110,6 +115,10 @@ class PointInput:
             )
         return features_from(images.reshape(len(images), size))
 
+    def rows(self, features: csr_array) -> csr_array:
+        """Return ready-made features as the scorer takes them: bags as unit rows, others as is."""
+        return features if self.needs_numbers else unit_rows_of_power(features, self.power)
+
     def words(
         self, vectorizer: TextVectorizer | None, texts: Sequence[str]
     ) -> NDArray[np.int32] | None:
@@ -130,7 +139,8 @@ class PointInput:
     def from_config(cls, config: Mapping[str, Any]) -> PointInput:
         """Make it again; nothing is said of bags in folders that are older than other kinds."""
         kind = InputKind(config.get("kind", InputKind.BAGS.value))
-        return cls(kind, config.get("n_words", 0), tuple(config.get("image_shape", ())))
+        shape = tuple(config.get("image_shape", ()))
+        return cls(kind, config.get("n_words", 0), shape, config.get("power", 1.0))
 
 
 def word_sequences(

@@ -92,6 +92,7 @@ LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
         "energy_epochs": (0, _MANY),
         "joint_epochs": (0, _MANY),
         "feature_learning_rate": (1e-9, 1e3),
+        "feature_power": (1e-3, 1e3),
         "held_out": (0.0, 0.9),
         "random_state": (0, _MANY),
         "n_threads": (1, 4096),

@@ -99,6 +99,7 @@ class LongtailClassifier(RerankedEstimator):
     label_texts: bool = True
     cost: float = 1.0
     tail: float = 0.3
+    feature_power: float | None = None
     n_found: int = 30
     n_near_points: int = 20
     n_near_labels: int = 20

@@ -1,0 +1,96 @@
+"""Damping of ready-made features: a number that is ten times larger seldom says ten times more.
+
+Term frequencies times inverse document frequencies, as data sets come with them, spread over
+several powers of ten, and a few of a row's numbers are then all that its unit vector shows.
+Texts do not need this: the weights of our own `TextVectorizer` count a repeat by its logarithm.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+__all__ = ["chosen_power", "unit_rows_of_power"]
+
+DAMPED = 0.5
+N_QUERIES, N_OTHERS, N_NEAR = 500, 10_000, 10
+
+
+def unit_rows_of_power(features: csr_array, power: float = 1.0) -> csr_array:
+    """Return ``sign(x) |x|^power`` with rows of unit length; rows of zeros stay so.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.data.damping import unit_rows_of_power
+    >>> unit_rows_of_power(csr_array([[9.0, -16.0]]), 0.5).toarray().round(1).tolist()
+    [[0.6, -0.8]]
+    """
+    # Not `surrogates.rows.unit_rows`: it looks at all rows before it scales any, and here a row
+    # must not depend on what else is in the batch.
+    result = features.copy()
+    if power != 1:
+        result.data = np.copysign(np.abs(result.data) ** np.float32(power), result.data)
+    lengths = np.sqrt(result.multiply(result).sum(axis=1)).astype(np.float32)
+    lengths[lengths == 0] = 1
+    result.data /= np.repeat(lengths, np.diff(result.indptr))
+    return result
+
+
+def chosen_power(features: csr_array, labels: csr_array, *, seed: int) -> float:
+    """Return 1/2 if square roots bring points nearer to those that share their labels, else 1.
+
+    Parameters
+    ----------
+    features : csr_array (n_points, n_features)
+        Negative numbers are a sign of something else than frequencies: then it is 1.
+    labels : csr_array (n_points, n_labels)
+    seed : int
+        Of the points that are looked at, some thousands at most.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.data.damping import chosen_power
+    >>> topics = np.repeat(np.eye(2), 20, axis=0)
+    >>> counts = np.hstack([topics, 20.0 ** np.random.default_rng(0).random((40, 1))])
+    >>> counts = np.hstack([counts, 20.0 ** np.random.default_rng(1).random((40, 1))])
+    >>> chosen_power(csr_array(counts), csr_array(topics), seed=0)
+    0.5
+    """
+    data = features.data
+    if not len(data) or data.min() < 0 or data.min() == data.max():
+        return 1.0
+    order = np.random.default_rng(seed).permutation(features.shape[0])[: N_QUERIES + N_OTHERS]
+    n_queries = min(N_QUERIES, len(order) // 2)
+    queries, others = np.sort(order[:n_queries]), np.sort(order[n_queries:])
+    if not n_queries:
+        return 1.0
+    shares = {
+        power: _share_of_own_labels(
+            unit_rows_of_power(features[queries], power),
+            unit_rows_of_power(features[others], power),
+            labels[queries],
+            labels[others],
+        )
+        for power in (1.0, DAMPED)
+    }
+    return DAMPED if shares[DAMPED] > shares[1.0] else 1.0
+
+
+def _share_of_own_labels(
+    queries: csr_array, others: csr_array, own_labels: csr_array, labels: csr_array
+) -> float:
+    """Return which share of the labels of the nearest others are the query's own."""
+    similarities: NDArray[np.float32] = (queries @ others.T).toarray()
+    n_near = min(N_NEAR, similarities.shape[1])
+    near = np.argpartition(-similarities, n_near - 1, axis=1)[:, :n_near]
+    theirs = labels[near.ravel()]
+    own = own_labels[np.repeat(np.arange(len(near)), n_near)]
+    return float(own.multiply(theirs).count_nonzero() / max(theirs.count_nonzero(), 1))

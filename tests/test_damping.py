@@ -1,0 +1,86 @@
+"""Square roots of ready-made features: when they are taken, and that a model remembers."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array
+
+import longtail
+from longtail import LongtailClassifier
+from longtail.data.damping import chosen_power, unit_rows_of_power
+from longtail.data.point_input import PointInput
+
+few = settings(max_examples=25, deadline=None)
+
+
+@few
+@given(st.integers(0, 2**32 - 1), st.sampled_from([1.0, 0.5, 2.0]))
+def test_unit_rows_of_power(seed, power):
+    random = np.random.default_rng(seed)
+    dense = random.standard_normal((6, 5)) * (random.random((6, 5)) < 0.6)
+    dense[2] = 0
+    expected = np.sign(dense) * np.abs(dense) ** power
+    expected /= np.maximum(np.linalg.norm(expected, axis=1, keepdims=True), 1e-9)
+    matrix = csr_array(dense.astype(np.float32))
+    before = matrix.data.copy()
+    found = unit_rows_of_power(matrix, power)
+    np.testing.assert_allclose(found.toarray(), expected, atol=1e-5)
+    assert found.dtype == np.float32
+    np.testing.assert_array_equal(matrix.data, before)
+
+
+def bursty(n_points=200, seed=0):
+    """Points of two topics a label, and words that say nothing, some of them very often."""
+    random = np.random.default_rng(seed)
+    topics = np.arange(n_points) % 5
+    features = np.eye(5)[topics]
+    noise = (random.random((n_points, 20)) < 0.2) * 50.0 ** random.random((n_points, 20))
+    return csr_array(np.hstack([features, noise]).astype(np.float32)), csr_array(np.eye(5)[topics])
+
+
+def test_square_roots_where_a_few_large_numbers_hide_the_rest():
+    assert chosen_power(*bursty(), seed=0) == 0.5
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda features: features.sign(),  # all alike: nothing to damp
+        lambda features: features - 0.01 * features.sign() - features.astype(bool) * 1.0,
+        lambda features: features * 0,
+        lambda features: features[:1],
+        lambda features: features[:0],
+    ],
+)
+def test_numbers_as_they_are(change):
+    features, labels = bursty()
+    features = csr_array(change(features)).astype(np.float32)
+    features.eliminate_zeros()
+    assert chosen_power(features, labels[: features.shape[0]], seed=0) == 1
+
+
+def test_a_model_remembers(tmp_path):
+    features, labels = bursty()
+    model = LongtailClassifier(dimension=8, epochs=1).fit(features, labels)
+    assert model.predictor_.reads.power == 0.5
+    model.save(tmp_path / "model")
+    again = longtail.load(tmp_path / "model")
+    assert again.reads.power == 0.5
+    for ours, theirs in zip(
+        model.predict_topk(features[:20]), again.predict_topk(features[:20]), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_a_power_that_was_set_is_kept():
+    features, labels = bursty()
+    model = LongtailClassifier(dimension=8, epochs=1, feature_power=1.0).fit(features, labels)
+    assert model.predictor_.reads.power == 1
+
+
+def test_folders_that_are_older_have_plain_features():
+    assert PointInput.from_config({}).power == 1
+    assert PointInput.from_config(PointInput(power=0.5).config()) == PointInput(power=0.5)
