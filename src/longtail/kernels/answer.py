@@ -14,12 +14,19 @@ import numpy as np
 
 from longtail.kernels.bag_vector import unit_bag_vector
 from longtail.kernels.code_search import CodedGraph, Walk, nearest_members
+from longtail.kernels.coded_rows import near_dot
 from longtail.kernels.exact import insert_sorted
 from longtail.kernels.jit import kernel
 from longtail.kernels.label_links import Relations, add_links, match_texts, strongest_links
-from longtail.kernels.prefetch import prefetch_row
-from longtail.kernels.rows import Rows, quantise, row_dot
-from longtail.kernels.sparse_lookup import MarginScratch, SparseRows, span_of, sparse_margins
+from longtail.kernels.prefetch import prefetch_whole
+from longtail.kernels.rows import Rows, quantise
+from longtail.kernels.sparse_lookup import (
+    SplitRows,
+    add_rare_margins,
+    clear_sums,
+    common_margins,
+    span_of,
+)
 from longtail.kernels.wide_network import Network, NetworkScratch, blend_candidates
 
 if TYPE_CHECKING:
@@ -53,7 +60,7 @@ class Answerer(NamedTuple):
     point_labels: Ids
     popular: Ids
     heads: tuple[Head, ...]
-    linear: SparseRows
+    linear: SplitRows
     linear_bias: Floats
     is_word: NDArray[np.bool_]
     relations: Relations
@@ -85,7 +92,9 @@ class AnswerScratch(NamedTuple):
     best_votes: Floats
     votes: Floats
     links: Floats
-    margins: MarginScratch
+    slots: NDArray[np.uint16]
+    text_sums: Floats
+    dense: Floats
     word_columns: Ids
     word_values: Floats
     candidates: Ids
@@ -156,12 +165,12 @@ def _answer(
     if not unit_bag_vector(columns, values, model.tokens, scratch.point):
         return  # nothing is known of it, so nothing is said
     scale = quantise(scratch.point, scratch.codes)
-    n_matches = n_touched = 0
+    n_matches = n_touched = n_products = 0
     if model.has_relations:
-        n_matches, n_touched = _relate(model.relations, columns, values, scratch)
+        n_matches, n_touched, n_products = _relate(model.relations, columns, values, scratch)
     n, nearness = _gather(model, scratch, scale, n_matches, n_touched)
     if n:
-        _score(model, scratch, columns, values, n)
+        _score(model, scratch, columns, values, scale, n)
         for c in range(n):
             scratch.commonness[c] = model.commonness[scratch.candidates[c]]
         blend_candidates(
@@ -177,18 +186,20 @@ def _answer(
         _keep_best(candidates, scratch.scores, model.tail_weights, ids, scores)
     for label in scratch.touched[:n_touched]:
         scratch.links[label] = 0
+    if model.has_relations:
+        clear_sums(columns, model.relations.texts.rare, n_products, scratch.text_sums)
 
 
 @kernel
 def _relate(
     relations: Relations, columns: Ids, values: Floats, scratch: AnswerScratch
-) -> tuple[int, int]:
+) -> tuple[int, int, int]:
     """Find the labels that the text names, and note in `scratch.links` what they are linked to."""
-    n_matches = match_texts(
+    n_matches, n_products = match_texts(
         columns,
         values,
-        relations.postings,
-        scratch.votes,
+        relations.texts.rare,
+        scratch.text_sums,
         scratch.matches,
         scratch.match_similarities,
     )
@@ -199,7 +210,7 @@ def _relate(
         scratch.links,
         scratch.touched,
     )
-    return n_matches, n_touched
+    return n_matches, n_touched, n_products
 
 
 @kernel
@@ -320,7 +331,14 @@ def _join(labels: Ids, votes: Floats, candidates: Ids, candidate_votes: Floats, 
 
 
 @kernel
-def _score(model: Answerer, scratch: AnswerScratch, columns: Ids, values: Floats, n: int) -> None:
+def _score(
+    model: Answerer,
+    scratch: AnswerScratch,
+    columns: Ids,
+    values: Floats,
+    scale: np.float32,
+    n: int,
+) -> None:
     """Write what each source says of each candidate."""
     candidates, evidence = scratch.candidates[:n], scratch.evidence
     n_heads = len(model.heads)
@@ -328,6 +346,8 @@ def _score(model: Answerer, scratch: AnswerScratch, columns: Ids, values: Floats
         head = model.heads[h]
         _angles(
             scratch.point,
+            scratch.codes,
+            scale,
             head.rows,
             head.row_of_label,
             head.bias,
@@ -335,18 +355,15 @@ def _score(model: Answerer, scratch: AnswerScratch, columns: Ids, values: Floats
             candidates,
             evidence[h],
         )
-    n_words = _take_words(columns, values, model.is_word, scratch.word_columns, scratch.word_values)
-    word_columns, word_values = scratch.word_columns[:n_words], scratch.word_values[:n_words]
-    sparse_margins(
-        word_columns, word_values, model.linear, candidates, scratch.margins, evidence[n_heads]
-    )
+    _weigh_words(model, scratch, columns, values, candidates, evidence[n_heads])
     for c in range(n):
-        evidence[n_heads, c] += model.linear_bias[candidates[c]]
         evidence[n_heads + 1, c] = scratch.candidate_votes[c]
     if model.has_relations:
-        texts = model.relations.texts
-        sparse_margins(columns, values, texts, candidates, scratch.margins, evidence[n_heads + 2])
+        texts, sums = model.relations.texts, scratch.text_sums
+        own = evidence[n_heads + 2]
+        common_margins(columns, values, texts, candidates, scratch.dense, own)
         for c in range(n):
+            own[c] += sums[candidates[c]]
             evidence[n_heads + 3, c] = scratch.links[candidates[c]]
     for source in evidence:
         for c in range(n):  # a sort of what is no number, in a damaged file, would leave its bounds
@@ -355,8 +372,28 @@ def _score(model: Answerer, scratch: AnswerScratch, columns: Ids, values: Floats
 
 
 @kernel
+def _weigh_words(
+    model: Answerer,
+    scratch: AnswerScratch,
+    columns: Ids,
+    values: Floats,
+    candidates: Ids,
+    margins: Floats,
+) -> None:
+    """Write what the linear classifiers say of each candidate."""
+    n_words = _take_words(columns, values, model.is_word, scratch.word_columns, scratch.word_values)
+    words, weights = scratch.word_columns[:n_words], scratch.word_values[:n_words]
+    common_margins(words, weights, model.linear, candidates, scratch.dense, margins)
+    add_rare_margins(words, weights, model.linear.rare, candidates, scratch.slots, margins)
+    for c in range(len(candidates)):
+        margins[c] += model.linear_bias[candidates[c]]
+
+
+@kernel
 def _angles(
     point: Floats,
+    codes: NDArray[np.int8],
+    code_scale: np.float32,
     rows: Rows,
     row_of_label: Ids,
     bias: Floats,
@@ -369,10 +406,12 @@ def _angles(
     for label in candidates:
         row = row_of_label[label]
         if 0 <= row < n_rows:
-            prefetch_row(rows.values, row)
+            prefetch_whole(rows.values, row)
     for c in range(len(candidates)):
         row = row_of_label[candidates[c]]
-        cosine = row_dot(point, rows, row) if 0 <= row < n_rows else np.float32(0)
+        cosine = np.float32(0)
+        if 0 <= row < n_rows:
+            cosine = near_dot(point, codes, code_scale, rows, row)
         logits[c] = scale * cosine + bias[candidates[c]]
 
 

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from longtail.kernels.coded_rows import near_dot
 from longtail.kernels.exact import insert_sorted
 from longtail.kernels.jit import kernel
 from longtail.kernels.lanes import KEYS_AT_ONCE, insert_key
 from longtail.kernels.packed_codes import MIDDLE, packed_dots
-from longtail.kernels.prefetch import prefetch_pair, prefetch_row
-from longtail.kernels.rows import Rows, row_dot
+from longtail.kernels.packed_ids import N_SPARE, id_at
+from longtail.kernels.prefetch import prefetch_pair, prefetch_whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from longtail.kernels.rows import Rows
 
     Codes = NDArray[np.int8]
     Packed = NDArray[np.uint8]
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int32]
     Keys = NDArray[np.int64]
 
-__all__ = ["CodedGraph", "Walk", "nearest_members", "new_walk", "walk_graph"]
+__all__ = ["CodedGraph", "Walk", "n_edges", "nearest_members", "new_walk", "walk_graph"]
 
 _LAST_STAMP = np.int32(2**31 - 1)
 _KEY_BITS = np.int64(32)
@@ -43,13 +46,14 @@ class CodedGraph(NamedTuple):
 
     ``codes`` is (n_nodes, width) uint8, and ``step`` (1,) what lies between two of them, see
     `longtail.kernels.packed_codes`. ``rows`` holds the vectors themselves; without any,
-    similarities are those of the codes. An index without edges is scanned: its entries are all.
+    similarities are those of the codes. ``neighbours`` are as many ids a node, of `pack_ids`. An
+    index without edges is scanned: its entries are all.
     """
 
     codes: Packed
     step: Floats
     rows: Rows
-    neighbours: Ids
+    neighbours: Packed
     entries: Ids
     member_starts: Ids
     members: Ids
@@ -73,7 +77,7 @@ def new_walk(graph: CodedGraph, beam: int, n_starts: int = 0) -> Walk:
 
     The beam is rounded up to a multiple of eight.
     """
-    n_fresh = max(_AT_ONCE * graph.neighbours.shape[1], len(graph.entries) + n_starts, 1)
+    n_fresh = max(_AT_ONCE * n_edges(graph), len(graph.entries) + n_starts, 1)
     return Walk(
         np.zeros(len(graph.codes) + 1, np.int32),
         np.empty(n_fresh, np.int32),
@@ -83,22 +87,30 @@ def new_walk(graph: CodedGraph, beam: int, n_starts: int = 0) -> Walk:
 
 
 @kernel
-def _keep_unseen(table: Ids, row: int, codes: Packed, stamps: Ids, fresh: Ids, n_fresh: int) -> int:
-    """Note the nodes of a row not yet seen, have their codes fetched, and return how many.
+def n_edges(graph: CodedGraph) -> int:
+    """Return how many edges each node has room for."""
+    return (len(graph.neighbours) - N_SPARE) // max(len(graph.codes), 1)
 
-    A row is given by its number, since each view of a table costs a count of its users, which
+
+@kernel
+def _keep_unseen(
+    ids: Any, first: int, n_ids: int, codes: Packed, stamps: Ids, fresh: Ids, n_fresh: int
+) -> int:
+    """Note the nodes among some ids not yet seen, have their codes fetched; return how many.
+
+    Ids are given by their place, since each view of a table costs a count of its users, which
     other threads count, too.
     """
     stamp, n_nodes = stamps[-1], np.uint32(len(codes))
-    for column in range(min(table.shape[1], len(fresh) - n_fresh)):
-        node = np.uint32(table[row, column])
+    for place in range(first, first + min(n_ids, len(fresh) - n_fresh)):
+        node = id_at(ids, place)
         if node >= n_nodes:  # padding, or a damaged file
             break
         # No branch: whether a node was seen cannot be guessed.
         fresh[n_fresh] = node
         n_fresh += 1 if stamps[node] != stamp else 0
         stamps[node] = stamp
-        prefetch_pair(codes, node)
+        prefetch_whole(codes, node)
     return n_fresh
 
 
@@ -139,17 +151,17 @@ def walk_graph(query: Codes, graph: CodedGraph, starts: Ids, n_starts: int, walk
     stamps[-1] += 1
     keys[:] = _LOWEST
     keys[0] = _HIGHEST
-    n_fresh = _keep_unseen(starts[:n_starts].reshape(1, -1), 0, codes, stamps, fresh, 0)
-    if n_fresh < _FEWEST_STARTS or neighbours.shape[1] == 0:
-        entries = graph.entries.reshape(1, -1)
-        n_fresh = _keep_unseen(entries, 0, codes, stamps, fresh, n_fresh)
+    degree, entries = n_edges(graph), graph.entries
+    n_fresh = _keep_unseen(starts, 0, n_starts, codes, stamps, fresh, 0)
+    if n_fresh < _FEWEST_STARTS or degree == 0:
+        n_fresh = _keep_unseen(entries, 0, len(entries), codes, stamps, fresh, n_fresh)
     last = len(keys) - 1
     place = 1
     while n_fresh:
         for offer in range(_offers(query, codes, fresh, n_fresh, keys[last], offers)):
             key = offers[offer]
             if key > keys[last]:
-                prefetch_pair(neighbours, _node_of(key))
+                prefetch_pair(neighbours, _node_of(key) * degree)
                 place = min(place, insert_key(keys, key) + 1)
         n_fresh = n_followed = 0
         while place <= last and (n_followed < _AT_ONCE or n_fresh == 0):
@@ -158,7 +170,8 @@ def walk_graph(query: Codes, graph: CodedGraph, starts: Ids, n_starts: int, walk
                 break
             if key & _IS_OPEN:
                 keys[place] = key & ~_IS_OPEN
-                n_fresh = _keep_unseen(neighbours, _node_of(key), codes, stamps, fresh, n_fresh)
+                edges = _node_of(key) * degree
+                n_fresh = _keep_unseen(neighbours, edges, degree, codes, stamps, fresh, n_fresh)
                 n_followed += 1
             place += 1
     size = last
@@ -199,7 +212,7 @@ def nearest_members(
     has_rows, too_much = len(rows.values) > 0, np.float32(0)
     if has_rows:
         for place in range(1, size + 1):
-            prefetch_row(rows.values, _node_of(keys[place]))
+            prefetch_whole(rows.values, _node_of(keys[place]))
     else:
         for t in range(len(query)):
             too_much += MIDDLE * np.float32(query[t])
@@ -207,7 +220,7 @@ def nearest_members(
     for place in range(1, size + 1):
         node = _node_of(keys[place])
         if has_rows:
-            value = row_dot(point, rows, node)
+            value = near_dot(point, query, scale, rows, node)
         else:
             value = (np.float32(keys[place] >> _KEY_BITS) - too_much) * scale * graph.step[0]
         if filled == len(ids) and value < similarities[filled - 1]:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from longtail.kernels.exact import insert_sorted
 from longtail.kernels.jit import kernel
-from longtail.kernels.lanes import N_ABOVE, first_above
-from longtail.kernels.prefetch import prefetch_line, prefetch_row
+from longtail.kernels.packed_ids import id_at
+from longtail.kernels.prefetch import prefetch_line, prefetch_pair
 from longtail.kernels.rows import widen
-from longtail.kernels.sparse_lookup import SparseRows, span_of
+from longtail.kernels.sparse_lookup import SparseRows, SplitRows, span_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,97 +21,77 @@ if TYPE_CHECKING:
 
 __all__ = ["Relations", "add_links", "match_texts", "strongest_links"]
 
-
 _AHEAD = 4  # features
-_SUMS_PER_PRODUCT = 32  # looked at in a row in the time of one by its place
 _LEAST_SUM = np.float32(1e-20)
 
 
 class Relations(NamedTuple):
     """See `longtail.classifiers.relations.LabelRelations`; all are empty where there are none."""
 
-    texts: SparseRows
-    postings: SparseRows
+    texts: SplitRows
     links: SparseRows
 
 
 @kernel
 def match_texts(
-    columns: Ids, values: Floats, postings: SparseRows, sums: Floats, ids: Ids, best: Floats
-) -> int:
+    columns: Ids, values: Floats, rare: SparseRows, sums: Floats, ids: Ids, best: Floats
+) -> tuple[int, int]:
     """Find the labels whose texts have the largest inner products with a bag.
 
-    All products are added up first. Then all sums are looked at, or, where labels are many more
-    than products, those that can be other than 0.
+    All products are above 0. So a sum is never larger than after the last product that it takes,
+    and a label that is among the best in the end is so at that moment.
 
     Parameters
     ----------
     columns, values : int32, float32 (n,)
-    postings : SparseRows
+    rare : SparseRows
         The labels of each feature.
     sums : float32 (n_labels,)
-        Zeros, and so again on return.
+        Zeros; the products of each label, added up, on return.
     ids, best : int32, float32 (n_matches,)
-        Written up to the number that is returned: best first, ties by smaller id.
+        Written up to the first number that is returned: best first, ties by smaller id.
+
+    Returns
+    -------
+    n_found, n_added : int
+        How many labels, and how many products.
     """
-    n_added = _add_products(columns, values, postings, sums)
-    if n_added > len(sums) // _SUMS_PER_PRODUCT:
-        return _take_all(sums, ids, best)
-    starts, labels = postings.starts, postings.columns
-    n_found, least = 0, _LEAST_SUM
-    for column in columns:
-        first, after = span_of(starts, column, len(labels))
-        for place in range(np.uint64(first), np.uint64(after)):
-            label = np.uint32(labels[place])
-            if label < np.uint32(len(sums)):
-                total, sums[label] = sums[label], 0
-                if total >= least:
-                    n_found, least = _keep(ids, best, n_found, np.int32(label), total)
-    return n_found
-
-
-@kernel
-def _add_products(columns: Ids, values: Floats, postings: SparseRows, sums: Floats) -> int:
-    """Add what each label has of each column to its sum, and return how many products there are.
-
-    Numbers without a sign are places as they are; others may count from the end.
-    """
-    starts, labels, weights, scales = postings
-    n_sums, n_added = np.uint32(len(sums)), 0
+    starts, labels, weights, scales = rare
+    n_sums, n_added, n_found, least = np.uint32(len(sums)), 0, 0, _LEAST_SUM
     for j in range(len(columns)):
         if j + 2 * _AHEAD < len(columns):
             prefetch_line(starts, columns[j + 2 * _AHEAD])
         if j + _AHEAD < len(columns):
             coming = starts[columns[j + _AHEAD]]
-            prefetch_row(labels, coming)
-            prefetch_row(weights, coming)
-        first, after = span_of(starts, columns[j], len(labels))
+            prefetch_pair(labels, coming)
+            prefetch_pair(weights, coming)
+        first, after = span_of(starts, columns[j], len(weights))
         scale = values[j] * scales[columns[j]] if len(scales) else values[j]
         n_added += after - first
         for place in range(np.uint64(first), np.uint64(after)):
-            label = np.uint32(labels[place])
+            label = id_at(labels, place)
             if label < n_sums:
-                sums[label] += scale * widen(weights[place])
-    return n_added
+                total = sums[label] + scale * widen(weights[place])
+                sums[label] = total
+                if total >= least:
+                    n_found, least = _keep(ids, best, n_found, np.int32(label), total)
+    return n_found, n_added
 
 
 @kernel
-def _take_all(sums: Floats, ids: Ids, best: Floats) -> int:
-    """Note the largest of all sums, set them to zero, and return how many were noted."""
-    n_found, label, least = 0, 0, _LEAST_SUM
-    while label < len(sums):
-        label = first_above(sums, label, least)
-        for own in range(label, min(label + N_ABOVE, len(sums))):
-            if sums[own] >= least:
-                n_found, least = _keep(ids, best, n_found, own, sums[own])
-        label += N_ABOVE
-    sums[:] = 0
-    return n_found
+def _keep(
+    ids: Ids, best: Floats, n: int, label: np.int32, total: np.float32
+) -> tuple[int, np.float32]:
+    """Put a label into the sorted list, or raise it there; return how long it is, and its least.
 
-
-@kernel
-def _keep(ids: Ids, best: Floats, n: int, label: Any, total: np.float32) -> tuple[int, np.float32]:
-    """Put a label into the sorted list; return how long that is, and the least that can enter."""
+    What is not above the least need not be offered.
+    """
+    for place in range(n):
+        if ids[place] == label:
+            n -= 1
+            for behind in range(place, n):
+                ids[behind], best[behind] = ids[behind + 1], best[behind + 1]
+            break
     insert_sorted(ids, best, n, label, total)
     n = min(n + 1, len(ids))
     return n, best[n - 1] if n == len(ids) else _LEAST_SUM
@@ -131,11 +111,11 @@ def add_links(
         strength = similarities[m] * similarities[m]
         if len(scales):
             strength *= scales[matches[m]]
-        first, after = span_of(starts, matches[m], len(labels))
-        for place in range(first, after):
-            label = labels[place]
+        first, after = span_of(starts, matches[m], len(weights))
+        for place in range(np.uint64(first), np.uint64(after)):
+            label = id_at(labels, place)
             product = strength * widen(weights[place])
-            if not 0 <= label < len(scratch) or not product > 0:
+            if label >= np.uint32(len(scratch)) or not product > 0:
                 continue
             if scratch[label] == 0:
                 if n_touched == len(touched):
