@@ -12,9 +12,8 @@ from longtail.index.protocol import read_only
 from longtail.kernels.bag_vector import pack_with_scales, unit_bag_vector
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS, blend_rows
 from longtail.kernels.code_search import CodedGraph, nearest_members, new_walk
-from longtail.kernels.coded_rows import near_dot
-from longtail.kernels.label_links import add_links, match_texts, strongest_links
-from longtail.kernels.lanes import dense_layer, falling_ranks, insert_key
+from longtail.kernels.label_links import add_links, best_sums, strongest_links
+from longtail.kernels.lanes import dense_layer, falling_ranks, first_above, insert_key
 from longtail.kernels.packed_codes import pack_rows, packed_dots, packed_width, unpacked_rows
 from longtail.kernels.packed_ids import id_at, pack_ids, unpacked_ids
 from longtail.kernels.rows import Rows, quantise, quantise_rows, row_dot, widen
@@ -22,6 +21,7 @@ from longtail.kernels.scoring import logistic_rows
 from longtail.kernels.sparse_lookup import (
     SparseRows,
     SplitRows,
+    add_products,
     add_rare_margins,
     clear_sums,
     common_margins,
@@ -76,26 +76,6 @@ def test_row_dot(kind, seed, size):
     np.testing.assert_allclose(numbers, vectors, atol=0.03)
 
 
-@njit
-def near_dots(point, codes, scale, rows, n):
-    return [near_dot(point, codes, scale, rows, row) for row in range(n)]
-
-
-@pytest.mark.parametrize("kind", ["float32", "float16", "int8"])
-@FEW
-@given(seed=SEEDS, size=st.sampled_from([1, 63, 64, 65, 128, 320]))
-def test_near_dot(kind, seed, size):
-    random = np.random.default_rng(seed)
-    vectors = random.standard_normal((3, size)).astype(np.float32)
-    point = read_only(random.standard_normal(size), np.float32)
-    codes, scale = query_codes(point)
-    rows, numbers = stored(vectors, kind)
-    own = scale * codes[:size] if kind == "int8" and size % 64 == 0 else point
-    found = near_dots(point, codes, scale, rows, 3)
-    np.testing.assert_allclose(found, numbers.astype(np.float64) @ own, atol=1e-4)
-    np.testing.assert_allclose(near_dot(point, codes, scale, rows, 1), found[1], atol=1e-5)
-
-
 def test_every_half_is_widened_as_numpy_does():
     bits = np.arange(2**16, dtype=np.uint16)
     finite = bits[np.isfinite(bits.view(np.float16))]
@@ -129,6 +109,11 @@ def write_ranks(values, n, ranks):
 @njit
 def write_layer(matrix, bias, inputs, outputs, n_blocks):
     dense_layer(matrix, bias, inputs, outputs, n_blocks)
+
+
+@njit
+def find_above(numbers, start, least):
+    return first_above(numbers, start, least)
 
 
 @njit
@@ -255,7 +240,8 @@ def test_matches_and_links(seed, n_labels):
     scratch = np.zeros(n_labels, np.float32)
     ids, best = np.zeros(3, np.int32), np.zeros(3, np.float32)
     rare = sparse(texts.T, packed=bool(seed % 2))
-    n, n_added = match_texts(columns, point[columns], rare, scratch, ids, best)
+    n_added = add_products(columns, point[columns], rare, scratch)
+    n = best_sums(columns, rare, n_added, scratch, ids, best)
     products = texts @ point
     assert n_added == np.count_nonzero(texts[:, columns])
     np.testing.assert_allclose(scratch, products, atol=1e-6)
@@ -340,6 +326,16 @@ def test_a_layer_is_the_formula(seed, n_outputs, n_inputs):
     expected = np.maximum(matrix @ inputs[:, :16] + bias[:, None], 0)
     np.testing.assert_allclose(outputs[:, :16], expected, atol=1e-4)
     np.testing.assert_array_equal(outputs[:, 16:], behind)
+
+
+@FEW
+@given(seed=SEEDS, size=st.integers(1, 400), start=st.integers(0, 100))
+def test_the_first_block_above(seed, size, start):
+    numbers = np.random.default_rng(seed).random(size).astype(np.float32)
+    start = min(start, size)
+    blocks = range(start, size - 63, 64)
+    above = [first for first in blocks if numbers[first : first + 64].max() > np.float32(0.99)]
+    assert find_above(numbers, start, np.float32(0.99)) == [*above, start + 64 * len(blocks)][0]
 
 
 @FEW

@@ -139,9 +139,8 @@ def whole_rows(rows: SplitRows, n_labels: int) -> csr_array:
     feature_of[unpacked_ids(rows.places)] = np.arange(n_features, dtype=np.int32)
     features = feature_of[column_ids(rows.common)]
     by_label = (float_weights(rows.common), features, rows.common.starts)
-    whole = csr_array(by_feature, (n_features, n_labels)).T + csr_array(
-        by_label, (n_labels, n_features)
-    )
+    rare = csr_array(by_feature, (n_features, n_labels)).T.tocsr()
+    whole = rare + csr_array(by_label, (n_labels, n_features))
     whole.sort_indices()
     return whole
 

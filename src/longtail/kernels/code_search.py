@@ -10,18 +10,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from longtail.kernels.coded_rows import near_dot
 from longtail.kernels.exact import insert_sorted
 from longtail.kernels.jit import kernel
 from longtail.kernels.lanes import KEYS_AT_ONCE, insert_key
 from longtail.kernels.packed_codes import MIDDLE, packed_dots
 from longtail.kernels.packed_ids import N_SPARE, id_at
 from longtail.kernels.prefetch import prefetch_pair, prefetch_whole
+from longtail.kernels.rows import Rows, row_dot
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from longtail.kernels.rows import Rows
 
     Codes = NDArray[np.int8]
     Packed = NDArray[np.uint8]
@@ -38,6 +36,7 @@ _NODE_BITS, _LAST_NODE = np.int64(1), np.int64((1 << 31) - 1)
 _LOWEST, _HIGHEST = np.int64(-(1 << 62)), np.int64(1 << 62)
 _AT_ONCE = 2  # nodes whose edges are followed together: waits for memory overlap
 _FEWEST_STARTS = 8
+_AHEAD = 8  # rows
 _SPARE = 4  # of half as many again as are wanted, and these, the vectors are looked at
 
 
@@ -211,7 +210,7 @@ def nearest_members(
     keys, rows, first_members, members = walk.keys, graph.rows, graph.member_starts, graph.members
     has_rows, too_much = len(rows.values) > 0, np.float32(0)
     if has_rows:
-        for place in range(1, size + 1):
+        for place in range(1, min(_AHEAD, size) + 1):
             prefetch_whole(rows.values, _node_of(keys[place]))
     else:
         for t in range(len(query)):
@@ -220,7 +219,9 @@ def nearest_members(
     for place in range(1, size + 1):
         node = _node_of(keys[place])
         if has_rows:
-            value = near_dot(point, query, scale, rows, node)
+            if place + _AHEAD <= size:
+                prefetch_whole(rows.values, _node_of(keys[place + _AHEAD]))
+            value = row_dot(point, rows, node)
         else:
             value = (np.float32(keys[place] >> _KEY_BITS) - too_much) * scale * graph.step[0]
         if filled == len(ids) and value < similarities[filled - 1]:

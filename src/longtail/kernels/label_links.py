@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from longtail.kernels.exact import insert_sorted
 from longtail.kernels.jit import kernel
+from longtail.kernels.lanes import N_ABOVE, first_above
 from longtail.kernels.packed_ids import id_at
-from longtail.kernels.prefetch import prefetch_line, prefetch_pair
 from longtail.kernels.rows import widen
-from longtail.kernels.sparse_lookup import SparseRows, SplitRows, span_of
+from longtail.kernels.sparse_lookup import SUMS_PER_PRODUCT, SparseRows, SplitRows, span_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["Relations", "add_links", "match_texts", "strongest_links"]
+__all__ = ["Relations", "add_links", "best_sums", "strongest_links"]
 
-_AHEAD = 4  # features
 _LEAST_SUM = np.float32(1e-20)
 
 
@@ -33,65 +32,58 @@ class Relations(NamedTuple):
 
 
 @kernel
-def match_texts(
-    columns: Ids, values: Floats, rare: SparseRows, sums: Floats, ids: Ids, best: Floats
-) -> tuple[int, int]:
+def best_sums(
+    columns: Ids, rare: SparseRows, n_added: int, sums: Floats, ids: Ids, best: Floats
+) -> int:
     """Find the labels whose texts have the largest inner products with a bag.
 
-    All products are above 0. So a sum is never larger than after the last product that it takes,
-    and a label that is among the best in the end is so at that moment.
+    All sums are looked at, or, where labels are many more than products, those that can be other
+    than 0.
 
     Parameters
     ----------
-    columns, values : int32, float32 (n,)
+    columns : int32 (n,)
     rare : SparseRows
         The labels of each feature.
-    sums : float32 (n_labels,)
-        Zeros; the products of each label, added up, on return.
+    n_added, sums : int, float32 (n_labels,)
+        What `add_products` returned and wrote.
     ids, best : int32, float32 (n_matches,)
-        Written up to the first number that is returned: best first, ties by smaller id.
-
-    Returns
-    -------
-    n_found, n_added : int
-        How many labels, and how many products.
+        Written up to the number that is returned: best first, ties by smaller id.
     """
-    starts, labels, weights, scales = rare
-    n_sums, n_added, n_found, least = np.uint32(len(sums)), 0, 0, _LEAST_SUM
-    for j in range(len(columns)):
-        if j + 2 * _AHEAD < len(columns):
-            prefetch_line(starts, columns[j + 2 * _AHEAD])
-        if j + _AHEAD < len(columns):
-            coming = starts[columns[j + _AHEAD]]
-            prefetch_pair(labels, coming)
-            prefetch_pair(weights, coming)
-        first, after = span_of(starts, columns[j], len(weights))
-        scale = values[j] * scales[columns[j]] if len(scales) else values[j]
-        n_added += after - first
+    if n_added > len(sums) // SUMS_PER_PRODUCT:
+        return _best_of_all(sums, ids, best)
+    labels = rare.columns
+    n_found, least = 0, _LEAST_SUM
+    for column in columns:
+        first, after = span_of(rare.starts, column, len(rare.weights))
         for place in range(np.uint64(first), np.uint64(after)):
             label = id_at(labels, place)
-            if label < n_sums:
-                total = sums[label] + scale * widen(weights[place])
-                sums[label] = total
-                if total >= least:
-                    n_found, least = _keep(ids, best, n_found, np.int32(label), total)
-    return n_found, n_added
+            if label >= np.uint32(len(sums)) or sums[label] < least:
+                continue
+            is_new = True  # it comes once for each feature that it shares
+            for found in range(n_found):
+                is_new &= ids[found] != np.int32(label)
+            if is_new:
+                n_found, least = _keep(ids, best, n_found, np.int32(label), sums[label])
+    return n_found
 
 
 @kernel
-def _keep(
-    ids: Ids, best: Floats, n: int, label: np.int32, total: np.float32
-) -> tuple[int, np.float32]:
-    """Put a label into the sorted list, or raise it there; return how long it is, and its least.
+def _best_of_all(sums: Floats, ids: Ids, best: Floats) -> int:
+    """Note the largest of all sums, and return how many were noted."""
+    n_found, label, least = 0, 0, _LEAST_SUM
+    while label < len(sums):
+        label = first_above(sums, label, least)
+        for own in range(label, min(label + N_ABOVE, len(sums))):
+            if sums[own] >= least:
+                n_found, least = _keep(ids, best, n_found, own, sums[own])
+        label += N_ABOVE
+    return n_found
 
-    What is not above the least need not be offered.
-    """
-    for place in range(n):
-        if ids[place] == label:
-            n -= 1
-            for behind in range(place, n):
-                ids[behind], best[behind] = ids[behind + 1], best[behind + 1]
-            break
+
+@kernel
+def _keep(ids: Ids, best: Floats, n: int, label: Any, total: np.float32) -> tuple[int, np.float32]:
+    """Put a label into the sorted list; return how long that is, and the least that can enter."""
     insert_sorted(ids, best, n, label, total)
     n = min(n + 1, len(ids))
     return n, best[n - 1] if n == len(ids) else _LEAST_SUM

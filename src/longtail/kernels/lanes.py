@@ -19,8 +19,10 @@ if TYPE_CHECKING:
 __all__ = [
     "KEYS_AT_ONCE",
     "LANES",
+    "N_ABOVE",
     "dense_layer",
     "falling_ranks",
+    "first_above",
     "insert_key",
 ]
 
@@ -30,6 +32,7 @@ _FLOAT, _INT, _LONG = ir.FloatType(), ir.IntType(32), ir.IntType(64)
 _FLOATS, _INTS = ir.VectorType(_FLOAT, LANES), ir.VectorType(_INT, LANES)
 _FUSED = ("contract",)
 KEYS_AT_ONCE = 8
+N_ABOVE = 4 * LANES
 _KEYS = ir.VectorType(_LONG, KEYS_AT_ONCE)
 
 
@@ -186,6 +189,44 @@ def falling_ranks(_: Any, values: Any, n: Any, ranks: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(values, n, ranks), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+def first_above(_: Any, numbers: Any, start: Any, least: Any) -> Any:
+    """Return where the first block of sixty-four begins that holds a number above `least`.
+
+    If there is none, where the last whole block ends.
+
+    Parameters
+    ----------
+    numbers : float32 (size,)
+    start : int
+        Where the first block begins.
+    least : float32
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        (table,) = _tables(context, builder, signature.args[:1], arguments[:1])
+        size = _LONG(N_ABOVE)
+        begin = context.cast(builder, arguments[1], start, types.intp)
+        limit = context.cast(builder, arguments[2], least, types.float32)
+        limit = _splat(builder, limit, _FLOATS)
+        n_left = builder.sub(table.shape[0], begin)
+        n_blocks = builder.sdiv(n_left, size)
+        found = cgutils.alloca_once_value(builder, builder.add(begin, builder.mul(n_blocks, size)))
+        with cgutils.for_range(builder, n_blocks) as loop:
+            first = builder.add(begin, builder.mul(loop.index, size))
+            is_above = ir.Constant(ir.VectorType(ir.IntType(1), LANES), [0] * LANES)
+            for k in range(0, N_ABOVE, LANES):
+                own = table.lanes(builder.add(first, _LONG(k)), _LONG(0))
+                is_above = builder.or_(is_above, builder.fcmp_ordered(">", own, limit))
+            which = builder.bitcast(is_above, ir.IntType(LANES))
+            with builder.if_then(builder.icmp_unsigned("!=", which, which.type(0))):
+                builder.store(first, found)
+                loop.do_break()
+        return builder.load(found)
+
+    return types.intp(numbers, start, least), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # numba has no types

@@ -27,10 +27,7 @@ __all__ = [
     "BLOCK",
     "HALF_BLOCK",
     "MIDDLE",
-    "add_products",
     "half_packed_sums",
-    "has_instruction",
-    "load_block",
     "pack_rows",
     "packed_dots",
     "packed_sums",
@@ -138,27 +135,27 @@ def packed_dots(_: Any, query: Any, codes: Any, row: Any) -> Any:
         width = cgutils.unpack_tuple(builder, arrays[1].shape)[1]
         own, rows = (builder.bitcast(array.data, _BYTE.as_pointer()) for array in arrays)
         own_row = builder.gep(rows, [builder.mul(place, width)])
-        lanes = ir.VectorType(_NUMBER, BLOCK // 4 if has_instruction(context) else BLOCK)
+        lanes = ir.VectorType(_NUMBER, BLOCK // 4 if _has_instruction(context) else BLOCK)
         sums = [cgutils.alloca_once_value(builder, ir.Constant(lanes, None)) for _ in "lh"]
         step = ir.Constant(width.type, BLOCK)
         with cgutils.for_range(builder, builder.udiv(width, step)) as loop:
             at = builder.mul(loop.index, step)
-            both = load_block(builder, own_row, at)
+            both = _load_block(builder, own_row, at)
             low = builder.and_(both, ir.Constant(_BYTES, [15] * BLOCK))
             high = builder.lshr(both, ir.Constant(_BYTES, [4] * BLOCK))
             for half, total, offset in zip(
                 (low, high), sums, (at, builder.add(at, step)), strict=True
             ):
-                mine = load_block(builder, own, builder.add(at, offset))
+                mine = _load_block(builder, own, builder.add(at, offset))
                 builder.store(
-                    add_products(context, builder, builder.load(total), half, mine), total
+                    _add_products(context, builder, builder.load(total), half, mine), total
                 )
         behind = builder.mul(builder.udiv(width, step), step)
         with builder.if_then(builder.icmp_unsigned("<", behind, width)):
             halves = _unpacked_half(builder, own_row, behind)
-            mine = load_block(builder, own, builder.add(behind, behind))
+            mine = _load_block(builder, own, builder.add(behind, behind))
             builder.store(
-                add_products(context, builder, builder.load(sums[0]), halves, mine), sums[0]
+                _add_products(context, builder, builder.load(sums[0]), halves, mine), sums[0]
             )
         add = cgutils.get_or_insert_function(
             builder.module,
@@ -170,18 +167,18 @@ def packed_dots(_: Any, query: Any, codes: Any, row: Any) -> Any:
     return types.int32(query, codes, row), generate
 
 
-def has_instruction(context: Any) -> bool:
+def _has_instruction(context: Any) -> bool:
     """Tell whether the processor adds up products of bytes by one instruction."""
     return "+avx512vnni" in context.codegen().magic_tuple()[2]
 
 
-def add_products(context: Any, builder: Any, total: Any, numbers: Any, query: Any) -> Any:
+def _add_products(context: Any, builder: Any, total: Any, numbers: Any, query: Any) -> Any:
     """Add products of unsigned with signed bytes to 32-bit sums."""
-    own = _add_at_once if has_instruction(context) else _add_widened
+    own = _add_at_once if _has_instruction(context) else _add_widened
     return own(builder, total, numbers, query)
 
 
-def load_block(builder: Any, start: Any, at: Any, kind: Any = _BYTES) -> Any:
+def _load_block(builder: Any, start: Any, at: Any, kind: Any = _BYTES) -> Any:
     """Load a block of bytes."""
     there = builder.bitcast(builder.gep(start, [at]), kind.as_pointer())
     return builder.load(there, align=1)
@@ -190,7 +187,7 @@ def load_block(builder: Any, start: Any, at: Any, kind: Any = _BYTES) -> Any:
 def _unpacked_half(builder: Any, start: Any, at: Any) -> Any:
     """Load half a block, and return its numbers as a block of bytes."""
     kind = ir.VectorType(_BYTE, HALF_BLOCK)
-    both = load_block(builder, start, at, kind)
+    both = _load_block(builder, start, at, kind)
     low = builder.and_(both, ir.Constant(kind, [15] * HALF_BLOCK))
     high = builder.lshr(both, ir.Constant(kind, [4] * HALF_BLOCK))
     every = ir.Constant(ir.VectorType(_NUMBER, BLOCK), list(range(BLOCK)))
@@ -278,7 +275,7 @@ def _both_halves(builder: Any, codes: Any, at: Any, n_bytes: int) -> list[Any]:
     """Return the numbers of a block, or of half a block, as blocks of bytes."""
     if n_bytes == HALF_BLOCK:
         return [_unpacked_half(builder, codes, at)]
-    both = load_block(builder, codes, at)
+    both = _load_block(builder, codes, at)
     low = builder.and_(both, ir.Constant(_BYTES, [15] * BLOCK))
     return [low, builder.lshr(both, ir.Constant(_BYTES, [4] * BLOCK))]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.kernels.jit import kernel
-from longtail.kernels.label_links import add_links, match_texts, strongest_links
-from longtail.kernels.sparse_lookup import clear_sums
+from longtail.kernels.label_links import add_links, best_sums, strongest_links
+from longtail.kernels.sparse_lookup import add_products, clear_sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -52,7 +52,8 @@ def best_matches(
         bag = slice(row_starts[i], row_starts[i + 1])
         own = columns[bag]
         ids[i], similarities[i] = -1, 0
-        n_added = match_texts(own, values[bag], postings, scratch, ids[i], similarities[i])[1]
+        n_added = add_products(own, values[bag], postings, scratch)
+        best_sums(own, postings, n_added, scratch, ids[i], similarities[i])
         clear_sums(own, postings, n_added, scratch)
 
 

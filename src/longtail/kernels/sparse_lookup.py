@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 __all__ = [
     "SparseRows",
     "SplitRows",
+    "add_products",
     "add_rare_margins",
     "clear_sums",
     "common_margins",
@@ -33,7 +34,7 @@ __all__ = [
 ]
 
 _AHEAD = 4  # rows
-_SUMS_PER_PRODUCT = 32  # set to 0 in a row in the time of one by its place
+SUMS_PER_PRODUCT = 32  # looked at in a row in the time of one by its place
 
 
 class SparseRows(NamedTuple):
@@ -72,9 +73,41 @@ def span_of(starts: Any, row: int, n_entries: int) -> tuple[Any, Any]:
 
 
 @kernel
+def add_products(columns: Ids, values: Floats, rows: SparseRows, sums: Floats) -> int:
+    """Add what the labels of each column have of it to their sums; return how many products.
+
+    Parameters
+    ----------
+    columns, values : int32, float32 (n,)
+        A point.
+    rows : SparseRows
+        The labels of each feature.
+    sums : float32 (n_labels,)
+        Added to.
+    """
+    starts, labels, weights, scales = rows
+    n_sums, n_added = np.uint32(len(sums)), 0
+    for j in range(len(columns)):
+        if j + 2 * _AHEAD < len(columns):
+            prefetch_line(starts, columns[j + 2 * _AHEAD])
+        if j + _AHEAD < len(columns):
+            coming = starts[columns[j + _AHEAD]]
+            prefetch_pair(labels, coming)
+            prefetch_pair(weights, coming)
+        first, after = span_of(starts, columns[j], len(weights))
+        scale = values[j] * scales[columns[j]] if len(scales) else values[j]
+        n_added += after - first
+        for place in range(np.uint64(first), np.uint64(after)):
+            label = id_at(labels, place)
+            if label < n_sums:
+                sums[label] += scale * widen(weights[place])
+    return n_added
+
+
+@kernel
 def clear_sums(columns: Ids, rows: SparseRows, n_added: int, sums: Floats) -> None:
-    """Set sums to 0 that `n_added` products of a point with rows of its columns were added to."""
-    if n_added > len(sums) // _SUMS_PER_PRODUCT:
+    """Set the sums that `add_products` added to, and may have made other than 0, to 0 again."""
+    if n_added > len(sums) // SUMS_PER_PRODUCT:
         sums[:] = 0
         return
     labels, n_sums = rows.columns, np.uint32(len(sums))
