@@ -42,7 +42,7 @@ def main(arguments: list[str] | None = None) -> None:
     with gzip.open(given.folder / "labels.txt.gz", "wt", compresslevel=1) as file:
         file.writelines(f"{name}\n" for name in names)
     for part, size in (("train", n_points), ("test", min(TEST_POINTS, n_points))):
-        _write(given.folder / f"{part}.jsonl.gz", world.points(size), names)
+        _write(given.folder / f"{part}.jsonl.gz", world.points(size))
 
 
 def word(number: int) -> str:
@@ -65,7 +65,7 @@ def _name(world: World, label: int) -> str:
     return f"{word(own[label % len(own)])} {word(own[(7 * label + 5) % len(own)])} q{word(label)}"
 
 
-def _write(path: Path, points: Dataset, names: list[str]) -> None:
+def _write(path: Path, points: Dataset) -> None:
     """Write points, a line each."""
     features, labels = points.features, points.labels
     with gzip.open(path, "wt", compresslevel=1) as file:
@@ -74,8 +74,7 @@ def _write(path: Path, points: Dataset, names: list[str]) -> None:
                 matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]].tolist()
                 for matrix in (features, labels)
             )
-            text, wanted = " ".join(map(word, tokens)), [names[label] for label in own]
-            file.write(json.dumps({"text": text, "labels": wanted}) + "\n")
+            file.write(json.dumps({"text": " ".join(map(word, tokens)), "labels": own}) + "\n")
 
 
 if __name__ == "__main__":
