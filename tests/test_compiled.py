@@ -8,11 +8,20 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 import longtail
 from longtail import LongtailClassifier
 from longtail.classifiers.compiled import CompiledScorer
-from longtail.classifiers.compiled_parts import token_vectors_of
+from longtail.classifiers.compiled_parts import dimension_of
+from longtail.classifiers.earlier_layout import with_split_rows
+from longtail.classifiers.row_store import (
+    column_ids,
+    float_weights,
+    neighbours_of,
+    token_vectors_of,
+    whole_rows,
+)
 from longtail.cli import main
 from longtail.data.bags import Bags
 from longtail.errors import InputError, ModelFolderError
@@ -118,8 +127,45 @@ def test_a_compressed_model_can_be_compressed_further(model):
     once = model.compressed("int8").scorer.parts
     step = float(once.tokens.scales.max())  # rounded twice, a number may be one code away
     np.testing.assert_allclose(
-        token_vectors_of(twice), token_vectors_of(once), atol=1.01 * step, rtol=0
+        token_vectors_of(twice.tokens, dimension_of(twice)),
+        token_vectors_of(once.tokens, dimension_of(once)),
+        atol=1.01 * step,
+        rtol=0,
     )
+
+
+def as_held_before(scorer):
+    """The arrays of a float32 model as folders once had them."""
+    parts, arrays = scorer.parts, scorer.to_arrays()
+    n_labels, texts = len(parts.commonness), parts.relations.texts
+    sparse = {
+        "linear/rows": whole_rows(parts.linear, n_labels),
+        "relations/texts": whole_rows(texts, n_labels),
+    }
+    for name, rows in (("postings", texts.rare), ("links", parts.relations.links)):
+        by_row = (float_weights(rows), column_ids(rows), rows.starts)
+        sparse[f"relations/{name}"] = csr_array(by_row, (len(rows.starts) - 1, n_labels))
+    for name in [name for name in arrays if name.startswith(("linear/", "relations/"))]:
+        if not name.endswith(("bias", "is_word")):
+            del arrays[name]
+    for name, rows in sparse.items():
+        arrays[f"{name}.starts"] = rows.indptr.astype(np.int64)
+        arrays[f"{name}.columns"] = rows.indices.astype(np.int32)
+        arrays[f"{name}.weights"] = rows.data
+        arrays[f"{name}.scales"] = np.zeros(0, np.float32)
+    for name in ("labels", "points"):
+        arrays[f"{name}_index/neighbours"] = neighbours_of(getattr(parts, name))
+    return arrays
+
+
+def test_folders_of_the_layout_before_are_read(model):
+    scorer = model.compressed("float32").scorer
+    assert scorer.parts.has_relations
+    expected, arrays = scorer.to_arrays(), with_split_rows(as_held_before(scorer))
+    assert expected.keys() <= arrays.keys()
+    for name, array in expected.items():
+        np.testing.assert_array_equal(arrays[name], array)
+    assert with_split_rows(expected) is expected
 
 
 def test_the_command_compresses_and_says_what_is_lost(model, tmp_path, capsys):

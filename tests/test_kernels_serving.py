@@ -12,12 +12,20 @@ from longtail.index.protocol import read_only
 from longtail.kernels.bag_vector import pack_with_scales, unit_bag_vector
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS, blend_rows
 from longtail.kernels.code_search import CodedGraph, nearest_members, new_walk
-from longtail.kernels.label_links import add_links, match_texts, strongest_links
+from longtail.kernels.label_links import add_links, best_sums, strongest_links
 from longtail.kernels.lanes import dense_layer, falling_ranks, first_above, insert_key
 from longtail.kernels.packed_codes import pack_rows, packed_dots, packed_width, unpacked_rows
+from longtail.kernels.packed_ids import id_at, pack_ids, unpacked_ids
 from longtail.kernels.rows import Rows, quantise, quantise_rows, row_dot, widen
 from longtail.kernels.scoring import logistic_rows
-from longtail.kernels.sparse_lookup import SparseRows, new_margin_scratch, sparse_margins
+from longtail.kernels.sparse_lookup import (
+    SparseRows,
+    SplitRows,
+    add_products,
+    add_rare_margins,
+    clear_sums,
+    common_margins,
+)
 from longtail.kernels.wide_network import Network, NetworkScratch, blend_candidates
 
 SEEDS = st.integers(0, 10_000)
@@ -38,13 +46,14 @@ def stored(vectors, kind):
     return rows, codes * scales[:, None]
 
 
-def sparse(matrix):
+def sparse(matrix, *, packed=False):
     """The rows of a dense matrix, without its zeros."""
     starts = np.concatenate([[0], np.cumsum((matrix != 0).sum(axis=1))])
     rows, columns = np.nonzero(matrix)
+    ids = pack_ids(columns, matrix.shape[1]) if packed else columns
     return SparseRows(
         read_only(starts, np.int64),
-        read_only(columns, np.int32),
+        read_only(ids, np.uint8 if packed else np.int32),
         read_only(matrix[rows, columns], np.float32),
         NO_SCALES,
     )
@@ -149,7 +158,7 @@ def test_a_graph_whose_entries_are_all_nodes_finds_the_nearest(seed, n, k, n_sta
         read_only(codes, np.uint8),
         read_only(step, np.float32),
         Rows(vectors if has_rows else vectors[:0], NO_SCALES),
-        read_only(np.zeros((n, 0)), np.int32),
+        read_only(pack_ids([], n), np.uint8),
         read_only(every[:-1], np.int32),
         every,
         read_only(every[:-1], np.int32),
@@ -169,41 +178,83 @@ def test_a_graph_whose_entries_are_all_nodes_finds_the_nearest(seed, n, k, n_sta
     np.testing.assert_allclose(near[:filled], np.sort(exact)[::-1][:filled], atol=atol)
 
 
+@njit
+def ids_of(ids, n):
+    return [id_at(ids, place) for place in range(n)]
+
+
 @FEW
-@given(seed=SEEDS, n_features=st.integers(1, 200), n_labels=st.integers(1, 12))
-def test_sparse_margins(seed, n_features, n_labels):
+@given(ids=st.lists(st.integers(-1, 2**31 - 1), max_size=9), n_bytes=st.sampled_from([2, 3, 4]))
+def test_packed_ids(ids, n_bytes):
+    most = min(2 ** (8 * n_bytes) - 2, 2**31 - 1)
+    ids = [min(one, most) for one in ids]
+    packed = pack_ids(ids, most + 1)
+    assert packed.shape == (len(ids) + 2, n_bytes)
+    kept = [one for one in ids if one >= 0]
+    assert [one for one in unpacked_ids(packed).tolist() if 0 <= one <= most] == kept
+    read = [2 ** (8 * n_bytes) - 1 if one < 0 else one for one in ids]
+    assert ids_of(packed, len(ids)) == [id_at(packed, i) for i in range(len(ids))] == read
+    assert ids_of(np.array(kept, np.int32), len(kept)) == kept
+
+
+def split(weights, is_common):
+    """Rows of labels, split by features."""
+    places = np.where(is_common, np.cumsum(is_common), 0)
+    common = np.zeros((len(weights), is_common.sum() + 1), np.float32)
+    common[:, places[is_common]] = weights[:, is_common]
+    return SplitRows(
+        sparse(np.where(is_common, 0, weights).T, packed=True),
+        sparse(common, packed=True),
+        read_only(pack_ids(places, common.shape[1]), np.uint8),
+    )
+
+
+@FEW
+@given(seed=SEEDS, n_features=st.integers(1, 200), n_labels=st.integers(1, 90))
+def test_split_margins(seed, n_features, n_labels):
     random = np.random.default_rng(seed)
     weights = some_sparse(random, (n_labels, n_features), 0.8)
     point = some_sparse(random, n_features, random.choice([0.05, 0.5]))
     columns = np.flatnonzero(point).astype(np.int32)
-    wanted = random.integers(0, n_labels, 11).astype(np.int32)
-    margins = np.empty(11, np.float32)
-    own = (columns, point[columns], sparse(weights), wanted)
-    scratch = new_margin_scratch(n_features)
-    sparse_margins(*own, scratch, margins)
+    wanted = random.permutation(n_labels)[:11].astype(np.int32)
+    is_common = random.random(n_features) < random.choice([0, 0.5, 1])
+    rows, slots = split(weights, is_common), np.zeros(n_labels, np.uint16)
+    dense, margins = np.zeros(is_common.sum() + 1, np.float32), np.empty(len(wanted), np.float32)
+    own = columns, point[columns]
+    common_margins(*own, rows, wanted, dense, margins)
+    np.testing.assert_allclose(margins, weights[wanted] @ (point * is_common), atol=1e-5)
+    add_rare_margins(*own, rows.rare, wanted, slots, margins)
     np.testing.assert_allclose(margins, weights[wanted] @ point, atol=1e-5)
-    assert not scratch.marks.any()
-    assert not scratch.dense.any()
+    assert not slots.any()
+    assert not dense.any()
 
 
 @FEW
-@given(seed=SEEDS, n_labels=st.integers(1, 30))
+@given(seed=SEEDS, n_labels=st.one_of(st.integers(1, 30), st.integers(2_000, 2_100)))
 def test_matches_and_links(seed, n_labels):
     random = np.random.default_rng(seed)
-    texts, links = some_sparse(random, (n_labels, 20)), some_sparse(random, (n_labels, n_labels))
+    texts = some_sparse(random, (n_labels, 20), min(0.3, 30 / n_labels))
+    links = some_sparse(random, (3, n_labels), min(0.3, 30 / n_labels))
     point = some_sparse(random, 20)
     columns = np.flatnonzero(point).astype(np.int32)
     scratch = np.zeros(n_labels, np.float32)
     ids, best = np.zeros(3, np.int32), np.zeros(3, np.float32)
-    n = match_texts(columns, point[columns], sparse(texts.T), scratch, ids, best)
+    rare = sparse(texts.T, packed=bool(seed % 2))
+    n_added = add_products(columns, point[columns], rare, scratch)
+    n = best_sums(columns, rare, n_added, scratch, ids, best)
     products = texts @ point
+    assert n_added == np.count_nonzero(texts[:, columns])
+    np.testing.assert_allclose(scratch, products, atol=1e-6)
     assert n == min(3, (products > 0).sum())
     np.testing.assert_allclose(best[:n], np.sort(products)[::-1][:n], atol=1e-6)
     np.testing.assert_allclose(products[ids[:n]], best[:n], atol=1e-6)
+    assert len(set(ids[:n])) == n
+    clear_sums(columns, rare, n_added, scratch)
     assert not scratch.any()
     touched = np.zeros(n_labels, np.int32)
-    n_touched = add_links(ids[:n], best[:n], sparse(links), scratch, touched)
-    votes = (best[:n] ** 2) @ links[ids[:n]]
+    few = np.arange(n, dtype=np.int32)
+    n_touched = add_links(few, best[:n], sparse(links, packed=True), scratch, touched)
+    votes = (best[:n] ** 2) @ links[:n]
     np.testing.assert_allclose(scratch, votes, atol=1e-5)
     assert sorted(touched[:n_touched]) == np.flatnonzero(scratch).tolist()
     linked, strengths = np.zeros(4, np.int32), np.zeros(4, np.float32)

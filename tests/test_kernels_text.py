@@ -15,7 +15,6 @@ from longtail.kernels.text import (
     CharacterClass,
     TokenKind,
     TokenRules,
-    build_table,
     count_texts,
     emit_tokens,
     encode_text,
@@ -24,6 +23,7 @@ from longtail.kernels.text import (
     new_scratch,
     spell_texts,
 )
+from longtail.kernels.token_tables import build_table, column_of
 
 # Every class of character, markers and line feeds among them, in few enough characters to meet.
 MIXED = st.text(st.sampled_from("abcß1 ++#<>-\n\u0301\u00ad\u200d字語かไท่ย😀👍🏽क्ष"), max_size=40)
@@ -193,6 +193,16 @@ def test_rows_are_the_twins_one_by_one_and_together(texts, every):
         alone = encode_text(code_points(text), rules, table, weights)
         np.testing.assert_array_equal(alone[0], indices[start:stop])
         np.testing.assert_array_equal(alone[1], values[start:stop])
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.sets(st.integers(4, 2**62), max_size=60), st.sets(st.integers(4, 2**62), max_size=9))
+def test_columns_of_known_and_unknown_keys(known, others):
+    keys = [4 * key + 1 for key in known]  # the low bits of a key are its kind, never 0
+    table = build_table(np.array(keys, np.uint64))
+    assert [column_of(table, np.uint64(key)) for key in keys] == list(range(len(keys)))
+    unknown = [4 * key + 1 for key in others - known]
+    assert {column_of(table, np.uint64(key)) for key in unknown} <= {-1}
 
 
 def test_output_grows_with_a_text_of_many_tokens_and_every_one_is_spelled():

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     Ids = NDArray[np.int32]
 
-__all__ = ["SHAPES", "Shape", "report", "synthetic"]
+__all__ = ["SHAPES", "Shape", "World", "report", "synthetic"]
 
 OWN_TOKENS = 24  # of a topic; half of a point's tokens are among them
 LEAST_LABELS = 8  # of a topic; otherwise four times as many as a point has
@@ -90,13 +90,13 @@ def synthetic(shape: Shape, seed: int) -> tuple[Dataset, Dataset]:
     frequencies of both fall as 1 / rank. Its labels are among those of the topic, distinct, the
     first ones likelier. So labels can be learnt, and most are rare.
     """
-    world = _World(shape, np.random.default_rng(seed))
+    world = World(shape, np.random.default_rng(seed))
     n_test = min(shape.n_test_points, MOST_TEST_POINTS)
     return world.points(shape.n_points), world.points(n_test)
 
 
-class _World:
-    """Topics with their tokens and labels."""
+class World:
+    """Topics with their tokens, ``own_tokens`` (n_topics, 24) int32, and their labels."""
 
     def __init__(self, shape: Shape, random: np.random.Generator) -> None:
         self._shape, self._random = shape, random
@@ -105,7 +105,7 @@ class _World:
         self._starts = size * np.arange(self._n_topics)
         self._sizes = np.diff(self._starts, append=shape.n_labels)
         own = random.integers(0, shape.n_features, (self._n_topics, OWN_TOKENS))
-        self._own_tokens = own.astype(np.int32)
+        self.own_tokens = own.astype(np.int32)
 
     def points(self, n_points: int) -> Dataset:
         """Draw a data set."""
@@ -119,6 +119,10 @@ class _World:
             LabelSpace(n_labels),
         )
 
+    def topic_of(self, label: int) -> int:
+        """Return the topic of a label."""
+        return min(label // int(self._sizes[0]), self._n_topics - 1)
+
     def _block(self, size: int) -> tuple[tuple[Ids, Ids], tuple[Ids, Ids]]:
         """Draw tokens and labels of some points, each as lengths and ids."""
         topics = self._random.integers(0, self._n_topics, size)
@@ -129,7 +133,7 @@ class _World:
         lengths = 1 + self._random.poisson(self._shape.tokens_a_point - 1, len(topics))
         shape = (len(topics), int(lengths.max()))
         own = np.take_along_axis(
-            self._own_tokens[topics], self._ranks(OWN_TOKENS, shape).astype(np.int64), axis=1
+            self.own_tokens[topics], self._ranks(OWN_TOKENS, shape).astype(np.int64), axis=1
         )
         tokens = np.where(np.arange(shape[1]) % 2, self._ranks(self._shape.n_features, shape), own)
         return _cut(tokens, lengths)

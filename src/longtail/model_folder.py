@@ -28,9 +28,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from safetensors import SafetensorError
-from safetensors.numpy import save_file
 
+from longtail.array_file import DTYPES, write_arrays
 from longtail.errors import InputError, ModelFolderError
 
 if TYPE_CHECKING:
@@ -47,12 +46,6 @@ FORMAT = "longtail-model"
 FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 
-_SIZES = {"F": (2, 4, 8), "I": (1, 2, 4, 8), "U": (1, 2, 4, 8)}  # in bytes
-_DTYPES = {"BOOL": np.dtype("bool")} | {
-    f"{kind}{8 * size}": np.dtype(f"<{kind.lower()}{size}")
-    for kind, sizes in _SIZES.items()
-    for size in sizes
-}
 _FILE_NAME = re.compile(r"\w[\w.-]*")
 _RETRAIN = "Copy the model again from where it was made, or train it again."
 
@@ -123,7 +116,7 @@ def write_model_folder(
         partial.mkdir(parents=True)
         _write_files(partial, caller_manifest, groups, texts)
         _move_into_place(partial, target)
-    except (OSError, SafetensorError) as error:
+    except OSError as error:
         raise ModelFolderError(_explain_write_failure(target, error)) from error
     finally:
         shutil.rmtree(partial, ignore_errors=True)
@@ -176,8 +169,8 @@ def _group_arrays(arrays: Arrays) -> dict[str, dict[str, NDArray[np.generic]]]:
         group = name.partition("/")[0] if "/" in name else "arrays"
         _check_file_name(f"{group}.safetensors", f"The group of array {name!r}")
         dtype = np.asarray(array).dtype.newbyteorder("<")
-        if dtype not in _DTYPES.values():
-            allowed = ", ".join(kind.name for kind in _DTYPES.values())
+        if dtype not in DTYPES.values():
+            allowed = ", ".join(kind.name for kind in DTYPES.values())
             raise InputError(
                 f"Array {name!r} has dtype {array.dtype}, which cannot be saved. Use one of: "
                 f"{allowed}."
@@ -227,9 +220,7 @@ def _write_files(
 ) -> None:
     """Write all files of a model, the manifest last."""
     for name, arrays in groups.items():
-        save_file(arrays, folder / name)
-        # safetensors lets nobody but the owner read: as open as the folder instead.
-        (folder / name).chmod(folder.stat().st_mode & 0o666)
+        write_arrays(folder / name, arrays)
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8", newline="\n")
     records = {name: asdict(_record_file(folder / name)) for name in sorted({*groups, *texts})}
@@ -269,8 +260,7 @@ def _move_into_place(partial: Path, target: Path) -> None:
 
 def _explain_write_failure(target: Path, error: Exception) -> str:
     """Say that nothing was left behind, and what to do."""
-    # safetensors hands on the text of the system's error, not its number.
-    is_full = getattr(error, "errno", None) == errno.ENOSPC or "os error 28" in str(error)
+    is_full = getattr(error, "errno", None) == errno.ENOSPC
     cause = "the disk is full" if is_full else f"writing failed ({error})"
     advice = "Free some space" if is_full else "Make the place writable"
     return (
@@ -449,7 +439,7 @@ def _map_file(path: Path, record: _FileRecord) -> dict[str, tuple[NDArray[np.uin
 
 def _as_layout(path: Path, name: str, entry: Document, first: int, size: int) -> _Layout:
     """Check one array of a safetensors header against the size of the file."""
-    dtype = _DTYPES.get(entry["dtype"])
+    dtype = DTYPES.get(entry["dtype"])
     shape = tuple(entry["shape"])
     start, stop = (first + offset for offset in entry["data_offsets"])
     if (

@@ -328,8 +328,11 @@ class Predictor:
         if self.vectorizer is not None:
             arrays |= _grouped("vectorizer", self.vectorizer.to_arrays())
         arrays["labels/train_counts"] = self.train_label_counts
-        arrays |= _column_arrays("labels/names", self.label_space.names)
-        arrays |= _column_arrays("labels/texts", self.label_space.texts)
+        names, texts = self.label_space.names, self.label_space.texts
+        manifest["label_texts_are_names"] = names is not None and texts == names
+        arrays |= _column_arrays("labels/names", names)
+        if not manifest["label_texts_are_names"]:
+            arrays |= _column_arrays("labels/texts", texts)
         write_model_folder(path, manifest=manifest, arrays=arrays, documents=documents or {})
 
     def compressed(self, dtype: StorageType = "int8") -> Predictor:
@@ -387,7 +390,8 @@ class Predictor:
                 own = _ungrouped("vectorizer", arrays)
                 vectorizer = TextVectorizer.from_arrays(manifest["vectorizer"], own)
             names = _column("labels/names", arrays)
-            texts = _column("labels/texts", arrays)
+            are_names = manifest.get("label_texts_are_names", False)
+            texts = names if are_names else _column("labels/texts", arrays)
             return cls(
                 scorer=scorer_from(manifest["scorer"], arrays),
                 label_space=LabelSpace(manifest["n_labels"], names, texts),

@@ -6,10 +6,10 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from longtail.classifiers.candidates import SearchSizes
 from longtail.classifiers.compiled_parts import (
-    RowStore,
     answerer_from,
     arrays_of,
     check_answerer,
@@ -17,6 +17,7 @@ from longtail.classifiers.compiled_parts import (
     new_scratch,
     width_of,
 )
+from longtail.classifiers.row_store import RowStore, are_common, packed_neighbours
 from longtail.errors import InputError
 from longtail.index.graph import GraphIndex
 from longtail.index.protocol import read_only
@@ -35,10 +36,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.classifiers.blended import BlendedScorer
+    from longtail.classifiers.relations import LabelRelations
     from longtail.classifiers.score_network import ScoreNetwork
+    from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
     from longtail.data.bags import Bags
     from longtail.index.protocol import VectorIndex
-    from longtail.kernels.sparse_lookup import SparseRows
 
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
@@ -106,7 +108,8 @@ class CompiledScorer:
             rows = store.rows(head.vectors)
             heads.append(Head(rows, head.row_of_label, head.bias, np.float32(head.scale)))
         every = np.zeros(0) if scorer.is_word is None else scorer.is_word
-        linear = scorer.linear
+        linear, n_tokens = scorer.linear, len(scorer.encoder.token_vectors)
+        words = _as_csr(linear, n_tokens)
         parts = Answerer(
             tokens=store.tokens(scorer.encoder.token_vectors),
             labels=labels,
@@ -116,10 +119,10 @@ class CompiledScorer:
             point_labels=search.label_ids,
             popular=search.popular,
             heads=tuple(heads),
-            linear=store.sparse(linear.starts, linear.features, linear.weights),
+            linear=store.split(words, are_common(words)),
             linear_bias=linear.bias,
             is_word=read_only(every, np.bool_),
-            relations=_relations(scorer, store),
+            relations=_relations(scorer.relations, store),
             has_relations=relations is not None,
             commonness=read_only(scorer.commonness, np.float32),
             tail_weights=read_only(scorer.tail_weights, np.float32),
@@ -249,21 +252,28 @@ def _graph(index: VectorIndex, store: RowStore, *, only_codes: bool = False) -> 
         read_only(codes, np.uint8),
         read_only(step, np.float32),
         store.rows(vectors[:0] if only_codes else vectors),
-        *(read_only(part, np.int32) for part in (neighbours, entries, member_starts, members)),
+        packed_neighbours(neighbours),
+        *(read_only(part, np.int32) for part in (entries, member_starts, members)),
     )
 
 
-def _relations(scorer: BlendedScorer, store: RowStore) -> Relations:
+def _relations(own: LabelRelations | None, store: RowStore) -> Relations:
     """Return what label texts say; empty where there are none."""
-    own = scorer.relations
     if own is None:
-        none: SparseRows = store.sparse(np.zeros(1), np.zeros(0), np.zeros(0))
-        return Relations(none, none, none)
+        none = store.no_split()
+        return Relations(none, none.rare)
+    n_features, n_labels = len(own.posting_starts) - 1, own.texts.n_labels
+    # Whatever has no postings is too common for them.
+    texts, is_common = _as_csr(own.texts, n_features), np.diff(own.posting_starts) == 0
     return Relations(
-        store.sparse(own.texts.starts, own.texts.features, own.texts.weights),
-        store.sparse(own.posting_starts, own.posting_labels, own.posting_weights),
-        store.sparse(own.link_starts, own.link_labels, own.link_weights),
+        store.split(texts, is_common & (np.bincount(texts.indices, minlength=n_features) > 0)),
+        store.sparse(own.link_starts, own.link_labels, own.link_weights, n_labels),
     )
+
+
+def _as_csr(rows: SparseLabelVectors, n_features: int) -> csr_array:
+    """Return the weights of labels as a matrix."""
+    return csr_array((rows.weights, rows.features, rows.starts), (rows.n_labels, n_features))
 
 
 def _network(own: ScoreNetwork, width: int) -> Network:

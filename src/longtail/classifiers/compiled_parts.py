@@ -6,16 +6,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from longtail.classifiers.earlier_layout import with_split_rows
+from longtail.classifiers.row_store import RowStore, named_arrays
 from longtail.errors import InputError
 from longtail.index.protocol import read_only
 from longtail.kernels.answer import Answerer, AnswerScratch, Head
-from longtail.kernels.bag_vector import pack_with_scales
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS
 from longtail.kernels.code_search import CodedGraph, new_walk
 from longtail.kernels.label_links import Relations
-from longtail.kernels.packed_codes import packed_width, unpacked_rows
-from longtail.kernels.rows import Rows, quantise_rows
-from longtail.kernels.sparse_lookup import SparseRows, new_margin_scratch
+from longtail.kernels.packed_codes import BLOCK, packed_width
+from longtail.kernels.packed_ids import N_SPARE, is_packed, unpacked_ids
+from longtail.kernels.rows import Rows
+from longtail.kernels.sparse_lookup import SparseRows, SplitRows
 from longtail.kernels.wide_network import Network, NetworkScratch
 
 if TYPE_CHECKING:
@@ -30,112 +32,23 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int32]
 
 __all__ = [
-    "RowStore",
     "answerer_from",
     "arrays_of",
     "beam_of",
     "check_answerer",
     "dimension_of",
-    "float_rows",
-    "float_weights",
     "log_ranks_of",
     "new_scratch",
-    "token_vectors_of",
-    "vectors_of",
     "width_of",
 ]
 
 SIDE_BY_SIDE = 16  # candidates that one instruction weighs
 MOST_TOUCHED = 4096  # labels that the matches of one text are linked to
-_LARGEST_CODE = np.float32(127)
-
-
-class RowStore(NamedTuple):
-    """Puts rows away as float32, float16 or int8."""
-
-    dtype: str
-
-    def rows(self, vectors: Floats) -> Rows:
-        """Store rows of a table."""
-        vectors = read_only(vectors, np.float32)
-        if self.dtype != "int8":
-            return Rows(self._numbers(vectors), _no_scales())
-        codes = np.empty(vectors.shape, np.int8)
-        scales = np.empty(len(vectors), np.float32)
-        quantise_rows(vectors, codes, scales)
-        return Rows(read_only(codes, np.int8), read_only(scales, np.float32))
-
-    def tokens(self, vectors: Floats) -> Rows:
-        """Store rows of which many are added up: four bits a number where others take eight."""
-        if self.dtype != "int8":
-            return self.rows(vectors)
-        codes, scales = pack_with_scales(read_only(vectors, np.float32))
-        return Rows(read_only(codes, np.uint8), read_only(scales, np.float32))
-
-    def sparse(self, starts: Any, columns: Any, weights: Any) -> SparseRows:
-        """Store sparse rows."""
-        weights = np.asarray(weights, np.float32)
-        starts = read_only(starts, np.int64)
-        scales = _no_scales()
-        if self.dtype == "int8":
-            row_of = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-            largest = np.zeros(len(starts) - 1, np.float32)
-            np.maximum.at(largest, row_of, np.abs(weights))
-            scales = read_only(largest / _LARGEST_CODE, np.float32)
-            own = scales[row_of]
-            codes = np.rint(np.divide(weights, own, out=np.zeros_like(weights), where=own > 0))
-            return SparseRows(
-                starts, read_only(columns, np.int32), read_only(codes, np.int8), scales
-            )
-        return SparseRows(starts, read_only(columns, np.int32), self._numbers(weights), scales)
-
-    def _numbers(self, numbers: Floats) -> NDArray[Any]:
-        """Store numbers that need no scale."""
-        if self.dtype == "float16":
-            return read_only(numbers.astype(np.float16).view(np.uint16), np.uint16)
-        return read_only(numbers, np.float32)
-
-
-def float_rows(rows: Rows) -> Floats:
-    """Return a stored table as float32."""
-    vectors = _widened(rows.values)
-    return vectors * rows.scales[:, None] if len(rows.scales) else vectors
-
-
-def token_vectors_of(parts: Answerer) -> Floats:
-    """Return the vectors of the tokens as float32."""
-    values, scales = parts.tokens
-    if values.dtype != np.uint8:
-        return float_rows(parts.tokens)
-    return unpacked_rows(values, scales[:, None], dimension_of(parts))
 
 
 def dimension_of(parts: Answerer) -> int:
     """Return the length of all vectors."""
     return int(parts.labels.rows.values.shape[1])
-
-
-def vectors_of(graph: CodedGraph, dimension: int) -> Floats:
-    """Return the vectors of an index as float32: those of its codes, where it has no others."""
-    if len(graph.rows.values):
-        return float_rows(graph.rows)
-    return unpacked_rows(graph.codes, graph.step, dimension)
-
-
-def float_weights(rows: SparseRows) -> Floats:
-    """Return the weights of stored sparse rows as float32."""
-    weights = _widened(rows.weights)
-    return weights * np.repeat(rows.scales, np.diff(rows.starts)) if len(rows.scales) else weights
-
-
-def _widened(stored: NDArray[Any]) -> Floats:
-    """Return stored numbers as float32, not yet scaled."""
-    numbers = stored.view(np.float16) if stored.dtype == np.uint16 else stored
-    return numbers.astype(np.float32)
-
-
-def _no_scales() -> Floats:
-    return read_only(np.zeros(0), np.float32)
 
 
 def arrays_of(parts: Answerer) -> dict[str, NDArray[np.generic]]:
@@ -152,7 +65,11 @@ def arrays_of(parts: Answerer) -> dict[str, NDArray[np.generic]]:
             "label_starts": parts.point_starts,
             "label_ids": parts.point_labels,
         },
-        "linear": {"rows": parts.linear, "bias": parts.linear_bias, "is_word": parts.is_word},
+        "linear": {
+            **parts.linear._asdict(),
+            "bias": parts.linear_bias,
+            "is_word": parts.is_word,
+        },
         "relations": parts.relations._asdict() if parts.has_relations else {},
         "network": parts.network._asdict(),
         "labels": {
@@ -164,12 +81,7 @@ def arrays_of(parts: Answerer) -> dict[str, NDArray[np.generic]]:
         **{f"head{i}": head for i, head in enumerate(others, start=1)},
     }
     for group, members in groups.items():
-        for name, member in members.items():
-            if isinstance(member, np.ndarray):
-                arrays[f"{group}/{name}"] = member
-            elif isinstance(member, tuple):
-                own: Any = member
-                arrays |= {f"{group}/{name}.{k}": v for k, v in own._asdict().items()}
+        arrays |= named_arrays(f"{group}/", members)
     return arrays
 
 
@@ -213,13 +125,26 @@ class _Reader(NamedTuple):
             return self.rows(name)
         return Rows(self.take(f"{name}.values", np.uint8, 2), self.floats(f"{name}.scales"))
 
+    def starts(self, name: str) -> NDArray[Any]:
+        """Return where rows begin."""
+        kind = np.int64 if self.arrays[name].dtype == np.int64 else np.int32
+        return self.take(name, kind)
+
     def sparse(self, name: str) -> SparseRows:
         """Return sparse rows."""
         return SparseRows(
-            self.take(f"{name}.starts", np.int64),
-            self.ids(f"{name}.columns"),
+            self.starts(f"{name}.starts"),
+            self.take(f"{name}.columns", np.uint8, 2),
             self.numbers(f"{name}.weights", 1),
             self.floats(f"{name}.scales"),
+        )
+
+    def split(self, name: str) -> SplitRows:
+        """Return split rows."""
+        return SplitRows(
+            self.sparse(f"{name}rare"),
+            self.sparse(f"{name}common"),
+            self.take(f"{name}places", np.uint8, 2),
         )
 
     def graph(self, group: str) -> CodedGraph:
@@ -228,7 +153,7 @@ class _Reader(NamedTuple):
             self.take(f"{group}/codes", np.uint8, 2),
             self.floats(f"{group}/step"),
             self.rows(f"{group}/rows"),
-            self.take(f"{group}/neighbours", np.int32, 2),
+            self.take(f"{group}/neighbours", np.uint8, 2),
             *(self.ids(f"{group}/{name}") for name in ("entries", "member_starts", "members")),
         )
 
@@ -241,10 +166,10 @@ class _Reader(NamedTuple):
     def relations(self, like: SparseRows, *, there: bool) -> Relations:
         """Return the relations; empty ones, of the same types, where there are none."""
         if there:
-            return Relations(*(self.sparse(f"relations/{name}") for name in Relations._fields))
-        starts, columns = read_only(np.zeros(1), np.int64), read_only(np.zeros(0), np.int32)
-        none = SparseRows(starts, columns, like.weights[:0], _no_scales())
-        return Relations(none, none, none)
+            return Relations(self.split("relations/texts."), self.sparse("relations/links"))
+        none = RowStore("float32").no_split()
+        rows = none.rare._replace(weights=like.weights[:0])
+        return Relations(SplitRows(rows, rows, none.places), rows)
 
     def network(self) -> Network:
         """Return the network."""
@@ -258,8 +183,8 @@ class _Reader(NamedTuple):
 
 def answerer_from(arrays: Arrays, scales: Sequence[float], *, has_relations: bool) -> Answerer:
     """Make the parts again from `arrays_of`; nothing is read."""
-    of = _Reader(arrays)
-    labels, linear = of.graph("labels_index"), of.sparse("linear/rows")
+    of = _Reader(with_split_rows(arrays))
+    labels, linear = of.graph("labels_index"), of.split("linear/")
     return Answerer(
         tokens=of.tokens("encoder/tokens"),
         labels=labels,
@@ -272,7 +197,7 @@ def answerer_from(arrays: Arrays, scales: Sequence[float], *, has_relations: boo
         linear=linear,
         linear_bias=of.floats("linear/bias"),
         is_word=of.take("linear/is_word", np.bool_),
-        relations=of.relations(linear, there=has_relations),
+        relations=of.relations(linear.rare, there=has_relations),
         has_relations=has_relations,
         commonness=of.floats("labels/commonness"),
         tail_weights=of.floats("labels/tail_weights"),
@@ -300,9 +225,10 @@ def check_answerer(parts: Answerer) -> None:
         and _graph_fits(parts.labels, len(parts.label_of_row), dimension)
         and len(parts.labels.rows.values) == len(parts.labels.codes)
         and _graph_fits(parts.points, len(parts.point_starts) - 1, dimension)
+        and parts.labels.codes.shape[1] == parts.points.codes.shape[1]
         and _tokens_fit(parts.tokens, dimension)
         and len(parts.is_word) in (0, n_tokens)
-        and _sparse_fits(parts.linear, n_labels)
+        and _split_fits(parts.linear, n_labels, n_tokens)
         and (not parts.has_relations or _relations_fit(parts.relations, n_labels, n_tokens))
         and n_views == n_sources * N_VIEWS + N_CONTEXT_VIEWS
         and network.scale.shape == (n_views,)
@@ -326,22 +252,36 @@ def _tokens_fit(tokens: Rows, dimension: int) -> bool:
     width = tokens.values.shape[1]
     if tokens.values.dtype != np.uint8:
         return _rows_fit(tokens) and width == dimension
-    return len(tokens.scales) == len(tokens.values) and width == packed_width(dimension)
+    return len(tokens.scales) == len(tokens.values) and width in _widths(dimension)
+
+
+def _widths(dimension: int) -> tuple[int, int]:
+    """Return how many bytes codes can take: rows were once rounded up to whole blocks."""
+    width = packed_width(dimension)
+    return width, -(-width // BLOCK) * BLOCK
 
 
 def _sparse_fits(rows: SparseRows, n_rows: int) -> bool:
     return (
         len(rows.starts) == n_rows + 1
-        and len(rows.columns) == len(rows.weights)
+        and is_packed(rows.columns)
+        and len(rows.columns) == len(rows.weights) + N_SPARE
         and len(rows.scales) == (n_rows if rows.weights.dtype == np.int8 else 0)
     )
 
 
-def _relations_fit(relations: Relations, n_labels: int, n_tokens: int) -> bool:
+def _split_fits(rows: SplitRows, n_labels: int, n_features: int) -> bool:
     return (
-        _sparse_fits(relations.texts, n_labels)
-        and _sparse_fits(relations.postings, n_tokens)
-        and _sparse_fits(relations.links, n_labels)
+        _sparse_fits(rows.rare, n_features)
+        and _sparse_fits(rows.common, n_labels)
+        and is_packed(rows.places)
+        and len(rows.places) == n_features + N_SPARE
+    )
+
+
+def _relations_fit(relations: Relations, n_labels: int, n_tokens: int) -> bool:
+    return _split_fits(relations.texts, n_labels, n_tokens) and _sparse_fits(
+        relations.links, n_labels
     )
 
 
@@ -356,10 +296,11 @@ def _head_fits(head: Head, n_labels: int, dimension: int) -> bool:
 def _graph_fits(graph: CodedGraph, n_rows: int, dimension: int) -> bool:
     n_nodes = len(graph.codes)
     return (
-        graph.codes.shape == (n_nodes, packed_width(dimension))
+        graph.codes.shape[1] in _widths(dimension)
         and graph.step.shape == (1,)
         and graph.rows.values.shape in ((n_nodes, dimension), (0, dimension))
-        and len(graph.neighbours) == n_nodes
+        and is_packed(graph.neighbours)
+        and (len(graph.neighbours) - N_SPARE) % max(n_nodes, 1) == 0
         and len(graph.member_starts) == n_nodes + 1
         and len(graph.members) == n_rows
         and _rows_fit(graph.rows)
@@ -370,6 +311,13 @@ def width_of(sizes: SearchSizes, n_vectors: int, n_popular: int, n_related: int,
     """Return how many candidates a point can have among `n` labels."""
     width = min(sizes.n_found, n_vectors) + n_popular + sizes.n_near_labels + n_related
     return min(width, n)
+
+
+def _n_places(parts: Answerer) -> int:
+    """Return how many features of split rows are common, at most, and one for all others."""
+    split = [parts.linear, *([parts.relations.texts] if parts.has_relations else [])]
+    most = max(int(unpacked_ids(rows.places).max(initial=0)) for rows in split)
+    return 1 + min(most, len(parts.tokens.values))  # of a damaged file, too
 
 
 def log_ranks_of(width: int) -> Floats:
@@ -405,7 +353,7 @@ def new_scratch(
 
     return AnswerScratch(
         point=floats(dimension),
-        codes=np.zeros(2 * packed_width(dimension), np.int8),
+        codes=np.zeros(2 * parts.labels.codes.shape[1], np.int8),
         label_walk=new_walk(parts.labels, beam_of(sizes, n_found), width),
         starts=ids(width),
         point_walk=new_walk(parts.points, beam_of(sizes, n_near)),
@@ -423,7 +371,9 @@ def new_scratch(
         best_votes=floats(sizes.n_near_labels),
         votes=floats(n_labels),
         links=floats(n_labels),
-        margins=new_margin_scratch(n_tokens),
+        slots=np.zeros(n_labels, np.uint16),
+        text_sums=floats(n_labels if parts.has_relations else 0),
+        dense=floats(_n_places(parts)),
         word_columns=ids(n_tokens),
         word_values=floats(n_tokens),
         candidates=ids(min(width, n_labels)),

@@ -8,14 +8,17 @@ import numpy as np
 
 from longtail.classifiers.blended import BlendedScorer, LabelHead
 from longtail.classifiers.candidates import CandidateSearch
-from longtail.classifiers.compiled_parts import (
-    dimension_of,
+from longtail.classifiers.compiled_parts import dimension_of
+from longtail.classifiers.relations import LabelRelations
+from longtail.classifiers.row_store import (
+    column_ids,
     float_rows,
     float_weights,
+    neighbours_of,
     token_vectors_of,
     vectors_of,
+    whole_rows,
 )
-from longtail.classifiers.relations import LabelRelations
 from longtail.classifiers.score_network import ScoreNetwork
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.features.bag_encoder import UnitBagEncoder
@@ -23,9 +26,12 @@ from longtail.index.exact import ExactIndex
 from longtail.index.graph import GraphIndex
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from longtail.classifiers.compiled import CompiledScorer
     from longtail.index.protocol import VectorIndex
     from longtail.kernels.code_search import CodedGraph
+    from longtail.kernels.sparse_lookup import SplitRows
 
 __all__ = ["expanded"]
 
@@ -54,15 +60,12 @@ def expanded(compiled: CompiledScorer) -> BlendedScorer:
         LabelHead(float_rows(head.rows), head.row_of_label, head.bias, float(head.scale))
         for head in others
     ]
-    linear = parts.linear
     return BlendedScorer(
-        encoder=UnitBagEncoder(token_vectors_of(parts)),
+        encoder=UnitBagEncoder(token_vectors_of(parts.tokens, dimension)),
         search=search,
         heads=tuple(heads),
         relations=_relations(compiled),
-        linear=SparseLabelVectors(
-            linear.starts, linear.columns, float_weights(linear), parts.linear_bias
-        ),
+        linear=_label_vectors(parts.linear, parts.linear_bias),
         is_word=parts.is_word if len(parts.is_word) else None,
         commonness=parts.commonness,
         tail_weights=parts.tail_weights,
@@ -73,29 +76,37 @@ def expanded(compiled: CompiledScorer) -> BlendedScorer:
 def _index(graph: CodedGraph, dimension: int, beam: int) -> VectorIndex:
     """Return an index; one without edges is an exact one."""
     vectors = vectors_of(graph, dimension)
-    if not graph.neighbours.shape[1]:
+    neighbours = neighbours_of(graph)
+    if not neighbours.shape[1]:
         return ExactIndex(vectors)
-    arrays = {"vectors": vectors, **{name: getattr(graph, name) for name in _GRAPH_PARTS}}
+    arrays = {name: getattr(graph, name) for name in _GRAPH_PARTS}
+    arrays |= {"vectors": vectors, "neighbours": neighbours}
     return GraphIndex.from_arrays(arrays, beam=beam)
 
 
 def _relations(compiled: CompiledScorer) -> LabelRelations | None:
     """Return what label texts say, where there are any."""
-    texts, postings, links = compiled.parts.relations
     if not compiled.parts.has_relations:
         return None
-    no_bias = np.zeros(len(texts.starts) - 1, np.float32)
+    texts, links = compiled.parts.relations
+    no_bias = np.zeros(len(texts.common.starts) - 1, np.float32)
     return LabelRelations(
-        texts=SparseLabelVectors(texts.starts, texts.columns, float_weights(texts), no_bias),
-        posting_starts=postings.starts,
-        posting_labels=postings.columns,
-        posting_weights=float_weights(postings),
-        link_starts=links.starts,
-        link_labels=links.columns,
+        texts=_label_vectors(texts, no_bias),
+        posting_starts=np.asarray(texts.rare.starts, np.int64),
+        posting_labels=column_ids(texts.rare),
+        posting_weights=float_weights(texts.rare),
+        link_starts=np.asarray(links.starts, np.int64),
+        link_labels=column_ids(links),
         link_weights=float_weights(links),
         n_matches=compiled.n_matches,
         n_linked=compiled.n_linked,
     )
+
+
+def _label_vectors(rows: SplitRows, bias: NDArray[np.float32]) -> SparseLabelVectors:
+    """Return the weights of labels, each label's together."""
+    whole = whole_rows(rows, len(bias))
+    return SparseLabelVectors(whole.indptr.astype(np.int64), whole.indices, whole.data, bias)
 
 
 def _network(compiled: CompiledScorer) -> ScoreNetwork:
@@ -112,4 +123,4 @@ def _network(compiled: CompiledScorer) -> ScoreNetwork:
     )
 
 
-_GRAPH_PARTS = ("neighbours", "entries", "member_starts", "members")
+_GRAPH_PARTS = ("entries", "member_starts", "members")

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.classifiers.compiled_parts import beam_of, dimension_of, float_rows, vectors_of
+from longtail.classifiers.compiled_parts import beam_of, dimension_of
+from longtail.classifiers.row_store import float_rows, neighbours_of, vectors_of
 from longtail.index.exact import ExactIndex
 from longtail.index.protocol import read_only
 from longtail.kernels.code_search import nearest_members, new_walk
@@ -53,8 +54,9 @@ def label_recall(scorer: CompiledScorer, *, n_queries: int = 200, seed: int = 0)
     ids, similarities = np.empty(k, np.int32), np.empty(k, np.float32)
     exact = ExactIndex(float_rows(graph.rows)).query(queries, min(k, len(graph.codes)))[1][:, -1]
     found = 0
-    for node, query, least in zip(drawn.tolist(), queries, exact, strict=True):
-        scale, starts = quantise(query, codes), _starts(scorer, node)
+    edges = neighbours_of(own)[drawn, : sizes.n_near_points]
+    for near, query, least in zip(edges, queries, exact, strict=True):
+        scale, starts = quantise(query, codes), _starts(scorer, near)
         n = nearest_members(
             query, codes, scale, graph, starts, len(starts), walk, ids, similarities
         )
@@ -62,10 +64,9 @@ def label_recall(scorer: CompiledScorer, *, n_queries: int = 200, seed: int = 0)
     return found / max(k * len(queries), 1)
 
 
-def _starts(scorer: CompiledScorer, node: int) -> Ids:
+def _starts(scorer: CompiledScorer, near: Ids) -> Ids:
     """Return where the walk for a training point begins: at the labels of points near it."""
     points, sizes = scorer.parts.points, scorer.sizes
-    near = points.neighbours[node, : sizes.n_near_points]
     rows = points.members[points.member_starts[near[near >= 0]]]
     labels = [scorer.labels_of_point(int(row))[: sizes.n_near_labels] for row in rows]
     found = np.unique(np.concatenate([np.zeros(0, np.int32), *labels]))

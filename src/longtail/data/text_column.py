@@ -48,7 +48,7 @@ class TextColumn(Sequence[str]):
     ['große Fuge', 'a rose']
     """
 
-    __slots__ = ("buffer", "offsets")
+    __slots__ = ("_bytes", "_places", "buffer", "offsets")
 
     buffer: NDArray[np.uint8]
     offsets: NDArray[np.int64]
@@ -57,6 +57,11 @@ class TextColumn(Sequence[str]):
         self.buffer = np.asarray(buffer)
         self.offsets = np.asarray(offsets)
         _check_arrays(self.buffer, self.offsets)
+        # One text is read from these in a third of the time that arrays take.
+        self._bytes, self._places = self.buffer.data, self.offsets.data
+
+    def __reduce__(self) -> tuple[type[TextColumn], tuple[NDArray[np.uint8], NDArray[np.int64]]]:
+        return type(self), (self.buffer, self.offsets)
 
     @classmethod
     def from_strings(cls, strings: Iterable[str]) -> TextColumn:
@@ -94,13 +99,12 @@ class TextColumn(Sequence[str]):
     def __getitem__(self, index: int | slice) -> str | TextColumn:
         if isinstance(index, slice):
             return self._slice(index)
-        row, n_texts = operator.index(index), len(self.offsets) - 1
+        row, n_texts = operator.index(index), len(self._places) - 1
         if row < 0:
             row += n_texts
         if not 0 <= row < n_texts:
             raise IndexError(f"text {index} of {n_texts}")
-        first, after = self.offsets[row : row + 2].tolist()  # a third of the time of two numbers
-        return self.buffer[first:after].tobytes().decode()
+        return str(self._bytes[self._places[row] : self._places[row + 1]], "utf-8")
 
     def __iter__(self) -> Iterator[str]:
         view = self.buffer.data

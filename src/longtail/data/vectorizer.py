@@ -11,17 +11,18 @@ from scipy.sparse import csr_array
 
 from longtail.data.characters import character_classes, code_points, joined_code_points
 from longtail.data.text_column import TextColumn
+from longtail.data.vocabulary_arrays import check_arrays, with_table_of_now
 from longtail.errors import InputError, ModelFolderError
 from longtail.kernels.handle import handle_of
 from longtail.kernels.jit import n_usable_cores, over_row_chunks
 from longtail.kernels.text import (
     TokenKind,
     TokenRules,
-    build_table,
     count_texts,
     encode_texts,
     spell_texts,
 )
+from longtail.kernels.token_tables import LOW_HALF, build_table
 from longtail.kernels.vocabulary import Vocabulary, encode_known
 
 if TYPE_CHECKING:
@@ -33,15 +34,7 @@ __all__ = ["TextVectorizer", "TokenKind"]
 
 CHUNK = 1024  # texts normalised and encoded at a time
 MAX_SHARDS = 8  # threads that count
-LOW_HALF = np.uint64(0xFFFFFFFF)
 KIND_BITS = np.uint64(3)
-ARRAY_TYPES: dict[str, type[np.generic]] = {
-    "table": np.uint64,
-    "weights": np.float32,
-    "kinds": np.uint8,
-    "token_buffer": np.uint8,
-    "token_offsets": np.int64,
-}
 
 
 @dataclass(eq=False)
@@ -285,7 +278,7 @@ class TextVectorizer:
         Returns
         -------
         dict of str to ndarray
-            ``table`` (n_slots, 2) uint64, ``weights`` (n_features,) float32, ``kinds``
+            ``table`` (n_slots,) uint64, ``weights`` (n_features,) float32, ``kinds``
             (n_features,) uint8, and the tokens: ``token_buffer`` (n_bytes,) uint8 in UTF-8,
             ``token_offsets`` (n_features + 1,) int64.
         """
@@ -335,7 +328,8 @@ class TextVectorizer:
         settings: dict[str, Any] = {
             key: tuple(v) if isinstance(v, list) else v for key, v in config.items()
         }
-        _check_arrays(arrays)
+        arrays = with_table_of_now(arrays)
+        check_arrays(arrays)
         vectorizer = cls(**settings)
         vectorizer._check_parameters()
         tokens = TextColumn(arrays["token_buffer"], arrays["token_offsets"])
@@ -469,31 +463,3 @@ def _spellings(
         if spelled.all():
             break
     return TextColumn.from_strings(tokens)
-
-
-def _check_arrays(arrays: Mapping[str, NDArray[Any]]) -> None:
-    """Refuse arrays that are missing, of another type, or do not fit together."""
-    for name, dtype in ARRAY_TYPES.items():
-        if name not in arrays:
-            raise ModelFolderError(f"The vectoriser's array {name!r} is missing. Save it again.")
-        if arrays[name].dtype != dtype:
-            raise ModelFolderError(
-                f"The vectoriser's array {name!r} is {arrays[name].dtype}, "
-                f"not {np.dtype(dtype)}. Save it again."
-            )
-    n_features = arrays["weights"].size
-    n_slots = len(arrays["table"])
-    fits = (
-        arrays["table"].shape == (n_slots, 2)
-        and n_slots & (n_slots - 1) == 0
-        # The kernels trust the table: a full one or a column beyond the last must not reach them.
-        and np.count_nonzero(arrays["table"][:, 0]) == n_features < n_slots
-        and arrays["table"][:, 1].max() < n_features
-        and arrays["kinds"].shape == (n_features,)
-        and arrays["token_offsets"].shape == (n_features + 1,)
-    )
-    if not fits:
-        raise ModelFolderError(
-            "The vectoriser's arrays do not fit together: "
-            f"{ {name: arrays[name].shape for name in ARRAY_TYPES} }. Save it again."
-        )

@@ -16,10 +16,17 @@ from longtail.kernels.bag_vector import unit_bag_vector
 from longtail.kernels.code_search import CodedGraph, Walk, nearest_members
 from longtail.kernels.exact import insert_sorted
 from longtail.kernels.jit import kernel
-from longtail.kernels.label_links import Relations, add_links, match_texts, strongest_links
-from longtail.kernels.prefetch import prefetch_row
+from longtail.kernels.label_links import Relations, add_links, best_sums, strongest_links
+from longtail.kernels.prefetch import prefetch_whole
 from longtail.kernels.rows import Rows, quantise, row_dot
-from longtail.kernels.sparse_lookup import MarginScratch, SparseRows, span_of, sparse_margins
+from longtail.kernels.sparse_lookup import (
+    SplitRows,
+    add_products,
+    add_rare_margins,
+    clear_sums,
+    common_margins,
+    span_of,
+)
 from longtail.kernels.wide_network import Network, NetworkScratch, blend_candidates
 
 if TYPE_CHECKING:
@@ -30,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AnswerScratch", "Answerer", "Head", "answer_bags", "near_rows"]
 
+_AHEAD = 8  # rows: to ask for all of them at once takes half as long again
 _SMALLEST_SIMILARITY = np.float32(1e-6)
 
 
@@ -53,7 +61,7 @@ class Answerer(NamedTuple):
     point_labels: Ids
     popular: Ids
     heads: tuple[Head, ...]
-    linear: SparseRows
+    linear: SplitRows
     linear_bias: Floats
     is_word: NDArray[np.bool_]
     relations: Relations
@@ -85,7 +93,9 @@ class AnswerScratch(NamedTuple):
     best_votes: Floats
     votes: Floats
     links: Floats
-    margins: MarginScratch
+    slots: NDArray[np.uint16]
+    text_sums: Floats
+    dense: Floats
     word_columns: Ids
     word_values: Floats
     candidates: Ids
@@ -156,9 +166,9 @@ def _answer(
     if not unit_bag_vector(columns, values, model.tokens, scratch.point):
         return  # nothing is known of it, so nothing is said
     scale = quantise(scratch.point, scratch.codes)
-    n_matches = n_touched = 0
+    n_matches = n_touched = n_products = 0
     if model.has_relations:
-        n_matches, n_touched = _relate(model.relations, columns, values, scratch)
+        n_matches, n_touched, n_products = _relate(model.relations, columns, values, scratch)
     n, nearness = _gather(model, scratch, scale, n_matches, n_touched)
     if n:
         _score(model, scratch, columns, values, n)
@@ -177,18 +187,22 @@ def _answer(
         _keep_best(candidates, scratch.scores, model.tail_weights, ids, scores)
     for label in scratch.touched[:n_touched]:
         scratch.links[label] = 0
+    if model.has_relations:
+        clear_sums(columns, model.relations.texts.rare, n_products, scratch.text_sums)
 
 
 @kernel
 def _relate(
     relations: Relations, columns: Ids, values: Floats, scratch: AnswerScratch
-) -> tuple[int, int]:
+) -> tuple[int, int, int]:
     """Find the labels that the text names, and note in `scratch.links` what they are linked to."""
-    n_matches = match_texts(
+    rare, sums = relations.texts.rare, scratch.text_sums
+    n_products = add_products(columns, values, rare, sums)
+    n_matches = best_sums(
         columns,
-        values,
-        relations.postings,
-        scratch.votes,
+        rare,
+        n_products,
+        sums,
         scratch.matches,
         scratch.match_similarities,
     )
@@ -199,7 +213,7 @@ def _relate(
         scratch.links,
         scratch.touched,
     )
-    return n_matches, n_touched
+    return n_matches, n_touched, n_products
 
 
 @kernel
@@ -335,23 +349,38 @@ def _score(model: Answerer, scratch: AnswerScratch, columns: Ids, values: Floats
             candidates,
             evidence[h],
         )
-    n_words = _take_words(columns, values, model.is_word, scratch.word_columns, scratch.word_values)
-    word_columns, word_values = scratch.word_columns[:n_words], scratch.word_values[:n_words]
-    sparse_margins(
-        word_columns, word_values, model.linear, candidates, scratch.margins, evidence[n_heads]
-    )
+    _weigh_words(model, scratch, columns, values, candidates, evidence[n_heads])
     for c in range(n):
-        evidence[n_heads, c] += model.linear_bias[candidates[c]]
         evidence[n_heads + 1, c] = scratch.candidate_votes[c]
     if model.has_relations:
-        texts = model.relations.texts
-        sparse_margins(columns, values, texts, candidates, scratch.margins, evidence[n_heads + 2])
+        texts, sums = model.relations.texts, scratch.text_sums
+        own = evidence[n_heads + 2]
+        common_margins(columns, values, texts, candidates, scratch.dense, own)
         for c in range(n):
+            own[c] += sums[candidates[c]]
             evidence[n_heads + 3, c] = scratch.links[candidates[c]]
     for source in evidence:
         for c in range(n):  # a sort of what is no number, in a damaged file, would leave its bounds
             if not np.isfinite(source[c]):
                 source[c] = 0
+
+
+@kernel
+def _weigh_words(
+    model: Answerer,
+    scratch: AnswerScratch,
+    columns: Ids,
+    values: Floats,
+    candidates: Ids,
+    margins: Floats,
+) -> None:
+    """Write what the linear classifiers say of each candidate."""
+    n_words = _take_words(columns, values, model.is_word, scratch.word_columns, scratch.word_values)
+    words, weights = scratch.word_columns[:n_words], scratch.word_values[:n_words]
+    common_margins(words, weights, model.linear, candidates, scratch.dense, margins)
+    add_rare_margins(words, weights, model.linear.rare, candidates, scratch.slots, margins)
+    for c in range(len(candidates)):
+        margins[c] += model.linear_bias[candidates[c]]
 
 
 @kernel
@@ -365,12 +394,12 @@ def _angles(
     logits: Floats,
 ) -> None:
     """Write ``scale * w_l . x + b_l`` of each candidate l."""
-    n_rows = len(rows.values)
-    for label in candidates:
-        row = row_of_label[label]
-        if 0 <= row < n_rows:
-            prefetch_row(rows.values, row)
-    for c in range(len(candidates)):
+    n_rows, n = len(rows.values), len(candidates)
+    for c in range(-_AHEAD, n):
+        if c + _AHEAD < n and 0 <= row_of_label[candidates[c + _AHEAD]] < n_rows:
+            prefetch_whole(rows.values, row_of_label[candidates[c + _AHEAD]])
+        if c < 0:
+            continue
         row = row_of_label[candidates[c]]
         cosine = row_dot(point, rows, row) if 0 <= row < n_rows else np.float32(0)
         logits[c] = scale * cosine + bias[candidates[c]]

@@ -13,7 +13,14 @@ from numba.core import types
 from numba.extending import overload
 
 from longtail.kernels.jit import fast_kernel, kernel
-from longtail.kernels.packed_codes import BLOCK, MIDDLE, packed_sums, packed_width
+from longtail.kernels.packed_codes import (
+    BLOCK,
+    MIDDLE,
+    half_packed_sums,
+    packed_sums,
+    packed_width,
+    put_code,
+)
 from longtail.kernels.prefetch import prefetch_row
 from longtail.kernels.rows import Rows, scale_of, widen
 
@@ -104,11 +111,13 @@ def _add_packed(columns: Ids, values: Floats, tokens: Rows, point: Floats) -> No
     for j in range(len(columns)):
         too_much += MIDDLE * values[j] * scales[columns[j]]
     sums = np.empty(2 * BLOCK, np.float32)
-    for block in range(table.shape[1] // BLOCK):
-        packed_sums(table, block, columns, values, scales, sums)
-        first = 2 * BLOCK * block
-        for t in range(min(2 * BLOCK, len(point) - first)):
-            point[first + t] = sums[t] - too_much
+    for first in range(0, table.shape[1], BLOCK):
+        if first + BLOCK <= table.shape[1]:
+            packed_sums(table, first, columns, values, scales, sums)
+        else:
+            half_packed_sums(table, first, columns, values, scales, sums)
+        for t in range(min(2 * BLOCK, len(point) - 2 * first)):
+            point[2 * first + t] = sums[t] - too_much
 
 
 def pack_with_scales(vectors: Floats) -> tuple[Packed, Floats]:
@@ -158,5 +167,4 @@ def _pack(vectors: Floats, codes: Packed, scales: Floats) -> None:
                 least, scales[row] = error, scale
         for t in range(len(vector)):
             code = np.uint8(_code_of(vector[t], scales[row]))
-            byte = t // (2 * BLOCK) * BLOCK + t % BLOCK
-            codes[row, byte] |= np.uint8(code << np.uint8(4 if t & BLOCK else 0))
+            put_code(codes[row], t, code)

@@ -14,7 +14,8 @@ from longtail.kernels.exact import insert_sorted
 from longtail.kernels.jit import kernel
 from longtail.kernels.lanes import KEYS_AT_ONCE, insert_key
 from longtail.kernels.packed_codes import MIDDLE, packed_dots
-from longtail.kernels.prefetch import prefetch_pair, prefetch_row
+from longtail.kernels.packed_ids import N_SPARE, id_at
+from longtail.kernels.prefetch import prefetch_pair, prefetch_whole
 from longtail.kernels.rows import Rows, row_dot
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int32]
     Keys = NDArray[np.int64]
 
-__all__ = ["CodedGraph", "Walk", "nearest_members", "new_walk", "walk_graph"]
+__all__ = ["CodedGraph", "Walk", "n_edges", "nearest_members", "new_walk", "walk_graph"]
 
 _LAST_STAMP = np.int32(2**31 - 1)
 _KEY_BITS = np.int64(32)
@@ -35,6 +36,7 @@ _NODE_BITS, _LAST_NODE = np.int64(1), np.int64((1 << 31) - 1)
 _LOWEST, _HIGHEST = np.int64(-(1 << 62)), np.int64(1 << 62)
 _AT_ONCE = 2  # nodes whose edges are followed together: waits for memory overlap
 _FEWEST_STARTS = 8
+_AHEAD = 8  # rows
 _SPARE = 4  # of half as many again as are wanted, and these, the vectors are looked at
 
 
@@ -43,13 +45,14 @@ class CodedGraph(NamedTuple):
 
     ``codes`` is (n_nodes, width) uint8, and ``step`` (1,) what lies between two of them, see
     `longtail.kernels.packed_codes`. ``rows`` holds the vectors themselves; without any,
-    similarities are those of the codes. An index without edges is scanned: its entries are all.
+    similarities are those of the codes. ``neighbours`` are as many ids a node, of `pack_ids`. An
+    index without edges is scanned: its entries are all.
     """
 
     codes: Packed
     step: Floats
     rows: Rows
-    neighbours: Ids
+    neighbours: Packed
     entries: Ids
     member_starts: Ids
     members: Ids
@@ -73,7 +76,7 @@ def new_walk(graph: CodedGraph, beam: int, n_starts: int = 0) -> Walk:
 
     The beam is rounded up to a multiple of eight.
     """
-    n_fresh = max(_AT_ONCE * graph.neighbours.shape[1], len(graph.entries) + n_starts, 1)
+    n_fresh = max(_AT_ONCE * n_edges(graph), len(graph.entries) + n_starts, 1)
     return Walk(
         np.zeros(len(graph.codes) + 1, np.int32),
         np.empty(n_fresh, np.int32),
@@ -83,22 +86,30 @@ def new_walk(graph: CodedGraph, beam: int, n_starts: int = 0) -> Walk:
 
 
 @kernel
-def _keep_unseen(table: Ids, row: int, codes: Packed, stamps: Ids, fresh: Ids, n_fresh: int) -> int:
-    """Note the nodes of a row not yet seen, have their codes fetched, and return how many.
+def n_edges(graph: CodedGraph) -> int:
+    """Return how many edges each node has room for."""
+    return (len(graph.neighbours) - N_SPARE) // max(len(graph.codes), 1)
 
-    A row is given by its number, since each view of a table costs a count of its users, which
+
+@kernel
+def _keep_unseen(
+    ids: Any, first: int, n_ids: int, codes: Packed, stamps: Ids, fresh: Ids, n_fresh: int
+) -> int:
+    """Note the nodes among some ids not yet seen, have their codes fetched; return how many.
+
+    Ids are given by their place, since each view of a table costs a count of its users, which
     other threads count, too.
     """
     stamp, n_nodes = stamps[-1], np.uint32(len(codes))
-    for column in range(min(table.shape[1], len(fresh) - n_fresh)):
-        node = np.uint32(table[row, column])
+    for place in range(first, first + min(n_ids, len(fresh) - n_fresh)):
+        node = id_at(ids, place)
         if node >= n_nodes:  # padding, or a damaged file
             break
         # No branch: whether a node was seen cannot be guessed.
         fresh[n_fresh] = node
         n_fresh += 1 if stamps[node] != stamp else 0
         stamps[node] = stamp
-        prefetch_pair(codes, node)
+        prefetch_whole(codes, node)
     return n_fresh
 
 
@@ -139,17 +150,17 @@ def walk_graph(query: Codes, graph: CodedGraph, starts: Ids, n_starts: int, walk
     stamps[-1] += 1
     keys[:] = _LOWEST
     keys[0] = _HIGHEST
-    n_fresh = _keep_unseen(starts[:n_starts].reshape(1, -1), 0, codes, stamps, fresh, 0)
-    if n_fresh < _FEWEST_STARTS or neighbours.shape[1] == 0:
-        entries = graph.entries.reshape(1, -1)
-        n_fresh = _keep_unseen(entries, 0, codes, stamps, fresh, n_fresh)
+    degree, entries = n_edges(graph), graph.entries
+    n_fresh = _keep_unseen(starts, 0, n_starts, codes, stamps, fresh, 0)
+    if n_fresh < _FEWEST_STARTS or degree == 0:
+        n_fresh = _keep_unseen(entries, 0, len(entries), codes, stamps, fresh, n_fresh)
     last = len(keys) - 1
     place = 1
     while n_fresh:
         for offer in range(_offers(query, codes, fresh, n_fresh, keys[last], offers)):
             key = offers[offer]
             if key > keys[last]:
-                prefetch_pair(neighbours, _node_of(key))
+                prefetch_pair(neighbours, _node_of(key) * degree)
                 place = min(place, insert_key(keys, key) + 1)
         n_fresh = n_followed = 0
         while place <= last and (n_followed < _AT_ONCE or n_fresh == 0):
@@ -158,7 +169,8 @@ def walk_graph(query: Codes, graph: CodedGraph, starts: Ids, n_starts: int, walk
                 break
             if key & _IS_OPEN:
                 keys[place] = key & ~_IS_OPEN
-                n_fresh = _keep_unseen(neighbours, _node_of(key), codes, stamps, fresh, n_fresh)
+                edges = _node_of(key) * degree
+                n_fresh = _keep_unseen(neighbours, edges, degree, codes, stamps, fresh, n_fresh)
                 n_followed += 1
             place += 1
     size = last
@@ -198,8 +210,8 @@ def nearest_members(
     keys, rows, first_members, members = walk.keys, graph.rows, graph.member_starts, graph.members
     has_rows, too_much = len(rows.values) > 0, np.float32(0)
     if has_rows:
-        for place in range(1, size + 1):
-            prefetch_row(rows.values, _node_of(keys[place]))
+        for place in range(1, min(_AHEAD, size) + 1):
+            prefetch_whole(rows.values, _node_of(keys[place]))
     else:
         for t in range(len(query)):
             too_much += MIDDLE * np.float32(query[t])
@@ -207,6 +219,8 @@ def nearest_members(
     for place in range(1, size + 1):
         node = _node_of(keys[place])
         if has_rows:
+            if place + _AHEAD <= size:
+                prefetch_whole(rows.values, _node_of(keys[place + _AHEAD]))
             value = row_dot(point, rows, node)
         else:
             value = (np.float32(keys[place] >> _KEY_BITS) - too_much) * scale * graph.step[0]

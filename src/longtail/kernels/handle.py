@@ -58,5 +58,5 @@ def _hold_compiled(parts: Any) -> Any:
 
 @kernel
 def handle_of(parts: Any) -> Any:
-    """Return a handle of a named tuple of arrays, numbers and named tuples."""
+    """Return a handle of a named tuple of arrays, of numbers and of other named tuples."""
     return _hold(parts)

@@ -9,9 +9,9 @@ import numpy as np
 from longtail.kernels.exact import insert_sorted
 from longtail.kernels.jit import kernel
 from longtail.kernels.lanes import N_ABOVE, first_above
-from longtail.kernels.prefetch import prefetch_line, prefetch_row
+from longtail.kernels.packed_ids import id_at
 from longtail.kernels.rows import widen
-from longtail.kernels.sparse_lookup import SparseRows, span_of
+from longtail.kernels.sparse_lookup import SUMS_PER_PRODUCT, SparseRows, SplitRows, span_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,85 +19,58 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["Relations", "add_links", "match_texts", "strongest_links"]
+__all__ = ["Relations", "add_links", "best_sums", "strongest_links"]
 
-
-_AHEAD = 4  # features
-_SUMS_PER_PRODUCT = 32  # looked at in a row in the time of one by its place
 _LEAST_SUM = np.float32(1e-20)
 
 
 class Relations(NamedTuple):
     """See `longtail.classifiers.relations.LabelRelations`; all are empty where there are none."""
 
-    texts: SparseRows
-    postings: SparseRows
+    texts: SplitRows
     links: SparseRows
 
 
 @kernel
-def match_texts(
-    columns: Ids, values: Floats, postings: SparseRows, sums: Floats, ids: Ids, best: Floats
+def best_sums(
+    columns: Ids, rare: SparseRows, n_added: int, sums: Floats, ids: Ids, best: Floats
 ) -> int:
     """Find the labels whose texts have the largest inner products with a bag.
 
-    All products are added up first. Then all sums are looked at, or, where labels are many more
-    than products, those that can be other than 0.
+    All sums are looked at, or, where labels are many more than products, those that can be other
+    than 0.
 
     Parameters
     ----------
-    columns, values : int32, float32 (n,)
-    postings : SparseRows
+    columns : int32 (n,)
+    rare : SparseRows
         The labels of each feature.
-    sums : float32 (n_labels,)
-        Zeros, and so again on return.
+    n_added, sums : int, float32 (n_labels,)
+        What `add_products` returned and wrote.
     ids, best : int32, float32 (n_matches,)
         Written up to the number that is returned: best first, ties by smaller id.
     """
-    n_added = _add_products(columns, values, postings, sums)
-    if n_added > len(sums) // _SUMS_PER_PRODUCT:
-        return _take_all(sums, ids, best)
-    starts, labels = postings.starts, postings.columns
+    if n_added > len(sums) // SUMS_PER_PRODUCT:
+        return _best_of_all(sums, ids, best)
+    labels = rare.columns
     n_found, least = 0, _LEAST_SUM
     for column in columns:
-        first, after = span_of(starts, column, len(labels))
+        first, after = span_of(rare.starts, column, len(rare.weights))
         for place in range(np.uint64(first), np.uint64(after)):
-            label = np.uint32(labels[place])
-            if label < np.uint32(len(sums)):
-                total, sums[label] = sums[label], 0
-                if total >= least:
-                    n_found, least = _keep(ids, best, n_found, np.int32(label), total)
+            label = id_at(labels, place)
+            if label >= np.uint32(len(sums)) or sums[label] < least:
+                continue
+            is_new = True  # it comes once for each feature that it shares
+            for found in range(n_found):
+                is_new &= ids[found] != np.int32(label)
+            if is_new:
+                n_found, least = _keep(ids, best, n_found, np.int32(label), sums[label])
     return n_found
 
 
 @kernel
-def _add_products(columns: Ids, values: Floats, postings: SparseRows, sums: Floats) -> int:
-    """Add what each label has of each column to its sum, and return how many products there are.
-
-    Numbers without a sign are places as they are; others may count from the end.
-    """
-    starts, labels, weights, scales = postings
-    n_sums, n_added = np.uint32(len(sums)), 0
-    for j in range(len(columns)):
-        if j + 2 * _AHEAD < len(columns):
-            prefetch_line(starts, columns[j + 2 * _AHEAD])
-        if j + _AHEAD < len(columns):
-            coming = starts[columns[j + _AHEAD]]
-            prefetch_row(labels, coming)
-            prefetch_row(weights, coming)
-        first, after = span_of(starts, columns[j], len(labels))
-        scale = values[j] * scales[columns[j]] if len(scales) else values[j]
-        n_added += after - first
-        for place in range(np.uint64(first), np.uint64(after)):
-            label = np.uint32(labels[place])
-            if label < n_sums:
-                sums[label] += scale * widen(weights[place])
-    return n_added
-
-
-@kernel
-def _take_all(sums: Floats, ids: Ids, best: Floats) -> int:
-    """Note the largest of all sums, set them to zero, and return how many were noted."""
+def _best_of_all(sums: Floats, ids: Ids, best: Floats) -> int:
+    """Note the largest of all sums, and return how many were noted."""
     n_found, label, least = 0, 0, _LEAST_SUM
     while label < len(sums):
         label = first_above(sums, label, least)
@@ -105,7 +78,6 @@ def _take_all(sums: Floats, ids: Ids, best: Floats) -> int:
             if sums[own] >= least:
                 n_found, least = _keep(ids, best, n_found, own, sums[own])
         label += N_ABOVE
-    sums[:] = 0
     return n_found
 
 
@@ -131,11 +103,11 @@ def add_links(
         strength = similarities[m] * similarities[m]
         if len(scales):
             strength *= scales[matches[m]]
-        first, after = span_of(starts, matches[m], len(labels))
-        for place in range(first, after):
-            label = labels[place]
+        first, after = span_of(starts, matches[m], len(weights))
+        for place in range(np.uint64(first), np.uint64(after)):
+            label = id_at(labels, place)
             product = strength * widen(weights[place])
-            if not 0 <= label < len(scratch) or not product > 0:
+            if label >= np.uint32(len(scratch)) or not product > 0:
                 continue
             if scratch[label] == 0:
                 if n_touched == len(touched):

@@ -2,7 +2,8 @@
 
 A step apart for all rows of a table, sixteen values a number, two numbers a byte: an inner product
 of 256 numbers reads two cache lines. A byte holds number ``t`` of its block of 128 and number
-``t + 64``, so that halves of bytes become vectors of bytes without being moved.
+``t + 64``, so that halves of bytes become vectors of bytes without being moved. A row ends with
+half a block where that is enough: its bytes hold numbers ``t`` and ``t + 32`` of 64.
 """
 
 from __future__ import annotations
@@ -24,17 +25,21 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BLOCK",
+    "HALF_BLOCK",
     "MIDDLE",
+    "half_packed_sums",
     "pack_rows",
     "packed_dots",
     "packed_sums",
     "packed_width",
+    "put_code",
     "unpacked_rows",
 ]
 
 binding.initialize_native_asmparser()
 
 BLOCK = 64  # bytes: a cache line
+HALF_BLOCK = BLOCK // 2
 MIDDLE = np.float32(7.5)
 _LARGEST = np.float32(2.7)  # standard deviations: what is beyond is cut
 _BYTE, _NUMBER = ir.IntType(8), ir.IntType(32)
@@ -44,8 +49,8 @@ _AHEAD = 8  # rows
 
 
 def packed_width(dimension: int) -> int:
-    """Return how many bytes a row takes: whole blocks; a query has twice as many numbers."""
-    return -(-dimension // (2 * BLOCK)) * BLOCK
+    """Return how many bytes a row takes: whole half blocks; a query has twice as many numbers."""
+    return -(-dimension // BLOCK) * HALF_BLOCK
 
 
 def pack_rows(vectors: Floats) -> tuple[Packed, Floats]:
@@ -66,9 +71,25 @@ def pack_rows(vectors: Floats) -> tuple[Packed, Floats]:
 
 def unpacked_rows(codes: Packed, step: Floats, dimension: int) -> Floats:
     """Return the vectors (n_rows, dimension) that codes stand for."""
-    blocks = codes.reshape(len(codes), -1, 1, BLOCK)
-    levels = np.concatenate([blocks & 15, blocks >> 4], axis=2).reshape(len(codes), -1)
-    return (levels[:, :dimension].astype(np.float32) - MIDDLE) * step
+    n_whole = codes.shape[1] // BLOCK * BLOCK
+    parts = [_levels(codes[:, :n_whole], BLOCK), _levels(codes[:, n_whole:], HALF_BLOCK)]
+    levels = np.concatenate(parts, axis=1)[:, :dimension]
+    return (levels.astype(np.float32) - MIDDLE) * step
+
+
+def _levels(codes: Packed, size: int) -> Packed:
+    """Return the numbers of whole blocks of a size, in order."""
+    blocks = codes.reshape(len(codes), codes.shape[1] // size, 1, size)
+    return np.concatenate([blocks & 15, blocks >> 4], axis=2).reshape(len(codes), -1)
+
+
+@kernel
+def put_code(row: Packed, t: int, code: np.uint8) -> None:
+    """Add the code of number `t` to a row that has none of it yet."""
+    first = t // (2 * BLOCK) * BLOCK
+    size = BLOCK if first + BLOCK <= len(row) else HALF_BLOCK
+    place = t - 2 * first
+    row[first + place % size] |= np.uint8(code << np.uint8(4 if place >= size else 0))
 
 
 @kernel
@@ -84,8 +105,7 @@ def _write_codes(vectors: Floats, codes: Packed) -> np.float32:
         for t in range(vectors.shape[1]):
             level = np.rint(vectors[row, t] * inverse + MIDDLE)
             code = np.uint8(min(max(level, np.float32(0)), np.float32(15)))
-            byte = t // (2 * BLOCK) * BLOCK + t % BLOCK
-            codes[row, byte] |= np.uint8(code << np.uint8(4 if t & BLOCK else 0))
+            put_code(codes[row], t, code)
     return np.float32(_LARGEST * deviation / MIDDLE)
 
 
@@ -115,21 +135,28 @@ def packed_dots(_: Any, query: Any, codes: Any, row: Any) -> Any:
         width = cgutils.unpack_tuple(builder, arrays[1].shape)[1]
         own, rows = (builder.bitcast(array.data, _BYTE.as_pointer()) for array in arrays)
         own_row = builder.gep(rows, [builder.mul(place, width)])
-        has_instruction = "+avx512vnni" in context.codegen().magic_tuple()[2]
-        add_products = _add_at_once if has_instruction else _add_widened
-        lanes = ir.VectorType(_NUMBER, BLOCK // 4 if has_instruction else BLOCK)
+        lanes = ir.VectorType(_NUMBER, BLOCK // 4 if _has_instruction(context) else BLOCK)
         sums = [cgutils.alloca_once_value(builder, ir.Constant(lanes, None)) for _ in "lh"]
         step = ir.Constant(width.type, BLOCK)
         with cgutils.for_range(builder, builder.udiv(width, step)) as loop:
             at = builder.mul(loop.index, step)
-            both = _load(builder, own_row, at)
+            both = _load_block(builder, own_row, at)
             low = builder.and_(both, ir.Constant(_BYTES, [15] * BLOCK))
             high = builder.lshr(both, ir.Constant(_BYTES, [4] * BLOCK))
             for half, total, offset in zip(
                 (low, high), sums, (at, builder.add(at, step)), strict=True
             ):
-                mine = _load(builder, own, builder.add(at, offset))
-                builder.store(add_products(builder, builder.load(total), half, mine), total)
+                mine = _load_block(builder, own, builder.add(at, offset))
+                builder.store(
+                    _add_products(context, builder, builder.load(total), half, mine), total
+                )
+        behind = builder.mul(builder.udiv(width, step), step)
+        with builder.if_then(builder.icmp_unsigned("<", behind, width)):
+            halves = _unpacked_half(builder, own_row, behind)
+            mine = _load_block(builder, own, builder.add(behind, behind))
+            builder.store(
+                _add_products(context, builder, builder.load(sums[0]), halves, mine), sums[0]
+            )
         add = cgutils.get_or_insert_function(
             builder.module,
             ir.FunctionType(_NUMBER, [lanes]),
@@ -140,10 +167,31 @@ def packed_dots(_: Any, query: Any, codes: Any, row: Any) -> Any:
     return types.int32(query, codes, row), generate
 
 
-def _load(builder: Any, start: Any, at: Any) -> Any:
+def _has_instruction(context: Any) -> bool:
+    """Tell whether the processor adds up products of bytes by one instruction."""
+    return "+avx512vnni" in context.codegen().magic_tuple()[2]
+
+
+def _add_products(context: Any, builder: Any, total: Any, numbers: Any, query: Any) -> Any:
+    """Add products of unsigned with signed bytes to 32-bit sums."""
+    own = _add_at_once if _has_instruction(context) else _add_widened
+    return own(builder, total, numbers, query)
+
+
+def _load_block(builder: Any, start: Any, at: Any, kind: Any = _BYTES) -> Any:
     """Load a block of bytes."""
-    there = builder.bitcast(builder.gep(start, [at]), _BYTES.as_pointer())
+    there = builder.bitcast(builder.gep(start, [at]), kind.as_pointer())
     return builder.load(there, align=1)
+
+
+def _unpacked_half(builder: Any, start: Any, at: Any) -> Any:
+    """Load half a block, and return its numbers as a block of bytes."""
+    kind = ir.VectorType(_BYTE, HALF_BLOCK)
+    both = _load_block(builder, start, at, kind)
+    low = builder.and_(both, ir.Constant(kind, [15] * HALF_BLOCK))
+    high = builder.lshr(both, ir.Constant(kind, [4] * HALF_BLOCK))
+    every = ir.Constant(ir.VectorType(_NUMBER, BLOCK), list(range(BLOCK)))
+    return builder.shuffle_vector(low, high, every)
 
 
 def _add_at_once(builder: Any, total: Any, half: Any, query: Any) -> Any:
@@ -158,80 +206,85 @@ def _add_widened(builder: Any, total: Any, half: Any, query: Any) -> Any:
     return builder.add(total, product)
 
 
-@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
-def packed_sums(
-    _: Any, table: Any, block: Any, columns: Any, values: Any, scales: Any, sums: Any
-) -> Any:
-    """Write the weighted sum of a block of some rows of codes.
+def _summing(n_bytes: int) -> Any:
+    """Return what writes weighted sums of a block, or of half a block, of some rows of codes.
 
-    Parameters
-    ----------
-    table : uint8 (n_rows, width)
-    block : int
-        Which block of each row, from 0.
-    columns, values : int32, float32 (n,)
-        Rows, and what each is multiplied with.
-    scales : float32 (n_rows,)
-        Another factor of each row.
-    sums : float32 (128,)
-        Written: sums of the codes as they are, `MIDDLE` too much each.
-
-    Notes
-    -----
     All sums stay in registers; see also `packed_dots`.
     """
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        arrays = {
-            i: context.make_array(signature.args[i])(context, builder, arguments[i])
-            for i in (0, 2, 3, 4, 5)
-        }
-        n_rows = cgutils.unpack_tuple(builder, arrays[2].shape)[0]
-        width = cgutils.unpack_tuple(builder, arrays[0].shape)[1]
-        step = ir.Constant(width.type, BLOCK)
-        offset = builder.mul(context.cast(builder, arguments[1], block, types.intp), step)
-        codes = builder.gep(builder.bitcast(arrays[0].data, _BYTE.as_pointer()), [offset])
-        floats = ir.VectorType(ir.FloatType(), _LANES)
-        n_sums = 2 * BLOCK // _LANES
-        zeros = ir.Constant(floats, None)
-        totals = [cgutils.alloca_once_value(builder, zeros) for _ in range(n_sums)]
+    @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+    def sums_of(
+        _: Any, table: Any, first: Any, columns: Any, values: Any, scales: Any, sums: Any
+    ) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            arrays = {
+                i: context.make_array(signature.args[i])(context, builder, arguments[i])
+                for i in (0, 2, 3, 4, 5)
+            }
+            n_rows = cgutils.unpack_tuple(builder, arrays[2].shape)[0]
+            width = cgutils.unpack_tuple(builder, arrays[0].shape)[1]
+            offset = context.cast(builder, arguments[1], first, types.intp)
+            codes = builder.gep(builder.bitcast(arrays[0].data, _BYTE.as_pointer()), [offset])
+            floats = ir.VectorType(ir.FloatType(), _LANES)
+            n_sums = 2 * n_bytes // _LANES
+            zeros = ir.Constant(floats, None)
+            totals = [cgutils.alloca_once_value(builder, zeros) for _ in range(n_sums)]
 
-        def row_at(place: Any) -> Any:
-            return builder.sext(builder.load(builder.gep(arrays[2].data, [place])), width.type)
+            def row_at(place: Any) -> Any:
+                return builder.sext(builder.load(builder.gep(arrays[2].data, [place])), width.type)
 
-        with cgutils.for_range(builder, n_rows) as loop:
-            coming = builder.add(loop.index, ir.Constant(width.type, _AHEAD))
-            with builder.if_then(builder.icmp_signed("<", coming, n_rows)):
-                _fetch(builder, builder.gep(codes, [builder.mul(row_at(coming), width)]))
-            row = row_at(loop.index)
-            both = _load(builder, codes, builder.mul(row, width))
-            weight = builder.fmul(
-                builder.load(builder.gep(arrays[3].data, [loop.index])),
-                builder.load(builder.gep(arrays[4].data, [row])),
-            )
-            one = builder.insert_element(ir.Constant(floats, ir.Undefined), weight, _NUMBER(0))
-            weights = builder.shuffle_vector(
-                one, one, ir.Constant(ir.VectorType(_NUMBER, _LANES), [0] * _LANES)
-            )
-            low = builder.and_(both, ir.Constant(_BYTES, [15] * BLOCK))
-            high = builder.lshr(both, ir.Constant(_BYTES, [4] * BLOCK))
-            for k, total in enumerate(totals):
-                half, first = (low, high)[k * _LANES // BLOCK], k * _LANES % BLOCK
-                which = list(range(first, first + _LANES))
-                some = builder.shuffle_vector(
-                    half, half, ir.Constant(ir.VectorType(_NUMBER, _LANES), which)
+            with cgutils.for_range(builder, n_rows) as loop:
+                coming = builder.add(loop.index, ir.Constant(width.type, _AHEAD))
+                with builder.if_then(builder.icmp_signed("<", coming, n_rows)):
+                    _fetch(builder, builder.gep(codes, [builder.mul(row_at(coming), width)]))
+                row = row_at(loop.index)
+                at = builder.mul(row, width)
+                numbers = _both_halves(builder, codes, at, n_bytes)
+                weight = builder.fmul(
+                    builder.load(builder.gep(arrays[3].data, [loop.index])),
+                    builder.load(builder.gep(arrays[4].data, [row])),
                 )
-                wide = builder.zext(some, ir.VectorType(_NUMBER, _LANES))
-                product = builder.fmul(weights, builder.sitofp(wide, floats), flags=("contract",))
-                added = builder.fadd(builder.load(total), product, flags=("contract",))
-                builder.store(added, total)
-        for k, total in enumerate(totals):
-            there = builder.gep(arrays[5].data, [ir.Constant(width.type, k * _LANES)])
-            there = builder.bitcast(there, floats.as_pointer())
-            builder.store(builder.load(total), there, align=4)
-        return context.get_dummy_value()
+                one = builder.insert_element(ir.Constant(floats, ir.Undefined), weight, _NUMBER(0))
+                weights = builder.shuffle_vector(
+                    one, one, ir.Constant(ir.VectorType(_NUMBER, _LANES), [0] * _LANES)
+                )
+                for k, total in enumerate(totals):
+                    half, begin = numbers[k * _LANES // BLOCK], k * _LANES % BLOCK
+                    which = list(range(begin, begin + _LANES))
+                    some = builder.shuffle_vector(
+                        half, half, ir.Constant(ir.VectorType(_NUMBER, _LANES), which)
+                    )
+                    wide = builder.zext(some, ir.VectorType(_NUMBER, _LANES))
+                    product = builder.fmul(
+                        weights, builder.sitofp(wide, floats), flags=("contract",)
+                    )
+                    added = builder.fadd(builder.load(total), product, flags=("contract",))
+                    builder.store(added, total)
+            for k, total in enumerate(totals):
+                there = builder.gep(arrays[5].data, [ir.Constant(width.type, k * _LANES)])
+                there = builder.bitcast(there, floats.as_pointer())
+                builder.store(builder.load(total), there, align=4)
+            return context.get_dummy_value()
 
-    return types.void(table, block, columns, values, scales, sums), generate
+        return types.void(table, first, columns, values, scales, sums), generate
+
+    return sums_of
+
+
+def _both_halves(builder: Any, codes: Any, at: Any, n_bytes: int) -> list[Any]:
+    """Return the numbers of a block, or of half a block, as blocks of bytes."""
+    if n_bytes == HALF_BLOCK:
+        return [_unpacked_half(builder, codes, at)]
+    both = _load_block(builder, codes, at)
+    low = builder.and_(both, ir.Constant(_BYTES, [15] * BLOCK))
+    return [low, builder.lshr(both, ir.Constant(_BYTES, [4] * BLOCK))]
+
+
+# Each writes the sums of the codes as they are, `MIDDLE` too much each, of uint8 (n_rows, width)
+# from a byte on: given the table, the byte, int32 and float32 (n,) rows and what each is multiplied
+# with, float32 (n_rows,) another factor of each row, and float32 (128,) to write to.
+packed_sums = _summing(BLOCK)
+half_packed_sums = _summing(HALF_BLOCK)
 
 
 def _fetch(builder: Any, there: Any) -> None:

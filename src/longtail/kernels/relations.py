@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.kernels.jit import kernel
-from longtail.kernels.label_links import add_links, match_texts, strongest_links
+from longtail.kernels.label_links import add_links, best_sums, strongest_links
+from longtail.kernels.sparse_lookup import add_products, clear_sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -49,8 +50,11 @@ def best_matches(
     """
     for i in range(start, stop):
         bag = slice(row_starts[i], row_starts[i + 1])
+        own = columns[bag]
         ids[i], similarities[i] = -1, 0
-        match_texts(columns[bag], values[bag], postings, scratch, ids[i], similarities[i])
+        n_added = add_products(own, values[bag], postings, scratch)
+        best_sums(own, postings, n_added, scratch, ids[i], similarities[i])
+        clear_sums(own, postings, n_added, scratch)
 
 
 @kernel

@@ -4,8 +4,8 @@ A text arrives as its code points. `mark_words` lays its words out one after ano
 markers ``<`` and ``>``; `emit_tokens` reads the words, word pairs and character n-grams off that
 and gives each a 64-bit key: a hash of its code points whose two low bits hold its kind. Two
 different tokens share a key with a probability near 2**-62, so the keys stand for the tokens.
-An open-addressing table of rows ``(key, payload)`` then either counts the texts that a key is in,
-or says the column of a known key.
+A table of `longtail.kernels.token_tables` counts the texts that a key is in, or says which column a
+known key has.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from longtail.kernels.jit import kernel
+from longtail.kernels.token_tables import HALF, LOW_HALF, NOTHING, column_of, grown_table, slot_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,14 +26,12 @@ __all__ = [
     "CharacterClass",
     "TokenKind",
     "TokenRules",
-    "build_table",
     "count_texts",
     "emit_tokens",
     "encode_text",
     "encode_texts",
     "mark_words",
     "new_scratch",
-    "slot_of",
     "spell_texts",
 ]
 
@@ -85,11 +84,8 @@ Number = TypeVar("Number", bound=np.number[Any])
 SEED = np.uint64(0x243F6A8885A308D3)
 SPREAD = np.uint64(0x9E3779B97F4A7C15)
 PAIR_SPREAD = np.uint64(0xD6E8FEB86659FD93)
-HALF = np.uint64(32)
-LOW_HALF = np.uint64(0xFFFFFFFF)
 KIND_BITS = np.uint64(3)
 SHARD_SHIFT = np.uint64(2)
-NOTHING = np.uint64(0)
 ONE = np.uint64(1)
 WORD = np.uint64(TokenKind.WORD)
 PAIR = np.uint64(TokenKind.PAIR)
@@ -268,46 +264,6 @@ def _tokenize(
 
 
 @kernel
-def slot_of(table: NDArray[np.uint64], key: np.uint64) -> int:
-    """Return the slot that holds `key`, or the free one where it would go."""
-    mask = table.shape[0] - 1
-    slot: int = np.int64(key >> HALF) & mask
-    while table[slot, 0] not in (NOTHING, key):
-        slot = (slot + 1) & mask
-    return slot
-
-
-@kernel
-def _grown_table(table: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the same entries in twice the slots."""
-    larger = np.zeros((2 * table.shape[0], 2), np.uint64)
-    for old in range(table.shape[0]):
-        if table[old, 0] != NOTHING:
-            slot = slot_of(larger, table[old, 0])
-            larger[slot, 0] = table[old, 0]
-            larger[slot, 1] = table[old, 1]
-    return larger
-
-
-@kernel
-def build_table(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Return the table that maps each of the distinct `keys` to its position in them.
-
-    It has rows ``(key, position)``, zeros where free, and a power of two of them, at least half as
-    many again as keys.
-    """
-    n_slots = 2
-    while 2 * n_slots < 3 * keys.shape[0]:
-        n_slots *= 2
-    table = np.zeros((n_slots, 2), np.uint64)
-    for column in range(keys.shape[0]):
-        slot = slot_of(table, keys[column])
-        table[slot, 0] = keys[column]
-        table[slot, 1] = np.uint64(column)
-    return table
-
-
-@kernel
 def _widened(array: NDArray[Number], n_used: int, size: int) -> NDArray[Number]:
     """Return a longer array that begins with the used part of `array`."""
     wider = np.empty(size, array.dtype)
@@ -358,7 +314,7 @@ def count_texts(
                 count = (table[slot, 1] & LOW_HALF) + ONE
                 table[slot, 1] = (stamp << HALF) | count
             if 3 * n_used > 2 * table.shape[0]:
-                table = _grown_table(table)
+                table = grown_table(table)
     return table, n_used
 
 
@@ -367,9 +323,9 @@ def _known_columns(n_tokens: int, table: NDArray[np.uint64], scratch: Scratch) -
     """Write the sorted columns of the tokens that `table` knows; return their number."""
     n_known = 0
     for token in range(n_tokens):
-        slot = slot_of(table, scratch.keys[token])
-        if table[slot, 0] != NOTHING:
-            scratch.columns[n_known] = np.int32(table[slot, 1])
+        column = column_of(table, scratch.keys[token])
+        if column >= 0:
+            scratch.columns[n_known] = np.int32(column)
             n_known += 1
     scratch.columns[:n_known].sort()
     return n_known
@@ -483,9 +439,8 @@ def spell_texts(
     for row in range(offsets.shape[0] - 1):
         n_tokens = _tokenize(codes, offsets[row], offsets[row + 1], rules, scratch)
         for token in range(n_tokens):
-            slot = slot_of(table, scratch.keys[token])
-            column = np.int64(table[slot, 1])
-            if table[slot, 0] == NOTHING or spelled[column]:
+            column = column_of(table, scratch.keys[token])
+            if column < 0 or spelled[column]:
                 continue
             spelled[column] = True
             columns[n_columns] = column

@@ -1,0 +1,58 @@
+"""Writing arrays as a safetensors file, aligned for the processor that will map it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+__all__ = ["DTYPES", "write_arrays"]
+
+_SIZES = {"F": (2, 4, 8), "I": (1, 2, 4, 8), "U": (1, 2, 4, 8)}  # in bytes
+DTYPES = {"BOOL": np.dtype("bool")} | {
+    f"{kind}{8 * size}": np.dtype(f"<{kind.lower()}{size}")
+    for kind, sizes in _SIZES.items()
+    for size in sizes
+}
+_DTYPE_NAMES = {dtype: name for name, dtype in DTYPES.items()}
+_CACHE_LINE = 64
+_LENGTH_BYTES = 8  # in front of a header
+
+
+def write_arrays(path: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
+    """Write a safetensors file whose large arrays begin on cache lines, once it is mapped.
+
+    Those whose sizes are multiples of the largest powers of two go first: then each begins at a
+    multiple of its own.
+
+    Parameters
+    ----------
+    path : Path
+    arrays : mapping of str to array
+        C-ordered and little-endian, of one of `DTYPES`.
+    """
+    ordered = sorted(arrays.items(), key=lambda item: (-_alignment(item[1]), -item[1].nbytes))
+    header, place = {}, 0
+    for name, array in ordered:
+        offsets = [place, place := place + array.nbytes]
+        kind = _DTYPE_NAMES[array.dtype.newbyteorder("<")]
+        header[name] = {"dtype": kind, "shape": array.shape, "data_offsets": offsets}
+    text = json.dumps(header, separators=(",", ":"), ensure_ascii=False).encode()
+    text += b" " * (-(len(text) + _LENGTH_BYTES) % _CACHE_LINE)
+    with path.open("wb") as file:
+        file.write(len(text).to_bytes(_LENGTH_BYTES, "little"))
+        file.write(text)
+        for _, array in ordered:
+            file.write(array.data)
+
+
+def _alignment(array: NDArray[np.generic]) -> int:
+    """Return the largest power of two, up to a cache line, that divides the array's size."""
+    return min(array.nbytes & -array.nbytes or _CACHE_LINE, _CACHE_LINE)

@@ -1,0 +1,212 @@
+"""How the numbers of a compiled model are put away, in few bits, and taken out again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from longtail.index.protocol import read_only
+from longtail.kernels.bag_vector import pack_with_scales
+from longtail.kernels.code_search import n_edges
+from longtail.kernels.packed_codes import unpacked_rows
+from longtail.kernels.packed_ids import is_packed, pack_ids, unpacked_ids
+from longtail.kernels.rows import Rows, quantise_rows
+from longtail.kernels.sparse_lookup import SparseRows, SplitRows
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from longtail.kernels.code_search import CodedGraph
+
+    Floats = NDArray[np.float32]
+    Ids = NDArray[np.int32]
+
+__all__ = [
+    "MOST_RARE",
+    "RowStore",
+    "are_common",
+    "column_ids",
+    "float_rows",
+    "float_weights",
+    "named_arrays",
+    "neighbours_of",
+    "no_scales",
+    "packed_neighbours",
+    "token_vectors_of",
+    "vectors_of",
+    "whole_rows",
+]
+
+MOST_RARE = 1000  # labels with a weight for a word: of more, the weights are kept with the labels
+_LARGEST_CODE = np.float32(127)
+_LAST_INT32 = np.iinfo(np.int32).max
+
+
+class RowStore(NamedTuple):
+    """Puts rows away as float32, float16 or int8."""
+
+    dtype: str
+
+    def rows(self, vectors: Floats) -> Rows:
+        """Store rows of a table."""
+        vectors = read_only(vectors, np.float32)
+        if self.dtype != "int8":
+            return Rows(self._numbers(vectors), no_scales())
+        codes = np.empty(vectors.shape, np.int8)
+        scales = np.empty(len(vectors), np.float32)
+        quantise_rows(vectors, codes, scales)
+        return Rows(read_only(codes, np.int8), read_only(scales, np.float32))
+
+    def tokens(self, vectors: Floats) -> Rows:
+        """Store rows of which many are added up: four bits a number where others take eight."""
+        if self.dtype != "int8":
+            return self.rows(vectors)
+        codes, scales = pack_with_scales(read_only(vectors, np.float32))
+        return Rows(read_only(codes, np.uint8), read_only(scales, np.float32))
+
+    def sparse(self, starts: Any, columns: Any, weights: Any, n_columns: int) -> SparseRows:
+        """Store sparse rows."""
+        weights, starts = np.asarray(weights, np.float32), np.asarray(starts)
+        kind = np.int32 if starts[-1] <= _LAST_INT32 else np.int64
+        ids = read_only(pack_ids(columns, n_columns), np.uint8)
+        numbers, scales = self._weights(starts, weights)
+        return SparseRows(read_only(starts, kind), ids, numbers, scales)
+
+    def split(self, by_label: csr_array, is_common: NDArray[np.bool_]) -> SplitRows:
+        """Store rows of labels: what is common with the labels, the rest with the features.
+
+        Parameters
+        ----------
+        by_label : csr_array (n_labels, n_features)
+        is_common : bool (n_features,)
+        """
+        places = np.zeros(len(is_common), np.int64)
+        n_places = np.count_nonzero(is_common) + 1
+        places[is_common] = np.arange(1, n_places)
+        kept = is_common[by_label.indices]
+        rare = _some(by_label, ~kept).T.tocsr()
+        common = _some(by_label, kept)
+        return SplitRows(
+            self.sparse(rare.indptr, rare.indices, rare.data, by_label.shape[0]),
+            self.sparse(common.indptr, places[common.indices], common.data, n_places),
+            read_only(pack_ids(places, n_places), np.uint8),
+        )
+
+    def no_split(self) -> SplitRows:
+        """Store nothing."""
+        none = self.sparse(np.zeros(1), np.zeros(0), np.zeros(0), 1)
+        return SplitRows(none, none, none.columns)
+
+    def _weights(self, starts: NDArray[Any], weights: Floats) -> tuple[NDArray[Any], Floats]:
+        """Store the weights of sparse rows; return also the scale of each row, if there are any."""
+        if self.dtype != "int8":
+            return self._numbers(weights), no_scales()
+        row_of = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+        largest = np.zeros(len(starts) - 1, np.float32)
+        np.maximum.at(largest, row_of, np.abs(weights))
+        scales = read_only(largest / _LARGEST_CODE, np.float32)
+        own = scales[row_of]
+        codes = np.rint(np.divide(weights, own, out=np.zeros_like(weights), where=own > 0))
+        return read_only(codes, np.int8), scales
+
+    def _numbers(self, numbers: Floats) -> NDArray[Any]:
+        """Store numbers that need no scale."""
+        if self.dtype == "float16":
+            return read_only(numbers.astype(np.float16).view(np.uint16), np.uint16)
+        return read_only(numbers, np.float32)
+
+
+def _some(rows: csr_array, kept: NDArray[np.bool_]) -> csr_array:
+    """Return rows with some of their entries."""
+    starts = np.concatenate([[0], np.cumsum(kept)])[rows.indptr]
+    return csr_array((rows.data[kept], rows.indices[kept], starts), shape=rows.shape)
+
+
+def are_common(by_label: csr_array) -> NDArray[np.bool_]:
+    """Tell of which features too many labels have a weight for them to be kept with the feature."""
+    return np.bincount(by_label.indices, minlength=by_label.shape[1]) > MOST_RARE
+
+
+def whole_rows(rows: SplitRows, n_labels: int) -> csr_array:
+    """Return the rows of labels that were split, float32 (n_labels, n_features)."""
+    n_features = len(rows.rare.starts) - 1
+    by_feature = (float_weights(rows.rare), column_ids(rows.rare), rows.rare.starts)
+    feature_of = np.zeros(int(unpacked_ids(rows.places).max(initial=0)) + 1, np.int32)
+    feature_of[unpacked_ids(rows.places)] = np.arange(n_features, dtype=np.int32)
+    features = feature_of[column_ids(rows.common)]
+    by_label = (float_weights(rows.common), features, rows.common.starts)
+    rare = csr_array(by_feature, (n_features, n_labels)).T.tocsr()
+    whole = rare + csr_array(by_label, (n_labels, n_features))
+    whole.sort_indices()
+    return whole
+
+
+def packed_neighbours(neighbours: Ids) -> NDArray[np.uint8]:
+    """Return the edges of all nodes as kernels take them."""
+    return read_only(pack_ids(neighbours.reshape(-1), len(neighbours)), np.uint8)
+
+
+def neighbours_of(graph: CodedGraph) -> Ids:
+    """Return the edges of all nodes, int32 (n_nodes, n_edges), padded with -1."""
+    n_nodes = len(graph.codes)
+    ids = unpacked_ids(graph.neighbours)[: n_nodes * n_edges(graph)].reshape(n_nodes, -1)
+    return np.where((ids >= 0) & (ids < n_nodes), ids, np.int32(-1))
+
+
+def column_ids(rows: SparseRows) -> Ids:
+    """Return the columns of sparse rows as int32."""
+    return unpacked_ids(rows.columns) if is_packed(rows.columns) else rows.columns
+
+
+def float_rows(rows: Rows) -> Floats:
+    """Return a stored table as float32."""
+    vectors = _widened(rows.values)
+    return vectors * rows.scales[:, None] if len(rows.scales) else vectors
+
+
+def token_vectors_of(tokens: Rows, dimension: int) -> Floats:
+    """Return the vectors of the tokens as float32."""
+    values, scales = tokens
+    if values.dtype != np.uint8:
+        return float_rows(tokens)
+    return unpacked_rows(values, scales[:, None], dimension)
+
+
+def vectors_of(graph: CodedGraph, dimension: int) -> Floats:
+    """Return the vectors of an index as float32: those of its codes, where it has no others."""
+    if len(graph.rows.values):
+        return float_rows(graph.rows)
+    return unpacked_rows(graph.codes, graph.step, dimension)
+
+
+def float_weights(rows: SparseRows) -> Floats:
+    """Return the weights of stored sparse rows as float32."""
+    weights = _widened(rows.weights)
+    return weights * np.repeat(rows.scales, np.diff(rows.starts)) if len(rows.scales) else weights
+
+
+def _widened(stored: NDArray[Any]) -> Floats:
+    """Return stored numbers as float32, not yet scaled."""
+    numbers = stored.view(np.float16) if stored.dtype == np.uint16 else stored
+    return numbers.astype(np.float32)
+
+
+def named_arrays(prefix: str, members: Mapping[str, Any]) -> dict[str, NDArray[np.generic]]:
+    """Return the arrays among some members, and those of the named tuples among them."""
+    arrays: dict[str, NDArray[np.generic]] = {}
+    for name, member in members.items():
+        if isinstance(member, np.ndarray):
+            arrays[f"{prefix}{name}"] = member
+        elif isinstance(member, tuple):
+            own: Any = member
+            arrays |= named_arrays(f"{prefix}{name}.", own._asdict())
+    return arrays
+
+
+def no_scales() -> Floats:
+    """Return the scales of numbers that have none."""
+    return read_only(np.zeros(0), np.float32)
