@@ -10,6 +10,7 @@ from benchmarks.paper import scale
 from benchmarks.paper.__main__ import main
 from benchmarks.paper.comparisons import COMPARISONS, compared, propensity_of, published
 from benchmarks.paper.scale import SHAPES, Shape, synthetic, train_and_predict
+from benchmarks.paper.variants import TABLES
 from scipy.sparse import csr_array
 
 from longtail import Dataset
@@ -137,6 +138,14 @@ class TestScale:
         row = out.splitlines()[-1]
         assert row.startswith("| WikiTitles-500K | 169 | 50 |")
         assert row.endswith("| 12.50 |")
+
+
+def test_table_6_takes_how_a_classifier_is_trained_on_shortlists():
+    own = {"own_only": True, "neighbourhood_size": 0, "n_random": 0}
+    for variant in TABLES["table6"]:
+        training = variant.make(own, 1000).classifier.training
+        assert (training.own_only, training.neighbourhood_size, training.n_random) == (True, 0, 0)
+        assert not variant.make({}, 1000).classifier.training.own_only
 
 
 def test_the_other_tables_need_data(monkeypatch, capsys):

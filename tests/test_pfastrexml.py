@@ -11,11 +11,19 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
 from longtail.classifiers.forest_scorer import ForestScorer
+from longtail.classifiers.fusion import head_and_tail_precision
 from longtail.classifiers.scorer import scorer_from
 from longtail.data.bags import Bags
 from longtail.kernels.ranking_tree import discounted_gains
-from longtail.metrics import inverse_propensities, precision_at_k
-from longtail.recipes.pfastrexml import ALPHAS, PfastreXML, best_alpha, n_trees_for, ranking_gains
+from longtail.metrics import inverse_propensities
+from longtail.recipes.pfastrexml import (
+    ALPHAS,
+    PfastreXML,
+    best_alpha,
+    n_trees_for,
+    ranking_gains,
+    worth_of_labels,
+)
 from longtail.surrogates.rows import unit_rows
 from longtail.training.run import TrainingData
 
@@ -44,9 +52,8 @@ def some_points(seed=0, n_points=500):
 
 
 def fitted(**kwargs):
-    return PfastreXML(**{"n_learners": 8, "n_threads": 1, "held_out": 0} | kwargs).fit(
-        *some_points()
-    )
+    settings = {"n_learners": 10, "n_threads": 1, "held_out": 0, "cost": 4.0} | kwargs
+    return PfastreXML(**settings).fit(*some_points())
 
 
 class TestGains:
@@ -111,7 +118,7 @@ class TestForest:
 
     def test_leaves_hold_the_shares_of_their_points_that_carry_a_label(self):
         points, labels = some_points()
-        forest = fitted(n_learners=1).predictor_.scorer.forest
+        forest = fitted(n_learners=1, alpha=0.8).predictor_.scorer.forest
         leaf = np.array([route(forest, 0, point) for point in points.toarray()])
         for node in np.unique(leaf):
             own = slice(forest.leaf_starts[node], forest.leaf_starts[node + 1])
@@ -119,12 +126,13 @@ class TestForest:
             np.testing.assert_array_equal(forest.leaf_labels[own], np.flatnonzero(expected))
             np.testing.assert_allclose(forest.leaf_scores[own], expected[expected > 0], rtol=1e-4)
 
-    def test_the_tail_counts_distance_to_the_mean_of_a_label(self):
+    def test_the_tail_counts_distance_to_the_mean_of_a_label_at_unit_length(self):
         points, labels = some_points()
         scorer = fitted(alpha=0.3, gamma=4.0, tail=0.0).predictor_.scorer
         bags = Bags.of(points[:20])
         ids, leaves = scorer.tree_scores(bags, 5)
-        means = (labels.T @ points).toarray() / labels.sum(axis=0)[:, None]
+        means = (labels.T @ points).toarray()
+        means /= np.linalg.norm(means, axis=1, keepdims=True)
         found = scorer.ranked(bags, ids, leaves)
         for row, point in enumerate(points[:20].toarray()):
             known = ids[row] >= 0
@@ -134,35 +142,43 @@ class TestForest:
             np.testing.assert_allclose(found[row, known], expected, rtol=1e-3)
 
     @pytest.mark.parametrize("is_noise", ["trees", "tail"])
-    def test_held_out_points_choose_the_weight_of_the_trees(self, is_noise):
+    def test_the_weight_of_the_trees_is_the_best_on_given_points(self, is_noise):
         points, labels = some_points()
-        scorer = fitted().predictor_.scorer
+        scorer = fitted(alpha=0.8).predictor_.scorer
         random = np.random.default_rng(0)
         if is_noise == "trees":
-            noise = random.random(len(scorer.forest.leaf_scores), np.float32)
+            noise = np.exp(random.normal(0, 8, len(scorer.forest.leaf_scores))).astype(np.float32)
             scorer = replace(scorer, forest=scorer.forest._replace(leaf_scores=noise))
         else:
             means = scorer.tail.means
             moved = replace(means, features=random.permutation(means.features))
             scorer = replace(scorer, tail=replace(scorer.tail, means=moved))
-        found = best_alpha(scorer, TrainingData(points, labels), 2)
-        plain = replace(scorer, tail_weights=np.zeros(N_LABELS, np.float32))
+        worth = worth_of_labels(labels)
+        found = best_alpha(scorer, TrainingData(points, labels), worth, 2)
 
-        def precision(alpha):
-            ids, _ = replace(plain, alpha=alpha).top_k(Bags.of(points), 5)
-            return sum(precision_at_k(ids, labels, k) for k in (1, 3, 5))
+        def quality(alpha):
+            ids, _ = replace(scorer, alpha=alpha).top_k(Bags.of(points), 5)
+            return head_and_tail_precision(ids, labels, worth)
 
-        assert precision(found) == pytest.approx(max(map(precision, ALPHAS)))
+        assert quality(found) == pytest.approx(max(map(quality, ALPHAS)))
         assert (found > 0.8) == (is_noise == "tail")
 
-    def test_a_given_weight_or_none_to_choose_on(self):
-        alphas = [fitted().predictor_.scorer.alpha]
-        alphas += [fitted(alpha=0.3, held_out=0.2).predictor_.scorer.alpha]
-        assert alphas == [0.8, 0.3]
+    def test_a_given_weight_and_too_few_points_to_choose_on(self):
+        points, labels = some_points()
+        few_points = PfastreXML(n_learners=5, n_threads=1).fit(points[:90], labels[:90])
+        alphas = [fitted(alpha=0.3).predictor_.scorer.alpha, few_points.predictor_.scorer.alpha]
+        assert alphas == [0.3, 0.8]
+        assert fitted().predictor_.scorer.alpha in ALPHAS
+
+    def test_points_that_are_all_alike_leave_nothing_to_choose_on(self):
+        rows = csr_array(np.ones((120, 3), np.float32))
+        labels = csr_array(np.tile([1.0, 0.0], (120, 1)))
+        model = PfastreXML(n_learners=5, n_threads=1).fit(rows, labels)
+        assert model.predictor_.scorer.alpha == 0.8
 
     def test_labels_get_their_inverse_propensities(self):
         points, labels = some_points()
-        plain, raised = (fitted(tail=tail).predictor_.scorer for tail in (0.0, 0.7))
+        plain, raised = (fitted(tail=tail, alpha=0.8).predictor_.scorer for tail in (0.0, 0.7))
         bags = Bags.of(points[:20])
         ids, leaves = plain.tree_scores(bags, 3)
         more = raised.ranked(bags, ids, leaves) - plain.ranked(bags, ids, leaves)
@@ -183,7 +199,7 @@ class TestPfastreXML:
         points, labels = some_points(seed=1)
         assert fitted().score(points, labels) > 0.9  # the most frequent label alone: .6
 
-    def test_rare_labels_get_more_from_propensities(self):
+    def test_learns_with_trees_alone_and_with_tail_classifiers(self):
         points, labels = some_points(seed=1)
         scores = [fitted(alpha=alpha).score(points, labels) for alpha in (0.8, 1.0)]
         assert min(scores) > 0.8

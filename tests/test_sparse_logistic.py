@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 from sklearn.linear_model import LogisticRegression
 
-from longtail.kernels.dual_coordinate import Points
 from longtail.kernels.sparse_logistic import Regression, separate
+from longtail.kernels.sparse_points import Points
 
 
 def problem(seed, n_points=60, n_features=12):

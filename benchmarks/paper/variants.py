@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from longtail.classifiers.shortlisted import ShortlistedOneVsAll
 from longtail.features.convolutions import KimCNN
 from longtail.features.hashed_mlp import HashedMLP
 from longtail.negatives.nearest_labels import NearestLabels
@@ -25,7 +26,7 @@ from longtail.transfer.plain import FullyConnected, Identity
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from longtail.recipes.deepxml import DeepXML
+    from longtail.recipes.deepxml import Classifier, DeepXML
     from longtail.recipes.estimator import LabelEstimator
 
     Settings = dict[str, Any]
@@ -71,15 +72,29 @@ def astec(change: Callable[[DeepXML], Settings]) -> Callable[[Settings, int], La
         known = {field.name for field in fields(Astec) if field.init}
         own = {"reranker": False} | {k: v for k, v in settings.items() if k in known}
         estimator = Astec(**own)
+        parts = estimator.deepxml(n_points)
         base = replace(
-            estimator.deepxml(n_points),
+            parts,
             char_ngrams=settings.get("char_ngrams"),
             random_state=estimator.random_state,
             n_threads=estimator.n_threads,
+            classifier=with_training(parts.classifier, settings),
         )
         return replace(base, **change(base))
 
     return make
+
+
+def with_training(classifier: Classifier, settings: Settings) -> Classifier:
+    """Return Astec's classifier with the user's `ShortlistTraining`, as far as he says.
+
+    With ``own_only=true neighbourhood_size=0 n_random=0 n_hard=500`` a point is told apart from the
+    labels of its own shortlist alone, as in the paper; by default it is from all in its batch.
+    """
+    own = {key: settings[key] for key in ("own_only", "neighbourhood_size") if key in settings}
+    if not isinstance(classifier, ShortlistedOneVsAll):
+        return classifier
+    return replace(classifier, training=replace(classifier.training, **own))
 
 
 def surrogate(kind: Callable[..., Any], **own: Any) -> Callable[[DeepXML], Settings]:

@@ -11,8 +11,8 @@ from longtail.classifiers.blocks import top_k_in_blocks
 from longtail.classifiers.fusion import best_first
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.index.protocol import read_only
+from longtail.kernels.forest import Forest, best_of_forest
 from longtail.kernels.jit import over_row_chunks
-from longtail.kernels.ranking_tree import Forest, best_of_forest
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -123,12 +123,26 @@ class ForestScorer:
         n_threads: int = 1,
     ) -> NDArray[np.float32]:
         """Return the scores of both together, -inf at padding."""
+        return self.combined(labels, *self.logarithms(bags, labels, leaves, n_threads))
+
+    def logarithms(
+        self,
+        bags: Bags,
+        labels: NDArray[np.int32],
+        leaves: NDArray[np.float32],
+        n_threads: int = 1,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return those of the leaf scores and of the tail classifiers, 0 at padding."""
         known = labels >= 0
-        logarithms = np.log(np.where(known, leaves, 1).astype(np.float64))
         tail = self.tail.log_probabilities(bags, labels, n_threads)
-        both = self.alpha * logarithms + (1 - self.alpha) * np.where(known, tail, 0)
-        both += self.tail_weights[labels]
-        return np.where(known, both, -np.inf).astype(np.float32)
+        return np.log(np.where(known, leaves, 1).astype(np.float64)), np.where(known, tail, 0)
+
+    def combined(
+        self, labels: NDArray[np.int32], trees: NDArray[np.float64], tail: NDArray[np.float64]
+    ) -> NDArray[np.float32]:
+        """Return scores of both logarithms, -inf at padding."""
+        both = self.alpha * trees + (1 - self.alpha) * tail + self.tail_weights[labels]
+        return np.where(labels >= 0, both, -np.inf).astype(np.float32)
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""

@@ -29,6 +29,7 @@ __all__ = [
     "best_first",
     "choose_fusion",
     "fused_top_k",
+    "head_and_tail_precision",
 ]
 
 ROWS_AT_ONCE = 4096  # points whose shortlists are held in memory together
@@ -171,6 +172,39 @@ def fused_top_k(
     return top_k_in_blocks(bags, k, ROWS_AT_ONCE, answer)
 
 
+def head_and_tail_precision(
+    ids: NDArray[np.int32], truth: csr_array, inverse_propensities: NDArray[np.float64]
+) -> float:
+    """Return the sum of P@k and PSP@k over k = 1, 3, 5: what weights of scores are chosen by.
+
+    Parameters
+    ----------
+    ids : int32 (n, at least 5)
+        Best labels first, padded with -1.
+    truth : csr_array (n, n_labels)
+    inverse_propensities : float64 (n_labels,)
+
+    Returns
+    -------
+    float
+        At most 6.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.classifiers.fusion import head_and_tail_precision
+    >>> ids = np.array([[0, 1, -1, -1, -1]], np.int32)
+    >>> truth = csr_array(np.array([[1, 0]]))
+    >>> round(head_and_tail_precision(ids, truth, np.ones(2)), 2)  # 1 + 1/3 + 1/5, and three 1
+    4.53
+    """
+    return sum(
+        precision_at_k(ids, truth, k) + ps_precision_at_k(ids, truth, k, inverse_propensities)
+        for k in (1, 3, 5)
+    )
+
+
 def choose_fusion(
     parts: PartialScores,
     truth: csr_array,
@@ -183,7 +217,7 @@ def choose_fusion(
     """Choose alpha and beta on held-out rows of the training data.
 
     The paper says that alpha trades vanilla against propensity-scored metrics (appendix A.1), so
-    the mean of P@k and PSP@k over k = 1, 3, 5 decides. Both weights are tried on a grid together:
+    `head_and_tail_precision` decides. Both weights are tried on a grid together:
     a held-out set of a thousand points does not carry more.
 
     Parameters
@@ -210,10 +244,7 @@ def choose_fusion(
 
     def quality(fusion: ScoreFusion) -> float:
         ids, _ = best_first(parts.labels, fusion.combine(parts, n_threads), 5, n_threads)
-        return sum(
-            precision_at_k(ids, truth, k) + ps_precision_at_k(ids, truth, k, inverse_propensities)
-            for k in (1, 3, 5)
-        )
+        return head_and_tail_precision(ids, truth, inverse_propensities)
 
     betas = grid if parts.reranker_logits.shape[1] else (0.0,)
     candidates = [

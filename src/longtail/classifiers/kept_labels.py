@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from longtail.classifiers.blended import LabelHead
 from longtail.classifiers.candidates import built_index, search_rows_of
@@ -133,7 +134,6 @@ def _taken(
     starts: NDArray[np.int64], columns: Ids, weights: Floats, rows: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], Ids, Floats]:
     """Return some of sparse rows."""
-    lengths = np.diff(starts)[rows]
-    own = np.concatenate([[0], np.cumsum(lengths)])
-    places = np.arange(own[-1]) + np.repeat(starts[rows] - own[:-1], lengths)
-    return own, columns[places], weights[places]
+    shape = (len(starts) - 1, int(columns.max(initial=-1)) + 1)
+    taken = csr_array((weights, columns, starts), shape)[rows]
+    return taken.indptr.astype(np.int64), taken.indices.astype(np.int32), taken.data

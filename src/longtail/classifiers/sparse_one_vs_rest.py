@@ -10,8 +10,9 @@ from scipy.sparse import csr_array
 
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.errors import InputError
-from longtail.kernels.dual_coordinate import Points, Problems, Stopping, train_machines
+from longtail.kernels.dual_coordinate import Problems, Stopping, train_machines
 from longtail.kernels.jit import over_row_chunks
+from longtail.kernels.sparse_points import Points
 from longtail.surrogates.rows import as_rows, binary, offsets_and_indices, row_norms
 
 if TYPE_CHECKING:

@@ -8,60 +8,26 @@ so that no result depends on which thread computed what.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from longtail.kernels.clusters import random_unit
-from longtail.kernels.jit import fast_kernel, kernel
+from longtail.kernels.jit import kernel
+from longtail.kernels.random_bits import first_random, next_random
+from longtail.kernels.sparse_points import add_row, copied, grown, margin_of_row, take_weights
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
+    from longtail.kernels.sparse_points import Points
+
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
-    Columns = NDArray[np.uint32]
     Offsets = NDArray[np.int64]
 
-__all__ = [
-    "Points",
-    "Problems",
-    "Stopping",
-    "copied",
-    "first_random",
-    "grown",
-    "margin_of",
-    "next_random",
-    "points_of_label",
-    "solve",
-    "solver",
-    "take_weights",
-    "train_machines",
-]
-
-Scalar = TypeVar("Scalar", bound=np.generic)
-
-
-class Points(NamedTuple):
-    """All points, as CSR, in the types that the kernels are compiled for.
-
-    Attributes
-    ----------
-    row_starts : int64 (n_points + 1,)
-    columns : uint32 (nnz,)
-        Unsigned, because numba tests signed ones for being negative.
-    values : float32 (nnz,)
-    squared_norms : float32 (n_points,)
-    n_features : int
-    """
-
-    row_starts: Offsets
-    columns: Columns
-    values: Floats
-    squared_norms: Floats
-    n_features: int
+__all__ = ["Problems", "Stopping", "points_of_label", "solve", "solver", "train_machines"]
 
 
 class Problems(NamedTuple):
@@ -204,105 +170,6 @@ def _union(positives: Ids, candidates: Ids) -> tuple[Ids, Floats]:
     return merged[:n], signs[:n]
 
 
-@kernel
-def copied(points: Points, own: Ids, place_of_feature: Ids) -> tuple[Points, Ids]:
-    """Copy some points side by side, with only the features that they have; return those, too.
-
-    That is what makes the many passes fast: points and w then fit in the nearest cache.
-    `place_of_feature` is scratch, -1 and left so.
-    """
-    n_entries = 0
-    for point in own:
-        n_entries += points.row_starts[point + 1] - points.row_starts[point]
-    row_starts = np.zeros(len(own) + 1, np.int64)
-    columns, values = np.empty(n_entries, np.uint32), np.empty(n_entries, np.float32)
-    features = np.empty(min(n_entries, points.n_features), np.int32)
-    n = n_features = 0
-    for i in range(len(own)):
-        for j in range(points.row_starts[own[i]], points.row_starts[own[i] + 1]):
-            feature = points.columns[j]
-            if place_of_feature[feature] < 0:
-                place_of_feature[feature] = n_features
-                features[n_features] = feature
-                n_features += 1
-            columns[n], values[n] = place_of_feature[feature], points.values[j]
-            n += 1
-        row_starts[i + 1] = n
-    for feature in features[:n_features]:
-        place_of_feature[feature] = -1
-    near = Points(row_starts, columns, values, points.squared_norms[own], n_features)
-    return near, features[:n_features]
-
-
-@kernel
-def first_random(seed: int, label: int) -> np.uint64:
-    """Return a number from 1 to 2^32 - 1 that depends on the seed and the label."""
-    return np.uint64(1 + random_unit(seed, label, 0) * (2**32 - 2))
-
-
-@kernel
-def next_random(state: np.uint64) -> np.uint64:
-    """Return the next 32 random bits (Marsaglia, "Xorshift RNGs", 2003): cheap, as shuffling is."""
-    state ^= (state << np.uint64(13)) & np.uint64(0xFFFFFFFF)
-    state ^= state >> np.uint64(17)
-    return state ^ ((state << np.uint64(5)) & np.uint64(0xFFFFFFFF))
-
-
-@fast_kernel
-def margin_of(columns: Columns, values: Floats, start: int, stop: int, dense: Floats) -> np.float32:
-    """Multiply a row with a dense vector.
-
-    Unsigned places, because numba tests signed ones for being negative: a half to three quarters
-    of the time, here and in `_add_row`.
-    """
-    total = np.float32(0)
-    for j in range(np.uint64(start), np.uint64(stop)):
-        total += values[j] * dense[columns[j]]
-    return total
-
-
-@fast_kernel
-def _margin_of_row(points: Points, row: int, dense: Floats) -> np.float32:
-    """Multiply one of the points with a dense vector."""
-    start, stop = points.row_starts[row], points.row_starts[row + 1]
-    return margin_of(points.columns, points.values, start, stop, dense)
-
-
-@kernel
-def _add_row(points: Points, row: int, step: np.float32, dense: Floats) -> None:
-    """Add a multiple of one of the points to a dense vector."""
-    columns, values = points.columns, points.values
-    start, stop = points.row_starts[row], points.row_starts[row + 1]
-    for j in range(np.uint64(start), np.uint64(stop)):
-        dense[columns[j]] += step * values[j]
-
-
-@kernel
-def take_weights(
-    dense: Floats, features: Ids, prune: float, kept_features: Ids, kept_weights: Floats
-) -> int:
-    """Move the large weights of `dense` out, ascending by feature, and make it zero again."""
-    n_kept = 0
-    for place in range(len(dense)):
-        weight = dense[place]
-        dense[place] = 0
-        if weight != 0 and abs(weight) >= prune:
-            kept_features[n_kept], kept_weights[n_kept] = features[place], weight
-            n_kept += 1
-    order = np.argsort(kept_features[:n_kept])
-    kept_features[:n_kept] = kept_features[:n_kept][order]
-    kept_weights[:n_kept] = kept_weights[:n_kept][order]
-    return n_kept
-
-
-@kernel
-def grown(array: NDArray[Scalar], size: int) -> NDArray[Scalar]:
-    """Return a longer copy."""
-    longer = np.empty(size, array.dtype)
-    longer[: len(array)] = array
-    return longer
-
-
 def solver(
     margin_of_row: Callable[..., np.float32], add_row: Callable[..., None]
 ) -> Callable[..., float]:
@@ -376,4 +243,4 @@ def solver(
     return solve
 
 
-solve = solver(_margin_of_row, _add_row)
+solve = solver(margin_of_row, add_row)

@@ -13,34 +13,27 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
-from longtail.kernels.dual_coordinate import (
-    Points,
-    copied,
-    first_random,
-    grown,
-    margin_of,
-    next_random,
-    take_weights,
-)
+from longtail.kernels.forest import Forest
 from longtail.kernels.jit import kernel
-from longtail.kernels.scoring import best_labels
+from longtail.kernels.random_bits import first_random, next_random
 from longtail.kernels.sparse_logistic import separate
+from longtail.kernels.sparse_points import Points, copied, grown, margin_of, take_weights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from longtail.data.bags import Bags
     from longtail.kernels.sparse_logistic import Regression
 
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
     Offsets = NDArray[np.int64]
 
-__all__ = ["Forest", "Gains", "best_of_forest", "discounted_gains", "grow_tree", "leaf_scores"]
+__all__ = ["Gains", "discounted_gains", "grow_tree"]
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
 _MAX_ROUNDS = 30  # of re-ranking and re-assigning; a few are enough
+_MOST_NODES = 2_000_003  # of a tree, for random numbers; in larger ones some nodes share them
 
 
 class Gains(NamedTuple):
@@ -59,32 +52,6 @@ class Gains(NamedTuple):
     labels: Ids
     values: Floats
     n_labels: int
-
-
-class Forest(NamedTuple):
-    """Trees, their nodes numbered on: a linear separator at each inner node, scores at each leaf.
-
-    Attributes
-    ----------
-    roots : int32 (n_trees,)
-    children : int32 (n_nodes, 2)
-        Of a node, for margins below zero and others; both -1 at a leaf.
-    bias : float32 (n_nodes,)
-    starts, features, weights : int64 (n_nodes + 1,), int32, float32
-        The separators.
-    leaf_starts, leaf_labels, leaf_scores : int64 (n_nodes + 1,), int32, float32
-        Labels, ascending, and scores; none at inner nodes.
-    """
-
-    roots: Ids
-    children: Ids
-    bias: Floats
-    starts: Offsets
-    features: Ids
-    weights: Floats
-    leaf_starts: Offsets
-    leaf_labels: Ids
-    leaf_scores: Floats
 
 
 @kernel
@@ -124,7 +91,7 @@ def grow_tree(
         n_weights, n_scores = starts[node], leaf_starts[node]
         n_left = 0
         if len(own) > leaf_size:
-            random = first_random(seed, tree * 2_000_003 + node)
+            random = first_random(seed, tree * _MOST_NODES + node)
             signs = _signs(gains, own, random, scratch)
             near, used = copied(points, own, place_of_feature)
             features = _with_room(features, n_weights + len(used))
@@ -281,79 +248,3 @@ def _mean_labels(gains: Gains, own: Ids, totals: Floats, labels: Ids, scores: Fl
 def _with_room(array: NDArray[Scalar], size: int) -> NDArray[Scalar]:
     """Return the array, or a longer copy where it is too short."""
     return array if size <= len(array) else grown(array, 2 * size)
-
-
-@kernel
-def leaf_scores(
-    columns: Ids, values: Floats, forest: Forest, dense: Floats, totals: Floats, touched: Ids
-) -> int:
-    """Add up the scores of the leaf that a point falls into in each tree.
-
-    Parameters
-    ----------
-    columns, values : int32, float32 (n,)
-        The point.
-    forest : Forest
-    dense : float32 (n_features,)
-        Scratch, zero and left so.
-    totals : float32 (n_labels,)
-        Zero to begin with; output at the labels listed in `touched`.
-    touched : int32 (n_labels,)
-        Output.
-
-    Returns
-    -------
-    int
-        How many labels there are.
-    """
-    n_touched = 0
-    for j in range(len(columns)):
-        if columns[j] < len(dense):
-            dense[columns[j]] = values[j]
-    for root in forest.roots:
-        node = root
-        while forest.children[node, 0] >= 0:
-            margin = forest.bias[node]
-            for j in range(forest.starts[node], forest.starts[node + 1]):
-                margin += forest.weights[j] * dense[forest.features[j]]
-            node = forest.children[node, 0 if margin < 0 else 1]
-        for j in range(forest.leaf_starts[node], forest.leaf_starts[node + 1]):
-            label = forest.leaf_labels[j]
-            if totals[label] == 0:
-                touched[n_touched] = label
-                n_touched += 1
-            totals[label] += forest.leaf_scores[j]
-    for j in range(len(columns)):
-        if columns[j] < len(dense):
-            dense[columns[j]] = 0
-    return n_touched
-
-
-@kernel
-def best_of_forest(
-    bags: Bags,
-    forest: Forest,
-    n_features: int,
-    n_labels: int,
-    start: int,
-    stop: int,
-    best_ids: Ids,
-    best_scores: Floats,
-) -> None:
-    """Write the labels with the largest mean leaf scores of each row, padded with -1 and -inf."""
-    dense = np.zeros(n_features, np.float32)
-    totals = np.zeros((1, n_labels), np.float32)
-    touched = np.empty(n_labels, np.int32)
-    share = np.float32(1) / np.float32(len(forest.roots))
-    for i in range(start, stop):
-        row = slice(bags.row_starts[i], bags.row_starts[i + 1])
-        columns, values = bags.columns[row], bags.values[row]
-        n_found = 0
-        if len(columns):
-            n_found = leaf_scores(columns, values, forest, dense, totals[0], touched)
-        labels, scores = np.empty((1, n_found), np.int32), np.empty((1, n_found), np.float32)
-        for place in range(n_found):
-            labels[0, place] = touched[place]
-            scores[0, place] = totals[0, touched[place]] * share
-            totals[0, touched[place]] = 0
-        best_labels(labels, scores, 0, 1, best_ids[i : i + 1], best_scores[i : i + 1])

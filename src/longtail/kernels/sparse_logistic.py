@@ -18,13 +18,15 @@ from longtail.kernels.jit import fast_kernel, kernel
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from longtail.kernels.dual_coordinate import Points
+    from longtail.kernels.sparse_points import Points
 
     Columns = NDArray[np.uint32]
     Floats = NDArray[np.float32]
     Offsets = NDArray[np.int64]
 
 __all__ = ["Regression", "separate"]
+
+_PASSES_OVER_WEIGHTS = 10  # at most, after each pass over all features
 
 
 class Regression(NamedTuple):
@@ -96,7 +98,7 @@ def separate(points: Points, signs: Floats, regression: Regression, weights: Flo
         least = np.float32(regression.tolerance) * first
         if violation <= least:
             break
-        for _ in range(10):
+        for _ in range(_PASSES_OVER_WEIGHTS):
             violation = np.float32(0)
             for j in range(n_features, -1, -1):
                 if both[j] != 0:

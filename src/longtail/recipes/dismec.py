@@ -14,6 +14,7 @@ from longtail.recipes.estimator import LabelEstimator
 
 if TYPE_CHECKING:
     from longtail.classifiers.scorer import Scorer
+    from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["DiSMEC"]
@@ -61,17 +62,35 @@ class DiSMEC(LabelEstimator):
     ) -> Scorer:
         """See `LabelEstimator`."""
         used, data = data.of_used_labels()
+        with run.stage("classifiers"):
+            classifiers = self.classifiers(data.features, data.labels, run)
+        return OneVsRestScorer.of(used, classifiers, n_threads=run.n_threads)
+
+    def classifiers(
+        self, features: csr_array, labels: csr_array, run: TrainingRun
+    ) -> SparseLabelVectors:
+        """Train each label against all points.
+
+        Parameters
+        ----------
+        features : csr_array of float32 (n_points, n_features)
+            Unit rows.
+        labels : csr_array (n_points, n_labels)
+        run : TrainingRun
+            Its seed and its number of threads.
+
+        Returns
+        -------
+        SparseLabelVectors
+        """
         solver = SparseOneVsRest(
             cost=self.cost, prune=self.prune, tolerance=self.tolerance, max_passes=100
         )
-        all_points = csr_array(np.ones((1, data.features.shape[0]), np.bool_))
-        with run.stage("classifiers"):
-            classifiers = solver.learn_among(
-                data.features,
-                data.labels,
-                all_points,
-                np.zeros(len(used), np.int32),
-                seed=run.seed_for("classifiers"),
-                n_threads=run.n_threads,
-            )
-        return OneVsRestScorer.of(used, classifiers, n_threads=run.n_threads)
+        return solver.learn_among(
+            features,
+            labels,
+            csr_array(np.ones((1, features.shape[0]), np.bool_)),
+            np.zeros(labels.shape[1], np.int32),
+            seed=run.seed_for("classifiers"),
+            n_threads=run.n_threads,
+        )
