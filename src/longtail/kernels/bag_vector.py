@@ -12,7 +12,7 @@ import numpy as np
 from numba.core import types
 from numba.extending import overload
 
-from longtail.kernels.jit import fast_kernel, kernel
+from longtail.kernels.jit import fast_kernel, kernel, n_usable_cores, over_row_chunks
 from longtail.kernels.packed_codes import (
     BLOCK,
     MIDDLE,
@@ -131,32 +131,36 @@ def pack_with_scales(vectors: Floats) -> tuple[Packed, Floats]:
     """
     codes = np.zeros((len(vectors), packed_width(vectors.shape[1])), np.uint8)
     scales = np.zeros(len(vectors), np.float32)
-    _pack(vectors, codes, scales)
+
+    def work(start: int, stop: int) -> None:
+        _pack(vectors, start, stop, codes, scales)
+
+    over_row_chunks(work, len(vectors), n_threads=n_usable_cores())
     return codes, scales
 
 
-@kernel
-def _code_of(value: np.float32, scale: np.float32) -> np.float32:
+@fast_kernel
+def _code_of(value: np.float32, inverse: np.float32) -> np.float32:
     """Return the nearest of sixteen codes."""
-    level = np.rint(value / scale + MIDDLE)
+    level = np.rint(value * inverse + MIDDLE)
     return min(max(level, np.float32(0)), np.float32(15))
 
 
-@kernel
-def _error(vector: Floats, scale: np.float32) -> float:
+@fast_kernel
+def _error(vector: Floats, scale: np.float32) -> np.float32:
     """Return the squared length of what the codes of a vector miss."""
-    total = 0.0
-    for value in vector:
-        miss = (_code_of(value, scale) - MIDDLE) * scale - value
+    total, inverse = np.float32(0), np.float32(1) / scale
+    for t in range(len(vector)):
+        miss = (_code_of(vector[t], inverse) - MIDDLE) * scale - vector[t]
         total += miss * miss
     return total
 
 
 @kernel
-def _pack(vectors: Floats, codes: Packed, scales: Floats) -> None:
-    """Write codes into zeros, and scales."""
-    for row in range(len(vectors)):
-        vector, least = vectors[row], np.inf
+def _pack(vectors: Floats, start: int, stop: int, codes: Packed, scales: Floats) -> None:
+    """Write codes into zeros, and scales, of the rows from `start` to `stop`."""
+    for row in range(start, stop):
+        vector, least = vectors[row], np.float32(np.inf)
         largest = np.float32(np.abs(vector).max())
         if not largest > 0:
             continue
@@ -165,6 +169,6 @@ def _pack(vectors: Floats, codes: Packed, scales: Floats) -> None:
             error = _error(vector, scale)
             if error < least:
                 least, scales[row] = error, scale
+        inverse = np.float32(1) / scales[row]
         for t in range(len(vector)):
-            code = np.uint8(_code_of(vector[t], scales[row]))
-            put_code(codes[row], t, code)
+            put_code(codes[row], t, np.uint8(_code_of(vector[t], inverse)))
