@@ -12,7 +12,7 @@ import argparse
 import gzip
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -67,7 +67,8 @@ def _name(world: World, label: int) -> str:
 
 def _write(path: Path, points: Dataset) -> None:
     """Write points, a line each."""
-    features, labels = points.features, points.labels
+    features: Any = points.features
+    labels: Any = points.labels
     with gzip.open(path, "wt", compresslevel=1) as file:
         for row in range(points.n_points):
             tokens, own = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -39,7 +39,8 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
         C-ordered and little-endian, of one of `DTYPES`.
     """
     ordered = sorted(arrays.items(), key=lambda item: (-_alignment(item[1]), -item[1].nbytes))
-    header, place = {}, 0
+    header: dict[str, Any] = {}
+    place = 0
     for name, array in ordered:
         offsets = [place, place := place + array.nbytes]
         kind = _DTYPE_NAMES[array.dtype.newbyteorder("<")]
