@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -196,7 +196,7 @@ def label_means(data: TrainingData, max_entries: int | None, n_threads: int) -> 
     n_threads : int
     """
     members = binary(data.labels.T.tocsr())
-    means = unit_product(members, data.features, max_entries, n_threads)
+    means: Any = unit_product(members, data.features, max_entries, n_threads)
     empty = np.diff(means.indptr) == 0
     return SparseLabelVectors(
         means.indptr, means.indices, means.data, np.where(empty, 0.5, 0.0).astype(np.float32)
