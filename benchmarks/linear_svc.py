@@ -21,8 +21,8 @@ from sklearn.svm import LinearSVC
 from longtail.classifiers.fusion import best_first
 from longtail.data import InputWarning
 from longtail.data.bags import Bags
+from longtail.data.damping import unit_rows_of_power
 from longtail.metrics import precision_at_k
-from longtail.predictor import unit_features
 from longtail.recipes.dismec import DiSMEC
 from longtail.training.run import TrainingRun, as_device
 
@@ -50,7 +50,7 @@ def main() -> None:
     used = np.unique(train.labels.indices)[:: given.every]
     labels, truth = train.labels[:, used].tocsr(), test.labels[:, used].tocsr()
     scored = np.diff(truth.indptr) > 0
-    points, asked = unit_features(train.features), unit_features(test.features)[scored]
+    points, asked = unit_rows_of_power(train.features), unit_rows_of_power(test.features)[scored]
     print(f"{len(used):,} labels, {len(points.indptr) - 1:,} training points\n")
     print("| system | " + " | ".join(f"P@{k}" for k in KS) + " | training and scoring, CPU s |")
     print("|---|" + "---|" * (len(KS) + 1))

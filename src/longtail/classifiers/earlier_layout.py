@@ -35,7 +35,7 @@ def with_split_rows(arrays: Arrays) -> Arrays:
     """
     if "linear/rows.starts" not in arrays:
         return arrays
-    own: Any = dict(arrays)
+    own: dict[str, Any] = dict(arrays)
     n_features = len(own["encoder/tokens.values"])
     store = RowStore(_KINDS[own["linear/rows.weights"].dtype.name])
     words = _matrix(_rows(own, "linear/rows"), n_features)

@@ -85,7 +85,7 @@ class RowStore(NamedTuple):
         is_common : bool (n_features,)
         """
         places = np.zeros(len(is_common), np.int64)
-        n_places = np.count_nonzero(is_common) + 1
+        n_places = int(np.count_nonzero(is_common)) + 1
         places[is_common] = np.arange(1, n_places)
         kept = is_common[by_label.indices]
         rare = _some(by_label, ~kept).T.tocsr()

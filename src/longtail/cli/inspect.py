@@ -9,8 +9,9 @@ import numpy as np
 
 from longtail.classifiers.blended import BlendedScorer
 from longtail.classifiers.compiled import CompiledScorer
-from longtail.classifiers.compiled_parts import dimension_of, float_rows, token_vectors_of
+from longtail.classifiers.compiled_parts import dimension_of
 from longtail.classifiers.energy_reranker import EnergyReranker
+from longtail.classifiers.row_store import float_rows, token_vectors_of
 from longtail.classifiers.scorer import DeepXMLScorer, EnsembleScorer
 from longtail.classifiers.search_recall import label_recall
 from longtail.cli.output import bytes_text, result, table, time_text
@@ -268,7 +269,7 @@ def _token_vectors(learner: Scorer) -> NDArray[np.float32]:
     if isinstance(learner, BlendedScorer):
         return learner.encoder.token_vectors
     if isinstance(learner, CompiledScorer):
-        return token_vectors_of(learner.parts)
+        return token_vectors_of(learner.parts.tokens, dimension_of(learner.parts))
     raise _no_vectors(learner)
 
 

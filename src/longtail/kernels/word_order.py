@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.kernels.jit import kernel
-from longtail.kernels.text import NOTHING, TokenRules, emit_tokens, mark_words, new_scratch, slot_of
+from longtail.kernels.text import TokenRules, emit_tokens, mark_words, new_scratch
+from longtail.kernels.token_tables import NOTHING, slot_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
