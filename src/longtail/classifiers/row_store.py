@@ -98,7 +98,7 @@ class RowStore(NamedTuple):
 
     def no_split(self) -> SplitRows:
         """Store nothing."""
-        none = self.sparse(np.zeros(1), np.zeros(0), np.zeros(0), 1)
+        none = self.sparse(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), 1)
         return SplitRows(none, none, none.columns)
 
     def _weights(self, starts: NDArray[Any], weights: Floats) -> tuple[NDArray[Any], Floats]:

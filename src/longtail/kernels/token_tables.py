@@ -73,6 +73,6 @@ def column_of(table: NDArray[np.uint64], key: np.uint64) -> int:
     low = key & LOW_HALF
     while table[slot] != NOTHING:
         if table[slot] >> HALF == low:
-            return int(table[slot] & LOW_HALF)
+            return int(np.int64(table[slot] & LOW_HALF))  # of an uint64, numba makes a float
         slot = (slot + 1) & mask
     return -1

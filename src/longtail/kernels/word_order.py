@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from longtail.kernels.jit import kernel
 from longtail.kernels.text import TokenRules, emit_tokens, mark_words, new_scratch
-from longtail.kernels.token_tables import NOTHING, slot_of
+from longtail.kernels.token_tables import column_of
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
 __all__ = ["read_words"]
@@ -32,7 +31,7 @@ def read_words(
         Text ``i`` is ``codes[offsets[i]:offsets[i + 1]]``.
     rules : TokenRules
         That give words only.
-    table : uint64 (n_slots, 2)
+    table : uint64 (n_slots,)
         Of `build_table`.
     words : int32 (n_texts, n_words)
         Out: what is left of a row is -1. Words beyond its end are dropped.
@@ -47,9 +46,9 @@ def read_words(
         n_tokens = emit_tokens(n_marked, rules, scratch)
         n_known = 0
         for token in range(n_tokens):
-            slot = slot_of(table, scratch.keys[token])
-            if table[slot, 0] != NOTHING and n_known < words.shape[1]:
-                words[row, n_known] = np.int32(table[slot, 1])
+            column = column_of(table, scratch.keys[token])
+            if column >= 0 and n_known < words.shape[1]:
+                words[row, n_known] = column
                 n_known += 1
         words[row, n_known:] = -1
         most = max(most, n_known)
