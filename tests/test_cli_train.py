@@ -250,7 +250,7 @@ def test_a_full_disk_costs_the_saving_but_not_the_training(place, capsys, tmp_pa
 
     command = ("train", place / "train.jsonl", "--model", tmp_path / "model", *SMALL)
     with monkeypatch.context() as patch:
-        patch.setattr("longtail.model_folder.save_file", full)
+        patch.setattr("longtail.model_folder.write_arrays", full)
         assert "the disk is full" in refused(capsys, *command)
     assert [path.name for path in tmp_path.iterdir()] == ["model.checkpoint"]
     code, _, err = run(capsys, *command)
