@@ -200,7 +200,7 @@ class _Examples(NamedTuple):
         limit = float(LARGEST_VIEW)
         inputs = torch.from_numpy(views).sub_(centre).div_(spread).clamp_(-limit, limit)
         parts = torch.from_numpy(is_true), torch.from_numpy(is_real)
-        return cls(inputs.to(product_dtype(run.device)), *parts, centre, spread)
+        return cls(inputs.to(product_dtype(inputs.device)), *parts, centre, spread)
 
 
 def _frozen(layers: Layers, centre: Tensor, spread: Tensor) -> ScoreNetwork:
