@@ -71,11 +71,11 @@ def test_train_the_model_of_one(recipe, train, of_two, tmp_path, monkeypatch):
     assert main(command(recipe, train, tmp_path / "one")) == 0
     one, two = (ModelFolder.open(path) for path in (tmp_path / "one", of_two / recipe))
     assert one.arrays.keys() == two.arrays.keys()
-    for name, array in one.arrays.items():
-        # Adagrad's first step is as long for rounding noise as for a real gradient, so a row whose
-        # gradients cancel out may differ.
-        close = np.isclose(two.arrays[name], array, rtol=1e-3, atol=1e-4)
-        assert np.count_nonzero(~close) <= close.size / 50, name
+    for name in one.arrays:
+        # Adagrad's first step is as long for rounding noise as for a real gradient, so that a few
+        # numbers, whose gradients cancel out, may differ.
+        other, own = (np.asarray(part[name], np.float64) for part in (two.arrays, one.arrays))
+        assert np.linalg.norm(other - own) <= 0.05 * np.linalg.norm(own), name
     texts = ["red wine", "blue sky", "old ship"]
     np.testing.assert_array_equal(
         *(
