@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longtail.kernels.corrections import add_up_groups, corrected_units, shorten_rows
+from longtail.kernels.corrections import add_up_groups, shorten_rows
 from longtail.training.siamese import Corrections
 from longtail.training.unit_rows import SMALLEST_LENGTH, UnitRows
 
@@ -20,27 +20,6 @@ close = {"rtol": 1e-4, "atol": 1e-5}
 
 def normal(seed, *shape):
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-
-
-@few
-@given(seeds, row_counts, dimensions)
-def test_corrected_units(seed, n_rows, dimension):
-    texts, vectors = normal(seed, n_rows, dimension), normal(seed + 1, 5, dimension)
-    groups = np.random.default_rng(seed).integers(0, 5, n_rows)
-    unit, lengths = np.empty_like(texts), np.empty((n_rows, 1), np.float32)
-    corrected_units(texts, vectors, groups, 1e-6, unit, lengths, 0, n_rows)
-    sums = texts + vectors[groups]
-    expected = np.linalg.norm(sums, axis=1, keepdims=True)
-    np.testing.assert_allclose(lengths, expected, **close)
-    np.testing.assert_allclose(unit, sums / expected, **close)
-
-
-def test_sums_of_zeros_stay_so():
-    texts, lengths = np.ones((1, 3), np.float32), np.empty((1, 1), np.float32)
-    unit = np.empty_like(texts)
-    corrected_units(texts, -texts, np.zeros(1, np.int64), 1e-6, unit, lengths, 0, 1)
-    assert not unit.any()
-    assert lengths == np.float32(1e-6)
 
 
 @few

@@ -48,6 +48,13 @@ def test_kernels_do_what_tensor_operations_do(seed, n_rows, dimension, with_text
         torch.testing.assert_close(to_texts, expected[2], rtol=1e-2, atol=1e-4 * largest)
 
 
+def test_sums_of_zeros_stay_so():
+    table = torch.ones(1, 3)
+    texts = UnitRows(-table, torch.ones(1, 1))
+    rows = pool_rows(table, torch.zeros(1, dtype=torch.int64), texts, torch.float32)
+    assert not rows.unit.any()
+
+
 def test_several_processes_take_tensor_operations(monkeypatch):
     monkeypatch.setattr(
         "longtail.training.unit_rows.processes", lambda: type("Two", (), {"count": 2})

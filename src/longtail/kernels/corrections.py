@@ -1,4 +1,7 @@
-"""Label vectors that are a text plus a vector of the label's group, and the way back."""
+"""Label vectors that are a text plus a vector of the label's group: the way back.
+
+The way there is `longtail.kernels.unit_rows.write_units`.
+"""
 
 from __future__ import annotations
 
@@ -14,36 +17,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int64]
 
-__all__ = ["add_up_groups", "corrected_units", "shorten_rows"]
-
-
-@fast_kernel
-def corrected_units(
-    texts: Floats,
-    vectors: Floats,
-    groups: Ids,
-    smallest: float,
-    unit: Floats,
-    lengths: Floats,
-    start: int,
-    stop: int,
-) -> None:
-    """Write the direction and the length of ``texts[i] + vectors[groups[i]]`` for some rows.
-
-    A length below `smallest` counts as that.
-    """
-    for i in range(start, stop):
-        group = groups[i]
-        square = np.float32(0)
-        for d in range(texts.shape[1]):
-            total = texts[i, d] + vectors[group, d]
-            unit[i, d] = total
-            square += total * total
-        length = max(np.sqrt(square), np.float32(smallest))
-        lengths[i, 0] = length
-        inverse = np.float32(1) / length
-        for d in range(texts.shape[1]):
-            unit[i, d] *= inverse
+__all__ = ["add_up_groups", "shorten_rows"]
 
 
 @fast_kernel

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from scipy.sparse import vstack
 
-from longtail.kernels.corrections import add_up_groups, corrected_units, shorten_rows
+from longtail.kernels.corrections import add_up_groups, shorten_rows
+from longtail.kernels.unit_rows import write_units
 from longtail.training.dropout import kept_units
 from longtail.training.label_table import product_dtype
 from longtail.training.optimisers import RowwiseAdagrad, in_threads
@@ -171,9 +172,9 @@ class Corrections:
         if combined.device.type != "cpu":
             return UnitRows.of(combined + vectors[groups])
         labels = UnitRows(torch.empty_like(combined), torch.empty(len(combined), 1))
-        sums = (combined.numpy(), vectors.numpy(), groups.numpy(), SMALLEST_LENGTH)
-        out = (labels.unit.numpy(), labels.lengths.numpy())
-        in_threads(lambda *part: corrected_units(*sums, *out, *part), len(combined))
+        read = (vectors.numpy(), groups.numpy(), combined.numpy(), SMALLEST_LENGTH)
+        out = (labels.lengths.view(-1).numpy(), labels.unit.numpy())
+        in_threads(lambda *part: write_units(*read, *part, *out), len(combined))
         return labels
 
     def step(
