@@ -48,8 +48,8 @@ class NetworkTraining:
     learning_rate, weight_decay : float
         Of AdamW; the rate falls in a straight line, to `averaged` times the first.
     averaged : float
-        Share of the steps, the last ones, whose mean is the network (Polyak and Juditsky, 1992):
-        what one start or another makes of P@1 is halved.
+        Share of the steps, the last ones, whose mean is the network (Polyak and Juditsky, 1992), so
+        that less depends on the start.
     dropout : float
         After each layer.
     least_points : int
