@@ -174,7 +174,7 @@ class Corrections:
         labels = UnitRows(torch.empty_like(combined), torch.empty(len(combined), 1))
         read = (vectors.numpy(), groups.numpy(), combined.numpy(), SMALLEST_LENGTH)
         out = (labels.lengths.view(-1).numpy(), labels.unit.numpy())
-        in_threads(lambda *part: write_units(*read, *part, *out), len(combined))
+        in_threads(lambda start, stop: write_units(*read, start, stop, *out), len(combined))
         return labels
 
     def step(
