@@ -9,6 +9,7 @@ import numpy as np
 from longtail.errors import InputError
 from longtail.index.graph_building import GraphBuilder, group_equal_rows
 from longtail.index.protocol import as_queries, as_vectors, check_k, read_only
+from longtail.kernels.byte_codes import MAX_DIMENSION
 from longtail.kernels.graph import search_rows
 from longtail.kernels.jit import over_row_chunks
 
@@ -95,17 +96,18 @@ class GraphIndex:
     ) -> GraphIndex:
         """Build the graph of the rows of `vectors`.
 
-        The candidates of a node are its nearest nodes (exact up to 5,000 nodes; beyond, the nearest
-        of the about 1,000 in the clusters whose centres are nearest) and the nearest of a random
-        sample, which gives the edges that leave a cluster. They are thinned out as in HNSW (Malkov
-        and Yashunin, 2018), once alone and once with the edges that point back.
+        The candidates of a node are the nearest nodes (of all, up to 5,000; beyond, of the about
+        1,500 in the clusters whose centres are nearest) and the nearest of a random sample, which
+        gives the edges that leave a cluster. They are thinned out as in HNSW (Malkov and Yashunin,
+        2018), once alone and once with the edges that point back. What is near is told by vectors
+        in eight bits a number; see `longtail.kernels.byte_codes`.
 
         The same seed gives the same bytes, with any number of threads.
 
         Parameters
         ----------
         vectors : array (n_rows, d)
-            Finite; of unit length for the thinning to be well founded.
+            Finite, with d at most 65,536; of unit length for the thinning to be well founded.
         n_neighbours : int, default 32
             The most edges that leave a node, at least 2.
         seed : int, default 0
@@ -117,13 +119,18 @@ class GraphIndex:
         Raises
         ------
         InputError
-            If the vectors are not a finite (n, d) matrix with n > 0, or `n_neighbours` is below 2.
+            If the vectors are not such a matrix with n > 0, or `n_neighbours` is below 2.
         """
         if n_neighbours < 2:
             raise InputError(f"n_neighbours must be at least 2, got {n_neighbours}.")
         matrix = as_vectors(vectors)
         if len(matrix) == 0:
             raise InputError("A graph index needs at least one vector, got none.")
+        if matrix.shape[1] > MAX_DIMENSION:
+            raise InputError(
+                f"A graph index takes at most {MAX_DIMENSION} dimensions, got {matrix.shape[1]}. "
+                "Use an ExactIndex."
+            )
         if not np.isfinite([matrix.min(), matrix.max()]).all():  # a mask would be large
             raise InputError("The vectors hold NaN or infinity. Pass finite numbers.")
         firsts, *groups = group_equal_rows(matrix)

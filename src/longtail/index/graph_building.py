@@ -8,6 +8,7 @@ import numpy as np
 
 from longtail.kernels.byte_codes import ByteCodes, byte_codes, code_unit
 from longtail.kernels.graph_building import (
+    ROWS_JOINED,
     add_reverse_edges,
     empty_keys,
     hash_rows,
@@ -43,16 +44,26 @@ _MIN_PROBES = 6
 
 
 class GraphBuilder:
-    """Builds the edges between distinct vectors: candidates, thinning out, edges back.
+    """Finds the edges between distinct vectors: candidates, thinning out, edges back.
 
-    All of it compares codes of eight bits a number, which are off by a thousandth: for a walk, any
-    of two edges to nodes as alike as that will do.
+    All of it compares vectors in eight bits a number, and memory holds little more than these and
+    the edges: what is near a node is looked for, and thinned out, a few hundred nodes at a time.
 
     Parameters
     ----------
     vectors : float32 (n, d)
     n_neighbours : int
+        The most edges of a node.
     seed, n_threads : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.index.graph_building import GraphBuilder
+    >>> vectors = np.array([[1, 0], [0.8, 0.6], [0, 1]], np.float32)
+    >>> neighbours, entries = GraphBuilder(vectors, 2, seed=0, n_threads=1).build()
+    >>> neighbours.tolist()
+    [[1, 2], [0, 2], [1, 0]]
     """
 
     def __init__(self, vectors: Vectors, n_neighbours: int, seed: int, n_threads: int) -> None:
@@ -66,6 +77,7 @@ class GraphBuilder:
         """Return the neighbours (n, n_neighbours), padded with -1, and the entries."""
         n_nodes = len(self.vectors)
         seeds = self._sample(min(n_nodes, int(np.ceil(_SEEDS_PER_ROOT * np.sqrt(n_nodes)))))
+        seeds = np.concatenate(list(self._split(seeds, 2)))
         unit = code_unit(self.vectors)
         far = self._nearest_seeds(seeds, unit)
         clusters = self._clusters(_rows_of(far[:, 1]), len(seeds))
@@ -101,11 +113,11 @@ class GraphBuilder:
         """Return nodes that are near the same seed, not too many in one cluster."""
         order, starts = _grouped(nearest_seed, n_seeds)
         parts = np.split(order, starts[1:-1])
-        return [leaf for part in parts for leaf in self._split(part)]
+        return [leaf for part in parts for leaf in self._split(part, _LARGEST_CLUSTER)]
 
-    def _split(self, rows: Ids) -> Iterator[Ids]:
+    def _split(self, rows: Ids, largest: int) -> Iterator[Ids]:
         """Halve along the line through two random nodes until a cluster is not too large."""
-        if len(rows) <= _LARGEST_CLUSTER:
+        if len(rows) <= largest:
             yield from [rows] if len(rows) else []
             return
         one, other = self._random.choice(rows, 2, replace=False)
@@ -118,8 +130,8 @@ class GraphBuilder:
             chunk=8192,
         )
         order = np.argpartition(places, len(rows) // 2)
-        yield from self._split(rows[order[: len(rows) // 2]])
-        yield from self._split(rows[order[len(rows) // 2 :]])
+        yield from self._split(rows[order[: len(rows) // 2]], largest)
+        yield from self._split(rows[order[len(rows) // 2 :]], largest)
 
     def _prune(self, vectors: ByteCodes, starts: Starts, far: Keys, nodes: Ids, seeds: Ids) -> Keys:
         """Choose the edges of every row, from the nearest of near clusters and from seeds."""
@@ -132,16 +144,15 @@ class GraphBuilder:
         row_of_node[nodes] = np.arange(n_rows, dtype=np.int32)
         edges = np.empty((n_rows, self.n_neighbours), np.int64)
 
-        def work(first: int, last: int) -> None:
-            start, stop = int(starts[first]), int(starts[last])
+        def work(start: int, stop: int) -> None:
             probes = empty_keys(stop - start, n_probes)
             nearest_rows(vectors, start, stop, centres, probes)
             near = empty_keys(stop - start, 2 * self.n_neighbours)
-            join_clusters(vectors, starts, probes, first, last, near)
+            join_clusters(vectors, starts, probes, start, near)
             own_far = far[nodes[start:stop]]
             prune_candidates(vectors, start, near, own_far, row_of_node[seeds], edges)
 
-        over_row_chunks(work, n_clusters, n_threads=self.n_threads, chunk=8)
+        over_row_chunks(work, n_rows, n_threads=self.n_threads, chunk=ROWS_JOINED)
         return edges
 
     def _add_reverse(self, vectors: ByteCodes, edges: Keys) -> None:

@@ -126,11 +126,11 @@ def _write_codes(
             largest = max(largest, abs(vectors[rows[i], t]))
         inverse = _LARGEST / largest if largest > 0 else np.float32(0)
         for t in range(vectors.shape[1]):
+            codes[i, t] = np.uint8(np.int32(np.rint(vectors[rows[i], t] * inverse)) + _MIDDLE)
+        for t in range(vectors.shape[1]):
             value = vectors[rows[i], t]
-            level = np.rint(value * inverse)
-            codes[i, t] = np.uint8(np.int32(level) + _MIDDLE)
             square += value * value
-            product += value * level
+            product += value * np.float32(np.int32(codes[i, t]) - _MIDDLE)
         codes[i, vectors.shape[1] :] = _MIDDLE
         factors[i] = unit * square / product if product > 0 else np.float32(0)
 
@@ -193,24 +193,39 @@ class _Vectors:
         return values
 
 
-def _has_instruction(context: Any) -> bool:
-    """Tell whether the processor adds up products of bytes by one instruction."""
-    return "+avx512vnni" in context.codegen().magic_tuple()[2]
-
-
 def _add_products(context: Any, builder: Any, total: Any, row: Any, query: Any) -> Any:
     """Add products of bytes without and with signs, four to a lane."""
-    if _has_instruction(context):
+    features = context.codegen().magic_tuple()[2]
+    if "+avx512vnni" in features:
         kind = ir.FunctionType(_INTS, [_INTS, _BYTES, _BYTES])
         return builder.asm(kind, "vpdpbusd $3, $2, $0", "=v,0,v,v", [total, row, query], False)
-    wide = ir.VectorType(_SHORT, _LINE)
-    own, other = builder.zext(row, wide), builder.sext(query, wide)
+    own = _add_in_pairs if "+avx2" in features else _add_widened
+    return own(builder, total, row, query)
+
+
+def _add_in_pairs(builder: Any, total: Any, row: Any, query: Any) -> Any:
+    """Add products by an instruction for sums of two products of 16 bits."""
+    shorts, ints = (ir.VectorType(kind, n) for kind, n in ((_SHORT, _LANES), (_INT, _LANES // 2)))
+    kind = ir.FunctionType(ints, [shorts, shorts])
+    multiply = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.avx2.pmadd.wd")
     for first in range(0, _LINE, 2 * _LANES):
-        # Products of neighbours are added in pairs: there are instructions for that, too.
-        for odd in (0, 1):
-            which = list(range(first + odd, first + 2 * _LANES, 2))
-            some = [builder.sext(_picked(builder, v, v, which), _INTS) for v in (own, other)]
-            total = builder.add(total, builder.mul(*some))
+        sums = []
+        for begin in (first, first + _LANES):
+            part = list(range(begin, begin + _LANES))
+            own = builder.zext(_picked(builder, row, row, part), shorts)
+            other = builder.sext(_picked(builder, query, query, part), shorts)
+            sums.append(builder.call(multiply, [own, other]))
+        total = builder.add(total, _picked(builder, *sums, list(range(_LANES))))
+    return total
+
+
+def _add_widened(builder: Any, total: Any, row: Any, query: Any) -> Any:
+    """Add products by instructions that any processor has."""
+    for first in range(0, _LINE, _LANES):
+        part = list(range(first, first + _LANES))
+        own = builder.zext(_picked(builder, row, row, part), _INTS)
+        other = builder.sext(_picked(builder, query, query, part), _INTS)
+        total = builder.add(total, builder.mul(own, other))
     return total
 
 

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOWEST",
+    "ROWS_JOINED",
     "add_reverse_edges",
     "empty_keys",
     "hash_rows",
@@ -54,7 +55,7 @@ __all__ = [
 LOWEST, _HIGHEST = np.int64(-(1 << 62)), np.int64(1 << 62)
 _BITS, _LAST = np.int64(32), np.int64((1 << 31) - 1)
 _ROWS_AT_ONCE = 64  # and as many others: both stay in the nearest cache
-_ROWS_JOINED = 256  # of a cluster
+ROWS_JOINED = 256
 
 
 def empty_keys(n_rows: int, capacity: int) -> Keys:
@@ -87,11 +88,11 @@ class _Panel(NamedTuple):
 @kernel
 def _new_panel(n_queries: int, width: int) -> _Panel:
     """Return scratch for so many queries; at first, `some` is all."""
-    return _Panel(
-        new_queries(n_queries, width),
-        np.minimum(np.arange(n_queries + N_AT_ONCE), n_queries - 1).astype(np.int32),
-        np.empty((N_AT_ONCE, N_MASKED), np.int32),
-    )
+    some = np.empty(n_queries + N_AT_ONCE, np.int32)
+    for place in range(len(some)):
+        some[place] = min(place, n_queries - 1)
+    products = np.empty((N_AT_ONCE, N_MASKED), np.int32)
+    return _Panel(new_queries(n_queries, width), some, products)
 
 
 @kernel
@@ -193,10 +194,8 @@ def _take_chain(cluster: int, n_probes: int, links: _Links, some: Ids) -> int:
 
 
 @kernel
-def join_clusters(
-    vectors: ByteCodes, starts: Starts, probes: Keys, first: int, last: int, keys: Keys
-) -> None:
-    """Find the nearest to each row of the clusters `first` to `last`, itself left out.
+def join_clusters(vectors: ByteCodes, starts: Starts, probes: Keys, first: int, keys: Keys) -> None:
+    """Find the nearest to each of consecutive rows in some clusters, itself left out.
 
     Parameters
     ----------
@@ -204,27 +203,27 @@ def join_clusters(
     starts : int64 (n_clusters + 1,)
         Cluster c is the rows ``starts[c]`` to ``starts[c + 1]``.
     probes : int64 (n_rows, 1 + n_probes)
-        Lists of the clusters that each of these rows is compared with.
-    first, last : int
+        Lists of the clusters that each row is compared with.
+    first : int
+        The first of the rows.
     keys : int64 (n_rows, 1 + capacity)
         Empty lists; filled.
 
     Notes
     -----
-    Rows of one cluster are compared with much the same clusters: those that are share the reading.
+    Rows side by side are compared with much the same clusters, and share the reading of them.
     """
-    n_probes, begin = probes.shape[1] - 1, starts[first]
-    panel = _new_panel(_ROWS_JOINED, vectors.codes.shape[1])
-    links = _new_links(len(starts) - 1, _ROWS_JOINED * n_probes)
-    for cluster in range(first, last):
-        for row in range(starts[cluster], starts[cluster + 1], _ROWS_JOINED):
-            n_rows = min(_ROWS_JOINED, starts[cluster + 1] - row)
-            _write_queries(vectors, row, n_rows, panel)
-            for place in range(_link_probes(probes[row - begin :], n_rows, links)):
-                other = links.clusters[place]
-                n_some = _take_chain(other, n_probes, links, panel.some)
-                start, stop = starts[other], starts[other + 1]
-                _offer_range(panel, n_some, vectors, start, stop, keys[row - begin :], row)
+    n_probes = probes.shape[1] - 1
+    panel = _new_panel(ROWS_JOINED, vectors.codes.shape[1])
+    links = _new_links(len(starts) - 1, ROWS_JOINED * n_probes)
+    for begin in range(0, len(keys), ROWS_JOINED):
+        n_rows, row = min(ROWS_JOINED, len(keys) - begin), first + begin
+        _write_queries(vectors, row, n_rows, panel)
+        for place in range(_link_probes(probes[begin:], n_rows, links)):
+            cluster = links.clusters[place]
+            n_some = _take_chain(cluster, n_probes, links, panel.some)
+            start, stop = starts[cluster], starts[cluster + 1]
+            _offer_range(panel, n_some, vectors, start, stop, keys[begin:], row)
 
 
 @kernel
@@ -331,8 +330,8 @@ def prune_candidates(
     both = np.empty(1 + n_near + n_far, np.int64)
     pruner = _new_pruner(vectors.codes.shape[1], n_near + n_far)
     for i in range(len(near)):
-        both[: 1 + n_near] = near[i]
-        both[1 + n_near :] = LOWEST
+        for place in range(len(both)):
+            both[place] = near[i, place] if place <= n_near else LOWEST
         for place in range(1, far.shape[1]):
             if far[i, place] == LOWEST:
                 break
