@@ -39,7 +39,7 @@ MAX_EXACT_BUILD = 5_000
 _N_FAR = 24
 _SEEDS_PER_ROOT = 4
 _LARGEST_CLUSTER = 1024
-_N_JOINED = 1024
+_N_JOINED = 1024  # at least, on average: clusters are counted in eights
 _MIN_PROBES = 6
 
 

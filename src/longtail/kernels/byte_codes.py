@@ -8,8 +8,8 @@ Each row has a factor, and a product is multiplied with those of both rows. A fa
 the product of a row with its own vector is right: so products of vectors that are alike, which
 tell them apart only by their last digits, err in proportion to how far they are from each other.
 
-Products are whole numbers, and the same to the bit from either side, in any company, on any
-processor.
+Sums are whole numbers, so that a product is the same to the bit from either side, in any company,
+and by whichever instructions.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAX_DIMENSION",
+    "MIDDLE",
     "N_AT_ONCE",
     "N_MASKED",
     "ByteCodes",
@@ -49,7 +50,7 @@ binding.initialize_native_asmparser()
 
 N_AT_ONCE = 4  # queries, and rows: sixteen sums stay in registers
 N_MASKED = 64
-_MIDDLE, _LARGEST = 128, np.float32(127)
+MIDDLE, _LARGEST = 128, np.float32(127)
 _LARGEST_PRODUCT = np.float32(1 << 28)
 MAX_DIMENSION = 1 << 16
 _BYTE, _SHORT, _INT, _LONG = (ir.IntType(n) for n in (8, 16, 32, 64))
@@ -126,12 +127,12 @@ def _write_codes(
             largest = max(largest, abs(vectors[rows[i], t]))
         inverse = _LARGEST / largest if largest > 0 else np.float32(0)
         for t in range(vectors.shape[1]):
-            codes[i, t] = np.uint8(np.int32(np.rint(vectors[rows[i], t] * inverse)) + _MIDDLE)
+            codes[i, t] = np.uint8(np.int32(np.rint(vectors[rows[i], t] * inverse)) + MIDDLE)
         for t in range(vectors.shape[1]):
             value = vectors[rows[i], t]
             square += value * value
-            product += value * np.float32(np.int32(codes[i, t]) - _MIDDLE)
-        codes[i, vectors.shape[1] :] = _MIDDLE
+            product += value * np.float32(np.int32(codes[i, t]) - MIDDLE)
+        codes[i, vectors.shape[1] :] = MIDDLE
         factors[i] = unit * square / product if product > 0 else np.float32(0)
 
 
@@ -150,10 +151,10 @@ def write_query(vectors: ByteCodes, row: int, queries: ByteQueries, place: int) 
     """Write a row to a place among queries."""
     total = np.int32(0)
     for t in range(vectors.codes.shape[1]):
-        level = np.int32(vectors.codes[row, t]) - np.int32(_MIDDLE)
+        level = np.int32(vectors.codes[row, t]) - np.int32(MIDDLE)
         queries.codes[place, t] = np.int8(level)
         total += level
-    queries.excess[place] = total * _MIDDLE
+    queries.excess[place] = total * MIDDLE
     queries.factors[place] = vectors.factors[row]
 
 

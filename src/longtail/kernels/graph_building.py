@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from longtail.kernels.byte_codes import (
+    MIDDLE,
     N_AT_ONCE,
     N_MASKED,
     ByteCodes,
@@ -420,7 +421,7 @@ def sums_of_ranges(vectors: ByteCodes, starts: Starts, sums: Vectors) -> None:
         for row in range(starts[group], starts[group + 1]):
             factor = vectors.factors[row]
             for t in range(sums.shape[1]):
-                level = np.int32(vectors.codes[row, t]) - 128
+                level = np.int32(vectors.codes[row, t]) - MIDDLE
                 sums[group, t] += factor * np.float32(level)
 
 
