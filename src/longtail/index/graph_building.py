@@ -97,7 +97,7 @@ class GraphBuilder:
         drawn = self._random.choice(len(self.vectors), size, replace=False)
         return np.sort(drawn).astype(np.int32)
 
-    def _nearest_seeds(self, seeds: Ids, unit: float) -> Keys:
+    def _nearest_seeds(self, seeds: Ids, unit: np.float32) -> Keys:
         """Return lists of the seeds nearest to each node."""
         every_node = np.arange(len(self.vectors), dtype=np.int32)
         vectors, others = (byte_codes(self.vectors, unit, rows) for rows in (every_node, seeds))
@@ -197,7 +197,7 @@ def group_equal_rows(matrix: Vectors) -> tuple[Ids, Ids, Ids]:
     hashes = hash_rows(matrix.view(np.uint32))
     _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
     firsts, group_of_row = np.unique(first[group], return_inverse=True)
-    members, starts = _grouped(group_of_row, len(firsts))
+    members, starts = _grouped(group_of_row.astype(np.int32), len(firsts))
     return firsts.astype(np.int32), starts.astype(np.int32), members
 
 

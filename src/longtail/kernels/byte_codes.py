@@ -96,14 +96,14 @@ def code_unit(vectors: Floats) -> np.float32:
     return np.float32(np.sqrt(_LARGEST_PRODUCT / largest)) if largest > 0 else np.float32(0)
 
 
-def byte_codes(vectors: Floats, unit: float, rows: Ids) -> ByteCodes:
+def byte_codes(vectors: Floats, unit: np.float32, rows: Ids) -> ByteCodes:
     """Return the codes of some rows, each d bytes rounded up to a multiple of 64.
 
     Parameters
     ----------
     vectors : float32 (n_rows, d)
         Of at most `MAX_DIMENSION` numbers: products of more would not fit in 32 bits.
-    unit : float
+    unit : float32
         See `code_unit`: products of codes with the same unit can be compared.
     rows : int32 (n,)
     """
@@ -216,7 +216,7 @@ def _add_in_pairs(builder: Any, total: Any, row: Any, query: Any) -> Any:
             own = builder.zext(_picked(builder, row, row, part), shorts)
             other = builder.sext(_picked(builder, query, query, part), shorts)
             sums.append(builder.call(multiply, [own, other]))
-        total = builder.add(total, _picked(builder, *sums, list(range(_LANES))))
+        total = builder.add(total, _picked(builder, sums[0], sums[1], list(range(_LANES))))
     return total
 
 
@@ -253,14 +253,14 @@ def _paired(builder: Any, one: Any, other: Any, size: int, step: int) -> Any:
 
 def _sums_of_four(builder: Any, totals: list[Any]) -> Any:
     """Return four quarters, each with a part of the sums of four vectors."""
-    pairs = [_paired(builder, *totals[i : i + 2], size=1, step=4) for i in (0, 2)]
-    return _paired(builder, *pairs, size=1, step=4)
+    pairs = [_paired(builder, totals[i], totals[i + 1], 1, 4) for i in (0, 2)]
+    return _paired(builder, pairs[0], pairs[1], 1, 4)
 
 
 def _sums_of_sixteen(builder: Any, quarters: list[Any]) -> Any:
     """Return the sums of all four quarters of four vectors, one quarter of the result each."""
-    pairs = [_paired(builder, *quarters[i : i + 2], size=4, step=16) for i in (0, 2)]
-    return _paired(builder, *pairs, size=4, step=16)
+    pairs = [_paired(builder, quarters[i], quarters[i + 1], 4, 16) for i in (0, 2)]
+    return _paired(builder, pairs[0], pairs[1], 4, 16)
 
 
 def _tile(
