@@ -9,7 +9,7 @@ import pytest
 
 from longtail.errors import InputError
 from longtail.index import ExactIndex, GraphIndex, recall_against_exact
-from longtail.index import graph as graph_module
+from longtail.index import graph_building as graph_module
 from longtail.model_folder import ModelFolder, write_model_folder
 
 

@@ -1,0 +1,217 @@
+"""Which nodes of a neighbour graph point to which."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.kernels.byte_codes import ByteCodes, byte_codes, code_unit
+from longtail.kernels.graph_building import (
+    ROWS_JOINED,
+    add_reverse_edges,
+    empty_keys,
+    hash_rows,
+    join_clusters,
+    mark_reachable,
+    nearest_rows,
+    project_rows,
+    prune_candidates,
+    reverse_edges,
+    sums_of_ranges,
+    write_neighbours,
+)
+from longtail.kernels.jit import over_row_chunks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    Ids = NDArray[np.int32]
+    Keys = NDArray[np.int64]
+    Starts = NDArray[np.int64]
+    Vectors = NDArray[np.float32]
+
+__all__ = ["GraphBuilder", "group_equal_rows"]
+
+MAX_EXACT_BUILD = 5_000
+_N_FAR = 24
+_SEEDS_PER_ROOT = 4
+_LARGEST_CLUSTER = 1024
+_N_JOINED = 1024  # at least, on average: clusters are counted in eights
+_MIN_PROBES = 6
+
+
+class GraphBuilder:
+    """Finds the edges between distinct vectors: candidates, thinning out, edges back.
+
+    All of it compares vectors in eight bits a number, and memory holds little more than these and
+    the edges: what is near a node is looked for, and thinned out, a few hundred nodes at a time.
+
+    Parameters
+    ----------
+    vectors : float32 (n, d)
+    n_neighbours : int
+        The most edges of a node.
+    seed, n_threads : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.index.graph_building import GraphBuilder
+    >>> vectors = np.array([[1, 0], [0.8, 0.6], [0, 1]], np.float32)
+    >>> neighbours, entries = GraphBuilder(vectors, 2, seed=0, n_threads=1).build()
+    >>> neighbours.tolist()
+    [[1, 2], [0, 2], [1, 0]]
+    """
+
+    def __init__(self, vectors: Vectors, n_neighbours: int, seed: int, n_threads: int) -> None:
+        self.vectors = vectors
+        self.n_neighbours = n_neighbours
+        self.n_threads = n_threads
+        self._random = np.random.default_rng(seed)
+        self._sampled = self._sample(int(np.ceil(np.sqrt(len(vectors)))))
+
+    def build(self) -> tuple[Ids, Ids]:
+        """Return the neighbours (n, n_neighbours), padded with -1, and the entries."""
+        n_nodes = len(self.vectors)
+        seeds = self._sample(min(n_nodes, int(np.ceil(_SEEDS_PER_ROOT * np.sqrt(n_nodes)))))
+        seeds = np.concatenate(list(self._split(seeds, 2)))
+        unit = code_unit(self.vectors)
+        far = self._nearest_seeds(seeds, unit)
+        clusters = self._clusters(_rows_of(far[:, 1]), len(seeds))
+        # From here on a row is a place in this order: near ones lie side by side.
+        nodes = np.concatenate(clusters)
+        starts = np.cumsum([0, *map(len, clusters)])
+        vectors = byte_codes(self.vectors, unit, nodes)
+        edges = self._prune(vectors, starts, far, nodes, seeds)
+        del far
+        self._add_reverse(vectors, edges)
+        neighbours = np.empty(edges.shape, np.int32)
+        write_neighbours(edges, nodes, neighbours)
+        return neighbours, _with_unreachable(neighbours, self._sampled)
+
+    def _sample(self, size: int) -> Ids:
+        """Draw distinct nodes, in ascending order."""
+        drawn = self._random.choice(len(self.vectors), size, replace=False)
+        return np.sort(drawn).astype(np.int32)
+
+    def _nearest_seeds(self, seeds: Ids, unit: np.float32) -> Keys:
+        """Return lists of the seeds nearest to each node."""
+        every_node = np.arange(len(self.vectors), dtype=np.int32)
+        vectors, others = (byte_codes(self.vectors, unit, rows) for rows in (every_node, seeds))
+        keys = empty_keys(len(every_node), _N_FAR)
+
+        def work(start: int, stop: int) -> None:
+            nearest_rows(vectors, start, stop, others, keys[start:stop])
+
+        over_row_chunks(work, len(keys), n_threads=self.n_threads, chunk=256)
+        return keys
+
+    def _clusters(self, nearest_seed: Ids, n_seeds: int) -> list[Ids]:
+        """Return nodes that are near the same seed, not too many in one cluster."""
+        order, starts = _grouped(nearest_seed, n_seeds)
+        parts = np.split(order, starts[1:-1])
+        return [leaf for part in parts for leaf in self._split(part, _LARGEST_CLUSTER)]
+
+    def _split(self, rows: Ids, largest: int) -> Iterator[Ids]:
+        """Halve along the line through two random nodes until a cluster is not too large."""
+        if len(rows) <= largest:
+            yield from [rows] if len(rows) else []
+            return
+        one, other = self._random.choice(rows, 2, replace=False)
+        direction = self.vectors[one] - self.vectors[other]
+        places = np.empty(len(rows), np.float32)
+        over_row_chunks(
+            lambda start, stop: project_rows(self.vectors, rows, direction, start, stop, places),
+            len(rows),
+            n_threads=self.n_threads,
+            chunk=8192,
+        )
+        order = np.argpartition(places, len(rows) // 2)
+        yield from self._split(rows[order[: len(rows) // 2]], largest)
+        yield from self._split(rows[order[len(rows) // 2 :]], largest)
+
+    def _prune(self, vectors: ByteCodes, starts: Starts, far: Keys, nodes: Ids, seeds: Ids) -> Keys:
+        """Choose the edges of every row, from the nearest of near clusters and from seeds."""
+        n_rows, n_clusters = len(nodes), len(starts) - 1
+        centres = _centres(vectors, starts)
+        n_probes = min(max(_MIN_PROBES, _N_JOINED * n_clusters // n_rows), n_clusters)
+        if n_rows <= MAX_EXACT_BUILD:
+            n_probes = n_clusters
+        row_of_node = np.empty(n_rows, np.int32)
+        row_of_node[nodes] = np.arange(n_rows, dtype=np.int32)
+        edges = np.empty((n_rows, self.n_neighbours), np.int64)
+
+        def work(start: int, stop: int) -> None:
+            probes = empty_keys(stop - start, n_probes)
+            nearest_rows(vectors, start, stop, centres, probes)
+            near = empty_keys(stop - start, 2 * self.n_neighbours)
+            join_clusters(vectors, starts, probes, start, near)
+            own_far = far[nodes[start:stop]]
+            prune_candidates(vectors, start, near, own_far, row_of_node[seeds], edges)
+
+        over_row_chunks(work, n_rows, n_threads=self.n_threads, chunk=ROWS_JOINED)
+        return edges
+
+    def _add_reverse(self, vectors: ByteCodes, edges: Keys) -> None:
+        """Choose the edges of every row anew, from them and those that point to it."""
+        reverse = reverse_edges(edges)
+
+        def work(start: int, stop: int) -> None:
+            add_reverse_edges(vectors, start, stop, edges, *reverse)
+
+        over_row_chunks(work, len(edges), n_threads=self.n_threads, chunk=256)
+
+
+def _rows_of(keys: Keys) -> Ids:
+    """Return the rows that keys are of."""
+    every_bit = np.int64(2**31 - 1)
+    return (every_bit - (keys & every_bit)).astype(np.int32)
+
+
+def _centres(vectors: ByteCodes, starts: Starts) -> ByteCodes:
+    """Return the codes of the direction of the mean of each cluster, zero where there is none."""
+    sums = np.empty((len(starts) - 1, vectors.codes.shape[1]), np.float32)
+    sums_of_ranges(vectors, starts, sums)
+    lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+    sums /= np.where(lengths > 0, lengths, 1)
+    return byte_codes(sums, code_unit(sums), np.arange(len(sums), dtype=np.int32))
+
+
+def _grouped(group_of_node: Ids, n_groups: int) -> tuple[Ids, Starts]:
+    """Return the nodes ordered by group, and where each group starts (n_groups + 1,)."""
+    order = np.argsort(group_of_node, kind="stable").astype(np.int32)
+    starts = np.zeros(n_groups + 1, np.int64)
+    np.cumsum(np.bincount(group_of_node, minlength=n_groups), out=starts[1:])
+    return order, starts
+
+
+def group_equal_rows(matrix: Vectors) -> tuple[Ids, Ids, Ids]:
+    """Return the first of each group of equal rows, and which rows are in each group.
+
+    Groups are in order of first appearance; group i is
+    ``members[starts[i]:starts[i + 1]]``.
+    """
+    hashes = hash_rows(matrix.view(np.uint32))
+    _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
+    firsts, group_of_row = np.unique(first[group], return_inverse=True)
+    members, starts = _grouped(group_of_row.astype(np.int32), len(firsts))
+    return firsts.astype(np.int32), starts.astype(np.int32), members
+
+
+def _with_unreachable(neighbours: Ids, entries: Ids) -> Ids:
+    """Add entries until every node can be reached from one."""
+    n_nodes = len(neighbours)
+    is_reached = np.zeros(n_nodes, np.bool_)
+    queue = np.empty(n_nodes, np.int32)
+    chosen = [int(entry) for entry in entries]
+    for entry in chosen:
+        if not is_reached[entry]:
+            mark_reachable(neighbours, entry, is_reached, queue)
+    for node in np.flatnonzero(~is_reached).tolist():
+        if not is_reached[node]:
+            chosen.append(node)
+            mark_reachable(neighbours, node, is_reached, queue)
+    return np.array(chosen, np.int32)

@@ -1,0 +1,449 @@
+"""Vectors in eight bits a number, and products of many of them with many.
+
+For work that compares vectors of one table with each other by the million. A row is as many bytes
+as there are numbers, rounded up to whole cache lines; a byte is a number of steps of the row, 128
+too much, since processors multiply bytes without a sign with bytes that have one.
+
+Each row has a factor, and a product is multiplied with those of both rows. A factor is such that
+the product of a row with its own vector is right: so products of vectors that are alike, which
+tell them apart only by their last digits, err in proportion to how far they are from each other.
+
+Sums are whole numbers, so that a product is the same to the bit from either side, in any company,
+and by whichever instructions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from llvmlite import binding, ir  # type: ignore[import-untyped]  # it has none
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from longtail.kernels.jit import fast_kernel, kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+    Ids = NDArray[np.int32]
+
+__all__ = [
+    "MAX_DIMENSION",
+    "MIDDLE",
+    "N_AT_ONCE",
+    "N_MASKED",
+    "ByteCodes",
+    "ByteQueries",
+    "at_least",
+    "byte_codes",
+    "code_unit",
+    "lowest_bit",
+    "new_queries",
+    "products_of_listed",
+    "products_of_range",
+    "write_query",
+]
+
+binding.initialize_native_asmparser()
+
+N_AT_ONCE = 4  # queries, and rows: sixteen sums stay in registers
+N_MASKED = 64
+MIDDLE, _LARGEST = 128, np.float32(127)
+_LARGEST_PRODUCT = np.float32(1 << 28)
+MAX_DIMENSION = 1 << 16
+_BYTE, _SHORT, _INT, _LONG = (ir.IntType(n) for n in (8, 16, 32, 64))
+_LINE, _LANES = 64, 16  # bytes, and sums of four products of them
+_FLOAT = ir.FloatType()
+_BYTES, _INTS = ir.VectorType(_BYTE, _LINE), ir.VectorType(_INT, _LANES)
+
+
+class ByteCodes(NamedTuple):
+    """Some vectors: ``codes`` (n, width) uint8 and ``factors`` (n,) float32."""
+
+    codes: NDArray[np.uint8]
+    factors: Floats
+
+
+class ByteQueries(NamedTuple):
+    """Room for vectors that others are multiplied with.
+
+    ``codes`` (n, width) int8 and ``factors`` (n,) float32; ``excess`` (n,) int32 is what the
+    product with codes of `ByteCodes` is too much.
+    """
+
+    codes: NDArray[np.int8]
+    excess: Ids
+    factors: Floats
+
+
+@fast_kernel
+def code_unit(vectors: Floats) -> np.float32:
+    """Return what to multiply vectors with, so that their products fill whole numbers well.
+
+    Parameters
+    ----------
+    vectors : float32 (n_rows, d)
+        Finite.
+    """
+    largest = np.float32(0)
+    for row in range(vectors.shape[0]):
+        square = np.float32(0)
+        for t in range(vectors.shape[1]):
+            square += vectors[row, t] * vectors[row, t]
+        largest = max(largest, square)
+    return np.float32(np.sqrt(_LARGEST_PRODUCT / largest)) if largest > 0 else np.float32(0)
+
+
+def byte_codes(vectors: Floats, unit: np.float32, rows: Ids) -> ByteCodes:
+    """Return the codes of some rows, each d bytes rounded up to a multiple of 64.
+
+    Parameters
+    ----------
+    vectors : float32 (n_rows, d)
+        Of at most `MAX_DIMENSION` numbers: products of more would not fit in 32 bits.
+    unit : float32
+        See `code_unit`: products of codes with the same unit can be compared.
+    rows : int32 (n,)
+    """
+    width = -(-vectors.shape[1] // _LINE) * _LINE
+    room = np.empty(len(rows) * width + _LINE, np.uint8)
+    first = -room.ctypes.data % _LINE  # each row on cache lines of its own
+    codes = room[first : first + len(rows) * width].reshape(len(rows), width)
+    factors = np.empty(len(rows), np.float32)
+    _write_codes(vectors, rows, np.float32(unit), codes, factors)
+    return ByteCodes(codes, factors)
+
+
+@fast_kernel
+def _write_codes(
+    vectors: Floats, rows: Ids, unit: np.float32, codes: NDArray[np.uint8], factors: Floats
+) -> None:
+    """Write the nearest whole numbers of steps, and the factors."""
+    for i in range(len(rows)):
+        largest = square = product = np.float32(0)
+        for t in range(vectors.shape[1]):
+            largest = max(largest, abs(vectors[rows[i], t]))
+        inverse = _LARGEST / largest if largest > 0 else np.float32(0)
+        for t in range(vectors.shape[1]):
+            codes[i, t] = np.uint8(np.int32(np.rint(vectors[rows[i], t] * inverse)) + MIDDLE)
+        for t in range(vectors.shape[1]):
+            value = vectors[rows[i], t]
+            square += value * value
+            product += value * np.float32(np.int32(codes[i, t]) - MIDDLE)
+        codes[i, vectors.shape[1] :] = MIDDLE
+        factors[i] = unit * square / product if product > 0 else np.float32(0)
+
+
+@kernel
+def new_queries(n_queries: int, width: int) -> ByteQueries:
+    """Return room for queries."""
+    return ByteQueries(
+        np.empty((n_queries, width), np.int8),
+        np.empty(n_queries, np.int32),
+        np.empty(n_queries, np.float32),
+    )
+
+
+@kernel
+def write_query(vectors: ByteCodes, row: int, queries: ByteQueries, place: int) -> None:
+    """Write a row to a place among queries."""
+    total = np.int32(0)
+    for t in range(vectors.codes.shape[1]):
+        level = np.int32(vectors.codes[row, t]) - np.int32(MIDDLE)
+        queries.codes[place, t] = np.int8(level)
+        total += level
+    queries.excess[place] = total * MIDDLE
+    queries.factors[place] = vectors.factors[row]
+
+
+class _Vectors:
+    """A tuple of `ByteCodes` or `ByteQueries`, as generated code reads it."""
+
+    def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
+        self.builder = builder
+        arrays = [
+            context.make_array(kind[i])(context, builder, builder.extract_value(value, i))
+            for i in range(len(kind))
+        ]
+        self.width = cgutils.unpack_tuple(builder, arrays[0].shape)[-1]
+        self.codes = builder.bitcast(arrays[0].data, _BYTE.as_pointer())
+        self.numbers = [array.data for array in arrays[1:]]
+
+    def at(self, row: Any) -> Any:
+        """Return where the codes of a row begin."""
+        return self.builder.gep(self.codes, [self.builder.mul(row, self.width)])
+
+    def line(self, start: Any, offset: Any) -> Any:
+        """Load a cache line of the row that begins somewhere."""
+        there = self.builder.gep(start, [offset])
+        return self.builder.load(self.builder.bitcast(there, _BYTES.as_pointer()), align=1)
+
+    def excess(self, row: Any) -> Any:
+        """Return what products are too much."""
+        return self.builder.load(self.builder.gep(self.numbers[0], [row]))
+
+    def factors(self, rows: list[Any]) -> Any:
+        """Return the factors of some rows."""
+        builder = self.builder
+        values = ir.Constant(ir.VectorType(_FLOAT, len(rows)), ir.Undefined)
+        for i, row in enumerate(rows):
+            factor = builder.load(builder.gep(self.numbers[-1], [row]))
+            values = builder.insert_element(values, factor, _INT(i))
+        return values
+
+
+def _add_products(context: Any, builder: Any, total: Any, row: Any, query: Any) -> Any:
+    """Add products of bytes without and with signs, four to a lane."""
+    features = context.codegen().magic_tuple()[2]
+    if "+avx512vnni" in features:
+        kind = ir.FunctionType(_INTS, [_INTS, _BYTES, _BYTES])
+        return builder.asm(kind, "vpdpbusd $3, $2, $0", "=v,0,v,v", [total, row, query], False)
+    own = _add_in_pairs if "+avx2" in features else _add_widened
+    return own(builder, total, row, query)
+
+
+def _add_in_pairs(builder: Any, total: Any, row: Any, query: Any) -> Any:
+    """Add products by an instruction for sums of two products of 16 bits."""
+    shorts, ints = (ir.VectorType(kind, n) for kind, n in ((_SHORT, _LANES), (_INT, _LANES // 2)))
+    kind = ir.FunctionType(ints, [shorts, shorts])
+    multiply = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.avx2.pmadd.wd")
+    for first in range(0, _LINE, 2 * _LANES):
+        sums = []
+        for begin in (first, first + _LANES):
+            part = list(range(begin, begin + _LANES))
+            own = builder.zext(_picked(builder, row, row, part), shorts)
+            other = builder.sext(_picked(builder, query, query, part), shorts)
+            sums.append(builder.call(multiply, [own, other]))
+        total = builder.add(total, _picked(builder, sums[0], sums[1], list(range(_LANES))))
+    return total
+
+
+def _add_widened(builder: Any, total: Any, row: Any, query: Any) -> Any:
+    """Add products by instructions that any processor has."""
+    for first in range(0, _LINE, _LANES):
+        part = list(range(first, first + _LANES))
+        own = builder.zext(_picked(builder, row, row, part), _INTS)
+        other = builder.sext(_picked(builder, query, query, part), _INTS)
+        total = builder.add(total, builder.mul(own, other))
+    return total
+
+
+def _picked(builder: Any, one: Any, other: Any, which: list[int]) -> Any:
+    """Return lanes of two vectors, those of the second counted on from the first's."""
+    mask = ir.Constant(ir.VectorType(_INT, len(which)), which)
+    return builder.shuffle_vector(one, other, mask)
+
+
+def _paired(builder: Any, one: Any, other: Any, size: int, step: int) -> Any:
+    """Return sums of parts of two vectors: the first with the second, the third with the fourth.
+
+    A part is `size` lanes; sums of the one and of the other alternate within `step` of them.
+    """
+    firsts: list[int] = []
+    for begin in range(0, _LANES, step):
+        for of in (0, _LANES):
+            for part in range(begin, begin + step, 2 * size):
+                firsts += range(of + part, of + part + size)
+    seconds = [lane + size for lane in firsts]
+    sums = [_picked(builder, one, other, which) for which in (firsts, seconds)]
+    return builder.add(*sums)
+
+
+def _sums_of_four(builder: Any, totals: list[Any]) -> Any:
+    """Return four quarters, each with a part of the sums of four vectors."""
+    pairs = [_paired(builder, totals[i], totals[i + 1], 1, 4) for i in (0, 2)]
+    return _paired(builder, pairs[0], pairs[1], 1, 4)
+
+
+def _sums_of_sixteen(builder: Any, quarters: list[Any]) -> Any:
+    """Return the sums of all four quarters of four vectors, one quarter of the result each."""
+    pairs = [_paired(builder, quarters[i], quarters[i + 1], 4, 16) for i in (0, 2)]
+    return _paired(builder, pairs[0], pairs[1], 4, 16)
+
+
+def _tile(
+    context: Any, builder: Any, queries: _Vectors, asking: list[Any], codes: _Vectors, rows: Any
+) -> list[Any]:
+    """Return the sums, lane by lane, of some queries with four rows: those of one, then others."""
+    totals = []
+    for query in asking:
+        begin = ir.Constant(_INTS, None)
+        begin = builder.insert_element(begin, builder.neg(queries.excess(query)), _INT(0))
+        for _ in rows:
+            totals.append(cgutils.alloca_once(builder, _INTS))
+            builder.store(begin, totals[-1])
+    firsts = [queries.at(query) for query in asking]
+    starts = [codes.at(row) for row in rows]
+    n_lines = builder.udiv(codes.width, _LONG(_LINE))
+    with cgutils.for_range(builder, n_lines) as loop:
+        offset = builder.mul(loop.index, _LONG(_LINE))
+        own = [queries.line(first, offset) for first in firsts]
+        for j, start in enumerate(starts):
+            line = codes.line(start, offset)
+            for i, query in enumerate(own):
+                total = totals[i * len(starts) + j]
+                more = _add_products(context, builder, builder.load(total), line, query)
+                builder.store(more, total)
+    return [builder.load(total) for total in totals]
+
+
+def _scaled(builder: Any, sums: Any, of_queries: Any, of_rows: Any) -> Any:
+    """Return sums as whole numbers of units: in the order of queries, then of rows."""
+    n_rows, n_sums = of_rows.type.count, sums.type.count
+    every = range(n_sums)
+    rights = _picked(builder, of_rows, of_rows, [i % n_rows for i in every])
+    lefts = _picked(builder, of_queries, of_queries, [i // n_rows for i in every])
+    wide = builder.sitofp(sums, ir.VectorType(_FLOAT, n_sums))
+    # The factors first: so the product is the same from either side.
+    return builder.fptosi(builder.fmul(wide, builder.fmul(lefts, rights)), sums.type)
+
+
+def _smaller(builder: Any, one: Any, other: Any) -> Any:
+    """Return the smaller of two numbers."""
+    return builder.select(builder.icmp_signed("<", one, other), one, other)
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+def products_of_range(
+    _: Any, queries: Any, which: Any, first: Any, vectors: Any, start: Any, stop: Any, products: Any
+) -> Any:
+    """Write the inner products of four queries with consecutive vectors.
+
+    Parameters
+    ----------
+    queries : ByteQueries
+    which, first : int32, int
+        The four are ``which[first : first + 4]``.
+    vectors : ByteCodes
+    start, stop : int
+    products : int32 (4, at least ``stop - start`` rounded up to a multiple of four)
+        Written.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kinds = signature.args
+        own, table = (_Vectors(context, builder, kinds[i], arguments[i]) for i in (0, 3))
+        listed, target = (
+            context.make_array(kinds[i])(context, builder, arguments[i]) for i in (1, 6)
+        )
+        n_columns = cgutils.unpack_tuple(builder, target.shape)[1]
+        at, begin, end = (
+            context.cast(builder, arguments[i], kinds[i], types.intp) for i in (2, 4, 5)
+        )
+        asking = []
+        for i in range(N_AT_ONCE):
+            query = builder.load(builder.gep(listed.data, [builder.add(at, _LONG(i))]))
+            asking.append(builder.sext(query, _LONG))
+        factors = own.factors(asking)
+        last = builder.sub(end, _LONG(1))
+        with cgutils.for_range_slice(builder, begin, end, _LONG(N_AT_ONCE)) as (j, _count):
+            rows = [_smaller(builder, builder.add(j, _LONG(i)), last) for i in range(N_AT_ONCE)]
+            totals = _tile(context, builder, own, asking, table, rows)
+            quarters = [
+                _sums_of_four(builder, totals[i : i + N_AT_ONCE])
+                for i in range(0, len(totals), N_AT_ONCE)
+            ]
+            sums = _sums_of_sixteen(builder, quarters)
+            sums = _scaled(builder, sums, factors, table.factors(rows))
+            for i in range(N_AT_ONCE):
+                four = _picked(builder, sums, sums, list(range(4 * i, 4 * i + 4)))
+                column = builder.add(builder.mul(_LONG(i), n_columns), builder.sub(j, begin))
+                _store(builder, four, builder.gep(target.data, [column]))
+        return context.get_dummy_value()
+
+    own_type = types.void(queries, which, first, vectors, start, stop, products)
+    return own_type, generate
+
+
+def _store(builder: Any, numbers: Any, there: Any) -> None:
+    """Store some numbers side by side."""
+    builder.store(numbers, builder.bitcast(there, numbers.type.as_pointer()), align=4)
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+def products_of_listed(
+    _: Any, queries: Any, vectors: Any, rows: Any, n_rows: Any, products: Any
+) -> Any:
+    """Write the inner products of the first query with some vectors.
+
+    Parameters
+    ----------
+    queries : ByteQueries
+    vectors : ByteCodes
+    rows : int32 (at least n_rows,)
+    n_rows : int
+        How many of `rows` are looked at.
+    products : int32 (at least `n_rows` rounded up to a multiple of four,)
+        Written.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kinds = signature.args
+        own, table = (_Vectors(context, builder, kinds[i], arguments[i]) for i in (0, 1))
+        listed, target = (
+            context.make_array(kinds[i])(context, builder, arguments[i]).data for i in (2, 4)
+        )
+        end = context.cast(builder, arguments[3], n_rows, types.intp)
+        factors = own.factors([_LONG(0)])
+        last = builder.sub(end, _LONG(1))
+        with cgutils.for_range_slice(builder, _LONG(0), end, _LONG(N_AT_ONCE)) as (j, _count):
+            some = []
+            for i in range(N_AT_ONCE):
+                place = _smaller(builder, builder.add(j, _LONG(i)), last)
+                row = builder.load(builder.gep(listed, [place]))
+                some.append(builder.sext(row, _LONG))
+            sums = _sums_of_four(builder, _tile(context, builder, own, [_LONG(0)], table, some))
+            for size in (8, 4):
+                halves = [
+                    _picked(builder, sums, sums, list(range(begin, begin + size)))
+                    for begin in (0, size)
+                ]
+                sums = builder.add(*halves)
+            sums = _scaled(builder, sums, factors, table.factors(some))
+            _store(builder, sums, builder.gep(target, [j]))
+        return context.get_dummy_value()
+
+    return types.void(queries, vectors, rows, n_rows, products), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+def at_least(_: Any, numbers: Any, row: Any, least: Any) -> Any:
+    """Return which of the first sixty-four numbers of a row are at least so large, bit by bit.
+
+    Parameters
+    ----------
+    numbers : int32 (n_rows, at least 64)
+    row : int
+    least : int32
+
+    Returns
+    -------
+    uint64
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kinds = signature.args
+        array = context.make_array(kinds[0])(context, builder, arguments[0])
+        n_columns = cgutils.unpack_tuple(builder, array.shape)[1]
+        first = builder.mul(context.cast(builder, arguments[1], row, types.intp), n_columns)
+        limit = context.cast(builder, arguments[2], least, types.int32)
+        wide = ir.VectorType(_INT, N_MASKED)
+        one = builder.insert_element(ir.Constant(wide, ir.Undefined), limit, _INT(0))
+        limits = _picked(builder, one, one, [0] * N_MASKED)
+        there = builder.gep(array.data, [first])
+        own = builder.load(builder.bitcast(there, wide.as_pointer()), align=4)
+        return builder.bitcast(builder.icmp_signed(">=", own, limits), _LONG)
+
+    return types.uint64(numbers, row, least), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+def lowest_bit(_: Any, mask: Any) -> Any:
+    """Return which bit of a uint64 other than zero is the lowest that is set."""
+
+    def generate(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.int64(mask), generate

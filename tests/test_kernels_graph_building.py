@@ -1,0 +1,383 @@
+"""The kernels that build graphs, each held to a plain numpy twin."""
+
+from __future__ import annotations
+
+import numba
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import njit
+
+from longtail.index.protocol import read_only
+from longtail.kernels import byte_codes as codes_module
+from longtail.kernels.byte_codes import (
+    at_least,
+    byte_codes,
+    code_unit,
+    lowest_bit,
+    new_queries,
+    products_of_listed,
+    products_of_range,
+    write_query,
+)
+from longtail.kernels.graph_building import (
+    LOWEST,
+    add_reverse_edges,
+    empty_keys,
+    hash_rows,
+    join_clusters,
+    mark_reachable,
+    nearest_rows,
+    project_rows,
+    prune_candidates,
+    reverse_edges,
+    row_of,
+    sums_of_ranges,
+    write_neighbours,
+)
+
+few = settings(max_examples=25, deadline=None)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def random_vectors(random, n, d):
+    """Vectors of different lengths; a few have many twins, so that there are ties."""
+    rows = random.standard_normal((n, d)) * random.random((n, 1))
+    return read_only(rows[random.integers(0, n, n)], np.float32)
+
+
+def coded(vectors, unit=None):
+    rows = np.arange(len(vectors), dtype=np.int32)
+    return byte_codes(vectors, code_unit(vectors) if unit is None else unit, rows)
+
+
+def products_twin(some, others):
+    """Products as the module says: whole sums, times both factors at once, cut off."""
+    levels = [vectors.codes.astype(np.int64) - 128 for vectors in (some, others)]
+    factors = some.factors[:, None] * others.factors
+    return ((levels[0] @ levels[1].T).astype(np.float32) * factors).astype(np.int32)
+
+
+def best_of(products, row, others, capacity):
+    """The keys of the best of some rows, best first, ties by smaller row."""
+    best = sorted((-int(products[row, other]), int(other)) for other in others)[:capacity]
+    return [(-value << 32) + 2**31 - 1 - other for value, other in best]
+
+
+def real(keys):
+    return [int(key) for key in keys if key != LOWEST]
+
+
+def whole_numbers(random, *shape):
+    return read_only(random.integers(-2, 3, shape), np.float32)
+
+
+def random_graph(random, n, width):
+    """Rows of distinct neighbours, some short, none its own neighbour."""
+    neighbours = np.full((n, width), -1, np.int32)
+    for node in range(n):
+        others = random.permutation(np.delete(np.arange(n), node))
+        count = min(int(random.integers(0, width + 1)), n - 1)
+        neighbours[node, :count] = others[:count]
+    return neighbours
+
+
+def edges_of(products, graph):
+    """A graph as keys."""
+    edges = np.full(graph.shape, LOWEST)
+    for row, others in enumerate(graph):
+        for place, other in enumerate(others[others >= 0]):
+            edges[row, place] = best_of(products, row, [other], 1)[0]
+    return edges
+
+
+def diverse_twin(products, keys, width):
+    chosen = []
+    for key in keys:
+        value, row = key >> 32, row_of(key)
+        if len(chosen) < width and all(products[row_of(c), row] < value for c in chosen):
+            chosen.append(key)
+    return (chosen + [key for key in keys if key not in chosen])[:width]
+
+
+@few
+@given(seeds, st.integers(1, 20), st.integers(1, 150))
+def test_byte_codes(seed, n, d):
+    vectors = random_vectors(np.random.default_rng(seed), n, d)
+    rows = np.arange(n, dtype=np.int32)[::-1].copy()
+    codes, factors = byte_codes(vectors, 3, rows)
+    assert codes.shape == (n, -(-d // 64) * 64)
+    assert codes.ctypes.data % 64 == 0
+    assert (codes[:, d:] == 128).all()
+    own = vectors[::-1].astype(np.float64)
+    levels = codes[:, :d] - 128.0
+    steps = np.abs(own).max(axis=1, keepdims=True) / 127
+    np.testing.assert_allclose(levels * steps, own, atol=0.501 * steps.max())
+    assert (np.abs(levels).max(axis=1) == 127).all()
+    # The factor makes the product with the vector itself right.
+    found = (levels * own).sum(axis=1) * factors
+    np.testing.assert_allclose(found, 3 * np.square(own).sum(axis=1), rtol=1e-4)
+
+
+def test_codes_of_zeros():
+    zeros = read_only(np.zeros((2, 3)), np.float32)
+    assert code_unit(zeros) == 0
+    codes, factors = coded(zeros)
+    assert (codes == 128).all()
+    assert (factors == 0).all()
+
+
+@few
+@given(seeds, st.integers(1, 20), st.integers(1, 300))
+def test_products_of_codes_are_near_those_of_vectors(seed, n, d):
+    random = np.random.default_rng(seed)
+    vectors = random.standard_normal((n, d))
+    vectors = read_only(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.float32)
+    codes = coded(vectors)
+    np.testing.assert_allclose(products_twin(codes, codes) / 2**28, vectors @ vectors.T, atol=0.02)
+    near = read_only(vectors[0] + 0.01 * random.standard_normal((n, d)) / np.sqrt(d), np.float32)
+    codes = coded(near, code_unit(vectors))
+    np.testing.assert_allclose(products_twin(codes, codes) / 2**28, near @ near.T, atol=2e-4)
+
+
+@njit
+def range_products(vectors, which, start, stop):
+    queries = new_queries(len(vectors.codes), vectors.codes.shape[1])
+    for row in range(len(vectors.codes)):
+        write_query(vectors, row, queries, row)
+    products = np.zeros((4, (stop - start + 3) // 4 * 4), np.int32)
+    products_of_range(queries, which, 1, vectors, start, stop, products)
+    return products
+
+
+@njit
+def listed_products(vectors, query, rows):
+    queries = new_queries(1, vectors.codes.shape[1])
+    write_query(vectors, query, queries, 0)
+    products = np.zeros((len(rows) + 3) // 4 * 4, np.int32)
+    products_of_listed(queries, vectors, rows, len(rows), products)
+    return products
+
+
+@few
+@given(seeds, st.integers(1, 30), st.integers(1, 300), st.data())
+def test_products(seed, n, d, data):
+    random = np.random.default_rng(seed)
+    vectors = coded(random_vectors(random, n, d))
+    expected = products_twin(vectors, vectors)
+    start = data.draw(st.integers(0, n - 1))
+    stop = data.draw(st.integers(start + 1, n))
+    which = random.integers(0, n, 5).astype(np.int32)
+    found = range_products(vectors, which, start, stop)[:, : stop - start]
+    np.testing.assert_array_equal(found, expected[which[1:], start:stop])
+    rows = random.integers(0, n, data.draw(st.integers(1, 10))).astype(np.int32)
+    found = listed_products(vectors, 0, rows)[: len(rows)]
+    np.testing.assert_array_equal(found, expected[0, rows])
+
+
+@pytest.mark.parametrize("name", ["_add_in_pairs", "_add_widened"])
+def test_products_on_other_processors(monkeypatch, name):
+    features = numba.core.registry.cpu_target.target_context.codegen().magic_tuple()[2]
+    if name == "_add_in_pairs" and "+avx2" not in features:
+        pytest.skip("the processor has no such instruction")
+    own, used = getattr(codes_module, name), []
+
+    def add(_context, *arguments):
+        used.append(name)
+        return own(*arguments)
+
+    monkeypatch.setattr(codes_module, "_add_products", add)
+    vectors = coded(random_vectors(np.random.default_rng(0), 20, 150))
+    expected = products_twin(vectors, vectors)
+    which = np.arange(5, dtype=np.int32)
+    # Compiled again, now for the other processor.
+    found = njit(range_products.py_func)(vectors, which, 3, 20)
+    np.testing.assert_array_equal(found[:, :17], expected[1:5, 3:])
+    found = njit(listed_products.py_func)(vectors, 0, which)
+    np.testing.assert_array_equal(found[:5], expected[0, :5])
+    assert used
+
+
+@njit
+def bits_at_least(numbers, row, least):
+    mask = at_least(numbers, row, least)
+    bits = [np.int64(-1)]
+    while mask != np.uint64(0):
+        bits.append(lowest_bit(mask))
+        mask &= mask - np.uint64(1)
+    return bits[1:]
+
+
+@few
+@given(seeds, st.integers(-5, 5))
+def test_at_least(seed, least):
+    numbers = np.random.default_rng(seed).integers(-6, 7, (3, 70)).astype(np.int32)
+    for row in range(3):
+        expected = np.flatnonzero(numbers[row, :64] >= least)
+        assert bits_at_least(numbers, row, np.int32(least)) == expected.tolist()
+
+
+@few
+@given(seeds, st.integers(1, 150), st.integers(1, 150), st.integers(1, 20))
+def test_nearest_rows(seed, n, n_others, capacity):
+    random = np.random.default_rng(seed)
+    vectors, others = (coded(random_vectors(random, size, 5), 100) for size in (n, n_others))
+    start = n // 3
+    keys = empty_keys(n - start, capacity)
+    nearest_rows(vectors, start, n, others, keys)
+    products = products_twin(vectors, others)
+    for row in range(start, n):
+        expected = best_of(products, row, range(n_others), keys.shape[1] - 1)
+        assert real(keys[row - start, 1:]) == expected
+
+
+@few
+@given(seeds, st.integers(2, 400), st.integers(1, 12), st.integers(1, 12))
+def test_join_clusters(seed, n, n_clusters, n_probes):
+    random = np.random.default_rng(seed)
+    vectors = coded(random_vectors(random, n, 5))
+    starts = np.sort(np.concatenate([[0, n], random.integers(0, n + 1, n_clusters - 1)]))
+    first = n // 4
+    probes, keys = empty_keys(n - first, n_probes), empty_keys(n - first, 16)
+    products = products_twin(vectors, vectors)
+    expected = []
+    for row in range(first, n):
+        count = min(int(random.integers(1, n_probes + 1)), n_clusters)
+        drawn = random.permutation(n_clusters)[:count]
+        probes[row - first, 1 : 1 + count] = (5 << 32) + 2**31 - 1 - drawn
+        others = {other for c in drawn for other in range(starts[c], starts[c + 1])} - {row}
+        expected.append(best_of(products, row, others, 16))
+    join_clusters(vectors, starts, probes, first, keys)
+    assert [real(row[1:]) for row in keys] == expected
+
+
+@few
+@given(seeds, st.integers(2, 40), st.integers(1, 6))
+def test_prune_candidates(seed, n, width):
+    random = np.random.default_rng(seed)
+    vectors = coded(random_vectors(random, n, 3))
+    products = products_twin(vectors, vectors)
+    row_of_far = random.permutation(n)[: n // 2].astype(np.int32)
+    start = n // 3
+    near, far = empty_keys(n - start, 8), empty_keys(n - start, 8)
+    edges = np.zeros((n, width), np.int64)
+    expected = []
+    for row in range(start, n):
+        others = [other for other in random.permutation(n)[:8] if other != row]
+        near_keys = best_of(products, row, others, 8)
+        near[row - start, 1 : 1 + len(near_keys)] = near_keys
+        values = products[:, row_of_far]
+        far_keys = best_of(values, row, random.permutation(len(row_of_far))[:8], 8)
+        far[row - start, 1 : 1 + len(far_keys)] = far_keys
+        both = {*others, *(int(row_of_far[row_of(key)]) for key in far_keys)} - {row}
+        chosen = diverse_twin(products, best_of(products, row, both, 16), width)
+        expected.append(chosen)
+    prune_candidates(vectors, start, near, far, row_of_far, edges)
+    assert [real(row) for row in edges[start:]] == expected
+    assert (edges[:start] == 0).all()
+
+
+@few
+@given(seeds, st.integers(2, 30), st.integers(1, 5))
+def test_reverse_edges(seed, n, width):
+    random = np.random.default_rng(seed)
+    graph = random_graph(random, n, width)
+    vectors = coded(random_vectors(random, n, 3))
+    products = products_twin(vectors, vectors)
+    starts, keys = reverse_edges(edges_of(products, graph))
+    for row in range(n):
+        pointing = np.flatnonzero((graph == row).any(axis=1))[::-1]
+        expected = [best_of(products, row, [other], 1)[0] for other in pointing]
+        assert keys[starts[row] : starts[row + 1]].tolist() == expected
+
+
+@few
+@given(seeds, st.integers(2, 60), st.integers(1, 5))
+def test_add_reverse_edges(seed, n, width):
+    random = np.random.default_rng(seed)
+    graph = random_graph(random, n, width)
+    vectors = coded(random_vectors(random, n, 3))
+    products = products_twin(vectors, vectors)
+    edges = edges_of(products, graph)
+    reverse = reverse_edges(edges)
+    add_reverse_edges(vectors, n // 3, n, edges, *reverse)
+    capacity = -(-4 * width // 8) * 8
+    for row in range(n // 3, n):
+        others = {*graph[row].tolist(), *np.flatnonzero((graph == row).any(axis=1)).tolist()} - {-1}
+        expected = diverse_twin(products, best_of(products, row, others, capacity), width)
+        assert real(edges[row]) == expected
+
+
+@few
+@given(seeds, st.integers(2, 30), st.integers(1, 5))
+def test_write_neighbours(seed, n, width):
+    random = np.random.default_rng(seed)
+    graph = random_graph(random, n, width)
+    nodes = random.permutation(n).astype(np.int32)
+    neighbours = np.empty((n, width), np.int32)
+    write_neighbours(edges_of(np.zeros((n, n), np.int32), graph), nodes, neighbours)
+    np.testing.assert_array_equal(neighbours[nodes], np.where(graph >= 0, nodes[graph], -1))
+
+
+@few
+@given(seeds, st.integers(1, 30), st.integers(1, 70), st.integers(1, 5))
+def test_sums_of_ranges(seed, n, d, n_ranges):
+    random = np.random.default_rng(seed)
+    vectors = random_vectors(random, n, d)
+    starts = np.sort(np.concatenate([[0, n], random.integers(0, n + 1, n_ranges - 1)]))
+    sums = np.empty((n_ranges, d), np.float32)
+    sums_of_ranges(coded(vectors, 1), starts, sums)
+    for group, found in enumerate(sums):
+        own = vectors[starts[group] : starts[group + 1]].sum(axis=0)
+        np.testing.assert_allclose(found, own, atol=0.03 * n)
+
+
+@few
+@given(seeds, st.integers(1, 50), st.integers(1, 20))
+def test_hash_rows_tells_rows_apart(seed, n, d):
+    matrix = whole_numbers(np.random.default_rng(seed), n, d)
+    hashes = hash_rows(matrix.view(np.uint32))
+    equal_hash = hashes[:, None] == hashes
+    equal_row = (matrix.view(np.uint32)[:, None] == matrix.view(np.uint32)).all(axis=2)
+    np.testing.assert_array_equal(equal_hash, equal_row)
+
+
+def hash_row_twin(bits):
+    state = 0
+    for number in bits.tolist():
+        state = ((state ^ number) * 0xBF58476D1CE4E5B9) % 2**64
+        state ^= state >> 29
+        state = (state + 0x9E3779B97F4A7C15) % 2**64
+    return state
+
+
+@few
+@given(seeds, st.integers(1, 20))
+def test_hash_rows(seed, d):
+    bits = whole_numbers(np.random.default_rng(seed), 4, d).view(np.uint32)
+    assert hash_rows(bits).tolist() == [hash_row_twin(row) for row in bits]
+
+
+@few
+@given(seeds, st.integers(1, 30))
+def test_project_rows(seed, n):
+    random = np.random.default_rng(seed)
+    vectors = whole_numbers(random, n, 5)
+    rows = random.permutation(n).astype(np.int32)
+    places = np.empty(n, np.float32)
+    project_rows(vectors, rows, vectors[0].copy(), 0, n, places)
+    np.testing.assert_array_equal(places, vectors[rows] @ vectors[0])
+
+
+@few
+@given(seeds, st.integers(1, 30))
+def test_mark_reachable(seed, n):
+    random = np.random.default_rng(seed)
+    neighbours = random_graph(random, n, 2).copy()
+    is_reached = np.zeros(n, np.bool_)
+    mark_reachable(neighbours, 0, is_reached, np.empty(n, np.int32))
+    reached = {0}
+    while new := {int(o) for node in reached for o in neighbours[node] if o >= 0} - reached:
+        reached |= new
+    assert set(np.flatnonzero(is_reached).tolist()) == reached
