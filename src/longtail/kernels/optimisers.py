@@ -59,8 +59,8 @@ def adagrad_of_sums(
     """Do what `adagrad_rows` does, with the gradient of row ``rows[i]`` summed up on the way.
 
     It is the sum of ``weights[j] * slopes[members[j]]`` over the entries j of ``starts[i]``, as
-    `longtail.kernels.bags.sum_entries` has it, and never leaves the cache: written out for all rows of
-    a batch, it would be as large as what it changes.
+    `longtail.kernels.bags.sum_entries` has it, and never leaves the cache: written out for all rows
+    of a batch, it would be as large as what it changes.
     """
     dimension = table.shape[1]
     gradient = np.empty(dimension, np.float32)
