@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.kernels.jit import fast_kernel, kernel
+from longtail.kernels.lanes import LANES, sum_lanes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,24 +33,12 @@ def sum_entries(
     total: NDArray[np.float32],
 ) -> None:
     """Write the sum of ``values[j] * table[columns[j]]`` over the entries j of one row."""
-    dimension = len(total)
-    for d in range(dimension):
-        total[d] = 0
-    j = first
-    while j + 4 <= last:  # four rows at a time: half the time of one by one
-        row0, row1 = table[columns[j]], table[columns[j + 1]]
-        row2, row3 = table[columns[j + 2]], table[columns[j + 3]]
-        value0, value1, value2, value3 = values[j], values[j + 1], values[j + 2], values[j + 3]
-        for d in range(dimension):
-            total[d] += (value0 * row0[d] + value1 * row1[d]) + (
-                value2 * row2[d] + value3 * row3[d]
-            )
-        j += 4
-    while j < last:
-        row0, value0 = table[columns[j]], values[j]
-        for d in range(dimension):
-            total[d] += value0 * row0[d]
-        j += 1
+    sum_lanes(columns, values, table, first, last, total)
+    for d in range(len(total) // LANES * LANES, len(total)):
+        rest = np.float32(0)
+        for j in range(first, last):
+            rest += values[j] * table[columns[j], d]
+        total[d] = rest
 
 
 @fast_kernel

@@ -84,15 +84,15 @@ class TokenTable:
 
         They are written over by the next. Meanwhile, what `step` needs is prepared.
         """
+        bounds = np.cumsum([0, *(len(part.chosen) for part in bags)])
+        sums = self._scratch.tensor("sums", (int(bounds[-1]), self.vectors.shape[1]))
+        for part, (first, last) in zip(bags, pairwise(bounds), strict=True):
+            part.times(self.vectors.numpy(), sums.numpy()[first:last], self._n_threads)
         if self._by_token is not None:  # of sums that nobody took a step from
             self._by_token.result()
         self._by_token = in_background(
             lambda: by_column(bags, self._room, self._scratch), self._n_threads
         )
-        bounds = np.cumsum([0, *(len(part.chosen) for part in bags)])
-        sums = self._scratch.tensor("sums", (int(bounds[-1]), self.vectors.shape[1]))
-        for part, (first, last) in zip(bags, pairwise(bounds), strict=True):
-            part.times(self.vectors.numpy(), sums.numpy()[first:last], self._n_threads)
         return sums.to(self._device)
 
     def step(self, slope: Tensor, learning_rate: float) -> None:

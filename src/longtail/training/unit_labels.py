@@ -11,7 +11,7 @@ from longtail.classifiers.blended import LabelHead
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.softmax import decoupled_slopes
 from longtail.training.label_table import product_dtype
-from longtail.training.memory import Scratch
+from longtail.training.memory import Scratch, empty_tensor
 from longtail.training.optimisers import RowwiseAdagrad, numbers_of
 from longtail.training.unit_rows import UnitRows, pool_rows
 
@@ -80,7 +80,7 @@ class UnitLabelTable:
         scratch: Scratch | None = None,
     ) -> None:
         self._scratch = scratch or Scratch()
-        self.vectors = torch.tensor(start, device=device)
+        self.vectors = empty_tensor(start.shape).copy_(torch.from_numpy(start)).to(device)
         self.bias = torch.tensor(bias, device=device)[:, None]
         self._scale = scale
         self._dtype = product_dtype(device)
