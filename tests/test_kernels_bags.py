@@ -44,7 +44,7 @@ def sum_rows_twin(row_starts, columns, values, vectors):
 
 
 @few
-@given(seeds, st.integers(0, 20), st.integers(1, 12), st.integers(1, 40))
+@given(seeds, st.integers(0, 20), st.integers(1, 12), st.integers(1, 300))
 def test_sum_rows(seed, n_rows, n_tokens, dimension):
     some, vectors = bags(seed, n_rows, n_tokens), table(seed + 1, n_tokens, dimension)
     sums = np.full((n_rows, dimension), 77, np.float32)
