@@ -12,8 +12,11 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from longtail.data.bags import Bags
 from longtail.index.protocol import read_only
-from longtail.kernels.bags import group_by_column, sum_rows
+from longtail.kernels.bags import sum_rows
+from longtail.training.chosen_bags import ChosenBags, by_column
+from longtail.training.memory import Scratch
 
 few = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
@@ -41,7 +44,7 @@ def sum_rows_twin(row_starts, columns, values, vectors):
 
 
 @few
-@given(seeds, st.integers(0, 20), st.integers(1, 12), st.integers(1, 40))
+@given(seeds, st.integers(0, 20), st.integers(1, 12), st.integers(1, 300))
 def test_sum_rows(seed, n_rows, n_tokens, dimension):
     some, vectors = bags(seed, n_rows, n_tokens), table(seed + 1, n_tokens, dimension)
     sums = np.full((n_rows, dimension), 77, np.float32)
@@ -85,24 +88,43 @@ def test_a_row_has_the_same_bits_whatever_stands_beside_it():
 
 
 @few
-@given(seeds, st.integers(0, 20), st.integers(1, 12))
-def test_group_by_column(seed, n_rows, n_tokens):
-    row_starts, columns, values = bags(seed, n_rows, n_tokens)
-    room = np.zeros(n_tokens, np.int32)
-    touched, starts = np.empty(len(columns), np.int64), np.empty(len(columns) + 1, np.int32)
-    rows, weights = np.empty(len(columns), np.int32), np.empty(len(columns), np.float32)
-    n_touched = group_by_column(row_starts, columns, values, room, touched, starts, rows, weights)
+@given(seeds, st.integers(0, 20), st.integers(1, 12), st.integers(0, 3))
+def test_by_column(seed, n_rows, n_tokens, n_parts):
+    some = Bags(*bags(seed, n_rows, n_tokens))
+    random = np.random.default_rng(seed)
+    chosen = [random.permutation(n_rows)[: random.integers(0, n_rows + 1)] for _ in range(n_parts)]
+    room, scratch = np.zeros(n_tokens, np.int32), Scratch()
+    for _ in range(2):  # in fresh memory, and in that of the first
+        parts = [ChosenBags.of(some, rows) for rows in chosen]
+        touched, by_token = by_column(parts, room, scratch)
+    in_order = [row for rows in chosen for row in rows]
     entries = [
         (column, row, value)
-        for row, (first, after) in enumerate(pairwise(row_starts))
-        for column, value in zip(columns[first:after], values[first:after], strict=True)
+        for row, own in enumerate(in_order)
+        for column, value in zip(*entries_of(some, own), strict=True)
     ]
-    firsts = list(dict.fromkeys(columns.tolist()))
-    assert touched[:n_touched].tolist() == firsts
+    firsts = list(dict.fromkeys(column for column, _, _ in entries))
+    assert touched.tolist() == firsts
     grouped = [
         (column, row, value)
-        for column, (first, after) in zip(firsts, pairwise(starts[: n_touched + 1]), strict=True)
-        for row, value in zip(rows[first:after], weights[first:after], strict=True)
+        for t, column in enumerate(firsts)
+        for row, value in zip(*entries_of(by_token, t), strict=True)
     ]
     assert grouped == sorted(entries, key=lambda entry: firsts.index(entry[0]))
     assert not room.any()
+
+
+def entries_of(some, row):
+    """The columns and the values of a bag."""
+    ends = slice(some.row_starts[row], some.row_starts[row + 1])
+    return some.columns[ends].tolist(), some.values[ends].tolist()
+
+
+@few
+@given(seeds, st.integers(1, 20), st.integers(1, 12))
+def test_sum_chosen_rows(seed, n_rows, n_tokens):
+    arrays, vectors = bags(seed, n_rows, n_tokens), table(seed, n_tokens, 5)
+    chosen = np.random.default_rng(seed).integers(0, n_rows, 2 * n_rows)
+    sums = np.empty((len(chosen), 5), np.float32)
+    ChosenBags.of(Bags(*arrays), chosen).times(vectors, sums, 2)
+    np.testing.assert_array_equal(sums, sum_rows_twin(*arrays, vectors)[chosen])

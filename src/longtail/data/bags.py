@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from longtail.errors import InputError
 from longtail.index.protocol import read_only
-from longtail.kernels.bags import group_by_column, keep_columns, sum_rows
+from longtail.kernels.bags import keep_columns, sum_rows
 from longtail.kernels.jit import over_row_chunks
 
 if TYPE_CHECKING:
@@ -162,30 +162,6 @@ class Bags(NamedTuple):
             values,
         )
         return Bags(starts, columns[:n_kept], values[:n_kept])
-
-    def by_column(self, room: NDArray[np.int32]) -> tuple[NDArray[np.int64], Bags]:
-        """Return the columns that the bags hold, and for each a bag of rows: the transpose.
-
-        Parameters
-        ----------
-        room : int32 (n_columns,)
-            Zeros, and so again on return.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from longtail.data.bags import Bags
-        >>> starts, columns = np.array([0, 1, 3], np.int32), np.array([7, 2, 7], np.int32)
-        >>> bags = Bags(starts, columns, np.array([1, 2, 3], np.float32))
-        >>> held, rows = bags.by_column(np.zeros(9, np.int32))
-        >>> held.tolist(), rows.row_starts.tolist(), rows.columns.tolist(), rows.values.tolist()
-        ([7, 2], [0, 2, 3], [0, 1, 1], [1.0, 3.0, 2.0])
-        """
-        size = len(self.columns)
-        held, starts = np.empty(size, np.int64), np.empty(size + 1, np.int32)
-        rows, weights = np.empty(size, np.int32), np.empty(size, np.float32)
-        n_held = group_by_column(*self.for_kernels()[:3], room, held, starts, rows, weights)
-        return held[:n_held], Bags(starts[: n_held + 1], rows, weights)
 
     def times(self, table: NDArray[np.float32], n_threads: int = 1) -> NDArray[np.float32]:
         """Return the weighted sum of each bag's rows of a table, float32 (n, dimension).

@@ -7,11 +7,38 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.kernels.jit import fast_kernel, kernel
+from longtail.kernels.lanes import LANES, sum_lanes
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["group_by_column", "keep_columns", "sum_rows"]
+__all__ = [
+    "count_columns",
+    "keep_columns",
+    "place_entries",
+    "starts_of_columns",
+    "sum_chosen_rows",
+    "sum_entries",
+    "sum_rows",
+]
+
+
+@fast_kernel
+def sum_entries(
+    columns: NDArray[np.int32],
+    values: NDArray[np.float32],
+    table: NDArray[np.float32],
+    first: int,
+    last: int,
+    total: NDArray[np.float32],
+) -> None:
+    """Write the sum of ``values[j] * table[columns[j]]`` over the entries j of one row."""
+    sum_lanes(columns, values, table, first, last, total)
+    for d in range(len(total) // LANES * LANES, len(total)):
+        rest = np.float32(0)
+        for j in range(first, last):
+            rest += values[j] * table[columns[j], d]
+        total[d] = rest
 
 
 @fast_kernel
@@ -32,26 +59,25 @@ def sum_rows(
     embedded so; and with the CSC arrays of the same bags and the gradient of the sums as the
     table, the very same loop gives the gradient of each token's vector.
     """
-    dimension = table.shape[1]
     for row in range(start, stop):
-        total = sums[row]
-        for d in range(dimension):
-            total[d] = 0
-        j, last = row_starts[row], row_starts[row + 1]
-        while j + 4 <= last:  # four rows at a time: half the time of one by one
-            row0, row1 = table[columns[j]], table[columns[j + 1]]
-            row2, row3 = table[columns[j + 2]], table[columns[j + 3]]
-            value0, value1, value2, value3 = values[j], values[j + 1], values[j + 2], values[j + 3]
-            for d in range(dimension):
-                total[d] += (value0 * row0[d] + value1 * row1[d]) + (
-                    value2 * row2[d] + value3 * row3[d]
-                )
-            j += 4
-        while j < last:
-            row0, value0 = table[columns[j]], values[j]
-            for d in range(dimension):
-                total[d] += value0 * row0[d]
-            j += 1
+        sum_entries(columns, values, table, row_starts[row], row_starts[row + 1], sums[row])
+
+
+@fast_kernel
+def sum_chosen_rows(
+    chosen: NDArray[np.int64],
+    row_starts: NDArray[np.int32],
+    columns: NDArray[np.int32],
+    values: NDArray[np.float32],
+    table: NDArray[np.float32],
+    start: int,
+    stop: int,
+    sums: NDArray[np.float32],
+) -> None:
+    """Do what `sum_rows` does, where row i is ``chosen[i]`` of the matrix."""
+    for i in range(start, stop):
+        row = chosen[i]
+        sum_entries(columns, values, table, row_starts[row], row_starts[row + 1], sums[i])
 
 
 @kernel
@@ -95,50 +121,82 @@ def keep_columns(
 
 
 @kernel
-def group_by_column(
+def count_columns(
+    chosen: NDArray[np.int64],
     row_starts: NDArray[np.int32],
     columns: NDArray[np.int32],
-    values: NDArray[np.float32],
     room: NDArray[np.int32],
     touched: NDArray[np.int64],
-    column_starts: NDArray[np.int32],
-    rows: NDArray[np.int32],
-    weights: NDArray[np.float32],
+    n_touched: int,
 ) -> int:
-    """Turn bags into the CSC arrays of those columns that they hold; return how many these are.
-
-    A few thousand entries of a million columns: nothing here takes a million steps.
+    """Count the entries of each column in some rows; return how many columns were ever met.
 
     Parameters
     ----------
-    row_starts : int32 (n_rows + 1,)
-    columns, values : int32 and float32 (nnz,)
+    chosen : int64 (n,)
+        Rows.
+    row_starts, columns : int32 (n_rows + 1,) and (nnz,)
     room : int32 (n_columns,)
-        Zeros, and so again on return.
-    touched : int64 (nnz,)
-        Written: the columns, in the order in which they are first met.
-    column_starts : int32 (nnz + 1,)
-        Written: where the entries of ``touched[t]`` begin, and the last ones end.
-    rows, weights : int32 and float32 (nnz,)
-        Written: the row and the value of each entry.
+        Added to; zeros before the first rows.
+    touched : int64
+        Written from `n_touched` on: columns, in the order in which they are first met.
+    n_touched : int
+        What the count of the rows before has returned, or 0.
     """
-    n_touched = 0
-    for column in columns:
-        if room[column] == 0:
-            touched[n_touched] = column
-            n_touched += 1
-        room[column] += 1
+    for row in chosen:
+        for j in range(row_starts[row], row_starts[row + 1]):
+            column = columns[j]
+            if room[column] == 0:
+                touched[n_touched] = column
+                n_touched += 1
+            room[column] += 1
+    return n_touched
+
+
+@kernel
+def starts_of_columns(
+    touched: NDArray[np.int64], room: NDArray[np.int32], column_starts: NDArray[np.int32]
+) -> None:
+    """Turn the counts of the touched columns into the places of their first entries.
+
+    A few thousand columns of a million: nothing here takes a million steps. `column_starts` is
+    int32 (n_touched + 1,) and written; `room` is left as `place_entries` needs it.
+    """
     first = 0
-    for t in range(n_touched):
+    for t in range(len(touched)):
         column_starts[t] = first
         first += room[touched[t]]
         room[touched[t]] = column_starts[t]
-    column_starts[n_touched] = first
-    for row in range(len(row_starts) - 1):
-        for j in range(row_starts[row], row_starts[row + 1]):
+    column_starts[len(touched)] = first
+
+
+@kernel
+def place_entries(
+    chosen: NDArray[np.int64],
+    row_starts: NDArray[np.int32],
+    columns: NDArray[np.int32],
+    values: NDArray[np.float32],
+    first_row: int,
+    room: NDArray[np.int32],
+    rows: NDArray[np.int32],
+    weights: NDArray[np.float32],
+) -> None:
+    """Write the entries of some rows to where their columns' entries are.
+
+    Parameters
+    ----------
+    chosen, row_starts, columns
+        As in `count_columns`.
+    values : float32 (nnz,)
+    first_row : int
+        What the first chosen row is called; those after it follow.
+    room : int32 (n_columns,)
+        Where the next entry of a column belongs.
+    rows, weights : int32 and float32
+        Written: the row and the value of each entry.
+    """
+    for i in range(len(chosen)):
+        for j in range(row_starts[chosen[i]], row_starts[chosen[i] + 1]):
             place = room[columns[j]]
-            rows[place], weights[place] = row, values[j]
+            rows[place], weights[place] = first_row + i, values[j]
             room[columns[j]] = place + 1
-    for t in range(n_touched):
-        room[touched[t]] = 0
-    return n_touched

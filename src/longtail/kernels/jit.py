@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from pathlib import Path
 from typing import TypeVar, cast
 
 import numba
 
-__all__ = ["fast_kernel", "kernel", "n_usable_cores", "over_row_chunks"]
+__all__ = ["fast_kernel", "in_background", "kernel", "n_usable_cores", "over_row_chunks"]
 
 F = TypeVar("F", bound=Callable[..., object])
+R = TypeVar("R")
 
 # The folder and the files that hold the quota and the period, of versions 2 and 1.
 _CONTROL_GROUPS = (
@@ -100,6 +101,22 @@ def over_row_chunks(
         wait(begun)
     for helper in begun:
         helper.result()
+
+
+def in_background(work: Callable[[], R], n_threads: int) -> Future[R]:
+    """Begin what the caller needs later; with one thread, do it at once.
+
+    Examples
+    --------
+    >>> from longtail.kernels.jit import in_background
+    >>> in_background(lambda: 2 + 3, n_threads=2).result()
+    5
+    """
+    if n_threads > 1:
+        return _helpers(n_threads).submit(work)
+    done: Future[R] = Future()
+    done.set_result(work())
+    return done
 
 
 @cache

@@ -24,10 +24,12 @@ __all__ = [
     "falling_ranks",
     "first_above",
     "insert_key",
+    "sum_lanes",
 ]
 
 LANES = 16
 _OUTPUTS_AT_ONCE = 8  # sums kept in registers, fed by one read of the inputs
+_SUMS_AT_ONCE = (8, 4, 1)  # blocks of sixteen whose sums stay in registers
 _FLOAT, _INT, _LONG = ir.FloatType(), ir.IntType(32), ir.IntType(64)
 _FLOATS, _INTS = ir.VectorType(_FLOAT, LANES), ir.VectorType(_INT, LANES)
 _FUSED = ("contract",)
@@ -132,6 +134,61 @@ def dense_layer(_: Any, matrix: Any, bias: Any, inputs: Any, outputs: Any, n_blo
         return context.get_dummy_value()
 
     return types.void(matrix, bias, inputs, outputs, n_blocks), generate
+
+
+def _add_rows(
+    builder: Any, n: int, start: Any, tables: Sequence[_Table], entries: tuple[Any, Any]
+) -> None:
+    """Write `n` blocks of the weighted sum of rows, from the number `start` on."""
+    columns, values, table, total = tables
+    zero = ir.Constant(_FLOATS, [0.0] * LANES)
+    places = [builder.add(start, _LONG(LANES * k)) for k in range(n)]
+    sums = [cgutils.alloca_once_value(builder, zero) for _ in places]
+    with cgutils.for_range_slice(builder, *entries, _LONG(1)) as (entry, _):
+        row = builder.sext(columns.number(entry), _LONG)
+        weight = _splat(builder, values.number(entry), _FLOATS)
+        for place, one in zip(places, sums, strict=True):
+            product = builder.fmul(weight, table.lanes(row, place), flags=_FUSED)
+            builder.store(builder.fadd(builder.load(one), product, flags=_FUSED), one)
+    for place, one in zip(places, sums, strict=True):
+        total.write(builder.load(one), place, _LONG(0))
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+def sum_lanes(
+    _: Any, columns: Any, values: Any, table: Any, first: Any, last: Any, total: Any
+) -> Any:
+    """Write the whole blocks of sixteen of ``sum_j values[j] * table[columns[j]]``.
+
+    Parameters
+    ----------
+    columns : int32 (nnz,)
+    values : float32 (nnz,)
+    table : float32 (n_columns, dimension)
+    first, last : int
+        The entries j from the first to before the last.
+    total : float32 (dimension,)
+        Written, up to the last whole block.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        of_arrays = (0, 1, 2, 5)
+        kinds = [signature.args[i] for i in of_arrays]
+        tables = _tables(context, builder, kinds, [arguments[i] for i in of_arrays])
+        entries = [
+            context.cast(builder, arguments[i], signature.args[i], types.intp) for i in (3, 4)
+        ]
+        start: Any = _LONG(0)
+        for n in _SUMS_AT_ONCE:
+            size = _LONG(LANES * n)
+            times = builder.udiv(builder.sub(tables[3].shape[0], start), size)
+            with cgutils.for_range(builder, times) as loop:
+                place = builder.add(start, builder.mul(loop.index, size))
+                _add_rows(builder, n, place, tables, (entries[0], entries[1]))
+            start = builder.add(start, builder.mul(times, size))
+        return context.get_dummy_value()
+
+    return types.void(columns, values, table, first, last, total), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # numba has no types

@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.kernels.bags import sum_rows
+from longtail.kernels.bags import sum_entries
 from longtail.kernels.jit import fast_kernel
+from longtail.kernels.prefetch import prefetch_whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = ["adagrad_of_sums", "adagrad_rows", "adam_rows"]
+
+_AHEAD = 2  # rows: what is changed next is fetched while the gradient of this one is summed up
 
 
 @fast_kernel
@@ -56,13 +59,15 @@ def adagrad_of_sums(
     """Do what `adagrad_rows` does, with the gradient of row ``rows[i]`` summed up on the way.
 
     It is the sum of ``weights[j] * slopes[members[j]]`` over the entries j of ``starts[i]``, as
-    `longtail.kernels.bags.sum_rows` has it, and never leaves the cache: written out for all rows of
-    a batch, it would be as large as what it changes.
+    `longtail.kernels.bags.sum_entries` has it, and never leaves the cache: written out for all rows
+    of a batch, it would be as large as what it changes.
     """
     dimension = table.shape[1]
     gradient = np.empty(dimension, np.float32)
     for i in range(start, stop):
-        sum_rows(starts[i : i + 2], members, weights, slopes, 0, 1, gradient.reshape(1, dimension))
+        if i + _AHEAD < stop:
+            prefetch_whole(table, rows[i + _AHEAD])
+        sum_entries(members, weights, slopes, starts[i], starts[i + 1], gradient)
         square = np.float32(0)
         for d in range(dimension):
             square += gradient[d] * gradient[d]

@@ -11,13 +11,16 @@ import numpy as np
 
 from longtail.kernels.half_numbers import narrow_like, widened
 from longtail.kernels.jit import fast_kernel
+from longtail.kernels.prefetch import prefetch_whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float32]
 
-__all__ = ["adagrad_of_units", "write_units"]
+__all__ = ["adagrad_of_units", "slopes_of_dropped", "write_dropped", "write_units"]
+
+_AHEAD = 2  # rows of a table that are fetched while another is worked on
 
 
 @fast_kernel
@@ -33,6 +36,16 @@ def _sum_row(row: Floats, text: Floats, out: Floats) -> np.float32:
             out[d] = row[d]
             square += out[d] * out[d]
     return square
+
+
+@fast_kernel
+def _turn_back(unit: Floats, slope: Floats, length: np.float32) -> None:
+    """Change the gradient by a row scaled to length 1 to that by the row as it was."""
+    along, inverse = np.float32(0), np.float32(1) / length
+    for d in range(len(slope)):
+        along += unit[d] * slope[d]
+    for d in range(len(slope)):
+        slope[d] = (slope[d] - unit[d] * along) * inverse
 
 
 @fast_kernel
@@ -65,6 +78,8 @@ def write_units(
     dimension = table.shape[1]
     total = np.empty(dimension, np.float32)
     for i in range(start, stop):
+        if i + _AHEAD < stop:
+            prefetch_whole(table, rows[i + _AHEAD])
         square = _sum_row(table[rows[i]], texts[i], total)
         lengths[i] = max(np.float32(np.sqrt(square)), np.float32(smallest))
         inverse, unit = np.float32(1) / lengths[i], units[i]
@@ -83,6 +98,7 @@ def adagrad_of_units(
     scale: float,
     learning_rate: float,
     epsilon: float,
+    text_lengths: Floats,
     start: int,
     stop: int,
     slopes: Floats,
@@ -97,29 +113,129 @@ def adagrad_of_units(
         Of Adagrad: see `longtail.kernels.optimisers.adagrad_rows`.
     gradient : float32, or the uint16 of bfloat16's bits, (n, dimension)
     scale, learning_rate, epsilon : float
+    text_lengths : float32 (n,)
+        Of the texts before they were scaled; not read where there are none.
     start, stop : int
         Which of the n are done.
-    slopes : float32 (n, dimension), or (n, 0) where they are not wanted
-        Written: the gradient by the sums before they were scaled.
+    slopes : float32 (n, dimension), or (n, 0) where there are no texts
+        Written: the gradient by the texts before they were scaled. May be `texts` itself.
     """
     dimension = table.shape[1]
     unit, slope = np.empty(dimension, np.float32), np.empty(dimension, np.float32)
     for i in range(start, stop):
+        if i + _AHEAD < stop:
+            prefetch_whole(table, rows[i + _AHEAD])
         row, own = rows[i], gradient[i]
         _sum_row(table[row], texts[i], unit)
-        inverse, along = np.float32(1) / lengths[i], np.float32(0)
-        factor = np.float32(scale)
+        inverse, factor = np.float32(1) / lengths[i], np.float32(scale)
         for d in range(dimension):
             unit[d] *= inverse
             slope[d] = factor * widened(own[d])
-            along += unit[d] * slope[d]
+        _turn_back(unit, slope, lengths[i])
         square = np.float32(0)
         for d in range(dimension):
-            slope[d] = (slope[d] - unit[d] * along) * inverse
             square += slope[d] * slope[d]
         sums[row] += square / np.float32(dimension)
         step = np.float32(learning_rate / (np.sqrt(sums[row]) + epsilon))
         for d in range(dimension):
             table[row, d] -= step * slope[d]
         if slopes.shape[1] > 0:
+            _turn_back(texts[i], slope, text_lengths[i])
             slopes[i, :] = slope
+
+
+@fast_kernel
+def _drop(row: Floats, drawn: NDArray[np.uint8], n_dropped: int) -> None:
+    """Leave the units out whose byte is below `n_dropped`, and make the others larger."""
+    larger = np.float32(256 / (256 - n_dropped))
+    for d in range(len(row)):
+        row[d] *= larger if drawn[d] >= n_dropped else np.float32(0)
+
+
+@fast_kernel
+def write_dropped(
+    rows: Floats,
+    drawn: NDArray[np.uint8],
+    n_dropped: int,
+    smallest: float,
+    start: int,
+    stop: int,
+    lengths: Floats,
+    narrow: Any,
+) -> None:
+    """Leave some units of rows out, and scale what is left to length 1, in place.
+
+    Parameters
+    ----------
+    rows : float32 (n, dimension)
+        Changed.
+    drawn : uint8 (n, dimension), or (n, 0) where none is left out
+        Random bytes.
+    n_dropped : int
+        Units with a byte below this are left out, and the others made larger for it.
+    smallest : float
+        Shorter rows are taken to be so long.
+    start, stop : int
+        Which of the n are done.
+    lengths : float32 (n,)
+        Written: the lengths before.
+    narrow : uint16 (n, dimension), or (n, 0) where it is not wanted
+        Written: the unit rows as the bits of bfloat16s.
+    """
+    dimension = rows.shape[1]
+    for i in range(start, stop):
+        row, square = rows[i], np.float32(0)
+        if drawn.shape[1] > 0:
+            _drop(row, drawn[i], n_dropped)
+        for d in range(dimension):
+            square += row[d] * row[d]
+        lengths[i] = max(np.float32(np.sqrt(square)), np.float32(smallest))
+        inverse = np.float32(1) / lengths[i]
+        for d in range(dimension):
+            row[d] *= inverse
+        if narrow.shape[1] > 0:
+            out = narrow[i]
+            for d in range(dimension):
+                out[d] = narrow_like(row[d], out[d])
+
+
+@fast_kernel
+def slopes_of_dropped(
+    rows: Floats,
+    drawn: NDArray[np.uint8],
+    n_dropped: int,
+    lengths: Floats,
+    gradient: Any,
+    other: Any,
+    scale: float,
+    start: int,
+    stop: int,
+) -> None:
+    """Write the gradient by what `write_dropped` was given over what it made of it.
+
+    Parameters
+    ----------
+    rows, drawn, n_dropped, lengths
+        As `write_dropped` has left them; the rows are changed.
+    gradient, other : float32, or the uint16 of bfloat16's bits, (n, dimension)
+        Two gradients by the unit rows, to be added up; the second may be (n, 0) for none.
+    scale : float
+        Of both.
+    start, stop : int
+        Which of the n are done.
+    """
+    dimension = rows.shape[1]
+    slope, factor = np.empty(dimension, np.float32), np.float32(scale)
+    for i in range(start, stop):
+        own, more = gradient[i], other[i]
+        if other.shape[1] > 0:
+            for d in range(dimension):
+                slope[d] = factor * (widened(own[d]) + widened(more[d]))
+        else:
+            for d in range(dimension):
+                slope[d] = factor * widened(own[d])
+        row = rows[i]
+        _turn_back(row, slope, lengths[i])
+        if drawn.shape[1] > 0:
+            _drop(slope, drawn[i], n_dropped)
+        row[:] = slope

@@ -10,6 +10,7 @@ import torch
 
 from longtail.data.bags import Bags
 from longtail.training.batches import AllLabels
+from longtail.training.chosen_bags import ChosenBags
 from longtail.training.dropout import kept_units
 from longtail.training.label_table import product_dtype
 from longtail.training.loop import train
@@ -111,7 +112,7 @@ class _MatcherTask:
     def __init__(
         self, settings: MatcherTraining, features: csr_array, n_clusters: int, run: TrainingRun
     ) -> None:
-        self._features = features
+        self._bags = Bags.of(features)
         self._dropout = settings.dropout
         self._dtype = product_dtype(run.device)
         self._tokens = TokenTable(
@@ -136,8 +137,7 @@ class _MatcherTask:
         measure: bool,
     ) -> float | None:
         """See `longtail.training.loop.Task.step`."""
-        bags = self._features[batch.points]
-        sums = self._tokens.sums(bags)
+        sums = self._tokens.sums(ChosenBags.of(self._bags, batch.points))
         kept = kept_units(sums, self._dropout)
         points = UnitRows.of(sums * kept)
         x, w = points.unit.to(self._dtype), self._vectors.to(self._dtype)
@@ -149,7 +149,7 @@ class _MatcherTask:
         self._optimisers[0].step(self._vectors, self._every, to_vectors, learning_rate)
         to_bias = slope.sum(dim=0)[:, None]
         self._optimisers[1].step(self._bias, self._every, to_bias, learning_rate)
-        self._tokens.step(bags, to_points, learning_rate)
+        self._tokens.step(to_points, learning_rate)
         return loss if measure else None
 
     def state(self) -> dict[str, Tensor]:
@@ -164,7 +164,7 @@ class _MatcherTask:
         """Return the vectors as they are now."""
         vectors, bias = self._vectors.cpu().numpy(), self._bias[:, 0].cpu().numpy()
         encoder = self._tokens.encoder()
-        points = encoder.encode(Bags.of(self._features), n_threads)
+        points = encoder.encode(self._bags, n_threads)
         return LearntMatcher(encoder, vectors, bias, points)
 
 

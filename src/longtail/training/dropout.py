@@ -9,7 +9,7 @@ import torch
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["kept_units"]
+__all__ = ["kept_units", "random_bytes"]
 
 
 def kept_units(rows: Tensor, share: float) -> Tensor:
@@ -28,7 +28,22 @@ def kept_units(rows: Tensor, share: float) -> Tensor:
     >>> 0.95 < kept.mean() < 1.05
     tensor(True)
     """
+    drawn, n_dropped = random_bytes(rows, share)
+    return (drawn >= n_dropped).to(rows.dtype).mul_(256 / (256 - n_dropped))
+
+
+def random_bytes(rows: Tensor, share: float) -> tuple[Tensor, int]:
+    """Return a random byte for each number of `rows`, and below which it is left out.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longtail.training.dropout import random_bytes
+    >>> drawn, n_dropped = random_bytes(torch.ones(100, 100), 0.25)
+    >>> drawn.shape, drawn.dtype, n_dropped
+    (torch.Size([100, 100]), torch.uint8, 64)
+    """
     n_dropped = min(round(share * 256), 255)
     words = torch.empty(-(-rows.numel() // 8), dtype=torch.int64, device=rows.device)
     drawn = words.random_(-(2**63), None).view(torch.uint8)[: rows.numel()].view(rows.shape)
-    return (drawn >= n_dropped).to(rows.dtype).mul_(256 / (256 - n_dropped))
+    return drawn, n_dropped

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from longtail.data.bags import Bags
+    from longtail.training.unit_rows import UnitRows
 
 __all__ = ["LazyAdam", "RowOptimiser", "RowwiseAdagrad", "in_threads", "numbers_of"]
 
@@ -97,21 +98,25 @@ class RowwiseAdagrad:
         self,
         table: Tensor,
         rows: Tensor,
-        texts: Tensor,
+        texts: UnitRows,
         lengths: Tensor,
         gradient: Tensor,
         scale: float,
         learning_rate: float,
-        slopes: Tensor,
     ) -> None:
         """Step ``table[rows]``, given `scale` times the gradient by unit vectors made of them.
 
         All in main memory, and in one process; see `longtail.kernels.unit_rows.adagrad_of_units`.
+        The gradient by the texts takes the place of their unit vectors.
         """
-        read = (rows.numpy(), texts.numpy(), lengths.numpy(), numbers_of(gradient))
+        units = texts.unit.numpy()
+        read = (rows.numpy(), units, lengths.numpy(), numbers_of(gradient))
         arrays = (table.numpy(), self._sums.numpy(), *read, scale, learning_rate, self._epsilon)
-        written = slopes.numpy()
-        in_threads(lambda start, stop: adagrad_of_units(*arrays, start, stop, written), len(rows))
+        text_lengths = texts.lengths.numpy()[:, 0]
+        in_threads(
+            lambda start, stop: adagrad_of_units(*arrays, text_lengths, start, stop, units),
+            len(rows),
+        )
 
     def state(self) -> dict[str, Tensor]:
         """See `RowOptimiser.state`."""

@@ -7,19 +7,21 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
-from scipy.sparse import vstack
 from torch import Tensor
 from torch.nn import functional
 
 from longtail.classifiers.blended import LabelHead
 from longtail.data.bags import Bags
 from longtail.training.batches import SharedPool
-from longtail.training.dropout import kept_units
+from longtail.training.chosen_bags import ChosenBags
+from longtail.training.dropped_rows import dropped_rows, unit_rows_in_place
+from longtail.training.label_table import product_dtype
 from longtail.training.loop import train
+from longtail.training.memory import Scratch
 from longtail.training.neighbourhood_batches import NeighbourhoodBatches
 from longtail.training.token_table import TokenTable
 from longtail.training.unit_labels import UnitLabelTable
-from longtail.training.unit_rows import SMALLEST_LENGTH, UnitRows
+from longtail.training.unit_rows import SMALLEST_LENGTH
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -169,15 +171,18 @@ class _SharedSpaceTask:
     ) -> None:
         self._settings = settings
         self._extra_state = extra_state
-        self._features = data.features
-        self._label_features = data.label_features
+        self._bags = Bags.of(data.features)
+        texts = data.label_features
+        self._label_bags = None if texts is None else Bags.of(texts)
+        self._dtype = product_dtype(run.device)
         self._has_points = np.bincount(data.labels.indices, minlength=data.labels.shape[1]) > 0
         self._n_threads = run.n_threads
         self._tokens = tokens
         vectors, bias = self._nearest_centroids(data)
         n_heads = 1 if data.label_features is None else 2
+        scratch = Scratch()
         self._heads = tuple(
-            UnitLabelTable(vectors, bias, scale=settings.scale, device=run.device)
+            UnitLabelTable(vectors, bias, scale=settings.scale, device=run.device, scratch=scratch)
             for _ in range(n_heads)
         )
         if start:
@@ -211,24 +216,28 @@ class _SharedSpaceTask:
         measure: bool,
     ) -> float | None:
         """See `longtail.training.loop.Task.step`."""
-        bags = self._features[batch.points]
-        sums = self._tokens.sums(bags)
-        kept = kept_units(sums, self._settings.dropout)
-        points = UnitRows.of(sums * kept)
-        texts, to_texts = None, None
+        sums = self._tokens.sums(*self._bags_of(batch))
+        of_points, of_texts = sums[: len(batch.points)], sums[len(batch.points) :]
+        points = dropped_rows(of_points, self._settings.dropout, self._dtype)
         loss, to_points = self._heads[0].learn(points.unit, None, batch, learning_rate)[:2]
-        if self._label_features is not None:
-            label_bags = self._label_features[batch.pool]
-            texts = UnitRows.of(self._tokens.sums(label_bags))
+        more = None
+        if self._label_bags is not None:
+            texts = unit_rows_in_place(of_texts)
             text_loss, more, to_texts = self._heads[1].learn(
                 points.unit, texts, batch, learning_rate
             )
-            loss, to_points = loss + text_loss, to_points + more
-        slope = points.backward(to_points) * kept
-        if to_texts is not None:
-            bags, slope = vstack([bags, label_bags]).tocsr(), torch.cat([slope, to_texts])
-        self._tokens.step(bags, slope, learning_rate)
+            loss += text_loss
+            _write(to_texts, of_texts)
+        _write(points.backward(to_points, more, self._settings.scale), of_points)
+        self._tokens.step(sums, learning_rate)
         return loss if measure else None
+
+    def _bags_of(self, batch: Batch) -> list[ChosenBags]:
+        """Return the bags of a batch's points, and of the texts of its labels."""
+        bags = [ChosenBags.of(self._bags, batch.points)]
+        if self._label_bags is not None:
+            bags.append(ChosenBags.of(self._label_bags, batch.pool))
+        return bags
 
     def state(self) -> dict[str, Tensor]:
         """See `longtail.training.loop.Task.state`."""
@@ -242,8 +251,8 @@ class _SharedSpaceTask:
         encoder, scale = self._tokens.encoder(), self._settings.scale
         own = {"in_place": not goes_on}
         heads = [self._heads[0].learnt(None, self._has_points, **own)]
-        if self._label_features is not None:
-            texts = encoder.encode(Bags.of(self._label_features), self._n_threads)
+        if self._label_bags is not None:
+            texts = encoder.encode(self._label_bags, self._n_threads)
             no_bias = np.zeros(len(texts), np.float32)
             heads = [
                 self._heads[1].learnt(texts, self._has_points, **own),
@@ -255,3 +264,9 @@ class _SharedSpaceTask:
         labels = tuple((head.vectors, head.bias) for head in self._heads)
         tables = SpaceTables(self._tokens.vectors, labels, self._has_points)
         return LearntSpace(encoder, tuple(heads), tables)
+
+
+def _write(numbers: Tensor | None, place: Tensor) -> None:
+    """Copy numbers, if there are any, to their place, unless they are there."""
+    if numbers is not None and numbers.data_ptr() != place.data_ptr():
+        place.copy_(numbers)

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import torch
-from scipy.sparse import vstack
 
+from longtail.data.bags import Bags
 from longtail.kernels.corrections import add_up_groups, shorten_rows
 from longtail.kernels.unit_rows import write_units
+from longtail.training.chosen_bags import ChosenBags
 from longtail.training.dropout import kept_units
 from longtail.training.label_table import product_dtype
 from longtail.training.optimisers import RowwiseAdagrad, in_threads
@@ -62,25 +63,22 @@ class LearntBags:
         self, tokens: TokenTable, features: csr_array, label_features: csr_array, dropout: float
     ) -> None:
         self._tokens = tokens
-        self._features = features
-        self._label_features = label_features
+        self._features, self._label_features = Bags.of(features), Bags.of(label_features)
         self._dropout = dropout
 
     def encode(self, batch: Batch) -> tuple[UnitRows, UnitRows]:
         """See `SiameseEncoder.encode`."""
-        self._bags = vstack(
-            [self._features[batch.points], self._label_features[batch.pool]], format="csr"
-        )
-        sums = self._tokens.sums(self._bags)
-        points, texts = sums[: len(batch.points)], sums[len(batch.points) :]
-        self._kept = kept_units(points, self._dropout)
-        self._points, self._texts = UnitRows.of(points * self._kept), UnitRows.of(texts)
+        points = ChosenBags.of(self._features, batch.points)
+        sums = self._tokens.sums(points, ChosenBags.of(self._label_features, batch.pool))
+        of_points, of_texts = sums[: len(batch.points)], sums[len(batch.points) :]
+        self._kept = kept_units(of_points, self._dropout)
+        self._points, self._texts = UnitRows.of(of_points * self._kept), UnitRows.of(of_texts)
         return self._points, self._texts
 
     def step(self, to_points: Tensor, to_texts: Tensor, learning_rate: float) -> None:
         """See `SiameseEncoder.step`."""
         slopes = [self._points.backward(to_points) * self._kept, self._texts.backward(to_texts)]
-        self._tokens.step(self._bags, torch.cat(slopes), learning_rate)
+        self._tokens.step(torch.cat(slopes), learning_rate)
 
     def state(self) -> dict[str, Tensor]:
         """See `SiameseEncoder.state`."""

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from longtail.data.bags import Bags
+from longtail.errors import TrainingError
 from longtail.features.bag_encoder import UnitBagEncoder
+from longtail.kernels.jit import in_background
+from longtail.training.chosen_bags import by_column
+from longtail.training.memory import Scratch, empty_tensor
 from longtail.training.optimisers import RowwiseAdagrad
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future
+
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
     from torch import Tensor
+
+    from longtail.training.chosen_bags import ByColumn, ChosenBags
 
 __all__ = ["TokenTable"]
 
@@ -40,11 +49,15 @@ class TokenTable:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import torch
     >>> from scipy.sparse import csr_array
+    >>> from longtail.data.bags import Bags
+    >>> from longtail.training.chosen_bags import ChosenBags
     >>> from longtail.training.token_table import TokenTable
     >>> table = TokenTable(3, 4, seed=0, n_threads=1, device=torch.device("cpu"))
-    >>> table.sums(csr_array([[1.0, 0.0, 2.0]])).shape
+    >>> bags = Bags.of(csr_array([[1.0, 0.0, 2.0]]))
+    >>> table.sums(ChosenBags.of(bags, np.array([0]))).shape
     torch.Size([1, 4])
     """
 
@@ -63,17 +76,32 @@ class TokenTable:
         self._n_threads = n_threads
         self._device = device
         self._room = np.zeros(n_tokens, np.int32)
+        self._scratch = Scratch()
+        self._by_token: Future[ByColumn] | None = None
 
-    def sums(self, bags: csr_array) -> Tensor:
-        """Return the weighted sums of the bags' rows, (n, dimension)."""
-        sums = Bags.of(bags).times(self.vectors.numpy(), self._n_threads)
-        return torch.from_numpy(sums).to(self._device)
+    def sums(self, *bags: ChosenBags) -> Tensor:
+        """Return the weighted sums of the bags' rows, (n, dimension), one after the other.
 
-    def step(self, bags: csr_array, slope: Tensor, learning_rate: float) -> None:
-        """Change the vectors of the tokens in some bags, given the gradient of their sums."""
-        touched, by_token = Bags.of(bags).by_column(self._room)
-        rows = torch.from_numpy(touched)
-        self._optimiser.step_by_bags(self.vectors, rows, by_token, slope.cpu(), learning_rate)
+        They are written over by the next. Meanwhile, what `step` needs is prepared.
+        """
+        bounds = np.cumsum([0, *(len(part.chosen) for part in bags)])
+        sums = self._scratch.tensor("sums", (int(bounds[-1]), self.vectors.shape[1]))
+        for part, (first, last) in zip(bags, pairwise(bounds), strict=True):
+            part.times(self.vectors.numpy(), sums.numpy()[first:last], self._n_threads)
+        if self._by_token is not None:  # of sums that nobody took a step from
+            self._by_token.result()
+        self._by_token = in_background(
+            lambda: by_column(bags, self._room, self._scratch), self._n_threads
+        )
+        return sums.to(self._device)
+
+    def step(self, slope: Tensor, learning_rate: float) -> None:
+        """Change the vectors of the tokens in the bags of the last `sums`, given its gradient."""
+        if self._by_token is None:
+            raise TrainingError("A step needs `sums` before it: call `sums` for these bags first.")
+        (columns, rows), self._by_token = self._by_token.result(), None
+        touched = torch.from_numpy(columns)
+        self._optimiser.step_by_bags(self.vectors, touched, rows, slope.cpu(), learning_rate)
 
     def encode(self, bags: csr_array, n_entries: int | None = None) -> NDArray[np.float32]:
         """Return unit rows of bags, or of the first entries of their sums alone."""
@@ -91,7 +119,9 @@ class TokenTable:
 
 def _random_rows(n_rows: int, dimension: int, seed: int) -> Tensor:
     """Return rows of about unit length in all directions."""
-    rows = np.random.default_rng(seed).random((n_rows, dimension), np.float32)
-    rows -= np.float32(0.5)
-    rows *= np.float32((12 / dimension) ** 0.5)  # a uniform number's variance is 1 / 12
-    return torch.from_numpy(rows)
+    rows = empty_tensor((n_rows, dimension))
+    numbers = rows.numpy()
+    np.random.default_rng(seed).random(dtype=np.float32, out=numbers)
+    numbers -= np.float32(0.5)
+    numbers *= np.float32((12 / dimension) ** 0.5)  # a uniform number's variance is 1 / 12
+    return rows

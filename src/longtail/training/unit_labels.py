@@ -11,6 +11,7 @@ from longtail.classifiers.blended import LabelHead
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.softmax import decoupled_slopes
 from longtail.training.label_table import product_dtype
+from longtail.training.memory import Scratch, empty_tensor
 from longtail.training.optimisers import RowwiseAdagrad, numbers_of
 from longtail.training.unit_rows import UnitRows, pool_rows
 
@@ -44,6 +45,8 @@ class UnitLabelTable:
     scale : float
         The inverse of the softmax's temperature.
     device : torch.device
+    scratch : Scratch or None
+        Where the products go, which tables that step in turn can share; None for its own.
 
     Attributes
     ----------
@@ -74,8 +77,10 @@ class UnitLabelTable:
         *,
         scale: float,
         device: torch.device,
+        scratch: Scratch | None = None,
     ) -> None:
-        self.vectors = torch.tensor(start, device=device)
+        self._scratch = scratch or Scratch()
+        self.vectors = empty_tensor(start.shape).copy_(torch.from_numpy(start)).to(device)
         self.bias = torch.tensor(bias, device=device)[:, None]
         self._scale = scale
         self._dtype = product_dtype(device)
@@ -88,10 +93,11 @@ class UnitLabelTable:
 
         Parameters
         ----------
-        points : float32 Tensor (n, dimension)
-            Unit rows x.
+        points : Tensor (n, dimension)
+            Unit rows x, in the dtype of products or wider.
         texts : UnitRows or None
-            Of the texts of the pool's labels, (n_pool, dimension).
+            Of the texts of the pool's labels, (n_pool, dimension); their unit vectors may be
+            written over.
         batch : Batch
             With a pool.
         learning_rate : float
@@ -100,9 +106,11 @@ class UnitLabelTable:
         -------
         loss : float
             Mean over the points of the sum over their labels.
-        to_points, to_texts : float32 Tensor (n, dimension), and (n_pool, dimension) or None
-            Gradient of the loss, summed over the points, with respect to `points` and to the
-            texts before they were scaled.
+        to_points : Tensor (n, dimension)
+            Gradient of the loss, summed over the points, with respect to `points`, less the factor
+            `scale`; in the dtype of products.
+        to_texts : float32 Tensor (n_pool, dimension) or None
+            The same with respect to the texts before they were scaled, with that factor.
         """
         device = points.device
         pool = torch.as_tensor(batch.pool).to(device)
@@ -111,12 +119,21 @@ class UnitLabelTable:
         labels = pool_rows(self.vectors, pool, texts, self._dtype)
 
         x, w = points.to(self._dtype), labels.unit
-        loss, slope, to_bias = self._slopes(x @ w.T, self.bias[pool, 0], rows, columns)
+        products = self._product("products", x, w.T)
+        loss, slope, to_bias = self._slopes(products, self.bias[pool, 0], rows, columns)
 
-        to_points = (slope @ w).float().mul_(self._scale)
-        to_texts = labels.step(self._optimisers[0], slope.T @ x, self._scale, learning_rate)
+        to_points = slope @ w
+        to_labels = self._product("to labels", slope.T, x)
+        to_texts = labels.step(self._optimisers[0], to_labels, self._scale, learning_rate)
         self._optimisers[1].step(self.bias, pool, to_bias[:, None], learning_rate)
         return loss, to_points, to_texts
+
+    def _product(self, name: str, left: Tensor, right: Tensor) -> Tensor:
+        """Return the product of two matrices, in place of the last one of that name."""
+        if left.device.type != "cpu":
+            return left @ right
+        shape = (left.shape[0], right.shape[1])
+        return torch.mm(left, right, out=self._scratch.tensor(name, shape, left.dtype))
 
     def _slopes(
         self, products: Tensor, bias: Tensor, rows: Tensor, columns: Tensor

@@ -129,19 +129,19 @@ class _RowsOfKernels:
     def __init__(
         self, table: Tensor, rows: Tensor, texts: UnitRows | None, dtype: torch.dtype
     ) -> None:
-        self._table, self._rows, self._texts = table, rows, texts
-        self._added = torch.empty(len(rows), 0) if texts is None else texts.unit
+        self._table, self._rows = table, rows
+        none = UnitRows(torch.empty(len(rows), 0), torch.empty(0, 1))
+        self._has_texts, self._added = texts is not None, texts or none
         self._lengths = torch.empty(len(rows))
         self.unit = torch.empty(len(rows), table.shape[1], dtype=dtype)
-        read = (table.numpy(), rows.numpy(), self._added.numpy(), SMALLEST_LENGTH)
+        read = (table.numpy(), rows.numpy(), self._added.unit.numpy(), SMALLEST_LENGTH)
         written = (self._lengths.numpy(), numbers_of(self.unit))
         in_threads(lambda start, stop: write_units(*read, start, stop, *written), len(rows))
 
     def step(
         self, optimiser: RowwiseAdagrad, gradient: Tensor, scale: float, learning_rate: float
     ) -> Tensor | None:
-        """See `PoolRows.step`."""
-        slopes = torch.empty_like(self._added)
+        """See `PoolRows.step`; what is returned takes the place of the texts' unit vectors."""
         own = (self._rows, self._added, self._lengths, gradient)
-        optimiser.step_by_units(self._table, *own, scale, learning_rate, slopes)
-        return None if self._texts is None else self._texts.backward(slopes)
+        optimiser.step_by_units(self._table, *own, scale, learning_rate)
+        return self._added.unit if self._has_texts else None

@@ -1,0 +1,71 @@
+"""Token vectors: a step is taken from the last sums, by any number of threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_array
+
+from longtail.data.bags import Bags
+from longtail.errors import TrainingError
+from longtail.kernels.jit import in_background
+from longtail.training.chosen_bags import ChosenBags
+from longtail.training.token_table import TokenTable
+
+N_TOKENS, DIMENSION = 50, 24
+
+
+def some_bags(seed, n_rows=9):
+    dense = np.random.default_rng(seed).random((n_rows, N_TOKENS))
+    return Bags.of(csr_array(np.where(dense < 0.8, 0, dense), dtype=np.float32))
+
+
+def a_table(n_threads=1):
+    device = torch.device("cpu")
+    return TokenTable(N_TOKENS, DIMENSION, seed=0, n_threads=n_threads, device=device)
+
+
+def parts_of(points, texts):
+    return ChosenBags.of(points, np.array([4, 0, 7])), ChosenBags.of(texts, None)
+
+
+def test_sums_follow_each_other():
+    points, texts = some_bags(0), some_bags(1, 3)
+    table = a_table()
+    dense = np.concatenate([points.dense(N_TOKENS)[[4, 0, 7]], texts.dense(N_TOKENS)])
+    found = table.sums(*parts_of(points, texts))
+    np.testing.assert_allclose(found, dense @ table.vectors.numpy(), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_a_step_is_that_of_adagrad(n_threads):
+    points, texts = some_bags(0), some_bags(1, 3)
+    table = a_table(n_threads)
+    dense = np.concatenate([points.dense(N_TOKENS)[[4, 0, 7]], texts.dense(N_TOKENS)])
+    before = table.vectors.numpy().copy()
+    table.sums(ChosenBags.of(points, np.array([1])))  # from which no step is taken
+    slope = torch.randn(table.sums(*parts_of(points, texts)).shape)
+    table.step(slope, 0.1)
+    gradient = dense.T @ slope.numpy()
+    length = np.sqrt((gradient**2).mean(axis=1, keepdims=True)) + 1e-8
+    np.testing.assert_allclose(
+        table.vectors, before - 0.1 * gradient / length, rtol=1e-4, atol=1e-5
+    )
+
+
+def test_a_step_needs_sums():
+    table = a_table()
+    table.sums(ChosenBags.of(some_bags(0), None))
+    table.step(torch.zeros(9, DIMENSION), 0.1)
+    with pytest.raises(TrainingError, match="call `sums`"):
+        table.step(torch.zeros(9, DIMENSION), 0.1)
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_an_error_in_the_background_is_told(n_threads):
+    def fail():
+        raise KeyError("here")
+
+    with pytest.raises(KeyError, match="here"):
+        in_background(fail, n_threads).result()
