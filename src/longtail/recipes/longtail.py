@@ -99,7 +99,7 @@ class LongtailClassifier(RerankedEstimator):
     n_random: int = 100
     label_texts: bool = True
     cost: float = 1.0
-    tail: float = 0.5
+    tail: float = 0.4
     feature_power: float | None = None
     n_found: int = 30
     n_near_points: int = 20
