@@ -214,6 +214,8 @@ def test_wrong_vectors():
         GraphIndex.build(np.full((3, 2), np.inf, np.float32))
     with pytest.raises(InputError, match="n_neighbours"):
         GraphIndex.build(VECTORS, n_neighbours=1)
+    with pytest.raises(InputError, match=r"at most 65536 dimensions, got 65537.*ExactIndex"):
+        GraphIndex.build(np.ones((1, 65_537), np.float32))
 
 
 @pytest.mark.parametrize(

@@ -133,7 +133,9 @@ def alone(model, data):
 
 
 class TestLongtailClassifier:
-    """With a dimension of 64 and 4 epochs it had a P@1 of 64 %, and 55 % without label texts.
+    """With a dimension of 64 and 4 epochs four seeds had a P@1 of 60 to 62 %.
+
+    Without label texts they had 55 to 57 %.
 
     Its sources alone had 52, 48 and 42 % (the heads; 30, 28 and 19 % untrained), 56 % (linear),
     48 % (votes of near points; 26 % untrained), 42 % (lexical matches) and 30 % (links).
@@ -153,7 +155,7 @@ class TestLongtailClassifier:
         without = learnt_by_default(nameless)
         assert not without.predictor_.scorer.parts.has_relations
         found = without.evaluate(nameless[1])["P@1"]
-        assert 50 < found < default.evaluate(data[1])["P@1"] - 5
+        assert 50 < found < default.evaluate(data[1])["P@1"] - 3
 
     def test_relations_pay_beside_the_texts(self, data, default, monkeypatch):
         monkeypatch.setattr(LongtailClassifier, "_relations", lambda *_: None)
