@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,6 +21,8 @@ from longtail.training.adamw import AdamW
 from longtail.training.label_table import product_dtype
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
@@ -104,8 +108,8 @@ class NetworkTraining:
         """Return the network, or the best source alone.
 
         The network is tried on each half of the points, learnt from the other half; what counts is
-        the sum of precision and propensity-scored precision at 1, 3 and 5. If it gains, the one
-        that is returned is learnt from all points.
+        the sum of precision and propensity-scored precision at 1, 3 and 5. If it gains, what is
+        returned is the one learnt from all points.
 
         Parameters
         ----------
@@ -125,8 +129,8 @@ class NetworkTraining:
             return _quality(network, some, truth[rows], inverse_propensities, run.n_threads)
 
         n_points, n_sources = len(evidence.labels), evidence.values.shape[1]
-        tried = np.random.default_rng(run.seed_for("halves")).permutation(n_points)
-        tried = tried[: self.trial_points]
+        shuffled = np.random.default_rng(run.seed_for("halves")).permutation(n_points)
+        tried = shuffled[: self.trial_points]
         alone = [ScoreNetwork.of_source(source, n_sources) for source in range(n_sources)]
         if n_points == 0:
             return alone[0]
@@ -137,11 +141,18 @@ class NetworkTraining:
         examples = _Examples.of(evidence, is_true, run)
         halves = np.array_split(tried, 2)
         trial = replace(self, steps=self.trial_steps, epochs=(self.epochs[0], 1))
-        gain = 0.0
-        for rows, others in (halves, halves[::-1]):
-            network = trial._fit(examples, others, run)
-            gain += quality(network, rows) - quality(best, rows)
-        return self._fit(examples, np.arange(n_points), run) if gain > 0 else best
+        # Its products are too small to be shared; but what is tried and what is wanted can be
+        # learnt side by side.
+        with _one_thread_each(), ThreadPoolExecutor(min(2, run.n_threads)) as pool:
+            wanted = pool.submit(self._fit, examples, np.arange(n_points), run)
+            tries = [pool.submit(trial._fit, examples, rows, run) for rows in halves[::-1]]
+            networks = [network.result() for network in tries]
+            network = wanted.result()
+        gain = sum(
+            quality(other, rows) - quality(best, rows)
+            for other, rows in zip(networks, halves, strict=True)
+        )
+        return network if gain > 0 else best
 
     def _fit(
         self, all_examples: _Examples, rows: NDArray[np.int64], run: TrainingRun
@@ -169,6 +180,17 @@ class NetworkTraining:
                 step += 1
         network.parameters.copy_(mean)
         return _frozen(network.layers, centre, spread)
+
+
+@contextmanager
+def _one_thread_each() -> Iterator[None]:
+    """Let torch compute on one thread in this thread and in those that begin in the meantime."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 class _Examples(NamedTuple):

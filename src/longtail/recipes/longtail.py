@@ -34,7 +34,7 @@ FEW_POINTS = 50_000
 VERY_FEW_POINTS = 20_000
 EPOCHS_AGAIN = 2
 MANY_HELD_OUT = 9_000
-SHARE_OF_MANY, MOST_OF_MANY = 0.05, 10_000
+LEAST_OF_MANY, MOST_OF_MANY = 2_500, 10_000
 MOST_IN_POOL = 10_000  # true labels of a batch's points: the products grow with them
 
 
@@ -75,7 +75,7 @@ class LongtailClassifier(RerankedEstimator):
         gains PSP@k for next to nothing of P@k; about 1 ranks for PSP@k.
     held_out : float
         Share of the points on which the blend is learnt: at most 9,000 of up to 50,000 points,
-        where the sources then learn from them too; beyond, a twentieth, at most 10,000.
+        where the sources then learn from them too; beyond, a fiftieth, from 2,500 to 10,000.
     storage : {"int8", "float16", "float32"}
         How the model keeps its numbers: see `Predictor.compressed`. float16 answers as float32
         does; int8 needs half of its bytes, and moves P@1 by about .1.
@@ -114,7 +114,7 @@ class LongtailClassifier(RerankedEstimator):
 
     def n_held_out(self, n_points: int) -> float:
         """See `LabelEstimator`: many, where the sources learn from them again."""
-        of_many = min(SHARE_OF_MANY * n_points, MOST_OF_MANY)
+        of_many = min(max(n_points // 50, LEAST_OF_MANY), MOST_OF_MANY)
         most = MANY_HELD_OUT if n_points <= FEW_POINTS else of_many
         return min(self.held_out * n_points, most)
 
