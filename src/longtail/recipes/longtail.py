@@ -35,6 +35,7 @@ VERY_FEW_POINTS = 20_000
 EPOCHS_AGAIN = 2
 MANY_HELD_OUT = 9_000
 LEAST_OF_MANY, MOST_OF_MANY = 2_500, 10_000
+TAIL_WITH_TEXTS, TAIL_WITHOUT_TEXTS = 0.3, 0.5
 MOST_IN_POOL = 10_000  # true labels of a batch's points: the products grow with them
 
 
@@ -70,9 +71,10 @@ class LongtailClassifier(RerankedEstimator):
         C of the linear part.
     n_found, n_near_points, n_near_labels, beam
         See `SearchSizes`.
-    tail : float
+    tail : float or None
         That times the logarithm of a label's inverse propensity is added to its score. A little
-        gains PSP@k for next to nothing of P@k; about 1 ranks for PSP@k.
+        gains PSP@k for next to nothing of P@k; about 1 ranks for PSP@k. None takes .3 where labels
+        have texts, and .5 where they have none.
     held_out : float
         Share of the points on which the blend is learnt: at most 9,000 of up to 50,000 points,
         where the sources then learn from them too; beyond, a fiftieth, from 2,500 to 10,000.
@@ -99,7 +101,7 @@ class LongtailClassifier(RerankedEstimator):
     n_random: int = 100
     label_texts: bool = True
     cost: float = 1.0
-    tail: float = 0.4
+    tail: float | None = None
     feature_power: float | None = None
     n_found: int = 30
     n_near_points: int = 20
@@ -196,7 +198,7 @@ class LongtailClassifier(RerankedEstimator):
 
     def _searching(self, space: LearntSpace, data: TrainingData, run: TrainingRun) -> BlendedScorer:
         """Return a scorer whose search works; its linear part and its blend are yet to come."""
-        n_points, n_labels = data.labels.shape
+        n_labels = data.labels.shape[1]
         counts = np.bincount(data.labels.indices, minlength=n_labels)
         search = CandidateSearch.build(
             space.heads[0].vectors,
@@ -221,7 +223,7 @@ class LongtailClassifier(RerankedEstimator):
             linear=SparseLabelVectors.empty(n_labels),
             is_word=data.is_word,
             commonness=np.log1p(counts).astype(np.float32),
-            tail_weights=self._tail_weights(counts, n_points),
+            tail_weights=self._tail_weights(counts, data),
             network=ScoreNetwork.of_source(0, 1),
         )
 
@@ -233,9 +235,13 @@ class LongtailClassifier(RerankedEstimator):
             data.features, data.labels, data.label_features, n_threads=run.n_threads
         )
 
-    def _tail_weights(self, counts: NDArray[np.int64], n_points: int) -> NDArray[np.float32]:
+    def _tail_weights(self, counts: NDArray[np.int64], data: TrainingData) -> NDArray[np.float32]:
         """Return what is added to the labels' scores for the sake of rare ones."""
-        weights: NDArray[np.float64] = self.tail * np.log(inverse_propensities(counts, n_points))
+        usual = TAIL_WITHOUT_TEXTS if data.label_features is None else TAIL_WITH_TEXTS
+        tail = usual if self.tail is None else self.tail
+        weights: NDArray[np.float64] = tail * np.log(
+            inverse_propensities(counts, data.labels.shape[0])
+        )
         return weights.astype(np.float32)
 
     def _with_linear(
