@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 __all__ = ["LongtailCosts"]
 
 # Core-seconds, as in `longtail.training.estimate`.
-BAG = 6e-10  # an entry of a point or of a label's text, times the dimension
+BAG = 4.5e-10  # an entry of a point or of a label's text, times the dimension
 DISTINCT = 0.4  # share of the true labels of a batch that are distinct
 DESCENT = 4e-9  # an entry of a point that trains a support vector machine, in one pass
 PASSES = 10  # of dual coordinate descent, about
