@@ -112,6 +112,7 @@ def _warm_up(model: Predictor) -> None:
     for text in texts:
         model.predict(text, k=5)
     model.predict([*texts, *texts], k=5)  # a batch is other compiled code than one text
+    model.explain(texts[0], k=1)  # so is the search for near points
 
 
 def _checksum(path: Path) -> str:
