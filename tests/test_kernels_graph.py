@@ -8,23 +8,10 @@ from hypothesis import strategies as st
 
 from longtail.index.protocol import read_only
 from longtail.kernels.graph import beam_search, search_rows
+from small_graphs import random_graph, whole_numbers
 
 few = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
-
-
-def whole_numbers(random, *shape):
-    return read_only(random.integers(-2, 3, shape), np.float32)
-
-
-def random_graph(random, n, width):
-    """Rows of distinct neighbours, some short, none its own neighbour."""
-    neighbours = np.full((n, width), -1, np.int32)
-    for node in range(n):
-        others = random.permutation(np.delete(np.arange(n), node))
-        count = min(int(random.integers(0, width + 1)), n - 1)
-        neighbours[node, :count] = others[:count]
-    return read_only(neighbours, np.int32)
 
 
 def beam_search_twin(query, vectors, neighbours, entries, beam):

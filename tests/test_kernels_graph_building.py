@@ -19,6 +19,7 @@ from longtail.kernels.byte_codes import (
     new_queries,
     products_of_listed,
     products_of_range,
+    sums_of_ranges,
     write_query,
 )
 from longtail.kernels.graph_building import (
@@ -33,9 +34,9 @@ from longtail.kernels.graph_building import (
     prune_candidates,
     reverse_edges,
     row_of,
-    sums_of_ranges,
     write_neighbours,
 )
+from small_graphs import random_graph, whole_numbers
 
 few = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
@@ -67,20 +68,6 @@ def best_of(products, row, others, capacity):
 
 def real(keys):
     return [int(key) for key in keys if key != LOWEST]
-
-
-def whole_numbers(random, *shape):
-    return read_only(random.integers(-2, 3, shape), np.float32)
-
-
-def random_graph(random, n, width):
-    """Rows of distinct neighbours, some short, none its own neighbour."""
-    neighbours = np.full((n, width), -1, np.int32)
-    for node in range(n):
-        others = random.permutation(np.delete(np.arange(n), node))
-        count = min(int(random.integers(0, width + 1)), n - 1)
-        neighbours[node, :count] = others[:count]
-    return neighbours
 
 
 def edges_of(products, graph):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.kernels.byte_codes import ByteCodes, byte_codes, code_unit
+from longtail.kernels.byte_codes import ByteCodes, byte_codes, code_unit, sums_of_ranges
 from longtail.kernels.graph_building import (
     ROWS_JOINED,
     add_reverse_edges,
@@ -18,7 +18,7 @@ from longtail.kernels.graph_building import (
     project_rows,
     prune_candidates,
     reverse_edges,
-    sums_of_ranges,
+    row_of,
     write_neighbours,
 )
 from longtail.kernels.jit import over_row_chunks
@@ -80,7 +80,7 @@ class GraphBuilder:
         seeds = np.concatenate(list(self._split(seeds, 2)))
         unit = code_unit(self.vectors)
         far = self._nearest_seeds(seeds, unit)
-        clusters = self._clusters(_rows_of(far[:, 1]), len(seeds))
+        clusters = self._clusters(row_of(far[:, 1]).astype(np.int32), len(seeds))
         # From here on a row is a place in this order: near ones lie side by side.
         nodes = np.concatenate(clusters)
         starts = np.cumsum([0, *map(len, clusters)])
@@ -163,12 +163,6 @@ class GraphBuilder:
             add_reverse_edges(vectors, start, stop, edges, *reverse)
 
         over_row_chunks(work, len(edges), n_threads=self.n_threads, chunk=256)
-
-
-def _rows_of(keys: Keys) -> Ids:
-    """Return the rows that keys are of."""
-    every_bit = np.int64(2**31 - 1)
-    return (every_bit - (keys & every_bit)).astype(np.int32)
 
 
 def _centres(vectors: ByteCodes, starts: Starts) -> ByteCodes:

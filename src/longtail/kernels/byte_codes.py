@@ -43,6 +43,7 @@ __all__ = [
     "new_queries",
     "products_of_listed",
     "products_of_range",
+    "sums_of_ranges",
     "write_query",
 ]
 
@@ -134,6 +135,21 @@ def _write_codes(
             product += value * np.float32(np.int32(codes[i, t]) - MIDDLE)
         codes[i, vectors.shape[1] :] = MIDDLE
         factors[i] = unit * square / product if product > 0 else np.float32(0)
+
+
+@kernel
+def sums_of_ranges(vectors: ByteCodes, starts: NDArray[np.int64], sums: Floats) -> None:
+    """Write the sum of each of some ranges of vectors, as their codes tell it.
+
+    Range i is the rows ``starts[i]`` to ``starts[i + 1]``; `sums` is float32 (n_ranges, width).
+    """
+    for group in range(len(sums)):
+        sums[group] = 0
+        for row in range(starts[group], starts[group + 1]):
+            factor = vectors.factors[row]
+            for t in range(sums.shape[1]):
+                level = np.int32(vectors.codes[row, t]) - MIDDLE
+                sums[group, t] += factor * np.float32(level)
 
 
 @kernel

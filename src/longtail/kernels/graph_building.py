@@ -7,12 +7,11 @@ Lists begin at their second place; see `insert_key`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from longtail.kernels.byte_codes import (
-    MIDDLE,
     N_AT_ONCE,
     N_MASKED,
     ByteCodes,
@@ -49,7 +48,6 @@ __all__ = [
     "prune_candidates",
     "reverse_edges",
     "row_of",
-    "sums_of_ranges",
     "write_neighbours",
 ]
 
@@ -73,8 +71,8 @@ def _key(similarity: int, row: int) -> np.int64:
 
 
 @kernel
-def row_of(key: np.int64) -> np.int64:
-    """Return the row that a key is of."""
+def row_of(key: Any) -> Any:
+    """Return the row that a key is of, or the rows of an array of keys."""
     return _LAST - (key & _LAST)
 
 
@@ -411,18 +409,6 @@ def write_neighbours(edges: Keys, nodes: Ids, neighbours: Ids) -> None:
         for place in range(edges.shape[1]):
             key = edges[row, place]
             neighbours[nodes[row], place] = nodes[row_of(key)] if key != LOWEST else -1
-
-
-@kernel
-def sums_of_ranges(vectors: ByteCodes, starts: Starts, sums: Vectors) -> None:
-    """Write the sum of each of some ranges of vectors, as their codes tell it."""
-    for group in range(len(sums)):
-        sums[group] = 0
-        for row in range(starts[group], starts[group + 1]):
-            factor = vectors.factors[row]
-            for t in range(sums.shape[1]):
-                level = np.int32(vectors.codes[row, t]) - MIDDLE
-                sums[group, t] += factor * np.float32(level)
 
 
 @kernel
