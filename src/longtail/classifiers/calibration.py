@@ -92,8 +92,10 @@ class Calibration:
         Returns
         -------
         Calibration
-            See `fit`.
+            See `fit`; the identity if there are no points.
         """
+        if not len(ids):
+            return cls()
         right = find_hits(ids, truth, ids.shape[1])
         is_right = np.zeros(ids.shape, bool)
         is_right[right.points, right.ranks] = True

@@ -430,7 +430,7 @@ def _check_dataset(dataset: Dataset) -> None:
 
 def calibrated(scorer: Scorer, points: TrainingData, n_threads: int) -> Calibration:
     """Learn probabilities from the best five labels of points that the scorer has not seen."""
-    if not points.features.shape[0]:
+    if not points.labels.shape[0]:
         return Calibration()
     ids, scores = scorer.top_k(points.bags(), min(5, points.labels.shape[1]), n_threads)
     return Calibration.of_answers(ids, scores, points.labels)

@@ -49,8 +49,8 @@ MOST_IN_POOL = 10_000  # true labels of a batch's points: the products grow with
 class LongtailClassifier(RerankedEstimator):
     """Dense, sparse and nearest-neighbour scores, blended by what held-out points teach.
 
-    Modules I and IV are one: token vectors are trained under two heads of unit label vectors at
-    once, free ones and ones that add the label's text (`SharedSpace`). Module II searches labels
+    Modules I and IV are one: token vectors and unit label vectors, to which those of the labels'
+    texts are added, are trained together (`SharedSpace`). Module II searches labels
     and training points (`CandidateSearch`) and what label texts name (`LabelRelations`). Sparse
     linear one-vs-rest classifiers score what is found (`SparseOneVsRest`), and a small network,
     learnt on held-out training points, blends all scores (`ScoreNetwork`).
@@ -221,7 +221,7 @@ class LongtailClassifier(RerankedEstimator):
         counts = np.bincount(data.labels.indices, minlength=n_labels)
         search = CandidateSearch.build(
             space.heads[0].vectors,
-            space.encoder.encode(Bags.of(data.features), run.n_threads),
+            space.points,
             data.labels,
             sizes=SearchSizes(
                 n_found=self.n_found,
