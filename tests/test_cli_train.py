@@ -48,10 +48,11 @@ def test_the_model_keeps_how_it_was_made(place):
         "shared space",
         "search",
         "linear",
-        "blend",
+        "evidence",
         "again: shared space",
         "again: search",
         "again: linear",
+        "blend",
     ]
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from longtail.classifiers.candidates import CandidateSearch, search_rows_of
 from longtail.classifiers.compiled import CompiledScorer
 from longtail.classifiers.relations import LabelRelations
-from longtail.classifiers.score_network import Evidence, ScoreNetwork
+from longtail.classifiers.score_network import Evidence, ScoreNetwork, count_sources
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.errors import InputError
 from longtail.features.bag_encoder import UnitBagEncoder
@@ -169,7 +169,7 @@ class BlendedScorer:
     @property
     def n_sources(self) -> int:
         """How many scores a candidate has before they are blended."""
-        return len(self.heads) + 2 + 2 * (self.relations is not None)
+        return count_sources(len(self.heads), has_relations=self.relations is not None)
 
     def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> tuple[Ids, Floats]:
         """See `Scorer.top_k`."""

@@ -18,6 +18,7 @@ from longtail.classifiers.compiled_parts import (
     width_of,
 )
 from longtail.classifiers.row_store import RowStore, are_common, packed_neighbours
+from longtail.classifiers.score_network import count_sources
 from longtail.errors import InputError
 from longtail.index.graph import GraphIndex
 from longtail.index.protocol import read_only
@@ -192,6 +193,19 @@ class CompiledScorer:
         starts, labels = self.parts.point_starts, self.parts.point_labels
         first, after = span_of(starts, row, len(labels))
         return labels[first:after]
+
+    def with_network(self, network: ScoreNetwork) -> CompiledScorer:
+        """Return the same model, on the same tables, that blends scores by another network.
+
+        Raises
+        ------
+        InputError
+            If the network was learnt from another number of sources.
+        """
+        has_relations = bool(self.parts.has_relations)
+        network.check_sources(count_sources(len(self.parts.heads), has_relations=has_relations))
+        parts = self.parts._replace(network=_network(network, self.width))
+        return CompiledScorer(parts, self.sizes, self.n_matches, self.n_linked)
 
     def _borrow_scratch(self) -> Any:
         """Take scratch nobody uses now: making it for each query would cost too much."""

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["Evidence", "ScoreNetwork"]
+__all__ = ["Evidence", "ScoreNetwork", "count_sources"]
 
 
 @dataclass(frozen=True)
@@ -220,3 +220,8 @@ class ScoreNetwork:
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> ScoreNetwork:
         """Make it again from `to_arrays`."""
         return cls(*(np.asarray(arrays[part.name], np.float32) for part in fields(cls)))
+
+
+def count_sources(n_heads: int, *, has_relations: bool) -> int:
+    """Return how many scores a candidate has: heads, linear, votes; matches and links, if any."""
+    return n_heads + 2 + 2 * has_relations

@@ -16,7 +16,7 @@ from longtail.classifiers.compiled import CompiledScorer, as_storage
 from longtail.classifiers.fusion import best_first
 from longtail.classifiers.network_training import NetworkTraining
 from longtail.classifiers.relations import LabelRelations
-from longtail.classifiers.score_network import ScoreNetwork
+from longtail.classifiers.score_network import ScoreNetwork, count_sources
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.data.bags import Bags
@@ -140,19 +140,17 @@ class LongtailClassifier(RerankedEstimator):
         space = self.shared_space(data.labels.shape[0], data.labels.nnz)
         goes_on = self._learns_again(data, held_out)
         scorer, tables = self._sources(space, data, run, goes_on=goes_on)
-        with run.stage("blend"):
+        with run.stage("evidence"):
             evidence = scorer.evidence(Bags.of(held_out.features), run.n_threads)
-            blend = partial(
-                _blend, evidence, scorer.tail_weights, data.labels, held_out.labels, run
-            )
-            if tables is None:
-                network, calibration = blend()
-        if tables is not None:
-            del scorer  # the second would not fit beside it where the first just did
-            with meanwhile(blend, run.n_threads) as blended:
+        blend = partial(_blend, evidence, scorer.tail_weights, data.labels, held_out.labels, run)
+        with meanwhile(blend, run.n_threads) as blended:
+            if tables is not None:
+                del scorer  # the second would not fit beside it where the first just did
                 scorer = self._again(tables, data.with_points_of(held_out), run.within("again: "))
-            network, calibration = blended.result()
-        return CompiledScorer.of(replace(scorer, network=network), storage), calibration
+            with run.stage("blend"):
+                compiled = CompiledScorer.of(scorer, storage)
+                network, calibration = blended.result()
+        return compiled.with_network(network), calibration
 
     def _sources(
         self,
@@ -234,16 +232,18 @@ class LongtailClassifier(RerankedEstimator):
         )
         first, *others = space.heads
         heads = (LabelHead.of_search(search, first.bias, first.scale), *others)
+        relations = self._relations(data, run)
+        n_sources = count_sources(len(heads), has_relations=relations is not None)
         return BlendedScorer(
             encoder=space.encoder,
             search=search,
             heads=heads,
-            relations=self._relations(data, run),
+            relations=relations,
             linear=SparseLabelVectors.empty(n_labels),
             is_word=data.is_word,
             commonness=np.log1p(counts).astype(np.float32),
             tail_weights=self._tail_weights(counts, data),
-            network=ScoreNetwork.of_source(0, 1),
+            network=ScoreNetwork.of_source(0, n_sources),
         )
 
     def _relations(self, data: TrainingData, run: TrainingRun) -> LabelRelations | None:

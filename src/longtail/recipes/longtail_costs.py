@@ -22,6 +22,7 @@ DISTINCT = 0.4  # share of the true labels of a batch that are distinct
 DESCENT = 4e-9  # an entry of a point that trains a support vector machine, in one pass
 PASSES = 10  # of dual coordinate descent, about
 RELATE = 2e-7  # an entry of a point, compared with label texts through their inverted index
+EVIDENCE = 5e-6  # a candidate of a held-out point, scored by all sources
 BLEND = 1.8e-5  # a candidate of a held-out point, in three trainings; they use one thread
 OVER_KEPT = 1.2  # the peak over what is kept, as measured on three data sets
 N_VIEWS = 40  # of a candidate, about; see `longtail.classifiers.score_network`
@@ -42,15 +43,16 @@ class LongtailCosts:
         """Return the seconds of each stage."""
         share = 1 - self._n_held_out(workload) / workload.n_points
         sources = self._sources(_with_share_of_points(workload, share), machine)
-        blend = self._n_held_out(workload) * self._n_candidates(workload) * BLEND
-        stages = {**sources, "blend": blend}
+        n_scored = self._n_held_out(workload) * self._n_candidates(workload)
+        blend = n_scored * BLEND
+        stages = {**sources, "evidence": n_scored * EVIDENCE / machine.n_threads}
         if blend and workload.n_points <= FEW_POINTS:  # once more, with the held-out points
             again = self._sources(workload, machine)
             again["shared space"] = EPOCHS_AGAIN * self._epoch(workload, machine)
-            if machine.n_threads > 1:  # the blend is learnt meanwhile
-                stages["blend"] = max(blend - sum(again.values()), 0.0)
             stages |= {f"again: {stage}": seconds for stage, seconds in again.items()}
-        return stages
+            if machine.n_threads > 1:  # the blend is learnt meanwhile
+                blend = max(blend - sum(again.values()), 0.0)
+        return {**stages, "blend": blend}
 
     def _sources(self, w: Workload, machine: Machine) -> dict[str, float]:
         """Return the seconds of each stage before the scores are blended."""

@@ -11,7 +11,7 @@ from longtail.classifiers.blended import BlendedScorer, LabelHead
 from longtail.classifiers.candidates import SearchSizes
 from longtail.classifiers.network_training import NetworkTraining
 from longtail.classifiers.relations import LabelRelations
-from longtail.classifiers.score_network import ScoreNetwork
+from longtail.classifiers.score_network import ScoreNetwork, count_sources
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.data.bags import Bags
 from longtail.metrics import inverse_propensities
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 __all__ = ["Ngame"]
 
 SCALE = 20.0  # cosines times this are what the fusion sees
-N_OTHERS = 2  # sources of a `BlendedScorer` beside its heads: a linear part, empty here, and votes
-N_OF_RELATIONS = 2  # and of `LabelRelations`: matches and links
 MAX_ENTRIES = 256  # of a text made of a label's points
 
 
@@ -253,7 +251,7 @@ class Ngame(LabelEstimator):
             commonness=np.log1p(counts).astype(np.float32),
             tail_weights=(self.tail * rarity).astype(np.float32),
             network=ScoreNetwork.of_source(
-                0, len(heads) + N_OTHERS + (N_OF_RELATIONS if relations else 0)
+                0, count_sources(len(heads), has_relations=relations is not None)
             ),
         )
 
