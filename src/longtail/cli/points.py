@@ -128,7 +128,8 @@ def points_in(
         If the file cannot be used with this model.
     """
     if _is_lines(model, path, format_name):
-        n_points = None if path == STDIN else sum(1 for _ in numbered_lines(path))
+        is_file = Path(path).is_file()  # what a pipe holds can be read only once
+        n_points = sum(1 for _ in numbered_lines(path)) if is_file else None
         return _text_blocks(path, format_name), n_points
     if path == STDIN:
         raise InputError(

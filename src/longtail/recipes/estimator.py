@@ -106,6 +106,8 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         TrainingError
             If training runs away.
         """
+        if isinstance(X, Dataset):
+            raise InputError("A Dataset holds points and labels. Pass it to fit_dataset.")
         if y is None:
             raise InputError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
@@ -220,9 +222,13 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         return self.predictor_.predict_topk(X, k)
 
     def score(self, X: Any, y: Any) -> float:
-        """Return P@1, the share of points whose best label is right."""
+        """Return P@1, the share of points whose best label is right.
+
+        Labels of y with names are matched by name, and those that the model does not know count as
+        misses. Ids and the columns of a matrix are taken for the model's.
+        """
         ids, _ = self.predict_topk(X, 1)
-        if self.label_form_ is LabelForm.CLASSES:
+        if self.label_form_ is LabelForm.CLASSES and np.shape(y) == (len(ids),):
             return float(np.mean(self.classes_[np.maximum(ids[:, 0], 0)] == np.asarray(y)))
         return precision_at_k(ids, self._as_label_matrix(y, len(ids)), 1)
 
@@ -375,11 +381,13 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         return matrix if self.label_form_ is LabelForm.SPARSE else matrix.toarray()
 
     def _as_label_matrix(self, y: Any, n_points: int) -> csr_array:
-        """Return true labels in the model's ids; names that it does not know count as misses."""
-        if self.label_form_ is LabelForm.NAMES:
-            ids = dict(self.predictor_.label_space.ids_by_name)
-            y = [[ids.setdefault(name, len(ids)) for name in row] for row in y]
-        return labels_from(y, n_points)[0]
+        """Return true labels in the model's ids, with names that it does not know behind them."""
+        labels, space, _ = labels_from(y, n_points)
+        if space.names is None:
+            return labels
+        empty = csr_array((n_points, 0), dtype=np.float32)
+        known = self.predictor_.label_space
+        return Dataset(None, empty, labels, space).relabelled(known).labels
 
 
 def _json_value(value: Any) -> Any:
@@ -407,6 +415,10 @@ def _holds_texts(X: Any) -> bool:
 
 def _check_dataset(dataset: Dataset) -> None:
     """Raise InputError for data from which nothing can be learnt."""
+    if not isinstance(dataset, Dataset):
+        raise InputError(
+            f"fit_dataset takes a Dataset, got a {type(dataset).__name__}. Pass lists to fit."
+        )
     if dataset.n_points == 0:
         raise InputError("The training data has no points. Pass at least one.")
     if dataset.features is not None and not dataset.features.shape[1]:
