@@ -44,6 +44,14 @@ def test_either_a_text_or_a_file(place, capsys):
     )
 
 
+def test_the_file_may_stand_behind_the_options(place, capsys):
+    expected = run(capsys, "predict", place / "model", place / "test.jsonl", "--top-k", 1)
+    assert run(capsys, "predict", place / "model", "--top-k", 1, place / "test.jsonl") == expected
+    code, _, err = run(capsys, "predict", place / "model", place / "test.jsonl", "more")
+    assert code == 2
+    assert "unrecognized arguments: more" in err
+
+
 TEXTS = ["red wine in a glass", "", "old car \N{SNOWMAN}"]
 
 

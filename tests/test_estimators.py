@@ -258,6 +258,11 @@ class TestTopK:
             np.testing.assert_array_equal(ids, their_ids)
             np.testing.assert_array_equal(probabilities, theirs)
 
+    @pytest.mark.parametrize("k", [2.0, "3", None])
+    def test_refuses_what_is_no_number_of_labels(self, fitted, k):
+        with pytest.raises(InputError, match="k must be a whole number"):
+            fitted.predict_topk(TEXTS, k)
+
     @pytest.mark.parametrize("k", [0, -1, 10_001])
     def test_refuses_such_k(self, fitted, k):
         with pytest.raises(InputError, match="k must be between 1 and 10000"):
@@ -396,6 +401,20 @@ class TestRefusals:
         with pytest.raises(InputError, match="NaN"):
             model.predict(DENSE * np.nan)
 
+    def test_rows_may_be_lists(self, make_for_matrices):
+        model = make_for_matrices().fit(DENSE.tolist(), LABELS)
+        expected, _ = model.predict_topk(DENSE[:3], 2)
+        assert np.array_equal(model.predict_topk(DENSE[:3].tolist(), 2)[0], expected)
+        with pytest.raises(InputError, match="a single row"):
+            model.predict(DENSE[0].tolist())
+
+    def test_a_data_set_goes_elsewhere(self, make):
+        data = Dataset(texts_from(TEXTS), None, LABELS, SPACE)
+        with pytest.raises(InputError, match="Pass it to fit_dataset"):
+            make().fit(data, LABELS)
+        with pytest.raises(InputError, match="takes a Dataset, got a list"):
+            make().fit_dataset(TEXTS)
+
     def test_a_matrix_for_a_model_of_texts(self, fitted):
         with pytest.raises(InputError, match="trained on texts"):
             fitted.predict(DENSE)
@@ -443,6 +462,23 @@ class TestSmallData:
 class TestScore:
     def test_labels_that_the_model_does_not_know_are_misses(self, fitted):
         assert fitted.score(TEXTS[:4], [["unheard of"]] * 4) == 0
+
+    def test_names_count_and_not_the_order_in_which_they_come(self, fitted):
+        turned = slice(None, None, -1)
+        expected = fitted.score(TEXTS, NAMES)
+        assert fitted.score(TEXTS[turned], NAMES[turned]) == expected
+        ids = fitted.predictor_.label_space.ids_by_name
+        by_id = [[ids[name] for name in row] for row in NAMES]
+        assert fitted.score(TEXTS, by_id) == expected
+        test = Dataset(texts_from(TEXTS[turned]), None, *labels_from(NAMES[turned], len(TEXTS))[:2])
+        assert fitted.evaluate(test)["P@1"] == pytest.approx(100 * expected)
+
+    def test_one_class_a_point(self, make):
+        model = make().fit(TEXTS, list(CLASSES))
+        expected = model.score(TEXTS, CLASSES)
+        assert model.score(TEXTS, [[name] for name in CLASSES]) == pytest.approx(expected)
+        with pytest.raises(InputError, match="rows but"):
+            model.score(TEXTS, CLASSES[:-1])
 
 
 def test_astec_refuses_a_device_that_is_not_there():

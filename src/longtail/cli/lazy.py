@@ -60,5 +60,18 @@ class CommandParser(argparse.ArgumentParser):
             self.set_defaults(run_command=command.run_command)
             if "--help" not in self._option_string_actions:
                 self.add_argument("-h", "--help", action="help", help="show this and stop")
-        parsed: tuple[argparse.Namespace, list[str]] = super().parse_known_args(args, namespace)
-        return parsed
+        parsed, rest = super().parse_known_args(args, namespace)
+        self._take_late(parsed, rest)
+        return parsed, rest
+
+    def _take_late(self, parsed: argparse.Namespace, rest: list[str]) -> None:
+        """Fill optional places from behind the options, where argparse does not look for them."""
+        for action in self._actions:
+            is_place = action.nargs == "?" and not action.option_strings
+            if is_place and getattr(parsed, action.dest) is None and _begins_with_a_word(rest):
+                setattr(parsed, action.dest, rest.pop(0))
+
+
+def _begins_with_a_word(rest: list[str]) -> bool:
+    """Tell arguments that begin with an option, or that are none; ``-`` is standard input."""
+    return bool(rest) and (rest[0] == "-" or not rest[0].startswith("-"))
