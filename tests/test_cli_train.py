@@ -85,6 +85,13 @@ def test_a_labels_file_names_the_ids(capsys, tmp_path):
     assert run(capsys, "evaluate", model, test, "--labels", other)[1].splitlines()[:-1] == plain
 
 
+def test_what_only_python_can_do_is_not_advised(place, capsys, tmp_path):
+    labels = write_lines(tmp_path / "labels.txt", ["drink"])
+    command = ("train", place / "train.jsonl", "--labels", labels, "--model", tmp_path / "model")
+    message = refused(capsys, *command)
+    assert "The label 'red' is none of the 1 known ones. Correct it. (Read as" in message
+
+
 def test_a_pair_of_sparse_files_is_read(capsys, tmp_path):
     points = [f"{i % 2}:1 2:0.5" for i in range(20)]
     features = write_lines(tmp_path / "trn_X_Xf.txt", ["20 3", *points])

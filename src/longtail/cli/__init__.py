@@ -10,6 +10,7 @@ import argparse
 import errno
 import io
 import os
+import re
 import sys
 import warnings
 from contextlib import contextmanager
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 DONE, READER_LEFT, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
+_ONLY_IN_PYTHON = re.compile(r", or read with unknown_labels=[^.]*(?=\.)")
 # What the Python functions call `format=` is `--format` here.
 _OPTION_OF_KEYWORD = {"labels_path=": "--label-pairs", "format=": "--format", "device=": "--device"}
 
@@ -121,7 +123,7 @@ def _in_one_line(error: BaseException) -> str:
         if error.errno != errno.ENOSPC:
             advice = "Check the path and its permissions."
         return f"{place}{error.strerror or error}. {advice}"
-    message = " ".join(str(error).split())
+    message = _ONLY_IN_PYTHON.sub("", " ".join(str(error).split()))
     for keyword, option in _OPTION_OF_KEYWORD.items():
         message = message.replace(keyword, option)
     return message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -177,6 +178,8 @@ def _propensity(text: str) -> tuple[float, float]:
     """Parse ``A,B``."""
     try:
         a, b = (float(part) for part in text.split(","))
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"expected A,B such as 0.55,1.5, got {text!r}") from error
+    except ValueError:
+        a = b = math.nan
+    if not math.isfinite(a + b):
+        raise argparse.ArgumentTypeError(f"expected A,B such as 0.55,1.5, got {text!r}")
     return a, b

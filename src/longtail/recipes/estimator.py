@@ -40,10 +40,11 @@ if TYPE_CHECKING:
 
     from longtail.classifiers.scorer import Scorer
 
-__all__ = ["LabelEstimator"]
+__all__ = ["VERY_FEW_POINTS", "LabelEstimator"]
 
 LARGEST_HELD_OUT = 2_500  # points: enough for two weights and a calibration
 LEAST_HELD_OUT = 20
+VERY_FEW_POINTS = 20_000
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -55,7 +56,8 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     Parameters
     ----------
     word_ngrams, char_ngrams, min_df, max_features
-        Of `TextVectorizer`; not used for ready-made features.
+        Of `TextVectorizer`; not used for ready-made features. A `min_df` of None takes 1 for up to
+        20,000 points, and 2 beyond.
     feature_power : float or None
         Ready-made features are raised to it before their rows are scaled to unit length. None takes
         1/2 where that brings points nearer to those that share their labels, else 1.
@@ -72,7 +74,7 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     word_ngrams: int = 2
     char_ngrams: tuple[int, int] | None = (3, 5)
-    min_df: int = 2
+    min_df: int | None = 2
     max_features: int | None = 300_000
     feature_power: float | None = 1.0
     held_out: float = 0.05
@@ -304,10 +306,15 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         vectorizer = TextVectorizer(
             word_ngrams=self.word_ngrams,
             char_ngrams=self.char_ngrams,
-            min_df=min(self.min_df, max(1, dataset.n_points // 20)),
+            min_df=self.min_df_for(dataset.n_points),
             max_features=self.max_features,
         ).fit(dataset.texts)
         return vectorizer, vectorizer.transform(dataset.texts)
+
+    def min_df_for(self, n_points: int) -> int:
+        """Return in how many of so many training texts a token must be to be kept."""
+        usual = 1 if n_points <= VERY_FEW_POINTS else 2
+        return min(self.min_df or usual, max(1, n_points // 20))
 
     def reads(self) -> PointInput:
         """Return what the recipe reads of a point: its bag of tokens, unless it says otherwise."""

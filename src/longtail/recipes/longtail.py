@@ -18,6 +18,7 @@ from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.data.bags import Bags
 from longtail.metrics import inverse_propensities
+from longtail.recipes.estimator import VERY_FEW_POINTS
 from longtail.recipes.reranked import RerankedEstimator
 from longtail.training.schedule import Schedule
 from longtail.training.shared_space import LearntSpace, SharedSpace, SpaceTables
@@ -31,7 +32,6 @@ __all__ = ["LongtailClassifier"]
 
 
 FEW_POINTS = 50_000
-VERY_FEW_POINTS = 20_000
 EPOCHS_AGAIN = 2
 MANY_HELD_OUT = 9_000
 LEAST_OF_MANY, MOST_OF_MANY = 2_500, 10_000
@@ -93,6 +93,7 @@ class LongtailClassifier(RerankedEstimator):
     'drink'
     """
 
+    min_df: int | None = None
     dimension: int | None = None
     epochs: int | None = None
     learning_rate: float | None = None
