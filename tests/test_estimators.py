@@ -258,11 +258,6 @@ class TestTopK:
             np.testing.assert_array_equal(ids, their_ids)
             np.testing.assert_array_equal(probabilities, theirs)
 
-    @pytest.mark.parametrize("k", [2.0, "3", None])
-    def test_refuses_what_is_no_number_of_labels(self, fitted, k):
-        with pytest.raises(InputError, match="k must be a whole number"):
-            fitted.predict_topk(TEXTS, k)
-
     @pytest.mark.parametrize("k", [0, -1, 10_001])
     def test_refuses_such_k(self, fitted, k):
         with pytest.raises(InputError, match="k must be between 1 and 10000"):
@@ -401,20 +396,6 @@ class TestRefusals:
         with pytest.raises(InputError, match="NaN"):
             model.predict(DENSE * np.nan)
 
-    def test_rows_may_be_lists(self, make_for_matrices):
-        model = make_for_matrices().fit(DENSE.tolist(), LABELS)
-        expected, _ = model.predict_topk(DENSE[:3], 2)
-        assert np.array_equal(model.predict_topk(DENSE[:3].tolist(), 2)[0], expected)
-        with pytest.raises(InputError, match="a single row"):
-            model.predict(DENSE[0].tolist())
-
-    def test_a_data_set_goes_elsewhere(self, make):
-        data = Dataset(texts_from(TEXTS), None, LABELS, SPACE)
-        with pytest.raises(InputError, match="Pass it to fit_dataset"):
-            make().fit(data, LABELS)
-        with pytest.raises(InputError, match="takes a Dataset, got a list"):
-            make().fit_dataset(TEXTS)
-
     def test_a_matrix_for_a_model_of_texts(self, fitted):
         with pytest.raises(InputError, match="trained on texts"):
             fitted.predict(DENSE)
@@ -463,23 +444,6 @@ class TestScore:
     def test_labels_that_the_model_does_not_know_are_misses(self, fitted):
         assert fitted.score(TEXTS[:4], [["unheard of"]] * 4) == 0
 
-    def test_names_count_and_not_the_order_in_which_they_come(self, fitted):
-        turned = slice(None, None, -1)
-        expected = fitted.score(TEXTS, NAMES)
-        assert fitted.score(TEXTS[turned], NAMES[turned]) == expected
-        ids = fitted.predictor_.label_space.ids_by_name
-        by_id = [[ids[name] for name in row] for row in NAMES]
-        assert fitted.score(TEXTS, by_id) == expected
-        test = Dataset(texts_from(TEXTS[turned]), None, *labels_from(NAMES[turned], len(TEXTS))[:2])
-        assert fitted.evaluate(test)["P@1"] == pytest.approx(100 * expected)
-
-    def test_one_class_a_point(self, make):
-        model = make().fit(TEXTS, list(CLASSES))
-        expected = model.score(TEXTS, CLASSES)
-        assert model.score(TEXTS, [[name] for name in CLASSES]) == pytest.approx(expected)
-        with pytest.raises(InputError, match="rows but"):
-            model.score(TEXTS, CLASSES[:-1])
-
 
 def test_astec_refuses_a_device_that_is_not_there():
     with pytest.raises(InputError, match="`device`"):
@@ -490,13 +454,6 @@ def test_numbers_of_numpy_can_be_parameters(tmp_path):
     Astec(**SMALL | {"dimension": np.int64(8)}).fit(TEXTS, NAMES).save(tmp_path / "model")
     settings = longtail.load(tmp_path / "model").description["settings"]
     assert (settings["dimension"], settings["char_ngrams"]) == (8, [3, 5])
-
-
-def test_tokens_of_a_single_text_count_where_texts_are_few():
-    least = {n: LongtailClassifier().min_df_for(n) for n in (10, 20_000, 20_001)}
-    assert least == {10: 1, 20_000: 1, 20_001: 2}
-    assert [LongtailClassifier(min_df=3).min_df_for(n) for n in (20, 40, 100)] == [1, 2, 3]
-    assert Astec().min_df_for(20_000) == 2
 
 
 EXPECTED_TO_FAIL = {

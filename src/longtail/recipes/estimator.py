@@ -203,12 +203,12 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     def predict(self, X: Any) -> Any:
         """Return the labels whose probability is at least one half, in the form that y had.
 
-        Where y had one class a point, the most probable one.
+        Where y had one class a point, the most probable one; the most frequent one for a point of
+        which nothing is known.
         """
         check_is_fitted(self, "predictor_")
         if self.label_form_ is LabelForm.CLASSES:
-            ids, _ = self.predict_topk(X, 1)
-            return self.classes_[np.maximum(ids[:, 0], 0)]
+            return self._best_classes(self.predict_topk(X, 1)[0])
         n_labels = self.predictor_.n_labels
         ids, probabilities = self.predict_topk(X, min(n_labels, 100))
         chosen = (ids >= 0) & (probabilities >= 0.5)
@@ -231,7 +231,7 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         """
         ids, _ = self.predict_topk(X, 1)
         if self.label_form_ is LabelForm.CLASSES and np.shape(y) == (len(ids),):
-            return float(np.mean(self.classes_[np.maximum(ids[:, 0], 0)] == np.asarray(y)))
+            return float(np.mean(self._best_classes(ids) == np.asarray(y)))
         return precision_at_k(ids, self._as_label_matrix(y, len(ids)), 1)
 
     def evaluate(self, dataset: Dataset, ks: Sequence[int] = (1, 3, 5)) -> dict[str, float]:
@@ -371,6 +371,12 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             )
 
         return part(train), part(held)
+
+    def _best_classes(self, ids: NDArray[np.int32]) -> NDArray[Any]:
+        """Return the class of each point from the ids of its best labels."""
+        usual = self.predictor_.train_label_counts.argmax()
+        classes: NDArray[Any] = self.classes_[np.where(ids[:, 0] < 0, usual, ids[:, 0])]
+        return classes
 
     def _in_form_of_y(self, ids: NDArray[np.int32], chosen: NDArray[np.bool_]) -> Any:
         """Return chosen labels as names, ids, or a sparse or dense matrix."""
