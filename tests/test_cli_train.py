@@ -113,10 +113,19 @@ def test_the_help_lists_every_setting_with_its_default_and_a_text(capsys):
     assert len(heads) >= 20
     assert "  n_learners = 3" in settings
     assert "  char_ngrams = 3,5" in settings
+    assert "`LabelEstimator`" not in out  # words for Python users
     assert all(i + 1 < len(settings) and settings[i + 1].startswith("      ") for i in heads)
 
 
 WINE = '{"text": "red wine", "labels": ["drink"]}\n'
+
+
+def test_an_option_that_took_the_file_is_pointed_out(capsys):
+    code, _, err = run(capsys, "train", "--model", "m", "--set", "tail=0.5", "train.jsonl")
+    assert code == 2
+    assert "are required: TRAIN (--set takes all words behind it: put it last)" in err
+
+
 BAD = {
     "empty.jsonl": ("", "empty"),
     "unlabelled.jsonl": ('{"text": "wine", "labels": []}\n', "has a label"),

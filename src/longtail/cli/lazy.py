@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -63,6 +63,14 @@ class CommandParser(argparse.ArgumentParser):
         parsed, rest = super().parse_known_args(args, namespace)
         self._take_late(parsed, rest)
         return parsed, rest
+
+    def error(self, message: str) -> NoReturn:
+        """Stop, and point out that an option may have taken the word that is missing."""
+        greedy = [action for action in self._actions if action.nargs == "+"]
+        if "are required" in message and greedy and greedy[0].option_strings:
+            option = greedy[0].option_strings[0]
+            message += f" ({option} takes all words behind it: put it last)"
+        super().error(message)
 
     def _take_late(self, parsed: argparse.Namespace, rest: list[str]) -> None:
         """Fill optional places from behind the options, where argparse does not look for them."""

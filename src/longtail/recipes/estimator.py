@@ -55,9 +55,16 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     Parameters
     ----------
-    word_ngrams, char_ngrams, min_df, max_features
-        Of `TextVectorizer`; not used for ready-made features. A `min_df` of None takes 1 for up to
-        20,000 points, and 2 beyond.
+    word_ngrams : int
+        Tokens are words with 1, words and pairs of neighbouring words with 2. This and the next
+        three are not used for ready-made features.
+    char_ngrams : (int, int) or None
+        Shortest and longest pieces of words that are tokens, too; None for no pieces.
+    min_df : int or None
+        How many training texts a token must be in to be kept. None takes 1 for up to 20,000 points,
+        and 2 beyond.
+    max_features : int or None
+        Most tokens that are kept, those in the most texts; None keeps all.
     feature_power : float or None
         Ready-made features are raised to it before their rows are scaled to unit length. None takes
         1/2 where that brings points nearer to those that share their labels, else 1.

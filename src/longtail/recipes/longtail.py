@@ -69,8 +69,14 @@ class LongtailClassifier(RerankedEstimator):
         Learn from the labels' texts, or names where they have none.
     cost : float
         C of the linear part.
-    n_found, n_near_points, n_near_labels, beam
-        See `SearchSizes`.
+    n_found : int
+        Labels with the nearest vectors that are scored.
+    n_near_points : int
+        Training points that vote for their labels; 0 for no votes.
+    n_near_labels : int
+        Labels that only near points bring.
+    beam : int
+        Width of the search: a wider one finds more, and takes longer.
     tail : float or None
         That times the logarithm of a label's inverse propensity is added to its score. A little
         gains PSP@k for next to nothing of P@k; about 1 ranks for PSP@k. None takes .3 where labels
