@@ -21,11 +21,13 @@ if TYPE_CHECKING:
 __all__ = ["CHOICES", "LIMITS", "check_settings"]
 
 _MANY = 2**31 - 1
-_KINDS = {
-    "int": (Integral, "a whole number"),
-    "float": (Real, "a number"),
-    "bool": ((bool, np.bool_), "True or False"),
-}
+_KINDS: Mapping[str, tuple[tuple[type, ...], str]] = MappingProxyType(
+    {
+        "int": ((Integral,), "a whole number"),
+        "float": ((Real,), "a number"),
+        "bool": ((bool, np.bool_), "True or False"),
+    }
+)
 CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"storage": ("int8", "float16", "float32")}
 )
@@ -118,7 +120,7 @@ LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
 
 def _check_kind(name: str, value: object, kind: str) -> None:
     """Raise InputError if a number or a switch is something else."""
-    allowed, words = _KINDS.get(kind, (object, ""))
+    allowed, words = _KINDS.get(kind, ((object,), ""))
     if not isinstance(value, allowed):
         raise InputError(f"{name} must be {words}, got {value!r}.")
 
