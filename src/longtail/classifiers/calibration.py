@@ -9,9 +9,11 @@ import numpy as np
 
 from longtail.index.protocol import read_only
 from longtail.kernels.scoring import logistic_rows
+from longtail.metrics.hits import find_hits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from scipy.sparse import csr_array
 
 __all__ = ["Calibration"]
 
@@ -73,6 +75,31 @@ class Calibration:
             slope, _, intercept = _logistic(design * [[1], [0], [1]], target)
         slope = max(slope, 1e-3) / scale
         return cls(float(slope), float(intercept - slope * centre), float(max(first, 0.0)))
+
+    @classmethod
+    def of_answers(
+        cls, ids: NDArray[np.int32], scores: NDArray[np.float32], truth: csr_array
+    ) -> Calibration:
+        """Learn from the answers to held-out points.
+
+        Parameters
+        ----------
+        ids : int32 (n, k)
+            Labels, best first, padded with -1.
+        scores : float32 (n, k)
+        truth : csr_array (n, n_labels)
+
+        Returns
+        -------
+        Calibration
+            See `fit`; the identity if there are no points.
+        """
+        if not len(ids):
+            return cls()
+        right = find_hits(ids, truth, ids.shape[1])
+        is_right = np.zeros(ids.shape, bool)
+        is_right[right.points, right.ranks] = True
+        return cls.fit(scores, is_right)
 
     def probabilities(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return probabilities, float32, of scores as `fit` takes them; padding stays -inf."""

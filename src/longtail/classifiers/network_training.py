@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,10 +18,9 @@ from longtail.metrics import precision_at_k, ps_precision_at_k
 from longtail.metrics.hits import stored_in
 from longtail.training.adamw import AdamW
 from longtail.training.label_table import product_dtype
+from longtail.training.threads import one_torch_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
@@ -143,7 +141,7 @@ class NetworkTraining:
         trial = replace(self, steps=self.trial_steps, epochs=(self.epochs[0], 1))
         # Its products are too small to be shared; but what is tried and what is wanted can be
         # learnt side by side.
-        with _one_thread_each(), ThreadPoolExecutor(min(2, run.n_threads)) as pool:
+        with one_torch_thread(), ThreadPoolExecutor(min(2, run.n_threads)) as pool:
             wanted = pool.submit(self._fit, examples, np.arange(n_points), run)
             tries = [pool.submit(trial._fit, examples, rows, run) for rows in halves[::-1]]
             networks = [network.result() for network in tries]
@@ -180,17 +178,6 @@ class NetworkTraining:
                 step += 1
         network.parameters.copy_(mean)
         return _frozen(network.layers, centre, spread)
-
-
-@contextmanager
-def _one_thread_each() -> Iterator[None]:
-    """Let torch compute on one thread in this thread and in those that begin in the meantime."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 class _Examples(NamedTuple):

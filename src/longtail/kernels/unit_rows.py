@@ -206,7 +206,6 @@ def slopes_of_dropped(
     n_dropped: int,
     lengths: Floats,
     gradient: Any,
-    other: Any,
     scale: float,
     start: int,
     stop: int,
@@ -217,23 +216,18 @@ def slopes_of_dropped(
     ----------
     rows, drawn, n_dropped, lengths
         As `write_dropped` has left them; the rows are changed.
-    gradient, other : float32, or the uint16 of bfloat16's bits, (n, dimension)
-        Two gradients by the unit rows, to be added up; the second may be (n, 0) for none.
+    gradient : float32, or the uint16 of bfloat16's bits, (n, dimension)
+        By the unit rows, less the factor `scale`.
     scale : float
-        Of both.
     start, stop : int
         Which of the n are done.
     """
     dimension = rows.shape[1]
     slope, factor = np.empty(dimension, np.float32), np.float32(scale)
     for i in range(start, stop):
-        own, more = gradient[i], other[i]
-        if other.shape[1] > 0:
-            for d in range(dimension):
-                slope[d] = factor * (widened(own[d]) + widened(more[d]))
-        else:
-            for d in range(dimension):
-                slope[d] = factor * widened(own[d])
+        own = gradient[i]
+        for d in range(dimension):
+            slope[d] = factor * widened(own[d])
         row = rows[i]
         _turn_back(row, slope, lengths[i])
         if drawn.shape[1] > 0:

@@ -25,7 +25,6 @@ from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError
 from longtail.kernels.jit import n_usable_cores
 from longtail.metrics import precision_at_k
-from longtail.metrics.hits import find_hits
 from longtail.predictor import Predictor
 from longtail.recipes.limits import check_settings
 from longtail.training.checkpoints import CheckpointFolder, fingerprint
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 
     from longtail.classifiers.scorer import Scorer
 
-__all__ = ["VERY_FEW_POINTS", "LabelEstimator"]
+__all__ = ["VERY_FEW_POINTS", "LabelEstimator", "calibrated"]
 
 LARGEST_HELD_OUT = 2_500  # points: enough for two weights and a calibration
 LEAST_HELD_OUT = 20
@@ -184,13 +183,13 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         )
         data, held_out = self._split(dataset, features, vectorizer)
         with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay his own
-            scorer = self._trained(data, held_out, self.run_)
+            scorer, calibration = self._trained(data, held_out, self.run_)
         self.predictor_ = Predictor(
             scorer=scorer,
             label_space=dataset.label_space,
             vectorizer=vectorizer,
             n_features=features.shape[1],
-            calibration=_calibrated(scorer, held_out, self.run_.n_threads),
+            calibration=calibration,
             train_label_counts=np.asarray(dataset.labels.sum(axis=0)).ravel().astype(np.int64),
             description=self._description(dataset, features),
             reads=replace(self.reads(), power=power),
@@ -199,9 +198,18 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         self._label_dtype = np.dtype(np.float32)
         return self
 
-    def _trained(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
-        """Return what `_learn` does; a base of several recipes may add to it."""
-        return self._learn(data, held_out, run)
+    def _trained(
+        self, data: TrainingData, held_out: TrainingData, run: TrainingRun
+    ) -> tuple[Scorer, Calibration]:
+        """Return the trained scorer and its probabilities; a base of several recipes may add."""
+        return self._learn_calibrated(data, held_out, run)
+
+    def _learn_calibrated(
+        self, data: TrainingData, held_out: TrainingData, run: TrainingRun
+    ) -> tuple[Scorer, Calibration]:
+        """Learn, and then probabilities from points that nothing was learnt from."""
+        scorer = self._learn(data, held_out, run)
+        return scorer, calibrated(scorer, held_out, run.n_threads)
 
     def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
         """Train on `data`; choose weights, if any, on `held_out`, which may be empty."""
@@ -452,12 +460,9 @@ def _check_dataset(dataset: Dataset) -> None:
         )
 
 
-def _calibrated(scorer: Scorer, held_out: TrainingData, n_threads: int) -> Calibration:
-    """Learn probabilities from the best five labels of the held-out points."""
-    if not held_out.features.shape[0]:
+def calibrated(scorer: Scorer, points: TrainingData, n_threads: int) -> Calibration:
+    """Learn probabilities from the best five labels of points that the scorer has not seen."""
+    if not points.labels.shape[0]:
         return Calibration()
-    ids, scores = scorer.top_k(held_out.bags(), min(5, held_out.labels.shape[1]), n_threads)
-    right = find_hits(ids, held_out.labels, ids.shape[1])
-    is_right = np.zeros(ids.shape, bool)
-    is_right[right.points, right.ranks] = True
-    return Calibration.fit(scores, is_right)
+    ids, scores = scorer.top_k(points.bags(), min(5, points.labels.shape[1]), n_threads)
+    return Calibration.of_answers(ids, scores, points.labels)

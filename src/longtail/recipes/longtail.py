@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.classifiers.blended import BlendedScorer, LabelHead
+from longtail.classifiers.calibration import Calibration
 from longtail.classifiers.candidates import CandidateSearch, SearchSizes
 from longtail.classifiers.compiled import CompiledScorer, as_storage
+from longtail.classifiers.fusion import best_first
 from longtail.classifiers.network_training import NetworkTraining
 from longtail.classifiers.relations import LabelRelations
 from longtail.classifiers.score_network import ScoreNetwork
@@ -22,10 +25,12 @@ from longtail.recipes.estimator import VERY_FEW_POINTS
 from longtail.recipes.reranked import RerankedEstimator
 from longtail.training.schedule import Schedule
 from longtail.training.shared_space import LearntSpace, SharedSpace, SpaceTables
+from longtail.training.threads import meanwhile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from longtail.classifiers.score_network import Evidence
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["LongtailClassifier"]
@@ -36,6 +41,7 @@ EPOCHS_AGAIN = 2
 MANY_HELD_OUT = 9_000
 LEAST_OF_MANY, MOST_OF_MANY = 2_500, 10_000
 TAIL_WITH_TEXTS, TAIL_WITHOUT_TEXTS = 0.3, 0.5
+N_CALIBRATED = 5  # labels of a point
 MOST_IN_POOL = 10_000  # true labels of a batch's points: the products grow with them
 
 
@@ -43,8 +49,8 @@ MOST_IN_POOL = 10_000  # true labels of a batch's points: the products grow with
 class LongtailClassifier(RerankedEstimator):
     """Dense, sparse and nearest-neighbour scores, blended by what held-out points teach.
 
-    Modules I and IV are one: token vectors are trained under two heads of unit label vectors at
-    once, free ones and ones that add the label's text (`SharedSpace`). Module II searches labels
+    Modules I and IV are one: token vectors and unit label vectors, to which those of the labels'
+    texts are added, are trained together (`SharedSpace`). Module II searches labels
     and training points (`CandidateSearch`) and what label texts name (`LabelRelations`). Sparse
     linear one-vs-rest classifiers score what is found (`SparseOneVsRest`), and a small network,
     learnt on held-out training points, blends all scores (`ScoreNetwork`).
@@ -131,16 +137,29 @@ class LongtailClassifier(RerankedEstimator):
         self, data: TrainingData, held_out: TrainingData, run: TrainingRun
     ) -> CompiledScorer:
         """See `LabelEstimator`."""
+        return self._learn_calibrated(data, held_out, run)[0]
+
+    def _learn_calibrated(
+        self, data: TrainingData, held_out: TrainingData, run: TrainingRun
+    ) -> tuple[CompiledScorer, Calibration]:
+        """See `LabelEstimator`; the held-out points may be learnt from in the end."""
         storage = as_storage(self.storage)
         space = self.shared_space(data.labels.shape[0], data.labels.nnz)
         goes_on = self._learns_again(data, held_out)
         scorer, tables = self._sources(space, data, run, goes_on=goes_on)
         with run.stage("blend"):
-            network = self._network(scorer, data, held_out, run)
+            evidence = scorer.evidence(Bags.of(held_out.features), run.n_threads)
+            blend = partial(
+                _blend, evidence, scorer.tail_weights, data.labels, held_out.labels, run
+            )
+            if tables is None:
+                network, calibration = blend()
         if tables is not None:
             del scorer  # the second would not fit beside it where the first just did
-            scorer = self._again(tables, data.with_points_of(held_out), run.within("again: "))
-        return CompiledScorer.of(replace(scorer, network=network), storage)
+            with meanwhile(blend, run.n_threads) as blended:
+                scorer = self._again(tables, data.with_points_of(held_out), run.within("again: "))
+            network, calibration = blended.result()
+        return CompiledScorer.of(replace(scorer, network=network), storage), calibration
 
     def _sources(
         self,
@@ -209,7 +228,7 @@ class LongtailClassifier(RerankedEstimator):
         counts = np.bincount(data.labels.indices, minlength=n_labels)
         search = CandidateSearch.build(
             space.heads[0].vectors,
-            space.encoder.encode(Bags.of(data.features), run.n_threads),
+            space.points,
             data.labels,
             sizes=SearchSizes(
                 n_found=self.n_found,
@@ -263,13 +282,22 @@ class LongtailClassifier(RerankedEstimator):
         )
         return replace(scorer, linear=linear)
 
-    def _network(
-        self, scorer: BlendedScorer, data: TrainingData, held_out: TrainingData, run: TrainingRun
-    ) -> ScoreNetwork:
-        """Learn from the held-out points how far to trust which score."""
-        return NetworkTraining().learn(
-            scorer.evidence(Bags.of(held_out.features), run.n_threads),
-            held_out.labels,
-            inverse_propensities(np.asarray(data.labels.sum(axis=0)), data.labels.shape[0]),
-            run,
-        )
+
+def _blend(
+    evidence: Evidence,
+    tail_weights: NDArray[np.float32],
+    seen: csr_array,
+    truth: csr_array,
+    run: TrainingRun,
+) -> tuple[ScoreNetwork, Calibration]:
+    """Learn from held-out points how far to trust which score, and how far the blend.
+
+    Their labels are `truth`; those of the points that the sources have seen are `seen`.
+    """
+    rarity = inverse_propensities(np.asarray(seen.sum(axis=0)), seen.shape[0])
+    network = NetworkTraining().learn(evidence, truth, rarity, run)
+    scores = network.scores(evidence, run.n_threads)
+    is_real = evidence.labels >= 0
+    scores[is_real] += tail_weights[evidence.labels[is_real]]
+    ids, best = best_first(evidence.labels, scores, N_CALIBRATED, run.n_threads)
+    return network, Calibration.of_answers(ids, best, truth)

@@ -47,6 +47,8 @@ class LongtailCosts:
         if blend and workload.n_points <= FEW_POINTS:  # once more, with the held-out points
             again = self._sources(workload, machine)
             again["shared space"] = EPOCHS_AGAIN * self._epoch(workload, machine)
+            if machine.n_threads > 1:  # the blend is learnt meanwhile
+                stages["blend"] = max(blend - sum(again.values()), 0.0)
             stages |= {f"again: {stage}": seconds for stage, seconds in again.items()}
         return stages
 
@@ -68,16 +70,15 @@ class LongtailCosts:
         D, pool = self._dimension(w), self._pool_size(w)
         n_batches = w.n_points / self._batch_size(w)
         n_entries = w.n_nonzero + n_batches * pool * w.n_label_entries / max(w.n_labels, 1)
-        logits = self._n_heads(w) * w.n_points * pool
+        logits = w.n_points * pool
         in_memory = n_entries * D * BAG + logits * LOGIT
         return in_memory / machine.n_threads + 6 * logits * D / machine.rate
 
     def memory(self, workload: Workload) -> float:
         """Return the bytes at the peak: tables, bags, what is known of each point, one batch."""
         w, D = workload, self._dimension(workload)
-        n_heads = self._n_heads(w)
-        n_saved_heads = 3 if n_heads == 2 else 1
-        tables = 4 * D * (w.n_features + (n_heads + n_saved_heads) * w.n_labels)
+        n_heads = 3 if w.n_label_entries else 1  # and what one of them was trained as
+        tables = 4 * D * (w.n_features + (1 + n_heads) * w.n_labels)
         bags = 2 * 8 * (w.n_nonzero + w.n_label_entries)  # all, and the training part of them
         points = 2 * 4 * D * w.n_points  # encoded, and in the graph
         candidates = w.n_points * self._n_candidates(w) * 8  # labels and votes
@@ -97,10 +98,6 @@ class LongtailCosts:
         """Return about how many labels a batch is scored against."""
         own = DISTINCT * self._batch_size(w) * w.n_label_pairs / w.n_points
         return min(w.n_labels, own + self.settings.n_random)
-
-    def _n_heads(self, w: Workload) -> int:
-        """Return how many label vectors are trained: with and without texts."""
-        return 2 if w.n_label_entries else 1
 
     def _n_candidates(self, w: Workload) -> int:
         """Return about how many labels of a point are scored."""

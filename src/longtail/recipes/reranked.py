@@ -7,15 +7,15 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from longtail.classifiers.energy_reranker import EnergyReranker
-from longtail.data.bags import Bags
 from longtail.data.split import held_out_split
 from longtail.energy.reranking import LEAST_POINTS, RerankerTraining
 from longtail.errors import InputError
-from longtail.recipes.estimator import LabelEstimator
+from longtail.recipes.estimator import LabelEstimator, calibrated
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from longtail.classifiers.calibration import Calibration
     from longtail.classifiers.energy_reranker import ShortlistEnergy
     from longtail.classifiers.scorer import Scorer
     from longtail.training.run import TrainingData, TrainingRun
@@ -47,17 +47,21 @@ class RerankedEstimator(LabelEstimator):
 
     reranker: str | None = None
 
-    def _trained(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
+    def _trained(
+        self, data: TrainingData, held_out: TrainingData, run: TrainingRun
+    ) -> tuple[Scorer, Calibration]:
         """See `LabelEstimator`."""
         if self.reranker is None:
-            return self._learn(data, held_out, run)
+            return self._learn_calibrated(data, held_out, run)
         if self.reranker not in RERANKERS:
             raise InputError(
                 f"`reranker` must be one of {', '.join(RERANKERS)}, or none, got {self.reranker!r}."
             )
-        energy = self._energy(RERANKERS[self.reranker], data, held_out, run)
-        scorer = self._learn(data, held_out, run)
-        return scorer if energy is None else EnergyReranker(scorer, energy)
+        found = self._energy(RERANKERS[self.reranker], data, held_out, run)
+        if found is None:
+            return self._learn_calibrated(data, held_out, run)
+        energy, calibration = found
+        return EnergyReranker(self._learn(data, held_out, run), energy), calibration
 
     def _energy(
         self,
@@ -65,8 +69,11 @@ class RerankedEstimator(LabelEstimator):
         data: TrainingData,
         held_out: TrainingData,
         run: TrainingRun,
-    ) -> ShortlistEnergy | None:
-        """Return an energy learnt on points that the recipe did not see; None if of no use."""
+    ) -> tuple[ShortlistEnergy, Calibration] | None:
+        """Return an energy learnt on points that the recipe did not see; None if of no use.
+
+        And what its answers to these points say of probabilities.
+        """
         n_points: int = data.labels.shape[0]
         if SHARE_ASIDE * n_points < LEAST_POINTS:
             return None  # too few to learn from
@@ -77,9 +84,13 @@ class RerankedEstimator(LabelEstimator):
             return None
         some = data._replace(features=data.features[kept], labels=data.labels[kept])
         scorer = self._learn(some, held_out, run.within("to re-rank: "))
-        bags = Bags.of(data.features[aside])
-        ids, scores = scorer.top_k(bags, min(training.size, data.labels.shape[1]), run.n_threads)
+        others = data._replace(features=data.features[aside], labels=data.labels[aside])
+        size = min(training.size, data.labels.shape[1])
+        ids, scores = scorer.top_k(others.bags(), size, run.n_threads)
         with run.stage("re-ranker"):
-            return replace(training, size=ids.shape[1]).learn(
-                ids, scores, data.labels[aside], some.labels, run
+            energy = replace(training, size=ids.shape[1]).learn(
+                ids, scores, others.labels, some.labels, run
             )
+        if energy is None:
+            return None
+        return energy, calibrated(EnergyReranker(scorer, energy), others, run.n_threads)

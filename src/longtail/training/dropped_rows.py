@@ -25,15 +25,14 @@ class DroppedRows(Protocol):
         """The vectors in the dtype of products, (n, d)."""
         ...
 
-    def backward(self, gradient: Tensor, other: Tensor | None, scale: float) -> Tensor:
+    def backward(self, gradient: Tensor, scale: float) -> Tensor:
         """Return the gradient by the rows as they were given.
 
         Parameters
         ----------
-        gradient, other : Tensor (n, d)
-            By `unit`, to be added up, and of its dtype.
+        gradient : Tensor (n, d)
+            By `unit`, less the factor `scale`, and of its dtype.
         scale : float
-            Of both.
 
         Returns
         -------
@@ -60,7 +59,7 @@ def dropped_rows(rows: Tensor, dropout: float, dtype: torch.dtype) -> DroppedRow
     >>> rows = dropped_rows(torch.tensor([[3.0, 4.0]]), 0.0, torch.float32)
     >>> rows.unit
     tensor([[0.6000, 0.8000]])
-    >>> rows.backward(torch.tensor([[0.8, -0.6]]), None, 10.0)
+    >>> rows.backward(torch.tensor([[0.8, -0.6]]), 10.0)
     tensor([[ 1.6000, -1.2000]])
     """
     kind = _DroppedByKernels if rows.device.type == "cpu" else _DroppedByTensors
@@ -93,10 +92,9 @@ class _DroppedByTensors:
         self._rows = UnitRows.of(rows * self._kept)
         self.unit = self._rows.unit.to(dtype)
 
-    def backward(self, gradient: Tensor, other: Tensor | None, scale: float) -> Tensor:
+    def backward(self, gradient: Tensor, scale: float) -> Tensor:
         """See `DroppedRows.backward`."""
-        whole = gradient.float() if other is None else gradient.float() + other.float()
-        return self._rows.backward(whole.mul_(scale)) * self._kept
+        return self._rows.backward(gradient.float() * scale) * self._kept
 
 
 class _DroppedByKernels:
@@ -110,14 +108,13 @@ class _DroppedByKernels:
             self.unit = written = torch.empty(rows.shape, dtype=dtype)
         _write(rows, *self._drawn, self._lengths, written)
 
-    def backward(self, gradient: Tensor, other: Tensor | None, scale: float) -> Tensor:
+    def backward(self, gradient: Tensor, scale: float) -> Tensor:
         """See `DroppedRows.backward`."""
         drawn, n_dropped = self._drawn
         read = (self._rows.numpy(), drawn.numpy(), n_dropped, self._lengths.numpy()[:, 0])
-        none = gradient.new_empty(len(gradient), 0)
-        gradients = (numbers_of(gradient), numbers_of(none if other is None else other))
+        numbers = numbers_of(gradient)
         in_threads(
-            lambda start, stop: slopes_of_dropped(*read, *gradients, scale, start, stop),
+            lambda start, stop: slopes_of_dropped(*read, numbers, scale, start, stop),
             len(self._rows),
         )
         return self._rows

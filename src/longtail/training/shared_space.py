@@ -17,7 +17,6 @@ from longtail.training.chosen_bags import ChosenBags
 from longtail.training.dropped_rows import dropped_rows, unit_rows_in_place
 from longtail.training.label_table import product_dtype
 from longtail.training.loop import train
-from longtail.training.memory import Scratch
 from longtail.training.neighbourhood_batches import NeighbourhoodBatches
 from longtail.training.token_table import TokenTable
 from longtail.training.unit_labels import UnitLabelTable
@@ -42,14 +41,17 @@ class LearntSpace(NamedTuple):
     Attributes
     ----------
     encoder : UnitBagEncoder
+    points : float32 (n_points, dimension)
+        The training points, encoded.
     heads : tuple of LabelHead
-        The best to search first: free label vectors; or, where labels have texts, those with texts,
-        then free ones, then the texts alone.
+        What was trained; and where labels have texts, then the mean directions of the labels'
+        points, and the texts alone.
     tables : SpaceTables or None
         From which training can go on, if that was wanted.
     """
 
     encoder: UnitBagEncoder
+    points: NDArray[np.float32]
     heads: tuple[LabelHead, ...]
     tables: SpaceTables | None
 
@@ -60,24 +62,26 @@ class SpaceTables(NamedTuple):
     Attributes
     ----------
     tokens : float32 Tensor (n_features, dimension)
-    labels : tuple of pairs of float32 Tensor
-        The vectors (n_labels, dimension) and the bias (n_labels, 1) of each head.
+    labels : float32 Tensor (n_labels, dimension)
+    bias : float32 Tensor (n_labels, 1)
     has_points : bool (n_labels,)
         Whether a label was more than a negative.
     """
 
     tokens: Tensor
-    labels: tuple[tuple[Tensor, Tensor], ...]
+    labels: Tensor
+    bias: Tensor
     has_points: NDArray[np.bool_]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SharedSpace:
-    """Learn token vectors under two heads at once: free label vectors, and label texts.
+    """Learn token vectors, and label vectors to which those of the labels' texts are added.
 
     The token vectors start at random, which keeps the angles between bags as they are, and a label
     starts at the mean of its points: before the first step, this is a nearest-centroid classifier.
-    The heads never see each other, so that a blend of their scores can learn how far to trust text.
+    Where labels have texts, two more heads follow from the token vectors: the means of the labels'
+    points, and the texts alone, so that a blend of scores can learn how far to trust either.
 
     From the second epoch on, a batch is made of neighbourhoods, so that the labels of similar
     points are its negatives (NGAME; see `NeighbourhoodBatches`): four epochs of such learn about
@@ -171,19 +175,17 @@ class _SharedSpaceTask:
     ) -> None:
         self._settings = settings
         self._extra_state = extra_state
-        self._bags = Bags.of(data.features)
+        self._features, self._bags = data.features, Bags.of(data.features)
+        self._by_label = data.labels.T.tocsr()
         texts = data.label_features
         self._label_bags = None if texts is None else Bags.of(texts)
         self._dtype = product_dtype(run.device)
-        self._has_points = np.bincount(data.labels.indices, minlength=data.labels.shape[1]) > 0
+        self._counts = np.diff(self._by_label.indptr)
         self._n_threads = run.n_threads
         self._tokens = tokens
-        vectors, bias = self._nearest_centroids(data)
-        n_heads = 1 if data.label_features is None else 2
-        scratch = Scratch()
-        self._heads = tuple(
-            UnitLabelTable(vectors, bias, scale=settings.scale, device=run.device, scratch=scratch)
-            for _ in range(n_heads)
+        means = self._mean_directions(tokens.encode(data.features))
+        self._labels = UnitLabelTable(
+            means, self._start_of_bias(), scale=settings.scale, device=run.device
         )
         if start:
             self._go_on_from(start)
@@ -191,21 +193,20 @@ class _SharedSpaceTask:
     def _go_on_from(self, start: SpaceTables) -> None:
         """Give the labels that had points before the vectors that they had then."""
         known = torch.from_numpy(start.has_points)
-        for head, (vectors, bias) in zip(self._heads, start.labels, strict=True):
-            head.vectors[known] = vectors[known]
-            head.bias[known] = bias[known]
+        self._labels.vectors[known] = start.labels[known]
+        self._labels.bias[known] = start.bias[known]
 
-    def _nearest_centroids(
-        self, data: TrainingData
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return the mean directions of the labels' points, and the logarithms of their numbers."""
-        points = self._tokens.encode(data.features)
-        by_label = data.labels.T.tocsr()
-        start = Bags.of(by_label).times(points, self._n_threads)
-        rows = torch.from_numpy(start)
+    def _mean_directions(self, points: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return the direction of the mean of each label's points; zeros where it has none."""
+        means = Bags.of(self._by_label).times(points, self._n_threads)
+        rows = torch.from_numpy(means)
         functional.normalize(rows, eps=SMALLEST_LENGTH, out=rows)
-        counts = np.maximum(np.diff(by_label.indptr), 0.5)
-        return start, np.log(counts).astype(np.float32)
+        return means
+
+    def _start_of_bias(self) -> NDArray[np.float32]:
+        """Return the logarithm of the number of points of each label."""
+        bias: NDArray[np.float32] = np.log(np.maximum(self._counts, 0.5)).astype(np.float32)
+        return bias
 
     def step(
         self,
@@ -219,16 +220,10 @@ class _SharedSpaceTask:
         sums = self._tokens.sums(*self._bags_of(batch))
         of_points, of_texts = sums[: len(batch.points)], sums[len(batch.points) :]
         points = dropped_rows(of_points, self._settings.dropout, self._dtype)
-        loss, to_points = self._heads[0].learn(points.unit, None, batch, learning_rate)[:2]
-        more = None
-        if self._label_bags is not None:
-            texts = unit_rows_in_place(of_texts)
-            text_loss, more, to_texts = self._heads[1].learn(
-                points.unit, texts, batch, learning_rate
-            )
-            loss += text_loss
-            _write(to_texts, of_texts)
-        _write(points.backward(to_points, more, self._settings.scale), of_points)
+        texts = None if self._label_bags is None else unit_rows_in_place(of_texts)
+        loss, to_points, to_texts = self._labels.learn(points.unit, texts, batch, learning_rate)
+        _write(to_texts, of_texts)
+        _write(points.backward(to_points, self._settings.scale), of_points)
         self._tokens.step(sums, learning_rate)
         return loss if measure else None
 
@@ -241,29 +236,26 @@ class _SharedSpaceTask:
 
     def state(self) -> dict[str, Tensor]:
         """See `longtail.training.loop.Task.state`."""
-        parts = {"tokens": self._tokens.state()}
-        parts |= {f"head{i}": head.state() for i, head in enumerate(self._heads)}
+        parts = {"tokens": self._tokens.state(), "labels": self._labels.state()}
         own = {f"{part}.{k}": v for part, tensors in parts.items() for k, v in tensors.items()}
         return {**own, **self._extra_state}
 
     def learnt(self, *, goes_on: bool) -> LearntSpace:
         """Return the vectors as they are now."""
-        encoder, scale = self._tokens.encoder(), self._settings.scale
-        own = {"in_place": not goes_on}
-        heads = [self._heads[0].learnt(None, self._has_points, **own)]
+        encoder, has_points = self._tokens.encoder(), self._counts > 0
+        points = self._tokens.encode(self._features)
+        texts, others = None, []
         if self._label_bags is not None:
             texts = encoder.encode(self._label_bags, self._n_threads)
-            no_bias = np.zeros(len(texts), np.float32)
-            heads = [
-                self._heads[1].learnt(texts, self._has_points, **own),
-                heads[0],
-                LabelHead.of(texts, no_bias, scale),
-            ]
-        if not goes_on:
-            return LearntSpace(encoder, tuple(heads), None)
-        labels = tuple((head.vectors, head.bias) for head in self._heads)
-        tables = SpaceTables(self._tokens.vectors, labels, self._has_points)
-        return LearntSpace(encoder, tuple(heads), tables)
+            means, bias = self._mean_directions(points), self._start_of_bias()
+            scale, no_bias = self._settings.scale, np.zeros_like(bias)
+            others = [LabelHead.of(means, bias, scale), LabelHead.of(texts, no_bias, scale)]
+        trained = self._labels.learnt(texts, has_points, in_place=not goes_on)
+        tables = None
+        if goes_on:
+            own = (self._labels.vectors, self._labels.bias)
+            tables = SpaceTables(self._tokens.vectors, *own, has_points)
+        return LearntSpace(encoder, points, (trained, *others), tables)
 
 
 def _write(numbers: Tensor | None, place: Tensor) -> None:

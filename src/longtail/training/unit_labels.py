@@ -45,8 +45,6 @@ class UnitLabelTable:
     scale : float
         The inverse of the softmax's temperature.
     device : torch.device
-    scratch : Scratch or None
-        Where the products go, which tables that step in turn can share; None for its own.
 
     Attributes
     ----------
@@ -77,9 +75,8 @@ class UnitLabelTable:
         *,
         scale: float,
         device: torch.device,
-        scratch: Scratch | None = None,
     ) -> None:
-        self._scratch = scratch or Scratch()
+        self._scratch = Scratch()
         self.vectors = empty_tensor(start.shape).copy_(torch.from_numpy(start)).to(device)
         self.bias = torch.tensor(bias, device=device)[:, None]
         self._scale = scale
