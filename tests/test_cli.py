@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from command_line import refused, run
@@ -12,6 +13,7 @@ from longtail.cli.settings import parse_settings
 from longtail.errors import InputError
 from longtail.recipes.astec import Astec
 from longtail.recipes.limits import check_settings
+from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.names import RECIPES, recipe
 
 
@@ -90,6 +92,29 @@ def test_settings_out_of_range_are_refused_before_any_work(pair, place, capsys, 
     command = ("train", place / "train.jsonl", "--model", tmp_path / "model", "--set", pair)
     assert f"{pair.split('=')[0]} must be between" in refused(capsys, *command)
     assert not list(tmp_path.iterdir())
+
+
+def test_words_are_refused_before_any_work_too(place, capsys, tmp_path):
+    command = ("train", place / "train.jsonl", "--model", tmp_path / "model", "--set")
+    message = "storage must be one of 'int8', 'float16', 'float32', got 'int7'"
+    assert message in refused(capsys, *command, "storage=int7")
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ({"dimension": "64"}, "dimension must be a whole number, got '64'"),
+        ({"dimension": 16.5}, "dimension must be a whole number, got 16.5"),
+        ({"tail": "a"}, "tail must be a number, got 'a'"),
+        ({"random_state": np.random.default_rng(0)}, "random_state must be a whole number"),
+        ({"label_texts": "no"}, "label_texts must be True or False, got 'no'"),
+        ({"char_ngrams": 3}, "char_ngrams must be (shortest, longest)"),
+    ],
+)
+def test_settings_of_the_wrong_type_are_refused_in_python(setting, message):
+    with pytest.raises(InputError) as caught:
+        LongtailClassifier(**setting).fit(["red wine", "old car"], [["wine"], ["car"]])
+    assert message in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -63,8 +63,9 @@ def test_filter_files_and_propensities_are_used(place, capsys, tmp_path):
     other = run(capsys, "evaluate", place / "model", test, "--propensity", "0.5,0.4")[1]
     assert other.splitlines()[1] == plain[1]
     assert other.splitlines()[3] != plain[3]
-    err = run(capsys, "evaluate", place / "model", test, "--propensity", "much")[2]
-    assert "expected A,B such as 0.55,1.5, got 'much'" in err
+    for wrong in ("much", "nan,1", "1"):
+        err = run(capsys, "evaluate", place / "model", test, "--propensity", wrong)[2]
+        assert f"expected A,B such as 0.55,1.5, got '{wrong}'" in err
 
 
 def test_evaluation_without_labels_or_output_folder_is_refused(place, capsys, tmp_path):

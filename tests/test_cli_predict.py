@@ -44,6 +44,24 @@ def test_either_a_text_or_a_file(place, capsys):
     )
 
 
+def test_the_name_of_json_lines_is_believed(place, capsys, tmp_path):
+    path = write_lines(tmp_path / "texts.json", ["[", '{"text": "red wine"}', "]"])
+    message = refused(capsys, "predict", place / "model", path)
+    assert "texts.json, line 1: " in message
+    assert 'Write one object a line: {"text": "some words"}.' in message
+    (tmp_path / "latin.jsonl").write_bytes('{"text": "caf\xe9"}\n'.encode("latin-1"))
+    message = refused(capsys, "predict", place / "model", tmp_path / "latin.jsonl")
+    assert "line 1: The line is not UTF-8 (byte 0xe9 at position 13)" in message
+
+
+def test_the_file_may_stand_behind_the_options(place, capsys):
+    expected = run(capsys, "predict", place / "model", place / "test.jsonl", "--top-k", 1)
+    assert run(capsys, "predict", place / "model", "--top-k", 1, place / "test.jsonl") == expected
+    code, _, err = run(capsys, "predict", place / "model", place / "test.jsonl", "more")
+    assert code == 2
+    assert "unrecognized arguments: more" in err
+
+
 TEXTS = ["red wine in a glass", "", "old car \N{SNOWMAN}"]
 
 

@@ -86,6 +86,13 @@ def test_a_labels_file_names_the_ids(capsys, tmp_path):
     assert run(capsys, "evaluate", model, test, "--labels", other)[1].splitlines()[:-1] == plain
 
 
+def test_what_only_python_can_do_is_not_advised(place, capsys, tmp_path):
+    labels = write_lines(tmp_path / "labels.txt", ["drink"])
+    command = ("train", place / "train.jsonl", "--labels", labels, "--model", tmp_path / "model")
+    message = refused(capsys, *command)
+    assert "The label 'red' is none of the 1 known ones. Correct it. (Read as" in message
+
+
 def test_a_pair_of_sparse_files_is_read(capsys, tmp_path):
     points = [f"{i % 2}:1 2:0.5" for i in range(20)]
     features = write_lines(tmp_path / "trn_X_Xf.txt", ["20 3", *points])
@@ -107,10 +114,19 @@ def test_the_help_lists_every_setting_with_its_default_and_a_text(capsys):
     assert len(heads) >= 20
     assert "  n_learners = 3" in settings
     assert "  char_ngrams = 3,5" in settings
+    assert "`LabelEstimator`" not in out  # words for Python users
     assert all(i + 1 < len(settings) and settings[i + 1].startswith("      ") for i in heads)
 
 
 WINE = '{"text": "red wine", "labels": ["drink"]}\n'
+
+
+def test_an_option_that_took_the_file_is_pointed_out(capsys):
+    code, _, err = run(capsys, "train", "--model", "m", "--set", "tail=0.5", "train.jsonl")
+    assert code == 2
+    assert "are required: TRAIN (--set takes all words behind it: put it last)" in err
+
+
 BAD = {
     "empty.jsonl": ("", "empty"),
     "unlabelled.jsonl": ('{"text": "wine", "labels": []}\n', "has a label"),

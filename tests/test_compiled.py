@@ -178,6 +178,8 @@ def test_the_command_compresses_and_says_what_is_lost(model, tmp_path, capsys):
     shown = capsys.readouterr().out
     assert "P@1" in shown
     assert "int8" in shown
+    assert main(["compress", own, f"{out}-too", "--test", "missing.jsonl"]) == 2
+    assert not (tmp_path / "small-too").exists()  # the test set is read before anything is done
     assert main(["inspect", out]) == 0
     assert "in int8" in capsys.readouterr().out
     assert main(["inspect", out, "--label", "wine"]) == 0

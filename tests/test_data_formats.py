@@ -241,6 +241,8 @@ def test_svmlight_blank_line_and_empty_texts(tmp_path):
         ("a.tsv", b"x\ta\n\xfc\tb\n", "line 2: The line is not UTF-8 .byte 0xfc"),
         ("a.ft", b"__label__a \xfc\n", "line 1: The line is not UTF-8"),
         ("a.ft", "__label__a x\n__label__ y\n", "line 2: A label has no name"),
+        ("a.tsv", "x\ta\ry\tb\r", "line 1: Lines end in a carriage return alone"),
+        ("a.jsonl", '{"text": "x", "labels": [2000000000]}\n', "run up to 2,000,000,000, but"),
         ("a.txt", "2 3 4\n0 0:1\n", "promises 2 rows, but there are 1"),
         ("a.txt", "1 3 4\n0 0:1\n1 0:1\n", "line 3: The header promises 1 rows, but here is one"),
         ("a.txt", "1 3 4\n4 0:1\n", "line 2: The label id 4 is out of range: ids run from 0 to 3"),
@@ -273,6 +275,18 @@ def test_broken_files(tmp_path, name, content, message):
             read(tmp_path, content, name)
     assert name in str(caught.value)
     assert not list(tmp_path.glob(".*"))
+
+
+@pytest.mark.parametrize("name", ["a.csv", "a.txt"])
+def test_a_header_may_have_the_singular(tmp_path, name):
+    dataset = read(tmp_path, "label,text\nb,an a\n", name)
+    assert dataset.n_points == 1
+    assert (dataset.texts[0], dataset.label_space.name(0)) == ("an a", "b")
+
+
+def test_what_looks_like_a_header_is_pointed_out(tmp_path):
+    with pytest.warns(InputWarning, match="a first row like a header, but without 'text' and"):
+        assert read(tmp_path, "title,category\nred wine,drink\n", "a.csv").n_points == 2
 
 
 def test_no_guess_in_the_error_of_a_named_format(tmp_path):

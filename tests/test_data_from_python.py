@@ -100,6 +100,9 @@ def test_repeats_are_merged_with_one_warning():
         ([0.5, 1.0, 0.0, 1.0], "row 0: got 0.5"),
         (["a", 1, "b", 2], "mixes strings and numbers"),
         ([{"a": 1}] * 4, "row 0: got {'a': 1}"),
+        ([[1, 0, 0], [0, 1, 1], [1, 1, 1], [0, 0, 0]], r"zeros and ones.*Pass numpy\.array"),
+        ([[1, 0], [0, 1], [1, 0], [0, 1]], "zeros and ones"),
+        ([[7], [1_234_567_890], [], []], "run up to 1,234,567,890, but points have 2 labels"),
     ],
 )
 def test_wrong_labels(labels, message):
@@ -113,7 +116,16 @@ def test_texts():
     assert texts_from(column) is column
 
 
-@pytest.mark.parametrize("texts", ["one text", b"one text", 3, None])
+@pytest.mark.parametrize("labels", [[[0, 1], [0, 1]], [[1, 0]], [[0], [1]], [[1, 0], [2, 0]]])
+def test_ids_that_are_no_zeros_and_ones(labels):
+    matrix, _, form = labels_from(labels, len(labels))
+    assert form is LabelForm.IDS
+    assert matrix.sum() == sum(map(len, labels))
+
+
+@pytest.mark.parametrize(
+    "texts", ["one text", b"one text", 3, None, {"text": "one"}, np.array("one text")]
+)
 def test_not_a_sequence_of_texts(texts):
     with pytest.raises(InputError, match=r"pass \[text\]"):
         texts_from(texts)
@@ -134,7 +146,8 @@ def test_features():
         (csr_array(np.diag([1, np.inf])), "first in row 1"),
         ([[0, 1e39]], "first in row 0"),
         ([1, 2], "1 dimensions"),
-        ([["a"]], "cannot be read as a matrix"),
+        ([["a"]], "cannot be read as a matrix.* Texts are passed as a list of strings"),
+        ([None, "a"], "cannot be read as a matrix.* Texts are passed as a list of strings"),
         ([[1], [1, 2]], "cannot be read as a matrix"),
     ],
 )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 
 import pytest
 
@@ -28,6 +30,25 @@ def test_damaged_gzip_says_so(tmp_path, damage):
     path.write_bytes(damage(gzip.compress(bytes(str(list(range(3000))), "ascii") + b"\n")))
     with pytest.raises(DataFormatError, match="gzip data end too early or are damaged"):
         list(raw_lines(path))
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("one\ttwo\n".encode("utf-16"), "UTF-16, not plain text. Save the file as UTF-8"),
+        ("one\n".encode("utf-16-be").join([b"\xfe\xff", b""]), "UTF-16"),
+        (bz2.compress(b"one\n"), "packed by bzip2, not plain text. Unpack it, or pack it by gzip"),
+        (lzma.compress(b"one\n"), "packed by xz"),
+        (b"\x28\xb5\x2f\xfd\x04", "packed by zstd"),
+        (b"PK\x03\x04\x14", "a zip archive or a spreadsheet"),
+        (b"PAR1\x15\x04", "a Parquet file, not plain text. Write its rows as JSON lines"),
+    ],
+)
+def test_files_that_are_no_plain_text_are_named(tmp_path, content, message):
+    path = tmp_path / "train.jsonl"
+    path.write_bytes(content)
+    with pytest.raises(DataFormatError, match=message):
+        list(numbered_lines(path))
 
 
 @pytest.mark.parametrize("name", ["missing.txt", "."])

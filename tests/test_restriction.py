@@ -50,6 +50,13 @@ def test_a_batch_and_its_rows_agree(model):
         np.testing.assert_array_equal(own[0], probabilities[i])
 
 
+def test_what_are_no_names_is_said(model):
+    with pytest.raises(InputError, match=r"got None\. Pass \(\)"):
+        model.predict("wine", masked=None)
+    with pytest.raises(InputError, match="got one string"):
+        model.predict("wine", allowed="wine")
+
+
 def test_many_rows_are_answered_in_blocks(model, monkeypatch):
     whole = model.predict(TEXTS * 3, allowed=["drink", "old"])
     monkeypatch.setattr("longtail.restriction.PAIRS_AT_ONCE", 1)

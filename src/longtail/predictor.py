@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -197,8 +198,7 @@ class Predictor:
         InputError
             If `X` is not what the model was trained on, or k is out of range.
         """
-        if not 1 <= k <= LARGEST_K:
-            raise InputError(f"k must be between 1 and {LARGEST_K}, got {k}.")
+        k = _checked_k(k)
         one = None if restriction is not None else self._one_text(X)
         n_possible = min(k, self.n_labels)
         if one is not None:
@@ -274,8 +274,8 @@ class Predictor:
         Parameters
         ----------
         dataset : Dataset
-            Read against this model's `label_space`, with labels that it does not know behind its
-            own, so that they count as misses.
+            Labels with names are matched by name, and those that the model does not know count as
+            misses. Ids are taken for the model's.
         ks, recall_ks, propensity, set_aside
             See `longtail.metrics.evaluate`.
 
@@ -284,6 +284,8 @@ class Predictor:
         dict of str to float
             In percent.
         """
+        if dataset.label_space.names is not None:
+            dataset = dataset.relabelled(self.label_space)
         points = dataset.texts if dataset.features is None else dataset.features
         n_more = 100 if set_aside is not None else 0
         ids, scores = self.predict_topk(points, max(*ks, *recall_ks) + n_more)
@@ -415,7 +417,8 @@ class Predictor:
     def _checked_features(self, X: Any) -> csr_array:
         """Return unit rows as wide as the model, or raise InputError."""
         n_dimensions = 4 if self.reads.image_shape else 2
-        if isinstance(X, list | TextColumn) or getattr(X, "ndim", 2) not in {2, n_dimensions}:
+        is_flat = isinstance(X, TextColumn) or (isinstance(X, list) and not _is_table(X))
+        if is_flat or getattr(X, "ndim", 2) not in {2, n_dimensions}:
             raise InputError(
                 "This model was trained on ready-made features, but it was given texts or a single "
                 f"row. Reshape your data to a matrix with {self.n_features} columns."
@@ -449,6 +452,22 @@ def load(path: str | Path, *, verify: bool = False) -> Predictor:
         If a file is missing, cut short, damaged or from elsewhere.
     """
     return Predictor.from_folder(ModelFolder.open(path, verify=verify))
+
+
+def _is_table(rows: list[Any]) -> bool:
+    """Return whether a list holds rows, not texts or the numbers of a single row."""
+    return bool(rows) and isinstance(rows[0], list | tuple | np.ndarray)
+
+
+def _checked_k(k: int) -> int:
+    """Return a number of labels as an int, numpy's too, or raise InputError."""
+    try:
+        k = int(operator.index(k))
+    except TypeError as error:
+        raise InputError(f"k must be a whole number, got {k!r}.") from error
+    if not 1 <= k <= LARGEST_K:
+        raise InputError(f"k must be between 1 and {LARGEST_K}, got {k}.")
+    return k
 
 
 def _grouped(group: str, arrays: Mapping[str, Any]) -> dict[str, Any]:

@@ -161,6 +161,8 @@ def ranked_candidates(
 
 def _ids(space: LabelSpace, names: Iterable[str]) -> NDArray[np.int64]:
     """Return the ids of names."""
+    if names is None:
+        raise InputError("Expected a list of label names, got None. Pass () for no names.")
     if isinstance(names, str):
         raise InputError(f"Expected a list of label names, got one string. Pass [{names!r}].")
     return np.array([space.id_of(name) for name in dict.fromkeys(names)], np.int64)

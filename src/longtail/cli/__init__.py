@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import argparse
 import errno
+import io
 import os
+import re
 import sys
 import warnings
 from contextlib import contextmanager
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 DONE, READER_LEFT, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
+_ONLY_IN_PYTHON = re.compile(r", or read with unknown_labels=[^.]*(?=\.)")
 # What the Python functions call `format=` is `--format` here.
 _OPTION_OF_KEYWORD = {"labels_path=": "--label-pairs", "format=": "--format", "device=": "--device"}
 
@@ -48,22 +51,49 @@ def main(arguments: Sequence[str] | None = None) -> int:
     >>> main(["predict", "no-such-model", "--text", "red wine"])
     2
     """
-    given = _parser().parse_args(arguments)
+    _make_streams_safe()
     try:
         with _warnings_as_notices():
-            code: int = given.run_command(given)
-            sys.stdout.flush()
+            return _run(arguments)
     except KeyboardInterrupt:
         notice("Stopped.")
         return INTERRUPTED
     except BrokenPipeError:
-        # Whoever read our output, such as `head`, has seen enough. Python would complain at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _drop_output()  # whoever read it, such as `head`, has seen enough
         return READER_LEFT
     except (LongtailError, OSError, MemoryError) as error:
         notice(f"longtail: error: {_in_one_line(error)}")
+        _drop_output()
         return USER_ERROR
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    """Parse the arguments, and run the command to the last byte of its output."""
+    try:
+        given = _parser().parse_args(arguments)
+    except SystemExit:
+        sys.stdout.flush()  # of --help
+        raise
+    code: int = given.run_command(given)
+    sys.stdout.flush()
     return code
+
+
+def _make_streams_safe() -> None:
+    """Let output go nowhere where it was closed, and write what a terminal's letters can."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # as after `>&-`
+            setattr(sys, name, os.fdopen(os.open(os.devnull, os.O_WRONLY), "w"))
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
+
+
+def _drop_output() -> None:
+    """Forget output that cannot be written: Python would try again at exit, and complain."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -93,7 +123,7 @@ def _in_one_line(error: BaseException) -> str:
         if error.errno != errno.ENOSPC:
             advice = "Check the path and its permissions."
         return f"{place}{error.strerror or error}. {advice}"
-    message = " ".join(str(error).split())
+    message = _ONLY_IN_PYTHON.sub("", " ".join(str(error).split()))
     for keyword, option in _OPTION_OF_KEYWORD.items():
         message = message.replace(keyword, option)
     return message

@@ -18,7 +18,14 @@ if TYPE_CHECKING:
 
     from longtail.data.dataset import Dataset
 
-__all__ = ["add_arguments", "add_comparison_arguments", "comparison", "run_command", "size_of"]
+__all__ = [
+    "add_arguments",
+    "add_comparison_arguments",
+    "comparison",
+    "comparison_set",
+    "run_command",
+    "size_of",
+]
 
 PLACES = (1, 3, 5)
 N_TIMED = 100
@@ -40,7 +47,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def add_comparison_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what `comparison` reads."""
+    """Declare what `comparison_set` reads."""
     parser.add_argument("--test", metavar="TEST", help="labelled points, to measure what is lost")
     add_test_arguments(parser)
 
@@ -50,18 +57,25 @@ def run_command(arguments: argparse.Namespace) -> int:
     check_target(arguments.target)
     before = ModelFolder.open(arguments.model)
     model = Predictor.from_folder(before)
+    dataset = comparison_set(model, arguments)
     smaller = model.compressed(arguments.dtype)
     smaller.save(arguments.target, before.documents())
-    rows = comparison(model, smaller, size_of(before), arguments)
+    rows = comparison(model, smaller, size_of(before), arguments.target, dataset)
     result(table(["", "before", arguments.dtype, "change"], rows))
     return 0
+
+
+def comparison_set(model: Predictor, arguments: argparse.Namespace) -> Dataset | None:
+    """Return the labelled points that ``--test`` names, if it does, before any work is done."""
+    return None if arguments.test is None else test_set(model, arguments)
 
 
 def comparison(
     model: Predictor,
     other: Predictor,
     size: int,
-    arguments: argparse.Namespace,
+    target: str,
+    dataset: Dataset | None,
     texts: Sequence[str] = (),
 ) -> list[list[str]]:
     """Return the rows of a table: sizes, times and accuracies of two models.
@@ -69,23 +83,23 @@ def comparison(
     Parameters
     ----------
     model, other : Predictor
-        The latter is in the folder ``arguments.target``.
+        The latter is in the folder `target`.
     size : int
         Of the former's folder, in bytes.
-    arguments : Namespace
-        Whose ``test`` holds labelled points, or is None.
+    target : str
+    dataset : Dataset or None
+        Labelled points.
     texts : sequence of str
         Of which some are answered one by one, to see how long that takes.
     """
-    after = size_of(ModelFolder.open(arguments.target))
+    after = size_of(ModelFolder.open(target))
     rows = [["size", bytes_text(size), bytes_text(after), f"{100 * after / size:.0f} %"]]
     if texts:
         own, others = (_milliseconds(one, texts[:N_TIMED]) for one in (model, other))
         rows.append(["a text", f"{own:.2f} ms", f"{others:.2f} ms", f"{own / others:.0f} x"])
-    if arguments.test is None:
+    if dataset is None:
         notice("Pass --test FILE to see what is lost in accuracy.")
         return rows
-    dataset = test_set(model, arguments)
     precisions = [_precisions(one, dataset) for one in (model, other)]
     return rows + [
         [name, f"{own:.2f}", f"{others:.2f}", f"{others - own:+.2f}"]

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from longtail.cli.compress import add_comparison_arguments, comparison, size_of
+from longtail.cli.compress import (
+    add_comparison_arguments,
+    comparison,
+    comparison_set,
+    size_of,
+)
 from longtail.cli.output import notice, result, table
 from longtail.cli.points import points_in
 from longtail.errors import InputError
@@ -39,12 +44,13 @@ def run_command(arguments: argparse.Namespace) -> int:
     model = Predictor.from_folder(before)
     if model.vectorizer is None:
         raise InputError(f"{arguments.model} reads features. Only a transformer can be distilled.")
+    dataset = comparison_set(model, arguments)
     blocks, _ = points_in(model, arguments.texts, format_name=None)
     texts = [text for block in blocks for text in block]
     notice(f"Reading {len(texts):,} texts, and the words of the model, with the transformer ...")
     student, cosine = distilled(model, texts)
     student.save(arguments.target, before.documents())
     rows = [["cosine to the transformer", "1.000", f"{cosine:.3f}", ""]]
-    rows += comparison(model, student, size_of(before), arguments, texts)
+    rows += comparison(model, student, size_of(before), arguments.target, dataset, texts)
     result(table(["", "before", "distilled", "change"], rows))
     return 0

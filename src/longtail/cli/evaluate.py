@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import math
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,9 +22,8 @@ from longtail.predictor import Predictor, load
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from longtail.data.label_space import LabelSpace
 
-__all__ = ["add_arguments", "add_test_arguments", "relabelled", "run_command", "test_set"]
+__all__ = ["add_arguments", "add_test_arguments", "run_command", "test_set"]
 
 PLACES = (1, 3, 5)
 RECALL_PLACES = (10, 100)
@@ -99,39 +99,6 @@ def run_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def relabelled(dataset: Dataset, known: LabelSpace) -> Dataset:
-    """Return the data set with its labels moved to the ids of a model, by name.
-
-    Parameters
-    ----------
-    dataset : Dataset
-        With names of its own.
-    known : LabelSpace
-        The model's labels. Names that it has not come behind them, and so count as missed.
-
-    Raises
-    ------
-    InputError
-        If the model's labels have no names.
-    """
-    space = dataset.label_space
-    if space.names is not None and space.names == known.names:
-        return dataset  # the very same labels, even if two share a name
-    if space.names is None or known.names is None:
-        raise InputError(
-            "The model's labels have ids only, so names cannot be matched. Leave --labels out."
-        )
-    new = [name for name in dict.fromkeys(space.names) if name not in known.ids_by_name]
-    ids = known.ids_by_name | {name: known.n_labels + i for i, name in enumerate(new)}
-    columns = np.array([ids[name] for name in space.names], np.int32)
-    labels = dataset.labels.copy()
-    shape = (dataset.n_points, known.n_labels + len(new))
-    moved = type(labels)((labels.data, columns[labels.indices], labels.indptr), shape=shape)
-    moved.sum_duplicates()
-    moved.data[:] = 1
-    return Dataset(dataset.texts, dataset.features, moved, known.extended(new))
-
-
 def test_set(model: Predictor, arguments: argparse.Namespace) -> Dataset:
     """Read the test set in the model's label ids."""
     own = arguments.labels is None
@@ -144,7 +111,7 @@ def test_set(model: Predictor, arguments: argparse.Namespace) -> Dataset:
         unknown_labels="extend",
         n_features=None if model.vectorizer is not None else model.n_features,
     )
-    return dataset if own else relabelled(dataset, model.label_space)
+    return dataset if own else dataset.relabelled(model.label_space)
 
 
 def _predictions(
@@ -211,6 +178,8 @@ def _propensity(text: str) -> tuple[float, float]:
     """Parse ``A,B``."""
     try:
         a, b = (float(part) for part in text.split(","))
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(f"expected A,B such as 0.55,1.5, got {text!r}") from error
+    except ValueError:
+        a = b = math.nan
+    if not math.isfinite(a + b):
+        raise argparse.ArgumentTypeError(f"expected A,B such as 0.55,1.5, got {text!r}")
     return a, b

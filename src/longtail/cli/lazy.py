@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import importlib
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -60,5 +60,26 @@ class CommandParser(argparse.ArgumentParser):
             self.set_defaults(run_command=command.run_command)
             if "--help" not in self._option_string_actions:
                 self.add_argument("-h", "--help", action="help", help="show this and stop")
-        parsed: tuple[argparse.Namespace, list[str]] = super().parse_known_args(args, namespace)
-        return parsed
+        parsed, rest = super().parse_known_args(args, namespace)
+        self._take_late(parsed, rest)
+        return parsed, rest
+
+    def error(self, message: str) -> NoReturn:
+        """Stop, and point out that an option may have taken the word that is missing."""
+        greedy = [action for action in self._actions if action.nargs == "+"]
+        if "are required" in message and greedy and greedy[0].option_strings:
+            option = greedy[0].option_strings[0]
+            message += f" ({option} takes all words behind it: put it last)"
+        super().error(message)
+
+    def _take_late(self, parsed: argparse.Namespace, rest: list[str]) -> None:
+        """Fill optional places from behind the options, where argparse does not look for them."""
+        for action in self._actions:
+            is_place = action.nargs == "?" and not action.option_strings
+            if is_place and getattr(parsed, action.dest) is None and _begins_with_a_word(rest):
+                setattr(parsed, action.dest, rest.pop(0))
+
+
+def _begins_with_a_word(rest: list[str]) -> bool:
+    """Tell arguments that begin with an option, or that are none; ``-`` is standard input."""
+    return bool(rest) and (rest[0] == "-" or not rest[0].startswith("-"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,8 @@ def check_output(path: Path) -> None:
         raise InputError(f"{path} is a folder. Name a file.")
     if not path.parent.is_dir():
         raise InputError(f"{path} cannot be written: there is no folder {path.parent}. Make it.")
+    if not os.access(path.parent, os.W_OK | os.X_OK):
+        raise InputError(f"{path} cannot be written: you may not write to the folder it is in.")
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

@@ -38,6 +38,7 @@ POINTS_AT_ONCE = 4096
 STDIN = "-"
 PLAIN = "text"
 _DATASET_SUFFIXES = {".tsv", ".csv", ".fasttext", ".ft", ".svm", ".svmlight", ".libsvm"}
+_JSON_SUFFIXES = {".jsonl", ".ndjson", ".json"}
 _JSON_SHAPE = 'Write one object a line: {"text": "some words"}.'
 
 Points: TypeAlias = TextColumn | csr_array
@@ -128,7 +129,8 @@ def points_in(
         If the file cannot be used with this model.
     """
     if _is_lines(model, path, format_name):
-        n_points = None if path == STDIN else sum(1 for _ in numbered_lines(path))
+        is_file = Path(path).is_file()  # what a pipe holds can be read only once
+        n_points = sum(1 for _ in numbered_lines(path)) if is_file else None
         return _text_blocks(path, format_name), n_points
     if path == STDIN:
         raise InputError(
@@ -152,13 +154,19 @@ def _is_lines(model: Predictor, path: str, format_name: str | None) -> bool:
     """Tell whether each line is a point that can be read by itself."""
     if format_name is not None:
         return format_name in {PLAIN, "json-lines"}
-    suffixes = {suffix.lower() for suffix in Path(path).suffixes}
-    return model.vectorizer is not None and not suffixes & _DATASET_SUFFIXES
+    return model.vectorizer is not None and not _suffixes(path) & _DATASET_SUFFIXES
+
+
+def _suffixes(path: str) -> set[str]:
+    """Return what a file's name ends in, such as .jsonl and .gz."""
+    return {suffix.lower() for suffix in Path(path).suffixes}
 
 
 def _text_blocks(path: str, format_name: str | None) -> Iterator[TextColumn]:
-    """Yield blocks of texts; a first line that begins with a brace means JSON lines."""
+    """Yield blocks of texts: JSON lines by name, or where the first line begins with a brace."""
     is_json = None if format_name is None else format_name == "json-lines"
+    if format_name is None and _suffixes(path) & _JSON_SUFFIXES:
+        is_json = True
     decoder = msgspec.json.Decoder(_TextRow)
     texts = TextColumnBuilder()
     for number, line in _stdin_lines() if path == STDIN else numbered_lines(path):
@@ -183,7 +191,8 @@ def _stdin_lines() -> Iterator[tuple[int, bytes]]:
 
 def _json_text(decoder: msgspec.json.Decoder[_TextRow], line: bytes, path: str, number: int) -> str:
     """Return the text of a JSON line, or say what the line should be."""
+    decode_line(line, path=path, number=number)
     try:
         return decoder.decode(line).text
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except msgspec.DecodeError as error:
         raise DataFormatError(f"{error}. {_JSON_SHAPE}", path=path, line=number) from error

@@ -11,7 +11,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 import msgspec
 
 from longtail.cli.output import check_output, notice, result
-from longtail.cli.points import PLAIN, STDIN, answered, points_in
+from longtail.cli.points import PLAIN, answered, points_in
 from longtail.cli.resuming import identity_of, resuming
 from longtail.data.formats import FORMATS
 from longtail.data.paths import replacing
@@ -178,7 +178,7 @@ def _opened(arguments: argparse.Namespace) -> Iterator[_Output]:
     if arguments.output is None:
         yield _PlainOutput(sys.stdout.buffer)
         sys.stdout.buffer.flush()
-    elif arguments.file == STDIN:  # what was read cannot be read again
+    elif not Path(arguments.file).is_file():  # what a pipe gave cannot be read again
         with replacing(arguments.output) as stream:
             yield _PlainOutput(stream)
     else:

@@ -163,8 +163,9 @@ def _documented(docstring: str) -> list[tuple[list[str], str]]:
         if line.startswith(" ") and entries:
             names, text = entries[-1]
             entries[-1] = (names, f"{text} {line.strip()}".strip())
-        elif match := _PARAMETER.match(line):
-            entries.append((match[1].split(", "), ""))
+        else:  # of what is no setting, such as **kwargs, the text goes nowhere
+            match = _PARAMETER.match(line)
+            entries.append((match[1].split(", ") if match else [], ""))
     return entries
 
 

@@ -6,10 +6,11 @@ import argparse
 import os
 import shlex
 import time
-from contextlib import ExitStack, closing, redirect_stderr, redirect_stdout
+from contextlib import ExitStack, closing, nullcontext, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from longtail.cli.one_at_a_time import alone_in
 from longtail.cli.output import bytes_text, notice, result, time_text
 from longtail.cli.settings import parse_settings, settings_help
 from longtail.data.dataset import Dataset
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run_command"]
 
-INTERRUPTED = 130
+INTERRUPTED, STDIN = 130, "-"
 
 
 class _Help(argparse.Action):
@@ -47,7 +48,10 @@ class _Help(argparse.Action):
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument(
-        "train", metavar="TRAIN", help="points and their labels: JSON lines, TSV, CSV, ..."
+        "train",
+        metavar="TRAIN",
+        help="points and their labels: JSON lines, TSV, CSV, ...; - reads standard input, whose "
+        "--format is to be named",
     )
     parser.add_argument("--model", metavar="DIR", required=True, help="the folder to be written")
     parser.add_argument(
@@ -94,10 +98,20 @@ def _train(arguments: argparse.Namespace) -> int:
     """See `run_command`."""
     started = time.perf_counter()
     estimator = _configured(arguments)
-    target = Path(arguments.model).resolve()
-    checkpoints = _checkpoint_folder(target, fresh=arguments.fresh)
+    checkpoints = _checkpoint_folder(Path(arguments.model).resolve())
+    with nullcontext() if _is_later_process() else alone_in(checkpoints, arguments.model):
+        if not _trained(estimator, arguments, checkpoints):
+            return INTERRUPTED
+        if not _is_later_process():
+            _summarise(estimator, arguments, time.perf_counter() - started)
+    return 0
+
+
+def _trained(estimator: LabelEstimator, arguments: argparse.Namespace, checkpoints: Path) -> bool:
+    """Read, train and save; return False if that was stopped."""
+    _say_whether_it_goes_on(checkpoints, fresh=arguments.fresh)
     dataset = Dataset.read(
-        arguments.train,
+        "/dev/stdin" if arguments.train == STDIN else arguments.train,
         labels_file=arguments.labels,
         labels_path=arguments.label_pairs,
         format=arguments.format,
@@ -107,14 +121,12 @@ def _train(arguments: argparse.Namespace) -> int:
     try:
         _fit(estimator, dataset, checkpoints, arguments.tensorboard)
     except KeyboardInterrupt:
-        what = "the same command goes on from there" if checkpoints.exists() else "nothing is kept"
+        kept = _has_checkpoints(checkpoints)
+        what = "the same command goes on from there" if kept else "nothing is kept"
         notice(f"Stopped: {what}.")
-        return INTERRUPTED
+        return False
     estimator.save(arguments.model)
-    if _is_later_process():
-        return 0
-    _summarise(estimator, arguments, time.perf_counter() - started)
-    return 0
+    return True
 
 
 def _configured(arguments: argparse.Namespace) -> LabelEstimator:
@@ -132,13 +144,8 @@ def _configured(arguments: argparse.Namespace) -> LabelEstimator:
     return estimator
 
 
-def _checkpoint_folder(target: Path, *, fresh: bool) -> Path:
+def _checkpoint_folder(target: Path) -> Path:
     """Check that model and checkpoints can be written, and return the place of the latter."""
-    from longtail.training.checkpoints import (  # noqa: PLC0415 - imports torch
-        SUFFIX,
-        CheckpointFolder,
-    )
-
     check_target(target)
     place = next(parent for parent in target.parents if parent.exists())
     if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
@@ -149,14 +156,27 @@ def _checkpoint_folder(target: Path, *, fresh: bool) -> Path:
             f"{folder} is where checkpoints would be kept, but it is a file. Move it away, or name "
             "another model folder."
         )
+    return folder
+
+
+def _say_whether_it_goes_on(folder: Path, *, fresh: bool) -> None:
+    """Delete checkpoints that are not wanted, or say that there are some."""
+    from longtail.training.checkpoints import CheckpointFolder  # noqa: PLC0415 - imports torch
+
     if fresh:
-        CheckpointFolder(folder, fingerprint="").remove()
-    elif any(folder.glob(f"*{SUFFIX}")):
+        CheckpointFolder(folder, fingerprint="").clear()
+    elif _has_checkpoints(folder):
         notice(
             f"Resuming from {folder}, as far as it belongs to the same data and settings "
             "(--fresh starts anew)."
         )
-    return folder
+
+
+def _has_checkpoints(folder: Path) -> bool:
+    """Return whether there is something to go on from."""
+    from longtail.training.checkpoints import SUFFIX  # noqa: PLC0415 - imports torch
+
+    return any(folder.glob(f"*{SUFFIX}"))
 
 
 def _statistics(dataset: Dataset) -> str:

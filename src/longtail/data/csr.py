@@ -7,12 +7,44 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
+from longtail.errors import InputError
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["MAX_IDS", "csr_from_rows", "with_int32_indices"]
+__all__ = ["MAX_IDS", "csr_from_rows", "n_labels_of", "with_int32_indices"]
 
 MAX_IDS = 2**31 - 1  # column ids are kept as int32
+# Of so many labels each must occur, or nearly: a table with a row for each is what a model is.
+_MANY_LABELS, _MOST_UNUSED = 10_000_000, 100
+
+
+def n_labels_of(ids: NDArray[np.int32]) -> int:
+    """Return how many labels there are if ids are row numbers: one more than the greatest.
+
+    Parameters
+    ----------
+    ids : int32 (n,)
+        Of all points.
+
+    Raises
+    ------
+    InputError
+        If they are plainly no row numbers but such as keys of a database.
+
+    Examples
+    --------
+    >>> n_labels_of(np.array([4, 0, 4], np.int32))
+    5
+    """
+    n_labels = int(ids.max()) + 1 if len(ids) else 0
+    if n_labels > _MANY_LABELS and n_labels > _MOST_UNUSED * len(ids):
+        raise InputError(
+            f"The label ids run up to {n_labels - 1:,}, but points have {len(ids):,} labels in "
+            "all. An id is a row number, and each row takes memory, used or not. Number the labels "
+            "from 0, or write them as strings, which are names."
+        )
+    return n_labels
 
 
 def csr_from_rows(

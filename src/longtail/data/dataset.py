@@ -229,6 +229,37 @@ class Dataset:
             self.label_space,
         )
 
+    def relabelled(self, known: LabelSpace) -> Dataset:
+        """Return the same points with the label ids of a model, matched by name.
+
+        Parameters
+        ----------
+        known : LabelSpace
+            The model's labels. Names that it has not come behind them, and so count as missed.
+
+        Raises
+        ------
+        InputError
+            If these labels have names and those of the model have none, or the reverse.
+        """
+        space = self.label_space
+        if space.names is None or known.names is None:
+            raise InputError(
+                "Only one of the model's labels and the labels of the points have names, so they "
+                "cannot be matched. Use ids or names in both; `longtail evaluate` without --labels "
+                "takes ids for those of the model."
+            )
+        if space.names[: known.n_labels] == known.names:
+            return self  # the very same labels, even if two share a name
+        new = [name for name in dict.fromkeys(space.names) if name not in known.ids_by_name]
+        ids = known.ids_by_name | {name: known.n_labels + i for i, name in enumerate(new)}
+        columns = np.array([ids[name] for name in space.names], np.int32)
+        labels, shape = self.labels.copy(), (self.n_points, known.n_labels + len(new))
+        moved = csr_array((labels.data, columns[labels.indices], labels.indptr), shape=shape)
+        moved.sum_duplicates()
+        moved.data[:] = 1
+        return Dataset(self.texts, self.features, moved, known.extended(new))
+
     def label_lists(self) -> Iterator[list[int]]:
         """Yield each point's label ids, in ascending order."""
         for start, stop in pairwise(self.labels.indptr):
@@ -266,7 +297,9 @@ class Dataset:
 def _read_points(path: Path, name: str | None, rows: LabelRows) -> TextColumn | csr_array:
     """Read one file, and tell the guess in the error if the guess may have been the mistake."""
     if path.is_dir():
-        raise InputError(f"{path} is a folder. Open a saved data set with Dataset.open.")
+        raise InputError(
+            f"{path} is a folder. Name a file. (What Dataset.save wrote is read by Dataset.open.)"
+        )
     file_format, guess = format_for_reading(path, name)
     try:
         return file_format.read(path, rows)

@@ -2,8 +2,8 @@ r"""TSV and CSV: a column of texts and a column of label names.
 
 One rule for a labels cell: where it holds a ``|`` it is split there, else the whole cell is one
 label; blanks around a label do not count, and an empty cell means no labels. A first row with the
-cells ``text`` and ``labels`` (in any order, among others) is a header; without one, the first
-column of two is the text.
+cells ``text`` and ``labels`` or ``label`` (in any order, among others) is a header; without one,
+the first column of two is the text.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 __all__ = ["read_delimited", "split_labels", "write_delimited"]
 
 _SEPARATOR = "|"
+# What columns of texts are often called; only a cell "text" makes a header.
+_HEADINGS = {"text", "title", "name", "query", "sentence", "question", "content", "description"}
 
 
 class _Columns(NamedTuple):
@@ -81,6 +83,11 @@ def read_delimited(path: Path, labels: LabelRows, *, delimiter: str) -> TextColu
             if columns is not None:
                 continue
             columns = _Columns(0, 1, 2)
+            if row[0].strip().lower() in _HEADINGS:
+                labels.notes.add(
+                    "a first row like a header, but without 'text' and 'labels' (kept as a point)",
+                    line=number,
+                )
         if len(row) != columns.n_columns:
             message = (
                 f"The row has {len(row)} cells (separated by {delimiter!r}), not "
@@ -146,6 +153,9 @@ def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         for row in reader:
             yield reader.line_num, row
     except csv.Error as error:
+        if "new-line character" in str(error):  # the csv module's words for a lone carriage return
+            message = "Lines end in a carriage return alone. Save the file with Unix line ends."
+            raise DataFormatError(message, path=path, line=reader.line_num) from error
         message = (
             f"The quotes are broken at or before this line ({error}). Put a cell that holds a "
             'quote into quotes and double the inner ones: "a ""quoted"" word".'
@@ -156,6 +166,7 @@ def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 def _header(row: list[str]) -> _Columns | None:
     """Recognise a header by its two cells."""
     names = [cell.strip().lower() for cell in row]
-    if "text" in names and "labels" in names:
-        return _Columns(names.index("text"), names.index("labels"), len(names))
+    labels = next((name for name in ("labels", "label") if name in names), None)
+    if "text" in names and labels is not None:
+        return _Columns(names.index("text"), names.index(labels), len(names))
     return None

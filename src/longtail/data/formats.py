@@ -66,7 +66,7 @@ FORMATS: Mapping[str, FileFormat] = MappingProxyType(
             partial(read_delimited, delimiter=","),
             partial(write_delimited, delimiter=","),
             (".csv",),
-            re.compile(rb'"?text"?,"?labels"?|"?labels"?,"?text"?', re.IGNORECASE),
+            re.compile(rb'"?text"?,"?labels?"?|"?labels?"?,"?text"?', re.IGNORECASE),
         ),
     }
 )
@@ -143,6 +143,11 @@ def _by_suffix(path: Path) -> str | None:
 
 def _by_first_line(path: Path) -> str:
     """Guess from the first line that is not blank."""
+    if path.is_fifo():
+        raise InputError(
+            f"{path} is a pipe, which can be read only once, so its format cannot be guessed. Pass "
+            f"format=, one of {', '.join(FORMATS)}."
+        )
     first = next((line for _, line in numbered_lines(path) if line.strip()), None)
     if first is None:
         raise DataFormatError("The file is empty. Pass a file with points in it.", path=path)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Collection, Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from enum import Enum
 from typing import Any, cast
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from longtail.data.csr import MAX_IDS, csr_from_rows, with_int32_indices
+from longtail.data.csr import MAX_IDS, csr_from_rows, n_labels_of, with_int32_indices
 from longtail.data.input_notes import InputNotes
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
 
 __all__ = ["LabelForm", "features_from", "labels_from", "texts_from"]
+
+
+_ADVICE = "Texts are passed as a list of strings, or as one column of a table."
 
 
 class LabelForm(Enum):
@@ -44,7 +47,8 @@ def texts_from(texts: Iterable[str]) -> TextColumn:
     """
     if isinstance(texts, TextColumn):
         return texts
-    if isinstance(texts, str | bytes) or not isinstance(texts, Iterable):
+    is_one = isinstance(texts, str | bytes | Mapping) or getattr(texts, "ndim", 1) == 0
+    if is_one or not isinstance(texts, Iterable):
         raise InputError(
             f"Expected a sequence of strings, got {_shown(texts)}. For one text, pass [text]."
         )
@@ -81,9 +85,13 @@ def features_from(features: Any) -> csr_array:
             given = features if issparse(features) else np.asarray(features, dtype=np.float32)
             matrix = csr_array(given, dtype=np.float32) if given.ndim == 2 else None
     except (TypeError, ValueError) as error:
-        raise InputError(f"`features` cannot be read as a matrix of numbers: {error}.") from error
+        raise InputError(
+            f"`features` cannot be read as a matrix of numbers: {str(error).rstrip('.')}. {_ADVICE}"
+        ) from error
     if matrix is None:
-        raise InputError(f"`features` has {given.ndim} dimensions, not 2: (points, features).")
+        raise InputError(
+            f"`features` has {given.ndim} dimensions, not 2: (points, features). {_ADVICE}"
+        )
     matrix = with_int32_indices(matrix)
     if not matrix.has_canonical_format:
         matrix = matrix.copy()
@@ -220,11 +228,16 @@ def _from_lists(rows: Sequence[Collection[object]]) -> tuple[csr_array, LabelSpa
             notes.add("points with a label twice (merged)", line=position)
         indices.extend(sorted(found))
         lengths.append(len(found))
+    if form is LabelForm.IDS and _is_indicator(rows, indices):
+        raise InputError(
+            "`labels` looks like rows of zeros and ones, but a list of lists holds label ids or "
+            "names. Pass numpy.array(labels)."
+        )
     notes.warn(stacklevel=3)
     if form is LabelForm.NAMES:
         space = LabelSpace.from_names(ids_by_name)
     else:
-        space = LabelSpace(max(indices, default=-1) + 1)
+        space = LabelSpace(n_labels_of(np.frombuffer(indices, dtype=np.int32)))
     return (
         csr_from_rows(
             np.frombuffer(indices, dtype=np.int32),
@@ -234,6 +247,14 @@ def _from_lists(rows: Sequence[Collection[object]]) -> tuple[csr_array, LabelSpa
         space,
         form,
     )
+
+
+def _is_indicator(rows: Sequence[Collection[object]], ids: Sequence[int]) -> bool:
+    """Tell rows of zeros and ones: as long as each other, and as lists of ids they repeat some."""
+    width = len(rows[0]) if rows else 0
+    if width < 2 or max(ids, default=0) > 1 or any(len(row) != width for row in rows):
+        return False
+    return any(len(set(row)) < width for row in rows) or len({tuple(row) for row in rows}) > 1
 
 
 def _name(value: object, row: int) -> str:

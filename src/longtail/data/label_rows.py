@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
 
-from longtail.data.csr import MAX_IDS, csr_from_rows
+from longtail.data.csr import MAX_IDS, csr_from_rows, n_labels_of
 from longtail.data.label_space import LabelSpace
 from longtail.errors import DataFormatError, InputError
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
+    from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
     from longtail.data.input_notes import InputNotes
@@ -112,18 +113,24 @@ class LabelRows:
         """Return the labels, float32 ones of shape (n_points, n_labels), and their space."""
         indices = np.frombuffer(self._indices, dtype=np.int32)
         lengths = np.frombuffer(self._lengths, dtype=np.int64)
-        space = self._space(int(indices.max()) + 1 if len(indices) else 0)
+        space = self._space(indices)
         return csr_from_rows(indices, lengths, space.n_labels), space
 
-    def _space(self, n_used: int) -> LabelSpace:
+    def _space(self, ids: NDArray[np.int32]) -> LabelSpace:
         """Settle the labels that there are, now that all of the file was seen."""
-        if self._known is not None:
-            if self._kind == "names":
-                return self._known.extended(self._new_ids)
-            return self._known.extended(map(str, range(self._known.n_labels, n_used)))
         if self._kind == "names":
-            return LabelSpace.from_names(self._new_ids)
-        return LabelSpace(n_used if self.n_declared is None else self.n_declared)
+            if self._known is None:
+                return LabelSpace.from_names(self._new_ids)
+            return self._known.extended(self._new_ids)
+        if self.n_declared is not None and self._known is None:
+            return LabelSpace(self.n_declared)
+        try:
+            n_used = n_labels_of(ids)
+        except InputError as error:
+            raise DataFormatError(str(error), path=self.path) from error
+        if self._known is None:
+            return LabelSpace(n_used)
+        return self._known.extended(map(str, range(self._known.n_labels, n_used)))
 
     def _append(self, ids: Sequence[int], line: int) -> None:
         """Store one row, sorted and without repeats."""

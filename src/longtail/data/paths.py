@@ -18,6 +18,17 @@ __all__ = ["decode_line", "numbered_lines", "raw_lines", "replacing"]
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_UNPACK = "Unpack it, or pack it by gzip"
+# What a file that is no text begins with, what it is, and what to do.
+_FOREIGN = {
+    b"\xff\xfe": ("UTF-16", "Save the file as UTF-8"),
+    b"\xfe\xff": ("UTF-16", "Save the file as UTF-8"),
+    b"PK\x03\x04": ("a zip archive or a spreadsheet", _UNPACK),
+    b"BZh91AY&SY": ("packed by bzip2", _UNPACK),
+    b"\xfd7zXZ\x00": ("packed by xz", _UNPACK),
+    b"\x28\xb5\x2f\xfd": ("packed by zstd", _UNPACK),
+    b"PAR1\x15": ("a Parquet file", "Write its rows as JSON lines"),
+}
 
 
 def raw_lines(path: str | Path) -> Iterator[bytes]:
@@ -40,7 +51,8 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
     InputError
         If the file cannot be opened.
     DataFormatError
-        If a gzip file is damaged or cut off; the line named is the last whole one.
+        If a gzip file is damaged or cut off; the line named is the last whole one. If the file is
+        UTF-16, or packed by something else than gzip.
 
     Examples
     --------
@@ -55,6 +67,8 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
         try:
             for line in stream:
                 number += 1
+                if number == 1:
+                    _refuse_foreign(line, path)
                 yield line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             message = (
@@ -146,6 +160,13 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+def _refuse_foreign(line: bytes, path: str | Path) -> None:
+    """Raise DataFormatError if a first line shows that the file is not lines of UTF-8."""
+    for start, (what, advice) in _FOREIGN.items():
+        if line.startswith(start):
+            raise DataFormatError(f"The file is {what}, not plain text. {advice}.", path=path)
 
 
 @contextmanager

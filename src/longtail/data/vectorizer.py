@@ -368,7 +368,10 @@ class TextVectorizer:
         if self.word_ngrams not in {1, 2}:
             raise InputError(f"word_ngrams must be 1 or 2, got {self.word_ngrams!r}.")
         if self.char_ngrams is not None:
-            shortest, longest = self.char_ngrams
+            try:
+                shortest, longest = self.char_ngrams
+            except TypeError:
+                shortest = longest = 0
             if not 2 <= shortest <= longest:
                 raise InputError(
                     "char_ngrams must be (shortest, longest) with 2 <= shortest <= longest, "

@@ -39,10 +39,11 @@ if TYPE_CHECKING:
 
     from longtail.classifiers.scorer import Scorer
 
-__all__ = ["LabelEstimator", "calibrated"]
+__all__ = ["VERY_FEW_POINTS", "LabelEstimator", "calibrated"]
 
 LARGEST_HELD_OUT = 2_500  # points: enough for two weights and a calibration
 LEAST_HELD_OUT = 20
+VERY_FEW_POINTS = 20_000
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -53,8 +54,16 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     Parameters
     ----------
-    word_ngrams, char_ngrams, min_df, max_features
-        Of `TextVectorizer`; not used for ready-made features.
+    word_ngrams : int
+        Tokens are words with 1, words and pairs of neighbouring words with 2. This and the next
+        three are not used for ready-made features.
+    char_ngrams : (int, int) or None
+        Shortest and longest pieces of words that are tokens, too; None for no pieces.
+    min_df : int or None
+        How many training texts a token must be in to be kept. None takes 1 for up to 20,000 points,
+        and 2 beyond.
+    max_features : int or None
+        Most tokens that are kept, those in the most texts; None keeps all.
     feature_power : float or None
         Ready-made features are raised to it before their rows are scaled to unit length. None takes
         1/2 where that brings points nearer to those that share their labels, else 1.
@@ -71,7 +80,7 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     word_ngrams: int = 2
     char_ngrams: tuple[int, int] | None = (3, 5)
-    min_df: int = 2
+    min_df: int | None = 2
     max_features: int | None = 300_000
     feature_power: float | None = 1.0
     held_out: float = 0.05
@@ -105,6 +114,8 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         TrainingError
             If training runs away.
         """
+        if isinstance(X, Dataset):
+            raise InputError("A Dataset holds points and labels. Pass it to fit_dataset.")
         if y is None:
             raise InputError(
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
@@ -207,12 +218,12 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
     def predict(self, X: Any) -> Any:
         """Return the labels whose probability is at least one half, in the form that y had.
 
-        Where y had one class a point, the most probable one.
+        Where y had one class a point, the most probable one; the most frequent one for a point of
+        which nothing is known.
         """
         check_is_fitted(self, "predictor_")
         if self.label_form_ is LabelForm.CLASSES:
-            ids, _ = self.predict_topk(X, 1)
-            return self.classes_[np.maximum(ids[:, 0], 0)]
+            return self._best_classes(self.predict_topk(X, 1)[0])
         n_labels = self.predictor_.n_labels
         ids, probabilities = self.predict_topk(X, min(n_labels, 100))
         chosen = (ids >= 0) & (probabilities >= 0.5)
@@ -228,10 +239,14 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         return self.predictor_.predict_topk(X, k)
 
     def score(self, X: Any, y: Any) -> float:
-        """Return P@1, the share of points whose best label is right."""
+        """Return P@1, the share of points whose best label is right.
+
+        Labels of y with names are matched by name, and those that the model does not know count as
+        misses. Ids and the columns of a matrix are taken for the model's.
+        """
         ids, _ = self.predict_topk(X, 1)
-        if self.label_form_ is LabelForm.CLASSES:
-            return float(np.mean(self.classes_[np.maximum(ids[:, 0], 0)] == np.asarray(y)))
+        if self.label_form_ is LabelForm.CLASSES and np.shape(y) == (len(ids),):
+            return float(np.mean(self._best_classes(ids) == np.asarray(y)))
         return precision_at_k(ids, self._as_label_matrix(y, len(ids)), 1)
 
     def evaluate(self, dataset: Dataset, ks: Sequence[int] = (1, 3, 5)) -> dict[str, float]:
@@ -306,10 +321,15 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         vectorizer = TextVectorizer(
             word_ngrams=self.word_ngrams,
             char_ngrams=self.char_ngrams,
-            min_df=min(self.min_df, max(1, dataset.n_points // 20)),
+            min_df=self.min_df_for(dataset.n_points),
             max_features=self.max_features,
         ).fit(dataset.texts)
         return vectorizer, vectorizer.transform(dataset.texts)
+
+    def min_df_for(self, n_points: int) -> int:
+        """Return in how many of so many training texts a token must be to be kept."""
+        usual = 1 if n_points <= VERY_FEW_POINTS else 2
+        return min(self.min_df or usual, max(1, n_points // 20))
 
     def reads(self) -> PointInput:
         """Return what the recipe reads of a point: its bag of tokens, unless it says otherwise."""
@@ -367,6 +387,12 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
         return part(train), part(held)
 
+    def _best_classes(self, ids: NDArray[np.int32]) -> NDArray[Any]:
+        """Return the class of each point from the ids of its best labels."""
+        usual = self.predictor_.train_label_counts.argmax()
+        classes: NDArray[Any] = self.classes_[np.where(ids[:, 0] < 0, usual, ids[:, 0])]
+        return classes
+
     def _in_form_of_y(self, ids: NDArray[np.int32], chosen: NDArray[np.bool_]) -> Any:
         """Return chosen labels as names, ids, or a sparse or dense matrix."""
         if self.label_form_ is LabelForm.NAMES:
@@ -383,11 +409,13 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         return matrix if self.label_form_ is LabelForm.SPARSE else matrix.toarray()
 
     def _as_label_matrix(self, y: Any, n_points: int) -> csr_array:
-        """Return true labels in the model's ids; names that it does not know count as misses."""
-        if self.label_form_ is LabelForm.NAMES:
-            ids = dict(self.predictor_.label_space.ids_by_name)
-            y = [[ids.setdefault(name, len(ids)) for name in row] for row in y]
-        return labels_from(y, n_points)[0]
+        """Return true labels in the model's ids, with names that it does not know behind them."""
+        labels, space, _ = labels_from(y, n_points)
+        if space.names is None:
+            return labels
+        empty = csr_array((n_points, 0), dtype=np.float32)
+        known = self.predictor_.label_space
+        return Dataset(None, empty, labels, space).relabelled(known).labels
 
 
 def _json_value(value: Any) -> Any:
@@ -415,6 +443,10 @@ def _holds_texts(X: Any) -> bool:
 
 def _check_dataset(dataset: Dataset) -> None:
     """Raise InputError for data from which nothing can be learnt."""
+    if not isinstance(dataset, Dataset):
+        raise InputError(
+            f"fit_dataset takes a Dataset, got a {type(dataset).__name__}. Pass lists to fit."
+        )
     if dataset.n_points == 0:
         raise InputError("The training data has no points. Pass at least one.")
     if dataset.features is not None and not dataset.features.shape[1]:

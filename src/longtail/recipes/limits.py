@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields
+from numbers import Integral, Real
 from types import MappingProxyType
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from longtail.errors import InputError
 from longtail.training.run import as_device
@@ -15,9 +18,19 @@ if TYPE_CHECKING:
 
     from longtail.recipes.estimator import LabelEstimator
 
-__all__ = ["LIMITS", "check_settings"]
+__all__ = ["CHOICES", "LIMITS", "check_settings"]
 
 _MANY = 2**31 - 1
+_KINDS: Mapping[str, tuple[tuple[type, ...], str]] = MappingProxyType(
+    {
+        "int": ((Integral,), "a whole number"),
+        "float": ((Real,), "a number"),
+        "bool": ((bool, np.bool_), "True or False"),
+    }
+)
+CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"storage": ("int8", "float16", "float32")}
+)
 
 # Least and greatest value, both allowed.
 LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
@@ -105,8 +118,15 @@ LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
 )
 
 
+def _check_kind(name: str, value: object, kind: str) -> None:
+    """Raise InputError if a number or a switch is something else."""
+    allowed, words = _KINDS.get(kind, ((object,), ""))
+    if not isinstance(value, allowed):
+        raise InputError(f"{name} must be {words}, got {value!r}.")
+
+
 def check_settings(estimator: LabelEstimator) -> None:
-    """Raise unless every number among the settings is in its range and the device is there.
+    """Raise unless every setting is of its kind and in its range, and the device is there.
 
     Parameters
     ----------
@@ -125,6 +145,11 @@ def check_settings(estimator: LabelEstimator) -> None:
     """
     for field in fields(estimator):
         value = getattr(estimator, field.name, None)
+        if field.name in CHOICES and value not in CHOICES[field.name]:
+            choices = ", ".join(map(repr, CHOICES[field.name]))
+            raise InputError(f"{field.name} must be one of {choices}, got {value!r}.")
+        if value is not None:
+            _check_kind(field.name, value, str(field.type).removesuffix(" | None"))
         if field.name not in LIMITS or value is None:
             continue
         least, greatest = LIMITS[field.name]

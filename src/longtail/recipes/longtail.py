@@ -21,6 +21,7 @@ from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.data.bags import Bags
 from longtail.metrics import inverse_propensities
+from longtail.recipes.estimator import VERY_FEW_POINTS
 from longtail.recipes.reranked import RerankedEstimator
 from longtail.training.schedule import Schedule
 from longtail.training.shared_space import LearntSpace, SharedSpace, SpaceTables
@@ -36,7 +37,6 @@ __all__ = ["LongtailClassifier"]
 
 
 FEW_POINTS = 50_000
-VERY_FEW_POINTS = 20_000
 EPOCHS_AGAIN = 2
 MANY_HELD_OUT = 9_000
 LEAST_OF_MANY, MOST_OF_MANY = 2_500, 10_000
@@ -75,8 +75,14 @@ class LongtailClassifier(RerankedEstimator):
         Learn from the labels' texts, or names where they have none.
     cost : float
         C of the linear part.
-    n_found, n_near_points, n_near_labels, beam
-        See `SearchSizes`.
+    n_found : int
+        Labels with the nearest vectors that are scored.
+    n_near_points : int
+        Training points that vote for their labels; 0 for no votes.
+    n_near_labels : int
+        Labels that only near points bring.
+    beam : int
+        Width of the search: a wider one finds more, and takes longer.
     tail : float or None
         That times the logarithm of a label's inverse propensity is added to its score. A little
         gains PSP@k for next to nothing of P@k; about 1 ranks for PSP@k. None takes .3 where labels
@@ -99,6 +105,7 @@ class LongtailClassifier(RerankedEstimator):
     'drink'
     """
 
+    min_df: int | None = None
     dimension: int | None = None
     epochs: int | None = None
     learning_rate: float | None = None

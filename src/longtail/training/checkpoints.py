@@ -105,11 +105,15 @@ class CheckpointFolder:
             ) from error
         self._last_saved = time.monotonic()
 
-    def remove(self) -> None:
-        """Delete all checkpoints, and the folder if nothing else is in it."""
+    def clear(self) -> None:
+        """Delete all checkpoints."""
         for pattern in (f"*{SUFFIX}", "*.partial"):  # the latter from a kill while it was written
             for file in self.path.glob(pattern):
                 file.unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """Delete all checkpoints, and the folder if nothing else is in it."""
+        self.clear()
         with suppress(OSError):
             self.path.rmdir()
 

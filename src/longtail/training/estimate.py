@@ -200,8 +200,9 @@ def _bags_of_texts(dataset: Dataset, settings: LabelEstimator) -> _Bags:
         word_ngrams=settings.word_ngrams, char_ngrams=settings.char_ngrams, min_df=1
     ).fit(some)
     entries = vectorizer.transform(some)
+    min_df = settings.min_df_for(dataset.n_points)
     n_tokens = [
-        int((np.bincount(part.indices, minlength=part.shape[1]) >= settings.min_df).sum())
+        int((np.bincount(part.indices, minlength=part.shape[1]) >= min_df).sum())
         for part in (entries[: len(some) // 2], entries)
     ]
     growth = math.log2(n_tokens[1] / n_tokens[0]) if n_tokens[0] else 1.0

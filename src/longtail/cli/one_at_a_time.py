@@ -1,0 +1,73 @@
+"""Two trainings must not write to one folder: each would delete what the other goes on from."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from longtail.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["alone_in"]
+
+
+@contextmanager
+def alone_in(folder: Path, target: str) -> Iterator[None]:
+    """Make a folder, and keep other processes that ask for it away until the block ends.
+
+    The folder is removed in the end if nothing is in it, and so are parents that were made for it.
+    A process that is killed holds it no longer.
+
+    Parameters
+    ----------
+    folder : Path
+    target : str
+        What is written, for the message.
+
+    Raises
+    ------
+    InputError
+        If another process holds it.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from longtail.cli.one_at_a_time import alone_in
+    >>> folder = pathlib.Path(tempfile.mkdtemp(), "model.checkpoint")
+    >>> with alone_in(folder, "model"):
+    ...     folder.is_dir()
+    True
+    >>> folder.exists()
+    False
+    """
+    made = [place for place in (folder, *folder.parents) if not place.exists()]
+    folder.mkdir(parents=True, exist_ok=True)
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        _lock(handle, target)
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # something is in it
+                for place in dict.fromkeys((folder, *made)):
+                    place.rmdir()
+    finally:
+        os.close(handle)
+
+
+def _lock(handle: int, target: str) -> None:
+    """Raise InputError if another process has the lock."""
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise InputError(
+            f"Another training is writing to {target} now. Wait until it is done, or name another "
+            "model folder."
+        ) from error
+    except OSError:
+        return  # a file system without locks

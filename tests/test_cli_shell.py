@@ -1,0 +1,160 @@
+"""The command line among other programs: pipes, closed streams, terminals, two runs at once."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import io
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from command_line import SMALL, refused, run
+from longtail.cli import main
+from longtail.cli.one_at_a_time import alone_in
+from longtail.recipes.longtail import LongtailClassifier
+
+COMMAND = [sys.executable, "-c", "import sys; from longtail.cli import main; sys.exit(main())"]
+
+
+@pytest.fixture
+def pipe(tmp_path):
+    """A function that makes a named pipe from which a file's content comes once."""
+    writers = []
+
+    def made(source):
+        path = tmp_path / "pipe"
+        os.mkfifo(path)
+        content = source.read_bytes()
+        writers.append(threading.Thread(target=path.write_bytes, args=(content,), daemon=True))
+        writers[-1].start()
+        return path
+
+    yield made
+    for writer in writers:
+        writer.join(timeout=10)
+        assert not writer.is_alive()
+
+
+def test_a_pipe_is_trained_from_if_its_format_is_named(place, pipe, capsys, tmp_path):
+    named = ("--format", "json-lines", "--model", tmp_path / "model", *SMALL)
+    code, _, err = run(capsys, "train", pipe(place / "train.jsonl"), *named)
+    assert code == 0
+    assert "40 points, 10 labels" in err
+
+
+def test_the_format_of_a_pipe_is_not_guessed(capsys, tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    message = refused(capsys, "train", tmp_path / "pipe", "--model", tmp_path / "model")
+    assert "is a pipe, which can be read only once" in message
+    assert "Pass --format, one of" in message
+
+
+@pytest.mark.parametrize("to_file", [True, False])
+def test_texts_from_a_pipe_are_all_answered(to_file, place, pipe, capsys, tmp_path):
+    command = ("predict", place / "model", "--format", "json-lines")
+    expected = run(capsys, *command, place / "test.jsonl")[1]
+    output = tmp_path / "answers.jsonl"
+    more = ("--output", output) if to_file else ()
+    code, out, _ = run(capsys, *command, pipe(place / "test.jsonl"), *more)
+    assert code == 0
+    assert (output.read_text() if to_file else out) == expected
+
+
+def test_standard_input_is_trained_from(place, tmp_path):
+    with (place / "train.jsonl").open("rb") as stream:
+        done = subprocess.run(
+            [*COMMAND, "train", "-", "--format", "json-lines", "--model", tmp_path / "model",
+             *SMALL],
+            stdin=stream, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "40 points, 10 labels" in done.stderr
+
+
+def test_streams_that_are_closed_are_no_error(place):
+    model = str(place / "model")
+    for streams, said in ((">&-", ""), ("2>&-", "drink")):
+        done = subprocess.run(
+            ["sh", "-c", f'exec "$@" {streams}', "sh", *COMMAND, "predict", model, "--text",
+             "red wine"],
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, "")
+        assert said in done.stdout
+
+
+def test_a_reader_that_leaves_is_no_error(place):
+    done = subprocess.run(
+        ["bash", "-c", '"$@" | true; exit ${PIPESTATUS[0]}', "bash", *COMMAND, "inspect",
+         str(place / "model")],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode in {0, 1}
+    assert done.stderr == ""
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="this system has no /dev/full")  # noqa: PTH110
+def test_output_that_cannot_be_written_is_one_sentence(place):
+    with open("/dev/full", "w") as full:  # noqa: PTH123 - a device
+        done = subprocess.run(
+            [*COMMAND, "inspect", str(place / "model")],
+            stdout=full, stderr=subprocess.PIPE, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == (
+        "longtail: error: No space left on device. Free some space, then run the same command "
+        "again.\n"
+    )
+
+
+def test_names_that_a_terminal_cannot_write_are_escaped(tmp_path, monkeypatch):
+    model = LongtailClassifier(dimension=8, epochs=1, n_threads=1)
+    model.fit(["red wine", "old car"] * 9, [["\N{WINE GLASS}"], ["auto"]] * 9).save(tmp_path / "m")
+    written = io.BytesIO()
+    monkeypatch.setattr("sys.stdout", io.TextIOWrapper(written, encoding="ascii"))
+    assert main(["predict", str(tmp_path / "m"), "--text", "wine", "--top-k", "1"]) == 0
+    assert written.getvalue().split(b"\t")[1] == b"\\U0001f377\n"
+
+
+def test_ctrl_c_before_there_is_anything_to_do(capsys, monkeypatch):
+    def pressed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("longtail.cli.lazy.importlib.import_module", pressed)
+    assert run(capsys, "train", "x", "--model", "y") == (130, "", "Stopped.\n")
+
+
+def test_two_trainings_do_not_share_a_folder(place, capsys, tmp_path):
+    command = ("train", place / "train.jsonl", "--model", tmp_path / "model", *SMALL)
+    checkpoints = tmp_path / "model.checkpoint"
+    checkpoints.mkdir()
+    (checkpoints / "module.checkpoint").write_text("of the one that is running")
+    with alone_in(checkpoints, "model"):
+        message = refused(capsys, *command, "--fresh")
+        assert "Another training is writing to" in message
+    assert len(list(checkpoints.iterdir())) == 1
+    assert run(capsys, *command, "--fresh")[0] == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
+def test_folders_made_for_nothing_are_removed(tmp_path):
+    place = tmp_path / "runs" / "first" / "model.checkpoint"
+    with alone_in(place, "model"):
+        assert place.is_dir()
+    assert not list(tmp_path.iterdir())
+    with alone_in(place, "model"):
+        (place.parent / "model").mkdir()
+    assert [path.name for path in place.parent.iterdir()] == ["model"]
+
+
+def test_file_systems_without_locks_are_no_error(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with alone_in(tmp_path / "model.checkpoint", "model"):
+        assert (tmp_path / "model.checkpoint").is_dir()

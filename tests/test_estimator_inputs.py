@@ -1,0 +1,138 @@
+"""What people pass to an estimator at their first tries; the base of all recipes deals with it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import TfidfVectorizer
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MultiLabelBinarizer
+
+from longtail.data.dataset import Dataset
+from longtail.data.from_python import labels_from, texts_from
+from longtail.errors import InputError
+from longtail.recipes.astec import Astec
+from longtail.recipes.longtail import LongtailClassifier
+from longtail.recipes.parabel import Parabel
+
+TEXTS = ["red wine", "white wine", "fast car", "old red car"] * 6
+NAMES = [["drink"], ["drink"], ["vehicle"], ["vehicle", "red"]] * 6
+CLASSES = ["drink", "drink", "vehicle", "vehicle"] * 6
+FEATURES = np.array([[1.0, 0, 0], [1, 1, 0], [0, 0, 1], [0, 1, 1]] * 6)
+TURNED = slice(None, None, -1)
+
+
+def small():
+    return LongtailClassifier(dimension=16, epochs=3, n_threads=1)
+
+
+@pytest.fixture(scope="module")
+def of_names():
+    return small().fit(TEXTS, NAMES)
+
+
+@pytest.fixture(scope="module")
+def of_classes():
+    return small().fit(TEXTS, CLASSES)
+
+
+@pytest.fixture(scope="module")
+def of_features():
+    return small().fit(FEATURES.tolist(), CLASSES)
+
+
+def dataset(texts, labels):
+    return Dataset(texts_from(texts), None, *labels_from(labels, len(texts))[:2])
+
+
+class TestScore:
+    def test_names_count_and_not_the_order_in_which_they_come(self, of_names):
+        expected = of_names.score(TEXTS, NAMES)
+        assert expected > 0.9
+        assert of_names.score(TEXTS[TURNED], NAMES[TURNED]) == expected
+        found = of_names.evaluate(dataset(TEXTS[TURNED], NAMES[TURNED]))
+        assert found["P@1"] == pytest.approx(100 * expected)
+        assert of_names.evaluate(dataset(TEXTS, [["unheard of"]] * 24))["P@1"] == 0
+
+    def test_ids_and_columns_are_those_of_the_model(self, of_names):
+        ids = of_names.predictor_.label_space.ids_by_name
+        by_id = [[ids[name] for name in row] for row in NAMES]
+        expected = of_names.score(TEXTS, NAMES)
+        assert of_names.score(TEXTS, by_id) == expected
+        matrix = np.zeros((24, 3), int)
+        for row, columns in enumerate(by_id):
+            matrix[row, columns] = 1
+        assert of_names.score(TEXTS, matrix) == expected
+
+    def test_one_class_a_point(self, of_names, of_classes):
+        assert of_classes.score(TEXTS, CLASSES) == 1
+        assert of_classes.score(TEXTS, [[name] for name in CLASSES]) == 1
+        assert of_names.score(TEXTS, CLASSES) > 0.9  # a name a point will do, too
+
+    def test_what_does_not_fit(self, of_names, of_classes):
+        for model in (of_names, of_classes):
+            with pytest.raises(InputError, match="rows but"):
+                model.score(TEXTS, CLASSES[:-1])
+            with pytest.raises(InputError, match="missing"):
+                model.score(TEXTS, None)
+        of_ids = small().fit(TEXTS, [[0], [0], [1], [1]] * 6)
+        with pytest.raises(InputError, match="have names, so they cannot be matched"):
+            of_ids.score(TEXTS, NAMES)
+        with pytest.raises(InputError, match="have names, so they cannot be matched"):
+            of_ids.evaluate(dataset(TEXTS, NAMES))
+
+
+def test_the_class_of_a_text_of_which_nothing_is_known():
+    texts, classes = ["red wine", "old car", "fast car"] * 6, ["drink", "vehicle", "vehicle"] * 6
+    model = small().fit(texts, classes)
+    assert model.predict(["日本語"]).tolist() == ["vehicle"]
+    assert model.score(["日本語"], ["vehicle"]) == 1
+
+
+@pytest.mark.parametrize("k", [2.0, "3", None])
+def test_what_is_no_number_of_labels(of_names, k):
+    with pytest.raises(InputError, match="k must be a whole number"):
+        of_names.predict_topk(TEXTS, k)
+
+
+def test_a_number_of_labels_of_numpy(of_names):
+    assert of_names.predict_topk(TEXTS, np.int64(2))[0].shape == (24, 2)
+
+
+def test_rows_may_be_lists(of_features):
+    expected, _ = of_features.predict_topk(FEATURES, 2)
+    assert np.array_equal(of_features.predict_topk(FEATURES.tolist(), 2)[0], expected)
+    for wrong in (FEATURES[0].tolist(), TEXTS, []):
+        with pytest.raises(InputError, match="texts or a single row"):
+            of_features.predict(wrong)
+
+
+def test_a_data_set_goes_elsewhere():
+    with pytest.raises(InputError, match="Pass it to fit_dataset"):
+        small().fit(dataset(TEXTS, NAMES), NAMES)
+    with pytest.raises(InputError, match="takes a Dataset, got a list"):
+        small().fit_dataset(TEXTS)
+
+
+def test_it_works_within_scikit_learn():
+    assert cross_val_score(small(), TEXTS, CLASSES, cv=2).mean() == 1
+    matrix = MultiLabelBinarizer().fit_transform(NAMES)
+    assert cross_val_score(small(), TEXTS, matrix, cv=KFold(2, shuffle=True)).mean() > 0.5
+    search = GridSearchCV(small(), {"tail": [0.0, 0.5]}, cv=2).fit(TEXTS, CLASSES)
+    assert search.predict(TEXTS[:3]).tolist() == CLASSES[:3]
+    pipeline = make_pipeline(TfidfVectorizer(), small())
+    assert pipeline.fit(TEXTS, NAMES).predict(TEXTS[:1]) == [["drink"]]
+
+
+def test_tokens_of_a_single_text_count_where_texts_are_few():
+    least = {n: LongtailClassifier().min_df_for(n) for n in (10, 20_000, 20_001)}
+    assert least == {10: 1, 20_000: 1, 20_001: 2}
+    assert [LongtailClassifier(min_df=3).min_df_for(n) for n in (20, 40, 100)] == [1, 2, 3]
+    assert Astec().min_df_for(20_000) == 2
+    texts = [f"{text} number{i}" for i, text in enumerate(TEXTS * 2)]
+    rare, common = (
+        Parabel(min_df=least_df).fit(texts, NAMES * 2).predictor_.n_features
+        for least_df in (None, 2)
+    )
+    assert rare >= common + 48
