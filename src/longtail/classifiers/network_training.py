@@ -92,7 +92,7 @@ class NetworkTraining:
     weight_decay: float = 1e-3
     averaged: float = 0.3
     dropout: float = 0.1
-    least_points: int = 100
+    least_points: int = 20
     trial_steps: int = 100
     trial_points: int = 4_000
 
