@@ -121,7 +121,7 @@ def test_what_is_learnt_does_not_depend_on_threads_or_earlier_random_numbers():
 
 
 def test_few_points_get_the_best_source():
-    evidence, truth = made_up(40)
+    evidence, truth = made_up(15)
     worse = replace(evidence, values=np.stack([-evidence.values[:, 0], evidence.values[:, 1]], 1))
     assert same(NetworkTraining().learn(worse, truth, SAME, RUN), ScoreNetwork.of_source(1, 2))
 
