@@ -18,6 +18,7 @@ from longtail.kernels.packed_codes import pack_rows, packed_dots, packed_width, 
 from longtail.kernels.packed_ids import id_at, pack_ids, unpacked_ids
 from longtail.kernels.rows import Rows, quantise, quantise_rows, row_dot, widen
 from longtail.kernels.scoring import logistic_rows
+from longtail.kernels.sparse_lanes import N_MORE_SLOTS
 from longtail.kernels.sparse_lookup import (
     SparseRows,
     SplitRows,
@@ -218,7 +219,7 @@ def test_split_margins(seed, n_features, n_labels):
     columns = np.flatnonzero(point).astype(np.int32)
     wanted = random.permutation(n_labels)[:11].astype(np.int32)
     is_common = random.random(n_features) < random.choice([0, 0.5, 1])
-    rows, slots = split(weights, is_common), np.zeros(n_labels, np.uint16)
+    rows, slots = split(weights, is_common), np.zeros(n_labels + N_MORE_SLOTS, np.uint16)
     dense, margins = np.zeros(is_common.sum() + 1, np.float32), np.empty(len(wanted), np.float32)
     own = columns, point[columns]
     common_margins(*own, rows, wanted, dense, margins)

@@ -17,6 +17,7 @@ from longtail.kernels.label_links import Relations
 from longtail.kernels.packed_codes import BLOCK, packed_width
 from longtail.kernels.packed_ids import N_SPARE, is_packed, unpacked_ids
 from longtail.kernels.rows import Rows
+from longtail.kernels.sparse_lanes import N_MORE_SLOTS
 from longtail.kernels.sparse_lookup import SparseRows, SplitRows
 from longtail.kernels.wide_network import Network, NetworkScratch
 
@@ -371,7 +372,7 @@ def new_scratch(
         best_votes=floats(sizes.n_near_labels),
         votes=floats(n_labels),
         links=floats(n_labels),
-        slots=np.zeros(n_labels, np.uint16),
+        slots=np.zeros(n_labels + N_MORE_SLOTS, np.uint16),
         text_sums=floats(n_labels if parts.has_relations else 0),
         dense=floats(_n_places(parts)),
         word_columns=ids(n_tokens),
