@@ -15,7 +15,7 @@ import numpy as np
 from longtail.kernels.bag_vector import unit_bag_vector
 from longtail.kernels.code_search import CodedGraph, Walk, nearest_members
 from longtail.kernels.exact import insert_sorted
-from longtail.kernels.jit import kernel
+from longtail.kernels.jit import kernel, lean_kernel
 from longtail.kernels.label_links import Relations, add_links, best_sums, strongest_links
 from longtail.kernels.prefetch import prefetch_whole
 from longtail.kernels.rows import Rows, quantise, row_dot
@@ -151,7 +151,7 @@ def near_rows(
     )
 
 
-@kernel
+@lean_kernel
 def _answer(
     model: Answerer,
     scratch: AnswerScratch,
@@ -191,7 +191,7 @@ def _answer(
         clear_sums(columns, model.relations.texts.rare, n_products, scratch.text_sums)
 
 
-@kernel
+@lean_kernel
 def _relate(
     relations: Relations, columns: Ids, values: Floats, scratch: AnswerScratch
 ) -> tuple[int, int, int]:
@@ -216,7 +216,7 @@ def _relate(
     return n_matches, n_touched, n_products
 
 
-@kernel
+@lean_kernel
 def _gather(
     model: Answerer, scratch: AnswerScratch, scale: np.float32, n_matches: int, n_touched: int
 ) -> tuple[int, np.float32]:
@@ -287,7 +287,7 @@ def _gather(
     return n, scratch.near_similarities[0] if n_near else np.float32(0)
 
 
-@kernel
+@lean_kernel
 def _add_nodes(labels: Ids, row_of_label: Ids, nodes: Ids, n: int) -> int:
     """Append the nodes of labels that have any, and return how many there are."""
     for label in labels:
@@ -297,7 +297,7 @@ def _add_nodes(labels: Ids, row_of_label: Ids, nodes: Ids, n: int) -> int:
     return n
 
 
-@kernel
+@lean_kernel
 def _vote(
     near: Ids, similarities: Floats, starts: Ids, labels: Ids, votes: Floats, voted: Ids
 ) -> int:
@@ -320,7 +320,7 @@ def _vote(
     return n_voted
 
 
-@kernel
+@lean_kernel
 def _join(labels: Ids, votes: Floats, candidates: Ids, candidate_votes: Floats, n: int) -> int:
     """Append labels that are not there yet; a negative vote marks those that are."""
     for label in labels:
@@ -333,7 +333,7 @@ def _join(labels: Ids, votes: Floats, candidates: Ids, candidate_votes: Floats, 
     return n
 
 
-@kernel
+@lean_kernel
 def _score(model: Answerer, scratch: AnswerScratch, columns: Ids, values: Floats, n: int) -> None:
     """Write what each source says of each candidate."""
     candidates, evidence = scratch.candidates[:n], scratch.evidence
@@ -365,7 +365,7 @@ def _score(model: Answerer, scratch: AnswerScratch, columns: Ids, values: Floats
                 source[c] = 0
 
 
-@kernel
+@lean_kernel
 def _weigh_words(
     model: Answerer,
     scratch: AnswerScratch,
@@ -383,7 +383,7 @@ def _weigh_words(
         margins[c] += model.linear_bias[candidates[c]]
 
 
-@kernel
+@lean_kernel
 def _angles(
     point: Floats,
     rows: Rows,
@@ -405,7 +405,7 @@ def _angles(
         logits[c] = scale * cosine + bias[candidates[c]]
 
 
-@kernel
+@lean_kernel
 def _take_words(
     columns: Ids,
     values: Floats,
@@ -428,7 +428,7 @@ def _take_words(
     return n
 
 
-@kernel
+@lean_kernel
 def _keep_best(
     candidates: Ids, blended: Floats, tail_weights: Floats, ids: Ids, scores: Floats
 ) -> None:

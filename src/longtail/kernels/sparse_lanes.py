@@ -13,9 +13,21 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Iterator
 
-__all__ = ["N_MORE_SLOTS", "add_scaled", "add_to_slots", "gathered_sum"]
+__all__ = [
+    "LANES",
+    "N_MORE_SLOTS",
+    "add_scaled",
+    "add_to_slots",
+    "first_lanes",
+    "gathered",
+    "gathered_sum",
+    "has_instructions",
+    "in_lanes",
+    "packed_columns",
+    "scatter",
+]
 
 LANES = 16
 N_MORE_SLOTS = 2  # behind those of labels: two are read at once, and one stays empty
@@ -29,17 +41,19 @@ _UP_BY_112 = 2.0**112  # between the exponents' offsets of float16 and float32
 _ID_WIDTHS = (2, 3, 4)  # bytes, see `longtail.kernels.packed_ids`
 
 
-def _splat(builder: Any, number: Any, kind: Any) -> Any:
+def in_lanes(builder: Any, number: Any, kind: Any) -> Any:
     """Return a number in all lanes."""
     one = builder.insert_element(ir.Constant(kind, ir.Undefined), number, _INT(0))
     zeros = ir.Constant(ir.VectorType(_INT, kind.count), [0] * kind.count)
     return builder.shuffle_vector(one, one, zeros)
 
 
-def _first_lanes(builder: Any, n: Any, count: int = LANES) -> Any:
+def first_lanes(builder: Any, n: Any, count: int = LANES) -> Any:
     """Return which lanes are among the first `n`."""
     kind = ir.VectorType(n.type, count)
-    return builder.icmp_signed("<", ir.Constant(kind, list(range(count))), _splat(builder, n, kind))
+    return builder.icmp_signed(
+        "<", ir.Constant(kind, list(range(count))), in_lanes(builder, n, kind)
+    )
 
 
 def _masked_load(builder: Any, there: Any, kind: Any, mask: Any) -> Any:
@@ -53,22 +67,22 @@ def _masked_load(builder: Any, there: Any, kind: Any, mask: Any) -> Any:
     return builder.call(load, [builder.bitcast(there, pointer), _INT(1), mask, zeros])
 
 
-def _has_instructions(context: Any) -> bool:
+def has_instructions(context: Any) -> bool:
     """Tell whether the processor reads and writes sixteen places at once."""
     return "+avx512f" in context.codegen().magic_tuple()[2]
 
 
-def _gathered(context: Any, builder: Any, base: Any, places: Any, kind: Any) -> Any:
+def gathered(context: Any, builder: Any, base: Any, places: Any, kind: Any) -> Any:
     """Return the 32 bits that begin at each of sixteen places of an array."""
     start, size = builder.bitcast(base, _BYTE.as_pointer()), _SIZES[base.type.pointee]
-    if _has_instructions(context):
-        name = "dps" if kind is _FLOATS else "dpi"
+    if has_instructions(context):
+        name = "dpi" if kind == _INTS else "dps"
         own = ir.FunctionType(kind, [kind, start.type, _INTS, _MASK, _INT])
-        gather = cgutils.get_or_insert_function(
+        take = cgutils.get_or_insert_function(
             builder.module, own, f"llvm.x86.avx512.mask.gather.{name}.512"
         )
         every, nothing = ir.Constant(_MASK, [1] * LANES), ir.Constant(kind, None)
-        return builder.call(gather, [nothing, start, places, every, _INT(size)])
+        return builder.call(take, [nothing, start, places, every, _INT(size)])
     found = ir.Constant(kind, ir.Undefined)
     for lane in range(LANES):
         place = builder.zext(builder.extract_element(places, _INT(lane)), _LONG)
@@ -78,21 +92,44 @@ def _gathered(context: Any, builder: Any, base: Any, places: Any, kind: Any) -> 
     return found
 
 
-def _scatter(context: Any, builder: Any, base: Any, places: Any, mask: Any, values: Any) -> None:
+def scatter(context: Any, builder: Any, base: Any, places: Any, mask: Any, values: Any) -> None:
     """Write the lanes of a mask to their places."""
-    if _has_instructions(context):
+    if has_instructions(context):
         pointer = _BYTE.as_pointer()
-        own = ir.FunctionType(ir.VoidType(), [pointer, _MASK, _INTS, _FLOATS, _INT])
-        scatter = cgutils.get_or_insert_function(
-            builder.module, own, "llvm.x86.avx512.mask.scatter.dps.512"
+        own = ir.FunctionType(ir.VoidType(), [pointer, _MASK, _INTS, values.type, _INT])
+        name = "dpi" if values.type == _INTS else "dps"
+        put = cgutils.get_or_insert_function(
+            builder.module, own, f"llvm.x86.avx512.mask.scatter.{name}.512"
         )
-        builder.call(scatter, [builder.bitcast(base, pointer), mask, places, values, _INT(4)])
+        builder.call(put, [builder.bitcast(base, pointer), mask, places, values, _INT(4)])
         return
     for lane in range(LANES):
         with builder.if_then(builder.extract_element(mask, _INT(lane))):
             place = builder.zext(builder.extract_element(places, _INT(lane)), _LONG)
             value = builder.extract_element(values, _INT(lane))
             builder.store(value, builder.gep(base, [place]))
+
+
+def packed_columns(builder: Any, ids: Any, place: Any, n_left: Any, mask: Any, n_bytes: int) -> Any:
+    """Return sixteen ids of so many bytes each, from a place on; nothing behind `n_left` is read.
+
+    0 bytes stand for int32.
+    """
+    start = builder.bitcast(ids, _BYTE.as_pointer())
+    there = builder.gep(start, [builder.mul(place, _LONG(n_bytes or 4))])
+    if n_bytes == 2:
+        kind = ir.VectorType(_SHORT, LANES)
+        return builder.zext(_masked_load(builder, there, kind, mask), _INTS)
+    if n_bytes != 3:
+        return _masked_load(builder, there, _INTS, mask)
+    kind = ir.VectorType(_BYTE, 4 * LANES)
+    of_bytes = first_lanes(builder, builder.mul(n_left, _INT(3)), 4 * LANES)
+    of_block = ir.Constant(of_bytes.type, [lane < 3 * LANES for lane in range(4 * LANES)])
+    there_all = _masked_load(builder, there, kind, builder.and_(of_bytes, of_block))
+    zeros = ir.Constant(kind, None)
+    which = [3 * (t // 4) + t % 4 if t % 4 < 3 else 4 * LANES for t in range(4 * LANES)]
+    chosen = ir.Constant(ir.VectorType(_INT, 4 * LANES), which)
+    return builder.bitcast(builder.shuffle_vector(there_all, zeros, chosen), _INTS)
 
 
 class _Entries:
@@ -125,28 +162,9 @@ class _Entries:
         builder = self.builder
         with cgutils.for_range_slice(builder, first, after, _LONG(LANES)) as (place, _):
             n_left = builder.trunc(builder.sub(after, place), _INT)
-            mask = _first_lanes(builder, n_left)
-            yield self._columns(place, n_left, mask, n_bytes), self._weights(place, mask), mask
-
-    def _columns(self, place: Any, n_left: Any, mask: Any, n_bytes: int) -> Any:
-        """Return sixteen columns."""
-        builder = self.builder
-        start = builder.bitcast(self.ids.data, _BYTE.as_pointer())
-        there = builder.gep(start, [builder.mul(place, _LONG(n_bytes or 4))])
-        if n_bytes == 2:
-            kind = ir.VectorType(_SHORT, LANES)
-            return builder.zext(_masked_load(builder, there, kind, mask), _INTS)
-        if n_bytes != 3:
-            return _masked_load(builder, there, _INTS, mask)
-        kind = ir.VectorType(_BYTE, 4 * LANES)
-        # No more than sixteen of them: three bytes each, of at most 48.
-        of_bytes = _first_lanes(builder, builder.mul(n_left, _INT(3)), 4 * LANES)
-        of_block = ir.Constant(of_bytes.type, [lane < 3 * LANES for lane in range(4 * LANES)])
-        there_all = _masked_load(builder, there, kind, builder.and_(of_bytes, of_block))
-        zeros = ir.Constant(kind, None)
-        which = [3 * (t // 4) + t % 4 if t % 4 < 3 else 4 * LANES for t in range(4 * LANES)]
-        chosen = ir.Constant(ir.VectorType(_INT, 4 * LANES), which)
-        return builder.bitcast(builder.shuffle_vector(there_all, zeros, chosen), _INTS)
+            mask = first_lanes(builder, n_left)
+            columns = packed_columns(builder, self.ids.data, place, n_left, mask, n_bytes)
+            yield columns, self._weights(place, mask), mask
 
     def _weights(self, place: Any, mask: Any) -> Any:
         """Return sixteen weights as float32."""
@@ -205,16 +223,16 @@ def add_scaled(
         entries = _Entries(context, builder, signature.args[:2], arguments[:2])
         target = context.make_array(signature.args[5])(context, builder, arguments[5])
         n_sums = builder.trunc(cgutils.unpack_tuple(builder, target.shape)[0], _INT)
-        n_sums = _splat(builder, n_sums, _INTS)
+        n_sums = in_lanes(builder, n_sums, _INTS)
         factor = context.cast(builder, arguments[4], scale, types.float32)
-        factors = _splat(builder, factor, _FLOATS)
+        factors = in_lanes(builder, factor, _FLOATS)
         none = ir.Constant(_INTS, [0] * LANES)
         for columns, values, mask in entries.each(*_span(context, builder, signature, arguments)):
             inside = builder.and_(mask, builder.icmp_unsigned("<", columns, n_sums))
             places = builder.select(inside, columns, none)
-            own = _gathered(context, builder, target.data, places, _FLOATS)
+            own = gathered(context, builder, target.data, places, _FLOATS)
             own = builder.fadd(own, builder.fmul(factors, values))
-            _scatter(context, builder, target.data, places, inside, own)
+            scatter(context, builder, target.data, places, inside, own)
         return context.get_dummy_value()
 
     return types.void(ids, weights, first, after, scale, sums), generate
@@ -240,12 +258,12 @@ def gathered_sum(_: Any, ids: Any, weights: Any, first: Any, after: Any, dense: 
         entries = _Entries(context, builder, signature.args[:2], arguments[:2])
         table = context.make_array(signature.args[4])(context, builder, arguments[4])
         last = builder.trunc(cgutils.unpack_tuple(builder, table.shape)[0], _INT)
-        last = _splat(builder, builder.sub(last, _INT(1)), _INTS)
+        last = in_lanes(builder, builder.sub(last, _INT(1)), _INTS)
         total = cgutils.alloca_once_value(builder, _ZEROS)
         for columns, values, _mask in entries.each(*_span(context, builder, signature, arguments)):
             is_there = builder.icmp_unsigned("<", columns, last)
             places = builder.select(is_there, columns, last)
-            own = _gathered(context, builder, table.data, places, _FLOATS)
+            own = gathered(context, builder, table.data, places, _FLOATS)
             product = builder.fmul(own, values, flags=("contract",))
             added = builder.fadd(builder.load(total), product, flags=("contract",))
             builder.store(added, total)
@@ -281,14 +299,14 @@ def add_to_slots(
             context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (5, 6)
         )
         last = builder.trunc(cgutils.unpack_tuple(builder, marks.shape)[0], _INT)
-        last = _splat(builder, builder.sub(last, _INT(N_MORE_SLOTS)), _INTS)
+        last = in_lanes(builder, builder.sub(last, _INT(N_MORE_SLOTS)), _INTS)
         factor = context.cast(builder, arguments[4], scale, types.float32)
         low_half = ir.Constant(_INTS, [0xFFFF] * LANES)
         held = [cgutils.alloca_once(builder, kind) for kind in (_INTS, _FLOATS)]
         for columns, values, mask in entries.each(*_span(context, builder, signature, arguments)):
             is_there = builder.icmp_unsigned("<", columns, last)
             places = builder.select(is_there, columns, last)
-            own = builder.and_(_gathered(context, builder, marks.data, places, _INTS), low_half)
+            own = builder.and_(gathered(context, builder, marks.data, places, _INTS), low_half)
             marked = builder.icmp_unsigned("!=", own, ir.Constant(_INTS, [0] * LANES))
             bits = builder.bitcast(builder.and_(marked, mask), _SHORT)
             with builder.if_then(builder.icmp_unsigned("!=", bits, _SHORT(0)), likely=False):

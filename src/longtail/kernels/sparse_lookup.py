@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from longtail.kernels.jit import kernel
+from longtail.kernels.jit import lean_kernel
 from longtail.kernels.packed_ids import id_at
 from longtail.kernels.prefetch import prefetch_line, prefetch_pair
 from longtail.kernels.sparse_lanes import add_scaled, add_to_slots, gathered_sum
@@ -64,7 +64,7 @@ class SplitRows(NamedTuple):
     places: NDArray[np.uint8]
 
 
-@kernel
+@lean_kernel
 def span_of(starts: Any, row: int, n_entries: int) -> tuple[Any, Any]:
     """Return where the entries of a row begin and end: within bounds, whatever a file says."""
     most = np.int64(n_entries)
@@ -72,7 +72,7 @@ def span_of(starts: Any, row: int, n_entries: int) -> tuple[Any, Any]:
     return first, min(max(np.int64(starts[row + 1]), first), most)
 
 
-@kernel
+@lean_kernel
 def add_products(columns: Ids, values: Floats, rows: SparseRows, sums: Floats) -> int:
     """Add what the labels of each column have of it to their sums; return how many products.
 
@@ -101,7 +101,7 @@ def add_products(columns: Ids, values: Floats, rows: SparseRows, sums: Floats) -
     return n_added
 
 
-@kernel
+@lean_kernel
 def clear_sums(columns: Ids, rows: SparseRows, n_added: int, sums: Floats) -> None:
     """Set the sums that `add_products` added to, and may have made other than 0, to 0 again."""
     if n_added > len(sums) // SUMS_PER_PRODUCT:
@@ -116,7 +116,7 @@ def clear_sums(columns: Ids, rows: SparseRows, n_added: int, sums: Floats) -> No
                 sums[label] = 0
 
 
-@kernel
+@lean_kernel
 def common_margins(
     columns: Ids, values: Floats, rows: SplitRows, wanted: Ids, dense: Floats, margins: Floats
 ) -> None:
@@ -153,7 +153,7 @@ def common_margins(
         dense[min(id_at(places, column), last)] = 0
 
 
-@kernel
+@lean_kernel
 def add_rare_margins(
     columns: Ids, values: Floats, rare: SparseRows, wanted: Ids, slots: Slots, margins: Floats
 ) -> None:
