@@ -12,6 +12,7 @@ from longtail.errors import InputError
 from longtail.index.protocol import read_only
 from longtail.kernels.answer import Answerer, AnswerScratch, Head
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS
+from longtail.kernels.byte_rows import SplitQuery, split_width
 from longtail.kernels.code_search import CodedGraph, new_walk
 from longtail.kernels.label_links import Relations
 from longtail.kernels.packed_codes import BLOCK, packed_width
@@ -355,6 +356,10 @@ def new_scratch(
     return AnswerScratch(
         point=floats(dimension),
         codes=np.zeros(2 * parts.labels.codes.shape[1], np.int8),
+        split=SplitQuery(
+            np.zeros((2, split_width(dimension)), np.int8), np.zeros(2, np.int32), floats(1)
+        ),
+        places=ids(width),
         label_walk=new_walk(parts.labels, beam_of(sizes, n_found), width),
         starts=ids(width),
         point_walk=new_walk(parts.points, beam_of(sizes, n_near)),

@@ -13,7 +13,9 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    _Block = tuple[Any, Callable[[], Any], Any]
 
 __all__ = [
     "LANES",
@@ -144,8 +146,8 @@ class _Entries:
         self.is_packed = kinds[0].ndim > 1
         self.dtype = kinds[1].dtype
 
-    def each(self, first: Any, after: Any) -> Iterator[tuple[Any, Any, Any]]:
-        """Loop over blocks of some entries; yields columns, weights and which lanes count.
+    def each(self, first: Any, after: Any) -> Iterator[_Block]:
+        """Loop over blocks of entries; yields columns, what reads weights, which lanes count.
 
         The body is generated once for each width of ids.
         """
@@ -158,13 +160,17 @@ class _Entries:
             with builder.if_then(builder.icmp_unsigned("==", width, width.type(n_bytes))):
                 yield from self._blocks(first, after, n_bytes)
 
-    def _blocks(self, first: Any, after: Any, n_bytes: int) -> Iterator[tuple[Any, Any, Any]]:
+    def _blocks(self, first: Any, after: Any, n_bytes: int) -> Iterator[_Block]:
         builder = self.builder
         with cgutils.for_range_slice(builder, first, after, _LONG(LANES)) as (place, _):
             n_left = builder.trunc(builder.sub(after, place), _INT)
             mask = first_lanes(builder, n_left)
             columns = packed_columns(builder, self.ids.data, place, n_left, mask, n_bytes)
-            yield columns, self._weights(place, mask), mask
+
+            def weights(place: Any = place, mask: Any = mask) -> Any:
+                return self._weights(place, mask)
+
+            yield columns, weights, mask
 
     def _weights(self, place: Any, mask: Any) -> Any:
         """Return sixteen weights as float32."""
@@ -231,7 +237,7 @@ def add_scaled(
             inside = builder.and_(mask, builder.icmp_unsigned("<", columns, n_sums))
             places = builder.select(inside, columns, none)
             own = gathered(context, builder, target.data, places, _FLOATS)
-            own = builder.fadd(own, builder.fmul(factors, values))
+            own = builder.fadd(own, builder.fmul(factors, values()))
             scatter(context, builder, target.data, places, inside, own)
         return context.get_dummy_value()
 
@@ -264,7 +270,7 @@ def gathered_sum(_: Any, ids: Any, weights: Any, first: Any, after: Any, dense: 
             is_there = builder.icmp_unsigned("<", columns, last)
             places = builder.select(is_there, columns, last)
             own = gathered(context, builder, table.data, places, _FLOATS)
-            product = builder.fmul(own, values, flags=("contract",))
+            product = builder.fmul(own, values(), flags=("contract",))
             added = builder.fadd(builder.load(total), product, flags=("contract",))
             builder.store(added, total)
         add = cgutils.get_or_insert_function(
@@ -301,34 +307,22 @@ def add_to_slots(
         last = builder.trunc(cgutils.unpack_tuple(builder, marks.shape)[0], _INT)
         last = in_lanes(builder, builder.sub(last, _INT(N_MORE_SLOTS)), _INTS)
         factor = context.cast(builder, arguments[4], scale, types.float32)
-        low_half = ir.Constant(_INTS, [0xFFFF] * LANES)
-        held = [cgutils.alloca_once(builder, kind) for kind in (_INTS, _FLOATS)]
-        for columns, values, mask in entries.each(*_span(context, builder, signature, arguments)):
+        factors = in_lanes(builder, factor, _FLOATS)
+        low_half, one = (ir.Constant(_INTS, [n] * LANES) for n in (0xFFFF, 1))
+        none = ir.Constant(_INTS, [0] * LANES)
+        for columns, weights_of, mask in entries.each(
+            *_span(context, builder, signature, arguments)
+        ):
             is_there = builder.icmp_unsigned("<", columns, last)
             places = builder.select(is_there, columns, last)
             own = builder.and_(gathered(context, builder, marks.data, places, _INTS), low_half)
-            marked = builder.icmp_unsigned("!=", own, ir.Constant(_INTS, [0] * LANES))
-            bits = builder.bitcast(builder.and_(marked, mask), _SHORT)
-            with builder.if_then(builder.icmp_unsigned("!=", bits, _SHORT(0)), likely=False):
-                for room, numbers in zip(held, (own, values), strict=True):
-                    builder.store(numbers, room)
-                _add_marked(builder, bits, held, factor, target.data)
+            marked = builder.and_(builder.icmp_unsigned("!=", own, none), mask)
+            any_bit = builder.icmp_unsigned("!=", builder.bitcast(marked, _SHORT), _SHORT(0))
+            with builder.if_then(any_bit):
+                slots_of = builder.select(marked, builder.sub(own, one), none)
+                sums_of = gathered(context, builder, target.data, slots_of, _FLOATS)
+                sums_of = builder.fadd(sums_of, builder.fmul(factors, weights_of()))
+                scatter(context, builder, target.data, slots_of, marked, sums_of)
         return context.get_dummy_value()
 
     return types.void(ids, weights, first, after, scale, slots, sums), generate
-
-
-def _add_marked(builder: Any, bits: Any, held: list[Any], factor: Any, sums: Any) -> None:
-    """Add the lanes whose bits are set, one by one: they are hardly ever any."""
-    slots, values = (
-        builder.bitcast(room, kind.as_pointer())
-        for room, kind in zip(held, (_INT, _FLOAT), strict=True)
-    )
-    with cgutils.for_range(builder, _LONG(LANES)) as loop:
-        bit = builder.and_(builder.lshr(bits, builder.trunc(loop.index, _SHORT)), _SHORT(1))
-        with builder.if_then(builder.icmp_unsigned("!=", bit, _SHORT(0))):
-            slot = builder.load(builder.gep(slots, [loop.index]))
-            there = builder.gep(sums, [builder.zext(builder.sub(slot, _INT(1)), _LONG)])
-            value = builder.load(builder.gep(values, [loop.index]))
-            product = builder.fmul(factor, value)
-            builder.store(builder.fadd(builder.load(there), product), there)
