@@ -11,11 +11,10 @@ from numba import njit
 from longtail.index.protocol import read_only
 from longtail.kernels.bag_vector import pack_with_scales, unit_bag_vector
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS, blend_rows
-from longtail.kernels.byte_rows import SplitQuery, products_of_bytes, split_query, split_width
 from longtail.kernels.code_search import CodedGraph, nearest_members, new_walk
 from longtail.kernels.label_links import add_links, best_sums, strongest_links
 from longtail.kernels.lanes import dense_layer, falling_ranks, first_above, insert_key
-from longtail.kernels.packed_codes import pack_rows, packed_dots, packed_width, unpacked_rows
+from longtail.kernels.packed_codes import pack_rows, packed_products, packed_width, unpacked_rows
 from longtail.kernels.packed_ids import id_at, pack_ids, unpacked_ids
 from longtail.kernels.rows import Rows, quantise, quantise_rows, row_dot, widen
 from longtail.kernels.scoring import logistic_rows
@@ -28,7 +27,6 @@ from longtail.kernels.sparse_lookup import (
     clear_sums,
     common_margins,
 )
-from longtail.kernels.walk_lanes import insert_products, keep_unseen_edges
 from longtail.kernels.wide_network import Network, NetworkScratch, blend_candidates
 
 SEEDS = st.integers(0, 10_000)
@@ -120,13 +118,13 @@ def find_above(numbers, start, least):
 
 
 @njit
-def dots_of(query, codes, row):
-    return packed_dots(query, codes, row)
+def write_products(query, codes, rows, n, products):
+    packed_products(query, codes, rows, n, products)
 
 
 @FEW
 @given(seed=SEEDS, size=st.integers(1, 600))
-def test_packed_dots(seed, size):
+def test_packed_products(seed, size):
     random = np.random.default_rng(seed)
     vectors = random.standard_normal((3, size)).astype(np.float32)
     codes, own_step = pack_rows(read_only(vectors, np.float32))
@@ -134,9 +132,12 @@ def test_packed_dots(seed, size):
     query, _ = query_codes(random.standard_normal(size))
     step = 2.7 / 7.5 * np.sqrt(np.square(vectors, dtype=np.float64).mean())
     levels = np.clip(np.rint(vectors / step + 7.5), 0, 15)
-    found = [dots_of(query, codes, row) for row in range(3)]
+    listed, found = np.array([2, 0, 1, 1, 0], np.int32), np.zeros(8, np.int32)
+    write_products(query, codes, listed, 5, found)
     # A number half-way between two levels may take either.
-    np.testing.assert_allclose(found, levels @ query[:size], atol=130 * (size // 300 + 1))
+    np.testing.assert_allclose(
+        found[:5], levels[listed] @ query[:size], atol=130 * (size // 300 + 1)
+    )
     assert codes.ctypes.data % 64 == 0
     assert own_step[0] == pytest.approx(step)
     unpacked = unpacked_rows(codes, own_step, size)
@@ -387,76 +388,3 @@ def test_logistic_rows():
     assert found[0, :2].tolist() == pytest.approx([1 / (1 + np.exp(-5.5)), 1 / (1 + np.exp(1.5))])
     assert found[0, 2] == found[1, 0] == -np.inf
     assert found[1, 1:].tolist() == [1, 0]
-
-
-@njit
-def write_byte_products(query, rows, listed, n, products):
-    products_of_bytes(query, rows.values, rows.scales, listed, n, products)
-
-
-@FEW
-@given(seed=SEEDS, size=st.integers(1, 200), n=st.integers(1, 11))
-def test_products_of_bytes(seed, size, n):
-    random = np.random.default_rng(seed)
-    rows, numbers = stored(random.standard_normal((12, size)).astype(np.float32), "int8")
-    point = random.standard_normal(size).astype(np.float32)
-    width = split_width(size)
-    scale = np.zeros(1, np.float32)
-    query = SplitQuery(np.zeros((2, width), np.int8), np.zeros(2, np.int32), scale)
-    split_query(point, query)
-    held = (128 * query.codes[0].astype(int) + query.codes[1]) * scale[0]
-    np.testing.assert_allclose(held[:size], point, atol=0.6 * float(scale[0]))
-    listed, products = random.integers(0, 12, n).astype(np.int32), np.empty(16, np.float32)
-    write_byte_products(query, rows, listed, n, products)
-    np.testing.assert_allclose(products[:n], numbers[listed] @ held[:size], rtol=1e-5, atol=1e-4)
-
-
-@njit
-def keep_edges(ids, first, n_ids, codes, stamps, fresh, n_fresh):
-    return keep_unseen_edges(ids, first, n_ids, codes, stamps, fresh, n_fresh)
-
-
-@FEW
-@given(seed=SEEDS, n_nodes=st.sampled_from([60, 70_000]), n_ids=st.integers(0, 40))
-def test_unseen_edges(seed, n_nodes, n_ids):
-    random = np.random.default_rng(seed)
-    nodes = random.choice(n_nodes, n_ids, replace=False)
-    padded = np.concatenate([[7], nodes, [-1, 7]])
-    codes, stamps = np.zeros((n_nodes, 1), np.uint8), np.zeros(n_nodes + 1, np.int32)
-    stamps[-1] = 3
-    stamps[nodes[::3]] = 3
-    fresh = np.zeros(80, np.int32)
-    packed = read_only(pack_ids(padded, n_nodes), np.uint8)
-    n = keep_edges(packed, 1, n_ids + 1, read_only(codes, np.uint8), stamps, fresh, 2)
-    unseen = [node for i, node in enumerate(nodes.tolist()) if i % 3]
-    assert fresh[2:n].tolist() == unseen
-    assert (stamps[nodes] == 3).all()
-    assert np.count_nonzero(stamps) == n_ids + 1
-
-
-@njit
-def insert_many(keys, nodes, products, n, neighbours, degree):
-    return insert_products(keys, nodes, products, n, neighbours, degree)
-
-
-@FEW
-@given(seed=SEEDS, n_blocks=st.integers(1, 8))
-def test_a_beam_keeps_the_best(seed, n_blocks):
-    random = np.random.default_rng(seed)
-    keys = np.full(8 * n_blocks + 1, -(1 << 62))
-    keys[0] = 1 << 62
-    neighbours = read_only(pack_ids(np.zeros(500, np.int64), 500), np.uint8)
-    nodes = random.permutation(500).astype(np.int32)
-    products = random.integers(-9, 9, 500).astype(np.int32)
-    every = np.int64(products) << 32 | np.int64(nodes) << 1 | 1
-    done = 0
-    while done < 400:
-        n, before = int(random.integers(1, 60)), keys.copy()
-        own = slice(done, done + n)
-        place = insert_many(keys, nodes[done:].copy(), products[done:].copy(), n, neighbours, 1)
-        done += n
-        expected = np.sort(every[:done])[::-1][: 8 * n_blocks]
-        np.testing.assert_array_equal(keys[1 : 1 + len(expected)], expected)
-        changed = np.flatnonzero(np.isin(keys[1:], every[own])) + 1
-        assert place == (changed[0] if len(changed) else len(keys))
-        assert (keys[:place] == before[:place]).all()

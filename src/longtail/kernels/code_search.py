@@ -216,7 +216,7 @@ def nearest_members(
     ----------
     point : float32 (d,)
     query, scale : int8, float
-        The codes of the point, see `packed_dots`, and what they are multiplied with.
+        The codes of the point, see `packed_products`, and what they are multiplied with.
     graph : CodedGraph
     starts, n_starts : int32, int
         See `walk_graph`.

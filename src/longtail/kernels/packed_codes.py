@@ -32,7 +32,6 @@ __all__ = [
     "HALF_BLOCK",
     "MIDDLE",
     "pack_rows",
-    "packed_dots",
     "packed_products",
     "packed_width",
     "put_code",
@@ -116,8 +115,8 @@ def _write_codes(vectors: Floats, codes: Packed) -> np.float32:
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
-def packed_dots(_: Any, query: Any, codes: Any, row: Any) -> Any:
-    """Return the inner product of a query with a row of codes, int32.
+def packed_products(_: Any, query: Any, codes: Any, rows: Any, n_rows: Any, products: Any) -> Any:
+    """Write the inner products of a query with some rows of codes, four at a time.
 
     Every code counts 7.5 too much, which adds the same to the product with any row.
 
@@ -126,66 +125,15 @@ def packed_dots(_: Any, query: Any, codes: Any, row: Any) -> Any:
     query : int8 (2 * width,)
         See `longtail.kernels.rows.quantise`; zeros behind the vector.
     codes : uint8 (n_rows, width)
-    row : int
-
-    Notes
-    -----
-    Written out, since the compiler sees no vectors in a loop over halves of bytes.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        arrays = [
-            context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (0, 1)
-        ]
-        place = context.cast(builder, arguments[2], signature.args[2], types.intp)
-        width = cgutils.unpack_tuple(builder, arrays[1].shape)[1]
-        own, rows = (builder.bitcast(array.data, _BYTE.as_pointer()) for array in arrays)
-        own_row = builder.gep(rows, [builder.mul(place, width)])
-        lanes = ir.VectorType(_NUMBER, BLOCK // 4 if _has_instruction(context) else BLOCK)
-        sums = [cgutils.alloca_once_value(builder, ir.Constant(lanes, None)) for _ in "lh"]
-        step = ir.Constant(width.type, BLOCK)
-        with cgutils.for_range(builder, builder.udiv(width, step)) as loop:
-            at = builder.mul(loop.index, step)
-            both = _load_block(builder, own_row, at)
-            low = builder.and_(both, ir.Constant(_BYTES, [15] * BLOCK))
-            high = builder.lshr(both, ir.Constant(_BYTES, [4] * BLOCK))
-            for half, total, offset in zip(
-                (low, high), sums, (at, builder.add(at, step)), strict=True
-            ):
-                mine = _load_block(builder, own, builder.add(at, offset))
-                builder.store(
-                    _add_products(context, builder, builder.load(total), half, mine), total
-                )
-        behind = builder.mul(builder.udiv(width, step), step)
-        with builder.if_then(builder.icmp_unsigned("<", behind, width)):
-            halves = _unpacked_half(builder, own_row, behind)
-            mine = _load_block(builder, own, builder.add(behind, behind))
-            builder.store(
-                _add_products(context, builder, builder.load(sums[0]), halves, mine), sums[0]
-            )
-        add = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(_NUMBER, [lanes]),
-            f"llvm.vector.reduce.add.v{lanes.count}i32",
-        )
-        return builder.call(add, [builder.add(*map(builder.load, sums))])
-
-    return types.int32(query, codes, row), generate
-
-
-@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
-def packed_products(_: Any, query: Any, codes: Any, rows: Any, n_rows: Any, products: Any) -> Any:
-    """Write the inner products of a query with some rows of codes, four at a time.
-
-    Parameters
-    ----------
-    query, codes
-        See `packed_dots`.
     rows : int32 (at least n_rows,)
     n_rows : int
         How many of `rows` are looked at.
     products : int32 (at least `n_rows` rounded up to a multiple of four,)
         Written.
+
+    Notes
+    -----
+    Written out, since the compiler sees no vectors in a loop over halves of bytes.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
@@ -238,17 +186,6 @@ def _products_of_rows(context: Any, builder: Any, query: Any, starts: list[Any],
     return sums_of_each(builder, [builder.load(total) for total in totals])
 
 
-def _has_instruction(context: Any) -> bool:
-    """Tell whether the processor adds up products of bytes by one instruction."""
-    return "+avx512vnni" in context.codegen().magic_tuple()[2]
-
-
-def _add_products(context: Any, builder: Any, total: Any, numbers: Any, query: Any) -> Any:
-    """Add products of unsigned with signed bytes to 32-bit sums."""
-    own = _add_at_once if _has_instruction(context) else _add_widened
-    return own(builder, total, numbers, query)
-
-
 def _load_block(builder: Any, start: Any, at: Any, kind: Any = _BYTES) -> Any:
     """Load a block of bytes."""
     there = builder.bitcast(builder.gep(start, [at]), kind.as_pointer())
@@ -263,18 +200,6 @@ def _unpacked_half(builder: Any, start: Any, at: Any) -> Any:
     high = builder.lshr(both, ir.Constant(kind, [4] * HALF_BLOCK))
     every = ir.Constant(ir.VectorType(_NUMBER, BLOCK), list(range(BLOCK)))
     return builder.shuffle_vector(low, high, every)
-
-
-def _add_at_once(builder: Any, total: Any, half: Any, query: Any) -> Any:
-    """Add products of unsigned with signed bytes, four to a lane, by the instruction for it."""
-    kind = ir.FunctionType(total.type, [total.type, _BYTES, _BYTES])
-    return builder.asm(kind, "vpdpbusd $3, $2, $0", "=v,0,v,v", [total, half, query], False)
-
-
-def _add_widened(builder: Any, total: Any, half: Any, query: Any) -> Any:
-    """Add the same products by instructions that any processor has."""
-    product = builder.mul(builder.zext(half, total.type), builder.sext(query, total.type))
-    return builder.add(total, product)
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
@@ -292,7 +217,7 @@ def sum_packed(_: Any, table: Any, columns: Any, values: Any, scales: Any, total
 
     Notes
     -----
-    All sums of 320 numbers stay in registers; see also `packed_dots`.
+    All sums of 320 numbers stay in registers; see also `packed_products`.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
