@@ -126,7 +126,8 @@ def _insert_all(
 ) -> int:
     """Put nodes into the beam, have their edges fetched; return the first place that changed."""
     if len(keys) // KEYS_AT_ONCE <= MOST_IN_REGISTERS:
-        return insert_products(keys, fresh, products, n_fresh, neighbours, degree)
+        first: int = insert_products(keys, fresh, products, n_fresh, neighbours, degree)
+        return first
     place, last = len(keys), len(keys) - 1
     for offer in range(n_fresh):
         node = np.int64(fresh[offer])
