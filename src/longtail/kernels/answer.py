@@ -11,17 +11,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numba.core import types
-from numba.extending import overload
 
 from longtail.kernels.bag_vector import unit_bag_vector
-from longtail.kernels.byte_rows import SplitQuery, products_of_bytes, split_query
+from longtail.kernels.byte_rows import SplitQuery, split_query
 from longtail.kernels.code_search import CodedGraph, Walk, nearest_members
 from longtail.kernels.exact import insert_sorted
 from longtail.kernels.jit import kernel, lean_kernel
+from longtail.kernels.label_angles import label_angles
 from longtail.kernels.label_links import Relations, add_links, best_sums, strongest_links
-from longtail.kernels.prefetch import prefetch_line, prefetch_whole
-from longtail.kernels.rows import Rows, quantise, row_dot
+from longtail.kernels.prefetch import prefetch_line
+from longtail.kernels.rows import Rows, quantise
 from longtail.kernels.sparse_lookup import (
     SplitRows,
     add_products,
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AnswerScratch", "Answerer", "Head", "answer_bags", "near_rows"]
 
-_AHEAD = 8  # rows: to ask for all of them at once takes half as long again
 _SMALLEST_SIMILARITY = np.float32(1e-6)
 
 
@@ -351,8 +349,10 @@ def _score(model: Answerer, scratch: AnswerScratch, columns: Ids, values: Floats
     split_query(scratch.point, scratch.split)
     for h in range(n_heads):
         head = model.heads[h]
-        _angles(
-            scratch,
+        label_angles(
+            scratch.point,
+            scratch.split,
+            scratch.places,
             head.rows,
             head.row_of_label,
             head.bias,
@@ -392,101 +392,6 @@ def _weigh_words(
     add_rare_margins(words, weights, model.linear.rare, candidates, scratch.slots, margins)
     for c in range(len(candidates)):
         margins[c] += model.linear_bias[candidates[c]]
-
-
-def _angles(
-    scratch: AnswerScratch,
-    rows: Rows,
-    row_of_label: Ids,
-    bias: Floats,
-    scale: np.float32,
-    candidates: Ids,
-    logits: Floats,
-) -> None:
-    """Write ``scale * w_l . x + b_l`` of each candidate l; compiled code only."""
-    raise NotImplementedError
-
-
-@overload(_angles)  # type: ignore[untyped-decorator]  # numba has no types
-def _choose_angles(
-    scratch: Any,  # noqa: ARG001  # numba wants the names of what is overloaded
-    rows: Any,
-    row_of_label: Any,  # noqa: ARG001
-    bias: Any,  # noqa: ARG001
-    scale: Any,  # noqa: ARG001
-    candidates: Any,  # noqa: ARG001
-    logits: Any,  # noqa: ARG001
-) -> Any:
-    def one_by_one(
-        scratch: Any,
-        rows: Any,
-        row_of_label: Any,
-        bias: Any,
-        scale: Any,
-        candidates: Any,
-        logits: Any,
-    ) -> None:
-        _angles_of_numbers(scratch.point, rows, row_of_label, bias, scale, candidates, logits)
-
-    def by_fours(
-        scratch: Any,
-        rows: Any,
-        row_of_label: Any,
-        bias: Any,
-        scale: Any,
-        candidates: Any,
-        logits: Any,
-    ) -> None:
-        own = scratch.split, scratch.places
-        _angles_of_bytes(*own, rows, row_of_label, bias, scale, candidates, logits)
-
-    return by_fours if rows.types[0].dtype == types.int8 else one_by_one
-
-
-@lean_kernel
-def _angles_of_bytes(
-    query: SplitQuery,
-    places: Ids,
-    rows: Rows,
-    row_of_label: Ids,
-    bias: Floats,
-    scale: np.float32,
-    candidates: Ids,
-    logits: Floats,
-) -> None:
-    """See `_angles`."""
-    n_rows, n = len(rows.values), len(candidates)
-    for c in range(n):
-        row = row_of_label[candidates[c]]
-        places[c] = row if 0 <= row < n_rows else 0
-    if n_rows:
-        products_of_bytes(query, rows.values, rows.scales, places, n, logits)
-    for c in range(n):
-        row, label = row_of_label[candidates[c]], candidates[c]
-        cosine = logits[c] if 0 <= row < n_rows else np.float32(0)
-        logits[c] = scale * cosine + bias[label]
-
-
-@lean_kernel
-def _angles_of_numbers(
-    point: Floats,
-    rows: Rows,
-    row_of_label: Ids,
-    bias: Floats,
-    scale: np.float32,
-    candidates: Ids,
-    logits: Floats,
-) -> None:
-    """See `_angles`."""
-    n_rows, n = len(rows.values), len(candidates)
-    for c in range(-_AHEAD, n):
-        if c + _AHEAD < n and 0 <= row_of_label[candidates[c + _AHEAD]] < n_rows:
-            prefetch_whole(rows.values, row_of_label[candidates[c + _AHEAD]])
-        if c < 0:
-            continue
-        row = row_of_label[candidates[c]]
-        cosine = row_dot(point, rows, row) if 0 <= row < n_rows else np.float32(0)
-        logits[c] = scale * cosine + bias[candidates[c]]
 
 
 @lean_kernel
