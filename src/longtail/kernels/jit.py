@@ -52,8 +52,8 @@ def lean_kernel(function: F) -> F:
     """Like `kernel`, and do not count who uses an array.
 
     Counts are kept by instructions that wait for all others, at every call and every view. For
-    functions that neither make nor return arrays; whoever calls them holds on to those that they
-    are given.
+    functions that neither make nor return arrays, nor call any that do; whoever calls them holds on
+    to those that they are given.
     """
     return cast("F", numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)(function))
 
