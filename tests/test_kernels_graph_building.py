@@ -174,7 +174,7 @@ def test_products_on_other_processors(monkeypatch, name):
         used.append(name)
         return own(*arguments)
 
-    monkeypatch.setattr(codes_module, "_add_products", add)
+    monkeypatch.setattr(codes_module, "add_products", add)
     vectors = coded(random_vectors(np.random.default_rng(0), 20, 150))
     expected = products_twin(vectors, vectors)
     which = np.arange(5, dtype=np.int32)

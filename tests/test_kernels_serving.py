@@ -14,10 +14,11 @@ from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS, blend_rows
 from longtail.kernels.code_search import CodedGraph, nearest_members, new_walk
 from longtail.kernels.label_links import add_links, best_sums, strongest_links
 from longtail.kernels.lanes import dense_layer, falling_ranks, first_above, insert_key
-from longtail.kernels.packed_codes import pack_rows, packed_dots, packed_width, unpacked_rows
+from longtail.kernels.packed_codes import pack_rows, packed_products, packed_width, unpacked_rows
 from longtail.kernels.packed_ids import id_at, pack_ids, unpacked_ids
 from longtail.kernels.rows import Rows, quantise, quantise_rows, row_dot, widen
 from longtail.kernels.scoring import logistic_rows
+from longtail.kernels.sparse_lanes import N_MORE_SLOTS
 from longtail.kernels.sparse_lookup import (
     SparseRows,
     SplitRows,
@@ -117,13 +118,13 @@ def find_above(numbers, start, least):
 
 
 @njit
-def dots_of(query, codes, row):
-    return packed_dots(query, codes, row)
+def write_products(query, codes, rows, n, products):
+    packed_products(query, codes, rows, n, products)
 
 
 @FEW
 @given(seed=SEEDS, size=st.integers(1, 600))
-def test_packed_dots(seed, size):
+def test_packed_products(seed, size):
     random = np.random.default_rng(seed)
     vectors = random.standard_normal((3, size)).astype(np.float32)
     codes, own_step = pack_rows(read_only(vectors, np.float32))
@@ -131,9 +132,12 @@ def test_packed_dots(seed, size):
     query, _ = query_codes(random.standard_normal(size))
     step = 2.7 / 7.5 * np.sqrt(np.square(vectors, dtype=np.float64).mean())
     levels = np.clip(np.rint(vectors / step + 7.5), 0, 15)
-    found = [dots_of(query, codes, row) for row in range(3)]
+    listed, found = np.array([2, 0, 1, 1, 0], np.int32), np.zeros(8, np.int32)
+    write_products(query, codes, listed, 5, found)
     # A number half-way between two levels may take either.
-    np.testing.assert_allclose(found, levels @ query[:size], atol=130 * (size // 300 + 1))
+    np.testing.assert_allclose(
+        found[:5], levels[listed] @ query[:size], atol=130 * (size // 300 + 1)
+    )
     assert codes.ctypes.data % 64 == 0
     assert own_step[0] == pytest.approx(step)
     unpacked = unpacked_rows(codes, own_step, size)
@@ -218,7 +222,7 @@ def test_split_margins(seed, n_features, n_labels):
     columns = np.flatnonzero(point).astype(np.int32)
     wanted = random.permutation(n_labels)[:11].astype(np.int32)
     is_common = random.random(n_features) < random.choice([0, 0.5, 1])
-    rows, slots = split(weights, is_common), np.zeros(n_labels, np.uint16)
+    rows, slots = split(weights, is_common), np.zeros(n_labels + N_MORE_SLOTS, np.uint16)
     dense, margins = np.zeros(is_common.sum() + 1, np.float32), np.empty(len(wanted), np.float32)
     own = columns, point[columns]
     common_margins(*own, rows, wanted, dense, margins)

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.array_file import DTYPES, write_arrays
+from longtail.array_file import DTYPES, map_bytes, write_arrays
 from longtail.errors import InputError, ModelFolderError
 
 if TYPE_CHECKING:
@@ -427,7 +427,7 @@ def _map_file(path: Path, record: _FileRecord) -> dict[str, tuple[NDArray[np.uin
             f"{path} does not belong to this model: its header is not the one that was written. "
             f"{_RETRAIN}"
         )
-    buffer = np.asarray(np.memmap(path, dtype=np.uint8, mode="r"))
+    buffer = map_bytes(path)
     entries: Document = json.loads(header)
     entries.pop("__metadata__", None)
     first = 8 + len(header)

@@ -12,11 +12,13 @@ from longtail.errors import InputError
 from longtail.index.protocol import read_only
 from longtail.kernels.answer import Answerer, AnswerScratch, Head
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS
+from longtail.kernels.byte_rows import SplitQuery, split_width
 from longtail.kernels.code_search import CodedGraph, new_walk
 from longtail.kernels.label_links import Relations
 from longtail.kernels.packed_codes import BLOCK, packed_width
 from longtail.kernels.packed_ids import N_SPARE, is_packed, unpacked_ids
 from longtail.kernels.rows import Rows
+from longtail.kernels.sparse_lanes import N_MORE_SLOTS
 from longtail.kernels.sparse_lookup import SparseRows, SplitRows
 from longtail.kernels.wide_network import Network, NetworkScratch
 
@@ -354,6 +356,10 @@ def new_scratch(
     return AnswerScratch(
         point=floats(dimension),
         codes=np.zeros(2 * parts.labels.codes.shape[1], np.int8),
+        split=SplitQuery(
+            np.zeros((2, split_width(dimension)), np.int8), np.zeros(2, np.int32), floats(1)
+        ),
+        places=ids(width),
         label_walk=new_walk(parts.labels, beam_of(sizes, n_found), width),
         starts=ids(width),
         point_walk=new_walk(parts.points, beam_of(sizes, n_near)),
@@ -371,7 +377,7 @@ def new_scratch(
         best_votes=floats(sizes.n_near_labels),
         votes=floats(n_labels),
         links=floats(n_labels),
-        slots=np.zeros(n_labels, np.uint16),
+        slots=np.zeros(n_labels + N_MORE_SLOTS, np.uint16),
         text_sums=floats(n_labels if parts.has_relations else 0),
         dense=floats(_n_places(parts)),
         word_columns=ids(n_tokens),

@@ -41,7 +41,9 @@ __all__ = [
     "whole_rows",
 ]
 
-MOST_RARE = 1000  # labels with a weight for a word: of more, the weights are kept with the labels
+# Labels with a weight for a word: of more, the weights are kept with the labels. A text adds up all
+# weights of its rare words, and looks at a twentieth of few labels, a thousandth of many.
+MOST_RARE, MOST_RARE_SHARE = 1000, 0.05
 _LARGEST_CODE = np.float32(127)
 _LAST_INT32 = np.iinfo(np.int32).max
 
@@ -128,7 +130,9 @@ def _some(rows: csr_array, kept: NDArray[np.bool_]) -> csr_array:
 
 def are_common(by_label: csr_array) -> NDArray[np.bool_]:
     """Tell of which features too many labels have a weight for them to be kept with the feature."""
-    return np.bincount(by_label.indices, minlength=by_label.shape[1]) > MOST_RARE
+    n_labels, n_features = by_label.shape
+    most = min(MOST_RARE, int(MOST_RARE_SHARE * n_labels))
+    return np.bincount(by_label.indices, minlength=n_features) > most
 
 
 def whole_rows(rows: SplitRows, n_labels: int) -> csr_array:

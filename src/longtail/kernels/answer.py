@@ -13,12 +13,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from longtail.kernels.bag_vector import unit_bag_vector
+from longtail.kernels.byte_rows import SplitQuery, split_query
 from longtail.kernels.code_search import CodedGraph, Walk, nearest_members
 from longtail.kernels.exact import insert_sorted
-from longtail.kernels.jit import kernel
+from longtail.kernels.jit import kernel, lean_kernel
+from longtail.kernels.label_angles import label_angles
 from longtail.kernels.label_links import Relations, add_links, best_sums, strongest_links
-from longtail.kernels.prefetch import prefetch_whole
-from longtail.kernels.rows import Rows, quantise, row_dot
+from longtail.kernels.prefetch import prefetch_line
+from longtail.kernels.rows import Rows, quantise
 from longtail.kernels.sparse_lookup import (
     SplitRows,
     add_products,
@@ -37,7 +39,6 @@ if TYPE_CHECKING:
 
 __all__ = ["AnswerScratch", "Answerer", "Head", "answer_bags", "near_rows"]
 
-_AHEAD = 8  # rows: to ask for all of them at once takes half as long again
 _SMALLEST_SIMILARITY = np.float32(1e-6)
 
 
@@ -76,6 +77,8 @@ class AnswerScratch(NamedTuple):
 
     point: Floats
     codes: NDArray[np.int8]
+    split: SplitQuery
+    places: Ids
     label_walk: Walk
     starts: Ids
     point_walk: Walk
@@ -151,7 +154,7 @@ def near_rows(
     )
 
 
-@kernel
+@lean_kernel
 def _answer(
     model: Answerer,
     scratch: AnswerScratch,
@@ -191,7 +194,7 @@ def _answer(
         clear_sums(columns, model.relations.texts.rare, n_products, scratch.text_sums)
 
 
-@kernel
+@lean_kernel
 def _relate(
     relations: Relations, columns: Ids, values: Floats, scratch: AnswerScratch
 ) -> tuple[int, int, int]:
@@ -216,7 +219,7 @@ def _relate(
     return n_matches, n_touched, n_products
 
 
-@kernel
+@lean_kernel
 def _gather(
     model: Answerer, scratch: AnswerScratch, scale: np.float32, n_matches: int, n_touched: int
 ) -> tuple[int, np.float32]:
@@ -287,7 +290,7 @@ def _gather(
     return n, scratch.near_similarities[0] if n_near else np.float32(0)
 
 
-@kernel
+@lean_kernel
 def _add_nodes(labels: Ids, row_of_label: Ids, nodes: Ids, n: int) -> int:
     """Append the nodes of labels that have any, and return how many there are."""
     for label in labels:
@@ -297,12 +300,17 @@ def _add_nodes(labels: Ids, row_of_label: Ids, nodes: Ids, n: int) -> int:
     return n
 
 
-@kernel
+@lean_kernel
 def _vote(
     near: Ids, similarities: Floats, starts: Ids, labels: Ids, votes: Floats, voted: Ids
 ) -> int:
     """Let near points vote for their labels; note which, and return how many."""
     n_voted = 0
+    for point in near:
+        prefetch_line(starts, point)
+    for point in near:
+        if 0 <= point < len(starts) - 1:
+            prefetch_line(labels, starts[point])
     for j in range(len(near)):
         if not 0 <= near[j] < len(starts) - 1:
             continue
@@ -320,7 +328,7 @@ def _vote(
     return n_voted
 
 
-@kernel
+@lean_kernel
 def _join(labels: Ids, votes: Floats, candidates: Ids, candidate_votes: Floats, n: int) -> int:
     """Append labels that are not there yet; a negative vote marks those that are."""
     for label in labels:
@@ -333,15 +341,18 @@ def _join(labels: Ids, votes: Floats, candidates: Ids, candidate_votes: Floats, 
     return n
 
 
-@kernel
+@lean_kernel
 def _score(model: Answerer, scratch: AnswerScratch, columns: Ids, values: Floats, n: int) -> None:
     """Write what each source says of each candidate."""
     candidates, evidence = scratch.candidates[:n], scratch.evidence
     n_heads = len(model.heads)
+    split_query(scratch.point, scratch.split)
     for h in range(n_heads):
         head = model.heads[h]
-        _angles(
+        label_angles(
             scratch.point,
+            scratch.split,
+            scratch.places,
             head.rows,
             head.row_of_label,
             head.bias,
@@ -365,7 +376,7 @@ def _score(model: Answerer, scratch: AnswerScratch, columns: Ids, values: Floats
                 source[c] = 0
 
 
-@kernel
+@lean_kernel
 def _weigh_words(
     model: Answerer,
     scratch: AnswerScratch,
@@ -383,29 +394,7 @@ def _weigh_words(
         margins[c] += model.linear_bias[candidates[c]]
 
 
-@kernel
-def _angles(
-    point: Floats,
-    rows: Rows,
-    row_of_label: Ids,
-    bias: Floats,
-    scale: np.float32,
-    candidates: Ids,
-    logits: Floats,
-) -> None:
-    """Write ``scale * w_l . x + b_l`` of each candidate l."""
-    n_rows, n = len(rows.values), len(candidates)
-    for c in range(-_AHEAD, n):
-        if c + _AHEAD < n and 0 <= row_of_label[candidates[c + _AHEAD]] < n_rows:
-            prefetch_whole(rows.values, row_of_label[candidates[c + _AHEAD]])
-        if c < 0:
-            continue
-        row = row_of_label[candidates[c]]
-        cosine = row_dot(point, rows, row) if 0 <= row < n_rows else np.float32(0)
-        logits[c] = scale * cosine + bias[candidates[c]]
-
-
-@kernel
+@lean_kernel
 def _take_words(
     columns: Ids,
     values: Floats,
@@ -428,7 +417,7 @@ def _take_words(
     return n
 
 
-@kernel
+@lean_kernel
 def _keep_best(
     candidates: Ids, blended: Floats, tail_weights: Floats, ids: Ids, scores: Floats
 ) -> None:

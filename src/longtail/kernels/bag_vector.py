@@ -12,15 +12,14 @@ import numpy as np
 from numba.core import types
 from numba.extending import overload
 
-from longtail.kernels.jit import fast_kernel, kernel, n_usable_cores, over_row_chunks
-from longtail.kernels.packed_codes import (
-    BLOCK,
-    MIDDLE,
-    half_packed_sums,
-    packed_sums,
-    packed_width,
-    put_code,
+from longtail.kernels.jit import (
+    fast_lean_kernel,
+    kernel,
+    lean_kernel,
+    n_usable_cores,
+    over_row_chunks,
 )
+from longtail.kernels.packed_codes import MIDDLE, packed_width, put_code, sum_packed
 from longtail.kernels.prefetch import prefetch_row
 from longtail.kernels.rows import Rows, scale_of, widen
 
@@ -38,7 +37,7 @@ _AHEAD = 4  # tokens
 _REACHES = (np.float32(1), np.float32(0.85), np.float32(0.75), np.float32(0.65), np.float32(0.55))
 
 
-@fast_kernel
+@fast_lean_kernel
 def unit_bag_vector(columns: Ids, values: Floats, tokens: Rows, point: Floats) -> bool:
     """Write the unit vector of a bag; return False where that is zero.
 
@@ -84,7 +83,7 @@ def _choose(
     return packed if tokens.types[0].dtype == types.uint8 else plain
 
 
-@fast_kernel
+@fast_lean_kernel
 def _add_plain(columns: Ids, values: Floats, tokens: Rows, point: Floats) -> None:
     """Add rows of a number a place, two at a time."""
     last = len(columns) - 1
@@ -103,21 +102,10 @@ def _add_plain(columns: Ids, values: Floats, tokens: Rows, point: Floats) -> Non
             point[d] += weight0 * widen(row0[d]) + weight1 * widen(row1[d])
 
 
-@fast_kernel
+@lean_kernel
 def _add_packed(columns: Ids, values: Floats, tokens: Rows, point: Floats) -> None:
-    """Add rows of two numbers a byte, a block of all rows at a time."""
-    table, scales = tokens
-    too_much = np.float32(0)
-    for j in range(len(columns)):
-        too_much += MIDDLE * values[j] * scales[columns[j]]
-    sums = np.empty(2 * BLOCK, np.float32)
-    for first in range(0, table.shape[1], BLOCK):
-        if first + BLOCK <= table.shape[1]:
-            packed_sums(table, first, columns, values, scales, sums)
-        else:
-            half_packed_sums(table, first, columns, values, scales, sums)
-        for t in range(min(2 * BLOCK, len(point) - 2 * first)):
-            point[2 * first + t] = sums[t] - too_much
+    """Write the sum of rows of two numbers a byte."""
+    sum_packed(tokens.values, columns, values, tokens.scales, point)
 
 
 def pack_with_scales(vectors: Floats) -> tuple[Packed, Floats]:
@@ -139,14 +127,14 @@ def pack_with_scales(vectors: Floats) -> tuple[Packed, Floats]:
     return codes, scales
 
 
-@fast_kernel
+@fast_lean_kernel
 def _code_of(value: np.float32, inverse: np.float32) -> np.float32:
     """Return the nearest of sixteen codes."""
     level = np.rint(value * inverse + MIDDLE)
     return min(max(level, np.float32(0)), np.float32(15))
 
 
-@fast_kernel
+@fast_lean_kernel
 def _error(vector: Floats, scale: np.float32) -> np.float32:
     """Return the squared length of what the codes of a vector miss."""
     total, inverse = np.float32(0), np.float32(1) / scale

@@ -36,6 +36,7 @@ __all__ = [
     "N_MASKED",
     "ByteCodes",
     "ByteQueries",
+    "add_products",
     "at_least",
     "byte_codes",
     "code_unit",
@@ -43,6 +44,7 @@ __all__ = [
     "new_queries",
     "products_of_listed",
     "products_of_range",
+    "sums_of_each",
     "sums_of_ranges",
     "write_query",
 ]
@@ -210,7 +212,7 @@ class _Vectors:
         return values
 
 
-def _add_products(context: Any, builder: Any, total: Any, row: Any, query: Any) -> Any:
+def add_products(context: Any, builder: Any, total: Any, row: Any, query: Any) -> Any:
     """Add products of bytes without and with signs, four to a lane."""
     features = context.codegen().magic_tuple()[2]
     if "+avx512vnni" in features:
@@ -273,6 +275,17 @@ def _sums_of_four(builder: Any, totals: list[Any]) -> Any:
     return _paired(builder, pairs[0], pairs[1], 1, 4)
 
 
+def sums_of_each(builder: Any, totals: list[Any]) -> Any:
+    """Return the sums of four vectors of sixteen, as a vector of four."""
+    sums = _sums_of_four(builder, totals)
+    for size in (8, 4):
+        halves = [
+            _picked(builder, sums, sums, list(range(begin, begin + size))) for begin in (0, size)
+        ]
+        sums = builder.add(*halves)
+    return sums
+
+
 def _sums_of_sixteen(builder: Any, quarters: list[Any]) -> Any:
     """Return the sums of all four quarters of four vectors, one quarter of the result each."""
     pairs = [_paired(builder, quarters[i], quarters[i + 1], 4, 16) for i in (0, 2)]
@@ -300,7 +313,7 @@ def _tile(
             line = codes.line(start, offset)
             for i, query in enumerate(own):
                 total = totals[i * len(starts) + j]
-                more = _add_products(context, builder, builder.load(total), line, query)
+                more = add_products(context, builder, builder.load(total), line, query)
                 builder.store(more, total)
     return [builder.load(total) for total in totals]
 
@@ -410,13 +423,7 @@ def products_of_listed(
                 place = _smaller(builder, builder.add(j, _LONG(i)), last)
                 row = builder.load(builder.gep(listed, [place]))
                 some.append(builder.sext(row, _LONG))
-            sums = _sums_of_four(builder, _tile(context, builder, own, [_LONG(0)], table, some))
-            for size in (8, 4):
-                halves = [
-                    _picked(builder, sums, sums, list(range(begin, begin + size)))
-                    for begin in (0, size)
-                ]
-                sums = builder.add(*halves)
+            sums = sums_of_each(builder, _tile(context, builder, own, [_LONG(0)], table, some))
             sums = _scaled(builder, sums, factors, table.factors(some))
             _store(builder, sums, builder.gep(target, [j]))
         return context.get_dummy_value()

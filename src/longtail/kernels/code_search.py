@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from longtail.kernels.exact import insert_sorted
-from longtail.kernels.jit import kernel
-from longtail.kernels.lanes import KEYS_AT_ONCE, insert_key
-from longtail.kernels.packed_codes import MIDDLE, packed_dots
-from longtail.kernels.packed_ids import N_SPARE, id_at
+from longtail.kernels.jit import lean_kernel
+from longtail.kernels.lanes import KEYS_AT_ONCE, LANES, insert_key
+from longtail.kernels.packed_codes import MIDDLE, packed_products
+from longtail.kernels.packed_ids import N_SPARE
 from longtail.kernels.prefetch import prefetch_pair, prefetch_whole
 from longtail.kernels.rows import Rows, row_dot
+from longtail.kernels.walk_lanes import MOST_IN_REGISTERS, insert_products, keep_unseen_edges
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -62,12 +63,14 @@ class Walk(NamedTuple):
     """Scratch of one thread: which nodes were seen under which stamp, and the beam.
 
     ``stamps`` is (n_nodes + 1,), zeros at first; its last element counts the walks. ``fresh`` and
-    ``offers`` have room for what is looked at together, ``keys`` for the beam, see `insert_key`.
+    ``coming`` have room for what is looked at together, ``products`` for what comes of it, and
+    ``keys`` for the beam, see `insert_key`.
     """
 
     stamps: Ids
     fresh: Ids
-    offers: Keys
+    coming: Ids
+    products: Ids
     keys: Keys
 
 
@@ -77,34 +80,32 @@ def new_walk(graph: CodedGraph, beam: int, n_starts: int = 0) -> Walk:
     The beam is rounded up to a multiple of eight.
     """
     n_fresh = max(_AT_ONCE * n_edges(graph), len(graph.entries) + n_starts, 1)
+    n_fresh = -(-n_fresh // LANES) * LANES + LANES  # what is written behind them is no node
     return Walk(
         np.zeros(len(graph.codes) + 1, np.int32),
-        np.empty(n_fresh, np.int32),
-        np.empty(n_fresh, np.int64),
+        np.zeros(n_fresh, np.int32),
+        np.zeros(n_fresh, np.int32),
+        np.zeros(n_fresh, np.int32),
         np.empty(-(-beam // KEYS_AT_ONCE) * KEYS_AT_ONCE + 1, np.int64),
     )
 
 
-@kernel
+@lean_kernel
 def n_edges(graph: CodedGraph) -> int:
     """Return how many edges each node has room for."""
     return (len(graph.neighbours) - N_SPARE) // max(len(graph.codes), 1)
 
 
-@kernel
+@lean_kernel
 def _keep_unseen(
-    ids: Any, first: int, n_ids: int, codes: Packed, stamps: Ids, fresh: Ids, n_fresh: int
+    nodes: Ids, n_nodes: int, codes: Packed, stamps: Ids, fresh: Ids, n_fresh: int
 ) -> int:
-    """Note the nodes among some ids not yet seen, have their codes fetched; return how many.
-
-    Ids are given by their place, since each view of a table costs a count of its users, which
-    other threads count, too.
-    """
-    stamp, n_nodes = stamps[-1], np.uint32(len(codes))
-    for place in range(first, first + min(n_ids, len(fresh) - n_fresh)):
-        node = id_at(ids, place)
-        if node >= n_nodes:  # padding, or a damaged file
-            break
+    """Note the nodes not yet seen, have their codes fetched; return how many there are now."""
+    stamp = stamps[-1]
+    for place in range(min(n_nodes, len(fresh) - n_fresh)):
+        node = np.uint32(nodes[place])
+        if node >= np.uint32(len(codes)):  # a damaged file
+            continue
         # No branch: whether a node was seen cannot be guessed.
         fresh[n_fresh] = node
         n_fresh += 1 if stamps[node] != stamp else 0
@@ -113,28 +114,54 @@ def _keep_unseen(
     return n_fresh
 
 
-@kernel
-def _offers(
-    query: Codes, codes: Packed, fresh: Ids, n_fresh: int, least: np.int64, offers: Keys
-) -> int:
-    """Write the keys of nodes that are above `least`, and return how many."""
-    n_offers = 0
-    for place in range(n_fresh):
-        node = np.uint32(fresh[place])
-        product = np.int64(packed_dots(query, codes, node))
-        key = product << _KEY_BITS | np.int64(node) << _NODE_BITS | _IS_OPEN
-        offers[n_offers] = key
-        n_offers += 1 if key > least else 0
-    return n_offers
-
-
-@kernel
+@lean_kernel
 def _node_of(key: Any) -> Any:
     """Return the node that a key is of."""
     return (key >> _NODE_BITS) & _LAST_NODE
 
 
-@kernel
+@lean_kernel
+def _insert_all(
+    fresh: Ids, n_fresh: int, products: Ids, neighbours: Packed, degree: int, keys: Keys
+) -> int:
+    """Put nodes into the beam, have their edges fetched; return the first place that changed."""
+    if len(keys) // KEYS_AT_ONCE <= MOST_IN_REGISTERS:
+        first: int = insert_products(keys, fresh, products, n_fresh, neighbours, degree)
+        return first
+    place, last = len(keys), len(keys) - 1
+    for offer in range(n_fresh):
+        node = np.int64(fresh[offer])
+        key = np.int64(products[offer]) << _KEY_BITS | node << _NODE_BITS | _IS_OPEN
+        if key > keys[last]:
+            prefetch_pair(neighbours, node * degree)
+            place = min(place, insert_key(keys, key) + 1)
+    return place
+
+
+@lean_kernel
+def _follow(
+    graph: CodedGraph, n_most: int, stamps: Ids, keys: Keys, place: int, fresh: Ids
+) -> tuple[int, int]:
+    """Follow the edges of the nearest nodes that are still open, from a place in the beam on.
+
+    Return how many nodes are now in `fresh`, and the place where to go on.
+    """
+    n_fresh = n_followed = 0
+    degree = n_edges(graph)
+    while place < len(keys) and n_followed < n_most and keys[place] != _LOWEST:
+        key = keys[place]
+        if key & _IS_OPEN:
+            keys[place] = key & ~_IS_OPEN
+            first = _node_of(key) * degree
+            n_fresh = keep_unseen_edges(
+                graph.neighbours, first, degree, graph.codes, stamps, fresh, n_fresh
+            )
+            n_followed += 1
+        place += 1
+    return n_fresh, place
+
+
+@lean_kernel
 def walk_graph(query: Codes, graph: CodedGraph, starts: Ids, n_starts: int, walk: Walk) -> int:
     """Fill ``walk.keys`` from its second place with near nodes, nearest first; return how many.
 
@@ -142,44 +169,37 @@ def walk_graph(query: Codes, graph: CodedGraph, starts: Ids, n_starts: int, walk
     similarity, in whole numbers, above a node and whether its edges are still to be followed: so
     the beam is one sorted list of numbers. `starts` are nodes to begin with; where they are few,
     the walk begins at the entries.
+
+    Which nodes are followed next is chosen before those that came last are compared: so the
+    memory that it takes is on its way meanwhile.
     """
     codes, neighbours = graph.codes, graph.neighbours
-    stamps, fresh, offers, keys = walk.stamps, walk.fresh, walk.offers, walk.keys
+    stamps, fresh, coming, products, keys = walk
     if stamps[-1] == _LAST_STAMP:
         stamps[:] = 0
     stamps[-1] += 1
     keys[:] = _LOWEST
     keys[0] = _HIGHEST
     degree, entries = n_edges(graph), graph.entries
-    n_fresh = _keep_unseen(starts, 0, n_starts, codes, stamps, fresh, 0)
+    n_fresh = _keep_unseen(starts, n_starts, codes, stamps, fresh, 0)
     if n_fresh < _FEWEST_STARTS or degree == 0:
-        n_fresh = _keep_unseen(entries, 0, len(entries), codes, stamps, fresh, n_fresh)
-    last = len(keys) - 1
+        n_fresh = _keep_unseen(entries, len(entries), codes, stamps, fresh, n_fresh)
     place = 1
     while n_fresh:
-        for offer in range(_offers(query, codes, fresh, n_fresh, keys[last], offers)):
-            key = offers[offer]
-            if key > keys[last]:
-                prefetch_pair(neighbours, _node_of(key) * degree)
-                place = min(place, insert_key(keys, key) + 1)
-        n_fresh = n_followed = 0
-        while place <= last and (n_followed < _AT_ONCE or n_fresh == 0):
-            key = keys[place]
-            if key == _LOWEST:
-                break
-            if key & _IS_OPEN:
-                keys[place] = key & ~_IS_OPEN
-                edges = _node_of(key) * degree
-                n_fresh = _keep_unseen(neighbours, edges, degree, codes, stamps, fresh, n_fresh)
-                n_followed += 1
-            place += 1
-    size = last
+        n_coming, place = _follow(graph, _AT_ONCE, stamps, keys, place, coming)
+        packed_products(query, codes, fresh, n_fresh, products)
+        place = min(place, _insert_all(fresh, n_fresh, products, neighbours, degree, keys))
+        while n_coming == 0 and place < len(keys) and keys[place] != _LOWEST:
+            n_coming, place = _follow(graph, 1, stamps, keys, place, coming)
+        fresh, coming = coming, fresh
+        n_fresh = n_coming
+    size = len(keys) - 1
     while size and keys[size] == _LOWEST:
         size -= 1
     return size
 
 
-@kernel
+@lean_kernel
 def nearest_members(
     point: Floats,
     query: Codes,
@@ -197,7 +217,7 @@ def nearest_members(
     ----------
     point : float32 (d,)
     query, scale : int8, float
-        The codes of the point, see `packed_dots`, and what they are multiplied with.
+        The codes of the point, see `packed_products`, and what they are multiplied with.
     graph : CodedGraph
     starts, n_starts : int32, int
         See `walk_graph`.

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.kernels.jit import fast_kernel, kernel
+from longtail.kernels.jit import fast_kernel, kernel, lean_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -107,7 +107,7 @@ def products_of_four(
         _dots_4x4(queries, i, vectors, j, products, j - first)
 
 
-@kernel
+@lean_kernel
 def insert_sorted(
     ids: NDArray[np.int32],
     similarities: NDArray[np.float32],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from longtail.kernels.jit import fast_kernel
+from longtail.kernels.jit import fast_lean_kernel
 
 __all__ = ["fast_exp"]
 
@@ -23,7 +23,7 @@ _POWER_OF_TWO = (
 )
 
 
-@fast_kernel
+@fast_lean_kernel
 def fast_exp(x: np.float32) -> np.float32:
     """Return e^x; where that leaves the range of float32, the nearest power of two that does not.
 

@@ -11,7 +11,15 @@ from typing import TypeVar, cast
 
 import numba
 
-__all__ = ["fast_kernel", "in_background", "kernel", "n_usable_cores", "over_row_chunks"]
+__all__ = [
+    "fast_kernel",
+    "fast_lean_kernel",
+    "in_background",
+    "kernel",
+    "lean_kernel",
+    "n_usable_cores",
+    "over_row_chunks",
+]
 
 F = TypeVar("F", bound=Callable[..., object])
 R = TypeVar("R")
@@ -21,6 +29,9 @@ _CONTROL_GROUPS = (
     ("/sys/fs/cgroup", "cpu.max"),
     ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "cpu.cfs_period_us"),
 )
+
+
+_FAST_MATH = {"reassoc", "contract", "arcp", "nsz"}
 
 
 def kernel(function: F) -> F:
@@ -33,11 +44,24 @@ def fast_kernel(function: F) -> F:
 
     Not for code that tests for NaN or infinity.
     """
+    compile_fast = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST_MATH)
+    return cast("F", compile_fast(function))
+
+
+def lean_kernel(function: F) -> F:
+    """Like `kernel`, and do not count who uses an array.
+
+    Counts are kept by instructions that wait for all others, at every call and every view. For
+    functions that neither make nor return arrays, nor call any that do; whoever calls them holds on
+    to those that they are given.
+    """
+    return cast("F", numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)(function))
+
+
+def fast_lean_kernel(function: F) -> F:
+    """Like `fast_kernel`, and do not count who uses an array; see `lean_kernel`."""
     compile_fast = numba.njit(
-        cache=True,
-        nogil=True,
-        error_model="numpy",
-        fastmath={"reassoc", "contract", "arcp", "nsz"},
+        cache=True, nogil=True, error_model="numpy", fastmath=_FAST_MATH, _nrt=False
     )
     return cast("F", compile_fast(function))
 

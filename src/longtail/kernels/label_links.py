@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from longtail.kernels.exact import insert_sorted
-from longtail.kernels.jit import kernel
+from longtail.kernels.jit import lean_kernel
 from longtail.kernels.lanes import N_ABOVE, first_above
 from longtail.kernels.packed_ids import id_at
 from longtail.kernels.rows import widen
@@ -31,7 +31,7 @@ class Relations(NamedTuple):
     links: SparseRows
 
 
-@kernel
+@lean_kernel
 def best_sums(
     columns: Ids, rare: SparseRows, n_added: int, sums: Floats, ids: Ids, best: Floats
 ) -> int:
@@ -68,7 +68,7 @@ def best_sums(
     return n_found
 
 
-@kernel
+@lean_kernel
 def _best_of_all(sums: Floats, ids: Ids, best: Floats) -> int:
     """Note the largest of all sums, and return how many were noted."""
     n_found, label, least = 0, 0, _LEAST_SUM
@@ -81,7 +81,7 @@ def _best_of_all(sums: Floats, ids: Ids, best: Floats) -> int:
     return n_found
 
 
-@kernel
+@lean_kernel
 def _keep(ids: Ids, best: Floats, n: int, label: Any, total: np.float32) -> tuple[int, np.float32]:
     """Put a label into the sorted list; return how long that is, and the least that can enter."""
     insert_sorted(ids, best, n, label, total)
@@ -89,7 +89,7 @@ def _keep(ids: Ids, best: Floats, n: int, label: Any, total: np.float32) -> tupl
     return n, best[n - 1] if n == len(ids) else _LEAST_SUM
 
 
-@kernel
+@lean_kernel
 def add_links(
     matches: Ids, similarities: Floats, links: SparseRows, scratch: Floats, touched: Ids
 ) -> int:
@@ -118,7 +118,7 @@ def add_links(
     return n_touched
 
 
-@kernel
+@lean_kernel
 def strongest_links(touched: Ids, scratch: Floats, ids: Ids, votes: Floats) -> int:
     """Write the touched labels of the most votes, best first, and return how many."""
     n_kept = 0

@@ -8,6 +8,7 @@ half a block where that is enough: its bytes hold numbers ``t`` and ``t + 32`` o
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,9 +16,12 @@ from llvmlite import binding, ir  # type: ignore[import-untyped]  # it has none
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from longtail.kernels.byte_codes import add_products, sums_of_each
 from longtail.kernels.jit import kernel
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
     from numpy.typing import NDArray
 
     Floats = NDArray[np.float32]
@@ -27,12 +31,11 @@ __all__ = [
     "BLOCK",
     "HALF_BLOCK",
     "MIDDLE",
-    "half_packed_sums",
     "pack_rows",
-    "packed_dots",
-    "packed_sums",
+    "packed_products",
     "packed_width",
     "put_code",
+    "sum_packed",
     "unpacked_rows",
 ]
 
@@ -42,10 +45,12 @@ BLOCK = 64  # bytes: a cache line
 HALF_BLOCK = BLOCK // 2
 MIDDLE = np.float32(7.5)
 _LARGEST = np.float32(2.7)  # standard deviations: what is beyond is cut
-_BYTE, _NUMBER = ir.IntType(8), ir.IntType(32)
+_BYTE, _NUMBER, _LONG = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 _BYTES = ir.VectorType(_BYTE, BLOCK)
 _LANES = 16
 _AHEAD = 8  # rows
+_MOST_SUMMED = 5 * HALF_BLOCK  # bytes of each row, whose sums fill twenty registers
+_AT_ONCE = 4  # rows that one read of the query is multiplied with
 
 
 def packed_width(dimension: int) -> int:
@@ -110,8 +115,8 @@ def _write_codes(vectors: Floats, codes: Packed) -> np.float32:
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
-def packed_dots(_: Any, query: Any, codes: Any, row: Any) -> Any:
-    """Return the inner product of a query with a row of codes, int32.
+def packed_products(_: Any, query: Any, codes: Any, rows: Any, n_rows: Any, products: Any) -> Any:
+    """Write the inner products of a query with some rows of codes, four at a time.
 
     Every code counts 7.5 too much, which adds the same to the product with any row.
 
@@ -120,7 +125,11 @@ def packed_dots(_: Any, query: Any, codes: Any, row: Any) -> Any:
     query : int8 (2 * width,)
         See `longtail.kernels.rows.quantise`; zeros behind the vector.
     codes : uint8 (n_rows, width)
-    row : int
+    rows : int32 (at least n_rows,)
+    n_rows : int
+        How many of `rows` are looked at.
+    products : int32 (at least `n_rows` rounded up to a multiple of four,)
+        Written.
 
     Notes
     -----
@@ -128,54 +137,53 @@ def packed_dots(_: Any, query: Any, codes: Any, row: Any) -> Any:
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        arrays = [
-            context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (0, 1)
-        ]
-        place = context.cast(builder, arguments[2], signature.args[2], types.intp)
-        width = cgutils.unpack_tuple(builder, arrays[1].shape)[1]
-        own, rows = (builder.bitcast(array.data, _BYTE.as_pointer()) for array in arrays)
-        own_row = builder.gep(rows, [builder.mul(place, width)])
-        lanes = ir.VectorType(_NUMBER, BLOCK // 4 if _has_instruction(context) else BLOCK)
-        sums = [cgutils.alloca_once_value(builder, ir.Constant(lanes, None)) for _ in "lh"]
-        step = ir.Constant(width.type, BLOCK)
-        with cgutils.for_range(builder, builder.udiv(width, step)) as loop:
-            at = builder.mul(loop.index, step)
-            both = _load_block(builder, own_row, at)
-            low = builder.and_(both, ir.Constant(_BYTES, [15] * BLOCK))
-            high = builder.lshr(both, ir.Constant(_BYTES, [4] * BLOCK))
-            for half, total, offset in zip(
-                (low, high), sums, (at, builder.add(at, step)), strict=True
-            ):
-                mine = _load_block(builder, own, builder.add(at, offset))
-                builder.store(
-                    _add_products(context, builder, builder.load(total), half, mine), total
-                )
-        behind = builder.mul(builder.udiv(width, step), step)
-        with builder.if_then(builder.icmp_unsigned("<", behind, width)):
-            halves = _unpacked_half(builder, own_row, behind)
-            mine = _load_block(builder, own, builder.add(behind, behind))
-            builder.store(
-                _add_products(context, builder, builder.load(sums[0]), halves, mine), sums[0]
-            )
-        add = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(_NUMBER, [lanes]),
-            f"llvm.vector.reduce.add.v{lanes.count}i32",
+        own, table, listed, target = (
+            context.make_array(signature.args[i])(context, builder, arguments[i])
+            for i in (0, 1, 2, 4)
         )
-        return builder.call(add, [builder.add(*map(builder.load, sums))])
+        width = cgutils.unpack_tuple(builder, table.shape)[1]
+        end = context.cast(builder, arguments[3], signature.args[3], types.intp)
+        last = builder.sub(end, _LONG(1))
+        query_bytes, codes_bytes = (
+            builder.bitcast(array.data, _BYTE.as_pointer()) for array in (own, table)
+        )
+        with cgutils.for_range_slice(builder, _LONG(0), end, _LONG(_AT_ONCE)) as (j, _count):
+            starts = []
+            for i in range(_AT_ONCE):
+                place = builder.add(j, _LONG(i))
+                place = builder.select(builder.icmp_signed("<", place, last), place, last)
+                row = builder.zext(builder.load(builder.gep(listed.data, [place])), _LONG)
+                starts.append(builder.gep(codes_bytes, [builder.mul(row, width)]))
+            sums = _products_of_rows(context, builder, query_bytes, starts, width)
+            there = builder.gep(target.data, [j])
+            builder.store(sums, builder.bitcast(there, sums.type.as_pointer()), align=4)
+        return context.get_dummy_value()
 
-    return types.int32(query, codes, row), generate
+    return types.void(query, codes, rows, n_rows, products), generate
 
 
-def _has_instruction(context: Any) -> bool:
-    """Tell whether the processor adds up products of bytes by one instruction."""
-    return "+avx512vnni" in context.codegen().magic_tuple()[2]
-
-
-def _add_products(context: Any, builder: Any, total: Any, numbers: Any, query: Any) -> Any:
-    """Add products of unsigned with signed bytes to 32-bit sums."""
-    own = _add_at_once if _has_instruction(context) else _add_widened
-    return own(builder, total, numbers, query)
+def _products_of_rows(context: Any, builder: Any, query: Any, starts: list[Any], width: Any) -> Any:
+    """Return the inner products of a query with the four rows that begin somewhere."""
+    step = _LONG(BLOCK)
+    n_whole = builder.udiv(width, step)
+    totals = [cgutils.alloca_once(builder, ir.VectorType(_NUMBER, _LANES)) for _ in starts]
+    for total in totals:
+        builder.store(ir.Constant(total.type.pointee, None), total)
+    with cgutils.for_range(builder, n_whole) as loop:
+        at = builder.mul(loop.index, step)
+        first = builder.add(at, at)
+        mine = [_load_block(builder, query, builder.add(first, _LONG(k))) for k in (0, BLOCK)]
+        for start, total in zip(starts, totals, strict=True):
+            for half, own in zip(_both_halves(builder, start, at, BLOCK), mine, strict=True):
+                more = add_products(context, builder, builder.load(total), half, own)
+                builder.store(more, total)
+    behind = builder.mul(n_whole, step)
+    with builder.if_then(builder.icmp_unsigned("<", behind, width)):
+        own = _load_block(builder, query, builder.add(behind, behind))
+        for start, total in zip(starts, totals, strict=True):
+            halves = _unpacked_half(builder, start, behind)
+            builder.store(add_products(context, builder, builder.load(total), halves, own), total)
+    return sums_of_each(builder, [builder.load(total) for total in totals])
 
 
 def _load_block(builder: Any, start: Any, at: Any, kind: Any = _BYTES) -> Any:
@@ -194,81 +202,139 @@ def _unpacked_half(builder: Any, start: Any, at: Any) -> Any:
     return builder.shuffle_vector(low, high, every)
 
 
-def _add_at_once(builder: Any, total: Any, half: Any, query: Any) -> Any:
-    """Add products of unsigned with signed bytes, four to a lane, by the instruction for it."""
-    kind = ir.FunctionType(total.type, [total.type, _BYTES, _BYTES])
-    return builder.asm(kind, "vpdpbusd $3, $2, $0", "=v,0,v,v", [total, half, query], False)
+@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+def sum_packed(_: Any, table: Any, columns: Any, values: Any, scales: Any, total: Any) -> Any:
+    """Write the weighted sum of some rows of codes that have a scale each.
 
+    Parameters
+    ----------
+    table : uint8 (n_rows, width)
+    columns, values : int32, float32 (n,)
+        Rows, and what each is multiplied with.
+    scales : float32 (n_rows,)
+    total : float32 (d,)
+        Written; d is at most twice the width.
 
-def _add_widened(builder: Any, total: Any, half: Any, query: Any) -> Any:
-    """Add the same products by instructions that any processor has."""
-    product = builder.mul(builder.zext(half, total.type), builder.sext(query, total.type))
-    return builder.add(total, product)
-
-
-def _summing(n_bytes: int) -> Any:
-    """Return what writes weighted sums of a block, or of half a block, of some rows of codes.
-
-    All sums stay in registers; see also `packed_dots`.
+    Notes
+    -----
+    All sums of 320 numbers stay in registers; see also `packed_products`.
     """
 
-    @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
-    def sums_of(
-        _: Any, table: Any, first: Any, columns: Any, values: Any, scales: Any, sums: Any
-    ) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            arrays = {
-                i: context.make_array(signature.args[i])(context, builder, arguments[i])
-                for i in (0, 2, 3, 4, 5)
-            }
-            n_rows = cgutils.unpack_tuple(builder, arrays[2].shape)[0]
-            width = cgutils.unpack_tuple(builder, arrays[0].shape)[1]
-            offset = context.cast(builder, arguments[1], first, types.intp)
-            codes = builder.gep(builder.bitcast(arrays[0].data, _BYTE.as_pointer()), [offset])
-            floats = ir.VectorType(ir.FloatType(), _LANES)
-            n_sums = 2 * n_bytes // _LANES
-            zeros = ir.Constant(floats, None)
-            totals = [cgutils.alloca_once_value(builder, zeros) for _ in range(n_sums)]
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        arrays = [
+            context.make_array(kind)(context, builder, argument)
+            for kind, argument in zip(signature.args, arguments, strict=True)
+        ]
+        width = cgutils.unpack_tuple(builder, arrays[0].shape)[1]
+        first = cgutils.alloca_once_value(builder, _LONG(0))
+        with _looping(builder, lambda: _is_more(builder, width, first, _MOST_SUMMED)):
+            _sum_part(builder, arrays, builder.load(first), 2 * BLOCK)
+            builder.store(builder.add(builder.load(first), _LONG(2 * BLOCK)), first)
+        n_left = builder.sub(width, builder.load(first))
+        for n_bytes in range(HALF_BLOCK, _MOST_SUMMED + 1, HALF_BLOCK):
+            with builder.if_then(builder.icmp_signed("==", n_left, _LONG(n_bytes))):
+                _sum_part(builder, arrays, builder.load(first), n_bytes)
+        return context.get_dummy_value()
 
-            def row_at(place: Any) -> Any:
-                return builder.sext(builder.load(builder.gep(arrays[2].data, [place])), width.type)
+    return types.void(table, columns, values, scales, total), generate
 
-            with cgutils.for_range(builder, n_rows) as loop:
-                coming = builder.add(loop.index, ir.Constant(width.type, _AHEAD))
-                with builder.if_then(builder.icmp_signed("<", coming, n_rows)):
-                    _fetch(builder, builder.gep(codes, [builder.mul(row_at(coming), width)]))
-                row = row_at(loop.index)
-                at = builder.mul(row, width)
-                numbers = _both_halves(builder, codes, at, n_bytes)
-                weight = builder.fmul(
-                    builder.load(builder.gep(arrays[3].data, [loop.index])),
-                    builder.load(builder.gep(arrays[4].data, [row])),
-                )
-                one = builder.insert_element(ir.Constant(floats, ir.Undefined), weight, _NUMBER(0))
-                weights = builder.shuffle_vector(
-                    one, one, ir.Constant(ir.VectorType(_NUMBER, _LANES), [0] * _LANES)
-                )
-                for k, total in enumerate(totals):
-                    half, begin = numbers[k * _LANES // BLOCK], k * _LANES % BLOCK
-                    which = list(range(begin, begin + _LANES))
-                    some = builder.shuffle_vector(
-                        half, half, ir.Constant(ir.VectorType(_NUMBER, _LANES), which)
-                    )
-                    wide = builder.zext(some, ir.VectorType(_NUMBER, _LANES))
-                    product = builder.fmul(
-                        weights, builder.sitofp(wide, floats), flags=("contract",)
-                    )
-                    added = builder.fadd(builder.load(total), product, flags=("contract",))
-                    builder.store(added, total)
-            for k, total in enumerate(totals):
-                there = builder.gep(arrays[5].data, [ir.Constant(width.type, k * _LANES)])
-                there = builder.bitcast(there, floats.as_pointer())
-                builder.store(builder.load(total), there, align=4)
-            return context.get_dummy_value()
 
-        return types.void(table, first, columns, values, scales, sums), generate
+def _is_more(builder: Any, width: Any, first: Any, most: int) -> Any:
+    """Tell whether more bytes of a row are left than can be summed at once."""
+    n_left = builder.sub(width, builder.load(first))
+    return builder.icmp_signed(">", n_left, _LONG(most))
 
-    return sums_of
+
+def _sum_part(builder: Any, arrays: list[Any], first: Any, n_bytes: int) -> None:
+    """Write the sums of some bytes of all rows, from a byte on."""
+    table, columns, values, scales, total = arrays
+    n_rows = cgutils.unpack_tuple(builder, columns.shape)[0]
+    width = cgutils.unpack_tuple(builder, table.shape)[1]
+    codes = builder.gep(builder.bitcast(table.data, _BYTE.as_pointer()), [first])
+    floats = ir.VectorType(ir.FloatType(), _LANES)
+    zeros = ir.Constant(floats, None)
+    sums = [cgutils.alloca_once(builder, floats) for _ in range(2 * n_bytes // _LANES)]
+    of_weights = cgutils.alloca_once_value(builder, ir.FloatType()(0.0))
+    for one in sums:
+        builder.store(zeros, one)
+
+    def row_at(place: Any) -> Any:
+        return builder.sext(builder.load(builder.gep(columns.data, [place])), width.type)
+
+    with cgutils.for_range(builder, n_rows) as loop:
+        coming = builder.add(loop.index, _LONG(_AHEAD))
+        with builder.if_then(builder.icmp_signed("<", coming, n_rows)):
+            there = builder.gep(codes, [builder.mul(row_at(coming), width)])
+            for offset in (*range(0, n_bytes, BLOCK), n_bytes - 1):
+                _fetch(builder, builder.gep(there, [_LONG(offset)]))
+        row = row_at(loop.index)
+        weight = builder.fmul(
+            builder.load(builder.gep(values.data, [loop.index])),
+            builder.load(builder.gep(scales.data, [row])),
+        )
+        builder.store(builder.fadd(builder.load(of_weights), weight), of_weights)
+        weights = _in_all_lanes(builder, weight, floats)
+        numbers = _numbers_of(builder, codes, builder.mul(row, width), n_bytes)
+        for one, some in zip(sums, numbers, strict=True):
+            product = builder.fmul(weights, some, flags=("contract",))
+            builder.store(builder.fadd(builder.load(one), product, flags=("contract",)), one)
+    too_much = builder.fmul(builder.load(of_weights), ir.FloatType()(float(MIDDLE)))
+    too_much = _in_all_lanes(builder, too_much, floats)
+    for k, one in enumerate(sums):
+        place = builder.add(builder.add(first, first), _LONG(k * _LANES))
+        _store_within(builder, builder.fsub(builder.load(one), too_much), total, place)
+
+
+def _in_all_lanes(builder: Any, number: Any, kind: Any) -> Any:
+    """Return a number in all lanes."""
+    one = builder.insert_element(ir.Constant(kind, ir.Undefined), number, _NUMBER(0))
+    zeros = ir.Constant(ir.VectorType(_NUMBER, kind.count), [0] * kind.count)
+    return builder.shuffle_vector(one, one, zeros)
+
+
+def _numbers_of(builder: Any, codes: Any, at: Any, n_bytes: int) -> list[Any]:
+    """Return the numbers of some bytes, sixteen at a time."""
+    blocks = []
+    for first in range(0, n_bytes, BLOCK):
+        size = min(BLOCK, n_bytes - first)
+        blocks += _both_halves(builder, codes, builder.add(at, _LONG(first)), size)
+    floats = ir.VectorType(ir.FloatType(), _LANES)
+    numbers = []
+    for block in blocks:
+        for begin in range(0, BLOCK, _LANES):
+            which = ir.Constant(ir.VectorType(_NUMBER, _LANES), list(range(begin, begin + _LANES)))
+            some = builder.shuffle_vector(block, block, which)
+            wide = builder.zext(some, ir.VectorType(_NUMBER, _LANES))
+            numbers.append(builder.sitofp(wide, floats))
+    return numbers
+
+
+def _store_within(builder: Any, numbers: Any, array: Any, place: Any) -> None:
+    """Store numbers side by side, as far as the array goes."""
+    size = cgutils.unpack_tuple(builder, array.shape)[0]
+    n_left = builder.trunc(builder.sub(size, place), _NUMBER)
+    lanes = ir.VectorType(_NUMBER, _LANES)
+    every = ir.Constant(lanes, list(range(_LANES)))
+    mask = builder.icmp_signed("<", every, _in_all_lanes(builder, n_left, lanes))
+    there = builder.gep(array.data, [place])
+    there = builder.bitcast(there, numbers.type.as_pointer())
+    kind = ir.FunctionType(ir.VoidType(), [numbers.type, there.type, _NUMBER, mask.type])
+    name = f"llvm.masked.store.v{_LANES}f32.p0"
+    store = cgutils.get_or_insert_function(builder.module, kind, name)
+    builder.call(store, [numbers, there, _NUMBER(4), mask])
+
+
+@contextmanager
+def _looping(builder: Any, is_on: Callable[[], Any]) -> Iterator[None]:
+    """Generate a body that is run as long as something holds."""
+    head, body, done = (builder.append_basic_block() for _ in range(3))
+    builder.branch(head)
+    builder.position_at_end(head)
+    builder.cbranch(is_on(), body, done)
+    builder.position_at_end(body)
+    yield
+    builder.branch(head)
+    builder.position_at_end(done)
 
 
 def _both_halves(builder: Any, codes: Any, at: Any, n_bytes: int) -> list[Any]:
@@ -278,13 +344,6 @@ def _both_halves(builder: Any, codes: Any, at: Any, n_bytes: int) -> list[Any]:
     both = _load_block(builder, codes, at)
     low = builder.and_(both, ir.Constant(_BYTES, [15] * BLOCK))
     return [low, builder.lshr(both, ir.Constant(_BYTES, [4] * BLOCK))]
-
-
-# Each writes the sums of the codes as they are, `MIDDLE` too much each, of uint8 (n_rows, width)
-# from a byte on: given the table, the byte, int32 and float32 (n,) rows and what each is multiplied
-# with, float32 (n_rows,) another factor of each row, and float32 (128,) to write to.
-packed_sums = _summing(BLOCK)
-half_packed_sums = _summing(HALF_BLOCK)
 
 
 def _fetch(builder: Any, there: Any) -> None:

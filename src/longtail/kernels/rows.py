@@ -12,7 +12,7 @@ import numpy as np
 from numba.core import types
 from numba.extending import overload
 
-from longtail.kernels.jit import fast_kernel, kernel
+from longtail.kernels.jit import fast_lean_kernel, lean_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,13 +58,13 @@ def _widen_compiled(value: Any) -> Any:
     return widen_half if value == types.uint16 else widen_number
 
 
-@kernel
+@lean_kernel
 def scale_of(rows: Rows, row: int) -> np.float32:
     """Return what the stored numbers of a row are multiplied with."""
     return rows.scales[row] if len(rows.scales) else np.float32(1)
 
 
-@fast_kernel
+@fast_lean_kernel
 def row_dot(query: Floats, rows: Rows, row: int) -> np.float32:
     """Return the inner product of `query` with one row."""
     total = np.float32(0)
@@ -74,7 +74,7 @@ def row_dot(query: Floats, rows: Rows, row: int) -> np.float32:
     return total * scale_of(rows, row)
 
 
-@fast_kernel
+@fast_lean_kernel
 def widened_row(rows: Rows, row: int, out: Floats) -> None:
     """Write one row as float32."""
     scale = scale_of(rows, row)
@@ -82,7 +82,7 @@ def widened_row(rows: Rows, row: int, out: Floats) -> None:
         out[t] = widen(rows.values[row, t]) * scale
 
 
-@fast_kernel
+@fast_lean_kernel
 def quantise(vector: Floats, codes: NDArray[np.int8]) -> np.float32:
     """Write the nearest multiples of a scale, -127 to 127 times, and return the scale."""
     largest = np.float32(0)
@@ -97,7 +97,7 @@ def quantise(vector: Floats, codes: NDArray[np.int8]) -> np.float32:
     return largest / _LARGEST_CODE
 
 
-@kernel
+@lean_kernel
 def quantise_rows(vectors: Floats, codes: NDArray[np.int8], scales: Floats) -> None:
     """Write the codes and the scale of each row; see `quantise`."""
     for row in range(len(vectors)):

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from longtail.kernels.jit import kernel
+from longtail.kernels.jit import lean_kernel
 from longtail.kernels.packed_ids import id_at
 from longtail.kernels.prefetch import prefetch_line, prefetch_pair
-from longtail.kernels.rows import widen
+from longtail.kernels.sparse_lanes import add_scaled, add_to_slots, gathered_sum
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,7 +64,7 @@ class SplitRows(NamedTuple):
     places: NDArray[np.uint8]
 
 
-@kernel
+@lean_kernel
 def span_of(starts: Any, row: int, n_entries: int) -> tuple[Any, Any]:
     """Return where the entries of a row begin and end: within bounds, whatever a file says."""
     most = np.int64(n_entries)
@@ -72,7 +72,7 @@ def span_of(starts: Any, row: int, n_entries: int) -> tuple[Any, Any]:
     return first, min(max(np.int64(starts[row + 1]), first), most)
 
 
-@kernel
+@lean_kernel
 def add_products(columns: Ids, values: Floats, rows: SparseRows, sums: Floats) -> int:
     """Add what the labels of each column have of it to their sums; return how many products.
 
@@ -86,7 +86,7 @@ def add_products(columns: Ids, values: Floats, rows: SparseRows, sums: Floats) -
         Added to.
     """
     starts, labels, weights, scales = rows
-    n_sums, n_added = np.uint32(len(sums)), 0
+    n_added = 0
     for j in range(len(columns)):
         if j + 2 * _AHEAD < len(columns):
             prefetch_line(starts, columns[j + 2 * _AHEAD])
@@ -97,14 +97,11 @@ def add_products(columns: Ids, values: Floats, rows: SparseRows, sums: Floats) -
         first, after = span_of(starts, columns[j], len(weights))
         scale = values[j] * scales[columns[j]] if len(scales) else values[j]
         n_added += after - first
-        for place in range(np.uint64(first), np.uint64(after)):
-            label = id_at(labels, place)
-            if label < n_sums:
-                sums[label] += scale * widen(weights[place])
+        add_scaled(labels, weights, first, after, scale, sums)
     return n_added
 
 
-@kernel
+@lean_kernel
 def clear_sums(columns: Ids, rows: SparseRows, n_added: int, sums: Floats) -> None:
     """Set the sums that `add_products` added to, and may have made other than 0, to 0 again."""
     if n_added > len(sums) // SUMS_PER_PRODUCT:
@@ -119,7 +116,7 @@ def clear_sums(columns: Ids, rows: SparseRows, n_added: int, sums: Floats) -> No
                 sums[label] = 0
 
 
-@kernel
+@lean_kernel
 def common_margins(
     columns: Ids, values: Floats, rows: SplitRows, wanted: Ids, dense: Floats, margins: Floats
 ) -> None:
@@ -150,15 +147,13 @@ def common_margins(
             prefetch_pair(features, coming)
             prefetch_pair(weights, coming)
         first, after = span_of(starts, wanted[c], len(weights))
-        total = np.float32(0)
-        for place in range(np.uint64(first), np.uint64(after)):
-            total += dense[min(id_at(features, place), last)] * widen(weights[place])
+        total = gathered_sum(features, weights, first, after, dense)
         margins[c] = total * (scales[wanted[c]] if len(scales) else np.float32(1))
     for column in columns:
         dense[min(id_at(places, column), last)] = 0
 
 
-@kernel
+@lean_kernel
 def add_rare_margins(
     columns: Ids, values: Floats, rare: SparseRows, wanted: Ids, slots: Slots, margins: Floats
 ) -> None:
@@ -172,13 +167,12 @@ def add_rare_margins(
         The labels of each feature.
     wanted : int32 (n_wanted,)
         Distinct labels, less than 65,536 of them.
-    slots : uint16 (n_labels,)
+    slots : uint16 (n_labels + 2,)
         Zeros, and so again on return.
     margins : float32 (n_wanted,)
         Added to.
     """
     starts, labels, weights, scales = rare
-    n_labels = np.uint32(len(slots))
     for c in range(len(wanted)):
         slots[wanted[c]] = c + 1
     for j in range(len(columns)):
@@ -188,10 +182,6 @@ def add_rare_margins(
             prefetch_pair(weights, coming)
         first, after = span_of(starts, columns[j], len(weights))
         scale = values[j] * scales[columns[j]] if len(scales) else values[j]
-        for place in range(np.uint64(first), np.uint64(after)):
-            label = id_at(labels, place)
-            slot = slots[label] if label < n_labels else np.uint16(0)
-            if slot:  # hardly ever: few labels are wanted
-                margins[slot - 1] += scale * widen(weights[place])
+        add_to_slots(labels, weights, first, after, scale, slots, margins)
     for label in wanted:
         slots[label] = 0

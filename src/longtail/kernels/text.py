@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from longtail.kernels.jit import kernel
+from longtail.kernels.digit_sort import N_DIGITS, sort_by_digits
+from longtail.kernels.jit import kernel, lean_kernel
 from longtail.kernels.token_tables import HALF, LOW_HALF, NOTHING, column_of, grown_table, slot_of
 
 if TYPE_CHECKING:
@@ -69,13 +70,18 @@ class TokenRules(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Room for the tokens of one text: spans are positions in ``marked``."""
+    """Room for the tokens of one text: spans are positions in ``marked``.
+
+    ``spare`` and ``counts`` are for `sort_by_digits`.
+    """
 
     marked: NDArray[np.uint32]
     keys: NDArray[np.uint64]
     starts: NDArray[np.int32]
     stops: NDArray[np.int32]
     columns: NDArray[np.int32]
+    spare: NDArray[np.int32]
+    counts: NDArray[np.int32]
 
 
 Number = TypeVar("Number", bound=np.number[Any])
@@ -117,10 +123,12 @@ def new_scratch(n_codes: int, rules: TokenRules) -> Scratch:
         np.empty(n_tokens, np.int32),
         np.empty(n_tokens, np.int32),
         np.empty(n_tokens, np.int32),
+        np.empty(n_tokens, np.int32),
+        np.empty(N_DIGITS, np.int32),
     )
 
 
-@kernel
+@lean_kernel
 def _end_of_symbols(
     codes: NDArray[np.uint32], position: int, stop: int, classes: NDArray[np.uint8]
 ) -> int:
@@ -133,7 +141,7 @@ def _end_of_symbols(
     return last
 
 
-@kernel
+@lean_kernel
 def mark_words(
     codes: NDArray[np.uint32],
     start: int,
@@ -174,14 +182,14 @@ def mark_words(
     return n_marked
 
 
-@kernel
+@lean_kernel
 def _extend(state: np.uint64, code: np.uint64) -> np.uint64:
     """Take one more code point into a hash."""
     mixed = (state ^ code) * SPREAD
     return mixed ^ (mixed >> HALF)
 
 
-@kernel
+@lean_kernel
 def _word_at(
     marked: NDArray[np.uint32], position: int, classes: NDArray[np.uint8], state: np.uint64
 ) -> tuple[int, np.uint64]:
@@ -195,7 +203,7 @@ def _word_at(
             return position, state
 
 
-@kernel
+@lean_kernel
 def _put(
     scratch: Scratch, n_tokens: int, state: np.uint64, kind: np.uint64, start: int, stop: int
 ) -> int:
@@ -206,7 +214,7 @@ def _put(
     return n_tokens + 1
 
 
-@kernel
+@lean_kernel
 def _emit_character_ngrams(
     scratch: Scratch, n_tokens: int, start: int, stop: int, rules: TokenRules
 ) -> int:
@@ -222,7 +230,7 @@ def _emit_character_ngrams(
     return n_tokens
 
 
-@kernel
+@lean_kernel
 def emit_tokens(n_marked: int, rules: TokenRules, scratch: Scratch) -> int:
     """Write key and span of every token of ``scratch.marked[:n_marked]``; return their number.
 
@@ -254,7 +262,7 @@ def emit_tokens(n_marked: int, rules: TokenRules, scratch: Scratch) -> int:
     return n_tokens
 
 
-@kernel
+@lean_kernel
 def _tokenize(
     codes: NDArray[np.uint32], start: int, stop: int, rules: TokenRules, scratch: Scratch
 ) -> int:
@@ -271,7 +279,7 @@ def _widened(array: NDArray[Number], n_used: int, size: int) -> NDArray[Number]:
     return wider
 
 
-@kernel
+@lean_kernel
 def _longest_text(offsets: NDArray[np.int64]) -> int:
     """Return the length of the longest text."""
     longest = 0
@@ -318,7 +326,7 @@ def count_texts(
     return table, n_used
 
 
-@kernel
+@lean_kernel
 def _known_columns(n_tokens: int, table: NDArray[np.uint64], scratch: Scratch) -> int:
     """Write the sorted columns of the tokens that `table` knows; return their number."""
     n_known = 0
@@ -327,11 +335,11 @@ def _known_columns(n_tokens: int, table: NDArray[np.uint64], scratch: Scratch) -
         if column >= 0:
             scratch.columns[n_known] = np.int32(column)
             n_known += 1
-    scratch.columns[:n_known].sort()
+    sort_by_digits(scratch.columns, n_known, scratch.spare, scratch.counts)
     return n_known
 
 
-@kernel
+@lean_kernel
 def _weigh(
     columns: NDArray[np.int32],
     weights: NDArray[np.float32],
@@ -346,7 +354,10 @@ def _weigh(
         last = first + 1
         while last < columns.shape[0] and columns[last] == columns[first]:
             last += 1
-        value = np.float32((1.0 + math.log(last - first)) * weights[columns[first]])
+        times = last - first
+        value = np.float32(
+            (1.0 + (math.log(times) if times > 1 else 0.0)) * weights[columns[first]]
+        )
         indices[n_entries] = columns[first]
         values[n_entries] = value
         squares += np.float64(value) * np.float64(value)
@@ -403,7 +414,7 @@ def encode_texts(
     return lengths, indices[:n_entries].copy(), values[:n_entries].copy()
 
 
-@kernel
+@lean_kernel
 def _spell(
     marked: NDArray[np.uint32], start: int, stop: int, kind: np.uint64, out: NDArray[np.uint32]
 ) -> int:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.kernels.jit import kernel
+from longtail.kernels.jit import kernel, lean_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,7 +23,7 @@ LOW_HALF = np.uint64(0xFFFFFFFF)
 NOTHING = np.uint64(0)
 
 
-@kernel
+@lean_kernel
 def slot_of(table: NDArray[np.uint64], key: np.uint64) -> int:
     """Return the slot that holds `key`, or the free one where it would go."""
     mask = table.shape[0] - 1
@@ -65,7 +65,7 @@ def build_table(keys: NDArray[np.uint64]) -> NDArray[np.uint64]:
     return table
 
 
-@kernel
+@lean_kernel
 def column_of(table: NDArray[np.uint64], key: np.uint64) -> int:
     """Return the column of a known key, or -1; see `build_table`."""
     mask = table.shape[0] - 1

@@ -12,7 +12,7 @@ import numpy as np
 
 from longtail.kernels.blend import FAR_BEHIND, LARGEST_VIEW, N_VIEWS
 from longtail.kernels.exponential import fast_exp
-from longtail.kernels.jit import fast_kernel, kernel
+from longtail.kernels.jit import fast_lean_kernel, lean_kernel
 from longtail.kernels.lanes import LANES, dense_layer, falling_ranks
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class NetworkScratch(NamedTuple):
     log_ranks: Floats
 
 
-@fast_kernel
+@fast_lean_kernel
 def _sum_of_exponents(values: Floats, n: int, best: np.float32) -> np.float32:
     """Return the sum of e to the power of each value behind the best."""
     total = np.float32(0)
@@ -56,7 +56,7 @@ def _sum_of_exponents(values: Floats, n: int, best: np.float32) -> np.float32:
     return total
 
 
-@fast_kernel
+@fast_lean_kernel
 def _put_view(
     values: Floats, n: int, less: np.float32, v: int, network: Network, views: Floats
 ) -> None:
@@ -66,7 +66,7 @@ def _put_view(
         views[v, c] = min(max((values[c] - centre) * scale, -LARGEST_VIEW), LARGEST_VIEW)
 
 
-@fast_kernel
+@fast_lean_kernel
 def _put_same(value: np.float32, n: int, v: int, network: Network, views: Floats) -> None:
     """Write a view that all candidates share."""
     shared = (value - network.centre[v]) * network.scale[v]
@@ -75,7 +75,7 @@ def _put_same(value: np.float32, n: int, v: int, network: Network, views: Floats
         views[v, c] = shared
 
 
-@fast_kernel
+@fast_lean_kernel
 def _largest(values: Floats, n: int) -> np.float32:
     """Return the largest of the first `n`."""
     largest = np.float32(values[0])
@@ -84,7 +84,7 @@ def _largest(values: Floats, n: int) -> np.float32:
     return largest
 
 
-@kernel
+@lean_kernel
 def _view_source(
     values: Floats, n: int, first: int, network: Network, scratch: NetworkScratch
 ) -> None:
@@ -101,7 +101,7 @@ def _view_source(
     _put_same(spread, n, first + 4, network, views)
 
 
-@kernel
+@lean_kernel
 def blend_candidates(
     evidence: Floats,
     n: int,

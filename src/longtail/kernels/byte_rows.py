@@ -1,0 +1,187 @@
+"""Inner products of one vector with rows of eight bits a number, four rows at a time.
+
+The vector is held in fifteen bits, as two numbers of eight: products are exact for them, and what
+they miss of the vector is small beside what rows of eight bits miss.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]  # it has none
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from longtail.kernels.byte_codes import add_products, sums_of_each
+from longtail.kernels.jit import fast_lean_kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+
+__all__ = ["SplitQuery", "products_of_bytes", "split_query", "split_width"]
+
+_LINE, _LANES, _AT_ONCE, _AHEAD = 64, 16, 4, 8  # bytes, sums, rows, rows
+_LARGEST = np.float32(16256)  # 128 times 127: both numbers fit in eight bits
+_FIRST_BIT = 128
+_BYTE, _INT, _LONG, _FLOAT = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType()
+_BYTES, _INTS = ir.VectorType(_BYTE, _LINE), ir.VectorType(_INT, _LANES)
+_FOUR_INTS, _FOUR_FLOATS = ir.VectorType(_INT, _AT_ONCE), ir.VectorType(_FLOAT, _AT_ONCE)
+
+
+class SplitQuery(NamedTuple):
+    """A vector in two numbers of eight bits a place, ``128 * codes[0] + codes[1]`` times a scale.
+
+    ``codes`` is int8 (2, width); ``excess`` (2,) int32 holds 128 times the sum of each half, and
+    ``scale`` (1,) float32.
+    """
+
+    codes: NDArray[np.int8]
+    excess: NDArray[np.int32]
+    scale: Floats
+
+
+def split_width(dimension: int) -> int:
+    """Return how many numbers a half of a query of such a dimension takes: whole cache lines."""
+    return -(-dimension // _LINE) * _LINE
+
+
+@fast_lean_kernel
+def split_query(vector: Floats, query: SplitQuery) -> None:
+    """Write a vector to a query that has zeros behind it."""
+    codes, excess, scale = query
+    largest = np.float32(0)
+    for t in range(len(vector)):
+        largest = max(largest, abs(vector[t]))
+    inverse = _LARGEST / largest if largest > 0 else np.float32(0)
+    scale[0] = largest / _LARGEST
+    sum_high = sum_low = np.int32(0)
+    for t in range(len(vector)):
+        level = np.int32(np.rint(vector[t] * inverse))
+        high = (level + np.int32(64)) >> np.int32(7)  # so that the rest is from -64 to 63
+        low = level - (high << np.int32(7))
+        codes[0, t], codes[1, t] = high, low
+        sum_high += high
+        sum_low += low
+    excess[0], excess[1] = np.int32(_FIRST_BIT) * sum_high, np.int32(_FIRST_BIT) * sum_low
+
+
+def _row_line(builder: Any, start: Any, offset: Any, n_bytes: Any) -> Any:
+    """Load a cache line of a row of signed bytes, 128 added to each; zeros behind its end."""
+    lanes = ir.VectorType(_INT, _LINE)
+    n_left = builder.trunc(builder.sub(n_bytes, offset), _INT)
+    one = builder.insert_element(ir.Constant(lanes, ir.Undefined), n_left, _INT(0))
+    limit = builder.shuffle_vector(one, one, ir.Constant(lanes, [0] * _LINE))
+    mask = builder.icmp_signed("<", ir.Constant(lanes, list(range(_LINE))), limit)
+    there = builder.bitcast(builder.gep(start, [offset]), _BYTES.as_pointer())
+    kind = ir.FunctionType(_BYTES, [there.type, _INT, mask.type, _BYTES])
+    load = cgutils.get_or_insert_function(builder.module, kind, "llvm.masked.load.v64i8.p0")
+    bytes_ = builder.call(load, [there, _INT(1), mask, ir.Constant(_BYTES, None)])
+    return builder.xor(bytes_, ir.Constant(_BYTES, [_FIRST_BIT] * _LINE))
+
+
+def _fetch_row(builder: Any, start: Any, n_bytes: Any) -> None:
+    """Ask for all cache lines of a row."""
+    kind = ir.FunctionType(ir.VoidType(), [start.type, _INT, _INT, _INT])
+    fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    how = _INT(0), _INT(3), _INT(1)  # to read, keep, data
+    with cgutils.for_range_slice(builder, _LONG(0), n_bytes, _LONG(_LINE)) as (offset, _):
+        builder.call(fetch, [builder.gep(start, [offset]), *how])
+    builder.call(fetch, [builder.gep(start, [builder.sub(n_bytes, _LONG(1))]), *how])
+
+
+def _sums(context: Any, builder: Any, query: Any, width: Any, starts: Any, n_bytes: Any) -> Any:
+    """Return the sums of products of both halves of a query with four rows."""
+    totals = [[cgutils.alloca_once(builder, _INTS) for _ in starts] for _half in range(2)]
+    for total in (*totals[0], *totals[1]):
+        builder.store(ir.Constant(_INTS, None), total)
+    with cgutils.for_range_slice(builder, _LONG(0), width, _LONG(_LINE)) as (offset, _):
+        lines = [_row_line(builder, start, offset, n_bytes) for start in starts]
+        for half in range(2):
+            there = builder.gep(query, [builder.add(offset, builder.mul(_LONG(half), width))])
+            own = builder.load(builder.bitcast(there, _BYTES.as_pointer()), align=1)
+            for line, total in zip(lines, totals[half], strict=True):
+                more = add_products(context, builder, builder.load(total), line, own)
+                builder.store(more, total)
+    return [sums_of_each(builder, [builder.load(total) for total in half]) for half in totals]
+
+
+def _in_four(builder: Any, number: Any, kind: Any) -> Any:
+    """Return a number four times."""
+    one = builder.insert_element(ir.Constant(kind, ir.Undefined), number, _INT(0))
+    return builder.shuffle_vector(one, one, ir.Constant(_FOUR_INTS, [0] * _AT_ONCE))
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+def products_of_bytes(
+    _: Any, query: Any, values: Any, scales: Any, rows: Any, n: Any, products: Any
+) -> Any:
+    """Write the inner products of a query with some rows.
+
+    Parameters
+    ----------
+    query : SplitQuery
+    values, scales : int8 (n_rows, d), float32 (n_rows,)
+        See `longtail.kernels.rows.Rows`.
+    rows : int32 (at least n,)
+        Rows that there are.
+    n : int
+    products : float32 (at least `n` rounded up to a multiple of four,)
+        Written.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kinds = signature.args
+        halves, excess, unit = (
+            context.make_array(kinds[0][i])(
+                context, builder, builder.extract_value(arguments[0], i)
+            )
+            for i in range(3)
+        )
+        table, factors, listed, target = (
+            context.make_array(kinds[i])(context, builder, arguments[i]) for i in (1, 2, 3, 5)
+        )
+        end = context.cast(builder, arguments[4], kinds[4], types.int64)
+        last = builder.sub(end, _LONG(1))
+        n_bytes = cgutils.unpack_tuple(builder, table.shape)[1]
+        width = cgutils.unpack_tuple(builder, halves.shape)[1]
+        first = builder.bitcast(table.data, _BYTE.as_pointer())
+        codes = builder.bitcast(halves.data, _BYTE.as_pointer())
+        too_much = [
+            _in_four(builder, builder.load(builder.gep(excess.data, [_LONG(i)])), _FOUR_INTS)
+            for i in range(2)
+        ]
+        step = _in_four(builder, builder.load(unit.data), _FOUR_FLOATS)
+
+        def row_at(place: Any) -> Any:
+            place = builder.select(builder.icmp_signed("<", place, last), place, last)
+            return builder.sext(builder.load(builder.gep(listed.data, [place])), _LONG)
+
+        def start_of(row: Any) -> Any:
+            return builder.gep(first, [builder.mul(row, n_bytes)])
+
+        with cgutils.for_range(builder, _LONG(_AHEAD)) as loop:
+            _fetch_row(builder, start_of(row_at(loop.index)), n_bytes)
+        with cgutils.for_range_slice(builder, _LONG(0), end, _LONG(_AT_ONCE)) as (j, _i):
+            for i in range(_AHEAD, _AHEAD + _AT_ONCE):
+                _fetch_row(builder, start_of(row_at(builder.add(j, _LONG(i)))), n_bytes)
+            some = [row_at(builder.add(j, _LONG(i))) for i in range(_AT_ONCE)]
+            sums = _sums(context, builder, codes, width, [start_of(row) for row in some], n_bytes)
+            high, low = (
+                builder.sitofp(builder.sub(own, excess), _FOUR_FLOATS)
+                for own, excess in zip(sums, too_much, strict=True)
+            )
+            shift = ir.Constant(_FOUR_FLOATS, [float(_FIRST_BIT)] * _AT_ONCE)
+            total = builder.fadd(builder.fmul(high, shift), low)
+            scale = ir.Constant(_FOUR_FLOATS, ir.Undefined)
+            for i, row in enumerate(some):
+                own = builder.load(builder.gep(factors.data, [row]))
+                scale = builder.insert_element(scale, own, _INT(i))
+            total = builder.fmul(builder.fmul(total, step), scale)
+            there = builder.bitcast(builder.gep(target.data, [j]), _FOUR_FLOATS.as_pointer())
+            builder.store(total, there, align=4)
+        return context.get_dummy_value()
+
+    return types.void(query, values, scales, rows, n, products), generate

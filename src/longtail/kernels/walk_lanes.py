@@ -1,0 +1,296 @@
+"""The inner loops of a walk of a graph, written out: edges sixteen at a time, a beam in registers.
+
+Edges of a node are distinct, so sixteen of them can be looked up and marked at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from llvmlite import ir  # type: ignore[import-untyped]  # it has none
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from longtail.kernels.sparse_lanes import (
+    LANES,
+    first_lanes,
+    gathered,
+    has_instructions,
+    in_lanes,
+    packed_columns,
+    scatter,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+__all__ = ["MOST_IN_REGISTERS", "insert_products", "keep_unseen_edges"]
+
+MOST_IN_REGISTERS = 8  # blocks of eight keys
+_LINE = 64  # bytes
+_LINES_WRITTEN_OUT = 5  # of a row
+_KEYS_AT_ONCE = 8
+_ID_WIDTHS = (2, 3, 4)  # bytes
+_BIT, _BYTE, _SHORT, _INT, _LONG = (ir.IntType(n) for n in (1, 8, 16, 32, 64))
+_INTS = ir.VectorType(_INT, LANES)
+_KEYS = ir.VectorType(_LONG, _KEYS_AT_ONCE)
+_EIGHT_INTS = ir.VectorType(_INT, _KEYS_AT_ONCE)
+_HIGHEST, _LOWEST = 1 << 62, -(1 << 63)
+_KEY_BITS, _LAST_NODE = 32, (1 << 31) - 1
+
+
+def _fetch(builder: Any, there: Any) -> None:
+    """Ask for a cache line."""
+    kind = ir.FunctionType(ir.VoidType(), [there.type, _INT, _INT, _INT])
+    fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    builder.call(fetch, [there, _INT(0), _INT(3), _INT(1)])  # to read, keep, data
+
+
+def _fetch_rows(builder: Any, start: Any, width: Any, listed: Any, first: Any, after: Any) -> None:
+    """Ask for all cache lines of some rows of a table of bytes."""
+    n_lines = builder.udiv(builder.add(width, _LONG(_LINE - 1)), _LONG(_LINE))
+    last = builder.sub(width, _LONG(1))  # a row may begin in the middle of a line
+    for n in range(1, _LINES_WRITTEN_OUT + 1):
+        relation = "==" if n < _LINES_WRITTEN_OUT else ">="
+        with (
+            builder.if_then(builder.icmp_unsigned(relation, n_lines, _LONG(n))),
+            cgutils.for_range_slice(builder, first, after, _LONG(1)) as (place, _),
+        ):
+            node = builder.zext(builder.load(builder.gep(listed, [place])), _LONG)
+            row = builder.gep(start, [builder.mul(node, width)])
+            for line in range(n):
+                _fetch(builder, builder.gep(row, [_LONG(_LINE * line)]))
+            _fetch(builder, builder.gep(row, [last]))
+
+
+def _compress(context: Any, builder: Any, numbers: Any, mask: Any, there: Any) -> None:
+    """Store the lanes of a mask side by side; sixteen places are written, whatever there are."""
+    target = builder.bitcast(there, _INTS.as_pointer())
+    if has_instructions(context):
+        kind = ir.FunctionType(_INTS, [_INTS, _INTS, mask.type])
+        compress = cgutils.get_or_insert_function(
+            builder.module, kind, "llvm.x86.avx512.mask.compress.v16i32"
+        )
+        none = ir.Constant(_INTS, [0] * LANES)
+        builder.store(builder.call(compress, [numbers, none, mask]), target, align=4)
+        return
+    place: Any = _LONG(0)
+    for lane in range(LANES):
+        number = builder.extract_element(numbers, _INT(lane))
+        builder.store(number, builder.gep(there, [place]))
+        is_kept = builder.extract_element(mask, _INT(lane))
+        place = builder.add(place, builder.zext(is_kept, _LONG))
+
+
+def _count(builder: Any, mask: Any, kind: Any) -> Any:
+    """Return how many lanes of a mask are set, as an intp."""
+    name = f"llvm.ctpop.i{kind.width}"
+    count = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind]), name)
+    return builder.zext(builder.call(count, [builder.bitcast(mask, kind)]), _LONG)
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+def keep_unseen_edges(
+    _: Any, ids: Any, first: Any, n_ids: Any, codes: Any, stamps: Any, fresh: Any, n_fresh: Any
+) -> Any:
+    """Note the nodes among some ids not yet seen, mark them, have their codes fetched.
+
+    Parameters
+    ----------
+    ids : of `pack_ids`
+    first, n_ids : int
+        The ids that are looked at: distinct ones. Those of no node are passed over.
+    codes : uint8 (n_nodes, width)
+    stamps : int32 (n_nodes + 1,)
+        The last one marks what was seen.
+    fresh : int32 (at least ``n_fresh + n_ids + 16``,)
+        Written from `n_fresh` on.
+    n_fresh : int
+
+    Returns
+    -------
+    int
+        How many there are now.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kinds = signature.args
+        packed, table, marks, target = (
+            context.make_array(kinds[i])(context, builder, arguments[i]) for i in (0, 3, 4, 5)
+        )
+        begin, n_all, before = (
+            context.cast(builder, arguments[i], kinds[i], types.int64) for i in (1, 2, 6)
+        )
+        n_nodes, width = cgutils.unpack_tuple(builder, table.shape)
+        n_stamps = cgutils.unpack_tuple(builder, marks.shape)[0]
+        stamp = builder.load(builder.gep(marks.data, [builder.sub(n_stamps, _LONG(1))]))
+        stamps_now = in_lanes(builder, stamp, _INTS)
+        nodes_there = in_lanes(builder, builder.trunc(n_nodes, _INT), _INTS)
+        n_kept = cgutils.alloca_once_value(builder, before)
+        id_width = cgutils.unpack_tuple(builder, packed.shape)[1]
+        none, after = ir.Constant(_INTS, [0] * LANES), builder.add(begin, n_all)
+        for n_bytes in _ID_WIDTHS:
+            with (
+                builder.if_then(builder.icmp_unsigned("==", id_width, _LONG(n_bytes))),
+                cgutils.for_range_slice(builder, begin, after, _LONG(LANES)) as (place, _i),
+            ):
+                n_left = builder.trunc(builder.sub(after, place), _INT)
+                mask = first_lanes(builder, n_left)
+                nodes = packed_columns(builder, packed.data, place, n_left, mask, n_bytes)
+                inside = builder.and_(mask, builder.icmp_unsigned("<", nodes, nodes_there))
+                places = builder.select(inside, nodes, none)
+                seen = gathered(context, builder, marks.data, places, _INTS)
+                unseen = builder.and_(inside, builder.icmp_signed("!=", seen, stamps_now))
+                scatter(context, builder, marks.data, places, unseen, stamps_now)
+                n_now = builder.load(n_kept)
+                _compress(context, builder, nodes, unseen, builder.gep(target.data, [n_now]))
+                builder.store(builder.add(n_now, _count(builder, unseen, _SHORT)), n_kept)
+        start = builder.bitcast(table.data, _BYTE.as_pointer())
+        _fetch_rows(builder, start, width, target.data, before, builder.load(n_kept))
+        return builder.load(n_kept)
+
+    return types.int64(ids, first, n_ids, codes, stamps, fresh, n_fresh), generate
+
+
+class _Beam:
+    """A falling list of keys, in registers as long as it is worked on."""
+
+    def __init__(self, builder: Any, first: Any, n_blocks: int) -> None:
+        self.builder = builder
+        self.places = [
+            builder.bitcast(builder.gep(first, [_LONG(_KEYS_AT_ONCE * b)]), _KEYS.as_pointer())
+            for b in range(n_blocks)
+        ]
+        self.blocks = [cgutils.alloca_once(builder, _KEYS) for _ in self.places]
+        for place, block in zip(self.places, self.blocks, strict=True):
+            builder.store(builder.load(place, align=8), block)
+
+    def least(self) -> Any:
+        """Return the last key in all lanes."""
+        last = self.builder.load(self.blocks[-1])
+        which = ir.Constant(_EIGHT_INTS, [_KEYS_AT_ONCE - 1] * _KEYS_AT_ONCE)
+        return self.builder.shuffle_vector(last, last, which)
+
+    def insert(self, key: Any) -> None:
+        """Insert a key: see `longtail.kernels.lanes.insert_key`."""
+        builder = self.builder
+        new = in_lanes(builder, key, _KEYS)
+        own = [builder.load(block) for block in self.blocks]
+        before = ir.Constant(_KEYS, [_HIGHEST] * _KEYS_AT_ONCE)
+        which = ir.Constant(_EIGHT_INTS, list(range(_KEYS_AT_ONCE - 1, 2 * _KEYS_AT_ONCE - 1)))
+        for keys, block in zip(own, self.blocks, strict=True):
+            previous = builder.shuffle_vector(before, keys, which)
+            smaller = builder.select(builder.icmp_signed("<", previous, new), previous, new)
+            larger = builder.select(builder.icmp_signed(">", keys, smaller), keys, smaller)
+            builder.store(larger, block)
+            before = keys
+
+    def write(self, key: Any) -> Any:
+        """Write the list, and return how many keys are above one."""
+        builder = self.builder
+        limit, n_above = in_lanes(builder, key, _KEYS), _LONG(0)
+        for place, block in zip(self.places, self.blocks, strict=True):
+            keys = builder.load(block)
+            builder.store(keys, place, align=8)
+            above = builder.icmp_signed(">", keys, limit)
+            n_above = builder.add(n_above, _count(builder, above, _BYTE))
+        return n_above
+
+
+def _keys_of(builder: Any, nodes: Any, products: Any, place: Any) -> Any:
+    """Return the keys of eight nodes, from a place on."""
+    own, sums = (
+        builder.load(
+            builder.bitcast(builder.gep(table, [place]), _EIGHT_INTS.as_pointer()), align=4
+        )
+        for table in (nodes, products)
+    )
+    one, bits = (ir.Constant(_KEYS, [n] * _KEYS_AT_ONCE) for n in (1, _KEY_BITS))
+    low = builder.or_(builder.shl(builder.zext(own, _KEYS), one), one)
+    return builder.or_(builder.shl(builder.sext(sums, _KEYS), bits), low)
+
+
+def _each_lane(builder: Any, mask: Any, do: Callable[[Any], None]) -> None:
+    """Do something for each lane of a mask of eight that is set."""
+    left = cgutils.alloca_once(builder, _BYTE)
+    builder.store(builder.bitcast(mask, _BYTE), left)
+    head, body, done = (builder.append_basic_block() for _ in range(3))
+    builder.branch(head)
+    builder.position_at_end(head)
+    builder.cbranch(builder.icmp_unsigned("!=", builder.load(left), _BYTE(0)), body, done)
+    builder.position_at_end(body)
+    bits = builder.load(left)
+    lane = builder.zext(builder.cttz(bits, _BIT(1)), _LONG)
+    builder.store(builder.and_(bits, builder.sub(bits, _BYTE(1))), left)
+    do(lane)
+    builder.branch(head)
+    builder.position_at_end(done)
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+def insert_products(
+    _: Any, keys: Any, nodes: Any, products: Any, n: Any, neighbours: Any, degree: Any
+) -> Any:
+    """Put nodes into a beam of at most 64, have the edges of those that enter fetched.
+
+    Parameters
+    ----------
+    keys : int64 (8 * n_blocks + 1,)
+        See `longtail.kernels.code_search.walk_graph`; the beam begins at the second place.
+    nodes, products : int32 (at least `n` rounded up to a multiple of eight,)
+        Nodes not yet there, and their products with the query.
+    n : int
+    neighbours : of `pack_ids`
+    degree : int
+        Edges of each node.
+
+    Returns
+    -------
+    int
+        The place of the best that entered, where the beam ends if none did.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        kinds = signature.args
+        beam, own, sums, edges = (
+            context.make_array(kinds[i])(context, builder, arguments[i]) for i in (0, 1, 2, 4)
+        )
+        end, n_edges = (context.cast(builder, arguments[i], kinds[i], types.int64) for i in (3, 5))
+        width = cgutils.unpack_tuple(builder, edges.shape)[1]
+        row_bytes = builder.mul(width, n_edges)
+        edge_bytes = builder.bitcast(edges.data, _BYTE.as_pointer())
+        n_keys = cgutils.unpack_tuple(builder, beam.shape)[0]
+        n_blocks = builder.udiv(n_keys, _LONG(_KEYS_AT_ONCE))
+        first = builder.gep(beam.data, [_LONG(1)])
+        place = cgutils.alloca_once_value(builder, n_keys)
+        best, room = cgutils.alloca_once(builder, _LONG), cgutils.alloca_once(builder, _KEYS)
+        for n_own in range(1, MOST_IN_REGISTERS + 1):
+            with builder.if_then(builder.icmp_unsigned("==", n_blocks, _LONG(n_own))):
+                registers = _Beam(builder, first, n_own)
+                builder.store(_LONG(_LOWEST), best)
+
+                def enter(lane: Any, registers: _Beam = registers) -> None:
+                    there = builder.bitcast(room, _LONG.as_pointer())
+                    key = builder.load(builder.gep(there, [lane]))
+                    node = builder.and_(builder.lshr(key, _LONG(1)), _LONG(_LAST_NODE))
+                    row = builder.gep(edge_bytes, [builder.mul(node, row_bytes)])
+                    for offset in (0, _LINE):
+                        _fetch(builder, builder.gep(row, [_LONG(offset)]))
+                    highest = builder.load(best)
+                    is_higher = builder.icmp_signed(">", key, highest)
+                    builder.store(builder.select(is_higher, key, highest), best)
+                    registers.insert(key)
+
+                step = _LONG(_KEYS_AT_ONCE)
+                with cgutils.for_range_slice(builder, _LONG(0), end, step) as (j, _i):
+                    some = _keys_of(builder, own.data, sums.data, j)
+                    n_left = builder.trunc(builder.sub(end, j), _INT)
+                    inside = first_lanes(builder, n_left, _KEYS_AT_ONCE)
+                    above = builder.icmp_signed(">", some, registers.least())
+                    builder.store(some, room)
+                    _each_lane(builder, builder.and_(inside, above), enter)
+                n_above = registers.write(builder.load(best))
+                builder.store(builder.add(n_above, _LONG(1)), place)
+        return builder.load(place)
+
+    return types.int64(keys, nodes, products, n, neighbours, degree), generate
