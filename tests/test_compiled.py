@@ -118,7 +118,7 @@ def test_what_cannot_be_compressed_says_so(model):
     own = Parabel(n_threads=1).fit(TEXTS, NAMES).predictor_
     with pytest.raises(InputError, match="Only a model of the default recipe"):
         own.compressed()
-    with pytest.raises(InputError, match="kept as one of"):
+    with pytest.raises(InputError, match="storage must be one of"):
         LongtailClassifier(storage="int4").fit(TEXTS, NAMES)
 
 

@@ -118,7 +118,7 @@ def prepare(files: Files, folder: Path) -> Task:
         texts = Variant(folder / "train_texts.json", folder / "test_texts.json", {})
         _write_texts(texts.train_points, train.texts.take(labelled))
         _write_texts(texts.test_points, test.texts)
-        for name, vectorizer in _vectorizers().items():
+        for name, vectorizer in _vectorizers(train.n_points).items():
             variants[name] = _vectorised(name, vectorizer, train, test, labelled, folder)
     else:
         power = chosen_power(train.features, train.labels, seed=0)
@@ -136,10 +136,10 @@ def prepare(files: Files, folder: Path) -> Task:
     )
 
 
-def _vectorizers() -> dict[str, TextVectorizer]:
+def _vectorizers(n_points: int) -> dict[str, TextVectorizer]:
     """Return the kinds of TF-IDF; "words + chars" is the very bag of longtail's default recipe."""
     default: Any = recipe(DEFAULT_RECIPE)()
-    limits = {"min_df": default.min_df, "max_features": default.max_features}
+    limits = {"min_df": default.min_df_for(n_points), "max_features": default.max_features}
     own = TextVectorizer(default.word_ngrams, default.char_ngrams, **limits)
     return {
         "words": TextVectorizer(word_ngrams=1, char_ngrams=None, **limits),
