@@ -34,23 +34,13 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """Train once, then learn and measure each blend."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("train")
-    parser.add_argument("--labels")
-    parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
-    warnings.simplefilter("ignore", InputWarning)
-    data = Dataset.read(arguments.train, labels_file=arguments.labels)
-    order = np.random.default_rng(arguments.seed).permutation(data.n_points)
-    kept, rest = np.sort(order[: data.n_points // 10]), np.sort(order[data.n_points // 10 :])
-    train, points = data.take(rest), data.take(kept)
-
-    model = LongtailClassifier(random_state=arguments.seed).fit_dataset(train).predictor_
+    train, points, seed = split_as_asked(__doc__)
+    model = LongtailClassifier(random_state=seed).fit_dataset(train).predictor_
     scorer = expanded(cast("CompiledScorer", model.scorer))
     bags = model.bags(points.features if points.texts is None else points.texts)
     evidence = scorer.evidence(bags, torch.get_num_threads())
     names = source_names(scorer)
-    table = Table(evidence, points, scorer, train.n_points, arguments.seed)
+    table = Table(evidence, points, scorer, train.n_points, seed)
     everything = list(range(len(names)))
     print("| sources | P@1 | P@3 | P@5 | PSP@1 | PSP@5 |\n|---|---|---|---|---|---|")
     table.print_row("all", everything)
@@ -58,6 +48,21 @@ def main() -> None:
         table.print_row(f"without {name}", [other for other in everything if other != source])
     for source, name in enumerate(names):
         table.print_row(f"{name} alone", [source])
+
+
+def split_as_asked(description: str | None) -> tuple[Dataset, Dataset, int]:
+    """Read what the command line names; return nine tenths to train on, one to ask, the seed."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("train")
+    parser.add_argument("--labels")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore", InputWarning)
+    data = Dataset.read(arguments.train, labels_file=arguments.labels)
+    order = np.random.default_rng(arguments.seed).permutation(data.n_points)
+    n_kept = data.n_points // 10
+    points, train = data.take(np.sort(order[:n_kept])), data.take(np.sort(order[n_kept:]))
+    return train, points, arguments.seed
 
 
 def source_names(scorer: BlendedScorer) -> list[str]:

@@ -92,6 +92,13 @@ class TestLoop:
             ("learner 2: stage", 2, 2),
         ]
 
+    def test_a_checkpoint_of_other_tensors_is_ignored(self, tmp_path):
+        folder, recorder = CheckpointFolder(tmp_path, fingerprint="f", every_seconds=0), Recorder()
+        folder.save("stage", 1, {"another": torch.zeros(2)}, [], at_once=True)
+        run = run_with(recorder, folder=folder)
+        train(*planted_task(), Schedule(epochs=2, learning_rate=0.1), run, "stage")
+        assert [epoch[1] for epoch in recorder.epochs] == [1, 2]
+
     def test_no_epochs_change_nothing(self):
         task, batches = planted_task()
         before = task.table.bias.clone()

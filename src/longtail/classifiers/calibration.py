@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-__all__ = ["Calibration"]
+__all__ = ["N_CALIBRATED", "Calibration"]
 
+N_CALIBRATED = 5  # best labels of a point, from which probabilities are learnt
 N_NEWTON_STEPS = 30
 
 

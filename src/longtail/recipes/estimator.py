@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from longtail.classifiers.calibration import Calibration
+from longtail.classifiers.calibration import N_CALIBRATED, Calibration
 from longtail.data.damping import chosen_power
 from longtail.data.dataset import Dataset
 from longtail.data.from_python import LabelForm, labels_from, texts_from
@@ -461,8 +461,9 @@ def _check_dataset(dataset: Dataset) -> None:
 
 
 def calibrated(scorer: Scorer, points: TrainingData, n_threads: int) -> Calibration:
-    """Learn probabilities from the best five labels of points that the scorer has not seen."""
+    """Learn probabilities from the best labels of points that the scorer has not seen."""
     if not points.labels.shape[0]:
         return Calibration()
-    ids, scores = scorer.top_k(points.bags(), min(5, points.labels.shape[1]), n_threads)
+    k = min(N_CALIBRATED, points.labels.shape[1])
+    ids, scores = scorer.top_k(points.bags(), k, n_threads)
     return Calibration.of_answers(ids, scores, points.labels)

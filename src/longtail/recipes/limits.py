@@ -6,10 +6,11 @@ import math
 from dataclasses import fields
 from numbers import Integral, Real
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
+from longtail.classifiers.compiled import StorageType
 from longtail.errors import InputError
 from longtail.training.run import as_device
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from longtail.recipes.estimator import LabelEstimator
 
-__all__ = ["CHOICES", "LIMITS", "check_settings"]
+__all__ = ["LIMITS", "check_settings"]
 
 _MANY = 2**31 - 1
 _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = MappingProxyType(
@@ -28,9 +29,7 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = MappingProxyType(
         "bool": ((bool, np.bool_), "True or False"),
     }
 )
-CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"storage": ("int8", "float16", "float32")}
-)
+_CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType({"storage": get_args(StorageType)})
 
 # Least and greatest value, both allowed.
 LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
@@ -145,8 +144,8 @@ def check_settings(estimator: LabelEstimator) -> None:
     """
     for field in fields(estimator):
         value = getattr(estimator, field.name, None)
-        if field.name in CHOICES and value not in CHOICES[field.name]:
-            choices = ", ".join(map(repr, CHOICES[field.name]))
+        if field.name in _CHOICES and value not in _CHOICES[field.name]:
+            choices = ", ".join(map(repr, _CHOICES[field.name]))
             raise InputError(f"{field.name} must be one of {choices}, got {value!r}.")
         if value is not None:
             _check_kind(field.name, value, str(field.type).removesuffix(" | None"))

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.classifiers.blended import BlendedScorer, LabelHead
-from longtail.classifiers.calibration import Calibration
+from longtail.classifiers.calibration import N_CALIBRATED, Calibration
 from longtail.classifiers.candidates import CandidateSearch, SearchSizes
 from longtail.classifiers.compiled import CompiledScorer, as_storage
 from longtail.classifiers.fusion import best_first
@@ -41,7 +41,6 @@ EPOCHS_AGAIN = 2
 MANY_HELD_OUT = 9_000
 LEAST_OF_MANY, MOST_OF_MANY = 2_500, 10_000
 TAIL_WITH_TEXTS, TAIL_WITHOUT_TEXTS = 0.3, 0.5
-N_CALIBRATED = 5  # labels of a point
 MOST_IN_POOL = 10_000  # true labels of a batch's points: the products grow with them
 
 

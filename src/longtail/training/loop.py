@@ -89,9 +89,10 @@ def train(task: Task, batches: Batches, schedule: Schedule, run: TrainingRun, st
 def _restored(task: Task, run: TrainingRun, stage: str) -> int:
     """Copy a checkpoint into the task's tensors and return how many epochs it has behind it."""
     checkpoint = run.checkpoints.load(stage) if run.checkpoints is not None else None
-    if checkpoint is None:
-        return 0
-    for name, tensor in task.state().items():
+    state = task.state()
+    if checkpoint is None or not state.keys() <= checkpoint.arrays.keys():
+        return 0  # there is none, or it is of a version that trained other tensors
+    for name, tensor in state.items():
         tensor.copy_(torch.from_numpy(checkpoint.arrays[name]).reshape(tensor.shape))
     run.history[:] = checkpoint.history
     return checkpoint.epoch

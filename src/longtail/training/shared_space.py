@@ -175,7 +175,7 @@ class _SharedSpaceTask:
     ) -> None:
         self._settings = settings
         self._extra_state = extra_state
-        self._features, self._bags = data.features, Bags.of(data.features)
+        self._bags = Bags.of(data.features)
         self._by_label = data.labels.T.tocsr()
         texts = data.label_features
         self._label_bags = None if texts is None else Bags.of(texts)
@@ -243,7 +243,7 @@ class _SharedSpaceTask:
     def learnt(self, *, goes_on: bool) -> LearntSpace:
         """Return the vectors as they are now."""
         encoder, has_points = self._tokens.encoder(), self._counts > 0
-        points = self._tokens.encode(self._features)
+        points = encoder.encode(self._bags, self._n_threads)
         texts, others = None, []
         if self._label_bags is not None:
             texts = encoder.encode(self._label_bags, self._n_threads)
