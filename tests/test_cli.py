@@ -96,7 +96,7 @@ def test_settings_out_of_range_are_refused_before_any_work(pair, place, capsys, 
 
 def test_words_are_refused_before_any_work_too(place, capsys, tmp_path):
     command = ("train", place / "train.jsonl", "--model", tmp_path / "model", "--set")
-    message = "storage must be one of 'int8', 'float16', 'float32', got 'int7'"
+    message = "storage must be one of 'float32', 'float16', 'int8', got 'int7'"
     assert message in refused(capsys, *command, "storage=int7")
 
 
