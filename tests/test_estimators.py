@@ -113,7 +113,13 @@ RECIPES = {
         **TINY_XMLCNN, along_embedding=True, n_threads=1
     ),
     "AttentionXML": lambda: AttentionXML(
-        dimension=16, n_hidden=16, n_words=8, epochs=60, batch_size=8, n_threads=1
+        dimension=16,
+        n_hidden=16,
+        n_words=8,
+        epochs=30,
+        batch_size=16,
+        learning_rate=0.5,
+        n_threads=1,
     ),
     "DeepXMLXMLCNN": lambda: DeepXMLXMLCNN(**TINY_XMLCNN, **IN_FRAMEWORK),
 }

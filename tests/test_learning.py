@@ -171,6 +171,18 @@ class TestLongtailClassifier:
         found = learnt_by_default(data).evaluate(data[1])["P@1"]
         assert 55 < found < default.evaluate(data[1])["P@1"] - 2
 
+    def test_labels_of_one_point_each(self):
+        """No held-out point has a label that was met; the first head alone has 85 %."""
+        random = np.random.default_rng(0)
+        words = [random.choice(3000, 8, replace=False) for _ in range(1500)]
+        others = [[*own[:5], *random.choice(3000, 2)] for own in words]
+        labels = [[f"label {i}"] for i in range(1500)]
+        texts, queries = (
+            [" ".join(f"w{w}" for w in row) for row in some] for some in (words, others)
+        )
+        model = LongtailClassifier(dimension=64, label_texts=False).fit(texts, labels)
+        assert model.score(queries, labels) > 0.95
+
     def test_loss_falls(self, default):
         for stage in ("shared space", "again: shared space"):
             assert losses(default, stage)[-1] < 0.7 * losses(default, stage)[0]

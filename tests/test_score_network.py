@@ -80,6 +80,27 @@ def test_a_source_alone_ranks_whatever_its_values_are():
         np.testing.assert_array_equal(places, np.argsort(moved[:, 1], axis=1))
 
 
+def test_all_sources_are_added_in_units_of_their_spread():
+    evidence = padded(made_up(30)[0])
+    factors = np.array([1, 100], np.float32)  # so that the second alone would decide
+    louder = replace(evidence, values=evidence.values * factors[:, np.newaxis])
+    scores = ScoreNetwork.of_all(louder).scores(louder)
+    real = evidence.labels >= 0
+    behind = evidence.values - np.where(real[:, None], evidence.values, -np.inf).max(2)[..., None]
+    spread = [behind[:, source][real].std() for source in range(2)]
+    expected = behind[:, 0] / spread[0] + behind[:, 1] / spread[1]
+    np.testing.assert_allclose(scores[real], expected[real], rtol=1e-4, atol=1e-4)
+
+
+def test_a_source_that_says_the_same_of_all_is_left_out_of_the_sum():
+    evidence = made_up(30)[0]
+    values = np.stack([evidence.values[:, 0], np.full_like(evidence.values[:, 1], 3)], axis=1)
+    network = ScoreNetwork.of_all(replace(evidence, values=values))
+    assert np.count_nonzero(network.scale) == 1
+    nothing = replace(evidence, labels=np.full_like(evidence.labels, -1))
+    assert not ScoreNetwork.of_all(nothing).scale.any()
+
+
 def test_padding_scores_minus_infinity_and_has_no_views(learnt):
     evidence = padded(made_up(40)[0])
     assert (np.isneginf(learnt.scores(evidence)) == (evidence.labels < 0)).all()
@@ -120,18 +141,24 @@ def test_what_is_learnt_does_not_depend_on_threads_or_earlier_random_numbers():
     assert not same(training.learn(*made_up(300), SAME, replace(RUN, seed=1)), first)
 
 
-def test_few_points_get_the_best_source():
+def test_few_points_get_the_sum_of_sources_that_are_as_good():
+    evidence, truth = made_up(15)
+    assert same(NetworkTraining().learn(evidence, truth, SAME, RUN), ScoreNetwork.of_all(evidence))
+
+
+def test_few_points_get_the_best_source_where_another_is_wrong():
     evidence, truth = made_up(15)
     worse = replace(evidence, values=np.stack([-evidence.values[:, 0], evidence.values[:, 1]], 1))
     assert same(NetworkTraining().learn(worse, truth, SAME, RUN), ScoreNetwork.of_source(1, 2))
 
 
-def test_points_without_a_true_candidate_do_not_count_as_many():
+def test_chance_hits_do_not_tell_the_sources_apart():
     evidence, _ = made_up(600)
-    truth = np.zeros((600, N_LABELS))
+    truth = np.ones((600, N_LABELS))
+    np.put_along_axis(truth, evidence.labels, 0, axis=1)
     truth[0, evidence.labels[0, 0]] = 1
     network = NetworkTraining().learn(evidence, csr_array(truth), SAME, RUN)
-    assert any(same(network, ScoreNetwork.of_source(source, 2)) for source in range(2))
+    assert same(network, ScoreNetwork.of_all(evidence))
 
 
 def test_without_held_out_points_the_first_source_is_taken():

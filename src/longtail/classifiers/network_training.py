@@ -33,7 +33,7 @@ __all__ = ["NetworkTraining"]
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkTraining:
-    """Train a `ScoreNetwork`, and keep it only where it beats each source alone.
+    """Train a `ScoreNetwork`, and keep it only where it beats each source and their plain sum.
 
     The loss ranks: each true candidate of a point against all its false ones (decoupled softmax;
     Gupta et al., "Dual-encoders for extreme multi-label classification", ICLR 2024), a point
@@ -55,7 +55,10 @@ class NetworkTraining:
     dropout : float
         After each layer.
     least_points : int
-        With fewer held-out points that have a true candidate, the best source alone is taken.
+        With fewer held-out points that have a true candidate, the best of the sources and their
+        sum is taken.
+    least_quality : float
+        Where none of these has as much, of 6, their sum is taken.
     trial_steps, trial_points : int
         Where points are many, the trial on halves ends after about so many steps, and is of so many
         points: enough to see that the network gains.
@@ -93,6 +96,7 @@ class NetworkTraining:
     averaged: float = 0.3
     dropout: float = 0.1
     least_points: int = 20
+    least_quality: float = 0.1
     trial_steps: int = 100
     trial_points: int = 4_000
 
@@ -103,7 +107,7 @@ class NetworkTraining:
         inverse_propensities: NDArray[np.float64],
         run: TrainingRun,
     ) -> ScoreNetwork:
-        """Return the network, or the best source alone.
+        """Return the network, or the best of the sources and their plain sum.
 
         The network is tried on each half of the points, learnt from the other half; what counts is
         the sum of precision and propensity-scored precision at 1, 3 and 5. If it gains, what is
@@ -129,10 +133,13 @@ class NetworkTraining:
         n_points, n_sources = len(evidence.labels), evidence.values.shape[1]
         shuffled = np.random.default_rng(run.seed_for("halves")).permutation(n_points)
         tried = shuffled[: self.trial_points]
-        alone = [ScoreNetwork.of_source(source, n_sources) for source in range(n_sources)]
         if n_points == 0:
-            return alone[0]
-        best = max(alone, key=lambda network: quality(network, tried))
+            return ScoreNetwork.of_source(0, n_sources)
+        total = ScoreNetwork.of_all(evidence)
+        plain = [total, *(ScoreNetwork.of_source(source, n_sources) for source in range(n_sources))]
+        best = max(plain, key=lambda network: quality(network, tried))
+        if quality(best, tried) < self.least_quality:
+            return total  # chance hits do not tell the sources apart
         is_true = _true_candidates(evidence, truth)
         if is_true.any(axis=1).sum() < self.least_points:
             return best

@@ -9,17 +9,26 @@ import numpy as np
 
 from longtail.errors import InputError
 from longtail.index.protocol import read_only
-from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS, blend_rows, view_rows
+from longtail.kernels.blend import (
+    LARGEST_VIEW,
+    N_CONTEXT_VIEWS,
+    N_VIEWS,
+    blend_rows,
+    view_rows,
+)
 from longtail.kernels.jit import over_row_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from numpy.typing import NDArray
+    from numpy.typing import ArrayLike, NDArray
 
     Floats = NDArray[np.float32]
 
 __all__ = ["Evidence", "ScoreNetwork", "count_sources"]
+
+MOST_BEHIND = 50.0  # where a plain sum of sources cuts off what is behind the best
+SAME_FOR_ALL = 1e-4  # a source with a smaller spread counts for nothing in such a sum
 
 
 @dataclass(frozen=True)
@@ -148,20 +157,53 @@ class ScoreNetwork:
             0 to ``n_sources - 1``.
         n_sources : int
         """
-        n_views = n_sources * N_VIEWS + N_CONTEXT_VIEWS
-        # ReLU passes what is positive, so one unit takes the value and the other its negative.
+        return cls.of_weights(np.arange(n_sources) == source)
+
+    @classmethod
+    def of_all(cls, evidence: Evidence) -> ScoreNetwork:
+        """Return the network that adds up what all sources say, each in units of its spread.
+
+        Parameters
+        ----------
+        evidence : Evidence
+            By which the spread is measured: the deviation of what is said of a candidate, relative
+            to the point's best. A source that says the same of all counts for nothing.
+        """
+        rows, places = np.nonzero(evidence.labels >= 0)
+        said = evidence.values[rows, :, places]  # (n_real, n_sources)
+        best = np.full((len(evidence.labels), evidence.values.shape[1]), -np.inf, np.float32)
+        np.maximum.at(best, rows, said)
+        spread = (said - best[rows]).std(axis=0) if len(rows) else best[:0].sum(axis=0)
+        tells = spread > SAME_FOR_ALL
+        return cls.of_weights(np.divide(1, spread, out=np.zeros_like(spread), where=tells))
+
+    @classmethod
+    def of_weights(cls, weights: ArrayLike) -> ScoreNetwork:
+        """Return the network that adds up what the sources say, relative to the point's best.
+
+        Parameters
+        ----------
+        weights : array-like (n_sources,)
+            Not negative. What is `MOST_BEHIND` behind the best, once weighted, is cut off.
+        """
+        factors = np.asarray(weights, np.float32)
+        behind_best = slice(1, -N_CONTEXT_VIEWS, N_VIEWS)
+        n_views = len(factors) * N_VIEWS + N_CONTEXT_VIEWS
+        unit = LARGEST_VIEW / np.float32(MOST_BEHIND)
+        scale = np.zeros(n_views, np.float32)
+        scale[behind_best] = factors * unit
+        # ReLU passes what is positive, so one unit takes the sum and the other its negative.
         both = np.array([1, -1], np.float32)
-        behind_best = np.zeros((n_views, 2), np.float32)
-        behind_best[N_VIEWS * source + 1] = both
+        matrix = np.zeros((n_views, 2), np.float32)
+        matrix[behind_best] = both
         return cls(
             centre=np.zeros(n_views, np.float32),
-            # So that no more than what is 50 behind the best is cut.
-            scale=np.full(n_views, 0.1, np.float32),
-            matrix1=behind_best,
+            scale=scale,
+            matrix1=matrix,
             bias1=np.zeros(2, np.float32),
             matrix2=np.eye(2, dtype=np.float32),
             bias2=np.zeros(2, np.float32),
-            last=both / np.float32(0.1),
+            last=both / unit,
         )
 
     def check_sources(self, n_sources: int) -> None:
