@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from longtail.data.bags import Bags
 from longtail.index.protocol import read_only
-from longtail.kernels.bags import sum_rows
+from longtail.kernels.bags import sum_chosen_rows, sum_rows
 from longtail.training.chosen_bags import ChosenBags, by_column
 from longtail.training.memory import Scratch
 
@@ -50,6 +50,18 @@ def test_sum_rows(seed, n_rows, n_tokens, dimension):
     sums = np.full((n_rows, dimension), 77, np.float32)
     sum_rows(*some, vectors, 0, n_rows, sums)
     np.testing.assert_array_equal(sums, sum_rows_twin(*some, vectors))
+
+
+@few
+@given(seeds, st.integers(0, 20), st.integers(1, 12), st.integers(1, 700), st.booleans())
+def test_sum_chosen_rows_of_either_kind(seed, n_rows, n_tokens, dimension, is_half):
+    """The small numbers of the table are bfloat16s too."""
+    some, vectors = bags(seed, 9, n_tokens), table(seed + 1, n_tokens, dimension)
+    chosen = np.random.default_rng(seed).integers(0, 9, n_rows)
+    stored = (vectors.view(np.uint32) >> 16).astype(np.uint16) if is_half else vectors
+    sums = np.full((n_rows, dimension), 77, np.float32)
+    sum_chosen_rows(chosen, *some, stored, 0, n_rows, sums)
+    np.testing.assert_array_equal(sums, sum_rows_twin(*some, vectors)[chosen])
 
 
 @few

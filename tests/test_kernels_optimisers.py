@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longtail.kernels.optimisers import adagrad_of_sums, adagrad_rows, adam_rows
+from longtail.kernels.split_rows import join_rows, split_rows
+from longtail.training.optimisers import numbers_of
 
 few = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
@@ -54,12 +57,43 @@ def test_adagrad_rows(seed, n_touched, dimension):
     np.testing.assert_allclose(table, expected, **close)
 
 
+def bits_of(numbers):
+    """The bits of the nearest bfloat16s."""
+    return numbers_of(torch.from_numpy(numbers).to(torch.bfloat16))
+
+
+def numbers_in(bits):
+    """The numbers that bfloat16s stand for."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
 @few
-@given(seeds, st.integers(0, 12), st.integers(1, 40))
-def test_adagrad_of_sums(seed, n_touched, dimension):
+@given(seeds, st.integers(1, 12), st.integers(1, 40), st.integers(1, 40))
+def test_split_rows(seed, n_rows, dimension, n_joined):
+    random = np.random.default_rng(seed)
+    numbers = np.ldexp(
+        random.standard_normal((n_rows, dimension)), random.integers(-30, 30, dimension)
+    ).astype(np.float32)
+    numbers[random.random(numbers.shape) < 0.1] = 0
+    before, halves = numbers.copy(), numbers.view(np.uint16)
+    split_rows(numbers, halves, 0, n_rows)
+    upper = numbers_in(halves[:, :dimension])
+    assert (np.abs(upper - before) <= np.abs(before) * 2.0**-8).all()
+    some = np.empty((n_rows, min(n_joined, dimension)), np.float32)
+    join_rows(halves, some.shape[1], 0, n_rows, some)
+    np.testing.assert_array_equal(some, before[:, : some.shape[1]])
+    join_rows(halves, dimension, 0, n_rows, numbers)
+    np.testing.assert_array_equal(numbers, before)
+
+
+@few
+@given(seeds, st.integers(0, 12), st.integers(1, 40), st.booleans())
+def test_adagrad_of_sums(seed, n_touched, dimension, is_half):
     table, batches = drawn(seed, n_touched, dimension)
     sums = np.zeros(12, np.float32)
     expected, expected_sums = table.astype(np.float64), sums.astype(np.float64)
+    halves = table.view(np.uint16)
+    split_rows(table, halves, 0, 12)
     random = np.random.default_rng(seed)
     for rows, _ in batches:
         counts = random.integers(0, 4, len(rows))
@@ -67,13 +101,16 @@ def test_adagrad_of_sums(seed, n_touched, dimension):
         members = random.integers(0, 5, counts.sum()).astype(np.int32)
         weights = random.standard_normal(counts.sum()).astype(np.float32)
         slopes = random.standard_normal((5, dimension)).astype(np.float32)
-        bags = (rows, starts, members, weights, slopes)
-        adagrad_of_sums(table, sums, *bags, 0.1, 1e-8, 0, len(rows))
+        stored = bits_of(slopes) if is_half else slopes
+        slopes = numbers_in(stored) if is_half else slopes
+        bags = (rows, starts, members, weights, stored)
+        adagrad_of_sums(halves, sums, *bags, 0.1, 1e-8, 0, len(rows))
         gradient = np.zeros((len(rows), dimension))
         of_row = np.repeat(np.arange(len(rows)), counts)
         np.add.at(gradient, of_row, weights[:, None].astype(float) * slopes[members])
         adagrad_twin(expected, expected_sums, rows, gradient, 0.1, 1e-8)
     np.testing.assert_allclose(sums, expected_sums, **close)
+    join_rows(halves, dimension, 0, 12, table)
     np.testing.assert_allclose(table, expected, rtol=1e-3, atol=1e-5)
 
 

@@ -13,6 +13,7 @@ from longtail.data.dataset import Dataset
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
+from longtail.kernels.split_rows import join_rows, split_rows
 from longtail.recipes.dexa import Dexa
 from longtail.recipes.ngame import Ngame
 from longtail.training import siamese
@@ -76,7 +77,10 @@ class PlainSteps:
         table[rows] -= learning_rate * gradient
 
     def step_by_bags(self, table, rows, bags, slopes, learning_rate):
-        self.step(table, rows, torch.from_numpy(bags.times(slopes.numpy())), learning_rate)
+        numbers, halves = table.view(torch.float32).numpy(), table.numpy()
+        join_rows(halves, numbers.shape[1], 0, len(numbers), numbers)
+        numbers[rows] -= learning_rate * bags.times(slopes.float().numpy())
+        split_rows(numbers, halves, 0, len(numbers))
 
     def state(self):
         return {}
@@ -104,16 +108,17 @@ def test_a_step_follows_the_gradient_through_both_sides(monkeypatch):
     pool = np.array([0, 1, 2, 4, 5])  # labels 0 and 2 share a vector, 4 and 5 another
     batch = Batch(np.arange(4), pool, ROWS.numpy(), COLUMNS.numpy())
 
-    table = tokens.vectors.clone().requires_grad_()
+    table = tokens.vectors().to(torch.bfloat16).float().requires_grad_()
     added = torch.tensor(start, requires_grad=True)
     x = functional.normalize(torch.from_numpy(points.toarray()) @ table)
     z = functional.normalize(torch.from_numpy(labels[pool].toarray()) @ table)
     w = functional.normalize(z + added[torch.from_numpy(clusters[pool])])
     to_table, to_added = torch.autograd.grad(decoupled(x @ w.T), (table, added))
 
-    before = tokens.vectors.clone()
+    before = tokens.vectors()
     task.step(batch, 1.0, 1.0, measure=False)
-    torch.testing.assert_close(before - tokens.vectors, to_table, atol=1e-4, rtol=1e-4)
+    # The slopes by the sums are rounded to bfloat16.
+    torch.testing.assert_close(before - tokens.vectors(), to_table, atol=1e-2, rtol=1e-2)
     torch.testing.assert_close(
         torch.from_numpy(start) - auxiliary.vectors, to_added, atol=1e-4, rtol=1e-4
     )

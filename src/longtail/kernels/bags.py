@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from longtail.kernels.half_numbers import widened
 from longtail.kernels.jit import fast_kernel, kernel
 from longtail.kernels.lanes import LANES, sum_lanes
 
@@ -27,17 +28,20 @@ __all__ = [
 def sum_entries(
     columns: NDArray[np.int32],
     values: NDArray[np.float32],
-    table: NDArray[np.float32],
+    table: Any,
     first: int,
     last: int,
     total: NDArray[np.float32],
 ) -> None:
-    """Write the sum of ``values[j] * table[columns[j]]`` over the entries j of one row."""
+    """Write the sum of ``values[j] * table[columns[j]]`` over the entries j of one row.
+
+    `table` is (n_columns, dimension), float32 or the uint16 of bfloat16's bits.
+    """
     sum_lanes(columns, values, table, first, last, total)
     for d in range(len(total) // LANES * LANES, len(total)):
         rest = np.float32(0)
         for j in range(first, last):
-            rest += values[j] * table[columns[j], d]
+            rest += values[j] * widened(table[columns[j], d])
         total[d] = rest
 
 
@@ -69,12 +73,15 @@ def sum_chosen_rows(
     row_starts: NDArray[np.int32],
     columns: NDArray[np.int32],
     values: NDArray[np.float32],
-    table: NDArray[np.float32],
+    table: Any,
     start: int,
     stop: int,
     sums: NDArray[np.float32],
 ) -> None:
-    """Do what `sum_rows` does, where row i is ``chosen[i]`` of the matrix."""
+    """Do what `sum_rows` does, where row i is ``chosen[i]`` of the matrix.
+
+    `table` may hold the uint16 of bfloat16's bits too.
+    """
     for i in range(start, stop):
         row = chosen[i]
         sum_entries(columns, values, table, row_starts[row], row_starts[row + 1], sums[i])

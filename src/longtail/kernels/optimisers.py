@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from longtail.kernels.bags import sum_entries
 from longtail.kernels.jit import fast_kernel
 from longtail.kernels.prefetch import prefetch_whole
+from longtail.kernels.split_rows import join_number, split_number
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -44,25 +45,39 @@ def adagrad_rows(
 
 @fast_kernel
 def adagrad_of_sums(
-    table: NDArray[np.float32],
+    table: NDArray[np.uint16],
     sums: NDArray[np.float32],
     rows: NDArray[np.int64],
     starts: NDArray[np.int32],
     members: NDArray[np.int32],
     weights: NDArray[np.float32],
-    slopes: NDArray[np.float32],
+    slopes: Any,
     learning_rate: float,
     epsilon: float,
     start: int,
     stop: int,
 ) -> None:
-    """Do what `adagrad_rows` does, with the gradient of row ``rows[i]`` summed up on the way.
+    """Do what `adagrad_rows` does to split rows, whose gradients are summed up on the way.
 
-    It is the sum of ``weights[j] * slopes[members[j]]`` over the entries j of ``starts[i]``, as
-    `longtail.kernels.bags.sum_entries` has it, and never leaves the cache: written out for all rows
-    of a batch, it would be as large as what it changes.
+    That of row ``rows[i]`` is the sum of ``weights[j] * slopes[members[j]]`` over the entries j of
+    ``starts[i]``, as `longtail.kernels.bags.sum_entries` has it, and never leaves the cache:
+    written out for all rows of a batch, it would be as large as what it changes.
+
+    Parameters
+    ----------
+    table : uint16 (n_rows, 2 * dimension)
+        Changed: see `longtail.kernels.split_rows`.
+    sums : float32 (n_rows,)
+        Changed: Adagrad's.
+    rows : int64 (n,)
+    starts, members, weights
+        int32 (n + 1,), int32 and float32 (nnz,): bags of slopes.
+    slopes : float32, or the uint16 of bfloat16's bits, (n_slopes, dimension)
+    learning_rate, epsilon : float
+    start, stop : int
+        Which of the n are done.
     """
-    dimension = table.shape[1]
+    dimension = slopes.shape[1]
     gradient = np.empty(dimension, np.float32)
     for i in range(start, stop):
         if i + _AHEAD < stop:
@@ -74,8 +89,10 @@ def adagrad_of_sums(
         row = rows[i]
         sums[row] += square / np.float32(dimension)
         step = np.float32(learning_rate / (np.sqrt(sums[row]) + epsilon))
+        upper, lower = table[row, :dimension], table[row, dimension:]
         for d in range(dimension):
-            table[row, d] -= step * gradient[d]
+            number = join_number(upper[d], lower[d]) - step * gradient[d]
+            upper[d], lower[d] = split_number(number)
 
 
 @fast_kernel

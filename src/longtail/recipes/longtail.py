@@ -60,7 +60,8 @@ class LongtailClassifier(RerankedEstimator):
         Length of token and label vectors. None takes 512 for up to 20,000 points, where training is
         short, and 320 beyond.
     epochs : int or None
-        None takes 7 for up to 20,000 points, and 4 beyond.
+        None takes 7 for up to 20,000 points, 3 for up to 50,000, and 4 beyond. Up to 50,000, 2 more
+        follow with the points that the blend was learnt from.
     learning_rate : float or None
         Of row-wise Adagrad, in units of the vectors' entries; falls in a straight line. None takes
         .02 for up to 50,000 points, and .03 beyond.
@@ -211,7 +212,10 @@ class LongtailClassifier(RerankedEstimator):
 
     def epochs_for(self, n_points: int) -> int:
         """Return how many epochs so many training points are given, unless that is set."""
-        return (7 if n_points <= VERY_FEW_POINTS else 4) if self.epochs is None else self.epochs
+        if self.epochs is not None:
+            return self.epochs
+        many = 3 if n_points <= FEW_POINTS else 4  # few are learnt from again
+        return 7 if n_points <= VERY_FEW_POINTS else many
 
     def learning_rate_for(self, n_points: int) -> float:
         """Return the rate at the first step for so many training points, unless that is set."""

@@ -14,6 +14,7 @@ from longtail.classifiers.relations import LabelRelations
 from longtail.classifiers.score_network import ScoreNetwork, count_sources
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.data.bags import Bags
+from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.metrics import inverse_propensities
 from longtail.recipes.estimator import LabelEstimator
 from longtail.surrogates.label_clusters import label_centroids
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from longtail.features.bag_encoder import UnitBagEncoder
     from longtail.training.run import TrainingData, TrainingRun
 
     Floats = NDArray[np.float32]
@@ -221,7 +221,8 @@ class Ngame(LabelEstimator):
             heads = [vectors, by_text]
             if auxiliary is not None:
                 heads.append(tokens.encode(texts))  # the fusion learns how far to trust texts
-            return self._searching(tokens.encoder(), heads, points, data, run)
+            encoder = UnitBagEncoder(tokens.into_vectors().numpy())
+            return self._searching(encoder, heads, points, data, run)
 
     def _searching(
         self,

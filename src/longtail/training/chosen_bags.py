@@ -57,9 +57,17 @@ class ChosenBags(NamedTuple):
         starts = self.bags.row_starts
         return int((starts[self.chosen + 1] - starts[self.chosen]).sum(dtype=np.int64))
 
-    def times(self, table: NDArray[np.float32], sums: NDArray[np.float32], n_threads: int) -> None:
-        """Write the weighted sum of each bag's rows of a table: see `Bags.times`."""
-        arrays = (self.chosen, *self.bags[:3], read_only(table, np.float32))
+    def times(
+        self,
+        table: NDArray[np.float32] | NDArray[np.uint16],
+        sums: NDArray[np.float32],
+        n_threads: int,
+    ) -> None:
+        """Write the weighted sum of each bag's rows of a table: see `Bags.times`.
+
+        The uint16 are the bits of bfloat16s.
+        """
+        arrays = (self.chosen, *self.bags[:3], read_only(table, table.dtype.type))
         n_rows = len(self.chosen)
         over_row_chunks(
             lambda start, stop: sum_chosen_rows(*arrays, start, stop, sums),

@@ -9,6 +9,7 @@ import numpy as np
 import torch
 
 from longtail.data.bags import Bags
+from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.training.batches import AllLabels
 from longtail.training.chosen_bags import ChosenBags
 from longtail.training.dropout import kept_units
@@ -163,7 +164,7 @@ class _MatcherTask:
     def learnt(self, n_threads: int) -> LearntMatcher:
         """Return the vectors as they are now."""
         vectors, bias = self._vectors.cpu().numpy(), self._bias[:, 0].cpu().numpy()
-        encoder = self._tokens.encoder()
+        encoder = UnitBagEncoder(self._tokens.into_vectors().numpy())
         points = encoder.encode(self._bags, n_threads)
         return LearntMatcher(encoder, vectors, bias, points)
 

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
+from scipy.sparse import eye_array
 
+from longtail.data.bags import Bags
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.optimisers import adagrad_of_sums, adagrad_rows, adam_rows
 from longtail.kernels.unit_rows import adagrad_of_units
@@ -22,7 +24,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from longtail.data.bags import Bags
     from longtail.training.unit_rows import UnitRows
 
 __all__ = ["LazyAdam", "RowOptimiser", "RowwiseAdagrad", "in_threads", "numbers_of"]
@@ -81,14 +82,24 @@ class RowwiseAdagrad:
     ) -> None:
         """Step ``table[rows]``, whose gradient is the weighted sums ``bags.times(slopes)``.
 
-        The table is in main memory. In one process, they are summed up row by row, where they are
-        needed; several processes add theirs up first.
+        All in main memory. In one process, they are summed up row by row, where they are needed;
+        several processes add theirs up first.
+
+        Parameters
+        ----------
+        table : uint16 Tensor (n_rows, 2 * d)
+            Split rows: see `longtail.kernels.split_rows`.
+        rows : int64 Tensor (n,)
+        bags : Bags
+            n of them.
+        slopes : float32 or bfloat16 Tensor (n_slopes, d)
+        learning_rate : float
         """
         if processes().count > 1:
-            gradient = torch.from_numpy(bags.times(slopes.numpy(), torch.get_num_threads()))
-            self.step(table, rows, gradient, learning_rate)
-            return
-        arrays = (table.numpy(), self._sums.numpy(), rows.numpy(), *bags[:3], slopes.numpy())
+            own = bags.times(slopes.float().numpy(), torch.get_num_threads())
+            rows, slopes = add_up(len(table), rows, torch.from_numpy(own))
+            bags = Bags.of(eye_array(len(rows), dtype=np.float32, format="csr"))
+        arrays = (table.numpy(), self._sums.numpy(), rows.numpy(), *bags[:3], numbers_of(slopes))
         in_threads(
             lambda start, stop: adagrad_of_sums(*arrays, learning_rate, self._epsilon, start, stop),
             len(rows),

@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from longtail.classifiers.blended import LabelHead
 from longtail.data.bags import Bags
+from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.training.batches import SharedPool
 from longtail.training.chosen_bags import ChosenBags
 from longtail.training.dropped_rows import dropped_rows, unit_rows_in_place
@@ -25,7 +26,6 @@ from longtail.training.unit_rows import SMALLEST_LENGTH
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from longtail.features.bag_encoder import UnitBagEncoder
     from longtail.training.batches import Batch
     from longtail.training.run import TrainingData, TrainingRun
     from longtail.training.schedule import Schedule
@@ -242,7 +242,8 @@ class _SharedSpaceTask:
 
     def learnt(self, *, goes_on: bool) -> LearntSpace:
         """Return the vectors as they are now."""
-        encoder, has_points = self._tokens.encoder(), self._counts > 0
+        vectors, has_points = self._tokens.into_vectors(), self._counts > 0
+        encoder = UnitBagEncoder(vectors.numpy())
         points = encoder.encode(self._bags, self._n_threads)
         texts, others = None, []
         if self._label_bags is not None:
@@ -254,7 +255,7 @@ class _SharedSpaceTask:
         tables = None
         if goes_on:
             own = (self._labels.vectors, self._labels.bias)
-            tables = SpaceTables(self._tokens.vectors, *own, has_points)
+            tables = SpaceTables(vectors, *own, has_points)
         return LearntSpace(encoder, points, (trained, *others), tables)
 
 

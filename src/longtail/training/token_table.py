@@ -11,12 +11,14 @@ import torch
 from longtail.data.bags import Bags
 from longtail.errors import TrainingError
 from longtail.features.bag_encoder import UnitBagEncoder
-from longtail.kernels.jit import in_background
+from longtail.kernels.jit import in_background, over_row_chunks
+from longtail.kernels.split_rows import join_rows, split_rows
 from longtail.training.chosen_bags import by_column
 from longtail.training.memory import Scratch, empty_tensor
 from longtail.training.optimisers import RowwiseAdagrad
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from concurrent.futures import Future
 
     from numpy.typing import NDArray
@@ -27,12 +29,16 @@ if TYPE_CHECKING:
 
 __all__ = ["TokenTable"]
 
+ROWS_AT_ONCE = 4096
+
 
 class TokenTable:
     """E, one row a token: bags times E, and the way back.
 
     Rows start random and of about unit length, which keeps the angles between bags as they are.
-    The table stays in main memory; sums are moved to the device.
+    The table stays in main memory; sums are moved to the device. Sums wait for memory, so what is
+    summed up has 16 bits: slopes are rounded to bfloat16, and of the vectors the upper halves are
+    read, which lie apart (`longtail.kernels.split_rows`). Steps change all 32 bits.
 
     Parameters
     ----------
@@ -41,11 +47,7 @@ class TokenTable:
     n_threads : int
     device : torch.device
     start : float32 Tensor (n_tokens, dimension) or None
-        Rows to start from instead; changed in place.
-
-    Attributes
-    ----------
-    vectors : float32 Tensor (n_tokens, dimension)
+        Rows to start from instead; their memory is taken over.
 
     Examples
     --------
@@ -71,9 +73,10 @@ class TokenTable:
         device: torch.device,
         start: Tensor | None = None,
     ) -> None:
-        self.vectors = _random_rows(n_tokens, dimension, seed) if start is None else start
-        self._optimiser = RowwiseAdagrad(self.vectors)
-        self._n_threads = n_threads
+        rows = _random_rows(n_tokens, dimension, seed) if start is None else start
+        self._n_threads, self._dimension = n_threads, dimension
+        self._halves = self._split(rows)
+        self._optimiser = RowwiseAdagrad(rows)
         self._device = device
         self._room = np.zeros(n_tokens, np.int32)
         self._scratch = Scratch()
@@ -85,9 +88,9 @@ class TokenTable:
         They are written over by the next. Meanwhile, what `step` needs is prepared.
         """
         bounds = np.cumsum([0, *(len(part.chosen) for part in bags)])
-        sums = self._scratch.tensor("sums", (int(bounds[-1]), self.vectors.shape[1]))
+        sums = self._scratch.tensor("sums", (int(bounds[-1]), self._dimension))
         for part, (first, last) in zip(bags, pairwise(bounds), strict=True):
-            part.times(self.vectors.numpy(), sums.numpy()[first:last], self._n_threads)
+            part.times(self._halves.numpy(), sums.numpy()[first:last], self._n_threads)
         if self._by_token is not None:  # of sums that nobody took a step from
             self._by_token.result()
         self._by_token = in_background(
@@ -101,20 +104,48 @@ class TokenTable:
             raise TrainingError("A step needs `sums` before it: call `sums` for these bags first.")
         (columns, rows), self._by_token = self._by_token.result(), None
         touched = torch.from_numpy(columns)
-        self._optimiser.step_by_bags(self.vectors, touched, rows, slope.cpu(), learning_rate)
+        rounded = self._scratch.tensor("slopes", slope.shape, torch.bfloat16).copy_(slope)
+        self._optimiser.step_by_bags(self._halves, touched, rows, rounded, learning_rate)
+
+    def vectors(self, n_entries: int | None = None) -> Tensor:
+        """Return a copy of the rows as they are now, or of their first entries."""
+        n_joined = self._dimension if n_entries is None else min(n_entries, self._dimension)
+        rows = empty_tensor((len(self._halves), n_joined))
+        self._join(rows)
+        return rows
 
     def encode(self, bags: csr_array, n_entries: int | None = None) -> NDArray[np.float32]:
         """Return unit rows of bags, or of the first entries of their sums alone."""
-        vectors = np.ascontiguousarray(self.vectors.numpy()[:, :n_entries])
-        return UnitBagEncoder(vectors).encode(Bags.of(bags), self._n_threads)
+        encoder = UnitBagEncoder(self.vectors(n_entries).numpy())
+        return encoder.encode(Bags.of(bags), self._n_threads)
 
-    def encoder(self) -> UnitBagEncoder:
-        """Return the encoder with the token vectors as they are now; they stay shared."""
-        return UnitBagEncoder(self.vectors.numpy())
+    def into_vectors(self) -> Tensor:
+        """Return the rows as they are now, in the memory that was theirs: the table is no more."""
+        rows = self._halves.view(torch.float32)
+        self._join(rows)
+        self._halves = self._halves[:0]
+        return rows
+
+    def _split(self, rows: Tensor) -> Tensor:
+        """Split rows in place; return their halves, uint16 (n_tokens, 2 * dimension)."""
+        halves = rows.view(torch.uint16)
+        arrays = rows.numpy(), halves.numpy()
+        self._over_rows(len(rows), lambda start, stop: split_rows(*arrays, start, stop))
+        return halves
+
+    def _join(self, rows: Tensor) -> None:
+        """Write the first numbers of all rows."""
+        halves, written = self._halves.numpy(), rows.numpy()
+        n = rows.shape[1]
+        self._over_rows(len(rows), lambda start, stop: join_rows(halves, n, start, stop, written))
+
+    def _over_rows(self, n_rows: int, work: Callable[[int, int], None]) -> None:
+        """Call a kernel on chunks of rows."""
+        over_row_chunks(work, n_rows, n_threads=self._n_threads, chunk=ROWS_AT_ONCE)
 
     def state(self) -> dict[str, Tensor]:
         """Return the live tensors that a checkpoint keeps."""
-        return {"table": self.vectors, **self._optimiser.state()}
+        return {"table": self._halves.view(torch.int32), **self._optimiser.state()}
 
 
 def _random_rows(n_rows: int, dimension: int, seed: int) -> Tensor:
