@@ -61,8 +61,8 @@ class SearchSizes:
     n_popular : int
         Most frequent labels, candidates of every point: no search by angle finds them.
     beam : int
-        Of both searches; see `GraphIndex`. A `CompiledScorer` takes three quarters of it for labels,
-        three times that for points far from all labels, and half of it for points.
+        Of both searches; see `GraphIndex`. A `CompiledScorer` takes three quarters of it for
+        labels, three times that where these are far, and half of it for points.
     """
 
     n_found: int = 30
