@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from benchmarks.paper.scale import Shape, World
+from benchmarks.paper.scale import OWN_TOKENS, Shape, World
 
 if TYPE_CHECKING:
     from longtail import Dataset
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 SYLLABLES = [consonant + vowel for consonant in "bdfghklmnprstvwz" for vowel in "aeiou"]
 LABELS_A_POINT, TOKENS_A_POINT = 3.0, 8.0
 TEST_POINTS = 10_000
+FIELD_TOKENS = 4 * OWN_TOKENS
 
 
 def main(arguments: list[str] | None = None) -> None:
@@ -36,13 +37,30 @@ def main(arguments: list[str] | None = None) -> None:
     n_points = given.points or max(2 * given.labels // 5, 1)
     n_words = max(given.labels // 10, 200)
     shape = Shape(n_points, n_words, given.labels, TEST_POINTS, LABELS_A_POINT, TOKENS_A_POINT)
-    world = World(shape, np.random.default_rng(0))
+    world = Fields(shape, np.random.default_rng(0))
     names = [_name(world, label) for label in range(given.labels)]
     given.folder.mkdir(parents=True, exist_ok=True)
     with gzip.open(given.folder / "labels.txt.gz", "wt", compresslevel=1) as file:
         file.writelines(f"{name}\n" for name in names)
     for part, size in (("train", n_points), ("test", min(TEST_POINTS, n_points))):
         _write(given.folder / f"{part}.jsonl.gz", world.points(size))
+
+
+class Fields(World):
+    """Topics that belong to fields, of which there are as many as topics in each.
+
+    Every other word of a topic is one of its field's. Without fields no topic would be near any
+    other, as in no library: a search for near labels would have nothing to go by.
+    """
+
+    def __init__(self, shape: Shape, random: np.random.Generator) -> None:
+        super().__init__(shape, random)
+        n_topics = len(self.own_tokens)
+        n_fields = int(np.ceil(np.sqrt(n_topics)))
+        field_tokens = random.integers(0, shape.n_features, (n_fields, FIELD_TOKENS))
+        field = np.arange(n_topics) // n_fields
+        drawn = random.integers(0, FIELD_TOKENS, (n_topics, OWN_TOKENS // 2))
+        self.own_tokens[:, 1::2] = field_tokens[field[:, None], drawn]
 
 
 def word(number: int) -> str:

@@ -168,6 +168,18 @@ def test_folders_of_the_layout_before_are_read(model):
     assert with_split_rows(expected) is expected
 
 
+def test_folders_that_do_not_say_where_walks_start_are_read(model):
+    scorer = model.compressed("float32").scorer
+    new = {"labels_index/homes", "labels_index/unsure_below"}
+    earlier = {name: array for name, array in scorer.to_arrays().items() if name not in new}
+    bags = model.bags(TEXTS[:20])
+    ids, _ = CompiledScorer.from_parts(scorer.config(), earlier).top_k(bags, 3)
+    np.testing.assert_array_equal(ids, scorer.top_k(bags, 3)[0])  # so few labels are scanned
+    wrong = np.zeros(1, np.int32)
+    with pytest.raises(InputError, match="belong together"):
+        CompiledScorer.from_parts(scorer.config(), scorer.to_arrays() | {min(new): wrong})
+
+
 def test_the_command_compresses_and_says_what_is_lost(model, tmp_path, capsys):
     model.save(tmp_path / "model")
     rows = [{"text": x, "labels": y} for x, y in zip(TEXTS, NAMES, strict=True)]

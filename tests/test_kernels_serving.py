@@ -11,7 +11,6 @@ from numba import njit
 from longtail.index.protocol import read_only
 from longtail.kernels.bag_vector import pack_with_scales, unit_bag_vector
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS, blend_rows
-from longtail.kernels.code_search import CodedGraph, nearest_members, new_walk
 from longtail.kernels.label_links import add_links, best_sums, strongest_links
 from longtail.kernels.lanes import dense_layer, falling_ranks, first_above, insert_key
 from longtail.kernels.packed_codes import pack_rows, packed_products, packed_width, unpacked_rows
@@ -143,43 +142,6 @@ def test_packed_products(seed, size):
     unpacked = unpacked_rows(codes, own_step, size)
     inside = np.abs(vectors) < 7.5 * step
     assert np.abs(unpacked - vectors)[inside].max(initial=0) <= 0.51 * step
-
-
-@FEW
-@given(
-    seed=SEEDS,
-    n=st.integers(1, 60),
-    k=st.integers(1, 8),
-    n_starts=st.integers(0, 9),
-    has_rows=st.booleans(),
-)
-def test_a_graph_whose_entries_are_all_nodes_finds_the_nearest(seed, n, k, n_starts, has_rows):
-    random = np.random.default_rng(seed)
-    vectors = read_only(random.choice([-1, 1], (n, 64)), np.float32)
-    every = read_only(np.arange(n + 1), np.int32)
-    codes, step = pack_rows(vectors)
-    graph = CodedGraph(
-        read_only(codes, np.uint8),
-        read_only(step, np.float32),
-        Rows(vectors if has_rows else vectors[:0], NO_SCALES),
-        read_only(pack_ids([], n), np.uint8),
-        read_only(every[:-1], np.int32),
-        every,
-        read_only(every[:-1], np.int32),
-    )
-    point = random.standard_normal(64).astype(np.float32)
-    ids, near = np.empty(k, np.int32), np.empty(k, np.float32)
-    walk = new_walk(graph, max(20, k), n_starts)
-    starts = read_only(random.integers(0, n, n_starts), np.int32)
-    for _ in range(2):  # the second walk uses the scratch of the first
-        filled = nearest_members(
-            point, *query_codes(point), graph, starts, n_starts, walk, ids, near
-        )
-    exact = vectors @ point
-    assert filled == min(n, k)
-    # Codes of equal sizes leave the order of the products, and lose a tenth of their size.
-    atol = 1e-4 if has_rows else 0.15 * np.abs(exact).max() + 0.5
-    np.testing.assert_allclose(near[:filled], np.sort(exact)[::-1][:filled], atol=atol)
 
 
 @njit

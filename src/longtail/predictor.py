@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -11,6 +12,7 @@ from longtail.classifiers.blended import BlendedScorer
 from longtail.classifiers.calibration import Calibration
 from longtail.classifiers.compiled import CompiledScorer
 from longtail.classifiers.compression import compressed
+from longtail.classifiers.one_text import OneText
 from longtail.classifiers.scorer import scorer_from
 from longtail.data.bags import Bags
 from longtail.data.from_python import texts_from
@@ -199,10 +201,10 @@ class Predictor:
             If `X` is not what the model was trained on, or k is out of range.
         """
         k = _checked_k(k)
-        one = None if restriction is not None else self._one_text(X)
+        one = self._one if restriction is None and _is_one_text(X) else None
         n_possible = min(k, self.n_labels)
         if one is not None:
-            best, scores = one[0].top_k_of_one(*one[1].encode_one(X[0]), n_possible)
+            best, own = one.top_k(X[0], n_possible)
         else:
             bags = self.bags(X)
             if n_threads is None:
@@ -210,13 +212,11 @@ class Predictor:
             if restriction is not None:
                 return restriction.top_k(self.scorer, self.calibration, bags, k, n_threads)
             best, scores = self.scorer.top_k(bags, n_possible, n_threads)
+            own = self.calibration.probabilities(scores)
         if n_possible == k:
-            return best, self.calibration.probabilities(scores)
-        ids = np.full((len(best), k), -1, np.int32)
-        probabilities = np.full((len(best), k), -np.inf, np.float32)
-        ids[:, :n_possible] = best
-        probabilities[:, :n_possible] = self.calibration.probabilities(scores)
-        return ids, probabilities
+            return best, own
+        more = (0, 0), (0, k - n_possible)
+        return np.pad(best, more, constant_values=-1), np.pad(own, more, constant_values=-np.inf)
 
     def explain(
         self,
@@ -232,14 +232,13 @@ class Predictor:
         """
         return explain(self, text, k, restriction=Restriction.of(self.label_space, allowed, masked))
 
-    def _one_text(self, X: Any) -> tuple[CompiledScorer, TextVectorizer] | None:
-        """Return what answers a single text without a detour, if this is one and can be."""
-        if self.vectorizer is None or not (isinstance(X, list) and len(X) == 1):
-            return None
+    @cached_property
+    def _one(self) -> OneText | None:
+        """What answers single texts."""
         scorer = self.scorer.compiled if isinstance(self.scorer, BlendedScorer) else self.scorer
-        if not isinstance(X[0], str) or not isinstance(scorer, CompiledScorer):
+        if self.vectorizer is None or not isinstance(scorer, CompiledScorer):
             return None
-        return scorer, self.vectorizer
+        return OneText(scorer, self.vectorizer, self.calibration)
 
     def bags(self, X: Sequence[str] | csr_array) -> Bags:
         """Return points as the model's bags of tokens, or raise InputError if they cannot be."""
@@ -249,7 +248,7 @@ class Predictor:
             raise InputError(
                 "This model was trained on texts, but it was given a matrix. Pass texts."
             )
-        if isinstance(X, list) and len(X) == 1 and isinstance(X[0], str):
+        if _is_one_text(X):
             bag = Bags.one(*self.vectorizer.encode_one(X[0]))
             return bag._replace(
                 words=self.reads.words(self.vectorizer, X), texts=self.reads.texts(X)
@@ -457,6 +456,11 @@ def load(path: str | Path, *, verify: bool = False) -> Predictor:
 def _is_table(rows: list[Any]) -> bool:
     """Return whether a list holds rows, not texts or the numbers of a single row."""
     return bool(rows) and isinstance(rows[0], list | tuple | np.ndarray)
+
+
+def _is_one_text(X: Any) -> bool:
+    """Tell whether these are points of which there is one, a text."""
+    return isinstance(X, list) and len(X) == 1 and isinstance(X[0], str)
 
 
 def _checked_k(k: int) -> int:

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "N_CONFUSED_LABELS",
+    "N_LABEL_NEIGHBOURS",
+    "N_POINT_NEIGHBOURS",
     "CandidateSearch",
     "Candidates",
     "SearchSizes",
@@ -36,7 +38,9 @@ __all__ = [
 ]
 
 EXACT_BELOW = 2_000  # vectors; scanning so few is quicker than following a graph's edges
-N_NEIGHBOURS = 24  # of a graph's nodes: 32 cost a tenth more training time and gain next to nothing
+# Of a graph's nodes. Labels that are near a point need not be near each other: it takes many edges
+# to come from one to the next.
+N_POINT_NEIGHBOURS, N_LABEL_NEIGHBOURS = 24, 64
 # Of a training point, to be told apart from its own labels.
 N_CONFUSED_POINTS = 32
 N_CONFUSED_LABELS = 100
@@ -57,7 +61,8 @@ class SearchSizes:
     n_popular : int
         Most frequent labels, candidates of every point: no search by angle finds them.
     beam : int
-        Of both searches; see `GraphIndex`.
+        Of both searches; see `GraphIndex`. A `CompiledScorer` takes three quarters of it for
+        labels, three times that where these are far, and half of it for points.
     """
 
     n_found: int = 30
@@ -146,12 +151,13 @@ class CandidateSearch:
         return cls(
             label_index=built_index(
                 label_vectors if len(known) == len(label_vectors) else label_vectors[known],
+                N_LABEL_NEIGHBOURS,
                 sizes.beam,
                 seed,
                 n_threads,
             ),
             label_of_row=known,
-            point_index=built_index(points, sizes.beam, seed, n_threads),
+            point_index=built_index(points, N_POINT_NEIGHBOURS, sizes.beam, seed, n_threads),
             label_starts=labels.indptr,
             label_ids=labels.indices,
             popular=np.argsort(-counts, kind="stable")[:n_popular].astype(np.int32),
@@ -309,12 +315,14 @@ class CandidateSearch:
         )
 
 
-def built_index(vectors: Floats, beam: int, seed: int, n_threads: int) -> VectorIndex:
+def built_index(
+    vectors: Floats, n_neighbours: int, beam: int, seed: int, n_threads: int
+) -> VectorIndex:
     """Index unit rows: by a graph, unless they are few."""
     if len(vectors) < EXACT_BELOW:
         return ExactIndex(vectors)
     graph = GraphIndex.build(
-        vectors, n_neighbours=N_NEIGHBOURS, seed=seed, n_threads=n_threads, beam=beam
+        vectors, n_neighbours=n_neighbours, seed=seed, n_threads=n_threads, beam=beam
     )
     graph.n_threads = 1  # `CandidateSearch.find` spreads its points over threads itself
     return graph

@@ -8,21 +8,24 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 import numpy as np
 from scipy.sparse import csr_array
 
-from longtail.classifiers.candidates import SearchSizes
+from longtail.classifiers.candidates import SearchSizes, search_rows_of
 from longtail.classifiers.compiled_parts import (
     answerer_from,
     arrays_of,
     check_answerer,
+    label_beam,
     log_ranks_of,
     new_scratch,
     width_of,
 )
 from longtail.classifiers.row_store import RowStore, are_common, packed_neighbours
 from longtail.classifiers.score_network import count_sources
+from longtail.classifiers.walk_starts import homes_of, unsure_below
 from longtail.errors import InputError
 from longtail.index.graph import GraphIndex
 from longtail.index.protocol import read_only
 from longtail.kernels.answer import Answerer, Head, answer_bags, near_rows
+from longtail.kernels.answer_text import answer_text
 from longtail.kernels.code_search import CodedGraph
 from longtail.kernels.handle import handle_of
 from longtail.kernels.jit import over_row_chunks
@@ -103,6 +106,7 @@ class CompiledScorer:
             search.n_labels,
         )
         labels = _graph(search.label_index, store)
+        points = _graph(search.point_index, store, only_codes=dtype == "int8")
         first, *others = scorer.heads
         heads = [Head(labels.rows, first.row_of_label, first.bias, np.float32(first.scale))]
         for head in others:
@@ -115,7 +119,9 @@ class CompiledScorer:
             tokens=store.tokens(scorer.encoder.token_vectors),
             labels=labels,
             label_of_row=search.label_of_row,
-            points=_graph(search.point_index, store, only_codes=dtype == "int8"),
+            homes=homes_of(search_rows_of(search.label_index)[0], points),
+            unsure_below=unsure_below(points, labels, sizes.n_found, label_beam(sizes)),
+            points=points,
             point_starts=search.label_starts,
             point_labels=search.label_ids,
             popular=search.popular,
@@ -162,6 +168,21 @@ class CompiledScorer:
         answer_bags(self._model, scratch, row_starts, columns, values, 0, 1, ids, scores)
         self._free_scratch.append(scratch)
         return ids, scores
+
+    def answer_text(
+        self,
+        vocabulary: Any,
+        room: Any,
+        codes: NDArray[np.uint32],
+        curve: tuple[float, float, float],
+        k: int,
+    ) -> tuple[Ids, Floats]:
+        """Return ids and probabilities (1, k) of one text; see `OneText`, which has the rest."""
+        ids, probabilities = np.empty((1, k), np.int32), np.empty((1, k), np.float32)
+        scratch = self._borrow_scratch()
+        answer_text(vocabulary, self._model, scratch, room, codes, *curve, ids, probabilities)
+        self._free_scratch.append(scratch)
+        return ids, probabilities
 
     @property
     def width(self) -> int:

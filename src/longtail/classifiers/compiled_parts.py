@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from longtail.classifiers.earlier_layout import with_split_rows
+from longtail.classifiers.earlier_layout import as_held_now
 from longtail.classifiers.row_store import RowStore, named_arrays
 from longtail.errors import InputError
 from longtail.index.protocol import read_only
 from longtail.kernels.answer import Answerer, AnswerScratch, Head
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS
 from longtail.kernels.byte_rows import SplitQuery, split_width
-from longtail.kernels.code_search import CodedGraph, new_walk
+from longtail.kernels.code_search import CodedGraph, new_keys, new_walk
 from longtail.kernels.label_links import Relations
 from longtail.kernels.packed_codes import BLOCK, packed_width
 from longtail.kernels.packed_ids import N_SPARE, is_packed, unpacked_ids
@@ -36,15 +36,18 @@ if TYPE_CHECKING:
 __all__ = [
     "answerer_from",
     "arrays_of",
-    "beam_of",
     "check_answerer",
     "dimension_of",
+    "label_beam",
     "log_ranks_of",
     "new_scratch",
+    "point_beam",
+    "wide_beam",
     "width_of",
 ]
 
 SIDE_BY_SIDE = 16  # candidates that one instruction weighs
+MOST_LOGGED = 8192  # nodes that a walk has compared: usually about 2,000
 MOST_TOUCHED = 4096  # labels that the matches of one text are linked to
 
 
@@ -61,7 +64,12 @@ def arrays_of(parts: Answerer) -> dict[str, NDArray[np.generic]]:
     del first["rows"]  # those of the label index
     groups: dict[str, Any] = {
         "encoder": {"tokens": parts.tokens},
-        "labels_index": {**parts.labels._asdict(), "label_of_row": parts.label_of_row},
+        "labels_index": {
+            **parts.labels._asdict(),
+            "label_of_row": parts.label_of_row,
+            "homes": parts.homes,
+            "unsure_below": parts.unsure_below,
+        },
         "points_index": {
             **parts.points._asdict(),
             "label_starts": parts.point_starts,
@@ -185,12 +193,14 @@ class _Reader(NamedTuple):
 
 def answerer_from(arrays: Arrays, scales: Sequence[float], *, has_relations: bool) -> Answerer:
     """Make the parts again from `arrays_of`; nothing is read."""
-    of = _Reader(with_split_rows(arrays))
+    of = _Reader(as_held_now(arrays))
     labels, linear = of.graph("labels_index"), of.split("linear/")
     return Answerer(
         tokens=of.tokens("encoder/tokens"),
         labels=labels,
         label_of_row=of.ids("labels_index/label_of_row"),
+        homes=of.ids("labels_index/homes"),
+        unsure_below=of.floats("labels_index/unsure_below"),
         points=of.graph("points_index"),
         point_starts=of.ids("points_index/label_starts"),
         point_labels=of.ids("points_index/label_ids"),
@@ -226,6 +236,8 @@ def check_answerer(parts: Answerer) -> None:
         and all(_head_fits(head, n_labels, dimension) for head in parts.heads)
         and _graph_fits(parts.labels, len(parts.label_of_row), dimension)
         and len(parts.labels.rows.values) == len(parts.labels.codes)
+        and len(parts.homes) in (0, len(parts.labels.codes))
+        and parts.unsure_below.shape == (1,)
         and _graph_fits(parts.points, len(parts.point_starts) - 1, dimension)
         and parts.labels.codes.shape[1] == parts.points.codes.shape[1]
         and _tokens_fit(parts.tokens, dimension)
@@ -328,12 +340,19 @@ def log_ranks_of(width: int) -> Floats:
     return read_only(np.log1p(np.arange(n_ranks, dtype=np.float32)), np.float32)
 
 
-def beam_of(sizes: SearchSizes, n_wanted: int) -> int:
-    """Return how long a walk's beam is: three quarters, since it starts near and takes two steps.
+def label_beam(sizes: SearchSizes) -> int:
+    """Return how long the beam of a walk of the labels is: three quarters, for two at a time."""
+    return max(sizes.n_found, 3 * sizes.beam // 4)
 
-    With that it finds what a walk from the entries, node by node, finds with all of it.
-    """
-    return max(n_wanted, 3 * sizes.beam // 4)
+
+def wide_beam(sizes: SearchSizes) -> int:
+    """Return how long it is for points that some labels are likely to be missed of."""
+    return 3 * label_beam(sizes)
+
+
+def point_beam(sizes: SearchSizes) -> int:
+    """Return how long that of a walk of the points is: half, since it starts near."""
+    return max(sizes.n_near_points, sizes.beam // 2)
 
 
 def new_scratch(
@@ -345,6 +364,7 @@ def new_scratch(
     n_tokens, dimension = len(parts.tokens.values), dimension_of(parts)
     n_labels, network = len(parts.commonness), parts.network
     width = len(network.log_ranks)
+    walk = new_walk(parts.labels, label_beam(sizes), width, MOST_LOGGED)
     n_sources = len(parts.heads) + 2 + 2 * parts.has_relations
 
     def ids(size: int) -> Ids:
@@ -360,9 +380,10 @@ def new_scratch(
             np.zeros((2, split_width(dimension)), np.int8), np.zeros(2, np.int32), floats(1)
         ),
         places=ids(width),
-        label_walk=new_walk(parts.labels, beam_of(sizes, n_found), width),
+        label_walk=walk,
+        wide_walk=walk._replace(keys=new_keys(wide_beam(sizes))),
         starts=ids(width),
-        point_walk=new_walk(parts.points, beam_of(sizes, n_near)),
+        point_walk=new_walk(parts.points, point_beam(sizes), width),
         found=ids(n_found),
         found_similarities=floats(n_found),
         near=ids(n_near),

@@ -1,4 +1,4 @@
-"""Compiled models as folders held them before weights were split, read as they are held now."""
+"""Compiled models as folders held them earlier, read as they are held now."""
 
 from __future__ import annotations
 
@@ -23,13 +23,29 @@ if TYPE_CHECKING:
 
     Arrays = Mapping[str, NDArray[np.generic]]
 
-__all__ = ["with_split_rows"]
+__all__ = ["as_held_now", "with_split_rows"]
 
 _KINDS = {"float32": "float32", "uint16": "float16", "int8": "int8"}
 
 
-def with_split_rows(arrays: Arrays) -> Arrays:
+def as_held_now(arrays: Arrays) -> Arrays:
     """Return the arrays of a folder as they are laid out now; what already is, as it is.
+
+    A model that does not say where walks of the points start has them start at the entries, and no
+    labels that it is unsure of.
+    """
+    arrays = with_split_rows(arrays)
+    if "labels_index/homes" in arrays:
+        return arrays
+    return {
+        **arrays,
+        "labels_index/homes": np.zeros(0, np.int32),
+        "labels_index/unsure_below": np.full(1, -np.inf, np.float32),
+    }
+
+
+def with_split_rows(arrays: Arrays) -> Arrays:
+    """Return the arrays of a folder with sparse weights split; what already is, as it is.
 
     The parts that are laid out anew are held in memory, not in the folder.
     """

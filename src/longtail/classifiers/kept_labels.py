@@ -9,7 +9,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.classifiers.blended import LabelHead
-from longtail.classifiers.candidates import built_index, search_rows_of
+from longtail.classifiers.candidates import (
+    N_LABEL_NEIGHBOURS,
+    N_POINT_NEIGHBOURS,
+    built_index,
+    search_rows_of,
+)
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 
 if TYPE_CHECKING:
@@ -71,15 +76,16 @@ def _kept_search(
     label_of_row = new_ids[search.label_of_row]
     rows = np.flatnonzero(label_of_row >= 0)
     starts, labels, _ = _mapped(search.label_starts, search.label_ids, None, new_ids)
-    point_index, has_labels = search.point_index, np.diff(starts) > 0
+    beam, point_index, has_labels = search.sizes.beam, search.point_index, np.diff(starts) > 0
     if not has_labels.all():
         points, nodes = search_rows_of(point_index)
-        point_index = built_index(points[nodes[has_labels]], search.sizes.beam, SEED, n_threads)
+        kept_points = points[nodes[has_labels]]
+        point_index = built_index(kept_points, N_POINT_NEIGHBOURS, beam, SEED, n_threads)
         starts = np.append(starts[:-1][has_labels], starts[-1])
     popular = new_ids[search.popular]
     return replace(
         search,
-        label_index=built_index(vectors[places[rows]], search.sizes.beam, SEED, n_threads),
+        label_index=built_index(vectors[places[rows]], N_LABEL_NEIGHBOURS, beam, SEED, n_threads),
         label_of_row=label_of_row[rows],
         point_index=point_index,
         label_starts=starts,

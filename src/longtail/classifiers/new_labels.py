@@ -9,7 +9,12 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.classifiers.blended import LabelHead
-from longtail.classifiers.candidates import built_index, search_rows_of
+from longtail.classifiers.candidates import (
+    N_LABEL_NEIGHBOURS,
+    N_POINT_NEIGHBOURS,
+    built_index,
+    search_rows_of,
+)
 from longtail.classifiers.kept_labels import SEED, all_vectors
 from longtail.classifiers.relations import postings_of
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
@@ -150,11 +155,11 @@ def _longer_search(
     if len(points):
         old, places = search_rows_of(point_index)
         every = np.concatenate([old[places], points])
-        point_index = built_index(every, sizes.beam, SEED, n_threads)
+        point_index = built_index(every, N_POINT_NEIGHBOURS, sizes.beam, SEED, n_threads)
     first = len(search.label_ids) + 1
     return replace(
         search,
-        label_index=built_index(vectors[known], sizes.beam, SEED, n_threads),
+        label_index=built_index(vectors[known], N_LABEL_NEIGHBOURS, sizes.beam, SEED, n_threads),
         label_of_row=known,
         point_index=point_index,
         label_starts=np.concatenate([search.label_starts, first + np.arange(len(points))]),

@@ -6,11 +6,19 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.classifiers.compiled_parts import beam_of, dimension_of
+from longtail.classifiers.compiled_parts import MOST_LOGGED, dimension_of, label_beam, wide_beam
 from longtail.classifiers.row_store import float_rows, neighbours_of, vectors_of
 from longtail.index.exact import ExactIndex
 from longtail.index.protocol import read_only
-from longtail.kernels.code_search import nearest_members, new_walk
+from longtail.kernels.code_search import (
+    nearest_members,
+    new_keys,
+    new_walk,
+    similarity_at,
+    walk_graph,
+    walk_on,
+    walk_wider,
+)
 from longtail.kernels.rows import quantise
 
 if TYPE_CHECKING:
@@ -50,16 +58,20 @@ def label_recall(scorer: CompiledScorer, *, n_queries: int = 200, seed: int = 0)
     queries = vectors_of(some, dimension_of(scorer.parts))
     codes = np.zeros(2 * graph.codes.shape[1], np.int8)
     k = min(sizes.n_found, len(graph.members))
-    walk = new_walk(graph, beam_of(sizes, k), sizes.n_near_labels)
+    walk = new_walk(graph, label_beam(sizes), sizes.n_near_labels, MOST_LOGGED)
+    wide = walk._replace(keys=new_keys(wide_beam(sizes)))
     ids, similarities = np.empty(k, np.int32), np.empty(k, np.float32)
     exact = ExactIndex(float_rows(graph.rows)).query(queries, min(k, len(graph.codes)))[1][:, -1]
     found = 0
     edges = neighbours_of(own)[drawn, : sizes.n_near_points]
     for near, query, least in zip(edges, queries, exact, strict=True):
         scale, starts = quantise(query, codes), _starts(scorer, near)
-        n = nearest_members(
-            query, codes, scale, graph, starts, len(starts), walk, ids, similarities
-        )
+        size = walk_graph(codes, graph, starts, 0, walk)
+        size, used = walk_on(codes, graph, starts, len(starts), walk), walk
+        last = similarity_at(min(k, size), codes, scale, graph, walk)
+        if last < scorer.parts.unsure_below[0]:
+            size, used = walk_wider(codes, graph, size, walk, wide), wide
+        n = nearest_members(query, codes, scale, graph, size, used, ids, similarities)
         found += int((similarities[:n] >= least - 1e-5).sum())
     return found / max(k * len(queries), 1)
 

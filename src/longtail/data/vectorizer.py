@@ -172,7 +172,7 @@ class TextVectorizer:
         InputError
             If something is not a string, or `fit` has not been called.
         """
-        rules = self._fitted_rules()
+        rules = self.fitted_rules()
         _check_texts(texts)
         parts: dict[int, tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.float32]]] = {}
 
@@ -212,10 +212,14 @@ class TextVectorizer:
         """
         if not isinstance(text, str):
             raise InputError(f"Expected one text (str), got {type(text).__name__}.")
-        if self._handle is None:
-            self._handle = handle_of(Vocabulary(self._fitted_rules(), self._table, self.weights_))
-        columns, values = encode_known(self._handle, code_points(text))
+        columns, values = encode_known(self.handle(), code_points(text))
         return columns, values
+
+    def handle(self) -> Any:
+        """Return the handle of a `longtail.kernels.vocabulary.Vocabulary`, for compiled code."""
+        if self._handle is None:
+            self._handle = handle_of(Vocabulary(self.fitted_rules(), self._table, self.weights_))
+        return self._handle
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what belongs to this process."""
@@ -240,7 +244,7 @@ class TextVectorizer:
         >>> list(vectorizer.tokens_), vectorizer.is_word().tolist()
         (['ab', 'ab>', '<ab'], [True, False, False])
         """
-        self._fitted_rules()
+        self.fitted_rules()
         is_word: NDArray[np.bool_] = self.kinds_ != TokenKind.CHARACTERS
         return is_word
 
@@ -262,7 +266,7 @@ class TextVectorizer:
         InputError
             If there is no such column, or `fit` has not been called.
         """
-        self._fitted_rules()
+        self.fitted_rules()
         if not 0 <= column < self.n_features_:
             raise InputError(f"No column {column}: columns go from 0 to {self.n_features_ - 1}.")
         return self.tokens_[column]
@@ -282,7 +286,7 @@ class TextVectorizer:
             (n_features,) uint8, and the tokens: ``token_buffer`` (n_bytes,) uint8 in UTF-8,
             ``token_offsets`` (n_features + 1,) int64.
         """
-        self._fitted_rules()
+        self.fitted_rules()
         return {
             "table": self._table,
             "weights": self.weights_,
@@ -357,7 +361,7 @@ class TextVectorizer:
         shortest, longest = self.char_ngrams or (1, 0)
         return TokenRules(character_classes(), self.word_ngrams, shortest, longest)
 
-    def _fitted_rules(self) -> TokenRules:
+    def fitted_rules(self) -> TokenRules:
         """Return the rules, or say that there are none yet."""
         if self._rules is None:
             raise InputError("This TextVectorizer is not fitted yet. Call fit(texts) first.")

@@ -14,7 +14,16 @@ import numpy as np
 
 from longtail.kernels.bag_vector import unit_bag_vector
 from longtail.kernels.byte_rows import SplitQuery, split_query
-from longtail.kernels.code_search import CodedGraph, Walk, nearest_members
+from longtail.kernels.code_search import (
+    CodedGraph,
+    Walk,
+    first_homes,
+    nearest_members,
+    similarity_at,
+    walk_graph,
+    walk_on,
+    walk_wider,
+)
 from longtail.kernels.exact import insert_sorted
 from longtail.kernels.jit import kernel, lean_kernel
 from longtail.kernels.label_angles import label_angles
@@ -37,9 +46,10 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["AnswerScratch", "Answerer", "Head", "answer_bags", "near_rows"]
+__all__ = ["AnswerScratch", "Answerer", "Head", "answer_bag", "answer_bags", "near_rows"]
 
 _SMALLEST_SIMILARITY = np.float32(1e-6)
+_N_HOMES = 16
 
 
 class Head(NamedTuple):
@@ -57,6 +67,8 @@ class Answerer(NamedTuple):
     tokens: Rows
     labels: CodedGraph
     label_of_row: Ids
+    homes: Ids
+    unsure_below: Floats
     points: CodedGraph
     point_starts: Ids
     point_labels: Ids
@@ -80,6 +92,7 @@ class AnswerScratch(NamedTuple):
     split: SplitQuery
     places: Ids
     label_walk: Walk
+    wide_walk: Walk
     starts: Ids
     point_walk: Walk
     found: Ids
@@ -137,7 +150,7 @@ def answer_bags(
     own, room = model.parts, scratch.parts
     for row in range(start, stop):
         bag = slice(row_starts[row], row_starts[row + 1])
-        _answer(own, room, columns[bag], values[bag], ids[row], scores[row])
+        answer_bag(own, room, columns[bag], values[bag], ids[row], scores[row])
 
 
 @kernel
@@ -148,14 +161,13 @@ def near_rows(
     own, room = model.parts, scratch.parts
     if not len(ids) or not unit_bag_vector(columns, values, own.tokens, room.point):
         return 0
-    scale, walk = quantise(room.point, room.codes), room.point_walk
-    return nearest_members(
-        room.point, room.codes, scale, own.points, room.starts, 0, walk, ids, similarities
-    )
+    scale = quantise(room.point, room.codes)
+    size = walk_graph(room.codes, own.labels, room.starts, 0, room.label_walk)
+    return _near_points(own, room, scale, size, ids, similarities)
 
 
 @lean_kernel
-def _answer(
+def answer_bag(
     model: Answerer,
     scratch: AnswerScratch,
     columns: Ids,
@@ -163,7 +175,7 @@ def _answer(
     ids: Ids,
     scores: Floats,
 ) -> None:
-    """Answer one bag."""
+    """Answer one bag; see `answer_bags`."""
     ids[:] = -1
     scores[:] = -np.inf
     if not unit_bag_vector(columns, values, model.tokens, scratch.point):
@@ -227,22 +239,20 @@ def _gather(
 
     As `longtail.kernels.blend.gather_candidates` has it: labels that were found, popular ones,
     matches and what they are linked to, then the labels of near points that have the most votes.
-    From these, and from the matches, the walk of the labels starts: they are near the end of it.
+    The walk of the labels starts from the matches, that of the points from the homes of what it
+    has found; then it goes on from the labels of near points.
     """
-    point, codes = scratch.point, scratch.codes
+    point, codes, graph, walk = scratch.point, scratch.codes, model.labels, scratch.label_walk
+    touched, matches = scratch.touched[:n_touched], scratch.matches[:n_matches]
+    n_linked = strongest_links(touched, scratch.links, scratch.linked, scratch.linked_votes)
+    linked, row_of_label = scratch.linked[:n_linked], model.heads[0].row_of_label
+    n_starts = _add_nodes(matches, row_of_label, scratch.starts, 0)
+    n_starts = _add_nodes(linked, row_of_label, scratch.starts, n_starts)
+    size = walk_graph(codes, graph, scratch.starts, n_starts, walk)
     n_near = 0
     if len(scratch.near):
-        n_near = nearest_members(
-            point,
-            codes,
-            scale,
-            model.points,
-            scratch.starts,
-            0,
-            scratch.point_walk,
-            scratch.near,
-            scratch.near_similarities,
-        )
+        near, similarities = scratch.near, scratch.near_similarities
+        n_near = _near_points(model, scratch, scale, size, near, similarities)
     votes, voted = scratch.votes, scratch.voted
     n_voted = _vote(
         scratch.near[:n_near],
@@ -257,22 +267,14 @@ def _gather(
     if n_voted > len(scratch.best_voted):
         strongest_links(voted, votes, scratch.best_voted, scratch.best_votes)
         best = scratch.best_voted
-    touched = scratch.touched[:n_touched]
-    n_linked = strongest_links(touched, scratch.links, scratch.linked, scratch.linked_votes)
-    matches, linked = scratch.matches[:n_matches], scratch.linked[:n_linked]
-    n_starts = 0
-    for labels in (best, matches, linked):
-        n_starts = _add_nodes(labels, model.heads[0].row_of_label, scratch.starts, n_starts)
+    n_starts = _add_nodes(best, row_of_label, scratch.starts, 0)
+    size = walk_on(codes, graph, scratch.starts, n_starts, walk)
+    n_found = min(size, len(scratch.found))
+    if n_found and similarity_at(n_found, codes, scale, graph, walk) < model.unsure_below[0]:
+        size = walk_wider(codes, graph, size, walk, scratch.wide_walk)
+        walk = scratch.wide_walk
     n_found = nearest_members(
-        point,
-        codes,
-        scale,
-        model.labels,
-        scratch.starts,
-        n_starts,
-        scratch.label_walk,
-        scratch.found,
-        scratch.found_similarities,
+        point, codes, scale, graph, size, walk, scratch.found, scratch.found_similarities
     )
     rows, own = scratch.found[:n_found], (votes, scratch.candidates, scratch.candidate_votes)
     for t in range(n_found):
@@ -288,6 +290,23 @@ def _gather(
     for label in scratch.candidates[:n]:
         votes[label] = 0
     return n, scratch.near_similarities[0] if n_near else np.float32(0)
+
+
+@lean_kernel
+def _near_points(
+    model: Answerer,
+    scratch: AnswerScratch,
+    scale: np.float32,
+    size: int,
+    near: Ids,
+    similarities: Floats,
+) -> int:
+    """Find near points from the `size` nodes of the walk of the labels; return how many."""
+    point, codes, walk = scratch.point, scratch.codes, scratch.point_walk
+    n_most = min(size, _N_HOMES)
+    n_starts = first_homes(scratch.label_walk, n_most, model.homes, scratch.starts)
+    size = walk_graph(codes, model.points, scratch.starts, n_starts, walk)
+    return nearest_members(point, codes, scale, model.points, size, walk, near, similarities)
 
 
 @lean_kernel

@@ -16,7 +16,7 @@ from longtail.kernels.lanes import KEYS_AT_ONCE, LANES, insert_key
 from longtail.kernels.packed_codes import MIDDLE, packed_products
 from longtail.kernels.packed_ids import N_SPARE
 from longtail.kernels.prefetch import prefetch_pair, prefetch_whole
-from longtail.kernels.rows import Rows, row_dot
+from longtail.kernels.rows import Rows, quantise, row_dot
 from longtail.kernels.walk_lanes import MOST_IN_REGISTERS, insert_products, keep_unseen_edges
 
 if TYPE_CHECKING:
@@ -28,7 +28,21 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int32]
     Keys = NDArray[np.int64]
 
-__all__ = ["CodedGraph", "Walk", "n_edges", "nearest_members", "new_walk", "walk_graph"]
+__all__ = [
+    "CodedGraph",
+    "Walk",
+    "first_homes",
+    "n_edges",
+    "nearest_members",
+    "new_keys",
+    "new_walk",
+    "node_of",
+    "similarity_at",
+    "walk_graph",
+    "walk_on",
+    "walk_wider",
+    "write_nearest",
+]
 
 _LAST_STAMP = np.int32(2**31 - 1)
 _KEY_BITS = np.int64(32)
@@ -64,7 +78,8 @@ class Walk(NamedTuple):
 
     ``stamps`` is (n_nodes + 1,), zeros at first; its last element counts the walks. ``fresh`` and
     ``coming`` have room for what is looked at together, ``products`` for what comes of it, and
-    ``keys`` for the beam, see `insert_key`.
+    ``keys`` for the beam, see `insert_key`. ``log`` begins with how many keys follow: those of all
+    nodes compared, as far as there is room.
     """
 
     stamps: Ids
@@ -72,12 +87,14 @@ class Walk(NamedTuple):
     coming: Ids
     products: Ids
     keys: Keys
+    log: Keys
 
 
-def new_walk(graph: CodedGraph, beam: int, n_starts: int = 0) -> Walk:
+def new_walk(graph: CodedGraph, beam: int, n_starts: int = 0, n_logged: int = 0) -> Walk:
     """Return scratch for walks of a graph, from at most so many starts.
 
-    The beam is rounded up to a multiple of eight.
+    The beam is rounded up to a multiple of eight. `n_logged` nodes are remembered, for a walk that
+    goes on with a longer beam.
     """
     n_fresh = max(_AT_ONCE * n_edges(graph), len(graph.entries) + n_starts, 1)
     n_fresh = -(-n_fresh // LANES) * LANES + LANES  # what is written behind them is no node
@@ -86,8 +103,14 @@ def new_walk(graph: CodedGraph, beam: int, n_starts: int = 0) -> Walk:
         np.zeros(n_fresh, np.int32),
         np.zeros(n_fresh, np.int32),
         np.zeros(n_fresh, np.int32),
-        np.empty(-(-beam // KEYS_AT_ONCE) * KEYS_AT_ONCE + 1, np.int64),
+        new_keys(beam),
+        np.zeros(1 + n_logged, np.int64),
     )
+
+
+def new_keys(beam: int) -> Keys:
+    """Return room for the keys of a beam."""
+    return np.empty(-(-beam // KEYS_AT_ONCE) * KEYS_AT_ONCE + 1, np.int64)
 
 
 @lean_kernel
@@ -115,7 +138,7 @@ def _keep_unseen(
 
 
 @lean_kernel
-def _node_of(key: Any) -> Any:
+def node_of(key: Any) -> Any:
     """Return the node that a key is of."""
     return (key >> _NODE_BITS) & _LAST_NODE
 
@@ -130,10 +153,9 @@ def _insert_all(
         return first
     place, last = len(keys), len(keys) - 1
     for offer in range(n_fresh):
-        node = np.int64(fresh[offer])
-        key = np.int64(products[offer]) << _KEY_BITS | node << _NODE_BITS | _IS_OPEN
+        key = _key(fresh[offer], products[offer])
         if key > keys[last]:
-            prefetch_pair(neighbours, node * degree)
+            prefetch_pair(neighbours, np.int64(fresh[offer]) * degree)
             place = min(place, insert_key(keys, key) + 1)
     return place
 
@@ -152,7 +174,7 @@ def _follow(
         key = keys[place]
         if key & _IS_OPEN:
             keys[place] = key & ~_IS_OPEN
-            first = _node_of(key) * degree
+            first = node_of(key) * degree
             n_fresh = keep_unseen_edges(
                 graph.neighbours, first, degree, graph.codes, stamps, fresh, n_fresh
             )
@@ -169,28 +191,78 @@ def walk_graph(query: Codes, graph: CodedGraph, starts: Ids, n_starts: int, walk
     similarity, in whole numbers, above a node and whether its edges are still to be followed: so
     the beam is one sorted list of numbers. `starts` are nodes to begin with; where they are few,
     the walk begins at the entries.
-
-    Which nodes are followed next is chosen before those that came last are compared: so the
-    memory that it takes is on its way meanwhile.
     """
-    codes, neighbours = graph.codes, graph.neighbours
-    stamps, fresh, coming, products, keys = walk
+    _forget(walk)
+    codes, stamps, fresh, entries = graph.codes, walk.stamps, walk.fresh, graph.entries
+    n_fresh = _keep_unseen(starts, n_starts, codes, stamps, fresh, 0)
+    if n_fresh < _FEWEST_STARTS or n_edges(graph) == 0:
+        n_fresh = _keep_unseen(entries, len(entries), codes, stamps, fresh, n_fresh)
+    return _go_on(query, graph, n_fresh, len(walk.keys), walk)
+
+
+@lean_kernel
+def walk_on(query: Codes, graph: CodedGraph, starts: Ids, n_starts: int, walk: Walk) -> int:
+    """Go on with a walk that has ended from further nodes; return how many are in the beam."""
+    n_fresh = _keep_unseen(starts, n_starts, graph.codes, walk.stamps, walk.fresh, 0)
+    return _go_on(query, graph, n_fresh, len(walk.keys), walk)
+
+
+@lean_kernel
+def walk_wider(query: Codes, graph: CodedGraph, size: int, walk: Walk, wide: Walk) -> int:
+    """Go on with a longer beam where a walk has ended; return how many nodes are in that.
+
+    Parameters
+    ----------
+    query, graph : int8, CodedGraph
+    size : int
+        How many nodes are in the beam of the walk.
+    walk, wide : Walk
+        The same scratch with another beam; what the first one had no room for is in its log.
+    """
+    keys, longer, log = walk.keys, wide.keys, walk.log
+    longer[:] = _LOWEST
+    for place in range(size + 1):
+        longer[place] = keys[place]
+    if size < len(keys) - 1:
+        return size  # nothing was left out
+    least = keys[size] & ~_IS_OPEN
+    for i in range(1, log[0] + 1):
+        if longer[-1] < log[i] < least:
+            insert_key(longer, log[i])
+    return _go_on(query, graph, 0, 1, wide)
+
+
+@lean_kernel
+def _forget(walk: Walk) -> None:
+    """Empty the beam, and take all nodes for unseen."""
+    stamps, keys = walk.stamps, walk.keys
+    walk.log[0] = 0
     if stamps[-1] == _LAST_STAMP:
         stamps[:] = 0
     stamps[-1] += 1
     keys[:] = _LOWEST
     keys[0] = _HIGHEST
-    degree, entries = n_edges(graph), graph.entries
-    n_fresh = _keep_unseen(starts, n_starts, codes, stamps, fresh, 0)
-    if n_fresh < _FEWEST_STARTS or degree == 0:
-        n_fresh = _keep_unseen(entries, len(entries), codes, stamps, fresh, n_fresh)
-    place = 1
-    while n_fresh:
-        n_coming, place = _follow(graph, _AT_ONCE, stamps, keys, place, coming)
-        packed_products(query, codes, fresh, n_fresh, products)
-        place = min(place, _insert_all(fresh, n_fresh, products, neighbours, degree, keys))
+
+
+@lean_kernel
+def _go_on(query: Codes, graph: CodedGraph, n_fresh: int, place: int, walk: Walk) -> int:
+    """Compare the nodes in ``walk.fresh``, then follow edges as long as there are open nodes.
+
+    Which nodes are followed next, from a place in the beam on, is chosen before those that came
+    last are compared: so the memory that it takes is on its way meanwhile. Return how many nodes
+    are in the beam.
+    """
+    _, fresh, coming, products, keys, _ = walk
+    degree, n_coming = n_edges(graph), 1
+    while n_coming:
+        n_coming, place = _follow(graph, _AT_ONCE, walk.stamps, keys, place, coming)
+        if n_fresh:
+            packed_products(query, graph.codes, fresh, n_fresh, products)
+            _log(fresh, n_fresh, products, walk.log)
+            changed = _insert_all(fresh, n_fresh, products, graph.neighbours, degree, keys)
+            place = min(place, changed)
         while n_coming == 0 and place < len(keys) and keys[place] != _LOWEST:
-            n_coming, place = _follow(graph, 1, stamps, keys, place, coming)
+            n_coming, place = _follow(graph, 1, walk.stamps, keys, place, coming)
         fresh, coming = coming, fresh
         n_fresh = n_coming
     size = len(keys) - 1
@@ -200,18 +272,63 @@ def walk_graph(query: Codes, graph: CodedGraph, starts: Ids, n_starts: int, walk
 
 
 @lean_kernel
+def _excess_of(query: Codes) -> np.float32:
+    """Return what a product with any row is too large by."""
+    total = np.int32(0)
+    for code in query:
+        total += np.int32(code)
+    return MIDDLE * np.float32(total)
+
+
+@lean_kernel
+def _log(fresh: Ids, n_fresh: int, products: Ids, log: Keys) -> None:
+    """Append the keys of nodes to a log, as far as it goes."""
+    n = log[0]
+    n_most = min(n_fresh, len(log) - 1 - n)
+    for i in range(n_most):
+        log[1 + n + i] = _key(fresh[i], products[i])
+    log[0] = n + n_most
+
+
+@lean_kernel
+def _key(node: Any, product: Any) -> np.int64:
+    """Return the key of a node that is still open."""
+    return np.int64(product) << _KEY_BITS | np.int64(node) << _NODE_BITS | _IS_OPEN
+
+
+@lean_kernel
+def similarity_at(
+    place: int, query: Codes, scale: np.float32, graph: CodedGraph, walk: Walk
+) -> np.float32:
+    """Return how similar the node at a place of the beam is, from 1, as its codes tell."""
+    own = np.float32(walk.keys[place] >> _KEY_BITS)
+    return np.float32((own - _excess_of(query)) * scale * graph.step[0])
+
+
+@lean_kernel
+def first_homes(walk: Walk, n_most: int, homes: Ids, starts: Ids) -> int:
+    """Write the homes of the nearest nodes of a beam, and return how many."""
+    n = 0
+    for place in range(1, min(n_most, len(starts)) + 1):
+        node = node_of(walk.keys[place])
+        if node < len(homes):
+            starts[n] = homes[node]
+            n += 1
+    return n
+
+
+@lean_kernel
 def nearest_members(
     point: Floats,
     query: Codes,
     scale: np.float32,
     graph: CodedGraph,
-    starts: Ids,
-    n_starts: int,
+    size: int,
     walk: Walk,
     ids: Ids,
     similarities: Floats,
 ) -> int:
-    """Find rows near a point by codes, order them by their vectors, and return how many.
+    """Order the rows that a walk has found by their vectors, and return how many there are.
 
     Parameters
     ----------
@@ -219,28 +336,24 @@ def nearest_members(
     query, scale : int8, float
         The codes of the point, see `packed_products`, and what they are multiplied with.
     graph : CodedGraph
-    starts, n_starts : int32, int
-        See `walk_graph`.
+    size : int
+        How many nodes are in the beam; see `walk_graph`.
     walk : Walk
     ids, similarities : int32, float32 (k,)
         Written up to the number that is returned: best first, ties by smaller id.
     """
-    size = walk_graph(query, graph, starts, n_starts, walk)
     size = min(size, len(ids) + len(ids) // 2 + _SPARE)  # codes hardly err by more
     keys, rows, first_members, members = walk.keys, graph.rows, graph.member_starts, graph.members
-    has_rows, too_much = len(rows.values) > 0, np.float32(0)
-    if has_rows:
-        for place in range(1, min(_AHEAD, size) + 1):
-            prefetch_whole(rows.values, _node_of(keys[place]))
-    else:
-        for t in range(len(query)):
-            too_much += MIDDLE * np.float32(query[t])
+    has_rows = len(rows.values) > 0
+    too_much = np.float32(0) if has_rows else _excess_of(query)
+    for place in range(1, min(_AHEAD, size) + 1 if has_rows else 0):
+        prefetch_whole(rows.values, node_of(keys[place]))
     filled = 0
     for place in range(1, size + 1):
-        node = _node_of(keys[place])
+        node = node_of(keys[place])
         if has_rows:
             if place + _AHEAD <= size:
-                prefetch_whole(rows.values, _node_of(keys[place + _AHEAD]))
+                prefetch_whole(rows.values, node_of(keys[place + _AHEAD]))
             value = row_dot(point, rows, node)
         else:
             value = (np.float32(keys[place] >> _KEY_BITS) - too_much) * scale * graph.step[0]
@@ -252,3 +365,34 @@ def nearest_members(
                 break
             filled = min(filled + 1, len(ids))
     return filled
+
+
+@lean_kernel
+def write_nearest(
+    vectors: Floats,
+    codes: Codes,
+    graph: CodedGraph,
+    walk: Walk,
+    place: int,
+    nodes: Ids,
+    similarities: Floats,
+) -> None:
+    """Write which node a walk from the entries ends with at a place of its beam, and how similar.
+
+    Parameters
+    ----------
+    vectors : float32 (n, d)
+    codes : int8
+        Scratch, zeros behind the vector.
+    graph, walk : CodedGraph, Walk
+    place : int
+        From 1; the last one there is where there are fewer.
+    nodes, similarities : int32, float32 (n,)
+        Written.
+    """
+    for row in range(len(vectors)):
+        scale = quantise(vectors[row], codes)
+        size = walk_graph(codes, graph, walk.fresh, 0, walk)
+        own = min(place, size)
+        nodes[row] = node_of(walk.keys[own])
+        similarities[row] = similarity_at(own, codes, scale, graph, walk)

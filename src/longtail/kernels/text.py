@@ -29,6 +29,7 @@ __all__ = [
     "TokenRules",
     "count_texts",
     "emit_tokens",
+    "encode_into",
     "encode_text",
     "encode_texts",
     "mark_words",
@@ -369,6 +370,22 @@ def _weigh(
     return n_entries
 
 
+@lean_kernel
+def encode_into(
+    codes: NDArray[np.uint32],
+    rules: TokenRules,
+    table: NDArray[np.uint64],
+    weights: NDArray[np.float32],
+    scratch: Scratch,
+    indices: NDArray[np.int32],
+    values: NDArray[np.float32],
+) -> int:
+    """Write columns (ascending) and values of one text, and return how many there are."""
+    n_tokens = _tokenize(codes, 0, codes.shape[0], rules, scratch)
+    n_known = _known_columns(n_tokens, table, scratch)
+    return _weigh(scratch.columns[:n_known], weights, indices, values)
+
+
 @kernel
 def encode_text(
     codes: NDArray[np.uint32],
@@ -378,12 +395,10 @@ def encode_text(
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Return columns (ascending) and values of one text."""
     scratch = new_scratch(codes.shape[0], rules)
-    n_tokens = _tokenize(codes, 0, codes.shape[0], rules, scratch)
-    n_known = _known_columns(n_tokens, table, scratch)
-    indices = np.empty(n_known, np.int32)
-    values = np.empty(n_known, np.float32)
-    n_entries = _weigh(scratch.columns[:n_known], weights, indices, values)
-    return indices[:n_entries], values[:n_entries]
+    n_most = scratch.columns.shape[0]
+    indices, values = np.empty(n_most, np.int32), np.empty(n_most, np.float32)
+    n = encode_into(codes, rules, table, weights, scratch, indices, values)
+    return indices[:n].copy(), values[:n].copy()
 
 
 @kernel

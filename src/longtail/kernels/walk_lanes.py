@@ -258,6 +258,7 @@ def insert_products(
         end, n_edges = (context.cast(builder, arguments[i], kinds[i], types.int64) for i in (3, 5))
         width = cgutils.unpack_tuple(builder, edges.shape)[1]
         row_bytes = builder.mul(width, n_edges)
+        last_byte = builder.sub(row_bytes, _LONG(1))  # lines between come by themselves
         edge_bytes = builder.bitcast(edges.data, _BYTE.as_pointer())
         n_keys = cgutils.unpack_tuple(builder, beam.shape)[0]
         n_blocks = builder.udiv(n_keys, _LONG(_KEYS_AT_ONCE))
@@ -274,8 +275,8 @@ def insert_products(
                     key = builder.load(builder.gep(there, [lane]))
                     node = builder.and_(builder.lshr(key, _LONG(1)), _LONG(_LAST_NODE))
                     row = builder.gep(edge_bytes, [builder.mul(node, row_bytes)])
-                    for offset in (0, _LINE):
-                        _fetch(builder, builder.gep(row, [_LONG(offset)]))
+                    for offset in (_LONG(0), _LONG(_LINE), last_byte):
+                        _fetch(builder, builder.gep(row, [offset]))
                     highest = builder.load(best)
                     is_higher = builder.icmp_signed(">", key, highest)
                     builder.store(builder.select(is_higher, key, highest), best)
