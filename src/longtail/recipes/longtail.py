@@ -68,6 +68,7 @@ class LongtailClassifier(RerankedEstimator):
         None takes 1,024, and less where that would leave fewer than about forty batches an epoch,
         or where so many points have more than 10,000 labels to be scored against.
     dropout : float
+        Of the points' vectors, in training.
     n_random : int
         Random labels in a batch's pool.
     label_texts : bool

@@ -56,12 +56,15 @@ class Ngame(LabelEstimator):
     Parameters
     ----------
     dimension : int
+        Of token and label vectors.
     encoder_epochs, classifier_epochs : int
+        Of Module I and Module II.
     encoder_learning_rate, classifier_learning_rate : float
         Of row-wise Adagrad; they fall in a straight line.
     batch_size : int or None
         None takes 1,024, and less where that would leave fewer than about forty batches an epoch.
     dropout : float
+        Of the points' vectors, in training.
     encoder_loss, classifier_loss : PairLoss
         Of Module I and Module II.
     cluster_size, refresh_every : int
