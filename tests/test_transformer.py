@@ -191,6 +191,13 @@ def test_indexers_read_points_and_label_texts(folder):
     assert model.fit(TEXTS, LABELS).score(TEXTS, LABELS) == 1.0
 
 
+def test_answers_are_explained_word_by_word(folder):
+    model = XTransformer(encoder=str(folder), leaf_size=1, n_threads=1).fit(TEXTS, LABELS)
+    label = model.predictor_.explain("A bottle of RED wine", k=1).labels[0]
+    assert label.label == "drink"
+    assert {word.word for word in label.words} == {"red", "wine"}
+
+
 def test_features_are_refused(folder):
     with pytest.raises(InputError, match="Pass texts"):
         XTransformer(encoder=str(folder)).fit(np.eye(4), [[0], [1], [0], [1]])

@@ -219,10 +219,7 @@ def in_batches(
     """
     texts = bags.texts
     if texts is None:
-        raise InputError(
-            "A transformer reads texts, but these points are bags. Pass texts; words cannot be "
-            "explained one by one."
-        )
+        raise InputError("A transformer reads texts, but these points are bags. Pass texts.")
     vectors = np.zeros((bags.n_rows, dimension), np.float32)
     known = np.flatnonzero(np.diff(bags.row_starts))
     order = known[np.argsort([len(texts[i]) for i in known], kind="stable")]
