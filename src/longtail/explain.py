@@ -65,7 +65,7 @@ class NearPoint:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What `explain` returns; `near_points` is empty unless the recipe is the default one."""
+    """What `explain` returns; `near_points` is empty where a model keeps no points to search in."""
 
     labels: tuple[LabelExplanation, ...]
     near_points: tuple[NearPoint, ...]
