@@ -159,3 +159,9 @@ def test_vectors_to_start_from_are_compared(monkeypatch, capsys, folder):
     rows = [line.strip("| ").split(" | ") for line in out.splitlines()[2:]]
     assert [len(row) for row in rows[2:]] == [3] * 6
     assert rows[-2][:2] == ["the labels themselves", "100.00"]
+
+
+def test_negatives_that_a_batch_brings_are_counted(monkeypatch, capsys, folder):
+    out = run(monkeypatch, capsys, "pools", "--data", folder, "--set", "dimension=16")
+    rows = [line.strip("| ").split(" | ") for line in out.splitlines()[4:]]
+    assert rows == [[name, "100.0", "100.0"] for name in ("neighbourhoods", "random points")]

@@ -17,6 +17,7 @@ from longtail.data.bags import Bags
 from longtail.metrics import inverse_propensities
 from longtail.recipes.estimator import LabelEstimator
 from longtail.surrogates.label_clusters import label_centroids
+from longtail.training.batches import fitting_batch_size
 from longtail.training.pair_losses import PairLoss, TripletLoss
 from longtail.training.schedule import Schedule
 from longtail.training.siamese_modules import (
@@ -164,8 +165,7 @@ class Ngame(LabelEstimator):
 
     def batch_size_for(self, n_points: int) -> int:
         """Return the largest power of two that leaves about forty batches an epoch, or 1,024."""
-        fitting = 1 << max(n_points // 40, 1).bit_length() - 1
-        return self.batch_size or min(max(fitting, 32), 1024)
+        return self.batch_size or fitting_batch_size(n_points, n_batches=40, most=1024)
 
     def _sizes(self, n_found: int) -> SearchSizes:
         """Return what a search looks for."""
