@@ -93,7 +93,8 @@ def pools(train: Dataset, test: Dataset, settings: dict[str, Any]) -> Iterator[s
         for batch in batches.epoch(np.random.default_rng(seed)):
             of_batch = wrong[batch.points]
             true = labels[batch.points].indices
-            n_found += [np.isin(of_batch, some).sum() for some in (batch.pool, true)]
+            pool = np.zeros(0) if batch.pool is None else batch.pool
+            n_found += [np.isin(of_batch, some).sum() for some in (pool, true)]
         shares = 100 * n_found / np.count_nonzero(wrong >= 0)
         yield f"| {name} | " + " | ".join(f"{share:.1f}" for share in shares) + " |"
 
