@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["Dexa"]
 
 LABELS_OF_A_CLUSTER = 64
-POINTS_OF_A_PRIVATE = 2  # with one point, a vector learns that point by heart
 CLUSTERING_TOLERANCE = 1e-3  # a quarter of the time less than 1e-4, and vectors gain no less
 
 
@@ -39,9 +38,8 @@ class Dexa(Ngame):
         K. None takes the power of two that puts 64 to 128 labels together: rare labels then learn
         from each other. The authors have about two labels in a cluster, a stronger encoder and
         some hundreds of epochs; with that many clusters, little of a few epochs reaches each.
-    n_private : int or None
-        The most frequent labels, which have an auxiliary vector of their own. None takes those with
-        two training points or more; the authors have 1,000, beside clusters of two.
+    n_private : int
+        Labels with an auxiliary vector of their own.
     auxiliary_speed : float
         Times the learning rate of the encoder is that of the auxiliary vectors, which must go far
         from 0 in few steps.
@@ -58,7 +56,7 @@ class Dexa(Ngame):
     """
 
     n_clusters: int | None = None
-    n_private: int | None = None
+    n_private: int = 1000
     auxiliary_speed: float = 3.0
 
     def encoder_module(self, n_points: int) -> EncoderModule:
@@ -79,10 +77,7 @@ class Dexa(Ngame):
             n_threads=run.n_threads,
         ).astype(np.int64)
         counts = np.bincount(labels.indices, minlength=n_labels)
-        n_private = self.n_private
-        if n_private is None:
-            n_private = int(np.count_nonzero(counts >= POINTS_OF_A_PRIVATE))
-        head = np.argsort(-counts, kind="stable")[:n_private]
+        head = np.argsort(-counts, kind="stable")[: self.n_private]
         head = head[counts[head] > 0]
         clusters[head] = clusters.max() + 1 + np.arange(len(head))
         return clusters
