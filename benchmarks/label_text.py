@@ -7,6 +7,8 @@ FOLDER holds train.jsonl.gz, test.jsonl.gz and labels.txt.gz. Each row is one wa
 label vectors of Module I, those of Module II, the mean of their cosines, and the learned fusion,
 also with a weight for rare labels; and each once more with a label that bears the point's own name
 set aside, as filter files of see-also sets do.
+`--reversed-aside` adds a row in which labels are set aside whose own point carries the test point's
+own label in training, on the points that have others: what see-also data gives away.
 `--dev` trains on 90 % of the training points and tests on the rest, for choosing settings.
 """
 
@@ -19,6 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from longtail import Dataset
 from longtail.classifiers.blended import LabelHead
@@ -30,8 +33,10 @@ from longtail.errors import InputError
 from longtail.metrics import inverse_propensities, precision_at_k, ps_precision_at_k
 from longtail.recipes.names import recipe
 
+from .reciprocal_pairs import own_labels, reversed_labels
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -56,6 +61,7 @@ def main() -> None:
     parser.add_argument("--test-points", type=int, help="test on so many points only")
     parser.add_argument("--dev", action="store_true")
     parser.add_argument("--unseen", type=int, default=0, help="labels kept out of the training")
+    parser.add_argument("--reversed-aside", action="store_true")
     parser.add_argument("--threads", type=int)
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", InputWarning)
@@ -67,15 +73,22 @@ def main() -> None:
         test = _rows(test, _some(np.arange(test.n_points), arguments.test_points))
     pairs = (item.split("=") for item in arguments.set)
     settings: dict[str, Any] = {name: float(v) if "." in v else int(v) for name, v in pairs}
+    own, reverse = own_labels(test), reversed_labels(train, test)
+    own_or_reversed = [{*labels, *others} for labels, others in zip(own, reverse, strict=True)]
+    others = _not_reversed(test, reverse)
+    rows = np.flatnonzero(np.diff(others.labels.indptr))
     for name in arguments.recipes:
         model = recipe(name)(n_threads=arguments.threads, **settings).fit_dataset(train)
         seconds = {stage: t["cpu_seconds"] for stage, t in model.run_.timings.items()}
         memory = model.training_report()["peak_memory_mb"]
         print(f"{name}: CPU seconds {seconds}, {memory} MB", flush=True)
         for part, ids in _ranked(model.predictor_, test, train):
-            for note, kept in (("", ids), (", own entry aside", _without_own(ids, test))):
+            for note, kept in (("", ids), (", own entry aside", _without(ids, own))):
                 row = _unseen_row(kept, test, unseen) if unseen.any() else _row(kept, test, train)
                 print(f"| {name} | {part}{note} | {row} |", flush=True)
+            if arguments.reversed_aside:
+                row = _row(_without(ids, own_or_reversed)[rows], _rows(others, rows), train)
+                print(f"| {name} | {part}, own and reversed aside | {row} |", flush=True)
 
 
 def _read(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
@@ -166,17 +179,25 @@ def _nearest(points: NDArray[np.float32], head: LabelHead) -> Ids:
     return best
 
 
-def _without_own(ids: Ids, test: Dataset) -> Ids:
-    """Move labels that bear the point's own name to the end, as -1."""
-    labels: dict[str, list[int]] = {}
-    for label in range(test.n_labels):
-        name = test.label_space.name(label).partition(" : ")[0]
-        labels.setdefault(name, []).append(label)
+def _without(ids: Ids, aside: Sequence[Collection[int]]) -> Ids:
+    """Move some labels of each point to the end, as -1."""
     kept = ids.copy()
-    for row, text in zip(kept, _texts(test), strict=True):
-        row[np.isin(row, labels.get(text.partition(" : ")[0], []))] = -1
+    for row, labels in zip(kept, aside, strict=True):
+        row[np.isin(row, list(labels))] = -1
     order = np.argsort(kept < 0, axis=1, kind="stable")
     return np.take_along_axis(kept, order, axis=1)
+
+
+def _not_reversed(test: Dataset, reverse: Sequence[set[int]]) -> Dataset:
+    """Return the points that have other labels than those that a training pair gives away."""
+    labels = test.labels.tocoo()
+    is_other = np.array(
+        [j not in reverse[i] for i, j in zip(labels.row.tolist(), labels.col.tolist(), strict=True)]
+    )
+    kept = csr_array(
+        (labels.data[is_other], (labels.row[is_other], labels.col[is_other])), labels.shape
+    )
+    return Dataset(test.texts, None, kept, test.label_space)
 
 
 def _row(ids: Ids, test: Dataset, train: Dataset) -> str:

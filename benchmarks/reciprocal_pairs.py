@@ -26,29 +26,34 @@ def main() -> None:
     arguments = parser.parse_args()
     train = Dataset.read(arguments.train, labels_file=arguments.labels)
     test = Dataset.read(arguments.test, labels_file=arguments.labels)
-    labels_of_name = defaultdict(list)
-    for label in range(train.n_labels):
-        labels_of_name[train.label_space.name(label)].append(label)
-
-    def own_labels(dataset: Dataset, point: int) -> list[int]:
-        """Return the labels whose name begins the text of a point."""
-        text = "" if dataset.texts is None else dataset.texts[point]
-        return labels_of_name.get(text.partition(" : ")[0], [])
-
-    refers = defaultdict(set)  # from a label to the own labels of the points that carry it
-    for point, labels in enumerate(train.label_lists()):
-        for label in labels:
-            refers[label].update(own_labels(train, point))
     n_labels = n_reciprocal = n_left = 0
+    found = reversed_labels(train, test)
     with Path(arguments.out).open("w", encoding="utf-8") as file:
-        for point, labels in enumerate(test.label_lists()):
-            reverse = set().union(*(refers[label] for label in own_labels(test, point)))
+        for point, (labels, reverse) in enumerate(zip(test.label_lists(), found, strict=True)):
             file.writelines(f"{point} {label}\n" for label in sorted(reverse))
             n_labels += len(labels)
             n_reciprocal += len(reverse & set(labels))
             n_left += bool(set(labels) - reverse)
     print(f"{n_reciprocal / n_labels:.1%} of {n_labels} test labels are reciprocal.")
     print(f"{n_left / test.n_points:.1%} of {test.n_points} test points have another label.")
+
+
+def reversed_labels(train: Dataset, test: Dataset) -> list[set[int]]:
+    """Return for each test point the labels whose own training points carry its own label."""
+    refers = defaultdict(set)  # from a label to the own labels of the points that carry it
+    for labels, own in zip(train.label_lists(), own_labels(train), strict=True):
+        for label in labels:
+            refers[label].update(own)
+    return [set().union(*(refers[label] for label in own)) for own in own_labels(test)]
+
+
+def own_labels(dataset: Dataset) -> list[list[int]]:
+    """Return for each point the labels whose name begins its text."""
+    labels_of_name = defaultdict(list)
+    for label in range(dataset.n_labels):
+        labels_of_name[dataset.label_space.name(label).partition(" : ")[0]].append(label)
+    texts = dataset.texts or [""] * dataset.n_points
+    return [labels_of_name.get(text.partition(" : ")[0], []) for text in texts]
 
 
 if __name__ == "__main__":

@@ -152,3 +152,16 @@ def test_the_other_tables_need_data(monkeypatch, capsys):
     with pytest.raises(SystemExit):
         run(monkeypatch, capsys, "table4")
     assert "needs --data" in capsys.readouterr().err
+
+
+def test_vectors_to_start_from_are_compared(monkeypatch, capsys, folder):
+    out = run(monkeypatch, capsys, "starts", "--data", folder, "--set", "dimension=16")
+    rows = [line.strip("| ").split(" | ") for line in out.splitlines()[2:]]
+    assert [len(row) for row in rows[2:]] == [3] * 6
+    assert rows[-2][:2] == ["the labels themselves", "100.00"]
+
+
+def test_negatives_that_a_batch_brings_are_counted(monkeypatch, capsys, folder):
+    out = run(monkeypatch, capsys, "pools", "--data", folder, "--set", "dimension=16")
+    rows = [line.strip("| ").split(" | ") for line in out.splitlines()[4:]]
+    assert rows == [[name, "100.0", "100.0"] for name in ("neighbourhoods", "random points")]

@@ -101,6 +101,25 @@ def test_words_are_refused_before_any_work_too(place, capsys, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("name", "settings", "message"),
+    [
+        ("ngame", {"word_ngrams": 3}, "word_ngrams must be between 1 and 2"),
+        ("dismec", {"char_ngrams": (5, 3)}, "char_ngrams must be (shortest, longest)"),
+        ("bonsai", {"reranker": "best"}, "`reranker` must be one of spen, icnn, or none"),
+        ("spen", {"loss": "least"}, "`loss` must be one of"),
+        ("icnn", {"inference": "quick"}, "`inference` one of"),
+        ("xtransformer", {"teacher_forcing": False, "matcher_aware": False}, "one of the two"),
+        ("xtransformer", {"encoder": "no/such/folder"}, "no folder of a transformer"),
+        ("xmlcnn", {"n_words": 4, "n_chunks": 5}, "n_chunks must be at most n_words"),
+    ],
+)
+def test_what_a_recipe_cannot_be_is_found_before_data_is_read(name, settings, message):
+    with pytest.raises(InputError) as caught:
+        check_settings(recipe(name)(**settings))
+    assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
     ("setting", "message"),
     [
         ({"dimension": "64"}, "dimension must be a whole number, got '64'"),

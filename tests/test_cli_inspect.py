@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from command_line import refused, rows, run
+from longtail.recipes.ngame import Ngame
 from longtail.recipes.parabel import Parabel
+from longtail.recipes.siamesexml import SiameseXML
 
 
 def test_inspection_shows_sizes_labels_words_clusters_and_training(place, capsys):
@@ -62,6 +64,26 @@ def test_inspection_of_a_blended_model(capsys, place):
     assert {"shared", "blend", "again:"} <= {line[0] for line in lines if line}
     out = inspected(capsys, place / "sparse")[0]
     assert "(ready-made features): 5 labels, 5 features" in out
+
+
+@pytest.mark.parametrize(
+    ("recipe", "asked"), [(Ngame, "200 labels"), (SiameseXML, "200 training points")]
+)
+def test_inspection_of_models_of_label_texts(capsys, tmp_path, recipe, asked):
+    texts, names = zip(*((row["text"], row["labels"]) for row in list(rows()) * 5), strict=True)
+    small = recipe(dimension=16, encoder_epochs=3, classifier_epochs=2, n_threads=1)
+    small.fit(texts, names).save(tmp_path)
+    out, lines = inspected(capsys, tmp_path)
+    assert f"100.0 % of the 50 nearest labels that an exact search finds ({asked})" in out
+    assert ["drink", "20"] in lines
+
+
+def test_inspection_of_a_model_with_nothing_to_search_in(capsys, tmp_path):
+    small = Ngame(dimension=16, encoder_epochs=1, classifier_epochs=1, n_threads=1)
+    small.fit(["red wine", "old car"] * 20, [["a label of no known word"]] * 40).save(tmp_path)
+    out, lines = inspected(capsys, tmp_path)
+    assert "exact search" not in out
+    assert ["a", "label", "of", "no", "known", "word", "40"] in lines
 
 
 @pytest.mark.parametrize("n_learners", [1, 2])

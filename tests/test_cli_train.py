@@ -280,4 +280,8 @@ def test_a_full_disk_costs_the_saving_but_not_the_training(place, capsys, tmp_pa
 def test_every_recipe_takes_settings_from_the_command_line(name):
     kind = recipe(name)
     assert parse_settings(kind, ["random_state=3"]) == {"random_state": 3}
-    assert "random_state" in settings_help(kind, name)
+    lines = settings_help(kind, name).splitlines()[1:]
+    is_head = [not line.startswith("   ") for line in lines]
+    assert "  random_state = 0" in lines
+    bare = [line for i, line in enumerate(lines) if is_head[i] and all(is_head[i + 1 : i + 2])]
+    assert not bare  # settings of which nothing is said

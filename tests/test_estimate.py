@@ -221,17 +221,23 @@ def test_ngame_clusters_no_labels():
     assert estimate_training(DEPENDS, costs_of(Ngame()), ONE_CORE).stages["label clusters"] == 0
 
 
-def test_a_transformer_is_as_slow_as_its_folder_says(tmp_path):
+@pytest.mark.parametrize(
+    ("layers", "width"), [("num_hidden_layers", "hidden_size"), ("n_layers", "dim")]
+)
+def test_a_transformer_is_as_slow_as_its_folder_says(layers, width, tmp_path):
     settings = XTransformer(encoder=str(tmp_path))
     with pytest.raises(InputError, match="is no folder of a transformer"):
         estimate_training(DEPENDS, costs_of(settings), ONE_CORE)
     seconds = []
     for n_layers in (6, 12):
-        config = {"num_hidden_layers": n_layers, "hidden_size": 384}
+        config = {layers: n_layers, width: 384}
         (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
         stages = estimate_training(DEPENDS, costs_of(settings), ONE_CORE).stages
         seconds.append(stages["matcher"])
     assert seconds[1] > 1.2 * seconds[0]
+    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(InputError, match="does not tell how many layers"):
+        estimate_training(DEPENDS, costs_of(settings), ONE_CORE)
 
 
 # X-Transformer with MiniLM on 20 K titles, of which each takes about 9 ms to read.

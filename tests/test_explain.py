@@ -7,6 +7,8 @@ import pytest
 from longtail import LongtailClassifier, load
 from longtail.errors import InputError
 from longtail.explain import explain, words_of
+from longtail.recipes.attentionxml import AttentionXML
+from longtail.recipes.end_to_end import KimCNNClassifier
 from longtail.recipes.parabel import Parabel
 
 
@@ -58,13 +60,25 @@ def test_long_texts_are_looked_at_in_part(model):
     assert 0 < len(model.explain(text, k=1).labels[0].words) <= 64
 
 
-def test_every_recipe_can_be_explained():
+@pytest.mark.parametrize(
+    "recipe",
+    [
+        Parabel(n_learners=1, n_threads=1),
+        KimCNNClassifier(dimension=16, n_filters=8, n_threads=1),
+        AttentionXML(dimension=16, n_hidden=16, epochs=60, batch_size=8, n_threads=1),
+    ],
+    ids=["bags", "words in order", "words of labels"],
+)
+def test_every_recipe_can_be_explained(recipe):
     texts, names = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
-    model = Parabel(n_learners=1, n_threads=1).fit(texts, names).predictor_
-    label = explain(model, "red wine", 1).labels[0]
-    assert label.label == "drink"
-    assert {word.word for word in label.words} == {"red", "wine"}
-    assert explain(model, "red wine", 1).near_points == ()
+    model = recipe.fit(texts, names).predictor_
+    explanation = explain(model, "Red wine, wine, wine.", 1)
+    assert explanation.labels[0].label == "drink"
+    on_drink = effects(explanation.labels[0])
+    assert on_drink.keys() == {"red", "wine"}
+    assert max(on_drink.values()) > 0
+    assert explanation.near_points == ()
+    assert effects(explain(model, "wine", 1).labels[0]).keys() == {"wine"}  # nothing is left
 
 
 def test_words_are_those_that_the_model_reads():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 
@@ -24,6 +25,7 @@ from longtail.features.onnx_encoder import OnnxEncoder
 from longtail.features.transformer import Transformer, read_transformer
 from longtail.features.transformer_encoder import PiecesOfTexts, TransformerEncoder
 from longtail.recipes.deepxml import DeepXML
+from longtail.recipes.limits import check_settings
 from longtail.recipes.xtransformer import XTransformer
 from longtail.surrogates.label_indexing import LabelTexts, PointEmbeddings, PointFeatures
 from longtail.surrogates.meta_label_task import MetaLabelTask
@@ -39,24 +41,37 @@ def folder(tmp_path_factory):
     """A BERT of two layers with random weights."""
     reason = "needs the extra 'transformers'"
     transformers = pytest.importorskip("transformers", reason=reason)
+    return saved(tmp_path_factory.mktemp("transformer"), transformers.BertConfig(**BERT))
+
+
+BERT = {
+    "vocab_size": 4 + len(WORDS),
+    "hidden_size": 16,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 2,
+    "intermediate_size": 32,
+    "max_position_embeddings": 12,
+}
+OTHERS = {
+    "distilbert": {"dim": 16, "n_layers": 1, "n_heads": 2, "hidden_dim": 16},
+    "roberta": {**BERT, "max_position_embeddings": 14},
+    "mpnet": {**BERT, "max_position_embeddings": 14},
+    "xlnet": {"d_model": 16, "n_layer": 1, "n_head": 2, "d_inner": 16},
+}
+
+
+def saved(path, config):
+    """Save a network with random weights, and a tokeniser of whole words."""
+    import transformers
     from tokenizers import Tokenizer, models, pre_tokenizers, processors
 
-    path = tmp_path_factory.mktemp("transformer")
     pieces = {word: i for i, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS])}
     tokenizer = Tokenizer(models.WordLevel(pieces, unk_token="[UNK]"))  # noqa: S106 - no password
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
     tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
     tokenizer.save(str(path / "tokenizer.json"))
-    config = transformers.BertConfig(
-        vocab_size=len(pieces),
-        hidden_size=16,
-        num_hidden_layers=2,
-        num_attention_heads=2,
-        intermediate_size=32,
-        max_position_embeddings=12,
-    )
     torch.manual_seed(0)
-    transformers.BertModel(config).save_pretrained(path)
+    transformers.AutoModel.from_config(config).save_pretrained(path)
     return path
 
 
@@ -96,6 +111,34 @@ class TestEncoder:
 
     def test_needs_a_folder(self, tmp_path):
         with pytest.raises(InputError, match=r"config\.json, .* not found"):
+            read_transformer(tmp_path, 8)
+        # Before any data is read, too.
+        with pytest.raises(InputError, match=r"config\.json, .* not found"):
+            check_settings(XTransformer(encoder=str(tmp_path)))
+
+    @pytest.mark.parametrize("kind", OTHERS)
+    def test_may_be_of_another_kind(self, kind, tmp_path):
+        transformers = pytest.importorskip("transformers", reason="needs 'transformers'")
+        settings = {"vocab_size": 4 + len(WORDS), **OTHERS[kind]}
+        folder = saved(tmp_path, transformers.AutoConfig.for_model(kind, **settings))
+        encoder = read_transformer(folder, 13)
+        bags = as_bags([*TEXTS[:4], "wine " * 40])  # longer than it has places
+        vectors = encoder.encode(bags)
+        assert vectors.shape == (5, 16)
+        again = encoder_from(encoder.config(), encoder.to_arrays())
+        np.testing.assert_array_equal(again.encode(bags), vectors)
+
+    def test_must_be_an_encoder(self, tmp_path):
+        transformers = pytest.importorskip("transformers", reason="needs 'transformers'")
+        config = {"d_model": 16, "num_layers": 1, "num_heads": 2, "d_ff": 16, "d_kv": 8}
+        saved(tmp_path, transformers.T5Config(vocab_size=4 + len(WORDS), **config))
+        with pytest.raises(InputError, match="a t5, is no encoder of texts"):
+            read_transformer(tmp_path, 8)
+
+    def test_must_be_whole(self, folder, tmp_path):
+        shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+        (tmp_path / "model.safetensors").write_bytes(b"cut short")
+        with pytest.raises(InputError, match="cannot be read"):
             read_transformer(tmp_path, 8)
 
 
@@ -146,6 +189,13 @@ def test_indexers_read_points_and_label_texts(folder):
     indexers = (PointFeatures(), PointEmbeddings(), LabelTexts())
     model = XTransformer(encoder=str(folder), indexers=indexers, leaf_size=1, n_threads=1)
     assert model.fit(TEXTS, LABELS).score(TEXTS, LABELS) == 1.0
+
+
+def test_answers_are_explained_word_by_word(folder):
+    model = XTransformer(encoder=str(folder), leaf_size=1, n_threads=1).fit(TEXTS, LABELS)
+    label = model.predictor_.explain("A bottle of RED wine", k=1).labels[0]
+    assert label.label == "drink"
+    assert {word.word for word in label.words} == {"red", "wine"}
 
 
 def test_features_are_refused(folder):

@@ -11,7 +11,8 @@ FOLDER holds one file each called train.*, test.* and, if there is one, labels.*
 `longtail train` takes. Tables 1, 9, 10 and 11 show the paper's values for a folder that is called
 as one of its data sets, such as AmazonTitles-670K; other published values are those on that one
 (negatives: WikiTitles-500K) and say how parts compare, not what to reach on other data. `scale`
-takes no data: it makes some of the shapes of Table 3.
+takes no data: it makes some of the shapes of Table 3. `starts` shows how far the vectors go that
+Astec's tokens start from, untrained, and `pools` which hard negatives a batch holds by chance.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from longtail.recipes.names import DEFAULT_RECIPE, RECIPES
 from .comparisons import COMPARISONS, compared, propensity_of
 from .figures import FIGURES
 from .scale import SHAPES, report
+from .starts import pools, starts
 from .variants import TABLES
 
 if TYPE_CHECKING:
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
     from .variants import Variant
 
+LOOKS = {"starts": starts, "pools": pools}
 COLUMNS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@5", "R@100")
 DEV_SHARE = 0.1
 
@@ -71,7 +74,7 @@ def argument_parser() -> argparse.ArgumentParser:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("what", choices=[*TABLES, *FIGURES, *COMPARISONS, "scale"])
+    parser.add_argument("what", choices=[*TABLES, *FIGURES, *COMPARISONS, *LOOKS, "scale"])
     parser.add_argument("--data", type=Path, metavar="FOLDER")
     parser.add_argument("--points", type=int, help="train on a random cut; all by default")
     parser.add_argument("--dev", action="store_true", help="score a tenth of the training points")
@@ -99,6 +102,8 @@ def lines_of(
         yield figure.table
         if arguments.out is not None:
             arguments.out.write_text(figure.svg, encoding="utf-8")
+    elif arguments.what in LOOKS:
+        yield from LOOKS[arguments.what](train, test, settings)
     elif arguments.what in COMPARISONS:
         yield from compared(arguments.what, name, train, test, settings, arguments.variants)
     else:

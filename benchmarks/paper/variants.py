@@ -66,7 +66,7 @@ def named(kind: type[LabelEstimator], **own: Any) -> Callable[[Settings, int], L
 
 
 def astec(change: Callable[[DeepXML], Settings]) -> Callable[[Settings, int], LabelEstimator]:
-    """Return what makes Astec, without the re-ranker and of words alone, with a part exchanged."""
+    """Return what makes Astec, without the re-ranker and pieces of words, with a part exchanged."""
 
     def make(settings: Settings, n_points: int) -> LabelEstimator:
         known = {field.name for field in fields(Astec) if field.init}

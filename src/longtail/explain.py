@@ -65,7 +65,7 @@ class NearPoint:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What `explain` returns; `near_points` is empty unless the recipe is the default one."""
+    """What `explain` returns; `near_points` is empty where a model keeps no points to search in."""
 
     labels: tuple[LabelExplanation, ...]
     near_points: tuple[NearPoint, ...]
@@ -161,12 +161,27 @@ def _without_each_word(
         kept = np.array([owner is None or word not in owner for owner in owners], bool)
         if kept.all():
             continue
-        values = bags.values[kept]
-        # Rows of the vectoriser have unit length, and so has this one if anything is left.
-        values = values / max(float(np.linalg.norm(values)), 1e-12)
         known.append(word)
-        without.append(Bags.one(bags.columns[kept], values.astype(np.float32)))
+        without.append(_without(bags, kept, text, word))
     return known, without
+
+
+def _without(bags: Bags, kept: NDArray[np.bool_], text: str, word: str) -> Bags:
+    """Return a bag without some tokens, and its words and text, where it has them, without one."""
+    values = bags.values[kept]
+    # Rows of the vectoriser have unit length, and so has this one if anything is left.
+    values = values / max(float(np.linalg.norm(values)), 1e-12)
+    rest = Bags.one(bags.columns[kept], values.astype(np.float32))
+    if bags.words is not None:
+        left = bags.words[0][~np.isin(bags.words[0], bags.columns[~kept])]
+        padding = np.full(bags.words.shape[1] - len(left), -1, np.int32)
+        rest = rest._replace(words=np.concatenate([left, padding])[None])
+    if bags.texts is not None:
+        edges = ("", "") if _is_unspaced(word) else (r"(?<!\w)", r"(?!\w)")
+        pattern = edges[0] + re.escape(word) + edges[1]
+        shorter = re.sub(pattern, " ", text, flags=re.IGNORECASE)
+        rest = rest._replace(texts=np.array([shorter], np.object_))
+    return rest
 
 
 def _owners(vectorizer: TextVectorizer, column: int, words: Sequence[str]) -> set[str] | None:
@@ -195,6 +210,8 @@ def _joined(bags: Sequence[Bags]) -> Bags:
         np.cumsum(lengths).astype(np.int32),
         np.concatenate([bag.columns for bag in bags]),
         np.concatenate([bag.values for bag in bags]),
+        None if bags[0].words is None else np.concatenate([bag.words for bag in bags]),
+        None if bags[0].texts is None else np.concatenate([bag.texts for bag in bags]),
     )
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.classifiers.compiled import CompiledScorer
+    from longtail.kernels.code_search import CodedGraph
 
     Ids = NDArray[np.int32]
 
@@ -34,11 +35,13 @@ __all__ = ["label_recall"]
 def label_recall(scorer: CompiledScorer, *, n_queries: int = 200, seed: int = 0) -> float:
     """Return the share of the nearest labels of some training points that the walk finds.
 
+    A model that looks at no near points keeps none: there, some labels take their place.
+
     Parameters
     ----------
     scorer : CompiledScorer
     n_queries : int
-        Training points that are searched for.
+        Training points, or labels, that are searched for.
     seed : int
 
     Returns
@@ -47,15 +50,10 @@ def label_recall(scorer: CompiledScorer, *, n_queries: int = 200, seed: int = 0)
         Recall at ``sizes.n_found``, from 0 to 1.
     """
     graph, sizes = scorer.parts.labels, scorer.sizes
+    asked = scorer.parts.points if len(scorer.parts.points.codes) else graph
     random = np.random.default_rng(seed)
-    drawn = random.permutation(len(scorer.parts.points.codes))[:n_queries]
-    own = scorer.parts.points
-    rows = own.rows
-    if len(rows.values):
-        scales = rows.scales[drawn] if len(rows.scales) else rows.scales
-        rows = rows._replace(values=rows.values[drawn], scales=scales)
-    some = own._replace(codes=own.codes[drawn], rows=rows)
-    queries = vectors_of(some, dimension_of(scorer.parts))
+    drawn = random.permutation(len(asked.codes))[:n_queries]
+    queries = vectors_of(_some_rows(asked, drawn), dimension_of(scorer.parts))
     codes = np.zeros(2 * graph.codes.shape[1], np.int8)
     k = min(sizes.n_found, len(graph.members))
     walk = new_walk(graph, label_beam(sizes), sizes.n_near_labels, MOST_LOGGED)
@@ -63,7 +61,8 @@ def label_recall(scorer: CompiledScorer, *, n_queries: int = 200, seed: int = 0)
     ids, similarities = np.empty(k, np.int32), np.empty(k, np.float32)
     exact = ExactIndex(float_rows(graph.rows)).query(queries, min(k, len(graph.codes)))[1][:, -1]
     found = 0
-    edges = neighbours_of(own)[drawn, : sizes.n_near_points]
+    n_near = sizes.n_near_points if asked is scorer.parts.points else 0
+    edges = neighbours_of(asked)[drawn, :n_near]
     for near, query, least in zip(edges, queries, exact, strict=True):
         scale, starts = quantise(query, codes), _starts(scorer, near)
         size = walk_graph(codes, graph, starts, 0, walk)
@@ -74,6 +73,15 @@ def label_recall(scorer: CompiledScorer, *, n_queries: int = 200, seed: int = 0)
         n = nearest_members(query, codes, scale, graph, size, used, ids, similarities)
         found += int((similarities[:n] >= least - 1e-5).sum())
     return found / max(k * len(queries), 1)
+
+
+def _some_rows(graph: CodedGraph, drawn: NDArray[np.int64]) -> CodedGraph:
+    """Return a graph with the vectors of some members alone."""
+    rows = graph.rows
+    if len(rows.values):
+        scales = rows.scales[drawn] if len(rows.scales) else rows.scales
+        rows = rows._replace(values=rows.values[drawn], scales=scales)
+    return graph._replace(codes=graph.codes[drawn], rows=rows)
 
 
 def _starts(scorer: CompiledScorer, near: Ids) -> Ids:

@@ -104,12 +104,13 @@ def _show_search(model: Predictor) -> None:
     """Show how well the graph finds labels."""
     learner, _ = _first_learner(model)
     scorer = learner.compiled if isinstance(learner, BlendedScorer) else learner
-    if isinstance(scorer, CompiledScorer):
+    if isinstance(scorer, CompiledScorer) and len(scorer.parts.labels.codes):
         recall = 100 * label_recall(scorer)
+        what = "training points" if len(scorer.parts.points.codes) else "labels"
         _section(
             "Search",
             f"{recall:.1f} % of the {scorer.sizes.n_found} nearest labels that an exact search "
-            "finds (200 training points)",
+            f"finds (200 {what})",
         )
 
 

@@ -80,8 +80,8 @@ class PointInput:
         if self.needs_texts and not is_text:
             raise InputError(
                 "This model reads the words of a text in their order, but it was given a matrix of "
-                "features, which has none. Pass texts, or take an architecture or encoder that "
-                "reads bags, such as BagOfTokens or HashedMLP."
+                "features, which has none. Pass texts, or take a recipe or architecture that reads "
+                "bags, such as parabel, BagOfTokens or HashedMLP."
             )
         if self.needs_numbers and is_text:
             shape = self.image_shape or "(n_points, n_features)"

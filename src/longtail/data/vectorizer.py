@@ -128,7 +128,7 @@ class TextVectorizer:
             If a parameter is out of range, something is not a string, or the vocabulary would be
             empty.
         """
-        self._check_parameters()
+        self.check_parameters()
         _check_texts(texts)
         rules = self._token_rules()
         keys, frequencies = _document_frequencies(texts, rules)
@@ -335,7 +335,7 @@ class TextVectorizer:
         arrays = with_table_of_now(arrays)
         check_arrays(arrays)
         vectorizer = cls(**settings)
-        vectorizer._check_parameters()
+        vectorizer.check_parameters()
         tokens = TextColumn(arrays["token_buffer"], arrays["token_offsets"])
         vectorizer._adopt(arrays["table"], arrays["weights"], arrays["kinds"], tokens)
         return vectorizer
@@ -367,8 +367,8 @@ class TextVectorizer:
             raise InputError("This TextVectorizer is not fitted yet. Call fit(texts) first.")
         return self._rules
 
-    def _check_parameters(self) -> None:
-        """Refuse parameters that are out of range."""
+    def check_parameters(self) -> None:
+        """Raise InputError for parameters that are out of range, as `fit` does."""
         if self.word_ngrams not in {1, 2}:
             raise InputError(f"word_ngrams must be 1 or 2, got {self.word_ngrams!r}.")
         if self.char_ngrams is not None:

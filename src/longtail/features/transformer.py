@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
+from safetensors import SafetensorError
 from torch.nn import functional
 
 from longtail.data.point_input import InputKind, PointInput
@@ -15,6 +16,7 @@ from longtail.errors import InputError
 from longtail.features.transformer_encoder import (
     PiecesOfTexts,
     TransformerEncoder,
+    layers_and_width,
     mean_of_pieces,
     needs_transformers,
 )
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
     from longtail.training.run import TrainingData, TrainingRun
 
-__all__ = ["Transformer", "TransformerNetwork", "read_transformer"]
+__all__ = ["Transformer", "TransformerNetwork", "check_folder", "read_transformer"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,6 +163,20 @@ class TransformerNetwork:
         return TransformerEncoder(self._start.pieces, self._start.settings, weights)
 
 
+def check_folder(folder: str | Path) -> None:
+    """Raise InputError unless a folder has the files of a transformer."""
+    missing = [
+        name
+        for name in ("config.json", "tokenizer.json", "model.safetensors")
+        if not (Path(folder) / name).is_file()
+    ]
+    if missing:
+        raise InputError(
+            f"{folder} is no folder of a transformer: {', '.join(missing)} not found. Download the "
+            "model first, with its safetensors, and name its folder; nothing is downloaded here."
+        )
+
+
 def read_transformer(folder: str | Path, n_pieces: int) -> TransformerEncoder:
     """Read an encoder of the ``transformers`` library from a folder.
 
@@ -181,31 +197,42 @@ def read_transformer(folder: str | Path, n_pieces: int) -> TransformerEncoder:
     MissingExtraError
         If transformers is not installed.
     """
-    missing = [
-        name
-        for name in ("config.json", "tokenizer.json", "model.safetensors")
-        if not (Path(folder) / name).is_file()
-    ]
-    if missing:
-        raise InputError(
-            f"{folder} is no folder of a transformer: {', '.join(missing)} not found. Download the "
-            "model first, with its safetensors, and name its folder; nothing is downloaded here."
-        )
+    check_folder(folder)
     try:
         from transformers import AutoModel  # noqa: PLC0415 - an extra
     except ModuleNotFoundError as error:
         raise needs_transformers(error) from error
-    network = AutoModel.from_pretrained(
-        folder, local_files_only=True, use_safetensors=True, dtype=torch.float32
-    )
+    try:
+        network = AutoModel.from_pretrained(
+            folder, local_files_only=True, use_safetensors=True, dtype=torch.float32
+        )
+    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+        raise InputError(
+            f"The transformer in {folder} cannot be read: {error}. Name the folder of another one."
+        ) from error
     config = network.config
-    longest = getattr(config, "max_position_embeddings", n_pieces)
+    if config.is_encoder_decoder or layers_and_width(config.to_dict()) is None:
+        raise InputError(
+            f"The transformer in {folder}, a {config.model_type}, is no encoder of texts. Name the "
+            "folder of one, such as a BERT, DistilBERT, RoBERTa or MPNet."
+        )
     pieces = PiecesOfTexts(
         (Path(folder) / "tokenizer.json").read_text(encoding="utf-8"),
-        min(n_pieces, longest),
+        min(n_pieces, _most_pieces(network, n_pieces)),
         config.pad_token_id or 0,
     )
     return TransformerEncoder(pieces, _settings(config), _arrays(network))
+
+
+def _most_pieces(network: Any, n_pieces: int) -> int:
+    """Return how many pieces a network has positions for; `n_pieces` if it does not say."""
+    n_positions = int(getattr(network.config, "max_position_embeddings", -1))
+    if n_positions < 1:  # positions relative to each other, as XLNet has them
+        return n_pieces
+    positions = getattr(getattr(network, "embeddings", None), "position_embeddings", None)
+    padding = getattr(positions, "padding_idx", None)
+    # RoBERTa and MPNet count from behind the position of the padding.
+    return n_positions if padding is None else n_positions - padding - 1
 
 
 def _settings(config: Any) -> dict[str, Any]:

@@ -22,12 +22,16 @@ __all__ = [
     "PiecesOfTexts",
     "TransformerEncoder",
     "in_batches",
+    "layers_and_width",
     "mean_of_pieces",
     "needs_transformers",
     "unit_means",
 ]
 
 TEXTS_AT_ONCE = 64
+# What the networks of ``transformers`` call the number of their layers, and their width.
+LAYERS = ("num_hidden_layers", "n_layers", "n_layer", "num_layers")
+WIDTHS = ("hidden_size", "dim", "d_model", "n_embd")
 
 
 @dataclass(frozen=True)
@@ -103,7 +107,7 @@ class TransformerEncoder:
     @cached_property
     def dimension(self) -> int:
         """Length of a vector."""
-        return int(self.settings["hidden_size"])
+        return (layers_and_width(self.settings) or (0, 0))[1]
 
     @cached_property
     def network(self) -> Any:
@@ -215,10 +219,7 @@ def in_batches(
     """
     texts = bags.texts
     if texts is None:
-        raise InputError(
-            "A transformer reads texts, but these points are bags. Pass texts; words cannot be "
-            "explained one by one."
-        )
+        raise InputError("A transformer reads texts, but these points are bags. Pass texts.")
     vectors = np.zeros((bags.n_rows, dimension), np.float32)
     known = np.flatnonzero(np.diff(bags.row_starts))
     order = known[np.argsort([len(texts[i]) for i in known], kind="stable")]
@@ -235,6 +236,25 @@ def in_batches(
         with ThreadPoolExecutor(n_threads) as pool:
             list(pool.map(fill, starts))
     return vectors
+
+
+def layers_and_width(settings: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Return the number of layers of a network and the length of its vectors, if it says so.
+
+    Parameters
+    ----------
+    settings : dict
+        Of the network, as ``transformers`` writes them.
+
+    Examples
+    --------
+    >>> from longtail.features.transformer_encoder import layers_and_width
+    >>> layers_and_width({"model_type": "distilbert", "n_layers": 6, "dim": 768})
+    (6, 768)
+    """
+    layers = next((settings[name] for name in LAYERS if name in settings), None)
+    width = next((settings[name] for name in WIDTHS if name in settings), None)
+    return None if layers is None or width is None else (int(layers), int(width))
 
 
 def needs_transformers(error: ModuleNotFoundError) -> MissingExtraError:

@@ -46,6 +46,7 @@ class AnnexML(LabelEstimator):
     Parameters
     ----------
     n_learners : int
+        Each with partitions and embeddings from its own random numbers.
     dimension : int
         Of the embeddings.
     n_neighbours : int
@@ -55,6 +56,7 @@ class AnnexML(LabelEstimator):
     epochs : int
         Of learning the partitions, and then of learning each embedding.
     learning_rate : float
+        Of partitions and embeddings.
     gamma : float
         By which cosines are multiplied in the ranking loss.
     penalty : float

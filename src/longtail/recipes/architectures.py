@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from longtail.errors import InputError
 from longtail.features.convolutions import XMLCNN, KimCNN
 from longtail.features.hashed_mlp import HashedMLP
 from longtail.recipes.estimator import LabelEstimator
@@ -120,6 +121,15 @@ class OfXMLCNN(OfArchitecture):
     n_chunks: int = 2
     bottleneck: int = 512
     along_embedding: bool = False
+
+    def check(self) -> None:
+        """See `LabelEstimator.check`."""
+        super().check()
+        if self.n_chunks > (self.dimension if self.along_embedding else self.n_words):
+            raise InputError(
+                f"n_chunks must be at most n_words, or dimension along the embedding: there are no "
+                f"more places to part. Got {self.n_chunks}."
+            )
 
     def architecture(self) -> FeatureArchitecture:
         """Return XML-CNN's filters and bottleneck."""

@@ -17,6 +17,7 @@ from longtail.recipes.deepxml import DeepXML
 from longtail.recipes.estimator import LabelEstimator
 from longtail.surrogates.label_clusters import LabelClusters
 from longtail.surrogates.meta_label_task import MetaLabelTask
+from longtail.training.batches import fitting_batch_size
 from longtail.training.optimisers import LazyAdam
 from longtail.training.run import TrainingData
 from longtail.training.schedule import Schedule
@@ -209,11 +210,10 @@ class Astec(LabelEstimator):
     def sizes_for(self, n_points: int) -> Sizes:
         """Return what depends on the number of training points, unless it is given."""
         few = n_points <= FEW_POINTS
-        # The largest power of two that leaves about two hundred batches an epoch.
-        fitting = 1 << max(n_points // 200, 1).bit_length() - 1
+        fitting = fitting_batch_size(n_points, n_batches=200, most=512)
         return Sizes(
             dimension=self.dimension or (512 if few else 256),
-            batch_size=self.batch_size or min(max(fitting, 32), 512),
+            batch_size=self.batch_size or fitting,
             dropout=(0.5 if few else 0.4) if self.dropout is None else self.dropout,
         )
 

@@ -50,6 +50,7 @@ class AttentionXML(LabelEstimator):
     learning_rate : float
         Of the tables, of words and labels.
     batch_size : int
+        Points of a step.
     first_level : int
         Most nodes of the first level.
     n_children, leaf_size : int

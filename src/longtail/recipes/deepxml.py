@@ -18,6 +18,7 @@ from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.metrics import inverse_propensities
 from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels, ShortlistSizes
 from longtail.recipes.estimator import LabelEstimator
+from longtail.recipes.own_parts import check_parts, checked_shortlists
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.training.schedule import Schedule
 from longtail.transfer.bounded_residual import BoundedResidual
@@ -153,6 +154,11 @@ class DeepXML(LabelEstimator):
     fine_tune: bool = False
     n_learners: int = 1
 
+    def check(self) -> None:
+        """See `LabelEstimator.check`."""
+        super().check()
+        check_parts(self)
+
     def reads(self) -> PointInput:
         """Return what the feature architecture reads of a point."""
         return self.features.reads
@@ -222,7 +228,7 @@ class DeepXML(LabelEstimator):
             shortlists = self.negatives.mine(
                 shortlister, features, labels, seed=seed, n_threads=run.n_threads
             )
-        return shortlister, shortlists
+        return shortlister, checked_shortlists(shortlists, *labels.shape)
 
     def _fused(
         self,

@@ -39,9 +39,11 @@ class EndToEnd(OfArchitecture):
     Parameters
     ----------
     epochs : int
+        Over the training points.
     learning_rate : float
         Of the tables, of classifiers and word vectors.
     batch_size : int
+        Points of a step.
     **kwargs
         Those of `OfArchitecture`.
     """

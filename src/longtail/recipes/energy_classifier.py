@@ -72,6 +72,7 @@ class EnergyClassifier(LabelEstimator):
     feature_learning_rate : float
         Of row-wise Adagrad for token vectors in the first stage; a tenth in the last.
     batch_size : int
+        Points of a step.
     loss : str
         Of the last two stages: ``"squared-error"``, ``"cross-entropy"``, ``"f1"``, all end to end,
         or ``"hinge"``, the structured support vector machine's.
@@ -100,6 +101,15 @@ class EnergyClassifier(LabelEstimator):
     n_steps: int = 10
     step: float = 0.5
     momentum: float = 0.0
+
+    def check(self) -> None:
+        """See `LabelEstimator.check`."""
+        super().check()
+        if self.loss not in LOSSES or self.inference not in _TRAINED_AS:
+            raise InputError(
+                f"`loss` must be one of {', '.join(LOSSES)}, and `inference` one of "
+                f"{', '.join(_TRAINED_AS)}; got {self.loss!r} and {self.inference!r}."
+            )
 
     def global_energy(self, n_labels: int) -> GlobalEnergy:
         """Return an energy that is yet to be trained."""
@@ -138,7 +148,7 @@ class EnergyClassifier(LabelEstimator):
         )
 
     def _inference(self) -> EnergyInference:
-        """Return what serves, or raise InputError."""
+        """Return what serves."""
         has_energy = self.energy_epochs + self.joint_epochs > 0
         return EnergyInference(
             method=self.inference,
@@ -148,12 +158,7 @@ class EnergyClassifier(LabelEstimator):
         )
 
     def _stages(self) -> EnergyStages:
-        """Return how to train, or raise InputError."""
-        if self.loss not in LOSSES or self.inference not in _TRAINED_AS:
-            raise InputError(
-                f"`loss` must be one of {', '.join(LOSSES)}, and `inference` one of "
-                f"{', '.join(_TRAINED_AS)}; got {self.loss!r} and {self.inference!r}."
-            )
+        """Return how to train."""
         rate = self.learning_rate
         return EnergyStages(
             unaries=Schedule(epochs=self.unary_epochs, learning_rate=rate),

@@ -331,6 +331,16 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         usual = 1 if n_points <= VERY_FEW_POINTS else 2
         return min(self.min_df or usual, max(1, n_points // 20))
 
+    def check(self) -> None:
+        """Raise InputError for settings with which no data could be learnt from.
+
+        `check_settings` asks, before any data is read. A recipe whose settings are words, or must
+        go together, adds what they may be.
+        """
+        TextVectorizer(
+            word_ngrams=self.word_ngrams, char_ngrams=self.char_ngrams
+        ).check_parameters()
+
     def reads(self) -> PointInput:
         """Return what the recipe reads of a point: its bag of tokens, unless it says otherwise."""
         return PointInput()

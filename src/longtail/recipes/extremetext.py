@@ -43,9 +43,11 @@ class ExtremeText(LabelEstimator):
     leaf_size : int
         Most labels below a node of the last level.
     epochs : int
+        Over the training points.
     learning_rate : float
         At the first step.
     batch_size : int
+        Points of a step.
     beam_size : int
         Nodes of a level that a prediction follows.
     dropout : float

@@ -34,6 +34,7 @@ _CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType({"storage": get_args(
 # Least and greatest value, both allowed.
 LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
     {
+        "word_ngrams": (1, 2),
         "dimension": (1, 2**16),
         "n_meta_labels": (1, _MANY),
         "dropout": (0.0, 0.99),
@@ -157,3 +158,4 @@ def check_settings(estimator: LabelEstimator) -> None:
                 f"{field.name} must be between {least:,} and {greatest:,}, got {value!r}."
             )
     as_device(estimator.device)
+    estimator.check()

@@ -23,6 +23,7 @@ from longtail.data.bags import Bags
 from longtail.metrics import inverse_propensities
 from longtail.recipes.estimator import VERY_FEW_POINTS
 from longtail.recipes.reranked import RerankedEstimator
+from longtail.training.batches import fitting_batch_size
 from longtail.training.schedule import Schedule
 from longtail.training.shared_space import LearntSpace, SharedSpace, SpaceTables
 from longtail.training.threads import meanwhile
@@ -69,6 +70,7 @@ class LongtailClassifier(RerankedEstimator):
         None takes 1,024, and less where that would leave fewer than about forty batches an epoch,
         or where so many points have more than 10,000 labels to be scored against.
     dropout : float
+        Of the points' vectors, in training.
     n_random : int
         Random labels in a batch's pool.
     label_texts : bool
@@ -199,13 +201,13 @@ class LongtailClassifier(RerankedEstimator):
     def shared_space(self, n_points: int, n_label_pairs: int) -> SharedSpace:
         """Return how points, labels and texts are trained, for a training set of such a size."""
         most = min(n_points // 40, MOST_IN_POOL * n_points // max(n_label_pairs, 1))
-        fitting = 1 << max(most, 1).bit_length() - 1  # the largest power of two
+        fitting = fitting_batch_size(most, n_batches=1, most=1024)
         return SharedSpace(
             dimension=self.dimension or (512 if n_points <= VERY_FEW_POINTS else 320),
             schedule=Schedule(
                 epochs=self.epochs_for(n_points), learning_rate=self.learning_rate_for(n_points)
             ),
-            batch_size=self.batch_size or min(max(fitting, 32), 1024),
+            batch_size=self.batch_size or fitting,
             n_random=self.n_random,
             dropout=self.dropout,
         )

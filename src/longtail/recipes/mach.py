@@ -44,6 +44,7 @@ class MACH(OfMLP):
     learning_rate : float
         Of the tables, of tokens and of buckets.
     batch_size : int
+        Points of a step.
     **kwargs
         Those of `OfMLP`.
 

@@ -18,6 +18,7 @@ from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.metrics import inverse_propensities
 from longtail.recipes.estimator import LabelEstimator
 from longtail.surrogates.label_clusters import label_centroids
+from longtail.training.batches import fitting_batch_size
 from longtail.training.pair_losses import PairLoss, TripletLoss
 from longtail.training.schedule import Schedule
 from longtail.training.siamese_modules import (
@@ -56,12 +57,15 @@ class Ngame(LabelEstimator):
     Parameters
     ----------
     dimension : int
+        Of token and label vectors.
     encoder_epochs, classifier_epochs : int
+        Of Module I and Module II.
     encoder_learning_rate, classifier_learning_rate : float
         Of row-wise Adagrad; they fall in a straight line.
     batch_size : int or None
         None takes 1,024, and less where that would leave fewer than about forty batches an epoch.
     dropout : float
+        Of the points' vectors, in training.
     encoder_loss, classifier_loss : PairLoss
         Of Module I and Module II.
     cluster_size, refresh_every : int
@@ -161,8 +165,7 @@ class Ngame(LabelEstimator):
 
     def batch_size_for(self, n_points: int) -> int:
         """Return the largest power of two that leaves about forty batches an epoch, or 1,024."""
-        fitting = 1 << max(n_points // 40, 1).bit_length() - 1
-        return self.batch_size or min(max(fitting, 32), 1024)
+        return self.batch_size or fitting_batch_size(n_points, n_batches=40, most=1024)
 
     def _sizes(self, n_found: int) -> SearchSizes:
         """Return what a search looks for."""

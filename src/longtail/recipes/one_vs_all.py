@@ -36,9 +36,11 @@ class OneVsAll(LabelEstimator):
     dimension : int
         Of token and label vectors.
     epochs : int
+        Over the training points.
     learning_rate : float
         At the first step.
     batch_size : int
+        Points of a step.
     dropout : float
         Of the embeddings, in training.
     **kwargs

@@ -47,16 +47,20 @@ class RerankedEstimator(LabelEstimator):
 
     reranker: str | None = None
 
+    def check(self) -> None:
+        """See `LabelEstimator.check`."""
+        super().check()
+        if self.reranker is not None and self.reranker not in RERANKERS:
+            raise InputError(
+                f"`reranker` must be one of {', '.join(RERANKERS)}, or none, got {self.reranker!r}."
+            )
+
     def _trained(
         self, data: TrainingData, held_out: TrainingData, run: TrainingRun
     ) -> tuple[Scorer, Calibration]:
         """See `LabelEstimator`."""
         if self.reranker is None:
             return self._learn_calibrated(data, held_out, run)
-        if self.reranker not in RERANKERS:
-            raise InputError(
-                f"`reranker` must be one of {', '.join(RERANKERS)}, or none, got {self.reranker!r}."
-            )
         found = self._energy(RERANKERS[self.reranker], data, held_out, run)
         if found is None:
             return self._learn_calibrated(data, held_out, run)

@@ -17,7 +17,7 @@ from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.data.bags import Bags
 from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError
-from longtail.features.transformer import Transformer
+from longtail.features.transformer import Transformer, check_folder
 from longtail.recipes.estimator import LabelEstimator
 from longtail.surrogates.label_clusters import label_centroids, meta_labels
 from longtail.surrogates.label_indexing import LabelIndexer, PointFeatures
@@ -70,7 +70,9 @@ class XTransformer(LabelEstimator):
     batch_size, dropout : int, float
         Of an encoder's training; see `MatcherTraining`.
     epochs : int
+        Of the encoder's training; a transformer that is not trained on has none.
     learning_rate : float
+        Of that training, at the first step.
     beam_size : int
         b: the clusters whose labels are ranked.
     teacher_forcing, matcher_aware : bool
@@ -116,6 +118,17 @@ class XTransformer(LabelEstimator):
         """See `LabelEstimator`."""
         return True
 
+    def check(self) -> None:
+        """See `LabelEstimator.check`."""
+        super().check()
+        if not self.indexers or not (self.teacher_forcing or self.matcher_aware):
+            raise InputError(
+                "X-Transformer needs an indexer, and negatives by teacher forcing, from the "
+                "matcher, or both. Set `indexers` and one of the two."
+            )
+        if self.encoder != BAG:
+            check_folder(self.encoder)
+
     def _learn(
         self,
         data: TrainingData,
@@ -123,11 +136,6 @@ class XTransformer(LabelEstimator):
         run: TrainingRun,
     ) -> Scorer:
         """See `LabelEstimator`."""
-        if not self.indexers or not (self.teacher_forcing or self.matcher_aware):
-            raise InputError(
-                "X-Transformer needs an indexer, and negatives by teacher forcing, from the "
-                "matcher, or both. Set `indexers` and one of the two."
-            )
         used, data = data.of_used_labels()
         first_encoder = cache(lambda: self._first_matcher(data, run).encoder)
         members = tuple(

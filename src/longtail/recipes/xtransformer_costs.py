@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from longtail.errors import InputError
+from longtail.features.transformer_encoder import layers_and_width
 from longtail.recipes.xtransformer import BAG
 from longtail.training.estimate import LOGIT, PROCESS, TEMPORARIES
 
@@ -96,9 +97,15 @@ def _layers_and_width(folder: str) -> tuple[int, int]:
     """Return the size of a transformer, which its folder tells."""
     try:
         config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
-        return int(config["num_hidden_layers"]), int(config["hidden_size"])
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError) as error:
         raise InputError(
-            f"{folder} is no folder of a transformer: its config.json with num_hidden_layers and "
-            f"hidden_size cannot be read ({error}). Name another folder, or the encoder 'bag'."
+            f"{folder} is no folder of a transformer: its config.json cannot be read ({error}). "
+            "Name another folder, or the encoder 'bag'."
         ) from error
+    sizes = layers_and_width(config)
+    if sizes is None:
+        raise InputError(
+            f"{folder} is no folder of a transformer: its config.json does not tell how many "
+            "layers it has and how wide they are. Name another folder, or the encoder 'bag'."
+        )
+    return sizes

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
+from longtail.errors import InputError
 from longtail.surrogates.label_clusters import LabelClusters, meta_labels
 from longtail.training.batches import AllLabels
 from longtail.training.label_table import LabelTable
@@ -17,7 +20,6 @@ from longtail.transfer.bounded_residual import BoundedResidual
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
     from torch import Tensor
@@ -88,8 +90,8 @@ class MetaLabelTask:
         """
         with run.stage("label clusters"):
             seed = run.seed_for("label clusters")
-            assignment = self.clusters.assign(
-                data.features, data.labels, seed=seed, n_threads=run.n_threads
+            assignment = _checked(
+                self.clusters.assign(data.features, data.labels, seed=seed, n_threads=run.n_threads)
             )
             targets = meta_labels(data.labels, assignment, int(assignment.max()) + 1)
         with run.stage("module I"):
@@ -104,6 +106,17 @@ class MetaLabelTask:
             )
             train(task, AllLabels(targets, self.batch_size), self.schedule, run, "module I")
         return architecture.frozen(network), assignment
+
+
+def _checked(found: Any) -> NDArray[np.int32]:
+    """Return what `LabelAssignment.assign` found as an array, or raise InputError."""
+    assignment = np.asarray(found)
+    if assignment.dtype.kind not in "iu" or assignment.max(initial=-1) < 0:
+        raise InputError(
+            "`assign` must return the meta-label of each label, whole numbers from 0, and -1 for "
+            f"none, of which some must have one; got {assignment.dtype} {assignment.shape}."
+        )
+    return assignment.astype(np.int32, copy=False)
 
 
 def classification_task(

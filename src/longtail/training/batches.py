@@ -22,9 +22,33 @@ if TYPE_CHECKING:
 
     Ids = NDArray[np.int64]
 
-__all__ = ["AllLabels", "Batch", "Batches", "SharedPool", "label_chunks", "neighbourhoods"]
+__all__ = [
+    "AllLabels",
+    "Batch",
+    "Batches",
+    "SharedPool",
+    "fitting_batch_size",
+    "label_chunks",
+    "neighbourhoods",
+]
 
 POOL_MULTIPLE = 64  # pools then have a dozen sizes and not hundreds
+LEAST_POINTS = 32  # of a batch
+
+
+def fitting_batch_size(n_points: int, *, n_batches: int, most: int) -> int:
+    """Return the largest power of two that leaves about so many batches an epoch.
+
+    Few points need many small steps. At least 32, and at most `most`.
+
+    Examples
+    --------
+    >>> from longtail.training.batches import fitting_batch_size
+    >>> [fitting_batch_size(n, n_batches=200, most=512) for n in (1_000, 20_000, 900_000)]
+    [32, 64, 512]
+    """
+    fitting = 1 << max(n_points // n_batches, 1).bit_length() - 1
+    return min(max(fitting, LEAST_POINTS), most)
 
 
 @dataclass(frozen=True)

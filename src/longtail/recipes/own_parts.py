@@ -1,0 +1,74 @@
+"""What parts that somebody else wrote are and hand over, checked where it comes in."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from longtail.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+__all__ = ["check_parts", "checked_shortlists"]
+
+# The seams of DeepXML: what a part must have, and one that is at hand.
+SEAMS: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
+    {
+        "features": (("reads", "network", "frozen"), "BagOfTokens()"),
+        "surrogate": (("learn",), "MetaLabelTask()"),
+        "negatives": (("build", "mine"), "NearestLabels()"),
+        "transfer": (("block",), "BoundedResidual()"),
+        "classifier": (("learn",), "ShortlistedOneVsAll()"),
+    }
+)
+
+
+def check_parts(model: object) -> None:
+    """Raise InputError unless each part of a `DeepXML` is an object with the methods of its seam.
+
+    Examples
+    --------
+    >>> from longtail import DeepXML
+    >>> from longtail.recipes.own_parts import check_parts
+    >>> check_parts(DeepXML())
+    """
+    for seam, (members, example) in SEAMS.items():
+        part: Any = getattr(model, seam)
+        if isinstance(part, type):
+            raise InputError(
+                f"{seam} must be an object, got the class {part.__name__}. Pass {part.__name__}()."
+            )
+        missing = [member for member in members if not hasattr(part, member)]
+        if missing:
+            raise InputError(
+                f"{seam} must be an object that has {', '.join(members)}, such as {example}; a "
+                f"{type(part).__name__} has no {', '.join(missing)}."
+            )
+
+
+def checked_shortlists(found: Any, n_points: int, n_labels: int) -> NDArray[np.int32]:
+    """Return what `NegativeSampler.mine` found, int32 (n_points, size), or raise InputError.
+
+    Examples
+    --------
+    >>> from longtail.recipes.own_parts import checked_shortlists
+    >>> checked_shortlists([[1, -1], [0, 2]], 2, 3).dtype
+    dtype('int32')
+    """
+    lists = np.asarray(found)
+    if lists.ndim != 2 or len(lists) != n_points or (lists.size and lists.dtype.kind not in "iu"):
+        raise InputError(
+            f"`mine` must return whole numbers, one row for each of the {n_points} points, got "
+            f"{lists.dtype} {lists.shape}. Pad shorter rows with -1."
+        )
+    if lists.size and not (lists.min() >= -1 and lists.max() < n_labels):
+        raise InputError(
+            f"`mine` returned labels from {lists.min()} to {lists.max()}, allowed are 0 to "
+            f"{n_labels - 1}, and -1 for none."
+        )
+    return np.ascontiguousarray(lists, np.int32)

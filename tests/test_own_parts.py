@@ -1,0 +1,101 @@
+"""Parts that a stranger wrote, and wrote wrongly: a sentence, not a traceback or a wrong answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from longtail import DeepXML
+from longtail.errors import InputError
+from longtail.features.hashed_mlp import HashedMLP
+from longtail.negatives.nearest_labels import NearestLabels
+from longtail.surrogates.meta_label_task import MetaLabelTask
+from longtail.training.schedule import Schedule
+
+TEXTS = ["red wine", "white wine", "fast car", "old car"] * 10
+LABELS = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 10
+BRIEF = Schedule(epochs=2, learning_rate=0.05)
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """Meta-labels, whatever they are."""
+
+    found: Any
+
+    def assign(self, features, labels, *, seed, n_threads):
+        return self.found
+
+
+@dataclass(frozen=True)
+class Negatives(NearestLabels):
+    """Negatives, whatever they are."""
+
+    found: Any = None
+
+    def mine(self, shortlister, features, labels, *, seed, n_threads):
+        return self.found
+
+
+def fit(**parts):
+    return DeepXML(**parts, n_threads=1).fit(TEXTS, LABELS)
+
+
+@pytest.mark.parametrize("found", [[1, 0], np.array([0, 5]), np.array([0, -1], np.int64)])
+def test_meta_labels_may_come_in_any_form(found):
+    model = fit(surrogate=MetaLabelTask(clusters=Clusters(found), schedule=BRIEF))
+    assert model.predictor_.predict("wine", k=1)[0][0] == "drink"
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        (np.array([-1, -1]), "of which some must have one"),
+        (np.array([0.0, 1.0]), r"whole numbers from 0, .* got float64 \(2,\)"),
+        (["a", "b"], "whole numbers"),
+        ([0], "Pass one cluster per label"),
+        ([0, -2], "allowed are 0 to 0"),
+    ],
+)
+def test_what_is_no_meta_label(found, message):
+    with pytest.raises(InputError, match=message):
+        fit(surrogate=MetaLabelTask(clusters=Clusters(found), schedule=BRIEF))
+
+
+@pytest.mark.parametrize("found", [[[1], [1], [0], [-1]] * 10, np.zeros((40, 0))])
+def test_negatives_may_come_in_any_form(found):
+    brief = MetaLabelTask(schedule=BRIEF)
+    model = fit(surrogate=brief, negatives=Negatives(found=found))
+    assert model.predictor_.predict("wine", k=1)[0][0] == "drink"
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        (np.zeros((39, 1), int), r"one row for each of the 40 points, got int64 \(39, 1\)"),
+        (np.zeros(40, int), "one row for each"),
+        (np.zeros((40, 1)), "whole numbers"),
+        (np.full((40, 1), 2), "labels from 2 to 2, allowed are 0 to 1, and -1 for none"),
+        (np.full((40, 1), -2), "labels from -2 to -2"),
+    ],
+)
+def test_what_is_no_negative(found, message):
+    with pytest.raises(InputError, match=message):
+        fit(surrogate=MetaLabelTask(schedule=BRIEF), negatives=Negatives(found=found))
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"features": HashedMLP}, r"got the class HashedMLP\. Pass HashedMLP\(\)\."),
+        ({"transfer": "identity"}, r"such as BoundedResidual\(\); a str has no block"),
+        ({"classifier": None}, "a NoneType has no learn"),
+        ({"negatives": MetaLabelTask()}, "a MetaLabelTask has no build, mine"),
+    ],
+)
+def test_what_is_no_part(parts, message):
+    with pytest.raises(InputError, match=message):
+        fit(**parts)
