@@ -79,6 +79,8 @@ def test_train_the_model_of_one(recipe, train, of_two, tmp_path, monkeypatch):
             assert len(other) == pytest.approx(len(own), rel=0.01), name
             if len(other) != len(own):
                 continue
+        if np.array_equal(other, own):  # infinities too
+            continue
         assert np.linalg.norm(other - own) <= 0.05 * np.linalg.norm(own), name
     texts = ["red wine", "blue sky", "old ship"]
     np.testing.assert_array_equal(
