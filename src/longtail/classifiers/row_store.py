@@ -36,6 +36,7 @@ __all__ = [
     "neighbours_of",
     "no_scales",
     "packed_neighbours",
+    "some_nodes",
     "token_vectors_of",
     "vectors_of",
     "whole_rows",
@@ -185,6 +186,15 @@ def vectors_of(graph: CodedGraph, dimension: int) -> Floats:
     if len(graph.rows.values):
         return float_rows(graph.rows)
     return unpacked_rows(graph.codes, graph.step, dimension)
+
+
+def some_nodes(graph: CodedGraph, drawn: NDArray[np.int64]) -> CodedGraph:
+    """Return a graph with the vectors of some nodes alone; its edges are left as they are."""
+    rows = graph.rows
+    if len(rows.values):
+        scales = rows.scales[drawn] if len(rows.scales) else rows.scales
+        rows = rows._replace(values=rows.values[drawn], scales=scales)
+    return graph._replace(codes=graph.codes[drawn], rows=rows)
 
 
 def float_weights(rows: SparseRows) -> Floats:

@@ -173,7 +173,7 @@ class ScoreNetwork:
         said = evidence.values[rows, :, places]  # (n_real, n_sources)
         best = np.full((len(evidence.labels), evidence.values.shape[1]), -np.inf, np.float32)
         np.maximum.at(best, rows, said)
-        spread = (said - best[rows]).std(axis=0) if len(rows) else best[:0].sum(axis=0)
+        spread = (said - best[rows]).std(axis=0) if len(rows) else np.zeros(best.shape[1])
         tells = spread > SAME_FOR_ALL
         return cls.of_weights(np.divide(1, spread, out=np.zeros_like(spread), where=tells))
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.classifiers.compiled_parts import MOST_LOGGED, dimension_of, label_beam, wide_beam
-from longtail.classifiers.row_store import float_rows, neighbours_of, vectors_of
+from longtail.classifiers.row_store import float_rows, neighbours_of, some_nodes, vectors_of
 from longtail.index.exact import ExactIndex
 from longtail.index.protocol import read_only
 from longtail.kernels.code_search import (
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.classifiers.compiled import CompiledScorer
-    from longtail.kernels.code_search import CodedGraph
 
     Ids = NDArray[np.int32]
 
@@ -53,7 +52,7 @@ def label_recall(scorer: CompiledScorer, *, n_queries: int = 200, seed: int = 0)
     asked = scorer.parts.points if len(scorer.parts.points.codes) else graph
     random = np.random.default_rng(seed)
     drawn = random.permutation(len(asked.codes))[:n_queries]
-    queries = vectors_of(_some_rows(asked, drawn), dimension_of(scorer.parts))
+    queries = vectors_of(some_nodes(asked, drawn), dimension_of(scorer.parts))
     codes = np.zeros(2 * graph.codes.shape[1], np.int8)
     k = min(sizes.n_found, len(graph.members))
     walk = new_walk(graph, label_beam(sizes), sizes.n_near_labels, MOST_LOGGED)
@@ -73,15 +72,6 @@ def label_recall(scorer: CompiledScorer, *, n_queries: int = 200, seed: int = 0)
         n = nearest_members(query, codes, scale, graph, size, used, ids, similarities)
         found += int((similarities[:n] >= least - 1e-5).sum())
     return found / max(k * len(queries), 1)
-
-
-def _some_rows(graph: CodedGraph, drawn: NDArray[np.int64]) -> CodedGraph:
-    """Return a graph with the vectors of some members alone."""
-    rows = graph.rows
-    if len(rows.values):
-        scales = rows.scales[drawn] if len(rows.scales) else rows.scales
-        rows = rows._replace(values=rows.values[drawn], scales=scales)
-    return graph._replace(codes=graph.codes[drawn], rows=rows)
 
 
 def _starts(scorer: CompiledScorer, near: Ids) -> Ids:

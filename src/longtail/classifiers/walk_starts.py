@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.classifiers.row_store import vectors_of
+from longtail.classifiers.row_store import some_nodes, vectors_of
 from longtail.index.protocol import read_only
 from longtail.kernels.code_search import CodedGraph, n_edges, new_walk, write_nearest
 
@@ -47,7 +47,7 @@ def homes_of(labels: Floats, points: CodedGraph) -> Ids:
 def unsure_below(points: CodedGraph, labels: CodedGraph, n_found: int, beam: int) -> Floats:
     """Return the similarity of the last label found below which some are likely to be missed.
 
-    Below it are about a seventh of the training points, and more than half of what walks miss:
+    Below it are a quarter of the training points, and more than half of what walks miss:
     points whose labels are all far away.
 
     Parameters
@@ -65,12 +65,7 @@ def unsure_below(points: CodedGraph, labels: CodedGraph, n_found: int, beam: int
         return read_only(np.full(1, -np.inf), np.float32)
     n_points, dimension = len(points.codes), labels.rows.values.shape[1]
     drawn = np.random.default_rng(0).permutation(n_points)[:_N_ASKED]
-    scales = points.rows.scales
-    rows = points.rows._replace(
-        values=points.rows.values[drawn] if len(points.rows.values) else points.rows.values,
-        scales=scales[drawn] if len(scales) else scales,
-    )
-    asked = vectors_of(points._replace(codes=points.codes[drawn], rows=rows), dimension)
+    asked = vectors_of(some_nodes(points, drawn), dimension)
     last = _found(asked, labels, beam, n_found)[1]
     return read_only(np.quantile(last, _UNSURE_SHARE, keepdims=True), np.float32)
 

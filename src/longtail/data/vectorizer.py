@@ -216,7 +216,18 @@ class TextVectorizer:
         return columns, values
 
     def handle(self) -> Any:
-        """Return the handle of a `longtail.kernels.vocabulary.Vocabulary`, for compiled code."""
+        """Return what compiled code takes instead of this object.
+
+        Returns
+        -------
+        int
+            The handle of a `longtail.kernels.vocabulary.Vocabulary`; good while this object lives.
+
+        Raises
+        ------
+        InputError
+            If it is not fitted yet.
+        """
         if self._handle is None:
             self._handle = handle_of(Vocabulary(self.fitted_rules(), self._table, self.weights_))
         return self._handle
@@ -362,13 +373,29 @@ class TextVectorizer:
         return TokenRules(character_classes(), self.word_ngrams, shortest, longest)
 
     def fitted_rules(self) -> TokenRules:
-        """Return the rules, or say that there are none yet."""
+        """Return how texts become tokens.
+
+        Returns
+        -------
+        TokenRules
+
+        Raises
+        ------
+        InputError
+            If there are none yet.
+        """
         if self._rules is None:
             raise InputError("This TextVectorizer is not fitted yet. Call fit(texts) first.")
         return self._rules
 
     def check_parameters(self) -> None:
-        """Raise InputError for parameters that are out of range, as `fit` does."""
+        """Check the parameters, as `fit` does.
+
+        Raises
+        ------
+        InputError
+            If one is out of range.
+        """
         if self.word_ngrams not in {1, 2}:
             raise InputError(f"word_ngrams must be 1 or 2, got {self.word_ngrams!r}.")
         if self.char_ngrams is not None:

@@ -15,6 +15,7 @@ from numba.extending import intrinsic
 
 from longtail.kernels.byte_codes import add_products, sums_of_each
 from longtail.kernels.jit import fast_lean_kernel
+from longtail.kernels.prefetch import fetch_row
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -80,16 +81,6 @@ def _row_line(builder: Any, start: Any, offset: Any, n_bytes: Any) -> Any:
     load = cgutils.get_or_insert_function(builder.module, kind, "llvm.masked.load.v64i8.p0")
     bytes_ = builder.call(load, [there, _INT(1), mask, ir.Constant(_BYTES, None)])
     return builder.xor(bytes_, ir.Constant(_BYTES, [_FIRST_BIT] * _LINE))
-
-
-def _fetch_row(builder: Any, start: Any, n_bytes: Any) -> None:
-    """Ask for all cache lines of a row."""
-    kind = ir.FunctionType(ir.VoidType(), [start.type, _INT, _INT, _INT])
-    fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-    how = _INT(0), _INT(3), _INT(1)  # to read, keep, data
-    with cgutils.for_range_slice(builder, _LONG(0), n_bytes, _LONG(_LINE)) as (offset, _):
-        builder.call(fetch, [builder.gep(start, [offset]), *how])
-    builder.call(fetch, [builder.gep(start, [builder.sub(n_bytes, _LONG(1))]), *how])
 
 
 def _sums(context: Any, builder: Any, query: Any, width: Any, starts: Any, n_bytes: Any) -> Any:
@@ -163,10 +154,10 @@ def products_of_bytes(
             return builder.gep(first, [builder.mul(row, n_bytes)])
 
         with cgutils.for_range(builder, _LONG(_AHEAD)) as loop:
-            _fetch_row(builder, start_of(row_at(loop.index)), n_bytes)
+            fetch_row(builder, start_of(row_at(loop.index)), n_bytes)
         with cgutils.for_range_slice(builder, _LONG(0), end, _LONG(_AT_ONCE)) as (j, _i):
             for i in range(_AHEAD, _AHEAD + _AT_ONCE):
-                _fetch_row(builder, start_of(row_at(builder.add(j, _LONG(i)))), n_bytes)
+                fetch_row(builder, start_of(row_at(builder.add(j, _LONG(i)))), n_bytes)
             some = [row_at(builder.add(j, _LONG(i))) for i in range(_AT_ONCE)]
             sums = _sums(context, builder, codes, width, [start_of(row) for row in some], n_bytes)
             high, low = (

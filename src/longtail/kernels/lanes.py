@@ -13,6 +13,8 @@ from llvmlite import ir  # type: ignore[import-untyped]  # it has none
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from longtail.kernels.prefetch import fetch_line
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -81,13 +83,10 @@ class _Table:
 
     def fetch(self, row: Any, column: Any, n_lines: int) -> None:
         """Ask for the cache lines from a number on, and go on."""
-        builder, byte = self.builder, ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [byte, _INT, _INT, _INT])
-        fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-        start = builder.bitcast(self._at(row, column), byte)
+        builder = self.builder
+        start = builder.bitcast(self._at(row, column), ir.IntType(8).as_pointer())
         for line in range(n_lines):
-            there = builder.gep(start, [_LONG(_LINE * line)])
-            builder.call(fetch, [there, _INT(0), _INT(3), _INT(1)])  # to read, keep, data
+            fetch_line(builder, builder.gep(start, [_LONG(_LINE * line)]))
 
     def write(self, value: Any, row: Any, column: Any) -> None:
         """Write numbers side by side."""

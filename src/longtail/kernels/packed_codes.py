@@ -18,6 +18,7 @@ from numba.extending import intrinsic
 
 from longtail.kernels.byte_codes import add_products, sums_of_each
 from longtail.kernels.jit import kernel
+from longtail.kernels.prefetch import fetch_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -266,7 +267,7 @@ def _sum_part(builder: Any, arrays: list[Any], first: Any, n_bytes: int) -> None
         with builder.if_then(builder.icmp_signed("<", coming, n_rows)):
             there = builder.gep(codes, [builder.mul(row_at(coming), width)])
             for offset in (*range(0, n_bytes, BLOCK), n_bytes - 1):
-                _fetch(builder, builder.gep(there, [_LONG(offset)]))
+                fetch_line(builder, builder.gep(there, [_LONG(offset)]))
         row = row_at(loop.index)
         weight = builder.fmul(
             builder.load(builder.gep(values.data, [loop.index])),
@@ -344,10 +345,3 @@ def _both_halves(builder: Any, codes: Any, at: Any, n_bytes: int) -> list[Any]:
     both = _load_block(builder, codes, at)
     low = builder.and_(both, ir.Constant(_BYTES, [15] * BLOCK))
     return [low, builder.lshr(both, ir.Constant(_BYTES, [4] * BLOCK))]
-
-
-def _fetch(builder: Any, there: Any) -> None:
-    """Ask for a cache line."""
-    kind = ir.FunctionType(ir.VoidType(), [there.type, _NUMBER, _NUMBER, _NUMBER])
-    fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-    builder.call(fetch, [there, _NUMBER(0), _NUMBER(3), _NUMBER(1)])  # to read, keep, data

@@ -8,9 +8,41 @@ from llvmlite import ir  # type: ignore[import-untyped]  # it has none
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-__all__ = ["prefetch_line", "prefetch_pair", "prefetch_row", "prefetch_whole"]
+__all__ = [
+    "fetch_line",
+    "fetch_row",
+    "prefetch_line",
+    "prefetch_pair",
+    "prefetch_row",
+    "prefetch_whole",
+]
 
 _LINE = 64  # bytes
+_BYTE, _NUMBER, _LONG = (ir.IntType(n) for n in (8, 32, 64))
+
+
+def fetch_line(builder: Any, there: Any) -> None:
+    """Generate what asks for the cache line of an address, and goes on."""
+    kind = ir.FunctionType(ir.VoidType(), [there.type, _NUMBER, _NUMBER, _NUMBER])
+    fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+    builder.call(fetch, [there, _NUMBER(0), _NUMBER(3), _NUMBER(1)])  # to read, keep, data
+
+
+def fetch_row(builder: Any, start: Any, n_bytes: Any) -> None:
+    """Generate what asks for all cache lines of a row, and goes on."""
+    with cgutils.for_range_slice(builder, _LONG(0), n_bytes, _LONG(_LINE)) as (offset, _):
+        fetch_line(builder, builder.gep(start, [offset]))
+    # A row that begins in the middle of a line may end in one more.
+    fetch_line(builder, builder.gep(start, [builder.sub(n_bytes, _LONG(1))]))
+
+
+def _row_of(context: Any, builder: Any, signature: Any, arguments: Any) -> tuple[Any, Any]:
+    """Return the address of a row of an array, and how many bytes a row takes."""
+    array = context.make_array(signature.args[0])(context, builder, arguments[0])
+    stride = cgutils.unpack_tuple(builder, array.strides)[0]
+    place = context.cast(builder, arguments[1], signature.args[1], types.intp)
+    start = builder.bitcast(array.data, _BYTE.as_pointer())
+    return builder.gep(start, [builder.mul(place, stride)]), stride
 
 
 def _prefetching(*offsets: int) -> Any:
@@ -22,20 +54,9 @@ def _prefetching(*offsets: int) -> Any:
     @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
     def prefetch(_: Any, table: Any, row: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            array = context.make_array(signature.args[0])(context, builder, arguments[0])
-            stride = cgutils.unpack_tuple(builder, array.strides)[0]
-            place = context.cast(builder, arguments[1], signature.args[1], types.intp)
-            byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
-            start = builder.bitcast(array.data, byte)
-            start = builder.gep(start, [builder.mul(place, stride)])
-            fetch = cgutils.get_or_insert_function(
-                builder.module,
-                ir.FunctionType(ir.VoidType(), [byte, number, number, number]),
-                "llvm.prefetch.p0",
-            )
+            start, _ = _row_of(context, builder, signature, arguments)
             for offset in offsets:
-                there = builder.gep(start, [ir.Constant(ir.IntType(64), offset)])
-                builder.call(fetch, [there, number(0), number(3), number(1)])  # to read, keep, data
+                fetch_line(builder, builder.gep(start, [_LONG(offset)]))
             return context.get_dummy_value()
 
         return types.void(table, row), generate
@@ -55,23 +76,7 @@ def prefetch_whole(_: Any, table: Any, row: Any) -> Any:
     """Ask for all cache lines of a row; it may lie outside."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, arguments[0])
-        stride = cgutils.unpack_tuple(builder, array.strides)[0]
-        place = context.cast(builder, arguments[1], signature.args[1], types.intp)
-        byte, number, long = ir.IntType(8).as_pointer(), ir.IntType(32), ir.IntType(64)
-        start = builder.gep(builder.bitcast(array.data, byte), [builder.mul(place, stride)])
-        fetch = cgutils.get_or_insert_function(
-            builder.module,
-            ir.FunctionType(ir.VoidType(), [byte, number, number, number]),
-            "llvm.prefetch.p0",
-        )
-        how = number(0), number(3), number(1)  # to read, keep, data
-        n_lines = builder.udiv(builder.add(stride, long(_LINE - 1)), long(_LINE))
-        with cgutils.for_range(builder, n_lines) as loop:
-            there = builder.gep(start, [builder.mul(loop.index, long(_LINE))])
-            builder.call(fetch, [there, *how])
-        # A row that begins in the middle of a line may end in one more.
-        builder.call(fetch, [builder.gep(start, [builder.sub(stride, long(1))]), *how])
+        fetch_row(builder, *_row_of(context, builder, signature, arguments))
         return context.get_dummy_value()
 
     return types.void(table, row), generate

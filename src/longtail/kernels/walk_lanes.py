@@ -11,6 +11,7 @@ from llvmlite import ir  # type: ignore[import-untyped]  # it has none
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from longtail.kernels.prefetch import fetch_line
 from longtail.kernels.sparse_lanes import (
     LANES,
     first_lanes,
@@ -39,13 +40,6 @@ _HIGHEST, _LOWEST = 1 << 62, -(1 << 63)
 _KEY_BITS, _LAST_NODE = 32, (1 << 31) - 1
 
 
-def _fetch(builder: Any, there: Any) -> None:
-    """Ask for a cache line."""
-    kind = ir.FunctionType(ir.VoidType(), [there.type, _INT, _INT, _INT])
-    fetch = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
-    builder.call(fetch, [there, _INT(0), _INT(3), _INT(1)])  # to read, keep, data
-
-
 def _fetch_rows(builder: Any, start: Any, width: Any, listed: Any, first: Any, after: Any) -> None:
     """Ask for all cache lines of some rows of a table of bytes."""
     n_lines = builder.udiv(builder.add(width, _LONG(_LINE - 1)), _LONG(_LINE))
@@ -59,8 +53,8 @@ def _fetch_rows(builder: Any, start: Any, width: Any, listed: Any, first: Any, a
             node = builder.zext(builder.load(builder.gep(listed, [place])), _LONG)
             row = builder.gep(start, [builder.mul(node, width)])
             for line in range(n):
-                _fetch(builder, builder.gep(row, [_LONG(_LINE * line)]))
-            _fetch(builder, builder.gep(row, [last]))
+                fetch_line(builder, builder.gep(row, [_LONG(_LINE * line)]))
+            fetch_line(builder, builder.gep(row, [last]))
 
 
 def _compress(context: Any, builder: Any, numbers: Any, mask: Any, there: Any) -> None:
@@ -276,7 +270,7 @@ def insert_products(
                     node = builder.and_(builder.lshr(key, _LONG(1)), _LONG(_LAST_NODE))
                     row = builder.gep(edge_bytes, [builder.mul(node, row_bytes)])
                     for offset in (_LONG(0), _LONG(_LINE), last_byte):
-                        _fetch(builder, builder.gep(row, [offset]))
+                        fetch_line(builder, builder.gep(row, [offset]))
                     highest = builder.load(best)
                     is_higher = builder.icmp_signed(">", key, highest)
                     builder.store(builder.select(is_higher, key, highest), best)

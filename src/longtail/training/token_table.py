@@ -11,14 +11,13 @@ import torch
 from longtail.data.bags import Bags
 from longtail.errors import TrainingError
 from longtail.features.bag_encoder import UnitBagEncoder
-from longtail.kernels.jit import in_background, over_row_chunks
+from longtail.kernels.jit import in_background
 from longtail.kernels.split_rows import join_rows, split_rows
 from longtail.training.chosen_bags import by_column
 from longtail.training.memory import Scratch, empty_tensor
-from longtail.training.optimisers import RowwiseAdagrad
+from longtail.training.optimisers import RowwiseAdagrad, in_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from concurrent.futures import Future
 
     from numpy.typing import NDArray
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
     from longtail.training.chosen_bags import ByColumn, ChosenBags
 
 __all__ = ["TokenTable"]
-
-ROWS_AT_ONCE = 4096
 
 
 class TokenTable:
@@ -130,22 +127,18 @@ class TokenTable:
         """Split rows in place; return their halves, uint16 (n_tokens, 2 * dimension)."""
         halves = rows.view(torch.uint16)
         arrays = rows.numpy(), halves.numpy()
-        self._over_rows(len(rows), lambda start, stop: split_rows(*arrays, start, stop))
+        in_threads(lambda start, stop: split_rows(*arrays, start, stop), len(rows))
         return halves
 
     def _join(self, rows: Tensor) -> None:
         """Write the first numbers of all rows."""
         halves, written = self._halves.numpy(), rows.numpy()
         n = rows.shape[1]
-        self._over_rows(len(rows), lambda start, stop: join_rows(halves, n, start, stop, written))
-
-    def _over_rows(self, n_rows: int, work: Callable[[int, int], None]) -> None:
-        """Call a kernel on chunks of rows."""
-        over_row_chunks(work, n_rows, n_threads=self._n_threads, chunk=ROWS_AT_ONCE)
+        in_threads(lambda start, stop: join_rows(halves, n, start, stop, written), len(rows))
 
     def state(self) -> dict[str, Tensor]:
         """Return the live tensors that a checkpoint keeps."""
-        return {"table": self._halves.view(torch.int32), **self._optimiser.state()}
+        return {"halves": self._halves.view(torch.int32), **self._optimiser.state()}
 
 
 def _random_rows(n_rows: int, dimension: int, seed: int) -> Tensor:
