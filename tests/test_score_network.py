@@ -9,8 +9,18 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
-from longtail.classifiers.network_training import NetworkTraining
-from longtail.classifiers.ranking_network import RankingNetwork, ranking_loss, ranking_slope
+from longtail.classifiers.network_training import (
+    NetworkTraining,
+    _Examples,
+    _frozen,
+    _true_candidates,
+)
+from longtail.classifiers.ranking_network import (
+    RankingNetwork,
+    log_counts_of,
+    ranking_loss,
+    ranking_slope,
+)
 from longtail.classifiers.score_network import Evidence, ScoreNetwork
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS
 from longtail.training.run import TrainingRun
@@ -42,7 +52,9 @@ def made_up(n, seed=0, size=SIZE):
 def padded(evidence, seed=1):
     """The same with up to half of the candidates gone, from the end."""
     counts = np.random.default_rng(seed).integers(SIZE // 2, SIZE + 1, (len(evidence.labels), 1))
-    return replace(evidence, labels=np.where(np.arange(SIZE) < counts, evidence.labels, -1))
+    return replace(
+        evidence, labels=np.where(np.arange(evidence.labels.shape[1]) < counts, evidence.labels, -1)
+    )
 
 
 def share_right(network, evidence, truth):
@@ -204,7 +216,52 @@ def test_the_loss_is_the_decoupled_softmax():
         of_true = logits[i][is_true[i]].exp()
         loss = -(of_true / (of_true + of_false)).log().sum()
         expected += float(loss) / np.sqrt(int(is_true[i].sum())) / 6
-    assert ranking_loss(logits, is_true, is_real).item() == pytest.approx(expected)
+    assert ranking_loss(logits, is_true, log_counts(is_real)).item() == pytest.approx(expected)
+
+
+def log_counts(is_real: torch.Tensor) -> torch.Tensor:
+    """Each candidate stands for itself."""
+    return log_counts_of(torch.where(is_real, 0, -1))
+
+
+def test_a_candidate_that_stands_for_others_counts_as_often():
+    logits = torch.tensor([[2.0, 1.0, 0.5, 0.5, 0.5]])
+    is_true = torch.tensor([[True, False, False, False, False]])
+    all_of_them = ranking_slope(logits, is_true, torch.zeros(1, 5))[0]
+    counts = torch.tensor([[1.0, 1.0, 3.0]]).log()
+    fewer = ranking_slope(logits[:, :3], is_true[:, :3], counts)[0]
+    torch.testing.assert_close(fewer[:2], all_of_them[:2])
+    torch.testing.assert_close(fewer[2], all_of_them[2:].sum())
+
+
+def test_candidates_that_are_hard_to_tell_apart_are_kept_and_others_stand_for_the_rest():
+    evidence, truth = made_up(50, size=30)
+    evidence = padded(evidence)
+    is_true = _true_candidates(evidence, truth)
+    examples = _Examples.of(evidence, is_true, RUN)
+    n_views = examples.inputs.shape[2]
+    network = RankingNetwork(n_views, 8, 4, 0.0, torch.Generator().manual_seed(3))
+    assert examples.hardest(network, (20, 10), seed=0) is examples
+    fewer = examples.hardest(network, (6, 3), seed=0)
+    logits = examples.logits(network, torch.arange(50)).masked_fill(examples.is_true, torch.inf)
+    kept = fewer.logits(network, torch.arange(50)).masked_fill(fewer.is_true, torch.inf)
+    best = logits.sort(dim=1, descending=True).values[:, :6]
+    torch.testing.assert_close(kept[:, :6], best, rtol=1e-2, atol=1e-2)
+    assert fewer.is_true.sum() == examples.is_true.sum()
+    n_real = (evidence.labels >= 0).sum(axis=1)
+    np.testing.assert_allclose(fewer.log_counts.exp().sum(dim=1), n_real, rtol=1e-5)
+
+
+def test_logits_are_the_scores_of_the_frozen_network(learnt):
+    evidence, truth = made_up(40)
+    evidence = padded(evidence)
+    examples = _Examples.of(evidence, _true_candidates(evidence, truth), RUN)
+    examples = examples._replace(inputs=examples.inputs.float())
+    n_views = examples.inputs.shape[2]
+    network = RankingNetwork(n_views, 8, 4, 0.0, torch.Generator().manual_seed(3))
+    expected = _frozen(network.layers, examples).scores(evidence)
+    logits = examples.logits(network, torch.arange(40))
+    np.testing.assert_allclose(logits, expected, atol=2e-3)  # inputs were rounded to bfloat16
 
 
 def ranked(n: int, size: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
@@ -219,9 +276,10 @@ def ranked(n: int, size: int, seed: int = 0) -> tuple[torch.Tensor, torch.Tensor
 def test_slopes_are_those_of_the_loss():
     is_true, is_real = ranked(20, 7)
     logits = torch.randn(20, 7, generator=torch.Generator().manual_seed(1)).requires_grad_()
-    parts = (is_true[1:], is_real[1:])  # the loss of a point without true candidates is 0 / 0
+    counts = log_counts(is_real)
+    parts = (is_true[1:], counts[1:])  # the loss of a point without true candidates is 0 / 0
     ranking_loss(logits[1:], *parts).backward()
-    slope = ranking_slope(logits.detach(), is_true, is_real)
+    slope = ranking_slope(logits.detach(), is_true, counts)
     torch.testing.assert_close(slope[1:] * 20 / 19, logits.grad[1:])
     assert not slope[0].any()
 
@@ -239,8 +297,9 @@ def test_the_gradient_of_a_network_is_that_of_automatic_differentiation(dropout)
     kept = [twin._kept(12, bias) for bias in (first_bias, second_bias)]
     units = (views @ first + first_bias).relu() * kept[0]
     logits = ((units @ second + second_bias).relu() * kept[1]) @ last
-    ranking_loss(logits, is_true, is_real).backward()
-    torch.testing.assert_close(network.gradient(views, is_true, is_real), parameters.grad)
+    counts = log_counts(is_real)
+    ranking_loss(logits, is_true, counts).backward()
+    torch.testing.assert_close(network.gradient(views, is_true, counts), parameters.grad)
 
 
 def test_a_network_is_what_its_arrays_say(learnt, tmp_path):

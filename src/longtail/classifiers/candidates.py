@@ -131,6 +131,7 @@ class CandidateSearch:
         sizes: SearchSizes,
         seed: int,
         n_threads: int,
+        n_label_neighbours: int = N_LABEL_NEIGHBOURS,
     ) -> CandidateSearch:
         """Index label vectors and training points.
 
@@ -144,6 +145,8 @@ class CandidateSearch:
         sizes : SearchSizes
         seed, n_threads : int
             Same seed, same search, whatever `n_threads` is.
+        n_label_neighbours : int
+            Edges of a label: with more, more is found and building takes longer.
         """
         counts = np.bincount(labels.indices, minlength=labels.shape[1])
         n_popular = min(sizes.n_popular, int(np.count_nonzero(counts)))
@@ -151,7 +154,7 @@ class CandidateSearch:
         return cls(
             label_index=built_index(
                 label_vectors if len(known) == len(label_vectors) else label_vectors[known],
-                N_LABEL_NEIGHBOURS,
+                n_label_neighbours,
                 sizes.beam,
                 seed,
                 n_threads,

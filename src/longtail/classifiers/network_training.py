@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from longtail.classifiers.fusion import best_first
-from longtail.classifiers.ranking_network import RankingNetwork
+from longtail.classifiers.ranking_network import RankingNetwork, log_counts_of
 from longtail.classifiers.score_network import ScoreNetwork
 from longtail.kernels.blend import LARGEST_VIEW
 from longtail.metrics import precision_at_k, ps_precision_at_k
@@ -28,7 +28,12 @@ if TYPE_CHECKING:
     from longtail.classifiers.score_network import Evidence
     from longtail.training.run import TrainingRun
 
+    Floats = NDArray[np.float32]
+    Ids = NDArray[np.int32]
+
 __all__ = ["NetworkTraining"]
+
+_POINTS_AT_ONCE = 512
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +66,10 @@ class NetworkTraining:
         Where none of these has as much, of 6, their sum is taken.
     trial_steps, trial_points : int
         Where points are many, the trial on halves ends after about so many steps, and is of so many
-        points: enough to see that the network gains.
+        points: enough to see that the network gains, and which candidates are hard to tell apart.
+    n_compared : (int, int)
+        Of a point's candidates, the network learns from those that rank first in a trial, and from
+        some that are drawn from the rest and stand for all of it.
 
     Examples
     --------
@@ -99,6 +107,7 @@ class NetworkTraining:
     least_quality: float = 0.1
     trial_steps: int = 100
     trial_points: int = 4_000
+    n_compared: tuple[int, int] = (24, 8)
 
     def learn(
         self,
@@ -125,51 +134,55 @@ class NetworkTraining:
         -------
         ScoreNetwork
         """
-
-        def quality(network: ScoreNetwork, rows: NDArray[np.int64]) -> float:
-            some = _rows(evidence, rows)
-            return _quality(network, some, truth[rows], inverse_propensities, run.n_threads)
-
         n_points, n_sources = len(evidence.labels), evidence.values.shape[1]
-        shuffled = np.random.default_rng(run.seed_for("halves")).permutation(n_points)
-        tried = shuffled[: self.trial_points]
         if n_points == 0:
             return ScoreNetwork.of_source(0, n_sources)
+        shuffled = np.random.default_rng(run.seed_for("halves")).permutation(n_points)
+        tried = shuffled[: self.trial_points]
+        some, some_truth = _rows(evidence, tried), truth[tried]
+
+        def quality(scores: Floats) -> float:
+            ids, _ = best_first(some.labels, scores, 5, run.n_threads)
+            return _quality(ids, some_truth, inverse_propensities)
+
         total = ScoreNetwork.of_all(evidence)
-        plain = [total, *(ScoreNetwork.of_source(source, n_sources) for source in range(n_sources))]
-        best = max(plain, key=lambda network: quality(network, tried))
-        if quality(best, tried) < self.least_quality:
+        plain = [total, *(ScoreNetwork.of_source(i, n_sources) for i in range(n_sources))]
+        scores = [total.scores(some, run.n_threads), *_said_by_each(some)]
+        qualities = [quality(said) for said in scores]
+        if max(qualities) < self.least_quality:
             return total  # chance hits do not tell the sources apart
+        best = plain[int(np.argmax(qualities))]
         is_true = _true_candidates(evidence, truth)
-        if is_true.any(axis=1).sum() < self.least_points:
+        if is_true[tried].any(axis=1).sum() < self.least_points:
             return best
         examples = _Examples.of(evidence, is_true, run)
-        halves = np.array_split(tried, 2)
-        trial = replace(self, steps=self.trial_steps, epochs=(self.epochs[0], 1))
-        # Its products are too small to be shared; but what is tried and what is wanted can be
-        # learnt side by side.
-        with one_torch_thread(), ThreadPoolExecutor(min(2, run.n_threads)) as pool:
-            wanted = pool.submit(self._fit, examples, np.arange(n_points), run)
-            tries = [pool.submit(trial._fit, examples, rows, run) for rows in halves[::-1]]
-            networks = [network.result() for network in tries]
-            network = wanted.result()
-        gain = sum(
-            quality(other, rows) - quality(best, rows)
-            for other, rows in zip(networks, halves, strict=True)
-        )
-        return network if gain > 0 else best
+        with one_torch_thread():  # the products are too small to be shared
+            trial, logits = self._tried(examples, torch.from_numpy(tried), run)
+            if quality(logits.numpy()) <= max(qualities):
+                return best
+            hardest = examples.hardest(trial, self.n_compared, run.seed_for("candidates"))
+            network = self._fit(hardest, torch.arange(n_points), run)
+        return _frozen(network.layers, examples)
 
-    def _fit(
-        self, all_examples: _Examples, rows: NDArray[np.int64], run: TrainingRun
-    ) -> ScoreNetwork:
+    def _tried(
+        self, examples: _Examples, rows: Tensor, run: TrainingRun
+    ) -> tuple[RankingNetwork, Tensor]:
+        """Learn from each half of some points what ranks the other: a network, and all logits."""
+        trial = replace(self, steps=self.trial_steps, epochs=(self.epochs[0], 1))
+        halves = torch.tensor_split(rows, 2)
+        with ThreadPoolExecutor(min(2, run.n_threads)) as pool:
+            networks = list(pool.map(lambda half: trial._fit(examples, half, run), halves[::-1]))
+        pairs = zip(networks, halves, strict=True)
+        return networks[0], torch.cat([examples.logits(network, half) for network, half in pairs])
+
+    def _fit(self, examples: _Examples, rows: Tensor, run: TrainingRun) -> RankingNetwork:
         """Train on some points."""
         random = torch.Generator().manual_seed(run.seed_for("score network"))
-        inputs, is_true, is_real, centre, spread = all_examples
+        inputs, is_true, log_counts = examples[:3]
         network = RankingNetwork(inputs.shape[2], *self.n_hidden, self.dropout, random)
         optimiser = AdamW(network.parameters, self.weight_decay)
-        useful = torch.from_numpy(rows)
-        useful = useful[is_true[useful].any(dim=1)]  # the others have nothing to rank
-        n_batches = -(-len(useful) // self.batch_size)
+        useful = rows[is_true[rows].any(dim=1)]  # the others have nothing to rank
+        n_batches = max(1, -(-len(useful) // self.batch_size))
         most, fewest = self.epochs
         n_steps = n_batches * min(max(-(-self.steps // n_batches), fewest), most)
         first_averaged = int((1 - self.averaged) * n_steps)
@@ -178,13 +191,13 @@ class NetworkTraining:
             order = useful[torch.randperm(len(useful), generator=random)]
             for batch in torch.split(order, self.batch_size):
                 rate = self.learning_rate * (1 - (1 - self.averaged) * step / n_steps)
-                gradient = network.gradient(inputs[batch], is_true[batch], is_real[batch])
+                gradient = network.gradient(inputs[batch], is_true[batch], log_counts[batch])
                 optimiser.step(gradient, rate)
                 if step >= first_averaged:
                     mean += network.parameters / (n_steps - first_averaged)
                 step += 1
         network.parameters.copy_(mean)
-        return _frozen(network.layers, centre, spread)
+        return network
 
 
 class _Examples(NamedTuple):
@@ -194,46 +207,78 @@ class _Examples(NamedTuple):
     ----------
     inputs : Tensor (n, size, n_views)
         With mean 0 and deviation 1 over all candidates, in the type of products.
-    is_true, is_real : Tensor of bool (n, size)
-        Which candidates are true, and which are not padding.
+    is_true : Tensor of bool (n, size)
+        Which candidates are true.
+    log_counts : float32 Tensor (n, size)
+        See `ranking_loss`.
     centre, spread : float32 Tensor (n_views,)
         Mean and deviation before.
     """
 
     inputs: Tensor
     is_true: Tensor
-    is_real: Tensor
+    log_counts: Tensor
     centre: Tensor
     spread: Tensor
 
     @classmethod
     def of(cls, evidence: Evidence, is_true: NDArray[np.bool_], run: TrainingRun) -> _Examples:
         """View the evidence and bring it to one scale, once for all trainings."""
-        views, is_real = evidence.views(run.n_threads), evidence.labels >= 0
-        seen = views[is_real]
+        views = evidence.views(run.n_threads)
+        seen = views[evidence.labels >= 0]
         centre = torch.from_numpy(seen.mean(axis=0))
         spread = torch.from_numpy(seen.std(axis=0)).clamp_min(1e-4)
         limit = float(LARGEST_VIEW)
         inputs = torch.from_numpy(views).sub_(centre).div_(spread).clamp_(-limit, limit)
-        parts = torch.from_numpy(is_true), torch.from_numpy(is_real)
-        return cls(inputs.to(product_dtype(inputs.device)), *parts, centre, spread)
+        log_counts = log_counts_of(torch.from_numpy(evidence.labels))
+        inputs = inputs.to(product_dtype(inputs.device))
+        return cls(inputs, torch.from_numpy(is_true), log_counts, centre, spread)
+
+    def logits(self, network: RankingNetwork, rows: Tensor) -> Tensor:
+        """Return how a network ranks the candidates of some points, -inf for padding."""
+        parts = [network.logits(self.inputs[some]) for some in torch.split(rows, _POINTS_AT_ONCE)]
+        return torch.cat(parts).masked_fill_(self.log_counts[rows].isinf(), -torch.inf)
+
+    def hardest(self, network: RankingNetwork, n_compared: tuple[int, int], seed: int) -> _Examples:
+        """Return the candidates that are true or that a network ranks first, and some others.
+
+        The others are drawn from the rest, and stand for all of it.
+        """
+        n_first, n_drawn = n_compared
+        n_points, size = self.is_true.shape
+        if size <= n_first + n_drawn:
+            return self
+        every = torch.arange(n_points)
+        logits = self.logits(network, every).masked_fill_(self.is_true, torch.inf)
+        order = logits.argsort(dim=1, descending=True, stable=True)
+        first, rest = order[:, :n_first], order[:, n_first:]
+        is_left = ~self.log_counts.gather(1, rest).isinf()
+        lots = torch.rand(rest.shape, generator=torch.Generator().manual_seed(seed))
+        drawn = rest.gather(1, lots.masked_fill_(~is_left, -1).topk(n_drawn, dim=1).indices)
+        chosen = torch.cat([first, drawn], dim=1)
+        log_counts = self.log_counts.gather(1, chosen)
+        n_left = is_left.sum(dim=1, keepdim=True)
+        log_counts[:, n_first:] += (n_left / n_drawn).clamp_min(1).log()
+        inputs = self.inputs[every[:, None], chosen]
+        return self._replace(
+            inputs=inputs, is_true=self.is_true.gather(1, chosen), log_counts=log_counts
+        )
 
 
-def _frozen(layers: Layers, centre: Tensor, spread: Tensor) -> ScoreNetwork:
+def _frozen(layers: Layers, examples: _Examples) -> ScoreNetwork:
     """Return the network as a model keeps it."""
-    parts = (centre, 1 / spread, *layers)
+    parts = (examples.centre, 1 / examples.spread, *layers)
     return ScoreNetwork(*(part.numpy() for part in parts))
 
 
-def _quality(
-    network: ScoreNetwork,
-    evidence: Evidence,
-    truth: csr_array,
-    inverse_propensities: NDArray[np.float64],
-    n_threads: int,
-) -> float:
+def _said_by_each(evidence: Evidence) -> list[Floats]:
+    """Return what each source says of the candidates, (n, size), -inf of padding."""
+    is_real = evidence.labels >= 0
+    return [np.where(is_real, said, -np.inf) for said in evidence.values.swapaxes(0, 1)]
+
+
+def _quality(ids: Ids, truth: csr_array, inverse_propensities: NDArray[np.float64]) -> float:
     """Return the sum of precision and propensity-scored precision at 1, 3 and 5."""
-    ids, _ = best_first(evidence.labels, network.scores(evidence, n_threads), 5, n_threads)
     return sum(
         precision_at_k(ids, truth, k) + ps_precision_at_k(ids, truth, k, inverse_propensities)
         for k in (1, 3, 5)

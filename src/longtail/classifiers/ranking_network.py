@@ -13,27 +13,35 @@ from torch.nn import functional
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Layers", "RankingNetwork", "ranking_loss", "ranking_slope"]
+__all__ = ["Layers", "RankingNetwork", "log_counts_of", "ranking_loss", "ranking_slope"]
 
 SMALLEST_LOGIT = -1e30  # of no label at all; unlike -inf it can be subtracted from itself
 
 
-def ranking_loss(logits: Tensor, is_true: Tensor, is_real: Tensor) -> Tensor:
+def log_counts_of(labels: Tensor) -> Tensor:
+    """Return the `log_counts` of candidates padded with -1, each of which stands for itself."""
+    return torch.zeros(labels.shape).masked_fill_(labels < 0, -torch.inf)
+
+
+def ranking_loss(logits: Tensor, is_true: Tensor, log_counts: Tensor) -> Tensor:
     """Return the mean over points of the decoupled softmax.
 
     Parameters
     ----------
     logits : Tensor (n, size)
-    is_true, is_real : Tensor of bool (n, size)
-        Which candidates are true, and which are not padding.
+    is_true : Tensor of bool (n, size)
+        Which candidates are true.
+    log_counts : Tensor (n, size)
+        The logarithm of how many false candidates each stands for: 0, unless some were drawn to
+        stand for others (Bengio and Senécal, 2008); -inf for padding.
     """
-    of_false = logits.masked_fill(is_true | ~is_real, -torch.inf).logsumexp(dim=1, keepdim=True)
+    of_false = _of_false(logits, is_true, log_counts).logsumexp(dim=1, keepdim=True)
     losses = functional.softplus(of_false - logits) * is_true
     counts = is_true.sum(dim=1).sqrt()
     return (losses.sum(dim=1) / counts).mean()
 
 
-def ranking_slope(logits: Tensor, is_true: Tensor, is_real: Tensor) -> Tensor:
+def ranking_slope(logits: Tensor, is_true: Tensor, log_counts: Tensor) -> Tensor:
     """Return the slope of `ranking_loss` with respect to the logits, float32 (n, size).
 
     Examples
@@ -41,14 +49,20 @@ def ranking_slope(logits: Tensor, is_true: Tensor, is_real: Tensor) -> Tensor:
     >>> import torch
     >>> from longtail.classifiers.ranking_network import ranking_slope
     >>> is_true = torch.tensor([[True, False, False]])
-    >>> ranking_slope(torch.zeros(1, 3), is_true, torch.ones_like(is_true)).round(decimals=3)
+    >>> ranking_slope(torch.zeros(1, 3), is_true, torch.zeros(1, 3)).round(decimals=3)
     tensor([[-0.6670,  0.3330,  0.3330]])
     """
-    false = logits.masked_fill(is_true | ~is_real, -torch.inf)
+    false = _of_false(logits, is_true, log_counts)
     of_false = false.logsumexp(dim=1, keepdim=True).clamp_min_(SMALLEST_LOGIT)
     weights = is_true / is_true.sum(dim=1, keepdim=True).clamp_min(1).sqrt().mul_(len(logits))
     of_true = torch.sigmoid(of_false - logits).mul_(weights)
     return (false - of_false).exp_().mul_(of_true.sum(dim=1, keepdim=True)).sub_(of_true)
+
+
+def _of_false(logits: Tensor, is_true: Tensor, log_counts: Tensor) -> Tensor:
+    """Return the logits of the false candidates, each as that of all it stands for; else -inf."""
+    is_left_out = is_true | log_counts.isneginf()  # so that no slope comes from them
+    return (logits + log_counts).masked_fill(is_left_out, -torch.inf)
 
 
 class Layers(NamedTuple):
@@ -107,18 +121,32 @@ class RankingNetwork:
         parts = torch.split(numbers, [shape.numel() for shape in self._shapes])
         return Layers(*(part.view(shape) for part, shape in zip(parts, self._shapes, strict=True)))
 
-    def gradient(self, views: Tensor, is_true: Tensor, is_real: Tensor) -> Tensor:
+    def logits(self, views: Tensor) -> Tensor:
+        """Return the score of each candidate, float32 (n, size), nothing dropped.
+
+        Parameters
+        ----------
+        views : Tensor (n, size, n_views)
+            Its dtype is that of the products.
+        """
+        n, size, n_views = views.shape
+        first, first_bias, second, second_bias, last = self._layers_as(views.dtype)
+        after_first = torch.addmm(first_bias, views.view(-1, n_views), first).relu_()
+        after_second = torch.addmm(second_bias, after_first, second).relu_()
+        return torch.mv(after_second, last).float().view(n, size)
+
+    def gradient(self, views: Tensor, is_true: Tensor, log_counts: Tensor) -> Tensor:
         """Return the gradient of `ranking_loss`, float32 (n_parameters,).
 
         Parameters
         ----------
         views : Tensor (n, size, n_views)
             Its dtype is that of the products.
-        is_true, is_real : Tensor of bool (n, size)
+        is_true, log_counts : Tensor (n, size)
+            See `ranking_loss`.
         """
         n, size, _ = views.shape
-        layers = self._as_layers(self.parameters.to(views.dtype))
-        first, first_bias, second, second_bias, last = layers
+        first, first_bias, second, second_bias, last = self._layers_as(views.dtype)
         kept_first, kept_second = (self._kept(n, bias) for bias in (first_bias, second_bias))
 
         def by_point(units: Tensor, factors: Tensor) -> Tensor:
@@ -130,7 +158,7 @@ class RankingNetwork:
         after_second = by_point(torch.addmm(second_bias, after_first, second).relu_(), kept_second)
         logits = torch.mv(after_second, last).float().view(n, size)
 
-        slope = ranking_slope(logits, is_true, is_real).to(views.dtype)
+        slope = ranking_slope(logits, is_true, log_counts).to(views.dtype)
         to_second = (slope[:, :, None] * (kept_second * last)).view(after_second.shape)
         to_second = _passed(to_second, after_second)
         to_first = _passed(by_point(to_second @ second.T, kept_first), after_first)
@@ -142,6 +170,10 @@ class RankingNetwork:
             after_second.T @ slope.view(-1),
         )
         return torch.cat([part.reshape(-1) for part in parts]).float()
+
+    def _layers_as(self, dtype: torch.dtype) -> Layers:
+        """Return the layers as numbers of a type."""
+        return self._as_layers(self.parameters.to(dtype))
 
     def _kept(self, n_points: int, bias: Tensor) -> Tensor:
         """Draw factors for the units of a layer of each point, (n_points, 1, n_units)."""

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from longtail.classifiers.energy_inference import EnergyInference
 from longtail.classifiers.energy_reranker import ShortlistEnergy, shortlist_evidence
 from longtail.classifiers.fusion import best_first
-from longtail.classifiers.ranking_network import ranking_loss
+from longtail.classifiers.ranking_network import log_counts_of, ranking_loss
 from longtail.energy.descent import Descent
 from longtail.energy.terms import EnergyTerms
 from longtail.metrics import precision_at_k
@@ -128,7 +128,7 @@ class RerankerTraining:
         schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.01, self.n_updates)
         for some in lists.batches(torch.from_numpy(rows), self.batch_size, self.n_updates):
             states = self.descent.states(network.terms(some))[-1]
-            loss = ranking_loss(states, some.is_true, some.labels >= 0)
+            loss = ranking_loss(states, some.is_true, log_counts_of(some.labels))
             optimiser.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]  # torch has no types here
             nn.utils.clip_grad_norm_(network.parameters(), 1.0)

@@ -11,7 +11,12 @@ from scipy.sparse import csr_array
 
 from longtail.classifiers.blended import BlendedScorer, LabelHead
 from longtail.classifiers.calibration import N_CALIBRATED, Calibration
-from longtail.classifiers.candidates import CandidateSearch, SearchSizes
+from longtail.classifiers.candidates import (
+    N_LABEL_NEIGHBOURS,
+    N_POINT_NEIGHBOURS,
+    CandidateSearch,
+    SearchSizes,
+)
 from longtail.classifiers.compiled import CompiledScorer, as_storage
 from longtail.classifiers.fusion import best_first
 from longtail.classifiers.network_training import NetworkTraining
@@ -174,7 +179,8 @@ class LongtailClassifier(RerankedEstimator):
         with run.stage("shared space"):
             learnt = space.learn(data, run, start, goes_on=goes_on)
         with run.stage("search"):
-            scorer = self._searching(learnt, data, run)
+            edges = N_POINT_NEIGHBOURS if goes_on else N_LABEL_NEIGHBOURS  # few are soon made
+            scorer = self._searching(learnt, data, run, edges)
         tables = learnt.tables
         del learnt  # the search has its own vectors where some labels have none
         with run.stage("linear"):
@@ -225,7 +231,9 @@ class LongtailClassifier(RerankedEstimator):
             return self.learning_rate
         return 0.02 if n_points <= FEW_POINTS else 0.03
 
-    def _searching(self, space: LearntSpace, data: TrainingData, run: TrainingRun) -> BlendedScorer:
+    def _searching(
+        self, space: LearntSpace, data: TrainingData, run: TrainingRun, n_label_neighbours: int
+    ) -> BlendedScorer:
         """Return a scorer whose search works; its linear part and its blend are yet to come."""
         n_labels = data.labels.shape[1]
         counts = np.bincount(data.labels.indices, minlength=n_labels)
@@ -241,6 +249,7 @@ class LongtailClassifier(RerankedEstimator):
             ),
             seed=run.seed_for("search"),
             n_threads=run.n_threads,
+            n_label_neighbours=n_label_neighbours,
         )
         first, *others = space.heads
         heads = (LabelHead.of_search(search, first.bias, first.scale), *others)
