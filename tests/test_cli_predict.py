@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from command_line import refused, rows, run, write_lines
-from longtail import load
+from longtail import LongtailClassifier, load
 
 
 def test_one_text_is_answered_with_probabilities_and_names(place, capsys):
@@ -19,8 +19,25 @@ def test_one_text_is_answered_with_probabilities_and_names(place, capsys):
     assert (code, err) == (0, "")
     expected = load(place / "model").predict("red wine", k=3)
     assert out == "".join(f"{score:.4f}\t{name}\n" for name, score in expected)
-    out = run(capsys, "predict", place / "model", "--text", "red wine", "--threshold", 1.1)[1]
+    out = run(capsys, "predict", place / "model", "--text", "red wine", "--threshold", 1)[1]
     assert out == ""
+    for threshold in (1.1, -0.1, "nan"):
+        message = refused(
+            capsys, "predict", place / "model", "--text", "red wine", "--threshold", threshold
+        )
+        assert "from 0 to 1" in message
+
+
+def test_a_name_stays_on_its_line(capsys, tmp_path):
+    names = ["two\nlines", "wine\u2028"]
+    model = LongtailClassifier(epochs=1).fit(
+        ["red wine", "fast car"] * 20, [names[:1], names[1:]] * 20
+    )
+    model.save(tmp_path / "model")
+    for more in ([], ["--explain"]):
+        out = run(capsys, "predict", tmp_path / "model", "--text", "red wine", *more)[1]
+        assert r"two\nlines" in out
+        assert all(name not in out for name in names)
 
 
 def test_k_may_exceed_the_labels_but_not_reason(place, capsys):

@@ -26,7 +26,7 @@ from longtail.kernels.jit import n_usable_cores
 from longtail.label_changes import with_labels, without_labels
 from longtail.metrics import evaluate
 from longtail.model_folder import ModelFolder, write_model_folder
-from longtail.restriction import Restriction
+from longtail.restriction import Restriction, check_threshold
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -138,7 +138,7 @@ class Predictor:
         k : int
             Most labels a text.
         threshold : float
-            Least probability.
+            Least probability, from 0 to 1.
         allowed : iterable of str, optional
             Names of the only labels that may be answered; all by default. See `Restriction`.
         masked : iterable of str
@@ -152,9 +152,10 @@ class Predictor:
         Raises
         ------
         InputError
-            If `X` is not what the model was trained on, k is out of range, or no label has one of
-            the names.
+            If `X` is not what the model was trained on, k or the threshold is out of range, or no
+            label has one of the names.
         """
+        check_threshold(threshold)
         restriction = Restriction.of(self.label_space, allowed, masked)
         points = [X] if isinstance(X, str) else X
         ids, scores = self.predict_topk(points, k, restriction=restriction)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["MOST_GIVEN", "Restriction", "ranked_candidates"]
+__all__ = ["MOST_GIVEN", "Restriction", "check_threshold", "ranked_candidates"]
 
 MOST_GIVEN = 1_000  # labels that are scored whether or not the search finds them
 MOST_RANKED = 1_000  # candidates asked of a scorer that scores only what it finds
@@ -166,3 +167,17 @@ def _ids(space: LabelSpace, names: Iterable[str]) -> NDArray[np.int64]:
     if isinstance(names, str):
         raise InputError(f"Expected a list of label names, got one string. Pass [{names!r}].")
     return np.array([space.id_of(name) for name in dict.fromkeys(names)], np.int64)
+
+
+def check_threshold(threshold: object) -> None:
+    """Raise InputError unless a least probability is from 0 to 1.
+
+    Examples
+    --------
+    >>> from longtail.restriction import check_threshold
+    >>> check_threshold(0.5)
+    """
+    if not (isinstance(threshold, Real) and 0 <= float(threshold) <= 1):  # nan is neither
+        raise InputError(
+            f"The threshold is a probability, a number from 0 to 1, got {threshold!r}."
+        )

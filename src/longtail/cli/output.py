@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any
+from unicodedata import category
 
 from longtail.data.paths import replacing
 from longtail.errors import InputError
@@ -14,7 +15,18 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
 
-__all__ = ["bytes_text", "check_output", "notice", "result", "table", "time_text", "write_json"]
+__all__ = [
+    "bytes_text",
+    "check_output",
+    "notice",
+    "one_line",
+    "result",
+    "table",
+    "time_text",
+    "write_json",
+]
+
+_CONTROLS = {"Cc", "Zl", "Zp"}  # of Unicode: control characters, line and paragraph separators
 
 
 def notice(line: str) -> None:
@@ -26,6 +38,21 @@ def notice(line: str) -> None:
 def result(line: str) -> None:
     """Write a line of the result to standard output."""
     sys.stdout.write(f"{line}\n")
+
+
+def one_line(name: str) -> str:
+    r"""Return a name with its line ends and other control characters as escapes.
+
+    Examples
+    --------
+    >>> from longtail.cli.output import one_line
+    >>> one_line("two\nlines")
+    'two\\nlines'
+    """
+    return "".join(
+        sign.encode("unicode_escape").decode() if category(sign) in _CONTROLS else sign
+        for sign in name
+    )
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

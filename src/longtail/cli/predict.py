@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from longtail.cli.output import check_output, notice, result
+from longtail.cli.output import check_output, notice, one_line, result
 from longtail.cli.points import PLAIN, answered, points_in
 from longtail.cli.resuming import identity_of, resuming
 from longtail.data.formats import FORMATS
@@ -18,6 +18,7 @@ from longtail.data.paths import replacing
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
 from longtail.predictor import Predictor, load
+from longtail.restriction import check_threshold
 
 if TYPE_CHECKING:
     import argparse
@@ -65,6 +66,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     """Answer, and return the exit code."""
     if (arguments.text is None) == (arguments.file is None):
         raise InputError('Pass either --text "some text" or a FILE to answer.')
+    check_threshold(arguments.threshold)
     if arguments.explain and arguments.text is None:
         raise InputError("--explain belongs to --text. Pass one text to explain.")
     if arguments.output is not None:
@@ -88,7 +90,7 @@ def _answer_text(model: Predictor, arguments: argparse.Namespace) -> None:
         return
     answer = model.predict(arguments.text, arguments.top_k, threshold=arguments.threshold)
     for name, probability in answer:
-        result(f"{probability:.4f}\t{name}")
+        result(f"{probability:.4f}\t{one_line(name)}")
     if not answer:
         notice(NO_LABEL)
 
@@ -98,13 +100,13 @@ def _explain_text(model: Predictor, arguments: argparse.Namespace) -> None:
     explanation = model.explain(arguments.text, arguments.top_k)
     kept = [part for part in explanation.labels if part.probability >= arguments.threshold]
     for part in kept:
-        result(f"{part.probability:.4f}\t{part.label}")
+        result(f"{part.probability:.4f}\t{one_line(part.label)}")
         words = [f"{word.word} {word.effect:+.2f}" for word in part.words[:N_WORDS]]
         result(f"\t{', '.join(words)}")
     if explanation.near_points:
         result("\nlabels of the nearest training points")
     for point in explanation.near_points:
-        result(f"{point.similarity:.4f}\t{' | '.join(point.labels)}")
+        result(f"{point.similarity:.4f}\t{' | '.join(map(one_line, point.labels))}")
     if not kept:
         notice(NO_LABEL)
 
