@@ -211,3 +211,5 @@ def test_a_quarter_of_the_points_is_walked_for_longer():
     assert 0.15 < (fifth < below[0]).mean() < 0.35
     scanned = coded(labels, neighbours[:, :0], np.arange(100))
     assert unsure_below(graph, scanned, 5, 32).tolist() == [-np.inf]
+    no_points = coded(points[:0], neighbours[:0], np.arange(0))  # a model that keeps none
+    assert unsure_below(no_points, graph, 5, 32).tolist() == [-np.inf]

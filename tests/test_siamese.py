@@ -280,6 +280,14 @@ def test_labels_are_not_added_without_training():
         model.with_labels({"colour 6": "grey things"})
 
 
+def test_candidates_are_looked_for_longer_than_hard_negatives():
+    assert (
+        Dexa().classifier_module(100).sizes.beam == Ngame(beam=64).classifier_module(100).sizes.beam
+    )
+    assert Ngame(beam=20).classifier_module(100).sizes.beam == 20
+    assert Dexa().beam > 64
+
+
 def test_a_tail_adds_to_the_scores_of_rare_labels():
     rare, plain = (
         Ngame(**SMALL, tail=tail).fit_dataset(colours(unseen="red")).predictor_.scorer.tail_weights

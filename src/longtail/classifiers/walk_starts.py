@@ -60,8 +60,9 @@ def unsure_below(points: CodedGraph, labels: CodedGraph, n_found: int, beam: int
     Returns
     -------
     float32 (1,)
+        -inf where labels are scanned, or where the model keeps no training points to ask about.
     """
-    if not n_edges(labels):
+    if not n_edges(labels) or not len(points.codes):
         return read_only(np.full(1, -np.inf), np.float32)
     n_points, dimension = len(points.codes), labels.rows.values.shape[1]
     drawn = np.random.default_rng(0).permutation(n_points)[:_N_ASKED]

@@ -40,6 +40,7 @@ __all__ = ["Ngame"]
 
 SCALE = 20.0  # cosines times this are what the fusion sees
 MAX_ENTRIES = 256  # of a text made of a label's points
+MINING_BEAM = 64  # a missed negative costs nothing, a missed candidate an answer
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -79,7 +80,8 @@ class Ngame(LabelEstimator):
     n_random : int
         Random labels in a batch's pool in Module II.
     n_found, beam, n_near_points, n_near_labels : int
-        What is scored; see `SearchSizes`.
+        What is scored; see `SearchSizes`. Label vectors of one cluster lie in knots, above all with
+        an auxiliary vector in common, and a short beam stays in one of them.
     relations : bool
         Whether the fusion also looks at words that points share with label texts, and at links
         between labels; see `LabelRelations`. The papers' does not; it gains most of what keeps
@@ -115,7 +117,7 @@ class Ngame(LabelEstimator):
     shortlist_size: int = 10
     n_random: int = 500
     n_found: int = 50
-    beam: int = 64
+    beam: int = 256
     n_near_points: int = 0
     n_near_labels: int = 20
     relations: bool = False
@@ -157,7 +159,7 @@ class Ngame(LabelEstimator):
             batch_size=self.batch_size_for(n_points),
             dropout=self.dropout,
             cluster_size=self.cluster_size,
-            sizes=self._sizes(self.shortlist_size),
+            sizes=self._sizes(self.shortlist_size, self.mining_beam),
             n_random=self.n_random,
             freeze_encoder=self.freeze_encoder,
             text_block=self.text_block,
@@ -167,13 +169,18 @@ class Ngame(LabelEstimator):
         """Return the largest power of two that leaves about forty batches an epoch, or 1,024."""
         return self.batch_size or fitting_batch_size(n_points, n_batches=40, most=1024)
 
-    def _sizes(self, n_found: int) -> SearchSizes:
+    @property
+    def mining_beam(self) -> int:
+        """Length of the beam that looks for hard negatives."""
+        return min(self.beam, MINING_BEAM)
+
+    def _sizes(self, n_found: int, beam: int) -> SearchSizes:
         """Return what a search looks for."""
         return SearchSizes(
             n_found=n_found,
             n_near_points=self.n_near_points,
             n_near_labels=self.n_near_labels if self.n_near_points else 0,
-            beam=self.beam,
+            beam=beam,
         )
 
     def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> BlendedScorer:
@@ -237,7 +244,9 @@ class Ngame(LabelEstimator):
     ) -> BlendedScorer:
         """Return a scorer whose fusion is yet to come."""
         n_labels = len(heads[0])
-        search = search_labels(heads[0], points, data.labels, self._sizes(self.n_found), run)
+        search = search_labels(
+            heads[0], points, data.labels, self._sizes(self.n_found, self.beam), run
+        )
         counts = np.bincount(data.labels.indices, minlength=n_labels)
         rarity = np.log(inverse_propensities(counts, data.labels.shape[0]))
         none = np.zeros(n_labels, np.float32)

@@ -48,7 +48,7 @@ class NgameCosts:
         n_indexed = w.n_labels + (w.n_points if own.n_near_points else 0)
         index = n_indexed * PUT * D / threads
         relating = w.n_nonzero * RELATE / threads if self._relates(w) else 0.0
-        mining = w.n_points * own.beam * VISIT * D / threads
+        mining = w.n_points * own.mining_beam * VISIT * D / threads
         on_pool = own.classifier_epochs * self._products(w, machine, self._hard_pool(w))
         if not own.freeze_encoder:
             on_pool += own.classifier_epochs * self._bags(w, self._hard_pool(w)) / threads
