@@ -106,7 +106,7 @@ def test_the_same_seed_gives_the_same_bytes(monkeypatch, limit):
 
 def test_the_build_for_many_rows_finds_nearly_all(monkeypatch):
     monkeypatch.setattr(graph_module, "MAX_EXACT_BUILD", 100)
-    monkeypatch.setattr(graph_module, "_N_JOINED", 300)
+    monkeypatch.setattr(graph_module, "_JOINED_PER_EDGE", 9)
     index = GraphIndex.build(VECTORS)
     assert recall_against_exact(index, ExactIndex(VECTORS), QUERIES, 50) > 0.98
 

@@ -39,8 +39,8 @@ __all__ = [
 
 EXACT_BELOW = 2_000  # vectors; scanning so few is quicker than following a graph's edges
 # Of a graph's nodes. Labels that are near a point need not be near each other: it takes many edges
-# to come from one to the next.
-N_POINT_NEIGHBOURS, N_LABEL_NEIGHBOURS = 24, 64
+# to come from one to the next, and edges to the nearest there are.
+N_POINT_NEIGHBOURS, N_LABEL_NEIGHBOURS = 24, 48
 # Of a training point, to be told apart from its own labels.
 N_CONFUSED_POINTS = 32
 N_CONFUSED_LABELS = 100
@@ -62,7 +62,7 @@ class SearchSizes:
         Most frequent labels, candidates of every point: no search by angle finds them.
     beam : int
         Of both searches; see `GraphIndex`. A `CompiledScorer` takes three quarters of it for
-        labels, three times that where these are far, and half of it for points.
+        labels, twice that where these are far, and half of it for points.
     """
 
     n_found: int = 30

@@ -347,7 +347,7 @@ def label_beam(sizes: SearchSizes) -> int:
 
 def wide_beam(sizes: SearchSizes) -> int:
     """Return how long it is for points that some labels are likely to be missed of."""
-    return 3 * label_beam(sizes)
+    return 2 * label_beam(sizes)
 
 
 def point_beam(sizes: SearchSizes) -> int:

@@ -39,7 +39,9 @@ MAX_EXACT_BUILD = 5_000
 _N_FAR = 24
 _SEEDS_PER_ROOT = 4
 _LARGEST_CLUSTER = 1024
-_N_JOINED = 1024  # at least, on average: clusters are counted in eights
+# Rows that a row is compared with for each edge, on average: clusters are counted in eights. With
+# fewer the nearest are missed, and walks that follow the edges miss what more edges do not replace.
+_JOINED_PER_EDGE = 256
 _MIN_PROBES = 6
 
 
@@ -137,7 +139,8 @@ class GraphBuilder:
         """Choose the edges of every row, from the nearest of near clusters and from seeds."""
         n_rows, n_clusters = len(nodes), len(starts) - 1
         centres = _centres(vectors, starts)
-        n_probes = min(max(_MIN_PROBES, _N_JOINED * n_clusters // n_rows), n_clusters)
+        n_joined = _JOINED_PER_EDGE * self.n_neighbours
+        n_probes = min(max(_MIN_PROBES, n_joined * n_clusters // n_rows), n_clusters)
         if n_rows <= MAX_EXACT_BUILD:
             n_probes = n_clusters
         row_of_node = np.empty(n_rows, np.int32)
