@@ -17,7 +17,7 @@ from longtail.cli import main
 from longtail.cli.one_at_a_time import alone_in
 from longtail.recipes.longtail import LongtailClassifier
 
-COMMAND = [sys.executable, "-c", "import sys; from longtail.cli import main; sys.exit(main())"]
+COMMAND = [sys.executable, "-m", "longtail"]
 
 
 @pytest.fixture

@@ -41,7 +41,8 @@ _SEEDS_PER_ROOT = 4
 _LARGEST_CLUSTER = 1024
 # Rows that a row is compared with for each edge, on average: clusters are counted in eights. With
 # fewer the nearest are missed, and walks that follow the edges miss what more edges do not replace.
-_JOINED_PER_EDGE = 256
+# Of many rows it is a quarter of their square root.
+_JOINED_PER_EDGE = 128
 _MIN_PROBES = 6
 
 
@@ -139,7 +140,7 @@ class GraphBuilder:
         """Choose the edges of every row, from the nearest of near clusters and from seeds."""
         n_rows, n_clusters = len(nodes), len(starts) - 1
         centres = _centres(vectors, starts)
-        n_joined = _JOINED_PER_EDGE * self.n_neighbours
+        n_joined = self.n_neighbours * int(max(_JOINED_PER_EDGE, n_rows**0.5 / 4))
         n_probes = min(max(_MIN_PROBES, n_joined * n_clusters // n_rows), n_clusters)
         if n_rows <= MAX_EXACT_BUILD:
             n_probes = n_clusters
