@@ -15,14 +15,11 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
 
 import longtail
-from longtail.classifiers import candidates
 from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
 from longtail.data.dataset import Dataset
 from longtail.data.from_python import labels_from, texts_from
 from longtail.errors import InputError
 from longtail.features.bag_of_tokens import BagOfTokens
-from longtail.index import GraphIndex
-from longtail.negatives import nearest_labels
 from longtail.negatives.nearest_labels import NearestLabels
 from longtail.recipes.annexml import AnnexML
 from longtail.recipes.astec import Astec, Astec3
@@ -126,8 +123,6 @@ RECIPES = {
     ),
     "DeepXMLXMLCNN": lambda: DeepXMLXMLCNN(**TINY_XMLCNN, **IN_FRAMEWORK),
 }
-# Those that look for labels, or for training points, by vectors.
-SEARCHING = ["Astec", "DeepXML", "LongtailClassifier", "Dexa", "SiameseXML", "Slice", "DeepXMLMACH"]
 # Those that take texts alone.
 READ_WORDS = {name for name in RECIPES if "CNN" in name or "Attention" in name}
 
@@ -220,32 +215,6 @@ class TestForms:
         if "as in code" in request.node.name:
             pytest.skip("its small rates learn nothing from 45 points; see test_learning.py")
         assert fitted.score(TEXTS, NAMES) > 0.75
-
-
-class TestGraphs:
-    """Few labels and points are scanned; here they are searched by graphs, as many are."""
-
-    @pytest.fixture(autouse=True)
-    def nothing_is_scanned(self, monkeypatch):
-        for module in (candidates, nearest_labels):
-            monkeypatch.setattr(module, "EXACT_BELOW", 1)
-
-    @pytest.mark.parametrize("name", SEARCHING)
-    def test_find_what_scans_find(self, name, monkeypatch, tmp_path):
-        built = []
-        as_before = GraphIndex.build
-        monkeypatch.setattr(
-            GraphIndex, "build", lambda *parts, **more: built.append(1) or as_before(*parts, **more)
-        )
-        model = RECIPES[name]().fit(TEXTS, NAMES)
-        assert built
-        assert model.score(TEXTS, NAMES) > 0.75
-        model.save(tmp_path / "model")
-        predictor = longtail.load(tmp_path / "model")
-        for text, row in zip(TEXTS[:5], model.predictor_.predict(TEXTS[:5]), strict=True):
-            one = predictor.predict(text)
-            assert [name for name, _ in one] == [name for name, _ in row]
-            np.testing.assert_allclose([p for _, p in one], [p for _, p in row], rtol=1e-4)
 
 
 class TestTopK:

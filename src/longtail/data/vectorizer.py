@@ -220,8 +220,8 @@ class TextVectorizer:
 
         Returns
         -------
-        int
-            The handle of a `longtail.kernels.vocabulary.Vocabulary`; good while this object lives.
+        object
+            The handle of a `longtail.kernels.vocabulary.Vocabulary`, made at the first call.
 
         Raises
         ------
