@@ -307,8 +307,10 @@ def _relations(own: LabelRelations | None, store: RowStore) -> Relations:
 
 
 def _as_csr(rows: SparseLabelVectors, n_features: int) -> csr_array:
-    """Return the weights of labels as a matrix."""
-    return csr_array((rows.weights, rows.features, rows.starts), (rows.n_labels, n_features))
+    """Return the weights of labels as a matrix, on the same memory where int32 can count them."""
+    kind = np.int32 if len(rows.features) <= np.iinfo(np.int32).max else np.int64
+    parts = (rows.weights, rows.features, rows.starts.astype(kind))
+    return csr_array(parts, (rows.n_labels, n_features))
 
 
 def _network(own: ScoreNetwork, width: int) -> Network:

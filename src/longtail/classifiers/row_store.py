@@ -14,6 +14,13 @@ from longtail.kernels.packed_codes import unpacked_rows
 from longtail.kernels.packed_ids import is_packed, pack_ids, unpacked_ids
 from longtail.kernels.rows import Rows, quantise_rows
 from longtail.kernels.sparse_lookup import SparseRows, SplitRows
+from longtail.kernels.sparse_splitting import (
+    count_ids,
+    keep_entries,
+    place_rows,
+    place_weights,
+    quantise_entries,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -45,7 +52,6 @@ __all__ = [
 # Labels with a weight for a word: of more, the weights are kept with the labels. A text adds up all
 # weights of its rare words, and looks at a twentieth of few labels, a thousandth of many.
 MOST_RARE, MOST_RARE_SHARE = 1000, 0.05
-_LARGEST_CODE = np.float32(127)
 _LAST_INT32 = np.iinfo(np.int32).max
 
 
@@ -73,48 +79,72 @@ class RowStore(NamedTuple):
 
     def sparse(self, starts: Any, columns: Any, weights: Any, n_columns: int) -> SparseRows:
         """Store sparse rows."""
-        weights, starts = np.asarray(weights, np.float32), np.asarray(starts)
-        kind = np.int32 if starts[-1] <= _LAST_INT32 else np.int64
         ids = read_only(pack_ids(columns, n_columns), np.uint8)
-        numbers, scales = self._weights(starts, weights)
-        return SparseRows(read_only(starts, kind), ids, numbers, scales)
+        return self._sparse(np.asarray(starts, np.int64), ids, np.asarray(weights, np.float32))
 
     def split(self, by_label: csr_array, is_common: NDArray[np.bool_]) -> SplitRows:
         """Store rows of labels: what is common with the labels, the rest with the features.
+
+        Weights may fill most of the memory there is, so no step needs much beside the result.
 
         Parameters
         ----------
         by_label : csr_array (n_labels, n_features)
         is_common : bool (n_features,)
         """
-        places = np.zeros(len(is_common), np.int64)
+        is_common = read_only(is_common, np.bool_)
         n_places = int(np.count_nonzero(is_common)) + 1
+        places = np.zeros(len(is_common), np.int32)
         places[is_common] = np.arange(1, n_places)
-        kept = is_common[by_label.indices]
-        rare = _some(by_label, ~kept).T.tocsr()
-        common = _some(by_label, kept)
         return SplitRows(
-            self.sparse(rare.indptr, rare.indices, rare.data, by_label.shape[0]),
-            self.sparse(common.indptr, places[common.indices], common.data, n_places),
+            self._by_feature(by_label, is_common),
+            self._by_label(by_label, is_common, places, n_places),
             read_only(pack_ids(places, n_places), np.uint8),
         )
+
+    def _by_feature(self, by_label: csr_array, is_left: NDArray[np.bool_]) -> SparseRows:
+        """Store the entries of all other features, by feature."""
+        rows, columns, weights = _arrays_of(by_label)
+        starts = np.zeros(len(is_left) + 1, np.int64)
+        np.cumsum(np.where(is_left, 0, _entries_of_columns(by_label)), out=starts[1:])
+        labels = np.empty(starts[-1], np.int32)
+        place_rows(rows, columns, is_left, starts[:-1].copy(), labels)
+        ids = read_only(pack_ids(labels, by_label.shape[0]), np.uint8)
+        del labels
+        placed = np.empty(starts[-1], np.float32)
+        place_weights(rows, columns, weights, is_left, starts[:-1].copy(), placed)
+        return self._sparse(starts, ids, placed)
+
+    def _by_label(
+        self, by_label: csr_array, is_kept: NDArray[np.bool_], places: Ids, n_places: int
+    ) -> SparseRows:
+        """Store the entries of some features, by label."""
+        n_kept = int(_entries_of_columns(by_label)[is_kept].sum())
+        columns, weights = np.empty(n_kept, np.int32), np.empty(n_kept, np.float32)
+        starts = np.empty(by_label.shape[0] + 1, np.int64)
+        keep_entries(*_arrays_of(by_label), is_kept, places, columns, weights, starts)
+        return self.sparse(starts, columns, weights, n_places)
+
+    def _sparse(
+        self, starts: NDArray[np.int64], ids: NDArray[np.uint8], weights: Floats
+    ) -> SparseRows:
+        """Store sparse rows whose columns are packed."""
+        kind = np.int32 if starts[-1] <= _LAST_INT32 else np.int64
+        numbers, scales = self._weights(starts, weights)
+        return SparseRows(read_only(starts, kind), ids, numbers, scales)
 
     def no_split(self) -> SplitRows:
         """Store nothing."""
         none = self.sparse(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), 1)
         return SplitRows(none, none, none.columns)
 
-    def _weights(self, starts: NDArray[Any], weights: Floats) -> tuple[NDArray[Any], Floats]:
+    def _weights(self, starts: NDArray[np.int64], weights: Floats) -> tuple[NDArray[Any], Floats]:
         """Store the weights of sparse rows; return also the scale of each row, if there are any."""
         if self.dtype != "int8":
             return self._numbers(weights), no_scales()
-        row_of = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
-        largest = np.zeros(len(starts) - 1, np.float32)
-        np.maximum.at(largest, row_of, np.abs(weights))
-        scales = read_only(largest / _LARGEST_CODE, np.float32)
-        own = scales[row_of]
-        codes = np.rint(np.divide(weights, own, out=np.zeros_like(weights), where=own > 0))
-        return read_only(codes, np.int8), scales
+        codes, scales = np.empty(len(weights), np.int8), np.empty(len(starts) - 1, np.float32)
+        quantise_entries(read_only(starts, np.int64), read_only(weights, np.float32), codes, scales)
+        return read_only(codes, np.int8), read_only(scales, np.float32)
 
     def _numbers(self, numbers: Floats) -> NDArray[Any]:
         """Store numbers that need no scale."""
@@ -123,17 +153,23 @@ class RowStore(NamedTuple):
         return read_only(numbers, np.float32)
 
 
-def _some(rows: csr_array, kept: NDArray[np.bool_]) -> csr_array:
-    """Return rows with some of their entries."""
-    starts = np.concatenate([[0], np.cumsum(kept)])[rows.indptr]
-    return csr_array((rows.data[kept], rows.indices[kept], starts), shape=rows.shape)
+def _arrays_of(rows: csr_array) -> tuple[NDArray[np.int64], Ids, Floats]:
+    """Return starts, columns and weights as kernels take them."""
+    columns, weights = read_only(rows.indices, np.int32), read_only(rows.data, np.float32)
+    return read_only(rows.indptr, np.int64), columns, weights
+
+
+def _entries_of_columns(rows: csr_array) -> NDArray[np.int64]:
+    """Return how many entries each column has."""
+    counts = np.zeros(rows.shape[1], np.int64)
+    count_ids(read_only(rows.indices, np.int32), counts)
+    return counts
 
 
 def are_common(by_label: csr_array) -> NDArray[np.bool_]:
     """Tell of which features too many labels have a weight for them to be kept with the feature."""
-    n_labels, n_features = by_label.shape
-    most = min(MOST_RARE, int(MOST_RARE_SHARE * n_labels))
-    return np.bincount(by_label.indices, minlength=n_features) > most
+    most = min(MOST_RARE, int(MOST_RARE_SHARE * by_label.shape[0]))
+    return _entries_of_columns(by_label) > most
 
 
 def whole_rows(rows: SplitRows, n_labels: int) -> csr_array:

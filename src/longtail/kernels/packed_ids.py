@@ -20,6 +20,7 @@ __all__ = ["N_SPARE", "id_at", "is_packed", "pack_ids", "unpacked_ids"]
 N_SPARE = 2  # rows behind the last id: it is read with whatever follows, four bytes in all
 _BYTE, _NUMBER = ir.IntType(8), ir.IntType(32)
 _WIDEST = 4
+_AT_ONCE = 1 << 20  # ids: of hundreds of millions, copies would count
 
 
 def pack_ids(ids: Any, n_values: int) -> Packed:
@@ -41,9 +42,10 @@ def pack_ids(ids: Any, n_values: int) -> Packed:
     ((4, 2), [7, 65000])
     """
     width = next(width for width in (2, 3, _WIDEST) if n_values < 1 << 8 * width)
-    words = np.asarray(ids, np.int64).astype("<u4")
-    packed = np.zeros((len(words) + N_SPARE, width), np.uint8)
-    packed[: len(words)] = words.view(np.uint8).reshape(-1, _WIDEST)[:, :width]
+    packed = np.zeros((len(ids) + N_SPARE, width), np.uint8)
+    for start in range(0, len(ids), _AT_ONCE):
+        words = np.asarray(ids[start : start + _AT_ONCE], np.int64).astype("<u4")
+        packed[start : start + len(words)] = words.view(np.uint8).reshape(-1, _WIDEST)[:, :width]
     return packed
 
 
