@@ -16,7 +16,9 @@ made one beforehand: NFKC, then case folding, which turns "ß" into "ss" as well
 from __future__ import annotations
 
 import unicodedata
+from collections import defaultdict
 from functools import lru_cache
+from itertools import count
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -93,16 +95,16 @@ def character_classes() -> NDArray[np.uint8]:
     >>> [CharacterClass(character_classes()[ord(c)]).name for c in "a7, 字"]
     ['LETTER', 'LETTER', 'SEPARATOR', 'SEPARATOR', 'UNSPACED']
     """
-    categories = [unicodedata.category(chr(code)) for code in range(ASSIGNED_BELOW)]
-    named = {
-        name: CLASS_OF_CATEGORY.get(name, CLASS_OF_CATEGORY.get(name[0], CharacterClass.SEPARATOR))
-        for name in set(categories)
-    }
+    categories, names = _categories()
+    class_of = [
+        CLASS_OF_CATEGORY.get(name, CLASS_OF_CATEGORY.get(name[0], CharacterClass.SEPARATOR))
+        for name in names
+    ]
     classes = np.zeros(N_CODE_POINTS, np.uint8)
-    classes[:ASSIGNED_BELOW] = [named[name] for name in categories]
+    classes[:ASSIGNED_BELOW] = np.array(class_of, np.uint8)[categories]
     letters = classes == CharacterClass.LETTER
-    letters[:ASSIGNED_BELOW] &= np.array([name != "Nd" for name in categories])
-    other_symbols = np.array([name == "So" for name in categories])
+    letters[:ASSIGNED_BELOW] &= categories != names.index("Nd")
+    other_symbols = categories == names.index("So")
     for first, last in UNSPACED_SCRIPTS:
         classes[first : last + 1][letters[first : last + 1]] = CharacterClass.UNSPACED
     for first, last in PICTOGRAPHS:
@@ -114,6 +116,17 @@ def character_classes() -> NDArray[np.uint8]:
     classes[ZERO_WIDTH_SPACE] = CharacterClass.SEPARATOR
     classes.flags.writeable = False
     return classes
+
+
+def _categories() -> tuple[NDArray[np.uint8], list[str]]:
+    """Return the category of each assigned code point, as a place in the list of their names.
+
+    No step of Python's a code point: every process waits for this before its first answer.
+    """
+    place_of: defaultdict[str, int] = defaultdict(count().__next__)
+    names = map(unicodedata.category, map(chr, range(ASSIGNED_BELOW)))
+    places = np.fromiter(map(place_of.__getitem__, names), np.uint8, ASSIGNED_BELOW)
+    return places, list(place_of)
 
 
 def code_points(text: str) -> NDArray[np.uint32]:
