@@ -191,7 +191,7 @@ def knots(seed, n, spread):
     return read_only(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
 
 
-def test_a_label_is_at_home_at_the_nearest_point():
+def test_a_label_is_at_home_at_the_nearest_point(monkeypatch):
     labels, points = knots(0, 100, 0.2), knots(0, 300, 0.2)
     neighbours = np.argsort(-points @ points.T, axis=1)[:, 1:9].astype(np.int32)
     graph = coded(points, neighbours, np.arange(0, 300, 7))
@@ -199,6 +199,8 @@ def test_a_label_is_at_home_at_the_nearest_point():
     best = (labels @ points.T).max(axis=1)
     assert ((labels * points[homes]).sum(axis=1) > best - 0.05).mean() > 0.9
     assert len(homes_of(labels, coded(points, neighbours[:, :0], np.arange(300)))) == 0
+    monkeypatch.setattr("longtail.classifiers.walk_starts._ROWS_AT_ONCE", 30)
+    assert homes_of(labels, graph, n_threads=3).tolist() == homes.tolist()
 
 
 def test_a_quarter_of_the_points_is_walked_for_longer():

@@ -77,7 +77,7 @@ class CompiledScorer:
         self._free_scratch: list[Any] = []
 
     @classmethod
-    def of(cls, scorer: BlendedScorer, dtype: StorageType = "float32") -> Self:
+    def of(cls, scorer: BlendedScorer, dtype: StorageType = "float32", n_threads: int = 1) -> Self:
         """Lay a trained model out for serving.
 
         Parameters
@@ -86,6 +86,7 @@ class CompiledScorer:
         dtype : {"float32", "float16", "int8"}
             How vectors and weights are kept; int8 with one scale a row, and 4 bits a number for
             tokens and training points.
+        n_threads : int
 
         Raises
         ------
@@ -119,7 +120,7 @@ class CompiledScorer:
             tokens=store.tokens(scorer.encoder.token_vectors),
             labels=labels,
             label_of_row=search.label_of_row,
-            homes=homes_of(search_rows_of(search.label_index)[0], points),
+            homes=homes_of(search_rows_of(search.label_index)[0], points, n_threads),
             unsure_below=unsure_below(points, labels, sizes.n_found, label_beam(sizes)),
             points=points,
             point_starts=search.label_starts,

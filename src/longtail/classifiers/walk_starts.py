@@ -9,6 +9,7 @@ import numpy as np
 from longtail.classifiers.row_store import some_nodes, vectors_of
 from longtail.index.protocol import read_only
 from longtail.kernels.code_search import CodedGraph, n_edges, new_walk, write_nearest
+from longtail.kernels.jit import over_row_chunks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,9 +22,10 @@ __all__ = ["homes_of", "unsure_below"]
 _BEAM = 32
 _N_ASKED = 2_000
 _UNSURE_SHARE = 0.25
+_ROWS_AT_ONCE = 8192
 
 
-def homes_of(labels: Floats, points: CodedGraph) -> Ids:
+def homes_of(labels: Floats, points: CodedGraph, n_threads: int = 1) -> Ids:
     """Return the node of a training point near each label vector: walks of the points start there.
 
     Labels near a text are found more surely than points near it, which are more and lie in knots;
@@ -34,6 +36,7 @@ def homes_of(labels: Floats, points: CodedGraph) -> Ids:
     labels : float32 (n, d)
     points : CodedGraph
         One without edges is scanned, and needs no starts.
+    n_threads : int
 
     Returns
     -------
@@ -41,7 +44,7 @@ def homes_of(labels: Floats, points: CodedGraph) -> Ids:
     """
     if not n_edges(points):
         return read_only(np.zeros(0), np.int32)
-    return read_only(_found(labels, points, _BEAM, 1)[0], np.int32)
+    return read_only(_found(labels, points, _BEAM, 1, n_threads)[0], np.int32)
 
 
 def unsure_below(points: CodedGraph, labels: CodedGraph, n_found: int, beam: int) -> Floats:
@@ -71,10 +74,18 @@ def unsure_below(points: CodedGraph, labels: CodedGraph, n_found: int, beam: int
     return read_only(np.quantile(last, _UNSURE_SHARE, keepdims=True), np.float32)
 
 
-def _found(vectors: Floats, graph: CodedGraph, beam: int, place: int) -> tuple[Ids, Floats]:
+def _found(
+    vectors: Floats, graph: CodedGraph, beam: int, place: int, n_threads: int = 1
+) -> tuple[Ids, Floats]:
     """Return the node that a walk ends with at a place, and its similarity, for each vector."""
     nodes, similarities = np.empty(len(vectors), np.int32), np.empty(len(vectors), np.float32)
-    codes = np.zeros(2 * graph.codes.shape[1], np.int8)
     own = read_only(vectors, np.float32)
-    write_nearest(own, codes, graph, new_walk(graph, beam), place, nodes, similarities)
+
+    def work(start: int, stop: int) -> None:
+        rows = slice(start, stop)
+        codes = np.zeros(2 * graph.codes.shape[1], np.int8)
+        walk = new_walk(graph, beam)
+        write_nearest(own[rows], codes, graph, walk, place, nodes[rows], similarities[rows])
+
+    over_row_chunks(work, len(own), n_threads=n_threads, chunk=_ROWS_AT_ONCE)
     return nodes, similarities

@@ -162,7 +162,7 @@ class LongtailClassifier(RerankedEstimator):
                 del scorer  # the second would not fit beside it where the first just did
                 scorer = self._again(tables, data.with_points_of(held_out), run.within("again: "))
             with run.stage("blend"):
-                compiled = CompiledScorer.of(scorer, storage)
+                compiled = CompiledScorer.of(scorer, storage, run.n_threads)
                 network, calibration = blended.result()
         return compiled.with_network(network), calibration
 
