@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 from benchmarks.paper import scale
 from benchmarks.paper.__main__ import main
+from benchmarks.paper.cells import cells, difference
 from benchmarks.paper.comparisons import COMPARISONS, compared, propensity_of, published
 from benchmarks.paper.scale import SHAPES, Shape, synthetic, train_and_predict
-from benchmarks.paper.variants import TABLES
+from benchmarks.paper.variants import TABLES, Variant, named
 from scipy.sparse import csr_array
 
 from longtail import Dataset
 from longtail.data.label_space import LabelSpace
+from longtail.recipes.parabel import Parabel
 
 pytestmark = pytest.mark.filterwarnings("ignore::longtail.data.InputWarning")
 
@@ -146,6 +148,32 @@ def test_table_6_takes_how_a_classifier_is_trained_on_shortlists():
         training = variant.make(own, 1000).classifier.training
         assert (training.own_only, training.neighbourhood_size, training.n_random) == (True, 0, 0)
         assert not variant.make({}, 1000).classifier.training.own_only
+
+
+class TestCells:
+    def test_a_variant_is_held_against_its_rival(self):
+        data = dense(40, np.random.default_rng(0))
+        variants = [
+            Variant("trees", name, named(Parabel), rival=rival)
+            for name, rival in (("one", "one"), ("same", "one"), ("other", "not run"))
+        ]
+        rows = [line.strip("| ").split(" | ") for line in cells(variants, {}, data, data, (1, 1))]
+        place = rows[0].index("P@1 and P@5 more")
+        assert [row[place].strip() for row in rows[2:]] == ["", "+0.00 ± 0.00, +0.00 ± 0.00", ""]
+
+    def test_the_standard_error_is_of_pairs(self):
+        random = np.random.default_rng(0)
+        hard = 100.0 * random.integers(0, 2, (400, 2))
+        ahead = random.integers(-1, 2, (400, 2))
+        said = [part.split(" ± ") for part in difference(hard + ahead, hard).split(", ")]
+        assert [float(mean) for mean, _ in said] == pytest.approx(ahead.mean(axis=0), abs=0.01)
+        assert [float(error) for _, error in said] == pytest.approx([0.04, 0.04], abs=0.01)
+
+    def test_rivals_are_astec_and_what_is_alone(self):
+        assert {variant.rival for variant in TABLES["table6"]} == {"Astec"}
+        for variant in TABLES["table4"]:
+            if variant.name.startswith("DeepXML"):
+                assert variant.name == f"DeepXML + {variant.rival}"
 
 
 def test_the_other_tables_need_data(monkeypatch, capsys):

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import time
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -32,6 +31,7 @@ from longtail.data.split import held_out_split
 from longtail.errors import InputError
 from longtail.recipes.names import DEFAULT_RECIPE, RECIPES
 
+from .cells import cells
 from .comparisons import COMPARISONS, compared, propensity_of
 from .figures import FIGURES
 from .scale import SHAPES, report
@@ -41,10 +41,7 @@ from .variants import TABLES
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from .variants import Variant
-
 LOOKS = {"starts": starts, "pools": pools}
-COLUMNS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@5", "R@100")
 DEV_SHARE = 0.1
 
 
@@ -107,11 +104,9 @@ def lines_of(
     elif arguments.what in COMPARISONS:
         yield from compared(arguments.what, name, train, test, settings, arguments.variants)
     else:
-        yield "| varied | variant | " + " | ".join(COLUMNS) + " | training, CPU s | published |"
-        yield "|---|---|" + "---|" * (len(COLUMNS) + 2)
-        for variant in TABLES[arguments.what]:
-            if arguments.variants is None or variant.name in arguments.variants:
-                yield row_of(variant, settings, train, test, propensity_of(name))
+        only = arguments.variants
+        chosen = [v for v in TABLES[arguments.what] if only is None or v.name in only]
+        yield from cells(chosen, settings, train, test, propensity_of(name))
 
 
 def data_for(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
@@ -142,24 +137,6 @@ def file_of(folder: Path, part: str, *, is_needed: bool = True) -> Any:
         names = ", ".join(path.name for path in paths) or "none"
         raise InputError(f"{folder} should hold one file {part}.*, but holds {names}.")
     return paths[0] if paths else None
-
-
-def row_of(
-    variant: Variant,
-    settings: dict[str, Any],
-    train: Dataset,
-    test: Dataset,
-    propensity: tuple[float, float],
-) -> str:
-    """Train a variant and return its row of the table."""
-    estimator = variant.make(settings, train.n_points)
-    started = time.process_time()
-    estimator.fit_dataset(train)
-    seconds = time.process_time() - started
-    metrics = estimator.predictor_.evaluate(test, propensity=propensity)
-    cells = [f"{metrics[column]:.2f}" for column in COLUMNS]
-    columns = [variant.group, variant.name, *cells, f"{seconds:.0f}", variant.published]
-    return "| " + " | ".join(columns) + " |"
 
 
 if __name__ == "__main__":

@@ -96,11 +96,12 @@ class GraphIndex:
     ) -> GraphIndex:
         """Build the graph of the rows of `vectors`.
 
-        The candidates of a node are the nearest nodes (of all, up to 5,000; beyond, of the about
-        1,500 in the clusters whose centres are nearest) and the nearest of a random sample, which
-        gives the edges that leave a cluster. They are thinned out as in HNSW (Malkov and Yashunin,
-        2018), once alone and once with the edges that point back. What is near is told by vectors
-        in eight bits a number; see `longtail.kernels.byte_codes`.
+        The candidates of a node are the nearest nodes (of all, up to 5,000; beyond, of those in the
+        clusters whose centres are nearest: for each edge 128 or, if that is more, a quarter of the
+        square root of all) and the nearest of a random sample, which gives the edges that leave a
+        cluster. They are thinned out as in HNSW (Malkov and Yashunin, 2018), once alone and once
+        with the edges that point back. What is near is told by vectors in eight bits a number; see
+        `longtail.kernels.byte_codes`.
 
         The same seed gives the same bytes, with any number of threads.
 
