@@ -12,8 +12,6 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import torch
 from scipy.sparse import csr_array
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from longtail.classifiers.calibration import N_CALIBRATED, Calibration
 from longtail.data.damping import chosen_power
@@ -27,6 +25,7 @@ from longtail.kernels.jit import n_usable_cores
 from longtail.metrics import precision_at_k
 from longtail.predictor import Predictor
 from longtail.recipes.limits import check_settings
+from longtail.recipes.scikit_learn import Parameters, classifier_tags, not_fitted
 from longtail.training.checkpoints import CheckpointFolder, fingerprint
 from longtail.training.processes import join_processes, own_device, processes
 from longtail.training.run import Callback, TrainingData, TrainingRun, as_device
@@ -47,7 +46,7 @@ VERY_FEW_POINTS = 20_000
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # scikit-learn has no types
+class LabelEstimator(Parameters):
     """Base of all recipes: fit, predict, predict_topk, score, save.
 
     A recipe adds its hyper-parameters as fields and writes `_learn`.
@@ -182,16 +181,18 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             checkpoints=checkpoints,
         )
         data, held_out = self._split(dataset, features, vectorizer)
+        n_features = features.shape[1]
+        del features  # the two parts hold their own rows
         with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay his own
             scorer, calibration = self._trained(data, held_out, self.run_)
         self.predictor_ = Predictor(
             scorer=scorer,
             label_space=dataset.label_space,
             vectorizer=vectorizer,
-            n_features=features.shape[1],
+            n_features=n_features,
             calibration=calibration,
             train_label_counts=np.asarray(dataset.labels.sum(axis=0)).ravel().astype(np.int64),
-            description=self._description(dataset, features),
+            description=self._description(dataset, n_features),
             reads=replace(self.reads(), power=power),
         )
         self.label_form_ = LabelForm.SPARSE
@@ -221,7 +222,7 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         Where y had one class a point, the most probable one; the most frequent one for a point of
         which nothing is known.
         """
-        check_is_fitted(self, "predictor_")
+        self._check_is_fitted()
         if self.label_form_ is LabelForm.CLASSES:
             return self._best_classes(self.predict_topk(X, 1)[0])
         n_labels = self.predictor_.n_labels
@@ -235,7 +236,7 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         k: int = 5,
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Return ids and probabilities of the k best labels; see `Predictor.predict_topk`."""
-        check_is_fitted(self, "predictor_")
+        self._check_is_fitted()
         return self.predictor_.predict_topk(X, k)
 
     def score(self, X: Any, y: Any) -> float:
@@ -251,7 +252,7 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     def evaluate(self, dataset: Dataset, ks: Sequence[int] = (1, 3, 5)) -> dict[str, float]:
         """Return all metrics on a test set, in percent; see `Predictor.evaluate`."""
-        check_is_fitted(self, "predictor_")
+        self._check_is_fitted()
         return self.predictor_.evaluate(dataset, ks)
 
     def save(self, path: str | Path) -> None:
@@ -261,7 +262,7 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         Checkpoints, if training kept any, are then removed: not before, so that a full disk costs
         no more than the saving.
         """
-        check_is_fitted(self, "predictor_")
+        self._check_is_fitted()
         if processes().rank:
             return
         self.predictor_.save(path, {"training.json": self.training_report()})
@@ -270,7 +271,7 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
 
     def training_report(self) -> dict[str, Any]:
         """Return how the model came about: settings, time a stage, peak memory, history."""
-        check_is_fitted(self, "predictor_")
+        self._check_is_fitted()
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return {
             **self.predictor_.description,
@@ -282,18 +283,17 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
         }
 
     def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_label = True
-        tags.target_tags.multi_output = True
-        tags.input_tags.sparse = True
-        tags.input_tags.string = True
-        return tags
+        return classifier_tags()
+
+    def _check_is_fitted(self) -> None:
+        if not hasattr(self, "predictor_"):
+            raise not_fitted(self)
 
     def _settings(self) -> dict[str, Any]:
         """Return all hyper-parameters as JSON values."""
         return {f.name: _json_value(getattr(self, f.name)) for f in fields(self) if f.init}
 
-    def _description(self, dataset: Dataset, features: csr_array) -> dict[str, Any]:
+    def _description(self, dataset: Dataset, n_features: int) -> dict[str, Any]:
         """Return what a model folder says of itself."""
         return {
             "recipe": type(self).__name__,
@@ -301,7 +301,7 @@ class LabelEstimator(ClassifierMixin, BaseEstimator):  # type: ignore[misc]  # s
             "seed": self.random_state,
             "n_points": dataset.n_points,
             "n_labels": dataset.n_labels,
-            "n_features": features.shape[1],
+            "n_features": n_features,
         }
 
     def _power_for(self, dataset: Dataset) -> float:

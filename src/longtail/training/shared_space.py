@@ -120,8 +120,9 @@ class SharedSpace:
     ) -> LearntSpace:
         """Train on points, their labels and, where there are any, the labels' texts.
 
-        With `start`, training goes on from there: the same labels and features, more points. With
-        `goes_on`, what is needed for that is kept, which takes as much memory again.
+        With `start`, whose memory is taken over, training goes on from there: the same labels and
+        features, more points. With `goes_on`, what is needed for that is kept, which takes as much
+        memory again.
         """
         tokens = TokenTable(
             data.features.shape[1],
@@ -191,10 +192,11 @@ class _SharedSpaceTask:
             self._go_on_from(start)
 
     def _go_on_from(self, start: SpaceTables) -> None:
-        """Give the labels that had points before the vectors that they had then."""
-        known = torch.from_numpy(start.has_points)
-        self._labels.vectors[known] = start.labels[known]
-        self._labels.bias[known] = start.bias[known]
+        """Go on with the vectors of the labels that had points, in the memory that was theirs."""
+        is_new = torch.from_numpy(~start.has_points)
+        start.labels[is_new] = self._labels.vectors[is_new]
+        start.bias[is_new] = self._labels.bias[is_new]
+        self._labels.vectors, self._labels.bias = start.labels, start.bias
 
     def _mean_directions(self, points: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the direction of the mean of each label's points; zeros where it has none."""
