@@ -471,6 +471,8 @@ EXPECTED_TO_FAIL = {
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+# To import that class takes as long as a small training: see longtail.recipes.scikit_learn.
+@pytest.mark.filterwarnings("ignore:Estimator Astec does not inherit:UserWarning")
 def test_scikit_learns_own_checks():
     results = check_estimator(
         Astec(**SMALL | {"surrogate_epochs": 3, "extreme_epochs": 3, "reranker_epochs": 1}),
