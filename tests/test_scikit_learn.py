@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from dataclasses import dataclass, field
 
 import pytest
 from sklearn.base import clone, is_classifier
@@ -12,28 +11,13 @@ from sklearn.base import clone, is_classifier
 from longtail import LongtailClassifier
 from longtail.errors import InputError
 from longtail.recipes.astec import Astec
-from longtail.recipes.scikit_learn import Parameters
 
 
-@dataclass(kw_only=True, repr=False)
-class Inner(Parameters):
-    size: int = 3
-
-
-@dataclass(kw_only=True, repr=False)
-class Outer(Parameters):
-    part: Inner = field(default_factory=Inner)
-    kind: type = Inner
-
-
-def test_parameters_of_parameters():
-    outer = Outer()
-    assert outer.get_params()["part__size"] == 3
-    assert set(outer.get_params(deep=False)) == {"part", "kind"}
-    outer.set_params(part__size=5)
-    assert outer.part.size == 5
-    assert repr(outer) == "Outer(part=Inner(size=5))"
-    assert repr(Outer()) == "Outer()"
+def test_what_is_not_as_it_comes_is_named():
+    model = LongtailClassifier(epochs=3).set_params(dimension=64)
+    assert repr(model) == "LongtailClassifier(dimension=64, epochs=3)"
+    assert repr(LongtailClassifier()) == "LongtailClassifier()"
+    assert model.get_params(deep=False)["dimension"] == 64
 
 
 def test_an_unknown_parameter_is_refused_with_those_there_are():

@@ -46,7 +46,7 @@ def test_entries_are_transposed_as_scipy_does(seed):
     next_places = expected.indptr[:-1].astype(np.int64)
     place_rows(starts, columns, is_left, next_places, placed)
     assert next_places.tolist() == expected.indptr[1:].tolist()
-    place_weights(starts, columns, weights, is_left, expected.indptr[:-1].astype(np.int64), values)
+    place_weights(columns, weights, is_left, expected.indptr[:-1].astype(np.int64), values)
     assert placed.tolist() == expected.indices.tolist()
     assert values.tolist() == expected.data.tolist()
 

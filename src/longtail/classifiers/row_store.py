@@ -112,7 +112,7 @@ class RowStore(NamedTuple):
         ids = read_only(pack_ids(labels, by_label.shape[0]), np.uint8)
         del labels
         placed = np.empty(starts[-1], np.float32)
-        place_weights(rows, columns, weights, is_left, starts[:-1].copy(), placed)
+        place_weights(columns, weights, is_left, starts[:-1].copy(), placed)
         return self._sparse(starts, ids, placed)
 
     def _by_label(

@@ -44,10 +44,10 @@ def place_rows(starts: Starts, columns: Ids, is_left: Flags, next_places: Starts
 
 @lean_kernel
 def place_weights(
-    starts: Starts, columns: Ids, weights: Floats, is_left: Flags, next_places: Starts, out: Floats
+    columns: Ids, weights: Floats, is_left: Flags, next_places: Starts, out: Floats
 ) -> None:
     """Write the weight of each entry to where `place_rows` writes its row."""
-    for i in range(starts[0], starts[len(starts) - 1]):
+    for i in range(len(columns)):
         column = columns[i]
         if not is_left[column]:
             out[next_places[column]] = weights[i]

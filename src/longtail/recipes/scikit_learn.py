@@ -28,25 +28,18 @@ class Parameters:
     (LongtailClassifier(dimension=64, epochs=3), 3)
     """
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters by name.
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - as it is called
+        """Return the parameters by name; no parameter has parameters of its own.
 
         Parameters
         ----------
         deep : bool
-            Whether those of parameters that have parameters are there as well, as ``outer__inner``.
+            Not used.
         """
-        own = {name: getattr(self, name) for name in sorted(_names(self))}
-        nested = {name: value for name, value in own.items() if _has_parameters(value)}
-        inner = {
-            f"{name}__{key}": value
-            for name, part in (nested if deep else {}).items()
-            for key, value in part.get_params().items()
-        }
-        return own | inner
+        return {name: getattr(self, name) for name in sorted(_names(self))}
 
     def set_params(self, **parameters: Any) -> Self:
-        """Set parameters, those of a parameter by ``outer__inner``.
+        """Set parameters by name.
 
         Raises
         ------
@@ -54,16 +47,12 @@ class Parameters:
             If there is no such parameter.
         """
         for name, value in parameters.items():
-            outer, _, inner = name.partition("__")
-            if outer not in _names(self):
+            if name not in _names(self):
                 raise InputError(
-                    f"Invalid parameter {outer!r} for estimator {self}. Valid parameters are: "
+                    f"Invalid parameter {name!r} for estimator {self}. Valid parameters are: "
                     f"{sorted(_names(self))}."
                 )
-            if inner:
-                getattr(self, outer).set_params(**{inner: value})
-            else:
-                setattr(self, outer, value)
+            setattr(self, name, value)
         return self
 
     def __repr__(self) -> str:
@@ -87,10 +76,6 @@ def _names(estimator: Any) -> list[str]:
 
 def _default(field: Field[Any]) -> Any:
     return field.default if field.default_factory is MISSING else field.default_factory()
-
-
-def _has_parameters(value: Any) -> bool:
-    return hasattr(value, "get_params") and not isinstance(value, type)
 
 
 def classifier_tags() -> Tags:
