@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import multiprocessing
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
 
+import longtail
 from longtail.kernels import jit
 from longtail.kernels.jit import over_row_chunks
 
@@ -121,3 +124,53 @@ def test_a_forked_process_has_helpers_of_its_own():
     child.start()
     assert queue.get(timeout=30) == 20
     child.join(timeout=30)
+
+
+def _is_compiled(node):
+    """Whether a function is a kernel, or what numba takes for one in compiled code."""
+    names = {part.id for part in ast.walk(node) if isinstance(part, ast.Name)}
+    return any("kernel" in name or name in {"overload", "intrinsic"} for name in names)
+
+
+def _called_by_python(node):
+    """Names that the code below a node calls, but for that of compiled functions."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef) and any(map(_is_compiled, child.decorator_list)):
+            continue
+        if isinstance(child, ast.Call) and isinstance(child.func, ast.Name):
+            yield child.func.id
+        yield from _called_by_python(child)
+
+
+def _inner_kernels(path):
+    """Names of the kernels of a file that Python must not call."""
+    for node in ast.parse(path.read_text("utf-8")).body:
+        if isinstance(node, ast.FunctionDef) and any(map(_is_compiled, node.decorator_list)):
+            inner = any(
+                part.id == "inner_kernel"
+                for part in node.decorator_list
+                if isinstance(part, ast.Name)
+            )
+            if inner or node.name.startswith("_"):
+                yield node.name
+
+
+def test_python_calls_no_inner_kernel():
+    """It would end the process: nothing is compiled that turns Python's arguments into theirs."""
+    folder = Path(longtail.__file__).parent
+    for path in folder.glob("**/*.py"):
+        tree = ast.parse(path.read_text("utf-8"))
+        imported = {
+            alias.name: Path(folder, *node.module.split(".")[1:]).with_suffix(".py")
+            for node in ast.walk(tree)
+            if isinstance(node, ast.ImportFrom)
+            and (node.module or "").startswith("longtail.kernels")
+            for alias in node.names
+        }
+        inner = set(_inner_kernels(path))
+        inner |= {
+            name
+            for name, source in imported.items()
+            if source.exists() and name in set(_inner_kernels(source))
+        }
+        assert not inner & set(_called_by_python(tree)), path

@@ -25,7 +25,7 @@ from longtail.kernels.code_search import (
     walk_wider,
 )
 from longtail.kernels.exact import insert_sorted
-from longtail.kernels.jit import kernel, lean_kernel
+from longtail.kernels.jit import inner_kernel, kernel, lean_kernel
 from longtail.kernels.label_angles import label_angles
 from longtail.kernels.label_links import Relations, add_links, best_sums, strongest_links
 from longtail.kernels.prefetch import prefetch_line
@@ -166,7 +166,7 @@ def near_rows(
     return _near_points(own, room, scale, size, ids, similarities)
 
 
-@lean_kernel
+@inner_kernel
 def answer_bag(
     model: Answerer,
     scratch: AnswerScratch,

@@ -121,7 +121,7 @@ def pack_with_scales(vectors: Floats) -> tuple[Packed, Floats]:
     scales = np.zeros(len(vectors), np.float32)
 
     def work(start: int, stop: int) -> None:
-        _pack(vectors, start, stop, codes, scales)
+        pack_rows(vectors, start, stop, codes, scales)
 
     over_row_chunks(work, len(vectors), n_threads=n_usable_cores())
     return codes, scales
@@ -145,7 +145,7 @@ def _error(vector: Floats, scale: np.float32) -> np.float32:
 
 
 @kernel
-def _pack(vectors: Floats, start: int, stop: int, codes: Packed, scales: Floats) -> None:
+def pack_rows(vectors: Floats, start: int, stop: int, codes: Packed, scales: Floats) -> None:
     """Write codes into zeros, and scales, of the rows from `start` to `stop`."""
     for row in range(start, stop):
         vector, least = vectors[row], np.float32(np.inf)

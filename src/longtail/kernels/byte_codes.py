@@ -115,12 +115,12 @@ def byte_codes(vectors: Floats, unit: np.float32, rows: Ids) -> ByteCodes:
     first = -room.ctypes.data % _LINE  # each row on cache lines of its own
     codes = room[first : first + len(rows) * width].reshape(len(rows), width)
     factors = np.empty(len(rows), np.float32)
-    _write_codes(vectors, rows, np.float32(unit), codes, factors)
+    write_unit_codes(vectors, rows, np.float32(unit), codes, factors)
     return ByteCodes(codes, factors)
 
 
 @fast_kernel
-def _write_codes(
+def write_unit_codes(
     vectors: Floats, rows: Ids, unit: np.float32, codes: NDArray[np.uint8], factors: Floats
 ) -> None:
     """Write the nearest whole numbers of steps, and the factors."""

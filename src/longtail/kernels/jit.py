@@ -15,6 +15,7 @@ __all__ = [
     "fast_kernel",
     "fast_lean_kernel",
     "in_background",
+    "inner_kernel",
     "kernel",
     "lean_kernel",
     "n_usable_cores",
@@ -35,8 +36,12 @@ _FAST_MATH = {"reassoc", "contract", "arcp", "nsz"}
 
 
 def kernel(function: F) -> F:
-    """Compile `function` once, keep the machine code on disk, and release the global lock in it."""
-    return cast("F", numba.njit(cache=True, nogil=True, error_model="numpy")(function))
+    """Compile `function` once, keep the machine code on disk, and release the global lock in it.
+
+    A kernel whose name begins with `_` is for other kernels alone, and Python must not call it: to
+    compile the way from Python into a function of many arrays takes longer than the function.
+    """
+    return _compiled(function)
 
 
 def fast_kernel(function: F) -> F:
@@ -44,8 +49,7 @@ def fast_kernel(function: F) -> F:
 
     Not for code that tests for NaN or infinity.
     """
-    compile_fast = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath=_FAST_MATH)
-    return cast("F", compile_fast(function))
+    return _compiled(function, fastmath=_FAST_MATH)
 
 
 def lean_kernel(function: F) -> F:
@@ -55,15 +59,31 @@ def lean_kernel(function: F) -> F:
     functions that neither make nor return arrays, nor call any that do; whoever calls them holds on
     to those that they are given.
     """
-    return cast("F", numba.njit(cache=True, nogil=True, error_model="numpy", _nrt=False)(function))
+    return _compiled(function, _nrt=False)
 
 
 def fast_lean_kernel(function: F) -> F:
     """Like `fast_kernel`, and do not count who uses an array; see `lean_kernel`."""
-    compile_fast = numba.njit(
-        cache=True, nogil=True, error_model="numpy", fastmath=_FAST_MATH, _nrt=False
+    return _compiled(function, fastmath=_FAST_MATH, _nrt=False)
+
+
+def inner_kernel(function: F) -> F:
+    """Like `lean_kernel`, for kernels of other files alone: Python must not call it."""
+    return _compiled(function, _nrt=False, no_cpython_wrapper=True)
+
+
+def _compiled(function: F, **options: object) -> F:
+    """Leave to numba to compile `function` when it is first called."""
+    for_kernels_alone = {"no_cpython_wrapper": True} if function.__name__.startswith("_") else {}
+    compile_it = numba.njit(
+        cache=True,
+        nogil=True,
+        error_model="numpy",
+        no_cfunc_wrapper=True,  # nobody passes kernels to kernels
+        **for_kernels_alone,
+        **options,
     )
-    return cast("F", compile_fast(function))
+    return cast("F", compile_it(function))
 
 
 def n_usable_cores() -> int:

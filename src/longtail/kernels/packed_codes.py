@@ -72,7 +72,7 @@ def pack_rows(vectors: Floats) -> tuple[Packed, Floats]:
     room = np.zeros(shape[0] * shape[1] + BLOCK, np.uint8)
     first = -room.ctypes.data % BLOCK
     codes = room[first : first + shape[0] * shape[1]].reshape(shape)
-    return codes, np.array([_write_codes(vectors, codes)], np.float32)
+    return codes, np.array([write_packed_codes(vectors, codes)], np.float32)
 
 
 def unpacked_rows(codes: Packed, step: Floats, dimension: int) -> Floats:
@@ -99,7 +99,7 @@ def put_code(row: Packed, t: int, code: np.uint8) -> None:
 
 
 @kernel
-def _write_codes(vectors: Floats, codes: Packed) -> np.float32:
+def write_packed_codes(vectors: Floats, codes: Packed) -> np.float32:
     """Write the codes of all rows into zeros, and return the step."""
     total = 0.0
     for vector in vectors:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import numpy as np
 
 from longtail.kernels.digit_sort import N_DIGITS, sort_by_digits
-from longtail.kernels.jit import kernel, lean_kernel
+from longtail.kernels.jit import inner_kernel, kernel, lean_kernel
 from longtail.kernels.token_tables import HALF, LOW_HALF, NOTHING, column_of, grown_table, slot_of
 
 if TYPE_CHECKING:
@@ -370,7 +370,7 @@ def _weigh(
     return n_entries
 
 
-@lean_kernel
+@inner_kernel
 def encode_into(
     codes: NDArray[np.uint32],
     rules: TokenRules,
