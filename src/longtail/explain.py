@@ -221,11 +221,14 @@ def _scores_of(model: Predictor, bags: Bags, labels: Ids) -> Floats:
     Where a scorer leaves a label out, that counts as its lowest score of the bag.
     """
     found, scores = ranked_candidates(model.scorer, bags, labels, model.n_labels)
-    lowest = np.where(np.isfinite(scores), scores, np.inf).min(axis=1)
-    lowest[~np.isfinite(lowest)] = 0  # nothing is known of the bag
-    known = np.isfinite(scores)[:, :, None] & (found[:, :, None] == labels)
-    best: Floats = np.where(known, scores[:, :, None], -np.inf).max(axis=1)
-    return np.where(np.isfinite(best), best, lowest[:, None])
+    own: Floats = np.zeros((len(found), len(labels)), np.float32)
+    for row, row_labels, row_scores in zip(own, found, scores, strict=True):
+        known = np.isfinite(row_scores)
+        if known.any():  # otherwise nothing is known of the bag
+            every = np.full(model.n_labels, row_scores[known].min(), np.float32)
+            every[row_labels[known]] = row_scores[known]
+            row[:] = every[labels]
+    return own
 
 
 def _ordered(words: Sequence[str], effects: Floats) -> tuple[WordEffect, ...]:

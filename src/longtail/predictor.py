@@ -183,7 +183,7 @@ class Predictor:
         ----------
         X : sequence of str, or sparse matrix
         k : int
-            May exceed the number of labels; the rest is padding.
+            May exceed the number of labels. The default recipe answers all, others what they find.
         n_threads : int, optional
             All cores by default. The numbers do not depend on it, nor on what else is in the batch.
         restriction : Restriction, optional

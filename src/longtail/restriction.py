@@ -38,9 +38,9 @@ PAIRS_AT_ONCE = 400_000  # of a point and a candidate, held in memory together
 class Restriction:
     """Which labels may be in an answer.
 
-    A restriction takes labels away and changes nothing else: what the search finds keeps the
+    A restriction takes labels away and changes nothing else: a candidate keeps the
     probability that it has without one. Up to 1,000 allowed labels are all scored by the default
-    recipe, found or not; of more, and by other recipes, those that the search finds.
+    recipe, found or not; of more, and by other recipes, those among the first 1,000 of an answer.
 
     Parameters
     ----------
@@ -106,9 +106,7 @@ class Restriction:
         """
 
         def answer(some: Bags) -> tuple[Ids, Floats]:
-            found, scores = ranked_candidates(
-                scorer, some, self.given, len(self.is_allowed), n_threads
-            )
+            found, scores = self._ranked(scorer, some, k, n_threads)
             # Before labels go: the calibration asks whether a label is ahead of all others.
             known = calibration.probabilities(scores)
             kept = (found >= 0) & self.is_allowed[found]
@@ -118,14 +116,23 @@ class Restriction:
             known = np.where(kept, np.take_along_axis(known, order, axis=1), np.float32(-np.inf))
             return ids, known
 
-        at_once = max(1, PAIRS_AT_ONCE // (MOST_RANKED + len(self.given)))
+        at_once = max(1, PAIRS_AT_ONCE // (max(k, MOST_RANKED) + len(self.given)))
         return top_k_in_blocks(bags, k, at_once, answer)
+
+    def _ranked(self, scorer: Scorer, bags: Bags, k: int, n_threads: int) -> tuple[Ids, Floats]:
+        """Return labels of each bag, best first: so many that k of them should be allowed."""
+        n_labels, compiled = len(self.is_allowed), _compiled(scorer)
+        if compiled is None or len(self.given):
+            return ranked_candidates(scorer, bags, self.given, n_labels, n_threads)
+        n_refused = int(np.count_nonzero(~self.is_allowed))
+        n_enough = min(k + n_refused, max(k, MOST_RANKED), n_labels)
+        return compiled.top_k(bags, n_enough, n_threads)
 
 
 def ranked_candidates(
     scorer: Scorer, bags: Bags, given: Ids, n_labels: int, n_threads: int = 1
 ) -> tuple[Ids, Floats]:
-    """Return everything that a scorer scores of each bag, best first.
+    """Return what a scorer finds of each bag, best first; a default model all its candidates.
 
     Parameters
     ----------
@@ -142,14 +149,14 @@ def ranked_candidates(
     scores : float32 (n, size)
         Padded with -inf.
     """
-    compiled = scorer.compiled if isinstance(scorer, BlendedScorer) else scorer
-    if not isinstance(compiled, CompiledScorer):
+    compiled = _compiled(scorer)
+    if compiled is None:
         return scorer.top_k(bags, min(MOST_RANKED, n_labels), n_threads)
-    labels, scores = compiled.top_k(bags, compiled.width, n_threads)
+    labels, scores = compiled.candidates(bags, n_threads)
     if not len(given):
         return labels, scores
     wider = compiled.finding_also(given)
-    all_labels, all_scores = wider.top_k(bags, wider.width, n_threads)
+    all_labels, all_scores = wider.candidates(bags, n_threads)
     # The blend weighs a label against the others, so what is found is scored among itself.
     is_found = (all_labels[:, :, None] == labels[:, None]).any(axis=2)
     labels = np.concatenate([labels, np.where(is_found, -1, all_labels)], axis=1)
@@ -158,6 +165,12 @@ def ranked_candidates(
     labels = np.take_along_axis(labels, order, axis=1)
     scores = np.take_along_axis(scores, order, axis=1)
     return best_first(labels, scores, scores.shape[1], n_threads)
+
+
+def _compiled(scorer: Scorer) -> CompiledScorer | None:
+    """Return a default model as it serves, None for another scorer."""
+    own = scorer.compiled if isinstance(scorer, BlendedScorer) else scorer
+    return own if isinstance(own, CompiledScorer) else None
 
 
 def _ids(space: LabelSpace, names: Iterable[str]) -> NDArray[np.int64]:

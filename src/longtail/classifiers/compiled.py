@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 
 import numpy as np
@@ -15,7 +16,9 @@ from longtail.classifiers.compiled_parts import (
     check_answerer,
     label_beam,
     log_ranks_of,
+    most_frequent,
     new_scratch,
+    no_ids,
     width_of,
 )
 from longtail.classifiers.row_store import RowStore, are_common, packed_neighbours
@@ -126,6 +129,7 @@ class CompiledScorer:
             point_starts=search.label_starts,
             point_labels=search.label_ids,
             popular=search.popular,
+            frequent=no_ids(),
             heads=tuple(heads),
             linear=store.split(words, are_common(words)),
             linear_bias=linear.bias,
@@ -145,7 +149,19 @@ class CompiledScorer:
         return kinds.get(self.parts.tokens.values.dtype.name, "float32")
 
     def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> tuple[Ids, Floats]:
-        """See `longtail.classifiers.scorer.Scorer.top_k`."""
+        """See `longtail.classifiers.scorer.Scorer.top_k`.
+
+        Candidates come first. Where `k` is more than these, labels follow that the search has met,
+        then the most frequent ones: as many as there are labels, and at most 10,000.
+        """
+        return self._answers(self._model_for(k), bags, k, n_threads)
+
+    def candidates(self, bags: Bags, n_threads: int = 1) -> tuple[Ids, Floats]:
+        """Return what the network has scored of each bag, (n, width), best first."""
+        return self._answers(self._model, bags, self.width, n_threads)
+
+    def _answers(self, model: Any, bags: Bags, k: int, n_threads: int) -> tuple[Ids, Floats]:
+        """Return the k best labels of each bag and their scores."""
         ids = np.empty((bags.n_rows, k), np.int32)
         scores = np.empty((bags.n_rows, k), np.float32)
         row_starts = read_only(bags.row_starts, np.int32)
@@ -153,7 +169,7 @@ class CompiledScorer:
 
         def work(start: int, stop: int) -> None:
             scratch = self._borrow_scratch()
-            answer_bags(self._model, scratch, row_starts, columns, values, start, stop, ids, scores)
+            answer_bags(model, scratch, row_starts, columns, values, start, stop, ids, scores)
             self._free_scratch.append(scratch)
 
         over_row_chunks(work, bags.n_rows, n_threads=n_threads, chunk=256)
@@ -166,7 +182,7 @@ class CompiledScorer:
         for array in (row_starts, columns, values):
             array.flags.writeable = False  # kernels are compiled for what memory maps are
         scratch = self._borrow_scratch()
-        answer_bags(self._model, scratch, row_starts, columns, values, 0, 1, ids, scores)
+        answer_bags(self._model_for(k), scratch, row_starts, columns, values, 0, 1, ids, scores)
         self._free_scratch.append(scratch)
         return ids, scores
 
@@ -181,7 +197,8 @@ class CompiledScorer:
         """Return ids and probabilities (1, k) of one text; see `OneText`, which has the rest."""
         ids, probabilities = np.empty((1, k), np.int32), np.empty((1, k), np.float32)
         scratch = self._borrow_scratch()
-        answer_text(vocabulary, self._model, scratch, room, codes, *curve, ids, probabilities)
+        model = self._model_for(k)
+        answer_text(vocabulary, model, scratch, room, codes, *curve, ids, probabilities)
         self._free_scratch.append(scratch)
         return ids, probabilities
 
@@ -228,6 +245,19 @@ class CompiledScorer:
         network.check_sources(count_sources(len(self.parts.heads), has_relations=has_relations))
         parts = self.parts._replace(network=_network(network, self.width))
         return CompiledScorer(parts, self.sizes, self.n_matches, self.n_linked)
+
+    def _model_for(self, k: int) -> Any:
+        """Return the handle of a model that answers so many labels.
+
+        Popular labels are candidates of every point, so fewer labels need no others.
+        """
+        return self._model if k <= len(self.parts.popular) else self._model_of_many
+
+    @cached_property
+    def _model_of_many(self) -> Any:
+        """A handle of the model that lets further labels follow the candidates."""
+        frequent = most_frequent(self.parts.commonness)
+        return handle_of(self.parts._replace(frequent=frequent))
 
     def _borrow_scratch(self) -> Any:
         """Take scratch nobody uses now: making it for each query would cost too much."""

@@ -40,7 +40,9 @@ __all__ = [
     "dimension_of",
     "label_beam",
     "log_ranks_of",
+    "most_frequent",
     "new_scratch",
+    "no_ids",
     "point_beam",
     "wide_beam",
     "width_of",
@@ -49,6 +51,7 @@ __all__ = [
 SIDE_BY_SIDE = 16  # candidates that one instruction weighs
 MOST_LOGGED = 8192  # nodes that a walk has compared: usually about 2,000
 MOST_TOUCHED = 4096  # labels that the matches of one text are linked to
+MOST_FREQUENT = 10_000  # labels that an answer is filled up with: nobody may ask for more
 
 
 def dimension_of(parts: Answerer) -> int:
@@ -205,6 +208,7 @@ def answerer_from(arrays: Arrays, scales: Sequence[float], *, has_relations: boo
         point_starts=of.ids("points_index/label_starts"),
         point_labels=of.ids("points_index/label_ids"),
         popular=of.ids("labels/popular"),
+        frequent=no_ids(),
         heads=tuple(of.head(i, scale, labels.rows) for i, scale in enumerate(scales)),
         linear=linear,
         linear_bias=of.floats("linear/bias"),
@@ -338,6 +342,20 @@ def log_ranks_of(width: int) -> Floats:
     """Return the logarithms of all ranks among `width` candidates, in whole vectors of them."""
     n_ranks = -(-width // SIDE_BY_SIDE) * SIDE_BY_SIDE
     return read_only(np.log1p(np.arange(n_ranks, dtype=np.float32)), np.float32)
+
+
+def no_ids() -> Ids:
+    """Return an empty array of ids, of the type that kernels know."""
+    return read_only(np.zeros(0), np.int32)
+
+
+def most_frequent(commonness: Floats) -> Ids:
+    """Return the most frequent labels, the first ones first, ties by smaller id."""
+    n = min(len(commonness), MOST_FREQUENT)
+    least = np.partition(commonness, -n)[-n] if n else np.inf  # all of millions need no order
+    frequent = np.flatnonzero(commonness >= least)
+    order = np.argsort(-commonness[frequent], kind="stable")[:n]
+    return read_only(frequent[order], np.int32)
 
 
 def label_beam(sizes: SearchSizes) -> int:

@@ -25,6 +25,7 @@ from longtail.kernels.code_search import (
     walk_wider,
 )
 from longtail.kernels.exact import insert_sorted
+from longtail.kernels.further_labels import write_further
 from longtail.kernels.jit import inner_kernel, kernel, lean_kernel
 from longtail.kernels.label_angles import label_angles
 from longtail.kernels.label_links import Relations, add_links, best_sums, strongest_links
@@ -62,7 +63,11 @@ class Head(NamedTuple):
 
 
 class Answerer(NamedTuple):
-    """Everything that a prediction looks at; see `longtail.classifiers.blended.BlendedScorer`."""
+    """Everything that a prediction looks at; see `longtail.classifiers.blended.BlendedScorer`.
+
+    ``frequent`` are labels that may follow those that a search has met, the most frequent first;
+    without any, candidates alone are answered.
+    """
 
     tokens: Rows
     labels: CodedGraph
@@ -73,6 +78,7 @@ class Answerer(NamedTuple):
     point_starts: Ids
     point_labels: Ids
     popular: Ids
+    frequent: Ids
     heads: tuple[Head, ...]
     linear: SplitRows
     linear_bias: Floats
@@ -184,7 +190,8 @@ def answer_bag(
     n_matches = n_touched = n_products = 0
     if model.has_relations:
         n_matches, n_touched, n_products = _relate(model.relations, columns, values, scratch)
-    n, nearness = _gather(model, scratch, scale, n_matches, n_touched)
+    n, n_voted, nearness = _gather(model, scratch, scale, n_matches, n_touched)
+    candidates, met = scratch.candidates[:n], scratch.voted[:n_voted]
     if n:
         _score(model, scratch, columns, values, n)
         for c in range(n):
@@ -198,8 +205,29 @@ def answer_bag(
             scratch.network,
             scratch.scores,
         )
-        candidates = scratch.candidates[:n]
         _keep_best(candidates, scratch.scores, model.tail_weights, ids, scores)
+        if n < len(ids) and len(model.frequent):
+            n_met = write_further(
+                scratch.codes,
+                scale,
+                model.labels,
+                scratch.label_walk,
+                scratch.starts,
+                model.label_of_row,
+                model.heads[0],
+                model.frequent,
+                scratch.votes,
+                scratch.voted,
+                n_voted,
+                n,
+                ids,
+                scores,
+            )
+            met = scratch.voted[:n_met]
+    for label in met:
+        scratch.votes[label] = 0
+    for label in candidates:
+        scratch.votes[label] = 0
     for label in scratch.touched[:n_touched]:
         scratch.links[label] = 0
     if model.has_relations:
@@ -234,7 +262,7 @@ def _relate(
 @lean_kernel
 def _gather(
     model: Answerer, scratch: AnswerScratch, scale: np.float32, n_matches: int, n_touched: int
-) -> tuple[int, np.float32]:
+) -> tuple[int, int, np.float32]:
     """Note the candidates, each once, and their votes; return how many and the nearest point's.
 
     As `longtail.kernels.blend.gather_candidates` has it: labels that were found, popular ones,
@@ -285,11 +313,7 @@ def _gather(
     n = _join(matches, *own, n)
     n = _join(linked, *own, n)
     n = _join(best, *own, n)
-    for label in voted:
-        votes[label] = 0
-    for label in scratch.candidates[:n]:
-        votes[label] = 0
-    return n, scratch.near_similarities[0] if n_near else np.float32(0)
+    return n, n_voted, scratch.near_similarities[0] if n_near else np.float32(0)
 
 
 @lean_kernel

@@ -31,13 +31,16 @@ if TYPE_CHECKING:
 __all__ = [
     "CodedGraph",
     "Walk",
+    "excess_of",
     "first_homes",
+    "log_nodes",
     "n_edges",
     "nearest_members",
     "new_keys",
     "new_walk",
     "node_of",
     "similarity_at",
+    "similarity_of",
     "walk_graph",
     "walk_on",
     "walk_wider",
@@ -208,6 +211,15 @@ def walk_on(query: Codes, graph: CodedGraph, starts: Ids, n_starts: int, walk: W
 
 
 @lean_kernel
+def log_nodes(query: Codes, graph: CodedGraph, nodes: Ids, n_nodes: int, walk: Walk) -> None:
+    """Append the nodes that a walk has not met to its log, and follow none of their edges."""
+    n_fresh = _keep_unseen(nodes, n_nodes, graph.codes, walk.stamps, walk.fresh, 0)
+    if n_fresh:
+        packed_products(query, graph.codes, walk.fresh, n_fresh, walk.products)
+        _log(walk.fresh, n_fresh, walk.products, walk.log)
+
+
+@lean_kernel
 def walk_wider(query: Codes, graph: CodedGraph, size: int, walk: Walk, wide: Walk) -> int:
     """Go on with a longer beam where a walk has ended; return how many nodes are in that.
 
@@ -272,7 +284,7 @@ def _go_on(query: Codes, graph: CodedGraph, n_fresh: int, place: int, walk: Walk
 
 
 @lean_kernel
-def _excess_of(query: Codes) -> np.float32:
+def excess_of(query: Codes) -> np.float32:
     """Return what a product with any row is too large by."""
     total = np.int32(0)
     for code in query:
@@ -301,8 +313,16 @@ def similarity_at(
     place: int, query: Codes, scale: np.float32, graph: CodedGraph, walk: Walk
 ) -> np.float32:
     """Return how similar the node at a place of the beam is, from 1, as its codes tell."""
-    own = np.float32(walk.keys[place] >> _KEY_BITS)
-    return np.float32((own - _excess_of(query)) * scale * graph.step[0])
+    return similarity_of(walk.keys[place], excess_of(query), scale, graph.step[0])
+
+
+@lean_kernel
+def similarity_of(
+    key: np.int64, too_much: np.float32, scale: np.float32, step: np.float32
+) -> np.float32:
+    """Return how similar the node of a key is; `too_much` is the `excess_of` the query."""
+    own = np.float32(key >> _KEY_BITS)
+    return np.float32((own - too_much) * scale * step)
 
 
 @lean_kernel
@@ -345,7 +365,7 @@ def nearest_members(
     size = min(size, len(ids) + len(ids) // 2 + _SPARE)  # codes hardly err by more
     keys, rows, first_members, members = walk.keys, graph.rows, graph.member_starts, graph.members
     has_rows = len(rows.values) > 0
-    too_much = np.float32(0) if has_rows else _excess_of(query)
+    too_much = np.float32(0) if has_rows else excess_of(query)
     for place in range(1, min(_AHEAD, size) + 1 if has_rows else 0):
         prefetch_whole(rows.values, node_of(keys[place]))
     filled = 0

@@ -1,0 +1,224 @@
+"""Labels that follow the candidates of a point, for those who ask for more than there are.
+
+They are what the search has met on its way: labels of near points, and labels that the walk has
+compared with the point and left. They are ranked by what is known of them already, their similarity
+to the point and their votes, and put below all candidates.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from longtail.kernels.code_search import (
+    CodedGraph,
+    Walk,
+    excess_of,
+    log_nodes,
+    node_of,
+    similarity_of,
+)
+from longtail.kernels.exact import insert_sorted
+from longtail.kernels.jit import inner_kernel, lean_kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+    Ids = NDArray[np.int32]
+
+__all__ = ["LEAST_STEP", "write_further"]
+
+LEAST_STEP = np.float32(1e-6)  # between two scores, of their size: a float32 tells them apart
+
+
+@inner_kernel
+def write_further(
+    query: NDArray[np.int8],
+    scale: np.float32,
+    graph: CodedGraph,
+    walk: Walk,
+    starts: Ids,
+    label_of_row: Ids,
+    head: Any,
+    frequent: Ids,
+    votes: Floats,
+    met: Ids,
+    n_met: int,
+    n: int,
+    ids: Ids,
+    scores: Floats,
+) -> int:
+    """Append further labels to the answer of a point, below its candidates.
+
+    Which labels these are, and their scores, does not depend on how many are asked for.
+
+    Parameters
+    ----------
+    query, scale, graph, walk, label_of_row, head, votes, met, n_met
+        See `_add_met`; labels with votes that the walk has not met are compared first.
+    starts : int32 (at least 1,)
+        Scratch.
+    frequent : int32 (n_frequent,)
+        See `_add_frequent`.
+    n : int
+        Candidates in the answer, at least 1.
+    ids, scores : int32, float32 (k,)
+        Written from `n` on.
+
+    Returns
+    -------
+    int
+        How many labels are in `met` now, of which the votes are to be forgotten.
+    """
+    _compare(met[:n_met], head.row_of_label, query, graph, starts, walk)
+    n_further, n_met = _add_met(
+        query, scale, graph, walk, label_of_row, head, votes, met, n_met, ids[n:], scores[n:]
+    )
+    n_further = _add_frequent(frequent, votes, ids[n:], scores[n:], n_further)
+    _put_below(scores, n, n_further)
+    return n_met
+
+
+@lean_kernel
+def _compare(
+    labels: Ids,
+    row_of_label: Ids,
+    query: NDArray[np.int8],
+    graph: CodedGraph,
+    starts: Ids,
+    walk: Walk,
+) -> None:
+    """Note in the log how similar some labels are that the walk has not met."""
+    n = 0
+    for place in range(len(labels)):
+        row = row_of_label[labels[place]]
+        if row >= 0:
+            starts[n] = row
+            n += 1
+        if n and (n == len(starts) or place == len(labels) - 1):
+            log_nodes(query, graph, starts, n, walk)
+            n = 0
+
+
+@lean_kernel
+def _add_met(
+    query: NDArray[np.int8],
+    scale: np.float32,
+    graph: CodedGraph,
+    walk: Walk,
+    label_of_row: Ids,
+    head: Any,
+    votes: Floats,
+    met: Ids,
+    n_met: int,
+    ids: Ids,
+    scores: Floats,
+) -> tuple[int, int]:
+    """Write the labels that a search has met and that are no candidates, best first.
+
+    The score of a label is what the head says of it, its similarity taken from the codes, plus its
+    votes; a label without a node is taken to be at a right angle to the point.
+
+    Parameters
+    ----------
+    query, scale : int8, float
+        The codes of the point, and what they are multiplied with; see `nearest_members`.
+    graph, walk : CodedGraph, Walk
+        Of the labels; every node in the walk's log has been met.
+    label_of_row : int32 (n_rows,)
+    head : Head
+        Over the vectors of the graph.
+    votes : float32 (n_labels,)
+        Above 0 for labels with votes, and below for candidates. On return, below 0 also for the
+        labels that were offered.
+    met : int32 (n_labels,)
+        Begins with the labels that have votes; those of the walk are appended.
+    n_met : int
+        How many have votes.
+    ids, scores : int32, float32 (size,)
+        Written as far as there are labels: descending, ties by smaller id.
+
+    Returns
+    -------
+    n_written, n_met : int
+    """
+    log, first_members, members = walk.log, graph.member_starts, graph.members
+    step, too_much = graph.step[0], excess_of(query)
+    n = 0
+    for key in log[1 : log[0] + 1]:
+        node = node_of(key)
+        logit = head.scale * similarity_of(key, too_much, scale, step)
+        for place in range(max(first_members[node], 0), min(first_members[node + 1], len(members))):
+            row = members[place]
+            label = label_of_row[row] if 0 <= row < len(label_of_row) else np.int32(-1)
+            if not 0 <= label < len(votes) or votes[label] < 0:
+                continue
+            if votes[label] == 0:  # each label once, so there is room for it
+                met[n_met] = label
+                n_met += 1
+            n = _offer(label, logit + head.bias[label] + votes[label], ids, scores, n)
+            votes[label] = -1
+    for label in met[:n_met]:
+        if votes[label] > 0:
+            n = _offer(label, head.bias[label] + votes[label], ids, scores, n)
+            votes[label] = -1
+    return n, n_met
+
+
+@lean_kernel
+def _offer(label: Any, score: np.float32, ids: Ids, scores: Floats, n: int) -> int:
+    """Put a label into a sorted list where it belongs, and return how long that is now."""
+    own = score if np.isfinite(score) else np.float32(0)  # of a damaged file
+    if n < len(ids) or own >= scores[n - 1]:
+        insert_sorted(ids, scores, n, label, own)
+        n = min(n + 1, len(ids))
+    return n
+
+
+@lean_kernel
+def _add_frequent(frequent: Ids, votes: Floats, ids: Ids, scores: Floats, n: int) -> int:
+    """Append the most frequent of the labels that nobody has met; return how many there are now.
+
+    Parameters
+    ----------
+    frequent : int32 (n_frequent,)
+        Labels, each once.
+    votes : float32 (n_labels,)
+        0 for a label that was not met.
+    ids, scores : int32, float32 (size,)
+        All get the score of the last one before them.
+    n : int
+        How many there are.
+    """
+    least = scores[n - 1] if n else np.float32(0)
+    for label in frequent:
+        if n == len(ids):
+            break
+        if votes[label] == 0:
+            ids[n] = label
+            scores[n] = least
+            n += 1
+    return n
+
+
+@lean_kernel
+def _put_below(scores: Floats, n: int, n_further: int) -> None:
+    """Move the scores of further labels below those of candidates, each below the one before.
+
+    Two further labels stay as far apart as they are; only equal ones are parted. So the first
+    labels of a longer answer are those of a shorter one, with the same scores.
+
+    Parameters
+    ----------
+    scores : float32 (size,)
+        First those of candidates, then those of further labels; both descending.
+    n, n_further : int
+        How many there are of each; at least one candidate.
+    """
+    before = scores[n] if n_further else np.float32(0)
+    for place in range(n, n + n_further):
+        above, own = scores[place - 1], scores[place]
+        scores[place] = above - max(before - own, LEAST_STEP * (np.float32(1) + abs(above)))
+        before = own

@@ -1,0 +1,219 @@
+"""Labels that follow a point's candidates: the kernel against plain numpy, and what users see."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numba import njit
+
+import longtail
+from longtail import LongtailClassifier
+from longtail.classifiers.compiled_parts import most_frequent
+from longtail.index.protocol import read_only
+from longtail.kernels.answer import Head
+from longtail.kernels.code_search import CodedGraph, excess_of, new_walk, node_of, walk_graph
+from longtail.kernels.further_labels import LEAST_STEP, write_further
+from longtail.kernels.packed_codes import pack_rows
+from longtail.kernels.packed_ids import pack_ids
+from longtail.kernels.rows import Rows, quantise
+from longtail.restriction import Restriction
+from small_graphs import random_graph
+
+DIMENSION, N_LABELS, N_NODES = 64, 40, 30
+NO_SCALES = read_only(np.zeros(0), np.float32)
+
+# -------------------------------------------------------------------------------------- the kernel
+
+
+def labels_with_vectors(random):
+    """A graph of the vectors of 30 of 40 labels, which of them each row is, and their head."""
+    vectors = read_only(random.standard_normal((N_NODES, DIMENSION)), np.float32)
+    codes, step = pack_rows(vectors)
+    every = read_only(np.arange(N_NODES + 1), np.int32)
+    rows, neighbours = Rows(vectors, NO_SCALES), random_graph(random, N_NODES, 3)
+    graph = CodedGraph(
+        read_only(codes, np.uint8),
+        read_only(step, np.float32),
+        rows,
+        read_only(pack_ids(neighbours.reshape(-1), N_NODES), np.uint8),
+        read_only(random.permutation(N_NODES)[:3], np.int32),
+        every,
+        read_only(every[:-1], np.int32),
+    )
+    label_of_row = read_only(random.permutation(N_LABELS)[:N_NODES], np.int32)
+    row_of_label = np.full(N_LABELS, -1)
+    row_of_label[label_of_row] = np.arange(N_NODES)
+    bias = read_only(random.standard_normal(N_LABELS), np.float32)
+    head = Head(rows, read_only(row_of_label, np.int32), bias, np.float32(8))
+    return graph, label_of_row, head
+
+
+@njit
+def run(*arguments):
+    return write_further(*arguments)
+
+
+def further_twin(similarities, head, votes, frequent, worst, size):
+    """Ids and scores of the labels that follow candidates, which have votes below 0."""
+    met = [label for label in range(N_LABELS) if votes[label] >= 0]
+    met = [label for label in met if votes[label] > 0 or label in similarities]
+    own = {
+        label: np.float32(head.scale * similarities.get(label, np.float32(0)))
+        + head.bias[label]
+        + votes[label]
+        for label in met
+    }
+    ids = sorted(own, key=lambda label: (-own[label], label))
+    raw = [own[label] for label in ids]
+    unmet = [label for label in frequent.tolist() if votes[label] == 0 and label not in own]
+    raw += [raw[-1] if raw else np.float32(0)] * len(unmet)
+    scores, above, before = [], worst, None
+    for value in raw[:size]:
+        fall = np.float32(0) if before is None else before - value
+        above -= max(fall, LEAST_STEP * (1 + abs(above)))
+        scores.append(above)
+        before = value
+    return [*ids, *unmet][:size], scores
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10_000), size=st.integers(1, 45), n_starts=st.integers(1, 5))
+def test_write_further(seed, size, n_starts):
+    random = np.random.default_rng(seed)
+    graph, label_of_row, head = labels_with_vectors(random)
+    query = np.zeros(DIMENSION, np.int8)
+    scale = quantise(read_only(random.standard_normal(DIMENSION), np.float32), query)
+    starts = np.zeros(n_starts, np.int32)
+    walk = new_walk(graph, 8, n_starts, n_logged=N_NODES)
+    walk_graph(query, graph, starts, 0, walk)
+    n_candidates, n_voted = random.integers(1, 6), random.integers(0, 12)
+    votes, met = np.zeros(N_LABELS, np.float32), np.zeros(N_LABELS, np.int32)
+    met[:n_voted] = random.permutation(N_LABELS)[:n_voted]
+    votes[met[:n_voted]] = random.random(n_voted) + 0.1
+    candidates = random.permutation(N_LABELS)[:n_candidates]
+    votes[candidates] = -1
+    frequent = read_only(random.permutation(N_LABELS)[: random.integers(1, N_LABELS)], np.int32)
+    was, k = votes.copy(), n_candidates + size
+    ids, scores = np.full(k, -1, np.int32), np.full(k, -np.inf, np.float32)
+    ids[:n_candidates], scores[:n_candidates] = candidates, -np.sort(random.random(n_candidates))
+    n_met = run(
+        *(query, scale, graph, walk, starts, label_of_row, head, frequent),
+        *(votes, met, n_voted, n_candidates, ids, scores),
+    )
+    excess = excess_of(query)
+    similarities = {
+        int(label_of_row[node_of.py_func(key)]): (np.float32(key >> 32) - excess)
+        * scale
+        * graph.step[0]
+        for key in walk.log[1 : 1 + walk.log[0]]
+    }
+    voted = {int(label) for label in met[:n_voted] if head.row_of_label[label] >= 0}
+    assert voted <= set(similarities)
+    assert len(set(met[:n_met].tolist())) == n_met
+    assert (votes[was == 0] != 0).sum() == n_met - n_voted  # all that is to be forgotten is listed
+    expected, own = further_twin(similarities, head, was, frequent, scores[n_candidates - 1], size)
+    n = len(expected)
+    assert ids[n_candidates:].tolist() == expected + [-1] * (size - n)
+    np.testing.assert_allclose(scores[n_candidates : n_candidates + n], own, rtol=1e-4, atol=1e-5)
+    assert np.isneginf(scores[n_candidates + n :]).all()
+    assert (np.diff(scores[: n_candidates + n][n_candidates - 1 :]) < 0).all()
+
+
+def test_the_most_frequent_labels():
+    commonness = read_only(np.array([0, 2, 1, 2, 0, 3]), np.float32)
+    assert most_frequent(commonness).tolist() == [5, 1, 3, 2, 0, 4]
+    assert most_frequent(commonness[:0]).tolist() == []
+
+
+# --------------------------------------------------------------------------------------- the model
+
+N_KNOWN, FEW = 120, 5
+
+
+@pytest.fixture(scope="module", params=["float32", "int8"])
+def model(request, tmp_path_factory):
+    """A model of 120 labels, of which a point has some 30 candidates; one has no training point."""
+    random = np.random.default_rng(0)
+    names = [f"word{i}" for i in range(N_KNOWN)]
+    own = random.integers(0, N_KNOWN, (600, 3))
+    own[:N_KNOWN, 0] = np.arange(N_KNOWN)
+    texts = [" ".join(names[i] for i in row) for row in own]
+    labels = [sorted({names[i] for i in row}) for row in own]
+    settings_ = {"dimension": 16, "epochs": 2, "n_threads": 1, "n_found": FEW, "n_near_labels": FEW}
+    trained = LongtailClassifier(**settings_, storage=request.param).fit(texts, labels).predictor_
+    path = tmp_path_factory.mktemp("further") / "model"
+    trained.with_labels(["word1 word2"]).save(path)
+    return longtail.load(path)
+
+
+TEXTS = ["word1 word2 word3", "word7", "word11 word90 word90", "nothing of it", ""]
+
+
+def test_who_asks_for_all_labels_gets_each_once(model):
+    ids, probabilities = model.predict_topk(TEXTS, N_KNOWN + 3)
+    n_candidates = (model.scorer.candidates(model.bags(TEXTS))[0] >= 0).sum(axis=1)
+    assert (n_candidates[:3] < N_KNOWN // 2).all()
+    every = np.arange(N_KNOWN + 1)
+    np.testing.assert_array_equal(np.sort(ids[:3, :-2], axis=1), [every] * 3)
+    assert (ids[:, -2:] == -1).all()
+    assert (ids[4] == -1).all()  # nothing is known of this text
+    known = probabilities[:3, :-2]
+    assert ((known >= 0) & (known <= 1)).all()
+    assert (np.diff(known, axis=1) <= 0).all()
+
+
+def test_candidates_are_what_they_were_and_come_first(model):
+    bags = model.bags(TEXTS)
+    candidates, scores = model.scorer.candidates(bags)
+    ids, all_scores = model.scorer.top_k(bags, N_KNOWN)
+    for row in range(3):
+        n = (candidates[row] >= 0).sum()
+        np.testing.assert_array_equal(ids[row, :n], candidates[row, :n])
+        np.testing.assert_array_equal(all_scores[row, :n], scores[row, :n])
+        assert (np.diff(all_scores[row, n - 1 :]) < 0).all()
+        assert np.isfinite(all_scores[row]).all()
+
+
+def test_a_short_answer_is_the_beginning_of_a_long_one(model):
+    ids, probabilities = model.predict_topk(TEXTS, N_KNOWN)
+    for k in (1, 5, 12, 31, 50, 100):
+        some, own = model.predict_topk(TEXTS, k)
+        np.testing.assert_array_equal(some, ids[:, :k])
+        np.testing.assert_array_equal(own, probabilities[:, :k])
+
+
+def test_one_text_is_its_row_of_a_batch(model):
+    ids, probabilities = model.predict_topk(TEXTS * 3, 100, n_threads=2)
+    for i, text in enumerate(TEXTS * 3):
+        one, own = model.predict_topk([text], 100)
+        np.testing.assert_array_equal(one[0], ids[i])
+        np.testing.assert_array_equal(own[0], probabilities[i])
+
+
+def test_labels_that_are_masked_make_room_for_others(model):
+    every = model.predict(TEXTS[0], k=100)
+    masked = [name for name, _ in every[:80:8]]
+    held = model.predict(TEXTS[0], k=90, masked=masked)
+    assert held == [pair for pair in every if pair[0] not in masked]
+    restriction = Restriction.of(model.label_space, None, masked)
+    ids, own = model.predict_topk(TEXTS, 90, restriction=restriction)
+    assert [model.label_space.name(i) for i in ids[0].tolist()] == [name for name, _ in held]
+    assert own[0].tolist() == [probability for _, probability in held]
+
+
+def test_allowed_labels_are_weighed_by_the_network_wherever_they_stand(model):
+    last = [name for name, _ in model.predict(TEXTS[0], k=100)[-3:]]
+    assert {name for name, _ in model.predict(TEXTS[0], k=100, allowed=last)} == set(last)
+
+
+def test_a_long_answer_is_explained(model):
+    explained = model.explain(TEXTS[0], k=60)
+    assert len(explained.labels) == 60
+
+
+def test_a_smaller_model_answers_all_of_its_labels(model):
+    smaller = model.without_labels([f"word{i}" for i in range(0, N_KNOWN, 2)])
+    ids, _ = smaller.predict_topk(["word1 word3"], smaller.n_labels)
+    np.testing.assert_array_equal(np.sort(ids[0]), np.arange(smaller.n_labels))
