@@ -111,6 +111,19 @@ def test_the_build_for_many_rows_finds_nearly_all(monkeypatch):
     assert recall_against_exact(index, ExactIndex(VECTORS), QUERIES, 50) > 0.98
 
 
+def test_many_rows_in_tight_knots_are_found_from_more_entries(monkeypatch):
+    vectors = unit_rows(0, 6_000, d=64, n_clusters=300)
+    queries = vectors[::40]
+    exact = ExactIndex(vectors).query(queries, 5)[1]
+    found = []
+    for many in (len(vectors), len(vectors) - 1):
+        monkeypatch.setattr(graph_module, "_MANY_NODES", many)
+        index = GraphIndex.build(vectors, n_neighbours=8, beam=8)
+        assert len(index.entries) >= (78 if many == len(vectors) else 310)
+        found.append((index.query(queries, 5)[1] >= exact[:, -1:] - 1e-5).mean())
+    assert found[1] > found[0]
+
+
 def test_a_clump_larger_than_a_cluster_may_be(monkeypatch):
     monkeypatch.setattr(graph_module, "MAX_EXACT_BUILD", 100)
     monkeypatch.setattr(graph_module, "_LARGEST_CLUSTER", 50)

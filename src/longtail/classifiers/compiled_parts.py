@@ -13,7 +13,7 @@ from longtail.index.protocol import read_only
 from longtail.kernels.answer import Answerer, AnswerScratch, Head
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS
 from longtail.kernels.byte_rows import SplitQuery, split_width
-from longtail.kernels.code_search import CodedGraph, new_keys, new_walk
+from longtail.kernels.code_search import CodedGraph, Walk, new_keys, new_walk
 from longtail.kernels.label_links import Relations
 from longtail.kernels.packed_codes import BLOCK, packed_width
 from longtail.kernels.packed_ids import N_SPARE, is_packed, unpacked_ids
@@ -44,12 +44,13 @@ __all__ = [
     "new_scratch",
     "no_ids",
     "point_beam",
+    "walk_of_labels",
     "wide_beam",
     "width_of",
 ]
 
 SIDE_BY_SIDE = 16  # candidates that one instruction weighs
-MOST_LOGGED = 8192  # nodes that a walk has compared: usually about 2,000
+MOST_LOGGED = 8192  # nodes that a walk has compared after the entries: usually about 2,000
 MOST_TOUCHED = 4096  # labels that the matches of one text are linked to
 MOST_FREQUENT = 10_000  # labels that an answer is filled up with: nobody may ask for more
 
@@ -363,6 +364,12 @@ def label_beam(sizes: SearchSizes) -> int:
     return max(sizes.n_found, 3 * sizes.beam // 4)
 
 
+def walk_of_labels(labels: CodedGraph, sizes: SearchSizes, n_starts: int) -> Walk:
+    """Return scratch for walks of the labels, which may go on with a longer beam."""
+    n_logged = MOST_LOGGED + len(labels.entries)
+    return new_walk(labels, label_beam(sizes), n_starts, n_logged)
+
+
 def wide_beam(sizes: SearchSizes) -> int:
     """Return how long it is for points that some labels are likely to be missed of."""
     return 2 * label_beam(sizes)
@@ -382,7 +389,7 @@ def new_scratch(
     n_tokens, dimension = len(parts.tokens.values), dimension_of(parts)
     n_labels, network = len(parts.commonness), parts.network
     width = len(network.log_ranks)
-    walk = new_walk(parts.labels, label_beam(sizes), width, MOST_LOGGED)
+    walk = walk_of_labels(parts.labels, sizes, width)
     n_sources = len(parts.heads) + 2 + 2 * parts.has_relations
 
     def ids(size: int) -> Ids:

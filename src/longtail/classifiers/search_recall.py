@@ -6,14 +6,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.classifiers.compiled_parts import MOST_LOGGED, dimension_of, label_beam, wide_beam
+from longtail.classifiers.compiled_parts import dimension_of, walk_of_labels, wide_beam
 from longtail.classifiers.row_store import float_rows, neighbours_of, some_nodes, vectors_of
 from longtail.index.exact import ExactIndex
 from longtail.index.protocol import read_only
 from longtail.kernels.code_search import (
     nearest_members,
     new_keys,
-    new_walk,
     similarity_at,
     walk_graph,
     walk_on,
@@ -55,7 +54,7 @@ def label_recall(scorer: CompiledScorer, *, n_queries: int = 200, seed: int = 0)
     queries = vectors_of(some_nodes(asked, drawn), dimension_of(scorer.parts))
     codes = np.zeros(2 * graph.codes.shape[1], np.int8)
     k = min(sizes.n_found, len(graph.members))
-    walk = new_walk(graph, label_beam(sizes), sizes.n_near_labels, MOST_LOGGED)
+    walk = walk_of_labels(graph, sizes, sizes.n_near_labels)
     wide = walk._replace(keys=new_keys(wide_beam(sizes)))
     ids, similarities = np.empty(k, np.int32), np.empty(k, np.float32)
     exact = ExactIndex(float_rows(graph.rows)).query(queries, min(k, len(graph.codes)))[1][:, -1]

@@ -32,8 +32,9 @@ class GraphIndex:
 
     Each distinct vector is a node with at most `n_neighbours` edges: to near ones in different
     directions, some of them far (see `build`). A query scores the entry nodes, about the square
-    root of all, then follows the edges of the best nodes seen, until the best `beam` of them have
-    all been followed. Rows with equal vectors share one node, so they cannot close a circle.
+    root of all and four times that beyond 131,072, then follows the edges of the best nodes seen,
+    until the best `beam` of them have all been followed. Rows with equal vectors share one node, so
+    they cannot close a circle.
 
     Use `build` or `from_arrays`; the arrays may be read-only memory maps. `query` releases the
     global lock and may be called from several threads at once.

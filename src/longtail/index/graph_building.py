@@ -44,6 +44,11 @@ _LARGEST_CLUSTER = 1024
 # Of many rows it is a quarter of their square root.
 _JOINED_PER_EDGE = 128
 _MIN_PROBES = 6
+# Where walks begin. Of few nodes the square root is enough. Vectors of many labels lie in knots of
+# a hundred or so that edges hardly lead out of: a walk ends in the wrong one where too few knots
+# have an entry, the more often the more nodes there are.
+_MANY_NODES = 131_072
+_ENTRIES_PER_ROOT = 4
 
 
 class GraphBuilder:
@@ -74,7 +79,7 @@ class GraphBuilder:
         self.n_neighbours = n_neighbours
         self.n_threads = n_threads
         self._random = np.random.default_rng(seed)
-        self._sampled = self._sample(int(np.ceil(np.sqrt(len(vectors)))))
+        self._sampled = self._sample(_n_entries(len(vectors)))
 
     def build(self) -> tuple[Ids, Ids]:
         """Return the neighbours (n, n_neighbours), padded with -1, and the entries."""
@@ -167,6 +172,12 @@ class GraphBuilder:
             add_reverse_edges(vectors, start, stop, edges, *reverse)
 
         over_row_chunks(work, len(edges), n_threads=self.n_threads, chunk=256)
+
+
+def _n_entries(n_nodes: int) -> int:
+    """Return how many nodes walks begin at."""
+    per_root = 1 if n_nodes <= _MANY_NODES else _ENTRIES_PER_ROOT
+    return int(np.ceil(per_root * np.sqrt(n_nodes)))
 
 
 def _centres(vectors: ByteCodes, starts: Starts) -> ByteCodes:
