@@ -183,7 +183,7 @@ class Predictor:
         ----------
         X : sequence of str, or sparse matrix
         k : int
-            May exceed the number of labels. The default recipe answers all, others what they find.
+            May exceed what is found; the rest is padding. The default recipe finds up to 10,000.
         n_threads : int, optional
             All cores by default. The numbers do not depend on it, nor on what else is in the batch.
         restriction : Restriction, optional

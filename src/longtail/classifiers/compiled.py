@@ -152,7 +152,7 @@ class CompiledScorer:
         """See `longtail.classifiers.scorer.Scorer.top_k`.
 
         Candidates come first. Where `k` is more than these, labels follow that the search has met,
-        then the most frequent ones: as many as there are labels, and at most 10,000.
+        then the most frequent of those with training points, at most 10,000.
         """
         return self._answers(self._model_for(k), bags, k, n_threads)
 

@@ -351,8 +351,11 @@ def no_ids() -> Ids:
 
 
 def most_frequent(commonness: Floats) -> Ids:
-    """Return the most frequent labels, the first ones first, ties by smaller id."""
-    n = min(len(commonness), MOST_FREQUENT)
+    """Return the most frequent labels, the first ones first, ties by smaller id.
+
+    A label without training points is none of them: nothing speaks for it.
+    """
+    n = min(int(np.count_nonzero(commonness)), MOST_FREQUENT)
     least = np.partition(commonness, -n)[-n] if n else np.inf  # all of millions need no order
     frequent = np.flatnonzero(commonness >= least)
     order = np.argsort(-commonness[frequent], kind="stable")[:n]
