@@ -25,6 +25,7 @@ from scipy.sparse import csr_array
 
 from longtail import Dataset
 from longtail.classifiers.blended import LabelHead
+from longtail.cli.settings import parse_settings
 from longtail.data import InputWarning
 from longtail.data.bags import Bags
 from longtail.data.split import held_out_split
@@ -56,7 +57,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--recipes", nargs="*", default=["ngame", "dexa"])
-    parser.add_argument("--set", nargs="*", default=[], metavar="NAME=NUMBER")
+    parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE")
     parser.add_argument("--points", type=int, help="train on so many points only")
     parser.add_argument("--test-points", type=int, help="test on so many points only")
     parser.add_argument("--dev", action="store_true")
@@ -71,13 +72,12 @@ def main() -> None:
         train, test, unseen = _without_labels(train, test, arguments.unseen)
     if arguments.test_points:
         test = _rows(test, _some(np.arange(test.n_points), arguments.test_points))
-    pairs = (item.split("=") for item in arguments.set)
-    settings: dict[str, Any] = {name: float(v) if "." in v else int(v) for name, v in pairs}
     own, reverse = own_labels(test), reversed_labels(train, test)
     own_or_reversed = [{*labels, *others} for labels, others in zip(own, reverse, strict=True)]
     others = _not_reversed(test, reverse)
     rows = np.flatnonzero(np.diff(others.labels.indptr))
     for name in arguments.recipes:
+        settings = parse_settings(recipe(name), arguments.set)
         model = recipe(name)(n_threads=arguments.threads, **settings).fit_dataset(train)
         seconds = {stage: t["cpu_seconds"] for stage, t in model.run_.timings.items()}
         memory = model.training_report()["peak_memory_mb"]

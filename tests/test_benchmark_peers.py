@@ -14,7 +14,7 @@ from benchmarks.peers import environments, running
 from benchmarks.peers.__main__ import _chosen, main
 from benchmarks.peers.data import files_in, prepare
 from benchmarks.peers.picture import Dot, draw, spread
-from benchmarks.peers.report import IN_CSV, as_csv, as_markdown, rows_of
+from benchmarks.peers.report import IN_CSV, as_csv, as_markdown, rows_of, time_to_best_peer
 from benchmarks.peers.running import Run, Settings, WorkerFailedError, call_worker, run_once
 from benchmarks.peers.systems import ENVIRONMENTS, SYSTEMS, Candidate, System, candidates, refusal
 from benchmarks.peers.workers import measuring
@@ -81,6 +81,16 @@ class TestReport:
         lines = as_markdown(rows_of([run("a", 1.0), run("b", failure="x | y")])).splitlines()
         assert len({line.replace(r"\|", "").count("|") for line in lines}) == 1
         assert lines[-1].endswith(r"| 0 | x \| y |")
+
+    def test_how_soon_longtail_is_as_accurate_as_the_best_peer(self):
+        ours = [run("longtail", 60.0, seconds=8.0), run("longtail-quick", 51.0, seconds=4.0)]
+        peers = [run("a", 50.0, seconds=10.0), run("b", 40.0), run("c", failure="why")]
+        assert "a, has 50.00: longtail-quick" in time_to_best_peer(rows_of(ours + peers))
+        assert "in 0.40 times" in time_to_best_peer(rows_of(ours + peers))
+        better = [run("a", 55.0, seconds=10.0)]
+        assert "longtail is as accurate in 0.80" in time_to_best_peer(rows_of(ours + better))
+        assert time_to_best_peer(rows_of([*ours, run("a", 70.0)])) == ""
+        assert time_to_best_peer(rows_of(ours)) == time_to_best_peer(rows_of(peers)) == ""
 
     def test_csv_has_every_metric_and_the_reason(self):
         text = as_csv(rows_of([run("a (x)", 12.5, variant="x"), run("b", failure="no, sorry")]))
@@ -154,9 +164,10 @@ class TestSystems:
         quick = [row.name for row in candidates([trees, reader], task, quick=True)]
         assert quick == ["trees (words)", "reader"]
 
-    def test_a_quick_comparison_has_one_longtail_unless_systems_are_named(self):
+    def test_a_quick_comparison_has_one_recipe_of_longtail_unless_systems_are_named(self):
         quick = [system.name for system in _chosen(None, quick=True)]
-        assert sum(name.startswith("longtail") for name in quick) == 1
+        ours = [name for name in quick if name.startswith("longtail")]
+        assert ours == ["longtail longtail", "longtail-quick"]
         assert "napkinxc-plt-3" not in quick
         assert [s.name for s in _chosen(["napkinxc-plt-3"], quick=True)] == ["napkinxc-plt-3"]
         assert len(_chosen(None, quick=False)) == len(SYSTEMS)

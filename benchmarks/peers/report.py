@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from longtail.data.paths import replacing
 
-from .picture import Dot, draw
+from .picture import OUR_NAME, Dot, draw
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from .running import Run
 
-__all__ = ["Row", "as_csv", "as_markdown", "rows_of", "write_report"]
+__all__ = ["Row", "as_csv", "as_markdown", "rows_of", "time_to_best_peer", "write_report"]
 
 BEST_BY = "P@1"
 METRICS = ("P", "nDCG", "PSP", "PSnDCG")
@@ -107,6 +107,25 @@ def as_markdown(rows: Sequence[Row]) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
 
 
+def time_to_best_peer(rows: Sequence[Row]) -> str:
+    """Return in a sentence how soon longtail is as accurate as the best other system, if it is."""
+    done = [row for row in rows if row.values]
+    peers = [row for row in done if not row.system.startswith(OUR_NAME)]
+    best = max(peers, key=lambda row: row.values[BEST_BY], default=None)
+    if best is None:
+        return ""
+    ours = [row for row in done if row not in peers]
+    enough = [row for row in ours if row.values[BEST_BY] >= best.values[BEST_BY]]
+    soonest = min(enough, key=lambda row: row.values["training_seconds"], default=None)
+    if soonest is None:
+        return ""
+    share = soonest.values["training_seconds"] / best.values["training_seconds"]
+    return (
+        f"\nThe best peer by {BEST_BY}, {best.name}, has {best.values[BEST_BY]:.2f}: "
+        f"{soonest.name} is as accurate in {share:.2f} times its training time.\n"
+    )
+
+
 def as_csv(rows: Sequence[Row]) -> str:
     """Return all medians in their plain units: percent, seconds, bytes, milliseconds."""
     text = io.StringIO()
@@ -129,7 +148,7 @@ def write_report(folder: Path, runs: Sequence[Run], about: dict[str, Any]) -> No
         if row.values
     ]
     for name, text in (
-        ("table.md", f"{_heading(about)}\n\n{as_markdown(rows)}"),
+        ("table.md", f"{_heading(about)}\n\n{as_markdown(rows)}{time_to_best_peer(rows)}"),
         ("table.csv", as_csv(rows)),
         ("runs.json", json.dumps(content, indent=1)),
         ("picture.svg", draw(dots, BEST_BY)),

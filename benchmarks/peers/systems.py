@@ -85,6 +85,13 @@ SYSTEMS: tuple[System, ...] = (
         )
         for recipe in dict.fromkeys((DEFAULT_RECIPE, "astec", "parabel"))
     ),
+    System(
+        "longtail-quick",
+        "longtail",
+        "longtail",
+        "file",
+        {"recipe": DEFAULT_RECIPE, "set": ("epochs=1", "dimension=128")},
+    ),
     System("omikuji-parabel", "omikuji", "omikuji", "features"),
     System(
         "omikuji-bonsai",
