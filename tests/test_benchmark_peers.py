@@ -6,6 +6,7 @@ import csv
 import json
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -68,6 +69,14 @@ class TestReport:
     def test_a_run_that_fails_later_leaves_the_median_of_the_others_and_a_remark(self):
         (row,) = rows_of([run("a", 10.0), run("a", seed=1, failure="killed")])
         assert (row.n_runs, row.values["P@1"], row.failure) == (1, 10.0, "killed")
+
+    def test_a_run_that_had_no_time_to_predict_keeps_what_training_took(self):
+        stopped = replace(run("a", failure="not done"), values={"training_seconds": 7.0})
+        rows = rows_of([run("b", 20.0), stopped])
+        row = rows[-1]
+        assert (row.n_runs, row.values, row.failure) == (0, {"training_seconds": 7.0}, "not done")
+        assert "| 7.0 |" in as_markdown(rows)
+        assert time_to_best_peer(rows) == ""
 
     def test_the_best_features_of_each_system_are_marked(self):
         runs = [run("a (x)", 10.0, variant="x"), run("a (y)", 20.0, variant="y"), run("b", 5.0)]

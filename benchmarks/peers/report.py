@@ -54,7 +54,7 @@ IN_CSV = (
 
 @dataclass(frozen=True)
 class Row:
-    """One candidate: the medians of its runs, or why there are none."""
+    """One candidate: the medians of its runs, or what the first has and why it lacks the rest."""
 
     name: str
     system: str
@@ -84,8 +84,9 @@ def rows_of(runs: Iterable[Run]) -> list[Row]:
 def _row(runs: Sequence[Run]) -> Row:
     """Return the medians of the runs of one candidate."""
     done = [run.values for run in runs if run.failure is None]
+    kept = done or [runs[0].values]
     failures = [run.failure for run in runs if run.failure is not None]
-    values = {key: statistics.median(v[key] for v in done) for key in (done[0] if done else ())}
+    values = {key: statistics.median(v[key] for v in kept) for key in kept[0]}
     first = runs[0]
     failure = failures[0] if failures else None
     return Row(first.name, first.system, first.variant, len(done), values, failure)
@@ -109,7 +110,7 @@ def as_markdown(rows: Sequence[Row]) -> str:
 
 def time_to_best_peer(rows: Sequence[Row]) -> str:
     """Return in a sentence how soon longtail is as accurate as the best other system, if it is."""
-    done = [row for row in rows if row.values]
+    done = [row for row in rows if BEST_BY in row.values]
     peers = [row for row in done if not row.system.startswith(OUR_NAME)]
     best = max(peers, key=lambda row: row.values[BEST_BY], default=None)
     if best is None:
@@ -145,7 +146,7 @@ def write_report(folder: Path, runs: Sequence[Run], about: dict[str, Any]) -> No
     dots = [
         Dot(row.system, row.values["training_seconds"], row.values[BEST_BY], row.is_best)
         for row in rows
-        if row.values
+        if BEST_BY in row.values
     ]
     for name, text in (
         ("table.md", f"{_heading(about)}\n\n{as_markdown(rows)}{time_to_best_peer(rows)}"),

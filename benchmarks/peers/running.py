@@ -18,6 +18,8 @@ from longtail.errors import InputError
 from longtail.metrics import evaluate
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from .data import Task
     from .systems import Candidate
 
@@ -44,7 +46,7 @@ class Settings:
 
 @dataclass(frozen=True)
 class Run:
-    """What one run measured, or why it did not."""
+    """What one run measured, and why it did not measure the rest."""
 
     system: str
     variant: str | None
@@ -62,18 +64,20 @@ class Run:
 def run_once(candidate: Candidate, task: Task, python: Path, seed: int, settings: Settings) -> Run:
     """Train and predict in the candidate's environment, and evaluate here."""
     about = (candidate.system.name, candidate.variant, candidate.name, seed)
+    values: dict[str, float] = {}
     with tempfile.TemporaryDirectory(dir=settings.work_folder) as folder:
         try:
-            values = _measured(candidate, task, python, seed, settings, Path(folder))
+            for some in _measured(candidate, task, python, seed, settings, Path(folder)):
+                values |= some
         except WorkerFailedError as error:
-            return Run(*about, failure=str(error))
+            return Run(*about, failure=str(error), values=values)
     return Run(*about, values=values)
 
 
 def _measured(
     candidate: Candidate, task: Task, python: Path, seed: int, settings: Settings, folder: Path
-) -> dict[str, float]:
-    """Return everything that a run measures, under the names of the table's columns."""
+) -> Iterator[dict[str, float]]:
+    """Yield what a run measures, step by step, under the names of the table's columns."""
     points = task.points_for(candidate.variant)
     job = {
         "train_points": str(points.train_points),
@@ -89,7 +93,6 @@ def _measured(
     }
     (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
     deadline = time.monotonic() + settings.time_limit
-    values: dict[str, float] = {}
     for action in ("train", "predict"):
         command = [str(python), "-m", f"{WORKERS}.{candidate.system.worker}", action]
         try:
@@ -97,8 +100,8 @@ def _measured(
         except TimeoutError:
             what = f"not done within {settings.time_limit:,.0f} s (while it had to {action})"
             raise WorkerFailedError(what) from None
-        values |= json.loads((folder / f"{action}.json").read_text(encoding="utf-8"))
-    return values | _metrics(task, folder / "predictions.npz")
+        yield json.loads((folder / f"{action}.json").read_text(encoding="utf-8"))
+    yield _metrics(task, folder / "predictions.npz")
 
 
 def call_worker(command: list[str], n_threads: int, deadline: float, folder: Path) -> None:
