@@ -115,7 +115,7 @@ def time_to_best_peer(rows: Sequence[Row]) -> str:
     best = max(peers, key=lambda row: row.values[BEST_BY], default=None)
     if best is None:
         return ""
-    ours = [row for row in done if row not in peers]
+    ours = [row for row in done if row.system.startswith(OUR_NAME)]
     enough = [row for row in ours if row.values[BEST_BY] >= best.values[BEST_BY]]
     soonest = min(enough, key=lambda row: row.values["training_seconds"], default=None)
     if soonest is None:
