@@ -24,10 +24,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail import Dataset
-from longtail.classifiers.blended import LabelHead
+from longtail.classifiers.label_head import LabelHead
 from longtail.cli.settings import parse_settings
 from longtail.data import InputWarning
-from longtail.data.bags import Bags
 from longtail.data.split import held_out_split
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.classifiers.blended import BlendedScorer
+    from longtail.classifiers.encoded import EncodedScorer
 
     Ids = NDArray[np.int32]
 
@@ -143,8 +143,8 @@ def _without_labels(
 
 def _ranked(predictor: Any, test: Dataset, train: Dataset) -> Iterator[tuple[str, Ids]]:
     """Yield the best labels by each part of a model."""
-    scorer: BlendedScorer = predictor.scorer
-    bags = Bags.of(predictor.vectorizer.transform(test.texts))
+    scorer: BlendedScorer | EncodedScorer = predictor.scorer
+    bags = predictor.bags(test.texts)
     points = scorer.encoder.encode(bags)
     for part, place in HEADS.items():
         yield part, _nearest(points, scorer.heads[place])

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.classifiers.blended import BlendedScorer, LabelHead
+from longtail.classifiers.blended import BlendedScorer
 from longtail.classifiers.candidates import CandidateSearch
 from longtail.classifiers.compiled_parts import dimension_of
+from longtail.classifiers.label_head import LabelHead
 from longtail.classifiers.relations import LabelRelations
 from longtail.classifiers.row_store import (
     column_ids,

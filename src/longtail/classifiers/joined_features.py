@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from longtail.classifiers.blocks import top_k_in_blocks
 from longtail.classifiers.label_tree_scorer import LabelTreeScorer
 from longtail.data.bags import Bags
-from longtail.features.encoder import Encoder, encoder_from
+from longtail.features.encoder import UnitEncoder, encoder_from
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -19,19 +19,10 @@ if TYPE_CHECKING:
 
     Arrays = Mapping[str, NDArray[np.generic]]
 
-__all__ = ["HALF_LENGTH", "JoinedFeatures", "JoinedTreeScorer", "UnitEncoder"]
+__all__ = ["HALF_LENGTH", "JoinedFeatures", "JoinedTreeScorer"]
 
 HALF_LENGTH = np.float32(0.5**0.5)
 ROWS_AT_ONCE = 4096  # points whose joined features are held in memory together
-
-
-class UnitEncoder(Encoder, Protocol):
-    """An encoder whose vectors have length 1."""
-
-    @property
-    def dimension(self) -> int:
-        """Length of a vector, as numbers."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from longtail.classifiers.blended import LabelHead
 from longtail.classifiers.candidates import (
     N_LABEL_NEIGHBOURS,
     N_POINT_NEIGHBOURS,
     built_index,
     search_rows_of,
 )
+from longtail.classifiers.label_head import LabelHead
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 
 if TYPE_CHECKING:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from longtail.classifiers.blended import LabelHead
 from longtail.classifiers.candidates import (
     N_LABEL_NEIGHBOURS,
     N_POINT_NEIGHBOURS,
@@ -16,6 +15,7 @@ from longtail.classifiers.candidates import (
     search_rows_of,
 )
 from longtail.classifiers.kept_labels import SEED, all_vectors
+from longtail.classifiers.label_head import LabelHead
 from longtail.classifiers.relations import postings_of
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.data.bags import Bags

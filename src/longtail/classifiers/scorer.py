@@ -11,6 +11,7 @@ from longtail.classifiers.annexml_scorer import AnnexScorer
 from longtail.classifiers.blended import BlendedScorer
 from longtail.classifiers.compiled import CompiledScorer
 from longtail.classifiers.dense_scorer import DenseScorer
+from longtail.classifiers.encoded import EncodedScorer
 from longtail.classifiers.energy_inference import EnergyInference
 from longtail.classifiers.energy_reranker import EnergyReranker, ShortlistEnergy
 from longtail.classifiers.energy_scorer import EnergyScorer
@@ -251,6 +252,7 @@ def scorer_from(config: Mapping[str, Any], arrays: Arrays) -> Scorer:
         "compiled": CompiledScorer.from_parts,
         "deepxml": DeepXMLScorer.from_parts,
         "dense-one-vs-all": DenseScorer.from_parts,
+        "encoded": EncodedScorer.from_parts,
         "energy": EnergyScorer.from_parts,
         "energy-reranked": _reranker_from_parts,
         "ensemble": EnsembleScorer.from_parts,

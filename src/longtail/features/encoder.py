@@ -4,23 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from longtail.features.bag_encoder import BagEncoder, UnitBagEncoder
 from longtail.features.convolution_encoder import ConvolutionEncoder
 from longtail.features.hashed_mlp_encoder import HashedMLPEncoder
 from longtail.features.image_encoder import ImageEncoder
 from longtail.features.onnx_encoder import OnnxEncoder
 from longtail.features.row_encoder import RowEncoder
+from longtail.features.summed_encoder import SummedEncoder
 from longtail.features.transformer_encoder import TransformerEncoder
+from longtail.index.protocol import read_only
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from longtail.data.bags import Bags
 
-__all__ = ["Encoder", "encoder_from"]
+__all__ = ["Encoder", "UnitEncoder", "encoder_from"]
 
 
 class Encoder(Protocol):
@@ -36,6 +39,15 @@ class Encoder(Protocol):
 
     def config(self) -> dict[str, Any]:
         """Return the rest, as JSON values."""
+        ...
+
+
+class UnitEncoder(Encoder, Protocol):
+    """An encoder whose vectors have length 1."""
+
+    @property
+    def dimension(self) -> int:
+        """Length of a vector, as numbers."""
         ...
 
 
@@ -56,8 +68,20 @@ def encoder_from(config: Mapping[str, Any], arrays: Mapping[str, NDArray[np.gene
         "onnx": OnnxEncoder.from_parts,
         "resnet18": ImageEncoder.from_parts,
         "rows": RowEncoder.from_parts,
+        "summed": _summed,
         "transformer": TransformerEncoder.from_parts,
         "unit-bag-of-tokens": UnitBagEncoder.from_parts,
     }
     encoder: Encoder = kinds[config.get("kind", "bag-of-tokens")](config, arrays)
     return encoder
+
+
+def _summed(config: Mapping[str, Any], arrays: Mapping[str, NDArray[np.generic]]) -> SummedEncoder:
+    """Make an encoder around another one."""
+    own = {k[6:]: v for k, v in arrays.items() if k.startswith("inner.")}
+    inner: Any = encoder_from(config["inner"], own)
+    return SummedEncoder(
+        inner,
+        np.asarray(arrays["turn"], np.float32),
+        read_only(arrays["token_vectors"], np.float32),
+    )

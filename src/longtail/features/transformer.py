@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,10 +16,9 @@ from longtail.features.transformer_encoder import (
     PiecesOfTexts,
     TransformerEncoder,
     layers_and_width,
-    mean_of_pieces,
     needs_transformers,
 )
-from longtail.training.module_adam import ModuleAdam
+from longtail.features.tuned_transformer import TunedTransformer, encoded_texts
 from longtail.training.one_vs_all import FrozenFeatures
 
 if TYPE_CHECKING:
@@ -54,6 +52,9 @@ class Transformer:
         Of the vectors, in training.
     learning_rate : float
         Of Adam, for the weights; falls with the schedule of the stage.
+    texts_at_once : int
+        Texts of a batch whose activations are in memory at a time, in training; see
+        `TunedTransformer`.
     """
 
     folder: str
@@ -61,6 +62,7 @@ class Transformer:
     fine_tune: bool = False
     dropout: float = 0.0
     learning_rate: float = 5e-5
+    texts_at_once: int = 64
 
     @property
     def reads(self) -> PointInput:
@@ -75,13 +77,21 @@ class Transformer:
         start: TransformerEncoder | None = None,
     ) -> FrozenTexts | TransformerNetwork:
         """Return vectors, or a network to train on; see `FeatureArchitecture.network`."""
-        encoder = read_transformer(self.folder, self.n_pieces) if start is None else start
+        encoder = self.read() if start is None else start
         if not self.fine_tune:
             return FrozenTexts(encoder, data, dropout=self.dropout, run=run)
-        torch.manual_seed(run.seed_for("dropout of the transformer"))
         return TransformerNetwork(
-            encoder, data, self.dropout, learning_rate=self.learning_rate, device=run.device
+            self.tuned(encoder, run), data, self.dropout, learning_rate=self.learning_rate
         )
+
+    def read(self) -> TransformerEncoder:
+        """Return the encoder as it is in the folder."""
+        return read_transformer(self.folder, self.n_pieces)
+
+    def tuned(self, start: TransformerEncoder, run: TrainingRun) -> TunedTransformer:
+        """Return the weights, to be trained on."""
+        torch.manual_seed(run.seed_for("dropout of the transformer"))
+        return TunedTransformer(start, texts_at_once=self.texts_at_once, device=run.device)
 
     def frozen(self, network: FrozenTexts | TransformerNetwork) -> TransformerEncoder:
         """Return the encoder as a trained model keeps it."""
@@ -95,7 +105,7 @@ class FrozenTexts(FrozenFeatures):
         self, encoder: TransformerEncoder, data: TrainingData, *, dropout: float, run: TrainingRun
     ) -> None:
         self._encoder = encoder
-        self._vectors = encoder.encode(data.bags(), run.n_threads)
+        self._vectors = encoded_texts(encoder, data.bags(), run, "texts through the transformer")
         super().__init__(self._vectors, dropout=dropout, device=run.device)
 
     def vectors(self, data: TrainingData, n_threads: int) -> NDArray[np.float32]:  # noqa: ARG002
@@ -112,46 +122,33 @@ class TransformerNetwork:
 
     Parameters
     ----------
-    encoder : TransformerEncoder
-        To start from; copied.
+    tuned : TunedTransformer
     data : TrainingData
     dropout, learning_rate : float
-    device : torch.device
     """
 
     def __init__(
-        self,
-        encoder: TransformerEncoder,
-        data: TrainingData,
-        dropout: float,
-        *,
-        learning_rate: float,
-        device: torch.device,
+        self, tuned: TunedTransformer, data: TrainingData, dropout: float, *, learning_rate: float
     ) -> None:
         if data.texts is None:
             raise InputError("A transformer reads texts, but these points are bags. Pass texts.")
-        self.dimension = encoder.dimension
-        self._start = encoder
+        self.dimension = tuned.dimension
+        self._tuned = tuned
         self._texts = data.texts
-        self._module = copy.deepcopy(encoder.network).to(device).train()
         self._dropout = dropout
         self._learning_rate = learning_rate
-        self._adam = ModuleAdam(self._module)
 
     def forward(self, points: NDArray[np.int64]) -> Tensor:
         """See `FeatureNetwork.forward`."""
-        ids, mask = self._start.pieces.of(self._texts[points].tolist())
-        vectors: Tensor = mean_of_pieces(self._module, ids, mask)
-        return functional.dropout(vectors, self._dropout)
+        return functional.dropout(self._tuned.forward(self._texts[points]), self._dropout)
 
     def step(self, learning_rate: float, share: float = 1.0) -> None:  # noqa: ARG002 - of tables
         """See `FeatureNetwork.step`."""
-        self._adam.step(self._learning_rate * share)
+        self._tuned.step(self._learning_rate * share)
 
     def state(self) -> dict[str, Tensor]:
         """See `FeatureNetwork.state`."""
-        weights = {f"weights.{k}": v for k, v in self._module.state_dict().items()}
-        return weights | {f"adam.{k}": v for k, v in self._adam.state().items()}
+        return self._tuned.state()
 
     def vectors(self, data: TrainingData, n_threads: int) -> NDArray[np.float32]:
         """Return the vectors of the training points, by the weights as they are now."""
@@ -159,8 +156,7 @@ class TransformerNetwork:
 
     def encoder(self) -> TransformerEncoder:
         """Return the weights as a trained model keeps them."""
-        weights = _arrays(self._module)
-        return TransformerEncoder(self._start.pieces, self._start.settings, weights)
+        return self._tuned.encoder()
 
 
 def check_folder(folder: str | Path) -> None:

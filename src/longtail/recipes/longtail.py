@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from longtail.classifiers.blended import BlendedScorer, LabelHead
+from longtail.classifiers.blended import BlendedScorer
 from longtail.classifiers.calibration import N_CALIBRATED, Calibration
 from longtail.classifiers.candidates import (
     N_LABEL_NEIGHBOURS,
@@ -19,6 +19,7 @@ from longtail.classifiers.candidates import (
 )
 from longtail.classifiers.compiled import CompiledScorer, as_storage
 from longtail.classifiers.fusion import best_first
+from longtail.classifiers.label_head import LabelHead
 from longtail.classifiers.network_training import NetworkTraining
 from longtail.classifiers.relations import LabelRelations
 from longtail.classifiers.score_network import ScoreNetwork, count_sources

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.classifiers.blended import BlendedScorer, LabelHead
+from longtail.classifiers.blended import BlendedScorer
 from longtail.classifiers.candidates import SearchSizes
+from longtail.classifiers.encoded import EncodedScorer
+from longtail.classifiers.label_head import LabelHead
 from longtail.classifiers.network_training import NetworkTraining
 from longtail.classifiers.relations import LabelRelations
 from longtail.classifiers.score_network import ScoreNetwork, count_sources
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
-from longtail.data.bags import Bags
+from longtail.data.point_input import InputKind, PointInput
 from longtail.features.bag_encoder import UnitBagEncoder
+from longtail.features.transformer import Transformer, check_folder
 from longtail.metrics import inverse_propensities
 from longtail.recipes.estimator import LabelEstimator
 from longtail.surrogates.label_clusters import label_centroids
@@ -23,21 +26,27 @@ from longtail.training.pair_losses import PairLoss, TripletLoss
 from longtail.training.schedule import Schedule
 from longtail.training.siamese_modules import (
     ClassifierModule,
+    EncodedPairs,
     EncoderModule,
     search_labels,
     unit,
 )
+from longtail.training.siamese_networks import BagArchitecture, Side
+from longtail.training.siamese_texts import TransformerArchitecture
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
     from longtail.training.run import TrainingData, TrainingRun
+    from longtail.training.siamese_networks import SiameseArchitecture
 
     Floats = NDArray[np.float32]
 
 __all__ = ["Ngame"]
 
+BAG = "bag"  # the encoder that is no folder
+MAP_RATE = 1e-3  # of Adam, for the map of a transformer's vectors
 SCALE = 20.0  # cosines times this are what the fusion sees
 MAX_ENTRIES = 256  # of a text made of a label's points
 MINING_BEAM = 64  # a missed negative costs nothing, a missed candidate an answer
@@ -47,18 +56,30 @@ MINING_BEAM = 64  # a missed negative costs nothing, a missed candidate an answe
 class Ngame(LabelEstimator):
     """NGAME (Dahiya et al., "NGAME: negative mining-aware mini-batching", WSDM 2023).
 
-    Module I trains one encoder, here a bag of token vectors, for points and label texts, on batches
-    of neighbours, whose labels are each other's hard negatives. Module II adds a free vector to
-    each label's text, trained on hard negatives. A learned fusion of both scores orders the labels
-    that a graph search finds: O(D^2 + D log L) a point. A label without training points is
-    found by its text alone.
+    Module I trains one encoder for points and label texts, a bag of token vectors or a transformer,
+    on batches of neighbours, whose labels are each other's hard negatives. Module II adds a free
+    vector to each label's text, trained on hard negatives. A learned fusion of both scores orders
+    the labels that a graph search finds: O(D^2 + D log L) a point. A label without training points
+    is found by its text alone.
 
-    Where labels have no texts, the features of a label's points stand for its text.
+    Where labels have no texts, the features of a label's points stand for its text; a transformer
+    needs texts.
 
     Parameters
     ----------
+    encoder : str
+        ``"bag"`` for a bag of token vectors, or the folder of a transformer; see `Transformer`.
+    n_pieces : int
+        Pieces of words that a transformer reads of a text.
+    fine_tune : bool
+        Train a transformer itself; for a GPU, or few points. Otherwise it reads each text once, and
+        a linear map of its vectors is trained; see `TransformerArchitecture`.
+    fine_tune_rate : float
+        Of Adam, for the weights of a transformer, at the first step of Module I.
+    texts_at_once : int
+        Texts of a batch whose activations a transformer holds in memory, when it is trained.
     dimension : int
-        Of token and label vectors.
+        Of the bag's token vectors, and so of label vectors.
     encoder_epochs, classifier_epochs : int
         Of Module I and Module II.
     encoder_learning_rate, classifier_learning_rate : float
@@ -101,6 +122,11 @@ class Ngame(LabelEstimator):
     'drink'
     """
 
+    encoder: str = "bag"
+    n_pieces: int = 128
+    fine_tune: bool = False
+    fine_tune_rate: float = 5e-5
+    texts_at_once: int = 64
     dimension: int = 256
     encoder_epochs: int = 10
     encoder_learning_rate: float = 0.01
@@ -124,6 +150,16 @@ class Ngame(LabelEstimator):
     tail: float = 0.0
     held_out: float = 0.1
 
+    def reads(self) -> PointInput:
+        """Bags, and texts for a transformer; see `LabelEstimator`."""
+        return PointInput() if self.encoder == BAG else PointInput(InputKind.TEXTS)
+
+    def check(self) -> None:
+        """See `LabelEstimator.check`."""
+        super().check()
+        if self.encoder != BAG:
+            check_folder(self.encoder)
+
     def looks_at_label_texts(self) -> bool:
         """See `LabelEstimator`."""
         return True
@@ -137,14 +173,26 @@ class Ngame(LabelEstimator):
         """Return which auxiliary vector each label has; NGAME has none."""
         return None
 
+    def architecture(self) -> SiameseArchitecture:
+        """Return how points and label texts are encoded."""
+        if self.encoder == BAG:
+            return BagArchitecture(dimension=self.dimension, dropout=self.dropout)
+        transformer = Transformer(
+            folder=self.encoder,
+            n_pieces=self.n_pieces,
+            fine_tune=self.fine_tune,
+            texts_at_once=self.texts_at_once,
+        )
+        rate = self.fine_tune_rate if self.fine_tune else MAP_RATE
+        speed = rate / self.encoder_learning_rate
+        return TransformerArchitecture(transformer=transformer, speed=speed, dropout=self.dropout)
+
     def encoder_module(self, n_points: int) -> EncoderModule:
         """Return Module I."""
         return EncoderModule(
-            dimension=self.dimension,
             schedule=Schedule(epochs=self.encoder_epochs, learning_rate=self.encoder_learning_rate),
             loss=self.encoder_loss,
             batch_size=self.batch_size_for(n_points),
-            dropout=self.dropout,
             cluster_size=self.cluster_size,
             refresh_every=self.refresh_every,
         )
@@ -183,17 +231,22 @@ class Ngame(LabelEstimator):
             beam=beam,
         )
 
-    def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> BlendedScorer:
+    def _learn(
+        self, data: TrainingData, held_out: TrainingData, run: TrainingRun
+    ) -> BlendedScorer | EncodedScorer:
         """See `LabelEstimator`."""
+        relations = self._relations(data, run)
         texts = data.label_features
         if texts is None:
             texts = _points_as_texts(data, run)
+            data = data._replace(label_features=texts)
         with run.stage("label clusters"):
             clusters = self.auxiliary_clusters(data.labels, texts, run)
-        scorer = self._modules(data, texts, clusters, run)
+        has_text = np.diff(texts.indptr) > 0
+        scorer = self._modules(data, has_text, clusters, relations, run)
         with run.stage("fusion"):
             network = NetworkTraining().learn(
-                scorer.evidence(Bags.of(held_out.features), run.n_threads),
+                scorer.evidence(held_out.bags(), run.n_threads),
                 held_out.labels,
                 inverse_propensities(np.asarray(data.labels.sum(axis=0)), data.labels.shape[0]),
                 run,
@@ -203,70 +256,72 @@ class Ngame(LabelEstimator):
     def _modules(
         self,
         data: TrainingData,
-        texts: csr_array,
+        has_text: NDArray[np.bool_],
         clusters: NDArray[np.int64] | None,
+        relations: LabelRelations | None,
         run: TrainingRun,
-    ) -> BlendedScorer:
+    ) -> BlendedScorer | EncodedScorer:
         """Train both modules on the labels with points, then let all labels be found."""
-        used, n_points = np.flatnonzero(data.labels.sum(axis=0)), data.labels.shape[0]
-        seen = data._replace(labels=data.labels[:, used])
+        n_points, n_labels = data.labels.shape
+        used, seen = data.of_used_labels()
         with run.stage("encoder"):
+            network = self.architecture().start(data, run)
             own = None if clusters is None else clusters[used]
-            tokens, auxiliary = self.encoder_module(n_points).learn(seen, texts[used], own, run)
-        added = np.zeros((texts.shape[0], self.dimension), np.float32)
+            auxiliary = self.encoder_module(n_points).learn(seen, network, used, own, run)
+            encoded = EncodedPairs(network.vectors(Side.POINTS), network.vectors(Side.LABELS))
+        added = np.zeros((n_labels, network.dimension), np.float32)
         if auxiliary is not None and clusters is not None:
             added = auxiliary.vectors.cpu().numpy()[clusters]
-            is_known = np.diff(texts.indptr) > 0
+            is_known = has_text.copy()
             is_known[used] = True
             added[~is_known] = 0  # neither points nor a text: its cluster says nothing of it
-        by_text = unit(tokens.encode(texts) + added)
+        by_text = unit(encoded.texts + added)
         with run.stage("classifiers"):
+            known = encoded._replace(texts=encoded.texts[used])
             added[used], block = self.classifier_module(n_points).learn(
-                seen, texts[used], tokens, added[used], run
+                seen, network, used, known, added[used], run
             )
-            encoded = tokens.encode(texts)
-            vectors = unit((encoded if block is None else block.apply(encoded)) + added)
+            if not self.freeze_encoder:
+                encoded = EncodedPairs(network.vectors(Side.POINTS), network.vectors(Side.LABELS))
+            texts = encoded.texts if block is None else block.apply(encoded.texts)
+            heads = [unit(texts + added), by_text]
+        if auxiliary is not None:
+            heads.append(encoded.texts)  # the fusion learns how far to trust texts
         with run.stage("search"):
-            points = tokens.encode(data.features)
-            heads = [vectors, by_text]
-            if auxiliary is not None:
-                heads.append(tokens.encode(texts))  # the fusion learns how far to trust texts
-            encoder = UnitBagEncoder(tokens.into_vectors().numpy())
-            return self._searching(encoder, heads, points, data, run)
+            blend = self._blend(heads, encoded.points, data.labels, relations, run)
+        encoder = network.frozen()
+        if isinstance(encoder, UnitBagEncoder):
+            return BlendedScorer(encoder=encoder, **blend)
+        return EncodedScorer(encoder=encoder, **blend)
 
-    def _searching(
+    def _blend(
         self,
-        encoder: UnitBagEncoder,
         heads: list[Floats],
         points: Floats,
-        data: TrainingData,
+        labels: csr_array,
+        relations: LabelRelations | None,
         run: TrainingRun,
-    ) -> BlendedScorer:
-        """Return a scorer whose fusion is yet to come."""
+    ) -> dict[str, Any]:
+        """Return all parts of a scorer but the encoder; its fusion is yet to come."""
         n_labels = len(heads[0])
-        search = search_labels(
-            heads[0], points, data.labels, self._sizes(self.n_found, self.beam), run
-        )
-        counts = np.bincount(data.labels.indices, minlength=n_labels)
-        rarity = np.log(inverse_propensities(counts, data.labels.shape[0]))
+        search = search_labels(heads[0], points, labels, self._sizes(self.n_found, self.beam), run)
+        counts = np.bincount(labels.indices, minlength=n_labels)
+        rarity = np.log(inverse_propensities(counts, labels.shape[0]))
         none = np.zeros(n_labels, np.float32)
-        relations = self._relations(data, run)
-        return BlendedScorer(
-            encoder=encoder,
-            search=search,
-            heads=(
+        n_sources = count_sources(len(heads), has_relations=relations is not None)
+        return {
+            "search": search,
+            "heads": (
                 LabelHead.of_search(search, none, SCALE),
                 *(LabelHead.of(vectors, none, SCALE) for vectors in heads[1:]),
             ),
-            relations=relations,
-            linear=SparseLabelVectors.empty(n_labels),
-            is_word=None,
-            commonness=np.log1p(counts).astype(np.float32),
-            tail_weights=(self.tail * rarity).astype(np.float32),
-            network=ScoreNetwork.of_source(
-                0, count_sources(len(heads), has_relations=relations is not None)
-            ),
-        )
+            "relations": relations,
+            "linear": SparseLabelVectors.empty(n_labels),
+            "is_word": None,
+            "commonness": np.log1p(counts).astype(np.float32),
+            "tail_weights": (self.tail * rarity).astype(np.float32),
+            "network": ScoreNetwork.of_source(0, n_sources),
+        }
 
     def _relations(self, data: TrainingData, run: TrainingRun) -> LabelRelations | None:
         """Return what words say that points and labels share, where labels have texts."""

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from longtail.classifiers.joined_features import UnitEncoder
     from longtail.classifiers.scorer import Scorer
+    from longtail.features.encoder import UnitEncoder
     from longtail.surrogates.rows import Rows
     from longtail.training.run import TrainingData, TrainingRun
 

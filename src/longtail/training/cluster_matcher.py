@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
     from torch import Tensor
 
-    from longtail.classifiers.joined_features import UnitEncoder
+    from longtail.features.encoder import UnitEncoder
     from longtail.training.batches import Batch
     from longtail.training.run import TrainingRun
 

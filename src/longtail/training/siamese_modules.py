@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -12,9 +12,9 @@ from longtail.classifiers.candidates import CandidateSearch
 from longtail.training.batches import SharedPool, neighbourhoods
 from longtail.training.loop import train
 from longtail.training.neighbourhood_batches import LabelBatches, NeighbourhoodBatches
-from longtail.training.siamese import Corrections, FrozenPairs, LearntBags, SiameseTask
+from longtail.training.siamese import Corrections, FrozenPairs, SiameseTask
+from longtail.training.siamese_networks import Side
 from longtail.training.text_block import TextBlock
-from longtail.training.token_table import TokenTable
 from longtail.training.unit_rows import UnitRows
 
 if TYPE_CHECKING:
@@ -26,12 +26,26 @@ if TYPE_CHECKING:
     from longtail.training.pair_losses import PairLoss
     from longtail.training.run import TrainingData, TrainingRun
     from longtail.training.schedule import Schedule
+    from longtail.training.siamese_networks import SiameseNetwork
 
     Floats = NDArray[np.float32]
 
-__all__ = ["ClassifierModule", "EncoderModule", "search_labels", "unit"]
+__all__ = ["ClassifierModule", "EncodedPairs", "EncoderModule", "search_labels", "unit"]
 
 LONGEST_AUXILIARY = 1.0  # no longer than the unit text that it corrects: rare words still count
+
+
+class EncodedPairs(NamedTuple):
+    """Unit vectors of training points and of label texts.
+
+    Attributes
+    ----------
+    points : float32 (n_points, dimension)
+    texts : float32 (n_labels, dimension)
+    """
+
+    points: Floats
+    texts: Floats
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,11 +54,9 @@ class EncoderModule:
 
     Parameters
     ----------
-    dimension : int
     schedule : Schedule
     loss : PairLoss
     batch_size : int
-    dropout : float
     cluster_size, refresh_every : int
         Of the points' neighbourhoods; see `NeighbourhoodBatches`.
     label_power : float or None
@@ -53,11 +65,9 @@ class EncoderModule:
         Times the learning rate of the encoder is that of the auxiliary vectors.
     """
 
-    dimension: int
     schedule: Schedule
     loss: PairLoss
     batch_size: int
-    dropout: float
     cluster_size: int
     refresh_every: int
     label_power: float | None = None
@@ -66,52 +76,48 @@ class EncoderModule:
     def learn(
         self,
         data: TrainingData,
-        label_features: csr_array,
+        network: SiameseNetwork,
+        used: NDArray[np.integer],
         clusters: NDArray[np.int64] | None,
         run: TrainingRun,
-    ) -> tuple[TokenTable, Corrections | None]:
-        """Train.
+    ) -> Corrections | None:
+        """Train the network in place; return its auxiliary vectors, if any.
 
         Parameters
         ----------
         data : TrainingData
             Of labels with points alone.
-        label_features : csr_array (n_labels, n_tokens)
-            Their texts.
+        network : SiameseNetwork
+            Of the same points.
+        used : int (n_labels,)
+            Which of the network's labels those are.
         clusters : int64 (n_labels,) or None
             Which auxiliary vector is a label's; None for no such vectors.
         run : TrainingRun
         """
-        tokens = TokenTable(
-            data.features.shape[1],
-            self.dimension,
-            seed=run.seed_for("token vectors"),
-            n_threads=run.n_threads,
-            device=run.device,
-        )
         auxiliary = None
         if clusters is not None:
-            start = np.zeros((int(clusters.max()) + 1, self.dimension), np.float32)
+            start = np.zeros((int(clusters.max()) + 1, network.dimension), np.float32)
             auxiliary = Corrections(
                 start, clusters, run.device, self.auxiliary_speed, LONGEST_AUXILIARY
             )
-        near = self._neighbourhoods(data, tokens, run)
+        near = self._neighbourhoods(data, network, run)
         batches: Batches = near
         if self.label_power is not None:
             batches = LabelBatches(
                 labels=data.labels, batch_size=self.batch_size, power=self.label_power
             )
         task = SiameseTask(
-            encoder=LearntBags(tokens, data.features, label_features, self.dropout),
+            encoder=network.pairs(used),
             corrections=auxiliary,
             loss=self.loss,
             extra_state=near.state(),
         )
         train(task, batches, self.schedule, run, "encoder")
-        return tokens, auxiliary
+        return auxiliary
 
     def _neighbourhoods(
-        self, data: TrainingData, tokens: TokenTable, run: TrainingRun
+        self, data: TrainingData, network: SiameseNetwork, run: TrainingRun
     ) -> NeighbourhoodBatches:
         """Return NGAME's batches: a pool is the true labels of the batch's points."""
         pool = SharedPool(
@@ -123,7 +129,7 @@ class EncoderModule:
         )
         return NeighbourhoodBatches(
             pool,
-            lambda: tokens.encode(data.features),
+            lambda: network.vectors(Side.POINTS),
             refresh_every=self.refresh_every,
             cluster_size=self.cluster_size,
             seed=run.seed_for("neighbourhoods"),
@@ -169,20 +175,24 @@ class ClassifierModule:
     def learn(
         self,
         data: TrainingData,
-        label_features: csr_array,
-        tokens: TokenTable,
+        network: SiameseNetwork,
+        used: NDArray[np.integer],
+        encoded: EncodedPairs,
         start: Floats,
         run: TrainingRun,
     ) -> tuple[Floats, TextBlock | None]:
-        """Train; tokens change, too, unless the encoder is frozen.
+        """Train; the network changes, too, unless the encoder is frozen.
 
         Parameters
         ----------
         data : TrainingData
             Of labels with points alone.
-        label_features : csr_array (n_labels, n_tokens)
-            Their texts.
-        tokens : TokenTable
+        network : SiameseNetwork
+            Of the same points.
+        used : int (n_labels,)
+            Which of the network's labels those are.
+        encoded : EncodedPairs
+            Its vectors of the points and of those labels' texts.
         start : float32 (n_labels, dimension)
             What is added to the texts already.
         run : TrainingRun
@@ -194,7 +204,7 @@ class ClassifierModule:
         block : TextBlock or None
             What texts must go through before.
         """
-        points, texts = tokens.encode(data.features), tokens.encode(label_features)
+        points, texts = encoded
         search = search_labels(unit(texts + start), points, data.labels, self.sizes, run)
         none = np.empty((len(points), 0), np.int32)
         shortlists = search.find(points, none, run.n_threads).labels
@@ -214,10 +224,9 @@ class ClassifierModule:
         )
         block = TextBlock(start.shape[1], run.device) if self.text_block else None
         corrections = Corrections(start, np.arange(len(start)), run.device, block=block)
-        learnt = LearntBags(tokens, data.features, label_features, self.dropout)
         frozen = FrozenPairs(points, texts, self.dropout, run.device)
         task = SiameseTask(
-            encoder=frozen if self.freeze_encoder else learnt,
+            encoder=frozen if self.freeze_encoder else network.pairs(used),
             corrections=corrections,
             loss=self.loss,
         )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from longtail.classifiers.blended import LabelHead
+from longtail.classifiers.label_head import LabelHead
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.softmax import decoupled_slopes
 from longtail.training.label_table import product_dtype

@@ -1,0 +1,131 @@
+"""A transformer while it is trained on: mixed precision, and batches of any size."""
+
+from __future__ import annotations
+
+import copy
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch.utils.checkpoint import checkpoint
+
+from longtail.features.transformer_encoder import TransformerEncoder, in_batches, mean_of_pieces
+from longtail.training.label_table import product_dtype
+from longtail.training.module_adam import ModuleAdam
+
+if TYPE_CHECKING:
+    from contextlib import AbstractContextManager
+
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from longtail.data.bags import Bags
+    from longtail.training.run import TrainingRun
+
+__all__ = ["TunedTransformer", "encoded_texts", "mixed_precision"]
+
+
+class TunedTransformer:
+    """The weights of a transformer, and how they change.
+
+    Products are of bfloat16 where the device multiplies it, weights and steps stay float32. The
+    activations of `texts_at_once` texts are held at a time: those of a larger batch are computed
+    again in the way back, part by part, and the gradients of its parts add up, so that the batch
+    is one step however large it is (Chen et al., "Training deep nets with sublinear memory cost",
+    2016; Gao et al., "Scaling deep contrastive learning batch size under memory limited setup",
+    RepL4NLP 2021).
+
+    Parameters
+    ----------
+    start : TransformerEncoder
+        To start from; copied.
+    texts_at_once : int
+    device : torch.device
+    """
+
+    def __init__(
+        self, start: TransformerEncoder, *, texts_at_once: int, device: torch.device
+    ) -> None:
+        self.dimension = start.dimension
+        self._start = start
+        self._texts_at_once = texts_at_once
+        self._device = device
+        self._module = copy.deepcopy(start.network).to(device).train()
+        self._adam = ModuleAdam(self._module)
+
+    def forward(self, texts: NDArray[np.object_]) -> Tensor:
+        """Return unit vectors of texts, float32 (n, dimension), ready for ``backward``."""
+        if len(texts) <= self._texts_at_once:
+            return self._vectors(texts)
+        # Texts of about the same length go together: little is padded.
+        order = np.argsort([len(text) for text in texts], kind="stable")
+        parts = np.split(order, range(self._texts_at_once, len(order), self._texts_at_once))
+        # The way back computes a part again, with the same dropout.
+        vectors = [checkpoint(self._vectors, texts[part], use_reentrant=False) for part in parts]
+        places = torch.from_numpy(np.argsort(order)).to(self._device)
+        return torch.cat(vectors)[places]
+
+    def _vectors(self, texts: NDArray[np.object_]) -> Tensor:
+        """Return the vectors of texts that are held in memory together."""
+        with mixed_precision(self._device):
+            vectors: Tensor = mean_of_pieces(self._module, *self._start.pieces.of(texts.tolist()))
+        return vectors
+
+    def step(self, learning_rate: float) -> None:
+        """Step against the gradients that ``backward`` has left, and forget them."""
+        self._adam.step(learning_rate)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the live tensors that a checkpoint keeps."""
+        weights = {f"weights.{k}": v for k, v in self._module.state_dict().items()}
+        return weights | {f"adam.{k}": v for k, v in self._adam.state().items()}
+
+    def encoder(self) -> TransformerEncoder:
+        """Return the weights as they are now, as a trained model keeps them."""
+        weights = {k: v.detach().cpu().numpy().copy() for k, v in self._module.state_dict().items()}
+        return TransformerEncoder(self._start.pieces, self._start.settings, weights)
+
+
+def encoded_texts(
+    encoder: TransformerEncoder, bags: Bags, run: TrainingRun, stage: str
+) -> NDArray[np.float32]:
+    """Return unit vectors of texts for training: on its device, and in its precision.
+
+    Parameters
+    ----------
+    encoder : TransformerEncoder
+    bags : Bags
+        With texts; an empty bag gets zeros.
+    run : TrainingRun
+        Its callbacks hear how far it is.
+    stage : str
+        What that is called.
+
+    Returns
+    -------
+    float32 (n, dimension)
+    """
+    network, done = encoder.network.to(run.device), 0
+    n_known = int(np.count_nonzero(np.diff(bags.row_starts)))
+
+    def read(texts: list[str]) -> NDArray[np.float32]:
+        nonlocal done
+        with torch.inference_mode(), mixed_precision(run.device):
+            vectors: NDArray[np.float32] = (
+                mean_of_pieces(network, *encoder.pieces.of(texts)).cpu().numpy()
+            )
+        done += len(texts)
+        for callback in run.callbacks:
+            callback.on_batch(run.scope + stage, done, n_known, None)
+        return vectors
+
+    try:
+        return in_batches(bags, encoder.dimension, read)
+    finally:
+        network.to("cpu")
+
+
+def mixed_precision(device: torch.device) -> AbstractContextManager[object]:
+    """Return what makes products of float32 ones of bfloat16 where that is quicker."""
+    narrow = product_dtype(device)
+    return torch.autocast(device.type, narrow, enabled=narrow != torch.float32)
