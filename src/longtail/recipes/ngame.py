@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 __all__ = ["Ngame"]
 
 BAG = "bag"  # the encoder that is no folder
-MAP_RATE = 1e-3  # of Adam, for the map of a transformer's vectors
+MAP_RATE = 3e-4  # of Adam, for the map of a transformer's vectors
 SCALE = 20.0  # cosines times this are what the fusion sees
 MAX_ENTRIES = 256  # of a text made of a label's points
 MINING_BEAM = 64  # a missed negative costs nothing, a missed candidate an answer
