@@ -65,11 +65,15 @@ class TrainingData(NamedTuple):
     def of_used_labels(self) -> tuple[NDArray[np.int32], TrainingData]:
         """Return which labels have points, and the data with those labels alone."""
         used = np.flatnonzero(self.labels.sum(axis=0)).astype(np.int32)
+        return used, self.of_labels(used)
+
+    def of_labels(self, labels: NDArray[np.int32]) -> TrainingData:
+        """Return the data with some labels alone."""
         bags, texts = self.label_features, self.label_texts
-        return used, self._replace(
-            labels=self.labels[:, used],
-            label_features=None if bags is None else bags[used],
-            label_texts=None if texts is None else texts[used],
+        return self._replace(
+            labels=self.labels[:, labels],
+            label_features=None if bags is None else bags[labels],
+            label_texts=None if texts is None else texts[labels],
         )
 
     def with_points_of(self, other: TrainingData) -> TrainingData:
@@ -102,8 +106,10 @@ class Callback(Protocol):
         """Hear that `done` of all `total` batches of a stage are behind."""
         ...
 
-    def on_epoch(self, stage: str, epoch: int, epochs: int, loss: float) -> None:
-        """Hear that an epoch, counted from 1, has ended."""
+    def on_epoch(
+        self, stage: str, epoch: int, epochs: int, loss: float, quality: float | None = None
+    ) -> None:
+        """Hear that an epoch, counted from 1, has ended; its quality, with early stopping."""
         ...
 
 
@@ -124,7 +130,7 @@ class TrainingRun:
     scope : str
         Comes before the name of each stage, such as ``"learner 2: "`` in an ensemble.
     history : list of dict
-        One entry an epoch: stage, epoch, loss, seconds.
+        One entry an epoch: stage, epoch, loss, seconds; and quality, with early stopping.
     timings : dict
         Wall and CPU seconds of each stage.
     """
