@@ -109,6 +109,34 @@ def test_learns_and_comes_back(points, levels, n_levels, tmp_path):
     np.testing.assert_array_equal(model.predict_topk(texts, 5), loaded.predict_topk(texts, 5))
 
 
+@pytest.mark.parametrize(
+    ("levels", "n_levels"),
+    [({}, 1), ({"first_level": 4, "n_children": 2, "leaf_size": 3, "beam_size": 4}, 4)],
+    ids=["flat", "tree"],
+)
+def test_each_level_stops_by_held_out_points(points, levels, n_levels):
+    texts, labels = points
+    waiting = {"epochs": 60, "patience": 2, "warm_up": 0.05, "held_out": 0.2}
+    model = AttentionXML(**SMALL, **levels, **waiting).fit(texts[:1000], labels[:1000])
+    by_stage = {}
+    for entry in model.run_.history:
+        by_stage.setdefault(entry["stage"], []).append(entry["quality"])
+    assert list(by_stage) == [f"level {depth}: level" for depth in range(1, n_levels + 1)]
+    for qualities in by_stage.values():
+        assert len(qualities) == int(np.argmax(qualities)) + 1 + 2 < 60
+    truth = csr_array(np.array(labels[1000:]) == np.arange(40)).astype(np.float32)
+    reached = precision_at_k(model.predict_topk(texts[1000:], 1)[0], truth, 1)
+    assert reached > 0.6
+    # The quality of the last level is P@1 of the answers.
+    assert reached == pytest.approx(max(qualities), abs=0.15)
+
+
+def test_patience_needs_points_held_out(points):
+    texts, labels = points
+    with pytest.raises(InputError, match=r"patience = 2 .* Hold more out"):
+        AttentionXML(**SMALL, patience=2, held_out=0).fit(texts[:50], labels[:50])
+
+
 def test_a_single_word_tells_labels_apart():
     """All labels look at the same state here: how well it fits must count, too."""
     labels = np.random.default_rng(0).integers(0, 12, 300).tolist()

@@ -16,6 +16,7 @@ from longtail.errors import InputError
 from longtail.features.transformer_encoder import (
     PiecesOfTexts,
     TransformerEncoder,
+    in_batches,
     layers_and_width,
     mean_of_pieces,
     needs_transformers,
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
     from torch import Tensor
 
+    from longtail.data.bags import Bags
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["Transformer", "TransformerNetwork", "check_folder", "read_transformer"]
@@ -54,6 +56,9 @@ class Transformer:
         Of the vectors, in training.
     learning_rate : float
         Of Adam, for the weights; falls with the schedule of the stage.
+    clip : float or None
+        Longest norm of the gradient of the weights that the points of a batch sum up to; None for
+        no limit. See `ModuleAdam`.
     """
 
     folder: str
@@ -61,6 +66,7 @@ class Transformer:
     fine_tune: bool = False
     dropout: float = 0.0
     learning_rate: float = 5e-5
+    clip: float | None = None
 
     @property
     def reads(self) -> PointInput:
@@ -80,7 +86,12 @@ class Transformer:
             return FrozenTexts(encoder, data, dropout=self.dropout, run=run)
         torch.manual_seed(run.seed_for("dropout of the transformer"))
         return TransformerNetwork(
-            encoder, data, self.dropout, learning_rate=self.learning_rate, device=run.device
+            encoder,
+            data,
+            self.dropout,
+            learning_rate=self.learning_rate,
+            device=run.device,
+            clip=self.clip,
         )
 
     def frozen(self, network: FrozenTexts | TransformerNetwork) -> TransformerEncoder:
@@ -117,6 +128,8 @@ class TransformerNetwork:
     data : TrainingData
     dropout, learning_rate : float
     device : torch.device
+    clip : float or None
+        See `Transformer`.
     """
 
     def __init__(
@@ -127,6 +140,7 @@ class TransformerNetwork:
         *,
         learning_rate: float,
         device: torch.device,
+        clip: float | None = None,
     ) -> None:
         if data.texts is None:
             raise InputError("A transformer reads texts, but these points are bags. Pass texts.")
@@ -136,7 +150,7 @@ class TransformerNetwork:
         self._module = copy.deepcopy(encoder.network).to(device).train()
         self._dropout = dropout
         self._learning_rate = learning_rate
-        self._adam = ModuleAdam(self._module)
+        self._adam = ModuleAdam(self._module, clip)
 
     def forward(self, points: NDArray[np.int64]) -> Tensor:
         """See `FeatureNetwork.forward`."""
@@ -156,6 +170,21 @@ class TransformerNetwork:
     def vectors(self, data: TrainingData, n_threads: int) -> NDArray[np.float32]:
         """Return the vectors of the training points, by the weights as they are now."""
         return self.encoder().encode(data.bags(), n_threads)
+
+    def read(self, bags: Bags) -> NDArray[np.float32]:
+        """Return the vectors of other points, where the weights are: a GPU's stay there."""
+
+        def vectors_of(texts: list[str]) -> NDArray[np.float32]:
+            with torch.no_grad():
+                means = mean_of_pieces(self._module, *self._start.pieces.of(texts))
+            vectors: NDArray[np.float32] = means.cpu().numpy()
+            return vectors
+
+        self._module.eval()
+        try:
+            return in_batches(bags, self.dimension, vectors_of)
+        finally:
+            self._module.train()
 
     def encoder(self) -> TransformerEncoder:
         """Return the weights as a trained model keeps them."""
