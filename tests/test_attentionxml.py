@@ -12,6 +12,8 @@ from scipy.sparse import csr_array
 import longtail
 from longtail.classifiers.label_attention_scorer import AttentionLevel, children_of
 from longtail.data.bags import Bags
+from longtail.data.dataset import Dataset
+from longtail.data.from_python import labels_from, texts_from
 from longtail.errors import InputError
 from longtail.features.word_table import WordTable
 from longtail.kernels.attention import AttentionWeights
@@ -129,6 +131,49 @@ def test_each_level_stops_by_held_out_points(points, levels, n_levels):
     assert reached > 0.6
     # The quality of the last level is P@1 of the answers.
     assert reached == pytest.approx(max(qualities), abs=0.15)
+
+
+class Killer:
+    """Kills training after an epoch of a stage."""
+
+    def __init__(self, stage, epoch):
+        self.place = stage, epoch
+
+    def on_stage(self, stage):
+        pass
+
+    def on_stage_end(self, stage, seconds):
+        pass
+
+    def on_batch(self, stage, done, total, loss):
+        pass
+
+    def on_epoch(self, stage, epoch, epochs, loss, quality=None):
+        if (stage, epoch) == self.place:
+            raise KeyboardInterrupt
+
+
+def test_a_killed_training_stops_where_it_would_have(points, tmp_path):
+    labels, space, _ = labels_from(points[1][:400], 400)
+    dataset = Dataset(texts_from(points[0][:400]), None, labels, space)
+    tree = {"first_level": 8, "n_children": 2, "leaf_size": 3, "beam_size": 4}
+
+    def fitted(*callbacks, folder=None):
+        model = AttentionXML(**SMALL, **tree, epochs=30, patience=2, held_out=0.2)
+        return model.fit_dataset(
+            dataset, callbacks=callbacks, checkpoint_folder=folder, checkpoint_seconds=0
+        )
+
+    whole = fitted()
+    stage = "level 2: level"
+    last = max(entry["epoch"] for entry in whole.run_.history if entry["stage"] == stage)
+    for epoch in (1, last):
+        with pytest.raises(KeyboardInterrupt):
+            fitted(Killer(stage, epoch), folder=tmp_path / str(epoch))
+        resumed = fitted(folder=tmp_path / str(epoch))
+        arrays, others = (model.predictor_.scorer.to_arrays() for model in (whole, resumed))
+        for name, array in arrays.items():
+            np.testing.assert_array_equal(array, others[name], err_msg=name)
 
 
 def test_patience_needs_points_held_out(points):
