@@ -12,6 +12,8 @@ from scipy.sparse import csr_array
 import longtail
 from longtail.classifiers.label_attention_scorer import AttentionLevel, children_of
 from longtail.data.bags import Bags
+from longtail.data.dataset import Dataset
+from longtail.data.from_python import labels_from, texts_from
 from longtail.errors import InputError
 from longtail.features.word_table import WordTable
 from longtail.kernels.attention import AttentionWeights
@@ -107,6 +109,77 @@ def test_learns_and_comes_back(points, levels, n_levels, tmp_path):
     model.save(tmp_path / "model")
     loaded = longtail.load(tmp_path / "model")
     np.testing.assert_array_equal(model.predict_topk(texts, 5), loaded.predict_topk(texts, 5))
+
+
+@pytest.mark.parametrize(
+    ("levels", "n_levels"),
+    [({}, 1), ({"first_level": 4, "n_children": 2, "leaf_size": 3, "beam_size": 4}, 4)],
+    ids=["flat", "tree"],
+)
+def test_each_level_stops_by_held_out_points(points, levels, n_levels):
+    texts, labels = points
+    waiting = {"epochs": 60, "patience": 2, "warm_up": 0.05, "held_out": 0.2}
+    model = AttentionXML(**SMALL, **levels, **waiting).fit(texts[:1000], labels[:1000])
+    by_stage = {}
+    for entry in model.run_.history:
+        by_stage.setdefault(entry["stage"], []).append(entry["quality"])
+    assert list(by_stage) == [f"level {depth}: level" for depth in range(1, n_levels + 1)]
+    for qualities in by_stage.values():
+        assert len(qualities) == int(np.argmax(qualities)) + 1 + 2 < 60
+    truth = csr_array(np.array(labels[1000:]) == np.arange(40)).astype(np.float32)
+    reached = precision_at_k(model.predict_topk(texts[1000:], 1)[0], truth, 1)
+    assert reached > 0.6
+    # The quality of the last level is P@1 of the answers.
+    assert reached == pytest.approx(max(qualities), abs=0.15)
+
+
+class Killer:
+    """Kills training after an epoch of a stage."""
+
+    def __init__(self, stage, epoch):
+        self.place = stage, epoch
+
+    def on_stage(self, stage):
+        pass
+
+    def on_stage_end(self, stage, seconds):
+        pass
+
+    def on_batch(self, stage, done, total, loss):
+        pass
+
+    def on_epoch(self, stage, epoch, epochs, loss, quality=None):
+        if (stage, epoch) == self.place:
+            raise KeyboardInterrupt
+
+
+def test_a_killed_training_stops_where_it_would_have(points, tmp_path):
+    labels, space, _ = labels_from(points[1][:400], 400)
+    dataset = Dataset(texts_from(points[0][:400]), None, labels, space)
+    tree = {"first_level": 8, "n_children": 2, "leaf_size": 3, "beam_size": 4}
+
+    def fitted(*callbacks, folder=None):
+        model = AttentionXML(**SMALL, **tree, epochs=30, patience=2, held_out=0.2)
+        return model.fit_dataset(
+            dataset, callbacks=callbacks, checkpoint_folder=folder, checkpoint_seconds=0
+        )
+
+    whole = fitted()
+    stage = "level 2: level"
+    last = max(entry["epoch"] for entry in whole.run_.history if entry["stage"] == stage)
+    for epoch in (1, last):
+        with pytest.raises(KeyboardInterrupt):
+            fitted(Killer(stage, epoch), folder=tmp_path / str(epoch))
+        resumed = fitted(folder=tmp_path / str(epoch))
+        arrays, others = (model.predictor_.scorer.to_arrays() for model in (whole, resumed))
+        for name, array in arrays.items():
+            np.testing.assert_array_equal(array, others[name], err_msg=name)
+
+
+def test_patience_needs_points_held_out(points):
+    texts, labels = points
+    with pytest.raises(InputError, match=r"patience = 2 .* Hold more out"):
+        AttentionXML(**SMALL, patience=2, held_out=0).fit(texts[:50], labels[:50])
 
 
 def test_a_single_word_tells_labels_apart():

@@ -150,6 +150,11 @@ def test_settings_of_the_wrong_type_are_refused_in_python(setting, message):
         ("parabel", "prune=-1"),
         ("bonsai", "n_children=0"),
         ("bonsai", "max_depth=0"),
+        ("xtransformer", "patience=0"),
+        ("xtransformer", "warm_up=1"),
+        ("xtransformer", "clip=0"),
+        ("attentionxml", "patience=0"),
+        ("attentionxml", "warm_up=-0.1"),
     ],
 )
 def test_settings_of_every_recipe_have_limits(name, pair):

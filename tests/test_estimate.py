@@ -197,6 +197,15 @@ def test_levels_of_attentionxml_are_within_a_factor_of_two():
         assert seconds / 2 < stages[level] < 2 * seconds, level
 
 
+@pytest.mark.parametrize("recipe", [XTransformer, AttentionXML])
+def test_early_stopping_keeps_the_best_epoch_in_memory(recipe):
+    usual, stopping = (
+        estimate_training(DEXA_DEPENDS, costs_of(recipe(patience=patience)), ONE_CORE).memory
+        for patience in (None, 3)
+    )
+    assert usual < stopping < 2 * usual
+
+
 @pytest.mark.parametrize(
     ("recipe", "stage", "changes"),
     [

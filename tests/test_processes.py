@@ -91,6 +91,41 @@ def test_train_the_model_of_one(recipe, train, of_two, tmp_path, monkeypatch):
     )
 
 
+# Each of two processes has a half of the gradient, and another opinion of how good an epoch was.
+WORKER = """
+import sys, json, torch
+from torch import distributed, nn
+from longtail.training.module_adam import ModuleAdam
+from longtail.training.processes import join_processes, of_first
+
+place = join_processes()
+torch.manual_seed(0)
+layer = nn.Linear(3, 2)
+adam = ModuleAdam(layer, clip=0.5)
+for rows in torch.randn(4, 6, 3).mul(9).unbind():
+    layer(rows[place.rank :: place.count]).square().sum().backward()
+    adam.step(0.1)
+numbers = [of_first(0.25 + place.rank), *layer.weight.flatten().tolist()]
+with open(f"{sys.argv[1]}/{place.count}-{place.rank}.json", "w") as file:
+    json.dump(numbers, file)
+"""
+
+
+def test_clip_the_sum_of_their_gradients_and_agree(tmp_path):
+    script = tmp_path / "worker.py"
+    script.write_text(WORKER)
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"]
+    for command in ([*launcher, script, tmp_path], [sys.executable, script, tmp_path]):
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    first, second, alone = (
+        json.loads((tmp_path / f"{name}.json").read_text()) for name in ("2-0", "2-1", "1-0")
+    )
+    assert first == second
+    assert first[0] == 0.25
+    np.testing.assert_allclose(first, alone, rtol=1e-4)
+
+
 @pytest.fixture
 def second_of_three(monkeypatch):
     monkeypatch.setattr(processes, "processes", lambda: processes.Processes(1, 3))

@@ -37,15 +37,18 @@ def test_curves_of_a_training(monkeypatch, tmp_path):
         sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=Writer)
     )
     train = tmp_path / "train.jsonl"
-    points = [{"text": "red wine", "labels": ["drink"]}, {"text": "old car", "labels": ["vehicle"]}]
-    train.write_text("\n".join(map(json.dumps, points * 20)))
+    kinds = [("wine", "drink"), ("car", "vehicle")] * 20
+    points = [{"text": f"{i} {word}", "labels": [kind]} for i, (word, kind) in enumerate(kinds)]
+    train.write_text("\n".join(map(json.dumps, points)))
     command = ["train", str(train), "--model", str(tmp_path / "model"), "--recipe", "xtransformer"]
-    assert main([*command, "--tensorboard", "curves", "--set", "epochs=3", "dimension=8"]) == 0
+    settings = ["epochs=3", "dimension=8", "held_out=0.5", "patience=3"]
+    assert main([*command, "--tensorboard", "curves", "--set", *settings]) == 0
     assert Writer.folders == ["curves", "closed"]
     steps = {}
     for name, _, step in Writer.points:
         steps.setdefault(name, []).append(step)
     assert steps["loss of an epoch/index 1: matcher"] == [1, 2, 3]
+    assert steps["quality of an epoch/index 1: matcher"] == [1, 2, 3]
     assert steps["loss of a batch/index 1: matcher"] == [1, 2, 3]
     assert steps["seconds/index 1: ranker"] == [0]
 

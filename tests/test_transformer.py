@@ -22,13 +22,14 @@ from longtail.features import distillation, onnx_export, transformer_encoder
 from longtail.features.distillation import distilled
 from longtail.features.encoder import encoder_from
 from longtail.features.onnx_encoder import OnnxEncoder
-from longtail.features.transformer import Transformer, read_transformer
+from longtail.features.transformer import Transformer, TransformerNetwork, read_transformer
 from longtail.features.transformer_encoder import PiecesOfTexts, TransformerEncoder
 from longtail.recipes.deepxml import DeepXML
 from longtail.recipes.limits import check_settings
 from longtail.recipes.xtransformer import XTransformer
 from longtail.surrogates.label_indexing import LabelTexts, PointEmbeddings, PointFeatures
 from longtail.surrogates.meta_label_task import MetaLabelTask
+from longtail.training.run import TrainingData
 from longtail.training.schedule import Schedule
 
 WORDS = ["red", "white", "wine", "fast", "old", "car", "a", "bottle", "of", "drink", "vehicle"]
@@ -183,6 +184,65 @@ class TestRecipes:
         model.save(tmp_path / "model")
         loaded = longtail.load(tmp_path / "model")
         np.testing.assert_array_equal(model.predict_topk(TEXTS)[0], loaded.predict_topk(TEXTS)[0])
+
+
+PAIRS = [f"{a} {b}" for a in WORDS for b in WORDS if a != b]
+TUNED = {
+    "fine_tune": True,
+    "fine_tune_rate": 0.002,
+    "learning_rate": 0.1,
+    "batch_size": 32,
+    "leaf_size": 1,
+    "beam_size": 2,
+    "n_threads": 1,
+    "held_out": 0.25,
+}
+
+
+class TestFineTuning:
+    def weights(self, folder, **settings):
+        model = XTransformer(encoder=str(folder), **TUNED | settings)
+        encoder = model.fit(PAIRS, [pair.split() for pair in PAIRS]).predictor_.scorer.join.encoder
+        return model, encoder.weights["embeddings.word_embeddings.weight"]
+
+    def test_stops_by_held_out_points(self, folder):
+        model, _ = self.weights(folder, epochs=60, patience=2)
+        qualities = [entry["quality"] for entry in model.run_.history]
+        assert len(qualities) == int(np.argmax(qualities)) + 1 + 2 < 60
+        assert max(qualities) > min(qualities)
+
+    def test_goes_back_to_the_best_epoch(self, folder):
+        """A training that ends with its best epoch has the same weights."""
+        model, stopped = self.weights(folder, epochs=20, patience=19, warm_up=0.0)
+        best = int(np.argmax([entry["quality"] for entry in model.run_.history])) + 1
+        assert best < len(model.run_.history)
+        kept, original = [], TransformerNetwork.read
+
+        def read(network, bags):
+            weights = network.encoder().weights
+            kept.append(weights["embeddings.word_embeddings.weight"])
+            return original(network, bags)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(TransformerNetwork, "read", read)
+            self.weights(folder, epochs=20, patience=19, warm_up=0.0)
+        np.testing.assert_array_equal(stopped, kept[best - 1])
+
+    def test_reads_held_out_points_as_the_model_will(self, folder):
+        encoder = read_transformer(folder, 8)
+        features = as_bags(TEXTS)
+        data = TrainingData(csr_array((20, 1)), csr_array((20, 1)), texts=features.texts)
+        network = TransformerNetwork(
+            encoder, data, 0.5, learning_rate=0.1, device=torch.device("cpu")
+        )
+        np.testing.assert_array_equal(network.read(features), encoder.encode(features))
+        assert network._module.training
+
+    @pytest.mark.parametrize("settings", [{"clip": None}, {"clip": 0.001}, {"warm_up": 0.0}])
+    def test_is_clipped_and_warms_up(self, folder, settings):
+        _, usual = self.weights(folder, epochs=3)
+        _, other = self.weights(folder, epochs=3, **settings)
+        assert not np.array_equal(usual, other)
 
 
 def test_indexers_read_points_and_label_texts(folder):

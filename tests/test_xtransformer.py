@@ -22,7 +22,7 @@ from longtail.recipes.xtransformer import XTransformer
 from longtail.surrogates.label_indexing import LabelTexts, PointEmbeddings, PointFeatures
 from longtail.training import cluster_matcher
 from longtail.training.batches import AllLabels
-from longtail.training.cluster_matcher import MatcherTraining
+from longtail.training.cluster_matcher import LearntMatcher, MatcherTraining
 from longtail.training.run import TrainingRun
 from longtail.training.schedule import Schedule
 
@@ -151,6 +151,102 @@ def test_an_ensemble_over_indexers(data, tmp_path):
     np.testing.assert_array_equal(
         loaded.predict_topk(test.texts, 5)[0], model.predict_topk(test.texts, 5)[0]
     )
+
+
+class TestPatience:
+    STOPPING = SMALL | {"epochs": 60, "patience": 2, "learning_rate": 0.1, "held_out": 0.2}
+
+    def test_stops_once_held_out_points_gain_no_more(self, data):
+        train, test = data
+        model = XTransformer(**self.STOPPING).fit_dataset(train)
+        qualities = [entry["quality"] for entry in model.run_.history]
+        assert len(qualities) == int(np.argmax(qualities)) + 1 + 2 < 60
+        ids, _ = model.predict_topk(test.texts, 1)
+        assert precision_at_k(ids, test.labels, 1) > 0.25
+
+    def test_each_matcher_stops_for_itself(self, data):
+        indexers = (PointFeatures(), PointEmbeddings())
+        model = XTransformer(**self.STOPPING, indexers=indexers).fit_dataset(data[0])
+        stages = [entry["stage"] for entry in model.run_.history]
+        assert list(dict.fromkeys(stages)) == [
+            "index 1: matcher",
+            "first matcher",
+            "index 2: matcher",
+        ]
+
+    def test_goes_on_to_the_same_model(self, data, tmp_path):
+        whole = XTransformer(**self.STOPPING).fit_dataset(data[0])
+        for epoch in (2, len(whole.run_.history)):
+            folder, killer = tmp_path / str(epoch), Killer(epoch)
+            with pytest.raises(KeyboardInterrupt):
+                self.fitted(data[0], folder, killer)
+            resumed = self.fitted(data[0], folder)
+            arrays, others = (m.predictor_.scorer.to_arrays() for m in (whole, resumed))
+            for name, array in arrays.items():
+                np.testing.assert_array_equal(array, others[name], err_msg=name)
+            assert [e["epoch"] for e in resumed.run_.history] == [
+                e["epoch"] for e in whole.run_.history
+            ]
+
+    def fitted(self, dataset, folder, *callbacks):
+        return XTransformer(**self.STOPPING).fit_dataset(
+            dataset, callbacks=callbacks, checkpoint_folder=folder, checkpoint_seconds=0
+        )
+
+    @pytest.mark.parametrize("settings", [{"held_out": 0}, {"held_out": 0.05}], ids=str)
+    def test_needs_points_held_out(self, settings):
+        texts, labels = ["red wine", "old car"] * 30, [["drink"], ["vehicle"]] * 30
+        with pytest.raises(InputError, match=r"patience = 3 .* Hold more out"):
+            XTransformer(patience=3, **settings).fit(texts, labels)
+
+
+class Killer:
+    """Kills training after an epoch."""
+
+    def __init__(self, epoch):
+        self.epoch = epoch
+
+    def on_stage(self, stage):
+        pass
+
+    def on_stage_end(self, stage, seconds):
+        pass
+
+    def on_batch(self, stage, done, total, loss):
+        pass
+
+    def on_epoch(self, stage, epoch, epochs, loss, quality=None):
+        if epoch == self.epoch:
+            raise KeyboardInterrupt
+
+
+def test_recall_looks_at_no_more_than_half_of_the_clusters():
+    matcher = LearntMatcher(
+        encoder=UnitBagEncoder(np.eye(2, dtype=np.float32)),
+        vectors=np.eye(4, 2, dtype=np.float32),
+        bias=np.array([0, 0, 0.5, -1], np.float32),
+        points=np.eye(2, dtype=np.float32),
+    )
+    features = csr_array(np.eye(2, dtype=np.float32))
+    targets = csr_array(np.array([[1, 0, 1, 0], [0, 0, 0, 1]]))  # 0 and 2 are its best, 1 and 2
+    assert matcher.recall(features, targets, 10) == 0.5
+
+
+@pytest.mark.parametrize(
+    ("settings", "warm_up"),
+    [({}, 0.0), ({"warm_up": 0.3}, 0.3), ({"encoder": "a-folder"}, 0.1)],
+    ids=str,
+)
+def test_a_transformer_warms_up_unless_told(settings, warm_up):
+    assert XTransformer(**settings).schedule().warm_up == warm_up
+
+
+def test_warm_up_changes_what_a_bag_learns(data):
+    scores = [
+        XTransformer(**SMALL, warm_up=warm_up).fit_dataset(data[0]).run_.history[0]["loss"]
+        for warm_up in (0.0, 0.5)
+    ]
+    assert scores[0] < scores[1]
 
 
 @pytest.mark.parametrize(

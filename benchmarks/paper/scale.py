@@ -220,7 +220,14 @@ class _Told:
         if done % max(total // 10, 1) == 0:
             self._say(f"{stage}: {done} of {total} batches, {_peak_mb():,.0f} MB, loss {loss}")
 
-    def on_epoch(self, stage: str, epoch: int, epochs: int, loss: float) -> None:
+    def on_epoch(
+        self,
+        stage: str,
+        epoch: int,
+        epochs: int,
+        loss: float,
+        quality: float | None = None,  # noqa: ARG002 - nothing stops early here
+    ) -> None:
         """Say what was lost."""
         self._say(f"{stage}: epoch {epoch} of {epochs}, loss {loss:.3f}")
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
     from torch import Tensor
 
+    from longtail.data.bags import Bags
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["Transformer", "TransformerNetwork", "check_folder", "read_transformer"]
@@ -55,6 +56,9 @@ class Transformer:
     texts_at_once : int
         Texts of a batch whose activations are in memory at a time, in training; see
         `TunedTransformer`.
+    clip : float or None
+        Longest norm of the gradient of the weights that the points of a batch sum up to; None for
+        no limit. See `ModuleAdam`.
     """
 
     folder: str
@@ -63,6 +67,7 @@ class Transformer:
     dropout: float = 0.0
     learning_rate: float = 5e-5
     texts_at_once: int = 64
+    clip: float | None = None
 
     @property
     def reads(self) -> PointInput:
@@ -91,7 +96,9 @@ class Transformer:
     def tuned(self, start: TransformerEncoder, run: TrainingRun) -> TunedTransformer:
         """Return the weights, to be trained on."""
         torch.manual_seed(run.seed_for("dropout of the transformer"))
-        return TunedTransformer(start, texts_at_once=self.texts_at_once, device=run.device)
+        return TunedTransformer(
+            start, texts_at_once=self.texts_at_once, device=run.device, clip=self.clip
+        )
 
     def frozen(self, network: FrozenTexts | TransformerNetwork) -> TransformerEncoder:
         """Return the encoder as a trained model keeps it."""
@@ -105,7 +112,9 @@ class FrozenTexts(FrozenFeatures):
         self, encoder: TransformerEncoder, data: TrainingData, *, dropout: float, run: TrainingRun
     ) -> None:
         self._encoder = encoder
-        self._vectors = encoded_texts(encoder, data.bags(), run, "texts through the transformer")
+        self._vectors = encoded_texts(
+            encoder, data.bags(), run.device, run.hearing("reading texts")
+        )
         super().__init__(self._vectors, dropout=dropout, device=run.device)
 
     def vectors(self, data: TrainingData, n_threads: int) -> NDArray[np.float32]:  # noqa: ARG002
@@ -153,6 +162,10 @@ class TransformerNetwork:
     def vectors(self, data: TrainingData, n_threads: int) -> NDArray[np.float32]:
         """Return the vectors of the training points, by the weights as they are now."""
         return self.encoder().encode(data.bags(), n_threads)
+
+    def read(self, bags: Bags) -> NDArray[np.float32]:
+        """Return the vectors of other points, where the weights are: a GPU's stay there."""
+        return self._tuned.read(bags)
 
     def encoder(self) -> TransformerEncoder:
         """Return the weights as a trained model keeps them."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -14,13 +14,13 @@ from longtail.training.label_table import product_dtype
 from longtail.training.module_adam import ModuleAdam
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
     from torch import Tensor
 
     from longtail.data.bags import Bags
-    from longtail.training.run import TrainingRun
 
 __all__ = ["TunedTransformer", "encoded_texts", "mixed_precision"]
 
@@ -41,17 +41,24 @@ class TunedTransformer:
         To start from; copied.
     texts_at_once : int
     device : torch.device
+    clip : float or None
+        See `ModuleAdam`.
     """
 
     def __init__(
-        self, start: TransformerEncoder, *, texts_at_once: int, device: torch.device
+        self,
+        start: TransformerEncoder,
+        *,
+        texts_at_once: int,
+        device: torch.device,
+        clip: float | None = None,
     ) -> None:
         self.dimension = start.dimension
         self._start = start
         self._texts_at_once = texts_at_once
         self._device = device
         self._module = copy.deepcopy(start.network).to(device).train()
-        self._adam = ModuleAdam(self._module)
+        self._adam = ModuleAdam(self._module, clip)
 
     def forward(self, texts: NDArray[np.object_]) -> Tensor:
         """Return unit vectors of texts, float32 (n, dimension), ready for ``backward``."""
@@ -71,6 +78,16 @@ class TunedTransformer:
             vectors: Tensor = mean_of_pieces(self._module, *self._start.pieces.of(texts.tolist()))
         return vectors
 
+    def read(
+        self, bags: Bags, hear: Callable[[int, int], None] = lambda done, total: None
+    ) -> NDArray[np.float32]:
+        """Return unit vectors of texts, which nothing is learnt from; see `encoded_texts`."""
+        self._module.eval()
+        try:
+            return _read(self._module, self._start, bags, self._device, hear)
+        finally:
+            self._module.train()
+
     def step(self, learning_rate: float) -> None:
         """Step against the gradients that ``backward`` has left, and forget them."""
         self._adam.step(learning_rate)
@@ -87,7 +104,10 @@ class TunedTransformer:
 
 
 def encoded_texts(
-    encoder: TransformerEncoder, bags: Bags, run: TrainingRun, stage: str
+    encoder: TransformerEncoder,
+    bags: Bags,
+    device: torch.device,
+    hear: Callable[[int, int], None] = lambda done, total: None,
 ) -> NDArray[np.float32]:
     """Return unit vectors of texts for training: on its device, and in its precision.
 
@@ -96,33 +116,41 @@ def encoded_texts(
     encoder : TransformerEncoder
     bags : Bags
         With texts; an empty bag gets zeros.
-    run : TrainingRun
-        Its callbacks hear how far it is.
-    stage : str
-        What that is called.
+    device : torch.device
+    hear : callable
+        Told now and then how many texts are read, and of how many.
 
     Returns
     -------
     float32 (n, dimension)
     """
-    network, done = encoder.network.to(run.device), 0
-    n_known = int(np.count_nonzero(np.diff(bags.row_starts)))
-
-    def read(texts: list[str]) -> NDArray[np.float32]:
-        nonlocal done
-        with torch.inference_mode(), mixed_precision(run.device):
-            vectors: NDArray[np.float32] = (
-                mean_of_pieces(network, *encoder.pieces.of(texts)).cpu().numpy()
-            )
-        done += len(texts)
-        for callback in run.callbacks:
-            callback.on_batch(run.scope + stage, done, n_known, None)
-        return vectors
-
+    network = encoder.network.to(device)
     try:
-        return in_batches(bags, encoder.dimension, read)
+        return _read(network, encoder, bags, device, hear)
     finally:
         network.to("cpu")
+
+
+def _read(
+    network: Any,
+    encoder: TransformerEncoder,
+    bags: Bags,
+    device: torch.device,
+    hear: Callable[[int, int], None],
+) -> NDArray[np.float32]:
+    """Return the vectors by a network with the pieces of an encoder; see `encoded_texts`."""
+    n_read, n_known = 0, int(np.count_nonzero(np.diff(bags.row_starts)))
+
+    def read(texts: list[str]) -> NDArray[np.float32]:
+        nonlocal n_read
+        with torch.inference_mode(), mixed_precision(device):
+            vectors = mean_of_pieces(network, *encoder.pieces.of(texts))
+        n_read += len(texts)
+        hear(n_read, n_known)
+        in_memory: NDArray[np.float32] = vectors.cpu().numpy()
+        return in_memory
+
+    return in_batches(bags, encoder.dimension, read)
 
 
 def mixed_precision(device: torch.device) -> AbstractContextManager[object]:

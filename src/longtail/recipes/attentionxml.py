@@ -13,7 +13,8 @@ from longtail.data.point_input import InputKind, PointInput
 from longtail.recipes.estimator import LabelEstimator
 from longtail.surrogates.label_clusters import label_centroids, meta_labels
 from longtail.surrogates.label_tree import balanced_tree
-from longtail.training.label_attention import LabelAttention
+from longtail.training.early_stopping import HeldOut
+from longtail.training.label_attention import HeldOutLevel, LabelAttention
 from longtail.training.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -48,7 +49,13 @@ class AttentionXML(LabelEstimator):
     epochs : int
         Of each level.
     learning_rate : float
-        Of the tables, of words and labels.
+        Of the tables, of words and labels, at the first step after the warm-up.
+    warm_up : float
+        Share of a level's steps over which its rates rise to what they are set to.
+    patience : int or None
+        Stop a level after so many epochs without a gain in P@1 of its nodes on held-out points, and
+        go back to its best epoch. None trains for all `epochs`, after which the rate has fallen to
+        almost nothing.
     batch_size : int
         Points of a step.
     first_level : int
@@ -78,6 +85,8 @@ class AttentionXML(LabelEstimator):
     dropout: float = 0.5
     epochs: int = 5
     learning_rate: float = 0.2
+    warm_up: float = 0.0
+    patience: int | None = None
     batch_size: int = 64
     first_level: int = 512
     n_children: int = 8
@@ -88,24 +97,22 @@ class AttentionXML(LabelEstimator):
         """Words in order; see `LabelEstimator`."""
         return PointInput(InputKind.WORDS, n_words=self.n_words)
 
-    def _learn(
-        self,
-        data: TrainingData,
-        held_out: TrainingData,  # noqa: ARG002 - there is nothing to choose
-        run: TrainingRun,
-    ) -> Scorer:
+    def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
         """See `LabelEstimator`."""
         used, data = data.of_used_labels()
+        held = HeldOut.of(held_out, held_out.labels[:, used], self.patience)
         with run.stage("label tree"):
             nodes = self._nodes(data, run)
         order = np.argsort(nodes[-2], kind="stable")  # labels of a leaf are neighbours
         nodes = np.concatenate([nodes[:-1, order], np.arange(len(order), dtype=np.int32)[None]])
         data = data._replace(labels=data.labels[:, order])
+        held = None if held is None else held._replace(targets=held.targets[:, order])
         levels: list[AttentionLevel] = []
         parents, above = np.zeros((1, 1), np.int32), np.ones((1, 1), np.float32)  # the root
         for depth in range(1, len(nodes)):
             with run.stage(f"level {depth}"):
-                level = self._level(nodes[depth - 1 : depth + 1], data, parents, levels, run)
+                own = nodes[depth - 1 : depth + 1]
+                level = self._level(own, data, held, parents, levels, run)
                 if depth + 1 < len(nodes):
                     parents, above = self._followed(level, nodes[depth], data, parents, above, run)
             levels.append(level)
@@ -133,6 +140,7 @@ class AttentionXML(LabelEstimator):
         self,
         nodes: Ids,
         data: TrainingData,
+        held_out: HeldOut | None,
         parents: Ids,
         above: list[AttentionLevel],
         run: TrainingRun,
@@ -148,13 +156,28 @@ class AttentionXML(LabelEstimator):
             n_states=self.n_hidden,
             n_hidden=self.n_hidden,
             dropout=self.dropout,
-            schedule=Schedule(epochs=self.epochs, learning_rate=self.learning_rate),
+            schedule=Schedule(
+                epochs=self.epochs, learning_rate=self.learning_rate, warm_up=self.warm_up
+            ),
             batch_size=self.batch_size,
         )
         scope = run.within(f"{run.scope}level {len(above) + 1}: ")
         targets = meta_labels(data.labels, nodes[1], n_nodes)
-        weights = attention.learn(data, targets, parents, starts, scope, start)
+        held = None if held_out is None else self._come_to(nodes[1], held_out, above, run)
+        weights = attention.learn(data, targets, parents, starts, scope, start, held)
         return AttentionLevel(weights, starts)
+
+    def _come_to(
+        self, nodes: Ids, held_out: HeldOut, above: list[AttentionLevel], run: TrainingRun
+    ) -> HeldOutLevel:
+        """Return held-out points with what they follow of the levels above, as in a prediction."""
+        n_threads = run.n_threads
+        so_far = LabelAttentionScorer(tuple(above), np.arange(0, dtype=np.int32), self.beam_size)
+        found, scores = so_far.nodes(held_out.data.bags(), n_threads)
+        n_followed = min(self.beam_size, found.shape[1])
+        parents, scores = best_first(found, scores, n_followed, n_threads)
+        targets = meta_labels(held_out.targets, nodes, int(nodes.max()) + 1)
+        return HeldOutLevel(held_out._replace(targets=targets), parents, scores)
 
     def _followed(
         self,

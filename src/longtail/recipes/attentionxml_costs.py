@@ -46,16 +46,20 @@ class AttentionXMLCosts:
         return n_words * 3 * self.settings.n_hidden * LOOK
 
     def memory(self, workload: Workload) -> float:
-        """Return the bytes at the peak: tables of all levels, bags, one batch, what is followed."""
+        """Return the bytes at the peak: tables of all levels, bags, one batch, what is followed.
+
+        With patience also those of the best epoch of a level.
+        """
         w, own, n_words = workload, self.settings, self._n_words(workload)
         levels = self._levels(w)
         words = 2 * 4 * own.dimension * w.n_features * len(levels)
         nodes = 2 * 4 * 2 * own.n_hidden * sum(n_nodes for n_nodes, _ in levels)
+        kept = 0.0 if own.patience is None else (words + nodes) / (2 * len(levels))
         bags = 2 * 8 * w.n_nonzero + 4 * own.n_words * w.n_points
         most = max(n_candidates for _, n_candidates in levels)
         batch = 4 * own.batch_size * most * (6 * own.n_hidden + 3 * n_words)
         followed = 24 * w.n_points * most
-        return PROCESS + TEMPORARIES * (words + nodes + bags + batch + followed)
+        return PROCESS + TEMPORARIES * (words + nodes + kept + bags + batch + followed)
 
     def _n_words(self, w: Workload) -> float:
         """Return how many words of a text are read."""

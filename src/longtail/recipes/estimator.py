@@ -67,8 +67,9 @@ class LabelEstimator(Parameters):
         Ready-made features are raised to it before their rows are scaled to unit length. None takes
         1/2 where that brings points nearer to those that share their labels, else 1.
     held_out : float
-        Share of the training points on which score fusion and calibration are chosen; at most
-        2,500 points, near-identical texts kept together. 0 keeps the built-in weights.
+        Share of the training points on which score fusion and calibration are chosen, and by which
+        a recipe with `patience` stops; at most 2,500 points, near-identical texts kept together. 0
+        keeps the built-in weights.
     random_state : int
         Seed of everything random: same seed and same number of cores, same model.
     device : str

@@ -23,6 +23,7 @@ from longtail.surrogates.label_clusters import label_centroids, meta_labels
 from longtail.surrogates.label_indexing import LabelIndexer, PointFeatures
 from longtail.surrogates.label_tree import LabelTree, balanced_tree
 from longtail.training.cluster_matcher import LearntMatcher, MatcherTraining
+from longtail.training.early_stopping import HeldOut
 from longtail.training.schedule import Schedule
 from longtail.training.transformer_matching import TransformerMatching
 
@@ -72,7 +73,17 @@ class XTransformer(LabelEstimator):
     epochs : int
         Of the encoder's training; a transformer that is not trained on has none.
     learning_rate : float
-        Of that training, at the first step.
+        Of that training, at the first step after the warm-up.
+    warm_up : float or None
+        Share of its steps over which its rates rise to what they are set to. None takes .1 for a
+        transformer, as is usual, and 0 for a bag.
+    clip : float or None
+        Longest norm of the gradient of a transformer's weights, for the mean point of a batch; 1
+        as is usual. None for no limit. A bag has no such weights: its tables are not clipped.
+    patience : int or None
+        Stop that training after so many epochs without a gain in the share of held-out points'
+        clusters that are among the best b, or the best half if these are fewer, and go back to the
+        best epoch. None trains for all `epochs`, after which the rate has fallen to almost nothing.
     beam_size : int
         b: the clusters whose labels are ranked.
     teacher_forcing, matcher_aware : bool
@@ -104,6 +115,9 @@ class XTransformer(LabelEstimator):
     dropout: float = 0.3
     epochs: int = 10
     learning_rate: float = 0.02
+    warm_up: float | None = None
+    clip: float | None = 1.0
+    patience: int | None = None
     beam_size: int = 10
     teacher_forcing: bool = True
     matcher_aware: bool = True
@@ -129,22 +143,20 @@ class XTransformer(LabelEstimator):
         if self.encoder != BAG:
             check_folder(self.encoder)
 
-    def _learn(
-        self,
-        data: TrainingData,
-        held_out: TrainingData,  # noqa: ARG002 - there is nothing to choose
-        run: TrainingRun,
-    ) -> Scorer:
+    def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
         """See `LabelEstimator`."""
         used, data = data.of_used_labels()
-        first_encoder = cache(lambda: self._first_matcher(data, run).encoder)
+        held = HeldOut.of(held_out, held_out.labels[:, used], self.patience)
+        first_encoder = cache(lambda: self._first_matcher(data, held, run).encoder)
         members = tuple(
-            self._member(indexer, data, used, first_encoder, run.within(f"index {i + 1}: "))
+            self._member(indexer, data, held, used, first_encoder, run.within(f"index {i + 1}: "))
             for i, indexer in enumerate(self.indexers)
         )
         return members[0] if len(members) == 1 else EnsembleScorer(members)
 
-    def _first_matcher(self, data: TrainingData, run: TrainingRun) -> LearntMatcher:
+    def _first_matcher(
+        self, data: TrainingData, held_out: HeldOut | None, run: TrainingRun
+    ) -> LearntMatcher:
         """Fine-tune an encoder on clusters by features, for indexers that need one."""
         run = run.within("first ")
         with run.stage("label indexing"):
@@ -153,12 +165,13 @@ class XTransformer(LabelEstimator):
             )
             tree = self._tree(rows, run)
         with run.stage("matcher"):
-            return self._match(tree, data, run)
+            return self._match(tree.nodes[1], data, held_out, run)
 
     def _member(
         self,
         indexer: LabelIndexer,
         data: TrainingData,
+        held_out: HeldOut | None,
         used: NDArray[np.int32],
         encoder: Callable[[], UnitEncoder],
         run: TrainingRun,
@@ -167,11 +180,11 @@ class XTransformer(LabelEstimator):
         rows = indexer.represent(data, encoder, run)
         with run.stage("label indexing"):
             tree = self._tree(rows, run)
+        with run.stage("matcher"):
+            matcher = self._match(tree.nodes[1], data, held_out, run)
         # In the order of the tree, so that labels of a cluster are neighbours, too.
         order = np.argsort(tree.nodes[-1], kind="stable")
         tree, data = LabelTree(tree.nodes[:, order]), data._replace(labels=data.labels[:, order])
-        with run.stage("matcher"):
-            matcher = self._match(tree, data, run)
         join = JoinedFeatures(matcher.encoder, data.features.shape[1])
         with run.stage("ranker"):
             ranker = self._rank(tree, matcher, join, data, run)
@@ -191,10 +204,19 @@ class XTransformer(LabelEstimator):
         )
         return LabelTree(np.stack([np.zeros_like(tree.nodes[-1]), tree.nodes[-1]]))
 
-    def _match(self, tree: LabelTree, data: TrainingData, run: TrainingRun) -> LearntMatcher:
-        """Train the neural matcher."""
-        targets = meta_labels(data.labels, tree.nodes[1], tree.n_nodes(1))
-        schedule = Schedule(epochs=self.epochs, learning_rate=self.learning_rate)
+    def _match(
+        self,
+        clusters: NDArray[np.int32],
+        data: TrainingData,
+        held_out: HeldOut | None,
+        run: TrainingRun,
+    ) -> LearntMatcher:
+        """Train the neural matcher of the clusters that labels are in."""
+        n_clusters = int(clusters.max()) + 1
+        targets = meta_labels(data.labels, clusters, n_clusters)
+        if held_out is not None:
+            found = meta_labels(held_out.targets, clusters, n_clusters)
+            held_out = held_out._replace(targets=found)
         if self.encoder != BAG:
             transformer = Transformer(
                 folder=self.encoder,
@@ -202,16 +224,30 @@ class XTransformer(LabelEstimator):
                 fine_tune=self.fine_tune,
                 dropout=self.dropout,
                 learning_rate=self.fine_tune_rate,
+                # The gradient that is clipped is a sum over the points of a batch.
+                clip=None if self.clip is None else self.clip * self.batch_size,
             )
-            matching = TransformerMatching(transformer, schedule, self.batch_size)
-            return matching.learn(data, targets, run)
+            matching = TransformerMatching(
+                transformer, self.schedule(), self.batch_size, n_best=self.beam_size
+            )
+            return matching.learn(data, targets, run, held_out)
         training = MatcherTraining(
             dimension=self.dimension,
-            schedule=schedule,
+            schedule=self.schedule(),
             batch_size=self.batch_size,
             dropout=self.dropout,
+            n_best=self.beam_size,
         )
-        return training.learn(data.features, targets, run)
+        return training.learn(data.features, targets, run, held_out)
+
+    def schedule(self) -> Schedule:
+        """Return that of an encoder's training."""
+        usual = 0.0 if self.encoder == BAG else 0.1
+        return Schedule(
+            epochs=self.epochs,
+            learning_rate=self.learning_rate,
+            warm_up=usual if self.warm_up is None else self.warm_up,
+        )
 
     def _rank(
         self,

@@ -67,7 +67,8 @@ class XTransformerCosts:
         """Return the bytes at the peak: tables, bags, joined points, negatives, one batch."""
         w, D = workload, self._dimension()
         n_rows = self._n_clusters(w) + (w.n_features if self.settings.encoder == BAG else 0)
-        tables = 4 * D * n_rows
+        # Early stopping keeps the best tables, and makes encoders of those of today.
+        tables = 4 * D * n_rows * (1 if self.settings.patience is None else 3)
         bags = 2 * 8 * w.n_nonzero
         joined = 8 * w.n_points * self._joined(w)
         negatives = 12 * w.n_points * self._n_negatives()

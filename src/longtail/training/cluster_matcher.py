@@ -10,9 +10,11 @@ import torch
 
 from longtail.data.bags import Bags
 from longtail.features.bag_encoder import UnitBagEncoder
+from longtail.metrics import recall_at_k
 from longtail.training.batches import AllLabels
 from longtail.training.chosen_bags import ChosenBags
 from longtail.training.dropout import kept_units
+from longtail.training.early_stopping import EarlyStopping
 from longtail.training.label_table import product_dtype
 from longtail.training.loop import train
 from longtail.training.optimisers import RowwiseAdagrad
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
 
     from longtail.features.encoder import UnitEncoder
     from longtail.training.batches import Batch
+    from longtail.training.early_stopping import HeldOut
     from longtail.training.run import TrainingRun
 
     Floats = NDArray[np.float32]
@@ -47,7 +50,7 @@ class LearntMatcher(NamedTuple):
         w.
     bias : float32 (n_clusters,)
     points : float32 (n_points, dimension)
-        phi of the training points.
+        phi of the training points, or of those that are asked about.
     tokens : csr_array of float32 (n_clusters, n_tokens) or None
         u, for a matcher that also reads the bag x itself: ``w_k . phi(x) + u_k . x + b_k``.
     """
@@ -59,7 +62,7 @@ class LearntMatcher(NamedTuple):
     tokens: csr_array | None = None
 
     def best_clusters(self, features: csr_array, n_best: int) -> NDArray[np.int64]:
-        """Return the clusters with the greatest scores for training points, int64 (n, n_best)."""
+        """Return the clusters with the greatest scores for `points`, int64 (n, n_best)."""
         n_best = min(n_best, len(self.bias))
         best = np.empty((len(self.points), n_best), np.int64)
         for start in range(0, len(self.points), ROWS_AT_ONCE):
@@ -69,6 +72,14 @@ class LearntMatcher(NamedTuple):
                 scores += (features[some] @ self.tokens.T).toarray()
             best[some] = np.argpartition(-scores, n_best - 1, axis=1)[:, :n_best]
         return best
+
+    def recall(self, features: csr_array, targets: csr_array, n_best: int) -> float:
+        """Return the share of a point's clusters among its `n_best`, mean over `points`.
+
+        Of all clusters half are looked at, at the most: all of them would always be right.
+        """
+        n_best = min(n_best, max(len(self.bias) // 2, 1))
+        return recall_at_k(self.best_clusters(features, n_best), targets, n_best)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,14 +97,23 @@ class MatcherTraining:
     batch_size : int
     dropout : float
         Of the sums of token vectors.
+    n_best : int
+        Clusters of a held-out point among which its true ones are looked for, by early stopping.
     """
 
     dimension: int = 256
     schedule: Schedule = field(default_factory=lambda: Schedule(epochs=10, learning_rate=0.02))
     batch_size: int = 512
     dropout: float = 0.3
+    n_best: int = 10
 
-    def learn(self, features: csr_array, targets: csr_array, run: TrainingRun) -> LearntMatcher:
+    def learn(
+        self,
+        features: csr_array,
+        targets: csr_array,
+        run: TrainingRun,
+        held_out: HeldOut | None = None,
+    ) -> LearntMatcher:
         """Train.
 
         Parameters
@@ -101,9 +121,19 @@ class MatcherTraining:
         features : csr_array (n_points, n_tokens)
         targets : csr_array (n_points, n_clusters)
         run : TrainingRun
+        held_out : HeldOut or None
+            Stop by the recall of their clusters.
         """
         task = _MatcherTask(self, features, targets.shape[1], run)
-        train(task, AllLabels(targets, self.batch_size), self.schedule, run, "matcher")
+        stopping = None
+        if held_out is not None:
+            points, clusters = held_out.data.features, held_out.targets
+            stopping = EarlyStopping(
+                lambda: task.so_far(points, run.n_threads).recall(points, clusters, self.n_best),
+                held_out.patience,
+            )
+        batches = AllLabels(targets, self.batch_size)
+        train(task, batches, self.schedule, run, "matcher", stopping)
         return task.learnt(run.n_threads)
 
 
@@ -162,11 +192,18 @@ class _MatcherTask:
         return tensors
 
     def learnt(self, n_threads: int) -> LearntMatcher:
-        """Return the vectors as they are now."""
+        """Return what was learnt, in the memory of this task, which is no more."""
+        return self._matcher(self._tokens.into_vectors(), self._bags, n_threads)
+
+    def so_far(self, features: csr_array, n_threads: int) -> LearntMatcher:
+        """Return the matcher as it is now, for other points."""
+        return self._matcher(self._tokens.vectors(), Bags.of(features), n_threads)
+
+    def _matcher(self, tokens: Tensor, bags: Bags, n_threads: int) -> LearntMatcher:
+        """Return a matcher of these token vectors, with phi of some points."""
         vectors, bias = self._vectors.cpu().numpy(), self._bias[:, 0].cpu().numpy()
-        encoder = UnitBagEncoder(self._tokens.into_vectors().numpy())
-        points = encoder.encode(self._bags, n_threads)
-        return LearntMatcher(encoder, vectors, bias, points)
+        encoder = UnitBagEncoder(tokens.numpy())
+        return LearntMatcher(encoder, vectors, bias, encoder.encode(bags, n_threads))
 
 
 def squared_hinge(scores: Tensor, batch: Batch) -> tuple[float, Tensor]:

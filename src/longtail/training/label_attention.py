@@ -10,12 +10,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from longtail.classifiers.label_attention_scorer import children_of
+from longtail.classifiers.fusion import best_first
+from longtail.classifiers.label_attention_scorer import AttentionLevel, children_of
 from longtail.errors import InputError
 from longtail.features.sketches import sketched_vectors
 from longtail.features.word_table import WordTable
 from longtail.kernels.attention import AttentionWeights
+from longtail.metrics import precision_at_k
 from longtail.training.batches import AllLabels
+from longtail.training.early_stopping import EarlyStopping
 from longtail.training.loop import train
 from longtail.training.module_adam import ModuleAdam
 from longtail.training.optimisers import RowwiseAdagrad
@@ -23,17 +26,57 @@ from longtail.training.processes import processes
 from longtail.training.schedule import Schedule
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
     from longtail.training.batches import Batch
+    from longtail.training.early_stopping import HeldOut
     from longtail.training.run import TrainingData, TrainingRun
 
-__all__ = ["LabelAttention"]
+__all__ = ["HeldOutLevel", "LabelAttention"]
 
 GATES = ("weight_ih_l0", "weight_hh_l0")
 ROWS_AT_ONCE = 256
 TINY = np.finfo(np.float32).tiny
+
+
+class HeldOutLevel(NamedTuple):
+    """Held-out points that have come as far as a level.
+
+    Attributes
+    ----------
+    points : HeldOut
+        With the nodes of this level as targets.
+    parents : int32 (n_points, b)
+        Nodes of the level above that each point follows, padded with -1.
+    above : float32 (n_points, b)
+        Their scores.
+    """
+
+    points: HeldOut
+    parents: NDArray[np.int32]
+    above: NDArray[np.float32]
+
+    def stopping(
+        self,
+        weights: Callable[[], AttentionWeights],
+        child_starts: NDArray[np.int32],
+        run: TrainingRun,
+    ) -> EarlyStopping:
+        """Return what stops the training of a level, given how to ask for its weights."""
+        return EarlyStopping(
+            lambda: self.precision(AttentionLevel(weights(), child_starts), run.n_threads),
+            self.points.patience,
+        )
+
+    def precision(self, level: AttentionLevel, n_threads: int) -> float:
+        """Return P@1 of a level's nodes, scored as in a prediction."""
+        bags = self.points.data.bags()
+        nodes, scores = level.children(bags, self.parents, self.above, n_threads)
+        best, _ = best_first(nodes, scores, 1, n_threads)
+        return precision_at_k(best, self.points.targets, 1)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,6 +120,7 @@ class LabelAttention:
         child_starts: NDArray[np.int32],
         run: TrainingRun,
         start: AttentionWeights | None = None,
+        held_out: HeldOutLevel | None = None,
     ) -> AttentionWeights:
         """Train one level.
 
@@ -92,6 +136,8 @@ class LabelAttention:
         run : TrainingRun
         start : AttentionWeights or None
             Of the level above: words and network go on from there, what nodes look for is new.
+        held_out : HeldOutLevel or None
+            Stop by the P@1 of their nodes.
 
         Returns
         -------
@@ -118,7 +164,10 @@ class LabelAttention:
         )
         task = _LevelTask(module.to(run.device), tables, data, targets, (parents, child_starts))
         task.network_rate = self.network_rate
-        train(task, AllLabels(targets, self.batch_size), self.schedule, run, "level")
+        stopping = None
+        if held_out is not None:
+            stopping = held_out.stopping(lambda: module.frozen(tables), child_starts, run)
+        train(task, AllLabels(targets, self.batch_size), self.schedule, run, "level", stopping)
         return module.frozen(tables)
 
 

@@ -10,12 +10,14 @@ import numpy as np
 import torch
 
 from longtail.errors import TrainingError
+from longtail.training.early_stopping import BestEpoch
 from longtail.training.processes import processes, share_of
 
 if TYPE_CHECKING:
     from torch import Tensor
 
     from longtail.training.batches import Batch, Batches
+    from longtail.training.early_stopping import EarlyStopping
     from longtail.training.run import TrainingRun
     from longtail.training.schedule import Schedule
 
@@ -38,7 +40,14 @@ class Task(Protocol):
         ...
 
 
-def train(task: Task, batches: Batches, schedule: Schedule, run: TrainingRun, stage: str) -> None:
+def train(
+    task: Task,
+    batches: Batches,
+    schedule: Schedule,
+    run: TrainingRun,
+    stage: str,
+    stopping: EarlyStopping | None = None,
+) -> None:
     """Train a task for the epochs of a schedule, from its last checkpoint if there is one.
 
     Parameters
@@ -49,47 +58,64 @@ def train(task: Task, batches: Batches, schedule: Schedule, run: TrainingRun, st
     run : TrainingRun
     stage : str
         What this is called in history, progress and checkpoints.
+    stopping : EarlyStopping or None
+        Stop once the quality on held-out points has not risen for some epochs, and leave the task
+        as it was after its best epoch. The rate falls as it would for all epochs.
 
     Raises
     ------
     TrainingError
-        If the loss is not a finite number.
+        If the loss, or the quality, is not a finite number.
     """
     stage = run.scope + stage
-    n_batches = batches.n_batches()
-    for epoch in range(_restored(task, run, stage), schedule.epochs):
+    best = BestEpoch(stopping, task)
+    for epoch in range(_restored(task, best, run, stage), schedule.epochs):
+        if best.is_long_ago(epoch):
+            break
         started = time.perf_counter()
-        # Each epoch has its own seed: one resumed here draws what it would have drawn anyway.
-        torch.manual_seed(run.seed_for(stage, "dropout", epoch) + processes().rank)
-        random = np.random.default_rng(run.seed_for(stage, "batches", epoch))
-        losses = []
-        for i, drawn in enumerate(batches.epoch(random)):
-            if (batch := share_of(drawn)) is None:
-                continue
-            rate = schedule.rate_at(epoch, i / n_batches)
-            measure = i % MEASURE_EVERY == 0 or i + 1 == n_batches
-            loss = task.step(batch, rate, rate / schedule.learning_rate, measure=measure)
-            if loss is not None:
-                losses.append(_finite(loss, stage, epoch))
-            for callback in run.callbacks:
-                done, total = epoch * n_batches + i + 1, schedule.epochs * n_batches
-                callback.on_batch(stage, done, total, loss)
-        mean_loss = float(np.mean(losses)) if losses else math.nan
+        loss = _epoch(task, batches, schedule, run, stage, epoch)
+        quality = best.measure(stage, epoch + 1)
         seconds = round(time.perf_counter() - started, 3)
-        run.history.append(
-            {"stage": stage, "epoch": epoch + 1, "loss": mean_loss, "seconds": seconds}
-        )
+        entry = {"stage": stage, "epoch": epoch + 1, "loss": loss, "seconds": seconds}
+        run.history.append(entry if quality is None else entry | {"quality": quality})
         if run.checkpoints is not None and not processes().rank:
-            is_last = epoch + 1 == schedule.epochs
-            run.checkpoints.save(stage, epoch + 1, task.state(), run.history, at_once=is_last)
+            is_last = epoch + 1 == schedule.epochs or best.is_long_ago(epoch + 1)
+            tensors = task.state() | best.state()
+            run.checkpoints.save(stage, epoch + 1, tensors, run.history, at_once=is_last)
+        # Callbacks that know nothing of qualities can watch where none are measured.
+        heard = (loss,) if quality is None else (loss, quality)
         for callback in run.callbacks:
-            callback.on_epoch(stage, epoch + 1, schedule.epochs, mean_loss)
+            callback.on_epoch(stage, epoch + 1, schedule.epochs, *heard)
+    best.restore()
 
 
-def _restored(task: Task, run: TrainingRun, stage: str) -> int:
-    """Copy a checkpoint into the task's tensors and return how many epochs it has behind it."""
+def _epoch(
+    task: Task, batches: Batches, schedule: Schedule, run: TrainingRun, stage: str, epoch: int
+) -> float:
+    """Train on every batch of an epoch once, and return the mean of the losses measured."""
+    # Each epoch has its own seed: one resumed here draws what it would have drawn anyway.
+    torch.manual_seed(run.seed_for(stage, "dropout", epoch) + processes().rank)
+    random = np.random.default_rng(run.seed_for(stage, "batches", epoch))
+    n_batches = batches.n_batches()
+    losses = []
+    for i, drawn in enumerate(batches.epoch(random)):
+        if (batch := share_of(drawn)) is None:
+            continue
+        rate = schedule.rate_at(epoch, i / n_batches)
+        measure = i % MEASURE_EVERY == 0 or i + 1 == n_batches
+        loss = task.step(batch, rate, rate / schedule.learning_rate, measure=measure)
+        if loss is not None:
+            losses.append(_finite(loss, stage, epoch))
+        for callback in run.callbacks:
+            done, total = epoch * n_batches + i + 1, schedule.epochs * n_batches
+            callback.on_batch(stage, done, total, loss)
+    return float(np.mean(losses)) if losses else math.nan
+
+
+def _restored(task: Task, best: BestEpoch, run: TrainingRun, stage: str) -> int:
+    """Copy a checkpoint into the live tensors and return how many epochs it has behind it."""
     checkpoint = run.checkpoints.load(stage) if run.checkpoints is not None else None
-    state = task.state()
+    state = task.state() | best.state()
     if checkpoint is None or not state.keys() <= checkpoint.arrays.keys():
         return 0  # there is none, or it is of a version that trained other tensors
     for name, tensor in state.items():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from longtail.training.optimisers import LazyAdam
-from longtail.training.processes import processes
+from longtail.training.processes import add_up, processes
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -22,25 +22,46 @@ class ModuleAdam:
     ----------
     module : Module
         All of its parameters that ask for a gradient are changed.
+    clip : float or None
+        Longest norm of the gradient of all these parameters together; a longer one is scaled down
+        to it (Pascanu et al., "On the difficulty of training recurrent neural networks", ICML
+        2013). None for no limit. The gradient is that of a batch, a sum over its points: of all
+        processes, which add theirs up first. Tables under row-wise Adagrad are not part of it:
+        the sum that a step of theirs is divided by has the step's own gradient in it, so that
+        none is longer than the rate times the root of the row's length.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longtail.training.module_adam import ModuleAdam
+    >>> layer = torch.nn.Linear(3, 2)
+    >>> adam = ModuleAdam(layer, clip=1.0)
+    >>> layer(torch.ones(5, 3)).square().sum().backward()
+    >>> adam.step(learning_rate=0.001)
+    >>> layer.weight.grad is None
+    True
     """
 
-    def __init__(self, module: nn.Module) -> None:
+    def __init__(self, module: nn.Module, clip: float | None = None) -> None:
         wanted = (p for p in module.parameters() if p.requires_grad)
         self._parameters = [(p, LazyAdam(_as_table(p))) for p in wanted]
+        self._clip = clip
 
     def step(self, learning_rate: float) -> None:
         """Step against the gradients that ``backward`` has left, and forget them."""
+        changed, gradients = [], []
         for parameter, optimiser in self._parameters:
-            gradient = parameter.grad
-            if gradient is None:
-                if processes().count == 1:
-                    continue
-                gradient = torch.zeros_like(parameter)  # others may have one, to be added up
+            gradient = _summed_gradient(parameter)
+            parameter.grad = None
+            if gradient is not None:
+                changed.append((parameter, optimiser))
+                gradients.append(gradient)
+        if self._clip is not None and gradients:
+            _shorten(gradients, self._clip)
+        for (parameter, optimiser), gradient in zip(changed, gradients, strict=True):
             # All rows of the table, which makes lazy Adam plain Adam.
             rows = torch.arange(len(parameter), device=parameter.device)
-            flat = gradient.reshape(len(parameter), -1)
-            optimiser.step(_as_table(parameter), rows, flat, learning_rate)
-            parameter.grad = None
+            optimiser.step_summed(_as_table(parameter), rows, gradient, learning_rate)
 
     def state(self) -> dict[str, Tensor]:
         """Return the live tensors that a checkpoint keeps."""
@@ -49,6 +70,25 @@ class ModuleAdam:
             for i, (_, optimiser) in enumerate(self._parameters)
             for name, tensor in optimiser.state().items()
         }
+
+
+def _summed_gradient(parameter: nn.Parameter) -> Tensor | None:
+    """Return the gradient of a parameter as a matrix, added up over all processes."""
+    gradient = parameter.grad
+    if gradient is None:
+        if processes().count == 1:
+            return None
+        gradient = torch.zeros_like(parameter)  # others may have one, to be added up
+    rows = torch.arange(len(parameter), device=parameter.device)
+    return add_up(len(parameter), rows, gradient.reshape(len(parameter), -1))[1]
+
+
+def _shorten(gradients: list[Tensor], longest: float) -> None:
+    """Scale gradients down, in place, until their common norm is at most `longest`."""
+    norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(g) for g in gradients]))
+    share = (longest / norm.clamp(min=1e-12)).clamp(max=1.0)
+    for gradient in gradients:
+        gradient.mul_(share)
 
 
 def _as_table(parameter: nn.Parameter) -> Tensor:

@@ -154,7 +154,12 @@ class LazyAdam:
 
     def step(self, table: Tensor, rows: Tensor, gradient: Tensor, learning_rate: float) -> None:
         """See `RowOptimiser.step`."""
-        rows, gradient = add_up(len(table), rows, gradient)
+        self.step_summed(table, *add_up(len(table), rows, gradient), learning_rate)
+
+    def step_summed(
+        self, table: Tensor, rows: Tensor, gradient: Tensor, learning_rate: float
+    ) -> None:
+        """Step as `step` does, with the gradients of all processes added up already."""
         self._n_steps += 1
         n_steps = int(self._n_steps)
         size = learning_rate * float(np.sqrt(1 - 0.999**n_steps)) / (1 - 0.9**n_steps)

@@ -32,6 +32,7 @@ __all__ = [
     "Processes",
     "add_up",
     "join_processes",
+    "of_first",
     "own_device",
     "processes",
     "refuse_several",
@@ -146,6 +147,24 @@ def add_up(n_rows: int, rows: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]
     union, places = torch.unique(every_row, return_inverse=True)
     summed = torch.zeros(len(union), gradient.shape[1], device=gradient.device)
     return union, summed.index_add_(0, places, every_gradient)
+
+
+def of_first(number: float) -> float:
+    """Return the number that the first process has, in every process.
+
+    What all decide by must be the same in all: rounding may differ.
+
+    Examples
+    --------
+    >>> from longtail.training.processes import of_first
+    >>> of_first(0.5)
+    0.5
+    """
+    if processes().count == 1:
+        return number
+    told = torch.tensor([number], dtype=torch.float64)
+    distributed.broadcast(told, 0)
+    return float(told)
 
 
 def refuse_several(what: str) -> None:

@@ -118,13 +118,16 @@ class ProgressBar:
             self._bar.update(done - self._done)
         self._done = done
 
-    def on_epoch(self, stage: str, epoch: int, epochs: int, loss: float) -> None:
+    def on_epoch(
+        self, stage: str, epoch: int, epochs: int, loss: float, quality: float | None = None
+    ) -> None:
         """Write the epoch's line where there is no bar, and end the bar with the stage."""
         if self._bar is None:
             per_batch = (time.perf_counter() - self._started) / max(self._done - self._first, 1)
             left = tqdm.format_interval(per_batch * (self._total - self._done))
             left = left if self._total > self._done and left != "00:00" else "0 s"
-            self._write(f"{stage}: epoch {epoch} of {epochs}, loss {loss:.4g}, {left} left")
+            found = f"loss {loss:.4g}" + ("" if quality is None else f", quality {quality:.4g}")
+            self._write(f"{stage}: epoch {epoch} of {epochs}, {found}, {left} left")
         elif epoch == epochs:
             self.close()
 

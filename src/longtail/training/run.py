@@ -16,7 +16,7 @@ from longtail.data.bags import Bags
 from longtail.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
@@ -65,11 +65,15 @@ class TrainingData(NamedTuple):
     def of_used_labels(self) -> tuple[NDArray[np.int32], TrainingData]:
         """Return which labels have points, and the data with those labels alone."""
         used = np.flatnonzero(self.labels.sum(axis=0)).astype(np.int32)
+        return used, self.of_labels(used)
+
+    def of_labels(self, labels: NDArray[np.int32]) -> TrainingData:
+        """Return the data with some labels alone."""
         bags, texts = self.label_features, self.label_texts
-        return used, self._replace(
-            labels=self.labels[:, used],
-            label_features=None if bags is None else bags[used],
-            label_texts=None if texts is None else texts[used],
+        return self._replace(
+            labels=self.labels[:, labels],
+            label_features=None if bags is None else bags[labels],
+            label_texts=None if texts is None else texts[labels],
         )
 
     def with_points_of(self, other: TrainingData) -> TrainingData:
@@ -102,8 +106,10 @@ class Callback(Protocol):
         """Hear that `done` of all `total` batches of a stage are behind."""
         ...
 
-    def on_epoch(self, stage: str, epoch: int, epochs: int, loss: float) -> None:
-        """Hear that an epoch, counted from 1, has ended."""
+    def on_epoch(
+        self, stage: str, epoch: int, epochs: int, loss: float, quality: float | None = None
+    ) -> None:
+        """Hear that an epoch, counted from 1, has ended; its quality, with early stopping."""
         ...
 
 
@@ -124,7 +130,7 @@ class TrainingRun:
     scope : str
         Comes before the name of each stage, such as ``"learner 2: "`` in an ensemble.
     history : list of dict
-        One entry an epoch: stage, epoch, loss, seconds.
+        One entry an epoch: stage, epoch, loss, seconds; and quality, with early stopping.
     timings : dict
         Wall and CPU seconds of each stage.
     """
@@ -146,6 +152,15 @@ class TrainingRun:
     def within(self, scope: str) -> TrainingRun:
         """Return this run with other stage names and so other seeds; history is shared."""
         return replace(self, scope=scope)
+
+    def hearing(self, stage: str) -> Callable[[int, int], None]:
+        """Return what tells the callbacks how much is done, and of how much."""
+
+        def hear(done: int, total: int) -> None:
+            for callback in self.callbacks:
+                callback.on_batch(self.scope + stage, done, total, None)
+
+        return hear
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

@@ -18,10 +18,14 @@ class Schedule:
     epochs : int
         Passes over the training points.
     learning_rate : float
-        At the first step.
+        At the first step, where there is no warm-up.
     halve_at : tuple of int
         Epochs, from 0, at whose start the rate is halved. Without any, the rate falls in a
         straight line to almost nothing at the last step.
+    warm_up : float
+        Share of all steps, in [0, 1), over which the rate rises in a straight line from almost
+        nothing to what it is without warm-up. Adam's first steps go by the gradients of few
+        batches; small ones do no harm to a pretrained network.
 
     Examples
     --------
@@ -30,11 +34,15 @@ class Schedule:
     0.025
     >>> Schedule(epochs=20, learning_rate=0.1, halve_at=(10, 15)).rate_at(12, 0.5)
     0.05
+    >>> warmed = Schedule(epochs=2, learning_rate=0.1, warm_up=0.5)
+    >>> [round(warmed.rate_at(*step), 4) for step in ((0, 0.0), (0, 0.5), (1, 0.0), (1, 0.5))]
+    [0.001, 0.0375, 0.05, 0.025]
     """
 
     epochs: int
     learning_rate: float
     halve_at: tuple[int, ...] = ()
+    warm_up: float = 0.0
 
     def __post_init__(self) -> None:
         if self.epochs < 0 or self.learning_rate <= 0:
@@ -42,10 +50,17 @@ class Schedule:
                 f"epochs must be at least 0 and the learning rate above 0, "
                 f"got {self.epochs} and {self.learning_rate}."
             )
+        if not 0 <= self.warm_up < 1:
+            raise InputError(
+                f"warm_up is a share of all steps, at least 0 and below 1, got {self.warm_up}. "
+                "Pass such as 0.1, or 0 for none."
+            )
 
     def rate_at(self, epoch: int, share_of_epoch: float) -> float:
         """Return the learning rate at a share, in [0, 1), of an epoch, from 0."""
-        if self.halve_at:
-            return self.learning_rate * 0.5 ** sum(epoch >= at for at in self.halve_at)
         done = (epoch + share_of_epoch) / self.epochs
-        return self.learning_rate * max(1 - done, 0.01)
+        if self.halve_at:
+            rate = self.learning_rate * 0.5 ** sum(epoch >= at for at in self.halve_at)
+        else:
+            rate = self.learning_rate * max(1 - done, 0.01)
+        return rate * max(done / self.warm_up, 0.01) if done < self.warm_up else rate

@@ -35,8 +35,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TransformerArchitecture"]
 
-READING = "texts through the transformer"
-
 
 @dataclass(frozen=True, kw_only=True)
 class TransformerArchitecture:
@@ -93,7 +91,7 @@ class ReadTexts:
         self._encoder, self.run = encoder, run
         self._bags = _texts_of(data)
         self._read = {
-            side: encoded_texts(encoder, bags, run, f"{side.value}: {READING}")
+            side: encoded_texts(encoder, bags, run.device, run.hearing(f"reading {side.value}"))
             for side, bags in self._bags.items()
         }
         self.tokens = TokenTable(
@@ -205,8 +203,7 @@ class TunedTexts:
 
     def vectors(self, side: Side) -> Floats:
         """See `SiameseNetwork.vectors`."""
-        title = f"{side.value}: {READING}"
-        return encoded_texts(self.tuned.encoder(), self._bags[side], self._run, title)
+        return self.tuned.read(self._bags[side], self._run.hearing(f"reading {side.value}"))
 
     def frozen(self) -> TransformerEncoder:
         """See `SiameseNetwork.frozen`."""

@@ -15,8 +15,8 @@ __all__ = ["TensorBoard"]
 class TensorBoard:
     """A callback that writes losses and times as files of events for TensorBoard.
 
-    Each stage has a curve of its batches' losses, one of its epochs' mean losses, and the seconds
-    that it took.
+    Each stage has a curve of its batches' losses, one of its epochs' mean losses, one of their
+    qualities on held-out points, with early stopping, and the seconds that it took.
 
     Parameters
     ----------
@@ -51,9 +51,18 @@ class TensorBoard:
         if loss is not None:
             self._write("loss of a batch", stage, loss, done)
 
-    def on_epoch(self, stage: str, epoch: int, epochs: int, loss: float) -> None:  # noqa: ARG002
-        """Write the mean loss of an epoch, and bring all to the disk."""
+    def on_epoch(
+        self,
+        stage: str,
+        epoch: int,
+        epochs: int,  # noqa: ARG002
+        loss: float,
+        quality: float | None = None,
+    ) -> None:
+        """Write the mean loss of an epoch and its quality, and bring all to the disk."""
         self._write("loss of an epoch", stage, loss, epoch)
+        if quality is not None:
+            self._write("quality of an epoch", stage, quality, epoch)
         self._writer.flush()
 
     def close(self) -> None:

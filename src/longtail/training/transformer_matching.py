@@ -11,8 +11,10 @@ from scipy.sparse import csr_array
 
 from longtail.classifiers.joined_features import HALF_LENGTH, JoinedFeatures
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
+from longtail.features.transformer import TransformerNetwork
 from longtail.training.batches import AllLabels
 from longtail.training.cluster_matcher import LearntMatcher, squared_hinge
+from longtail.training.early_stopping import EarlyStopping
 from longtail.training.loop import train
 from longtail.training.optimisers import RowwiseAdagrad
 
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
 
     from longtail.features.transformer import Transformer
     from longtail.training.batches import Batch
-    from longtail.training.one_vs_all import FeatureNetwork
+    from longtail.training.early_stopping import HeldOut
     from longtail.training.run import TrainingData, TrainingRun
     from longtail.training.schedule import Schedule
 
@@ -45,14 +47,23 @@ class TransformerMatching:
     batch_size : int
         Of fine-tuning.
     head : SparseOneVsRest
+    n_best : int
+        Clusters of a held-out point among which its true ones are looked for, by early stopping.
     """
 
     transformer: Transformer
     schedule: Schedule
     batch_size: int
     head: SparseOneVsRest = field(default_factory=lambda: SparseOneVsRest(prune=0.02))
+    n_best: int = 10
 
-    def learn(self, data: TrainingData, targets: csr_array, run: TrainingRun) -> LearntMatcher:
+    def learn(
+        self,
+        data: TrainingData,
+        targets: csr_array,
+        run: TrainingRun,
+        held_out: HeldOut | None = None,
+    ) -> LearntMatcher:
         """Train.
 
         Parameters
@@ -61,15 +72,17 @@ class TransformerMatching:
             With texts.
         targets : csr_array (n_points, n_clusters)
         run : TrainingRun
+        held_out : HeldOut or None
+            Stop fine-tuning by the recall of their clusters; a frozen transformer has nothing to
+            stop.
 
         Returns
         -------
         LearntMatcher
         """
         network = self.transformer.network(data, targets, run)
-        if self.transformer.fine_tune:
-            task = _FineTuning(network, targets.shape[1], run.device)
-            train(task, AllLabels(targets, self.batch_size), self.schedule, run, "matcher")
+        if isinstance(network, TransformerNetwork):
+            self._fine_tune(network, targets, run, held_out)
         encoder = self.transformer.frozen(network)
         points = network.vectors(data, run.n_threads)
         bags, join = data.bags(), JoinedFeatures(encoder, data.features.shape[1])
@@ -89,11 +102,30 @@ class TransformerMatching:
         tokens, vectors = weights[:, : join.n_tokens], weights[:, join.n_tokens :].toarray()
         return LearntMatcher(encoder, vectors, machines.bias, points, tokens)
 
+    def _fine_tune(
+        self,
+        network: TransformerNetwork,
+        targets: csr_array,
+        run: TrainingRun,
+        held_out: HeldOut | None,
+    ) -> None:
+        """Train the transformer on, together with vectors of the clusters."""
+        task = _FineTuning(network, targets.shape[1], run.device)
+        stopping = None
+        if held_out is not None:
+            data, clusters = held_out.data, held_out.targets
+            stopping = EarlyStopping(
+                lambda: task.so_far(data).recall(data.features, clusters, self.n_best),
+                held_out.patience,
+            )
+        batches = AllLabels(targets, self.batch_size)
+        train(task, batches, self.schedule, run, "matcher", stopping)
+
 
 class _FineTuning:
     """One step of a transformer and of the vectors of all clusters."""
 
-    def __init__(self, network: FeatureNetwork, n_clusters: int, device: torch.device) -> None:
+    def __init__(self, network: TransformerNetwork, n_clusters: int, device: torch.device) -> None:
         self._network = network
         self._vectors = torch.zeros(n_clusters, network.dimension, device=device)
         self._bias = torch.full((n_clusters, 1), -1.0, device=device)
@@ -113,6 +145,12 @@ class _FineTuning:
         vectors.step(self._vectors, self._every, slope.T @ x, learning_rate)
         bias.step(self._bias, self._every, slope.sum(dim=0)[:, None], learning_rate)
         return loss if measure else None
+
+    def so_far(self, data: TrainingData) -> LearntMatcher:
+        """Return the matcher as it is now, for other points."""
+        vectors, bias = self._vectors.cpu().numpy(), self._bias[:, 0].cpu().numpy()
+        points = self._network.read(data.bags())
+        return LearntMatcher(self._network.encoder(), vectors, bias, points)
 
     def state(self) -> dict[str, Tensor]:
         """See `longtail.training.loop.Task.state`."""

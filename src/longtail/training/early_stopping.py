@@ -1,0 +1,155 @@
+"""When training stops: once it gains no more on points that it does not see."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+import torch
+
+from longtail.errors import InputError, TrainingError
+from longtail.training.processes import of_first
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from scipy.sparse import csr_array
+    from torch import Tensor
+
+    from longtail.training.loop import Task
+    from longtail.training.run import TrainingData
+
+__all__ = ["BestEpoch", "EarlyStopping", "HeldOut"]
+
+
+@dataclass(frozen=True)
+class EarlyStopping:
+    """What `longtail.training.loop.train` stops by (Prechelt, "Early stopping, but when?", 1998).
+
+    Parameters
+    ----------
+    quality : callable
+        Measures what is being trained, on held-out points; higher is better. It is called after
+        every epoch and must leave the training as it is.
+    patience : int
+        Epochs in a row without a gain after which training stops, at least 1.
+
+    Raises
+    ------
+    InputError
+        If `patience` is below 1.
+
+    Examples
+    --------
+    >>> from longtail.training.early_stopping import EarlyStopping
+    >>> EarlyStopping(lambda: 0.5, patience=3).patience
+    3
+    """
+
+    quality: Callable[[], float]
+    patience: int
+
+    def __post_init__(self) -> None:
+        if self.patience < 1:
+            raise InputError(
+                f"patience is a number of epochs, at least 1, got {self.patience}. To train for "
+                "all epochs, pass None."
+            )
+
+
+class HeldOut(NamedTuple):
+    """Points that a recipe holds out, and how long it waits for a gain on them.
+
+    Attributes
+    ----------
+    data : TrainingData
+    targets : csr_array (n_points, n_targets)
+        What is to be found: their labels, among those that have training points, or clusters of
+        these.
+    patience : int
+    """
+
+    data: TrainingData
+    targets: csr_array
+    patience: int
+
+    @classmethod
+    def of(cls, data: TrainingData, targets: csr_array, patience: int | None) -> Self | None:
+        """Return them, or None without patience.
+
+        Raises
+        ------
+        InputError
+            If there is nothing to be found.
+        """
+        if patience is None:
+            return None
+        if not targets.nnz:
+            raise InputError(
+                f"patience = {patience} stops training by its quality on held-out points, but of "
+                f"the {targets.shape[0]} that are held out none has a label of a training point. "
+                "Hold more out, such as held_out = 0.1 of at least 200 points, or pass None."
+            )
+        return cls(data, targets, patience)
+
+
+class BestEpoch:
+    """The epoch of the best quality so far, and the task's tensors after it, in main memory.
+
+    Without early stopping there is none, and all of this does nothing.
+
+    Parameters
+    ----------
+    stopping : EarlyStopping or None
+    task : Task
+    """
+
+    def __init__(self, stopping: EarlyStopping | None, task: Task) -> None:
+        self._stopping, self._task = stopping, task
+        self._quality = torch.full((1,), -torch.inf, dtype=torch.float64)
+        self._epoch = torch.zeros(1, dtype=torch.int64)
+        self._tensors: dict[str, Tensor] = {}
+        if stopping is not None:
+            state = task.state().items()
+            self._tensors = {k: tensor.detach().to("cpu", copy=True) for k, tensor in state}
+
+    def measure(self, stage: str, epoch: int) -> float | None:
+        """Return the quality after an epoch, counted from 1, and keep the epoch if it is the best.
+
+        Raises
+        ------
+        TrainingError
+            If the quality is not a finite number.
+        """
+        if self._stopping is None:
+            return None
+        quality = of_first(self._stopping.quality())
+        if not math.isfinite(quality):
+            raise TrainingError(
+                f"The quality on held-out points is {quality} in {stage!r}, epoch {epoch}. Lower "
+                "the learning rate of that stage, or train without early stopping."
+            )
+        if quality > float(self._quality):
+            self._quality.fill_(quality)
+            self._epoch.fill_(epoch)
+            for name, tensor in self._task.state().items():
+                self._tensors[name].copy_(tensor)
+        return quality
+
+    def is_long_ago(self, epoch: int) -> bool:
+        """Tell whether the epochs since then, up to this one, have used up the patience."""
+        return self._stopping is not None and epoch - int(self._epoch) >= self._stopping.patience
+
+    def restore(self) -> None:
+        """Copy what was kept into the task."""
+        if int(self._epoch):
+            for name, tensor in self._task.state().items():
+                tensor.copy_(self._tensors[name])
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the live tensors that a checkpoint keeps: a training that goes on stops alike."""
+        if self._stopping is None:
+            return {}
+        kept = {f"best.{name}": tensor for name, tensor in self._tensors.items()}
+        return {"best quality": self._quality, "best epoch": self._epoch, **kept}

@@ -1,0 +1,65 @@
+"""Adam for the parameters of a module, with the norm of their gradient held down."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+import torch
+from torch import nn
+
+from longtail.training.module_adam import ModuleAdam
+
+
+def a_module():
+    torch.manual_seed(0)
+    return nn.Sequential(nn.Conv1d(2, 3, 2), nn.Flatten(), nn.Linear(9, 4))
+
+
+def trained(module, step, n_steps=6):
+    """Some steps on points of very different sizes."""
+    generator = torch.Generator().manual_seed(1)
+    for i in range(n_steps):
+        points = torch.randn(5, 2, 4, generator=generator) * 10.0 ** (i % 3 - 1)
+        module(points).square().sum().backward()
+        step()
+    return [parameter.detach() for parameter in module.parameters()]
+
+
+@pytest.mark.parametrize("clip", [None, 0.5, 3.0, 1e9])
+def test_clips_as_torch_does(clip):
+    module = a_module()
+    reference = copy.deepcopy(module)
+    adam, torchs = ModuleAdam(module, clip), torch.optim.Adam(reference.parameters(), lr=0.01)
+
+    def step_of_torch():
+        if clip is not None:
+            nn.utils.clip_grad_norm_(reference.parameters(), clip)
+        torchs.step()
+        torchs.zero_grad()
+
+    own = trained(module, lambda: adam.step(0.01))
+    for value, expected in zip(own, trained(reference, step_of_torch), strict=True):
+        torch.testing.assert_close(value, expected, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("clip", "same"), [(0.5, False), (1e9, True)])
+def test_only_a_long_gradient_is_changed(clip, same):
+    plain, clipped = a_module(), a_module()
+    free, held = ModuleAdam(plain), ModuleAdam(clipped, clip)
+    own, other = trained(plain, lambda: free.step(0.01)), trained(clipped, lambda: held.step(0.01))
+    assert all(torch.equal(a, b) for a, b in zip(own, other, strict=True)) is same
+
+
+def test_no_gradient_is_no_step():
+    module = a_module()
+    before = copy.deepcopy(module.state_dict())
+    ModuleAdam(module, clip=1.0).step(0.1)
+    assert all(torch.equal(before[name], value) for name, value in module.state_dict().items())
+
+
+def test_a_gradient_of_zeros_is_not_divided_by():
+    module = a_module()
+    module(torch.zeros(1, 2, 4)).mul(0).sum().backward()
+    ModuleAdam(module, clip=1.0).step(0.1)
+    assert all(torch.isfinite(parameter).all() for parameter in module.parameters())
