@@ -2,7 +2,7 @@
 
 python -m benchmarks.estimates --data FOLDER
 python -m benchmarks.estimates --data FOLDER --recipes parabel slice --points 20000
-python -m benchmarks.estimates --data FOLDER --recipes mach xmlcnn --set epochs=1
+python -m benchmarks.estimates --data FOLDER --recipes mach astec --set epochs=1 extreme_epochs=1
 
 `FOLDER` holds a train.* file, and perhaps labels.*.
 """
@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from longtail import Dataset
-from longtail.recipes.names import RECIPES
+from longtail.recipes.names import RECIPES, recipe
 
 UNITS = {"kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "s": 1.0, "min": 60.0, "h": 3600.0}
 QUANTITY = re.compile(r"([\d.,]+) (TB|GB|MB|kB|min|s|h)\b")
@@ -32,7 +32,14 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, metavar="FOLDER")
     parser.add_argument("--recipes", nargs="+", default=list(RECIPES), metavar="NAME")
     parser.add_argument("--points", type=int, metavar="N", help="only the first so many")
-    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", dest="settings")
+    parser.add_argument(
+        "--set",
+        nargs="*",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="settings",
+        help="of those recipes that have such a setting",
+    )
     given = parser.parse_args()
     print("| recipe | announced, s | measured, s | announced, MB | measured, MB | ratio |")
     print("|---|---|---|---|---|---|")
@@ -61,8 +68,9 @@ def row(name: str, options: list[str], settings: list[str], model: Path) -> str:
     """Train one recipe, and return its line of the table."""
     command = [sys.executable, "-m", "longtail", "train", *options]
     command += ["--model", str(model), "--recipe", name]
-    if settings:
-        command += ["--set", *settings]
+    known = [setting for setting in settings if hasattr(recipe(name), setting.partition("=")[0])]
+    if known:
+        command += ["--set", *known]
     started = time.perf_counter()
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     wall = time.perf_counter() - started

@@ -18,8 +18,8 @@ from longtail.recipes.annexml import AnnexML
 from longtail.recipes.attentionxml import AttentionXML
 from longtail.recipes.costs import costs_of
 from longtail.recipes.dexa import Dexa
-from longtail.recipes.ngame import Ngame
 from longtail.recipes.names import RECIPES, recipe
+from longtail.recipes.ngame import Ngame
 from longtail.recipes.siamesexml import SiameseXML
 from longtail.recipes.xtransformer import XTransformer
 from longtail.training.estimate import (
@@ -298,17 +298,44 @@ def test_every_recipe_has_an_estimate_that_grows_with_the_work(name):
         assert 0 < usual.seconds < more.seconds < math.inf
 
 
-# What a process of one core took at the peak: the size of the data, the settings, the bytes.
+# What a process took at the peak, in MB, of `benchmarks.estimates` with one epoch where there are
+# any: documents as ready-made features, and short texts as words and pairs of words, or with their
+# pieces.
 EURLEX = Workload(
     n_points=15_539,
     n_features=5_000,
     n_labels=3_993,
-    n_nonzero=3_683_000,
+    n_nonzero=3_684_773,
     n_label_pairs=82_530,
-    n_word_entries=3_683_000,
+    n_word_entries=3_684_773,
     n_used_labels=3_786,
     n_most_labels=24,
 )
+DEPENDS_PIECES = dataclasses.replace(DEXA_DEPENDS, n_features=148_770, n_most_labels=333)
+DEPENDS_WORDS = dataclasses.replace(DEPENDS_PIECES, n_features=55_675, n_nonzero=766_768)
+PEAKS = [
+    ("parabel", {}, EURLEX, 569),
+    ("parabel", {}, DEPENDS_WORDS, 998),
+    ("bonsai", {"n_learners": 1}, EURLEX, 687),
+    ("slice", {}, EURLEX, 794),
+    ("slice", {}, DEPENDS_PIECES, 3434),
+    ("pfastrexml", {}, DEPENDS_WORDS, 972),
+    ("mach", {"n_hashes": 4}, EURLEX, 614),
+    ("mach", {"n_hashes": 2}, DEPENDS_PIECES, 1103),
+    ("extremetext", {}, EURLEX, 602),
+    ("extremetext", {}, DEPENDS_PIECES, 1664),
+    ("one-vs-all", {}, EURLEX, 557),
+    ("spen", {}, EURLEX, 804),
+    ("icnn", {}, EURLEX, 793),
+    ("deepxml-mach", {}, EURLEX, 714),
+    ("longtail", {}, dataclasses.replace(DEPENDS, n_most_labels=333), 1409),
+]
+
+
+@pytest.mark.parametrize(("name", "settings", "workload", "megabytes"), PEAKS)
+def test_memory_is_within_a_factor_of_one_and_a_half(name, settings, workload, megabytes):
+    found = costs_of(recipe(name)(**settings)).memory(workload) / 1e6
+    assert megabytes / 1.5 < found < 1.5 * megabytes
 
 
 def test_three_learners_take_three_times_as_long():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import resource
-from pathlib import Path
 
 import pytest
 
@@ -123,7 +122,7 @@ def machine(tmp_path, monkeypatch):
     return tmp_path
 
 
-def write(folder: Path, files):
+def write(folder, files):
     for name, text in files.items():
         (folder / name).write_text(text, encoding="ascii")
 

@@ -15,11 +15,12 @@ from longtail.recipes.deepxml_with import DeepXMLWith
 from longtail.recipes.dismec import DiSMEC
 from longtail.recipes.end_to_end import EndToEnd
 from longtail.recipes.energy_classifier import EnergyClassifier
+from longtail.recipes.energy_costs import EnergyCosts
 from longtail.recipes.extremetext import ExtremeText
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.longtail_costs import LongtailCosts
 from longtail.recipes.mach import MACH
-from longtail.recipes.network_costs import EnergyCosts, NetworkCosts
+from longtail.recipes.network_costs import NetworkCosts
 from longtail.recipes.ngame import Ngame
 from longtail.recipes.ngame_costs import NgameCosts
 from longtail.recipes.one_vs_all import OneVsAll

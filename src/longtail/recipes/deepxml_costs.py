@@ -6,16 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from longtail.recipes.astec_costs import CLUSTER, SHARED
-from longtail.recipes.network_costs import (
-    BAG,
-    BAGS,
-    CENTROIDS,
-    FILTER,
-    NetworkShape,
-    entries_of_labels,
-    words_and_maps,
-)
-from longtail.training.estimate import INDEX, LOGIT, PROCESS, VISIT
+from longtail.recipes.network_costs import BAG, FILTER, NetworkShape, words_and_maps
+from longtail.training.estimate import BAGS, CENTROIDS, INDEX, LOGIT, PROCESS, VISIT
 
 if TYPE_CHECKING:
     from longtail.recipes.deepxml_with import DeepXMLWith
@@ -23,6 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["DeepXMLCosts"]
 
+SEARCH = 0.5  # of what graphs of Astec, with their larger dimension, take
 OWN = 0.5  # share of the true labels of a batch that are distinct
 CENTROID_ENTRIES = 2048  # of a label, at most
 
@@ -52,11 +45,11 @@ class DeepXMLCosts:
         if shape.n_filters:
             reading = w.n_word_entries * shape.filter_size * FILTER / threads
         n_visits = own.n_near_labels + own.n_near_points
-        searching = (w.n_labels + w.n_points) * INDEX + w.n_points * n_visits * VISIT
+        searching = (w.n_trained_labels + w.n_points) * INDEX + w.n_points * n_visits * VISIT
         return {
             "label clusters": w.n_label_pairs * w.n_nonzero / w.n_points * CLUSTER / threads,
             "module I": own.surrogate_epochs * (products(self._n_meta_labels(w)) + reading),
-            "module II": searching * shape.width / threads,
+            "module II": SEARCH * searching * shape.width / threads,
             "module IV": own.extreme_epochs * products(self._pool_size(w)),
         }
 
@@ -65,7 +58,7 @@ class DeepXMLCosts:
         w, own = workload, self.settings
         shape = NetworkShape.of(own, w.n_features)
         n_meta, batch = self._n_meta_labels(w), own.batch_size
-        n_entries = min(entries_of_labels(w), float(CENTROID_ENTRIES * w.n_labels))
+        n_entries = min(w.n_centroid_entries, float(CENTROID_ENTRIES * w.n_labels))
         of_words, maps = words_and_maps(own, w, shape)
         kept = BAGS * w.n_nonzero + of_words
         module_1 = 3 * shape.table + 4 * 4 * n_meta * shape.width + 12 * batch * n_meta + maps

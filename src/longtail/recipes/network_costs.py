@@ -6,52 +6,28 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+from longtail.features.convolutions import XMLCNN, KimCNN
+from longtail.features.hashed_mlp import HashedMLP
 from longtail.recipes.architectures import OfKimCNN, OfMLP, OfXMLCNN
 from longtail.recipes.extremetext import ExtremeText
 from longtail.recipes.mach import MACH
-from longtail.training.estimate import LOGIT, PROCESS
+from longtail.training.estimate import BAGS, CENTROIDS, LOGIT, PROCESS
+from longtail.training.label_table import LOGITS_AT_ONCE
 
 if TYPE_CHECKING:
     from longtail.recipes.end_to_end import EndToEnd
-    from longtail.recipes.energy_classifier import EnergyClassifier
     from longtail.recipes.estimator import LabelEstimator
     from longtail.recipes.one_vs_all import OneVsAll
     from longtail.training.estimate import Machine, Workload
 
-__all__ = [
-    "BAGS",
-    "CENTROIDS",
-    "EnergyCosts",
-    "NetworkCosts",
-    "NetworkShape",
-    "entries_of_labels",
-    "words_and_maps",
-]
+__all__ = ["BAG", "FILTER", "NetworkCosts", "NetworkShape", "words_and_maps"]
 
 # Core-seconds, as in `longtail.training.estimate`.
 BAG = 8e-10  # an entry of the features, times the dimension: forward, backward and step
-ENERGY = 1e-8  # a label of a point in a step of inference, looked through
-SLOWER = 3.0  # products in float32, over those of half the precision that most recipes use
 FILTER = 1.2e-10  # a word, times the numbers of the filters that slide over it
 
-BAGS = 4 * 8  # bytes an entry of the features: as read, as unit rows, a part of them, and a batch
-SAME_TOKENS = 0.6  # a label's points to that power have as many tokens as there are different ones
-CENTROIDS = 16  # bytes an entry of the labels' centroids, with those of a block
-HASHED = 100_000  # rows of MACH's table
-WIDTHS_KIM, WIDTHS_XMLCNN = (3, 4, 5), (2, 4, 8)
 LONGEST = 5.0  # the longest text of a batch over the mean, in words
-LOGITS_AT_ONCE = 2**26
 SAME_LEAF = 0.7  # a point's labels to that power are about the leaves of a tree that they are in
-CHECKED = 512  # points whose energies are looked at together
-STATES_LEARNT, STATES_CHECKED = 8, 2  # numbers that are kept of a label in a step of inference
-
-
-def entries_of_labels(w: Workload) -> float:
-    """Return about how many entries the labels' centroids have."""
-    n_points_each = max(w.n_label_pairs / max(w.n_trained_labels, 1), 1.0)
-    different: float = n_points_each**SAME_TOKENS
-    own = min(w.n_nonzero / w.n_points * different, float(w.n_features))
-    return w.n_trained_labels * own
 
 
 class NetworkShape(NamedTuple):
@@ -81,14 +57,15 @@ class NetworkShape(NamedTuple):
         if isinstance(settings, OfKimCNN | OfXMLCNN):
             D, n_each = settings.dimension, settings.n_filters
             is_kim = isinstance(settings, OfKimCNN)
-            widths = WIDTHS_KIM if is_kim else WIDTHS_XMLCNN
+            widths = KimCNN.widths if is_kim else XMLCNN.widths
             n_filters = len(widths) * n_each
             width = n_filters if isinstance(settings, OfKimCNN) else settings.bottleneck
             return cls(n_features, D, width, n_filters, sum(widths) * n_each * D)
         D = settings.dimension  # type: ignore[attr-defined]  # as all others have
         n_rows = n_features
         if isinstance(settings, OfMLP):  # rows of tokens that fall together are one
-            n_rows = round(HASHED * -math.expm1(-n_features / HASHED))
+            n_buckets = HashedMLP.n_buckets
+            n_rows = round(n_buckets * -math.expm1(-n_features / n_buckets))
         return cls(n_rows, D, D)
 
     @property
@@ -144,8 +121,9 @@ class NetworkCosts:
         sketched = 4 * n_outputs * shape.row_width + 3 * shape.table
         trained = shape.table + 4 * labels + 12 * logits + maps
         if isinstance(own, ExtremeText):
-            kept += 4 * w.n_points * self._n_asked(w.n_most_labels)
-            sketched = max(sketched, CENTROIDS * entries_of_labels(w))
+            longest = min(self._n_asked(w.n_most_labels), w.n_trained_labels)
+            kept += 4 * w.n_points * longest  # all rows are as long
+            sketched = max(sketched, CENTROIDS * w.n_centroid_entries)
         return PROCESS + kept + max(sketched, trained)
 
     def _n_networks(self) -> int:
@@ -168,43 +146,5 @@ class NetworkCosts:
     def _n_asked(self, n_labels: float) -> float:
         """Return about how many nodes of its tree a point of so many labels is asked about."""
         n_leaves: float = n_labels**SAME_LEAF
-        return n_leaves * getattr(self.settings, "leaf_size", 1)
-
-
-@dataclass(frozen=True)
-class EnergyCosts:
-    """See `longtail.training.estimate.CostModel`.
-
-    Parameters
-    ----------
-    settings : EnergyClassifier
-    """
-
-    settings: EnergyClassifier
-
-    def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
-        """Return the seconds of each stage."""
-        w, own = workload, self.settings
-        n_inner = own.n_hidden * getattr(own, "n_layers", 1)
-        logits = w.n_points * w.n_trained_labels
-        bags = w.n_nonzero * own.dimension * BAG / machine.n_threads
-        rate, in_memory = machine.rate / SLOWER, ENERGY / machine.n_threads
-        unaries = logits * (6 * own.dimension / rate + in_memory)
-        steps = own.n_steps * logits * (12 * n_inner / rate + in_memory)
-        return {
-            "unaries": own.unary_epochs * (unaries + bags),
-            "energy": own.energy_epochs * (unaries + steps),
-            "everything": own.joint_epochs * (unaries + steps + bags),
-        }
-
-    def memory(self, workload: Workload) -> float:
-        """Return the bytes at the peak: parameters, their moments, and all steps of a batch."""
-        w, own = workload, self.settings
-        shape = NetworkShape.of(own, w.n_features)
-        n_layers = getattr(own, "n_layers", 1)
-        parameters = w.n_trained_labels * (own.dimension + n_layers * own.n_hidden)
-        n_steps = own.n_steps + 1
-        learnt = own.batch_size * (STATES_LEARNT * w.n_trained_labels + 4 * n_layers * own.n_hidden)
-        checked = CHECKED * STATES_CHECKED * w.n_trained_labels
-        numbers = 4 * parameters + n_steps * max(learnt, checked)
-        return PROCESS + BAGS * w.n_nonzero + 3 * shape.table + 4 * numbers
+        n_asked: float = n_leaves * getattr(self.settings, "leaf_size", 1)
+        return n_asked

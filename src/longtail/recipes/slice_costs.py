@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from longtail.recipes.network_costs import BAGS
-from longtail.training.estimate import PROCESS
+from longtail.training.estimate import BAGS, PROCESS
 
 if TYPE_CHECKING:
     from longtail.recipes.slice import Slice

@@ -6,10 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from longtail.recipes.network_costs import BAGS, CENTROIDS, entries_of_labels
 from longtail.recipes.parabel import Parabel
 from longtail.recipes.pfastrexml import n_trees_for
-from longtail.training.estimate import PROCESS
+from longtail.training.estimate import BAGS, CENTROIDS, PROCESS
 
 if TYPE_CHECKING:
     from longtail.recipes.annexml import AnnexML
@@ -22,12 +21,13 @@ __all__ = ["AnnexCosts", "ForestCosts", "MachineCosts"]
 # Core-seconds, as in `longtail.training.estimate`.
 TRAIN = 5.3e-9  # an entry of a point that trains a support vector machine, in all passes
 TAKE = 1.5e-7  # such a point
-MORE_PASSES = 1.0  # of DiSMEC, whose machines are trained to a smaller tolerance
+MORE_PASSES = 2.2  # of DiSMEC, whose machines are trained to a smaller tolerance
 HALVE = 2e-8  # an entry of the labels' centroids, each time that labels are halved
 
-STRONG = 1.5  # that over `prune` is how many entries of a label's point have a weight that stays
-WEIGHT = 12  # bytes of a weight in a tree: feature, value, and which child it is of
-LAID_OUT = 40  # bytes of a weight while a tree is laid out for search
+OF_NEGATIVES = 4  # weights of a label over the tokens of its points
+STRONG = 3.0  # that over `prune` is how many entries points may have before weights are dropped
+WEIGHT = 12  # bytes of a weight: feature, value, and which child it is of
+LAID_OUT = 60  # bytes of a weight while a tree is laid out for search
 
 
 @dataclass(frozen=True)
@@ -52,19 +52,25 @@ class MachineCosts:
             n_taken = w.n_points * w.n_trained_labels
             return {"classifiers": MORE_PASSES * n_taken * of_point / machine.n_threads}
         depth = math.ceil(math.log2(max(w.n_trained_labels / own.leaf_size, 1.0)))
-        growing = (depth + 1) * entries_of_labels(w) * HALVE
+        growing = (depth + 1) * w.n_centroid_entries * HALVE
         n_taken = w.n_label_pairs * (w.n_trained_labels / 2**depth + 2 * depth)
         return {"trees": own.n_learners * (growing + n_taken * of_point) / machine.n_threads}
 
     def memory(self, workload: Workload) -> float:
         """Return the bytes at the peak: bags, centroids, and the weights of all labels."""
         w, own = workload, self.settings
-        n_weights = w.n_label_pairs * min(w.n_nonzero / w.n_points, STRONG / max(own.prune, 1e-3))
-        kept = BAGS * w.n_nonzero
+        n_weights, bags = self._n_weights(w), BAGS * w.n_nonzero
         if not isinstance(own, Parabel):
-            return PROCESS + kept + 2 * WEIGHT * n_weights
-        weights = (own.n_learners * WEIGHT + LAID_OUT) * n_weights
-        return PROCESS + kept + CENTROIDS * entries_of_labels(w) + weights
+            return PROCESS + bags + 2 * WEIGHT * n_weights
+        kept = bags + CENTROIDS * w.n_centroid_entries
+        return PROCESS + kept + (LAID_OUT + (own.n_learners - 1) * WEIGHT) * n_weights
+
+    def _n_weights(self, w: Workload) -> float:
+        """Return how many weights are kept, of all labels."""
+        per_point = w.n_nonzero / w.n_points  # each about 1 / per_point^.5 in size
+        share = min(1.0, (STRONG / max(self.settings.prune * per_point, 1e-6)) ** 2)
+        most = float(w.n_trained_labels * w.n_features)
+        return share * min(OF_NEGATIVES * w.n_centroid_entries, most)
 
 
 @dataclass(frozen=True)
@@ -94,7 +100,7 @@ class ForestCosts:
         n_trees = own.n_learners or n_trees_for(w.n_points)
         n_leaves = 2 * w.n_points / own.leaf_size
         trees = n_trees * (w.n_points * 48 + n_leaves * 400)
-        return PROCESS + BAGS * w.n_nonzero + trees + CENTROIDS * entries_of_labels(w)
+        return PROCESS + BAGS * w.n_nonzero + trees + CENTROIDS * w.n_centroid_entries
 
 
 @dataclass(frozen=True)

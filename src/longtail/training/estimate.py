@@ -40,6 +40,9 @@ INDEX = 7e-5 / 256  # putting a vector into a graph, times the dimension
 VISIT = 1.8e-6 / 256  # a neighbour asked for, times the dimension
 START = 3.0  # seconds: reading compiled code, threads
 PROCESS = 450e6  # bytes: interpreter, torch, compiled code
+BAGS = 4 * 8  # bytes an entry of the features: as read, as unit rows, a part of them, and a copy
+CENTROIDS = 16  # bytes an entry of the labels' centroids, made in blocks and put together
+SAME_TOKENS = 0.6  # a label's points to that power have as many tokens as there are different ones
 TEMPORARIES = 2.0  # the peak over what is kept, as measured on three data sets
 
 
@@ -78,6 +81,14 @@ class Workload:
     def n_trained_labels(self) -> int:
         """Labels of which a recipe learns that leaves out those without points."""
         return self.n_labels if self.n_used_labels is None else self.n_used_labels
+
+    @property
+    def n_centroid_entries(self) -> float:
+        """Entries of the sums of all labels' points, about: the same tokens come again."""
+        n_labels = max(self.n_trained_labels, 1)
+        n_different: float = max(self.n_label_pairs / n_labels, 1.0) ** SAME_TOKENS
+        of_point = self.n_nonzero / self.n_points
+        return n_labels * min(of_point * n_different, float(self.n_features))
 
 
 class Machine(NamedTuple):
