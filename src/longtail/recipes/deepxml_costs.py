@@ -62,7 +62,8 @@ class DeepXMLCosts:
         of_words, maps = words_and_maps(own, w, shape)
         kept = BAGS * w.n_nonzero + of_words
         module_1 = 3 * shape.table + 4 * 4 * n_meta * shape.width + 12 * batch * n_meta + maps
-        vectors = 4 * shape.width * (3 * w.n_points + 4 * w.n_labels)
+        n_vectors = 3 * w.n_points + 2 * (w.n_labels + w.n_trained_labels)
+        vectors = 4 * shape.width * n_vectors
         shortlists = 8 * w.n_points * min(own.shortlist_size, w.n_labels)
         module_4 = shape.table + vectors + shortlists + 24 * batch * self._pool_size(w)
         return PROCESS + kept + max(CENTROIDS * n_entries, module_1, module_4)

@@ -24,7 +24,7 @@ __all__ = ["BAG", "FILTER", "NetworkCosts", "NetworkShape", "words_and_maps"]
 
 # Core-seconds, as in `longtail.training.estimate`.
 BAG = 8e-10  # an entry of the features, times the dimension: forward, backward and step
-FILTER = 1.2e-10  # a word, times the numbers of the filters that slide over it
+FILTER = 1.6e-10  # a word, times the numbers of the filters that slide over it
 
 LONGEST = 5.0  # the longest text of a batch over the mean, in words
 SAME_LEAF = 0.7  # a point's labels to that power are about the leaves of a tree that they are in
