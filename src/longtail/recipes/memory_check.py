@@ -32,8 +32,8 @@ __all__ = [
     "savings",
 ]
 
-# The estimate over what training is sure to take. Estimates were at most 1.6 times the measured
-# peak (`benchmarks.estimates`, docs/memory.md), and a refusal must not be wrong.
+# The estimate over what training is sure to take. Estimates were at most 1.5 times the measured
+# peak (docs/memory.md), not all recipes were measured, and a refusal must not be wrong.
 SURE = 2.0
 # What memory may grow with, and what to try where the value is None: the recipe's own choice.
 TRIED: Mapping[str, int] = MappingProxyType(
