@@ -298,8 +298,9 @@ def test_every_recipe_has_an_estimate_that_grows_with_the_work(name):
         assert 0 < usual.seconds < more.seconds < math.inf
 
 
-# What a fresh process took at the peak of `fit_dataset`, in MB, with one epoch where there are any: documents as ready-made features, and short texts as words and pairs of words, or with their
-# pieces.
+# What a fresh process took at the peak of `fit_dataset`, in MB, with one epoch where there are
+# any: documents as ready-made features, and short texts as words and pairs of words, or with
+# their pieces.
 EURLEX = Workload(
     n_points=15_539,
     n_features=5_000,
