@@ -4,7 +4,8 @@
 
     LongtailError
     ├── InputError            an argument or a data set is wrong (also a ValueError)
-    │   └── DataFormatError   a file is wrong, at a named line
+    │   ├── DataFormatError   a file is wrong, at a named line
+    │   └── TooLargeError     training would need more memory than there is
     ├── ModelFolderError      a saved model is missing, damaged or not ours (also a ValueError)
     ├── MissingExtraError     an optional dependency is not installed (also an ImportError)
     └── TrainingError         training cannot start or go on (also a RuntimeError)
@@ -25,6 +26,7 @@ __all__ = [
     "LongtailError",
     "MissingExtraError",
     "ModelFolderError",
+    "TooLargeError",
     "TrainingError",
 ]
 
@@ -61,6 +63,10 @@ class DataFormatError(InputError):
         self.line = line
         place = self.path if line is None else f"{self.path}, line {line}"
         super().__init__(f"{place}: {message}")
+
+
+class TooLargeError(InputError):
+    """Training with these settings on these data would need more memory than there is."""
 
 
 class ModelFolderError(LongtailError, ValueError):

@@ -15,12 +15,13 @@ from longtail.cli.output import bytes_text, notice, result, time_text
 from longtail.cli.settings import parse_settings, settings_help
 from longtail.data.dataset import Dataset
 from longtail.data.formats import FORMATS
-from longtail.errors import InputError
+from longtail.errors import InputError, TooLargeError
 from longtail.model_folder import check_target
 from longtail.recipes.names import DEFAULT_RECIPE, RECIPES, recipe
 
 if TYPE_CHECKING:
     from longtail.recipes.estimator import LabelEstimator
+    from longtail.recipes.memory_check import MemoryNeed
     from longtail.training.run import Callback
 
 __all__ = ["add_arguments", "run_command"]
@@ -81,6 +82,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--fresh", action="store_true", help="do not go on from a training that was cut off"
     )
     parser.add_argument(
+        "--ignore-memory", action="store_true", help="train even what is sure not to fit in memory"
+    )
+    parser.add_argument(
         "--tensorboard", metavar="DIR", help="write curves of the training for TensorBoard"
     )
     parser.add_argument("-h", "--help", action=_Help, nargs=0, help="show this and stop")
@@ -117,7 +121,7 @@ def _trained(estimator: LabelEstimator, arguments: argparse.Namespace, checkpoin
         format=arguments.format,
     )
     notice(_statistics(dataset))
-    _announce(estimator, dataset)
+    _announce(estimator, dataset, ignore_memory=arguments.ignore_memory)
     try:
         _fit(estimator, dataset, checkpoints, arguments.tensorboard)
     except KeyboardInterrupt:
@@ -193,12 +197,12 @@ def _statistics(dataset: Dataset) -> str:
     )
 
 
-def _announce(estimator: LabelEstimator, dataset: Dataset) -> None:
-    """Say how long it will take and how much memory, where the recipe has a cost model."""
+def _announce(estimator: LabelEstimator, dataset: Dataset, *, ignore_memory: bool) -> None:
+    """Say how long training will take and how much memory; refuse what cannot fit."""
     from longtail.recipes.costs import costs_of  # noqa: PLC0415 - imports torch
+    from longtail.recipes.memory_check import memory_need  # noqa: PLC0415 - imports torch
     from longtail.training.estimate import (  # noqa: PLC0415 - imports torch
         Machine,
-        available_memory,
         estimate_training,
         workload_of,
     )
@@ -206,18 +210,40 @@ def _announce(estimator: LabelEstimator, dataset: Dataset) -> None:
     costs = costs_of(estimator)
     if costs is None:
         return
-    machine = Machine.measured(estimator)
-    estimate = estimate_training(workload_of(dataset, estimator), costs, machine)
-    notice(
-        f"Training will take about {time_text(estimate.seconds)} and "
-        f"{bytes_text(estimate.memory)} of memory."
+    workload = workload_of(dataset, estimator)
+    estimate = estimate_training(workload, costs, Machine.measured(estimator))
+    time_to_take = "" if estimate.seconds is None else f"{time_text(estimate.seconds)} and "
+    notice(f"Training will take about {time_to_take}{bytes_text(estimate.memory)} of memory.")
+    need = memory_need(dataset, estimator, workload)
+    if need is not None:
+        _warn_of_memory(need, estimator, dataset, ignore_memory=ignore_memory)
+
+
+def _warn_of_memory(
+    need: MemoryNeed, estimator: LabelEstimator, dataset: Dataset, *, ignore_memory: bool
+) -> None:
+    """Warn of what may not fit, and refuse what cannot, unless that is wanted all the same."""
+    from longtail.recipes.memory_check import (  # noqa: PLC0415 - imports torch
+        Fit,
+        advice,
+        refuse_what_cannot_fit,
+        savings,
     )
-    available = available_memory()
-    if estimate.memory > available:
-        notice(
-            f"longtail: warning: only {bytes_text(available)} of memory are available. Lower "
-            "max_features or dimension with --set, or use a larger machine."
-        )
+
+    if need.fit is Fit.FITS:
+        return
+    if not ignore_memory:
+        try:
+            refuse_what_cannot_fit(need, dataset, estimator)
+        except TooLargeError as error:
+            raise TooLargeError(
+                f"{error} --set changes settings; --ignore-memory trains all the same."
+            ) from None
+    certainty = "will" if need.fit is Fit.CANNOT else "may"
+    notice(
+        f"longtail: warning: memory {certainty} not do: this process can have "
+        f"{bytes_text(need.in_reach)}. {advice(savings(dataset, estimator))}"
+    )
 
 
 def _fit(

@@ -1,18 +1,34 @@
-"""What training a recipe costs, where that has been measured."""
+"""What training each recipe costs."""
 
 from __future__ import annotations
 
 from functools import singledispatch
 from typing import TYPE_CHECKING
 
+from longtail.recipes.annexml import AnnexML
 from longtail.recipes.astec import Astec
 from longtail.recipes.astec_costs import AstecCosts
 from longtail.recipes.attentionxml import AttentionXML
 from longtail.recipes.attentionxml_costs import AttentionXMLCosts
+from longtail.recipes.deepxml_costs import DeepXMLCosts
+from longtail.recipes.deepxml_with import DeepXMLWith
+from longtail.recipes.dismec import DiSMEC
+from longtail.recipes.end_to_end import EndToEnd
+from longtail.recipes.energy_classifier import EnergyClassifier
+from longtail.recipes.energy_costs import EnergyCosts
+from longtail.recipes.extremetext import ExtremeText
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.longtail_costs import LongtailCosts
+from longtail.recipes.mach import MACH
+from longtail.recipes.network_costs import NetworkCosts
 from longtail.recipes.ngame import Ngame
 from longtail.recipes.ngame_costs import NgameCosts
+from longtail.recipes.one_vs_all import OneVsAll
+from longtail.recipes.parabel import Parabel
+from longtail.recipes.pfastrexml import PfastreXML
+from longtail.recipes.slice import Slice
+from longtail.recipes.slice_costs import SliceCosts
+from longtail.recipes.sparse_costs import AnnexCosts, ForestCosts, MachineCosts
 from longtail.recipes.xtransformer import XTransformer
 from longtail.recipes.xtransformer_costs import XTransformerCosts
 
@@ -27,7 +43,7 @@ __all__ = ["costs_of"]
 def costs_of(
     recipe: LabelEstimator,  # noqa: ARG001 - decides which of the functions below is called
 ) -> CostModel | None:
-    """Return the cost model of a recipe, from its class; None if it has none.
+    """Return the cost model of a recipe, from its class; None for parts of one's own.
 
     Parameters
     ----------
@@ -40,17 +56,27 @@ def costs_of(
 
     Examples
     --------
-    >>> from longtail import Astec
+    >>> from longtail import Astec, DeepXML
     >>> from longtail.recipes.costs import costs_of
-    >>> from longtail.recipes.parabel import Parabel
-    >>> type(costs_of(Astec())).__name__, costs_of(Parabel())
+    >>> type(costs_of(Astec())).__name__, costs_of(DeepXML())
     ('AstecCosts', None)
     """
     return None
 
 
+costs_of.register(AnnexML, AnnexCosts)
 costs_of.register(Astec, AstecCosts)
-costs_of.register(LongtailClassifier, LongtailCosts)
-costs_of.register(Ngame, NgameCosts)
-costs_of.register(XTransformer, XTransformerCosts)
 costs_of.register(AttentionXML, AttentionXMLCosts)
+costs_of.register(DeepXMLWith, DeepXMLCosts)
+costs_of.register(DiSMEC, MachineCosts)
+costs_of.register(EndToEnd, NetworkCosts)
+costs_of.register(EnergyClassifier, EnergyCosts)
+costs_of.register(ExtremeText, NetworkCosts)
+costs_of.register(LongtailClassifier, LongtailCosts)
+costs_of.register(MACH, NetworkCosts)
+costs_of.register(Ngame, NgameCosts)
+costs_of.register(OneVsAll, NetworkCosts)
+costs_of.register(Parabel, MachineCosts)
+costs_of.register(PfastreXML, ForestCosts)
+costs_of.register(Slice, SliceCosts)
+costs_of.register(XTransformer, XTransformerCosts)

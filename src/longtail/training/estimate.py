@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import torch
 
 from longtail.data.vectorizer import TextVectorizer
+from longtail.errors import InputError
 from longtail.kernels.jit import n_usable_cores
 from longtail.training.label_table import product_dtype
 
@@ -28,7 +27,6 @@ __all__ = [
     "Estimate",
     "Machine",
     "Workload",
-    "available_memory",
     "estimate_training",
     "product_rate",
     "workload_of",
@@ -41,7 +39,10 @@ LOGIT = 3.5e-9  # loss and slope of one logit
 INDEX = 7e-5 / 256  # putting a vector into a graph, times the dimension
 VISIT = 1.8e-6 / 256  # a neighbour asked for, times the dimension
 START = 3.0  # seconds: reading compiled code, threads
-PROCESS = 600e6  # bytes: interpreter, torch, compiled code
+PROCESS = 450e6  # bytes: interpreter, torch, compiled code
+BAGS = 4 * 8  # bytes an entry of the features: as read, as unit rows, a part of them, and a copy
+CENTROIDS = 16  # bytes an entry of the labels' centroids, made in blocks and put together
+SAME_TOKENS = 0.6  # a label's points to that power have as many tokens as there are different ones
 TEMPORARIES = 2.0  # the peak over what is kept, as measured on three data sets
 
 
@@ -60,6 +61,10 @@ class Workload:
         How many of the entries are words or pairs of words; all of ready-made features.
     n_label_entries : int
         Entries of the bags of the labels' texts; 0 where the recipe does not look at any.
+    n_used_labels : int or None
+        Labels that some point has; None for all.
+    n_most_labels : int
+        Labels of the point that has the most.
     """
 
     n_points: int
@@ -69,6 +74,21 @@ class Workload:
     n_label_pairs: int
     n_word_entries: int
     n_label_entries: int = 0
+    n_used_labels: int | None = None
+    n_most_labels: int = 1
+
+    @property
+    def n_trained_labels(self) -> int:
+        """Labels of which a recipe learns that leaves out those without points."""
+        return self.n_labels if self.n_used_labels is None else self.n_used_labels
+
+    @property
+    def n_centroid_entries(self) -> float:
+        """Entries of the sums of all labels' points, about: the same tokens come again."""
+        n_labels = max(self.n_trained_labels, 1)
+        n_different: float = max(self.n_label_pairs / n_labels, 1.0) ** SAME_TOKENS
+        of_point = self.n_nonzero / self.n_points
+        return n_labels * min(of_point * n_different, float(self.n_features))
 
 
 class Machine(NamedTuple):
@@ -95,7 +115,7 @@ class CostModel(Protocol):
     """What a recipe, with its settings, costs."""
 
     def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
-        """Return the seconds of each stage after the texts have become bags."""
+        """Return the seconds of each stage after the texts have become bags; none if unknown."""
         ...
 
     def memory(self, workload: Workload) -> float:
@@ -110,18 +130,26 @@ class Estimate:
     Parameters
     ----------
     stages : mapping of str to float
-        Seconds of each stage.
+        Seconds of each stage; empty where nobody has measured them.
     memory : int
         Bytes at the peak.
+
+    Examples
+    --------
+    >>> from longtail.training.estimate import Estimate
+    >>> Estimate({"trees": 3.0, "calibration": 1.5}, 10**9).seconds
+    4.5
+    >>> Estimate({}, 10**9).seconds is None
+    True
     """
 
     stages: Mapping[str, float]
     memory: int
 
     @property
-    def seconds(self) -> float:
-        """Wall seconds of all stages."""
-        return sum(self.stages.values())
+    def seconds(self) -> float | None:
+        """Wall seconds of all stages; None where they are unknown."""
+        return sum(self.stages.values()) if self.stages else None
 
 
 def estimate_training(workload: Workload, costs: CostModel, machine: Machine) -> Estimate:
@@ -159,7 +187,9 @@ def estimate_training(workload: Workload, costs: CostModel, machine: Machine) ->
     """
     n_entries = workload.n_nonzero + workload.n_label_entries
     vectoriser = START + n_entries * VECTORISE / machine.n_threads
-    stages = {"vectoriser": vectoriser, **costs.stages(workload, machine)}
+    stages = costs.stages(workload, machine)
+    if stages:  # the vectoriser alone would pass for the whole
+        stages = {"vectoriser": vectoriser, **stages}
     return Estimate(stages, int(costs.memory(workload)))
 
 
@@ -177,9 +207,11 @@ def workload_of(dataset: Dataset, settings: LabelEstimator) -> Workload:
     else:
         bags = _bags_of_texts(dataset, settings)
     return Workload(
-        n_points=dataset.n_points,
+        n_points=max(dataset.n_points, 1),
         n_labels=dataset.n_labels,
         n_label_pairs=int(dataset.labels.nnz),
+        n_used_labels=len(np.unique(dataset.labels.indices)),
+        n_most_labels=int(np.diff(dataset.labels.indptr).max(initial=1)),
         **bags._asdict(),
     )
 
@@ -198,7 +230,11 @@ def _bags_of_texts(dataset: Dataset, settings: LabelEstimator) -> _Bags:
     some, share = _sample(dataset.texts)  # type: ignore[arg-type]  # the caller has texts
     vectorizer = TextVectorizer(
         word_ngrams=settings.word_ngrams, char_ngrams=settings.char_ngrams, min_df=1
-    ).fit(some)
+    )
+    try:
+        vectorizer.fit(some)
+    except InputError:  # no word in the sample
+        return _Bags(0, 0, 0, 0)
     entries = vectorizer.transform(some)
     min_df = settings.min_df_for(dataset.n_points)
     n_tokens = [
@@ -235,7 +271,16 @@ def _sample(texts: TextColumn) -> tuple[TextColumn, float]:
 
 def product_rate(device: torch.device, n_threads: int, seconds: float = 0.2) -> float:
     """Measure the matrix products of training, in floating-point operations a second."""
+    n_before = torch.get_num_threads()
     torch.set_num_threads(n_threads)
+    try:
+        return _product_rate(device, seconds)
+    finally:
+        torch.set_num_threads(n_before)  # to look ahead changes nothing
+
+
+def _product_rate(device: torch.device, seconds: float) -> float:
+    """See `product_rate`; on the threads that torch has."""
     left = torch.ones(512, 256, dtype=product_dtype(device), device=device)
     right = torch.ones(256, 4096, dtype=left.dtype, device=device)
     float((left @ right)[0, 0])  # the first product prepares the library, and on a GPU waits for it
@@ -244,17 +289,3 @@ def product_rate(device: torch.device, n_threads: int, seconds: float = 0.2) -> 
         float((left @ right)[0, 0])
         n_products += 1
     return 2.0 * n_products * left.numel() * right.shape[1] / elapsed
-
-
-def available_memory() -> int:
-    """Return how many bytes this process can still take, as far as the system tells."""
-    limits = [os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")]
-    for path, marker in (("/proc/meminfo", "MemAvailable:"), ("/sys/fs/cgroup/memory.max", "")):
-        try:
-            text = Path(path).read_text(encoding="ascii")
-        except OSError:
-            continue  # another system, or no such limit
-        words = text.partition(marker)[2].split() if marker else text.split()
-        if words and words[0].isdecimal():
-            limits.append(int(words[0]) * (1024 if marker else 1))
-    return min(limits)

@@ -1,0 +1,100 @@
+"""What `longtail train` announces beside what training then takes, each recipe in a fresh process.
+
+python -m benchmarks.estimates --data FOLDER
+python -m benchmarks.estimates --data FOLDER --recipes parabel slice --points 20000
+python -m benchmarks.estimates --data FOLDER --recipes mach astec --set epochs=1 extreme_epochs=1
+
+`FOLDER` holds a train.* file, and perhaps labels.*.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from longtail import Dataset
+from longtail.recipes.names import RECIPES, recipe
+
+UNITS = {"kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "s": 1.0, "min": 60.0, "h": 3600.0}
+QUANTITY = re.compile(r"([\d.,]+) (TB|GB|MB|kB|min|s|h)\b")
+
+
+def main() -> None:
+    """Train each recipe, and print a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--recipes", nargs="+", default=list(RECIPES), metavar="NAME")
+    parser.add_argument("--points", type=int, metavar="N", help="only the first so many")
+    parser.add_argument(
+        "--set",
+        nargs="*",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="settings",
+        help="of those recipes that have such a setting",
+    )
+    given = parser.parse_args()
+    print("| recipe | announced, s | measured, s | announced, MB | measured, MB | ratio |")
+    print("|---|---|---|---|---|---|")
+    with tempfile.TemporaryDirectory() as folder:
+        options = options_for(given.data, given.points, Path(folder))
+        for name in given.recipes:
+            print(row(name, options, given.settings, Path(folder, name)), flush=True)
+
+
+def options_for(data: Path, n_points: int | None, folder: Path) -> list[str]:
+    """Return the arguments that name the data, of which a cut may be written to `folder`."""
+    train = next(iter(sorted(data.glob("train.*"))), None)
+    labels = next(iter(sorted(data.glob("labels.*"))), None)
+    if train is None:
+        raise SystemExit(f"{data} must hold a train.* file.")
+    of_labels = [] if labels is None else ["--labels", str(labels)]
+    if n_points is None:
+        return [str(train), *of_labels]
+    dataset = Dataset.read(train, labels_file=labels)
+    cut = folder / ("train.jsonl" if dataset.texts is not None else "train.txt")
+    dataset.take(np.arange(min(n_points, dataset.n_points))).write(cut)
+    return [str(cut)]
+
+
+def row(name: str, options: list[str], settings: list[str], model: Path) -> str:
+    """Train one recipe, and return its line of the table."""
+    command = [sys.executable, "-m", "longtail", "train", *options]
+    command += ["--model", str(model), "--recipe", name]
+    known = [setting for setting in settings if hasattr(recipe(name), setting.partition("=")[0])]
+    if known:
+        command += ["--set", *known]
+    started = time.perf_counter()
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    wall = time.perf_counter() - started
+    if done.returncode:
+        return f"| {name} | {done.stderr.splitlines()[-1]} | | | | |"
+    announced = next(line for line in done.stderr.splitlines() if "will take about" in line)
+    *times, memory = quantities(announced)
+    seconds = f"{sum(times):.0f}" if times else ""
+    *_, measured, _ = quantities(done.stdout.splitlines()[0])
+    return (
+        f"| {name} | {seconds} | {wall:.0f} | {memory / 1e6:,.0f} | {measured / 1e6:,.0f} | "
+        f"{memory / measured:.2f} |"
+    )
+
+
+def quantities(line: str) -> list[float]:
+    """Return the seconds and bytes in a line of output, in order.
+
+    >>> quantities("Training will take about 3 min 20 s and 1.5 GB of memory.")
+    [180.0, 20.0, 1500000000.0]
+    """
+    found = QUANTITY.findall(line)
+    return [float(number.replace(",", "")) * UNITS[unit] for number, unit in found]
+
+
+if __name__ == "__main__":
+    main()
