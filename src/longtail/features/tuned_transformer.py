@@ -79,7 +79,7 @@ class TunedTransformer:
         return vectors
 
     def read(
-        self, bags: Bags, hear: Callable[[int, int], None] = lambda done, total: None
+        self, bags: Bags, hear: Callable[[int, int], None] | None = None
     ) -> NDArray[np.float32]:
         """Return unit vectors of texts, which nothing is learnt from; see `encoded_texts`."""
         self._module.eval()
@@ -107,7 +107,7 @@ def encoded_texts(
     encoder: TransformerEncoder,
     bags: Bags,
     device: torch.device,
-    hear: Callable[[int, int], None] = lambda done, total: None,
+    hear: Callable[[int, int], None] | None = None,
 ) -> NDArray[np.float32]:
     """Return unit vectors of texts for training: on its device, and in its precision.
 
@@ -117,7 +117,7 @@ def encoded_texts(
     bags : Bags
         With texts; an empty bag gets zeros.
     device : torch.device
-    hear : callable
+    hear : callable, optional
         Told now and then how many texts are read, and of how many.
 
     Returns
@@ -136,7 +136,7 @@ def _read(
     encoder: TransformerEncoder,
     bags: Bags,
     device: torch.device,
-    hear: Callable[[int, int], None],
+    hear: Callable[[int, int], None] | None,
 ) -> NDArray[np.float32]:
     """Return the vectors by a network with the pieces of an encoder; see `encoded_texts`."""
     n_read, n_known = 0, int(np.count_nonzero(np.diff(bags.row_starts)))
@@ -146,7 +146,8 @@ def _read(
         with torch.inference_mode(), mixed_precision(device):
             vectors = mean_of_pieces(network, *encoder.pieces.of(texts))
         n_read += len(texts)
-        hear(n_read, n_known)
+        if hear is not None:
+            hear(n_read, n_known)
         in_memory: NDArray[np.float32] = vectors.cpu().numpy()
         return in_memory
 

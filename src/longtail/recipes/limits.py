@@ -78,6 +78,7 @@ LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
         "n_filters": (1, 2**16),
         "n_words": (1, 2**16),
         "n_pieces": (2, 2**16),
+        "texts_at_once": (1, _MANY),
         "fine_tune_rate": (1e-9, 1e3),
         "n_chunks": (1, 2**16),
         "bottleneck": (1, 2**16),

@@ -22,6 +22,7 @@ from longtail.metrics import inverse_propensities
 from longtail.recipes.estimator import LabelEstimator
 from longtail.surrogates.label_clusters import label_centroids
 from longtail.training.batches import fitting_batch_size
+from longtail.training.early_stopping import HeldOut
 from longtail.training.pair_losses import PairLoss, TripletLoss
 from longtail.training.schedule import Schedule
 from longtail.training.siamese_modules import (
@@ -83,7 +84,16 @@ class Ngame(LabelEstimator):
     encoder_epochs, classifier_epochs : int
         Of Module I and Module II.
     encoder_learning_rate, classifier_learning_rate : float
-        Of row-wise Adagrad; they fall in a straight line.
+        Of row-wise Adagrad; they fall in a straight line, after the warm-up.
+    warm_up : float or None
+        Share of the steps of Module I over which its rates rise to what they are set to. None takes
+        .1 for a transformer that is fine-tuned, as is usual, and 0 otherwise.
+    clip : float or None
+        Longest norm of the gradient of a transformer's weights, for the mean point of a batch; 1 as
+        is usual. None for no limit. Tables are not clipped.
+    patience : int or None
+        Stop Module I after so many epochs without a gain in the share of held-out points' labels
+        that are among the ten nearest, and go back to the best epoch. None trains for all epochs.
     batch_size : int or None
         None takes 1,024, and less where that would leave fewer than about forty batches an epoch.
     dropout : float
@@ -132,6 +142,9 @@ class Ngame(LabelEstimator):
     encoder_learning_rate: float = 0.01
     classifier_epochs: int = 5
     classifier_learning_rate: float = 0.005
+    warm_up: float | None = None
+    clip: float | None = 1.0
+    patience: int | None = None
     batch_size: int | None = None
     dropout: float = 0.3
     encoder_loss: PairLoss = field(default_factory=TripletLoss)
@@ -173,7 +186,7 @@ class Ngame(LabelEstimator):
         """Return which auxiliary vector each label has; NGAME has none."""
         return None
 
-    def architecture(self) -> SiameseArchitecture:
+    def architecture(self, n_points: int) -> SiameseArchitecture:
         """Return how points and label texts are encoded."""
         if self.encoder == BAG:
             return BagArchitecture(dimension=self.dimension, dropout=self.dropout)
@@ -182,6 +195,8 @@ class Ngame(LabelEstimator):
             n_pieces=self.n_pieces,
             fine_tune=self.fine_tune,
             texts_at_once=self.texts_at_once,
+            # The gradient that is clipped is a sum over the points of a batch.
+            clip=None if self.clip is None else self.clip * self.batch_size_for(n_points),
         )
         rate = self.fine_tune_rate if self.fine_tune else MAP_RATE
         speed = rate / self.encoder_learning_rate
@@ -189,8 +204,13 @@ class Ngame(LabelEstimator):
 
     def encoder_module(self, n_points: int) -> EncoderModule:
         """Return Module I."""
+        usual = 0.1 if self.fine_tune and self.encoder != BAG else 0.0
         return EncoderModule(
-            schedule=Schedule(epochs=self.encoder_epochs, learning_rate=self.encoder_learning_rate),
+            schedule=Schedule(
+                epochs=self.encoder_epochs,
+                learning_rate=self.encoder_learning_rate,
+                warm_up=usual if self.warm_up is None else self.warm_up,
+            ),
             loss=self.encoder_loss,
             batch_size=self.batch_size_for(n_points),
             cluster_size=self.cluster_size,
@@ -243,7 +263,7 @@ class Ngame(LabelEstimator):
         with run.stage("label clusters"):
             clusters = self.auxiliary_clusters(data.labels, texts, run)
         has_text = np.diff(texts.indptr) > 0
-        scorer = self._modules(data, has_text, clusters, relations, run)
+        scorer = self._modules(data, held_out, has_text, clusters, relations, run)
         with run.stage("fusion"):
             network = NetworkTraining().learn(
                 scorer.evidence(held_out.bags(), run.n_threads),
@@ -256,6 +276,7 @@ class Ngame(LabelEstimator):
     def _modules(
         self,
         data: TrainingData,
+        held_out: TrainingData,
         has_text: NDArray[np.bool_],
         clusters: NDArray[np.int64] | None,
         relations: LabelRelations | None,
@@ -264,10 +285,11 @@ class Ngame(LabelEstimator):
         """Train both modules on the labels with points, then let all labels be found."""
         n_points, n_labels = data.labels.shape
         used, seen = data.of_used_labels()
+        watched = HeldOut.of(held_out, held_out.labels[:, used], self.patience)
         with run.stage("encoder"):
-            network = self.architecture().start(data, run)
+            network = self.architecture(n_points).start(data, held_out, run)
             own = None if clusters is None else clusters[used]
-            auxiliary = self.encoder_module(n_points).learn(seen, network, used, own, run)
+            auxiliary = self.encoder_module(n_points).learn(seen, network, used, own, watched, run)
             encoded = EncodedPairs(network.vectors(Side.POINTS), network.vectors(Side.LABELS))
         added = np.zeros((n_labels, network.dimension), np.float32)
         if auxiliary is not None and clusters is not None:

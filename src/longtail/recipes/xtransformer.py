@@ -66,6 +66,8 @@ class XTransformer(LabelEstimator):
         Train a transformer on, for `epochs` epochs, before the matcher; for a GPU.
     fine_tune_rate : float
         Of Adam, for the weights of a transformer.
+    texts_at_once : int
+        Texts of a batch whose activations a transformer holds in memory, when it is trained.
     dimension : int
         Of the bag's token vectors.
     batch_size, dropout : int, float
@@ -110,6 +112,7 @@ class XTransformer(LabelEstimator):
     n_pieces: int = 128
     fine_tune: bool = False
     fine_tune_rate: float = 5e-5
+    texts_at_once: int = 64
     dimension: int = 256
     batch_size: int = 512
     dropout: float = 0.3
@@ -224,6 +227,7 @@ class XTransformer(LabelEstimator):
                 fine_tune=self.fine_tune,
                 dropout=self.dropout,
                 learning_rate=self.fine_tune_rate,
+                texts_at_once=self.texts_at_once,
                 # The gradient that is clipped is a sum over the points of a batch.
                 clip=None if self.clip is None else self.clip * self.batch_size,
             )

@@ -114,7 +114,8 @@ class ProgressBar:
             # A single batch is noisy: follow it slowly.
             self._loss = loss if math.isnan(self._loss) else 0.9 * self._loss + 0.1 * loss
         if self._bar is not None:
-            self._bar.set_postfix_str(f"loss {self._loss:.4g}", refresh=False)
+            if not math.isnan(self._loss):
+                self._bar.set_postfix_str(f"loss {self._loss:.4g}", refresh=False)
             self._bar.update(done - self._done)
         self._done = done
 

@@ -9,7 +9,10 @@ import numpy as np
 import torch
 
 from longtail.classifiers.candidates import CandidateSearch
+from longtail.index import ExactIndex
+from longtail.metrics import recall_at_k
 from longtail.training.batches import SharedPool, neighbourhoods
+from longtail.training.early_stopping import EarlyStopping
 from longtail.training.loop import train
 from longtail.training.neighbourhood_batches import LabelBatches, NeighbourhoodBatches
 from longtail.training.siamese import Corrections, FrozenPairs, SiameseTask
@@ -23,6 +26,7 @@ if TYPE_CHECKING:
 
     from longtail.classifiers.candidates import SearchSizes
     from longtail.training.batches import Batches
+    from longtail.training.early_stopping import HeldOut
     from longtail.training.pair_losses import PairLoss
     from longtail.training.run import TrainingData, TrainingRun
     from longtail.training.schedule import Schedule
@@ -32,6 +36,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ClassifierModule", "EncodedPairs", "EncoderModule", "search_labels", "unit"]
 
+N_NEAREST = 10  # labels of a held-out point that early stopping looks at
 LONGEST_AUXILIARY = 1.0  # no longer than the unit text that it corrects: rare words still count
 
 
@@ -79,6 +84,7 @@ class EncoderModule:
         network: SiameseNetwork,
         used: NDArray[np.integer],
         clusters: NDArray[np.int64] | None,
+        held_out: HeldOut | None,
         run: TrainingRun,
     ) -> Corrections | None:
         """Train the network in place; return its auxiliary vectors, if any.
@@ -93,6 +99,8 @@ class EncoderModule:
             Which of the network's labels those are.
         clusters : int64 (n_labels,) or None
             Which auxiliary vector is a label's; None for no such vectors.
+        held_out : HeldOut or None
+            Stop by the recall of these labels; see `recall_of_nearest`.
         run : TrainingRun
         """
         auxiliary = None
@@ -113,7 +121,14 @@ class EncoderModule:
             loss=self.loss,
             extra_state=near.state(),
         )
-        train(task, batches, self.schedule, run, "encoder")
+        stopping = None
+        if held_out is not None:
+            truth = held_out.targets
+            stopping = EarlyStopping(
+                lambda: recall_of_nearest(network, auxiliary, used, truth, run.n_threads),
+                held_out.patience,
+            )
+        train(task, batches, self.schedule, run, "encoder", stopping)
         return auxiliary
 
     def _neighbourhoods(
@@ -232,6 +247,27 @@ class ClassifierModule:
         )
         train(task, batches, self.schedule, run, "classifiers")
         return corrections.of_labels(), block
+
+
+def recall_of_nearest(
+    network: SiameseNetwork,
+    auxiliary: Corrections | None,
+    used: NDArray[np.integer],
+    truth: csr_array,
+    n_threads: int,
+) -> float:
+    """Return the share of a held-out point's labels among the ten nearest of those that are used.
+
+    Of all labels half are looked at, at the most: all of them would always be right.
+    """
+    labels = network.vectors(Side.LABELS)[used]
+    if auxiliary is not None:
+        labels = unit(labels + auxiliary.of_labels())
+    n_nearest = min(N_NEAREST, max(len(labels) // 2, 1))
+    nearest = ExactIndex(labels, n_threads=n_threads).query(
+        network.vectors(Side.HELD_OUT), n_nearest
+    )
+    return recall_at_k(nearest[0], truth, n_nearest)
 
 
 def search_labels(

@@ -28,10 +28,11 @@ __all__ = ["BagArchitecture", "BagNetwork", "SiameseArchitecture", "SiameseNetwo
 
 
 class Side(Enum):
-    """What is encoded: the training points, or the labels' texts."""
+    """What is encoded: training points, labels' texts, or points that nothing is learnt from."""
 
     POINTS = "points"
     LABELS = "labels"
+    HELD_OUT = "held-out points"
 
 
 class SiameseNetwork(Protocol):
@@ -50,7 +51,7 @@ class SiameseNetwork(Protocol):
         ...
 
     def vectors(self, side: Side) -> Floats:
-        """Return unit vectors (n_points or n_labels, dimension) by the encoder as it is now."""
+        """Return unit vectors (n, dimension) of all of one side by the encoder as it is now."""
         ...
 
     def frozen(self) -> UnitEncoder:
@@ -61,7 +62,7 @@ class SiameseNetwork(Protocol):
 class SiameseArchitecture(Protocol):
     """How points and labels are encoded."""
 
-    def start(self, data: TrainingData, run: TrainingRun) -> SiameseNetwork:
+    def start(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> SiameseNetwork:
         """Return a network to be trained on the points and label texts of `data`."""
         ...
 
@@ -80,7 +81,7 @@ class BagArchitecture:
     dimension: int = 256
     dropout: float = 0.0
 
-    def start(self, data: TrainingData, run: TrainingRun) -> BagNetwork:
+    def start(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> BagNetwork:
         """See `SiameseArchitecture.start`."""
         tokens = TokenTable(
             data.features.shape[1],
@@ -89,7 +90,7 @@ class BagArchitecture:
             n_threads=run.n_threads,
             device=run.device,
         )
-        return BagNetwork(tokens, data, self.dimension, self.dropout)
+        return BagNetwork(tokens, data, held_out, self.dropout)
 
 
 class BagNetwork:
@@ -100,16 +101,20 @@ class BagNetwork:
     tokens : TokenTable
     data : TrainingData
         With the bags of the labels' texts.
-    dimension : int
+    held_out : TrainingData
     dropout : float
     """
 
     def __init__(
-        self, tokens: TokenTable, data: TrainingData, dimension: int, dropout: float
+        self, tokens: TokenTable, data: TrainingData, held_out: TrainingData, dropout: float
     ) -> None:
-        self.dimension = dimension
+        self.dimension = tokens.dimension
         self._tokens, self._dropout = tokens, dropout
-        self._bags = {Side.POINTS: data.features, Side.LABELS: data.label_features}
+        self._bags = {
+            Side.POINTS: data.features,
+            Side.LABELS: data.label_features,
+            Side.HELD_OUT: held_out.features,
+        }
 
     def pairs(self, labels: NDArray[np.integer]) -> LearntBags:
         """See `SiameseNetwork.pairs`."""

@@ -57,13 +57,16 @@ class TransformerArchitecture:
     speed: float
     dropout: float = 0.0
 
-    def start(self, data: TrainingData, run: TrainingRun) -> ReadTexts | TunedTexts:
+    def start(
+        self, data: TrainingData, held_out: TrainingData, run: TrainingRun
+    ) -> ReadTexts | TunedTexts:
         """See `SiameseArchitecture.start`."""
-        encoder = self.transformer.read()
+        encoder, bags = self.transformer.read(), _texts_of(data, held_out)
         if not self.transformer.fine_tune:
-            return ReadTexts(encoder, data, run, speed=self.speed, dropout=self.dropout)
+            n_tokens = data.features.shape[1]
+            return ReadTexts(encoder, bags, n_tokens, run, speed=self.speed, dropout=self.dropout)
         tuned = self.transformer.tuned(encoder, run)
-        return TunedTexts(tuned, data, run, speed=self.speed, dropout=self.dropout)
+        return TunedTexts(tuned, bags, run, speed=self.speed, dropout=self.dropout)
 
 
 class ReadTexts:
@@ -72,8 +75,9 @@ class ReadTexts:
     Parameters
     ----------
     encoder : TransformerEncoder
-    data : TrainingData
-        With texts of points and labels.
+    bags : dict of Side to Bags
+        With texts.
+    n_tokens : int
     run : TrainingRun
     speed, dropout : float
     """
@@ -81,7 +85,8 @@ class ReadTexts:
     def __init__(
         self,
         encoder: TransformerEncoder,
-        data: TrainingData,
+        bags: dict[Side, Bags],
+        n_tokens: int,
         run: TrainingRun,
         *,
         speed: float,
@@ -89,18 +94,15 @@ class ReadTexts:
     ) -> None:
         self.dimension = encoder.dimension
         self._encoder, self.run = encoder, run
-        self._bags = _texts_of(data)
-        self._read = {
-            side: encoded_texts(encoder, bags, run.device, run.hearing(f"reading {side.value}"))
-            for side, bags in self._bags.items()
-        }
+        self._bags = bags
+        self._read: dict[Side, Floats] = {}
         self.tokens = TokenTable(
-            data.features.shape[1],
+            n_tokens,
             self.dimension,
             seed=0,
             n_threads=run.n_threads,
             device=run.device,
-            start=empty_tensor((data.features.shape[1], self.dimension)).zero_(),
+            start=empty_tensor((n_tokens, self.dimension)).zero_(),
         )
         self.turn = torch.eye(encoder.dimension, device=run.device)
         self._adam = LazyAdam(self.turn)
@@ -113,10 +115,17 @@ class ReadTexts:
     def read(self, points: NDArray[np.int64], labels: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         """Return what the transformer makes of some texts, and sums of that and of the tokens'."""
         chosen = {Side.POINTS: points, Side.LABELS: labels}
-        rows = np.concatenate([self._read[side][some] for side, some in chosen.items()])
+        rows = np.concatenate([self._texts(side)[some] for side, some in chosen.items()])
         sums = self.tokens.sums(*(ChosenBags.of(self._bags[s], some) for s, some in chosen.items()))
         read = torch.from_numpy(rows).to(sums.device)
         return read, sums.add_(read @ self.turn.T)
+
+    def _texts(self, side: Side) -> Floats:
+        """Return what the transformer makes of all texts of a side, which it reads once."""
+        if side not in self._read:
+            hear = self.run.hearing(f"reading {side.value}")
+            self._read[side] = encoded_texts(self._encoder, self._bags[side], self.run.device, hear)
+        return self._read[side]
 
     def step(self, rows: Tensor, slopes: Tensor, learning_rate: float) -> None:
         """Step map and token vectors against the gradient by the sums of both."""
@@ -126,7 +135,7 @@ class ReadTexts:
 
     def vectors(self, side: Side) -> Floats:
         """See `SiameseNetwork.vectors`."""
-        vectors = self._read[side] @ self.turn.cpu().numpy().T
+        vectors = self._texts(side) @ self.turn.cpu().numpy().T
         vectors += self._bags[side].times(self.tokens.vectors().numpy(), self.run.n_threads)
         return unit_rows(vectors)
 
@@ -177,8 +186,8 @@ class TunedTexts:
     Parameters
     ----------
     tuned : TunedTransformer
-    data : TrainingData
-        With texts of points and labels.
+    bags : dict of Side to Bags
+        With texts.
     run : TrainingRun
     speed, dropout : float
     """
@@ -186,7 +195,7 @@ class TunedTexts:
     def __init__(
         self,
         tuned: TunedTransformer,
-        data: TrainingData,
+        bags: dict[Side, Bags],
         run: TrainingRun,
         *,
         speed: float,
@@ -194,8 +203,8 @@ class TunedTexts:
     ) -> None:
         self.dimension = tuned.dimension
         self.tuned, self.speed, self.dropout = tuned, speed, dropout
-        self._run, self._bags = run, _texts_of(data)
-        self._strings = {side: _strings(bags) for side, bags in self._bags.items()}
+        self._run, self._bags = run, bags
+        self._strings = {side: _strings(some) for side, some in bags.items()}
 
     def pairs(self, labels: NDArray[np.integer]) -> _TunedPairs:
         """See `SiameseNetwork.pairs`."""
@@ -239,8 +248,8 @@ class _TunedPairs:
         return self._network.tuned.state()
 
 
-def _texts_of(data: TrainingData) -> dict[Side, Bags]:
-    """Return what is read of points and labels."""
+def _texts_of(data: TrainingData, held_out: TrainingData) -> dict[Side, Bags]:
+    """Return what is read of each side."""
     labels = data.label_bags()
     if labels is None or labels.texts is None or data.texts is None:
         raise InputError(
@@ -248,7 +257,7 @@ def _texts_of(data: TrainingData) -> dict[Side, Bags]:
             f"{'labels have ids alone' if data.texts is not None else 'these points are bags'}. "
             "Pass texts and names, or take the encoder 'bag'."
         )
-    return {Side.POINTS: data.bags(), Side.LABELS: labels}
+    return {Side.POINTS: data.bags(), Side.LABELS: labels, Side.HELD_OUT: held_out.bags()}
 
 
 def _strings(bags: Bags) -> NDArray[np.object_]:

@@ -71,7 +71,7 @@ class TokenTable:
         start: Tensor | None = None,
     ) -> None:
         rows = _random_rows(n_tokens, dimension, seed) if start is None else start
-        self._n_threads, self._dimension = n_threads, dimension
+        self._n_threads, self.dimension = n_threads, dimension
         self._halves = self._split(rows)
         self._optimiser = RowwiseAdagrad(rows)
         self._device = device
@@ -85,7 +85,7 @@ class TokenTable:
         They are written over by the next. Meanwhile, what `step` needs is prepared.
         """
         bounds = np.cumsum([0, *(len(part.chosen) for part in bags)])
-        sums = self._scratch.tensor("sums", (int(bounds[-1]), self._dimension))
+        sums = self._scratch.tensor("sums", (int(bounds[-1]), self.dimension))
         for part, (first, last) in zip(bags, pairwise(bounds), strict=True):
             part.times(self._halves.numpy(), sums.numpy()[first:last], self._n_threads)
         if self._by_token is not None:  # of sums that nobody took a step from
@@ -106,7 +106,7 @@ class TokenTable:
 
     def vectors(self, n_entries: int | None = None) -> Tensor:
         """Return a copy of the rows as they are now, or of their first entries."""
-        n_joined = self._dimension if n_entries is None else min(n_entries, self._dimension)
+        n_joined = self.dimension if n_entries is None else min(n_entries, self.dimension)
         rows = empty_tensor((len(self._halves), n_joined))
         self._join(rows)
         return rows
