@@ -16,7 +16,6 @@ import longtail
 from longtail.classifiers.encoders import with_transformers_as
 from longtail.classifiers.scorer import EnsembleScorer
 from longtail.cli import main
-from longtail.data.bags import Bags
 from longtail.errors import InputError, MissingExtraError
 from longtail.features import distillation, onnx_export, transformer_encoder
 from longtail.features.distillation import distilled
@@ -24,6 +23,7 @@ from longtail.features.encoder import encoder_from
 from longtail.features.onnx_encoder import OnnxEncoder
 from longtail.features.transformer import Transformer, TransformerNetwork, read_transformer
 from longtail.features.transformer_encoder import PiecesOfTexts, TransformerEncoder
+from longtail.features.tuned_transformer import TunedTransformer
 from longtail.recipes.deepxml import DeepXML
 from longtail.recipes.limits import check_settings
 from longtail.recipes.xtransformer import XTransformer
@@ -31,10 +31,7 @@ from longtail.surrogates.label_indexing import LabelTexts, PointEmbeddings, Poin
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.training.run import TrainingData
 from longtail.training.schedule import Schedule
-
-WORDS = ["red", "white", "wine", "fast", "old", "car", "a", "bottle", "of", "drink", "vehicle"]
-TEXTS = ["red wine", "white wine", "fast car", "old car"] * 5
-LABELS = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+from small_transformer import BERT, LABELS, TEXTS, WORDS, as_bags, saved
 
 
 @pytest.fixture(scope="module")
@@ -45,40 +42,12 @@ def folder(tmp_path_factory):
     return saved(tmp_path_factory.mktemp("transformer"), transformers.BertConfig(**BERT))
 
 
-BERT = {
-    "vocab_size": 4 + len(WORDS),
-    "hidden_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 32,
-    "max_position_embeddings": 12,
-}
 OTHERS = {
     "distilbert": {"dim": 16, "n_layers": 1, "n_heads": 2, "hidden_dim": 16},
     "roberta": {**BERT, "max_position_embeddings": 14},
     "mpnet": {**BERT, "max_position_embeddings": 14},
     "xlnet": {"d_model": 16, "n_layer": 1, "n_head": 2, "d_inner": 16},
 }
-
-
-def saved(path, config):
-    """Save a network with random weights, and a tokeniser of whole words."""
-    import transformers
-    from tokenizers import Tokenizer, models, pre_tokenizers, processors
-
-    pieces = {word: i for i, word in enumerate(["[PAD]", "[UNK]", "[CLS]", "[SEP]", *WORDS])}
-    tokenizer = Tokenizer(models.WordLevel(pieces, unk_token="[UNK]"))  # noqa: S106 - no password
-    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    tokenizer.post_processor = processors.BertProcessing(("[SEP]", 3), ("[CLS]", 2))
-    tokenizer.save(str(path / "tokenizer.json"))
-    torch.manual_seed(0)
-    transformers.AutoModel.from_config(config).save_pretrained(path)
-    return path
-
-
-def as_bags(texts):
-    features = csr_array(np.array([[len(text) > 0] for text in texts], np.float32))
-    return Bags.of(features)._replace(texts=np.array([*texts], np.object_))
 
 
 class TestEncoder:
@@ -229,14 +198,13 @@ class TestFineTuning:
         np.testing.assert_array_equal(stopped, kept[best - 1])
 
     def test_reads_held_out_points_as_the_model_will(self, folder):
-        encoder = read_transformer(folder, 8)
-        features = as_bags(TEXTS)
+        encoder, features = read_transformer(folder, 8), as_bags(TEXTS)
         data = TrainingData(csr_array((20, 1)), csr_array((20, 1)), texts=features.texts)
-        network = TransformerNetwork(
-            encoder, data, 0.5, learning_rate=0.1, device=torch.device("cpu")
-        )
-        np.testing.assert_array_equal(network.read(features), encoder.encode(features))
-        assert network._module.training
+        tuned = TunedTransformer(encoder, texts_at_once=4, device=torch.device("cpu"))
+        network = TransformerNetwork(tuned, data, 0.5, learning_rate=0.1)
+        # Products of training may be of bfloat16.
+        np.testing.assert_allclose(network.read(features), encoder.encode(features), atol=0.02)
+        assert tuned._module.training
 
     @pytest.mark.parametrize("settings", [{"clip": None}, {"clip": 0.001}, {"warm_up": 0.0}])
     def test_is_clipped_and_warms_up(self, folder, settings):

@@ -10,6 +10,13 @@ from longtail.classifiers.candidates import SearchSizes
 from longtail.classifiers.relations import LabelRelations
 from longtail.recipes.dexa import LABELS_OF_A_CLUSTER, Dexa
 from longtail.recipes.longtail_costs import RELATE
+from longtail.recipes.ngame import BAG
+from longtail.recipes.transformer_costs import (
+    READ,
+    TRAIN,
+    layers_and_width_of,
+    transformer_memory,
+)
 from longtail.training.estimate import LOGIT, PROCESS, TEMPORARIES, VISIT
 
 if TYPE_CHECKING:
@@ -19,13 +26,14 @@ if TYPE_CHECKING:
 __all__ = ["NgameCosts"]
 
 # Core-seconds, as in `longtail.training.estimate`.
-BAG = 6e-10  # an entry of a point or of a label's text, times the dimension
+BAG_ENTRY = 6e-10  # an entry of a point or of a label's text, times the dimension
 DISTINCT = 0.5  # share of the true labels of a batch that are distinct
 SHARED = 0.3  # share of the hard negatives of a batch that are distinct
 HALVE = 2.5e-9  # an entry of a point's vector, each time that neighbourhoods are halved
 HALVE_TEXTS = 4e-8  # an entry of a label's bag, each time that clusters of labels are halved
 PUT = 1e-4 / 256  # a label's or point's vector into a graph, times the dimension
 BLEND = 6e-5  # a candidate of a held-out point, in three trainings; they use one thread
+SHORTEST = 0.3  # to read the shortest text, over a usual one
 N_VIEWS = 40  # of a candidate, about
 
 
@@ -44,7 +52,7 @@ class NgameCosts:
     def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
         """Return the seconds of each stage."""
         w, own = workload, self.settings
-        D, threads = own.dimension, machine.n_threads
+        D, threads = self._dimension(), machine.n_threads
         n_indexed = w.n_labels + (w.n_points if own.n_near_points else 0)
         index = n_indexed * PUT * D / threads
         relating = w.n_nonzero * RELATE / threads if self._relates(w) else 0.0
@@ -52,9 +60,10 @@ class NgameCosts:
         on_pool = own.classifier_epochs * self._products(w, machine, self._hard_pool(w))
         if not own.freeze_encoder:
             on_pool += own.classifier_epochs * self._bags(w, self._hard_pool(w)) / threads
+            on_pool += self._reading(w, own.classifier_epochs) / threads
         return {
             "label clusters": self._clusters(w) / threads if isinstance(own, Dexa) else 0.0,
-            "encoder": self._encoder(w, machine),
+            "encoder": self._encoder(w, machine) + self._reading(w, own.encoder_epochs) / threads,
             "classifiers": index + mining + on_pool,
             "search": index + relating,
             "fusion": self._n_held_out(w) * self._n_candidates(w) * BLEND,
@@ -65,7 +74,8 @@ class NgameCosts:
         own, pool = self.settings, self._own_pool(w)
         epoch = self._products(w, machine, pool) + self._bags(w, pool) / machine.n_threads
         n_refreshes = math.ceil(own.encoder_epochs / own.refresh_every)
-        halvings = _halvings(w.n_points) * w.n_points * own.dimension * HALVE / machine.n_threads
+        halvings = _halvings(w.n_points) * w.n_points * self._dimension() * HALVE
+        halvings /= machine.n_threads
         return own.encoder_epochs * epoch + n_refreshes * halvings
 
     def _clusters(self, w: Workload) -> float:
@@ -77,23 +87,44 @@ class NgameCosts:
         """Return the seconds of an epoch of points against a pool, without the bags."""
         logits = w.n_points * pool
         in_memory = logits * LOGIT / machine.n_threads
-        return in_memory + 6 * logits * self.settings.dimension / machine.rate
+        return in_memory + 6 * logits * self._dimension() / machine.rate
 
     def _bags(self, w: Workload, pool: float) -> float:
         """Return the core-seconds of an epoch of bags: points, and the texts of each pool."""
         n_batches = w.n_points / self.settings.batch_size_for(w.n_points)
         of_texts = n_batches * pool * self._n_text_entries(w) / max(w.n_labels, 1)
-        return (w.n_nonzero + of_texts) * self.settings.dimension * BAG
+        return (w.n_nonzero + of_texts) * self._dimension() * BAG_ENTRY
 
     def memory(self, workload: Workload) -> float:
         """Return the bytes at the peak: tables, bags, points, one batch, the fusion's views."""
-        w, D = workload, self.settings.dimension
+        w, D, own = workload, self._dimension(), self.settings
+        weights = 0.0 if own.encoder == BAG else transformer_memory(own)
         tables = 4 * D * (w.n_features + 5 * w.n_labels)  # texts, vectors, three heads
         bags = 2 * 8 * (w.n_nonzero + self._n_text_entries(w))
         points = 2 * 4 * D * w.n_points  # encoded, and a temporary
         batch = 3 * 4 * self.settings.batch_size_for(w.n_points) * self._hard_pool(w)
         views = 4 * self._n_held_out(w) * self._n_candidates(w) * N_VIEWS
-        return PROCESS + TEMPORARIES * (tables + bags + points + batch + views)
+        return weights + PROCESS + TEMPORARIES * (tables + bags + points + batch + views)
+
+    def _reading(self, w: Workload, epochs: int) -> float:
+        """Return the core-seconds of a transformer: once, and in each epoch if it is trained."""
+        own = self.settings
+        if own.encoder == BAG:
+            return 0.0
+        layers, width = layers_and_width_of(own.encoder)
+        label_length = self._n_text_entries(w) / max(w.n_labels, 1)
+        of_labels = label_length * w.n_points / max(w.n_nonzero, 1)  # over the length of points
+        of_labels = min(max(of_labels, SHORTEST), 1.0)
+        once = w.n_points + of_labels * w.n_labels
+        n_batches = w.n_points / own.batch_size_for(w.n_points)
+        an_epoch = w.n_points + of_labels * n_batches * self._own_pool(w)
+        n_read = once + own.fine_tune * epochs * TRAIN * an_epoch
+        return n_read * layers * width**2 * READ
+
+    def _dimension(self) -> int:
+        """Return the length of the encoder's vectors."""
+        own = self.settings
+        return own.dimension if own.encoder == BAG else layers_and_width_of(own.encoder)[1]
 
     def _n_text_entries(self, w: Workload) -> float:
         """Return the entries of the labels' texts, for which their points may stand."""

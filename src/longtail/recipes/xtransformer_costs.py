@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from longtail.errors import InputError
-from longtail.features.transformer_encoder import layers_and_width
+from longtail.recipes.transformer_costs import (
+    READ,
+    TRAIN,
+    layers_and_width_of,
+    transformer_memory,
+)
 from longtail.recipes.xtransformer import BAG
 from longtail.training.estimate import LOGIT, PROCESS, TEMPORARIES
 
@@ -20,8 +22,6 @@ __all__ = ["XTransformerCosts"]
 
 # Core-seconds, as in `longtail.training.estimate`.
 BAG_ENTRY = 8e-10  # an entry of a bag, times the dimension: forward, backward and step
-READ = 9e-3 / (6 * 384**2)  # a title, times layers and squared width of a transformer
-TRAIN = 3.0  # forward, backward and step, over forward alone
 HALVE = 6e-8  # an entry of the labels' centroids, each time that clusters are halved
 RANK = 3e-9  # an entry of a point's joined features, for each label of which it is a negative
 MATCH = 1.5e-8  # the same, for each cluster that a frozen transformer is matched to
@@ -57,7 +57,7 @@ class XTransformerCosts:
         products = logits * LOGIT / threads + 6 * logits * self._dimension() / machine.rate
         if own.encoder == BAG:
             return own.epochs * (products + w.n_nonzero * own.dimension * BAG_ENTRY / threads)
-        layers, width = _layers_and_width(own.encoder)
+        layers, width = layers_and_width_of(own.encoder)
         reading = w.n_points * layers * width**2 * READ / threads
         solving = logits * self._joined(w) * MATCH / threads
         tuning = own.epochs * (products + TRAIN * reading) if own.fine_tune else 0.0
@@ -73,7 +73,9 @@ class XTransformerCosts:
         joined = 8 * w.n_points * self._joined(w)
         negatives = 12 * w.n_points * self._n_negatives()
         batch = 3 * 4 * self.settings.batch_size * self._n_clusters(w)
-        return PROCESS + TEMPORARIES * (tables + bags + joined + negatives + batch)
+        own = self.settings
+        weights = 0.0 if own.encoder == BAG else transformer_memory(own)
+        return weights + PROCESS + TEMPORARIES * (tables + bags + joined + negatives + batch)
 
     def _n_negatives(self) -> float:
         """Return about of how many clusters' labels a point is a negative."""
@@ -91,22 +93,4 @@ class XTransformerCosts:
     def _dimension(self) -> int:
         """Return the length of the encoder's vectors."""
         own = self.settings
-        return own.dimension if own.encoder == BAG else _layers_and_width(own.encoder)[1]
-
-
-def _layers_and_width(folder: str) -> tuple[int, int]:
-    """Return the size of a transformer, which its folder tells."""
-    try:
-        config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{folder} is no folder of a transformer: its config.json cannot be read ({error}). "
-            "Name another folder, or the encoder 'bag'."
-        ) from error
-    sizes = layers_and_width(config)
-    if sizes is None:
-        raise InputError(
-            f"{folder} is no folder of a transformer: its config.json does not tell how many "
-            "layers it has and how wide they are. Name another folder, or the encoder 'bag'."
-        )
-    return sizes
+        return own.dimension if own.encoder == BAG else layers_and_width_of(own.encoder)[1]

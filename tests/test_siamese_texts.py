@@ -1,0 +1,179 @@
+"""DEXA's family around a transformer: a small one is made here; nothing is downloaded."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_array
+
+import longtail
+from longtail.classifiers.blend import Blend
+from longtail.classifiers.blended import BlendedScorer
+from longtail.classifiers.encoded import EncodedScorer
+from longtail.data.dataset import Dataset
+from longtail.data.label_space import LabelSpace
+from longtail.data.text_column import TextColumn
+from longtail.errors import InputError
+from longtail.features.distillation import distilled
+from longtail.features.encoder import encoder_from
+from longtail.features.transformer import read_transformer
+from longtail.features.tuned_transformer import TunedTransformer, encoded_texts
+from longtail.recipes.costs import costs_of
+from longtail.recipes.dexa import Dexa
+from longtail.recipes.ngame import Ngame
+from longtail.recipes.siamesexml import SiameseXML
+from longtail.training.estimate import Machine, Workload
+from small_transformer import BERT, LABELS, TEXTS, as_bags, saved
+
+CPU = torch.device("cpu")
+SMALL = {"encoder_epochs": 2, "classifier_epochs": 2, "n_threads": 1}
+MODES = [{}, {"fine_tune": True, "texts_at_once": 3}]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A BERT of two layers with random weights and no dropout."""
+    transformers = pytest.importorskip("transformers", reason="needs the extra 'transformers'")
+    without = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    config = transformers.BertConfig(**BERT, **without)
+    return saved(tmp_path_factory.mktemp("transformer"), config)
+
+
+@pytest.mark.parametrize("mode", MODES, ids=["as it is", "fine-tuned"])
+@pytest.mark.parametrize("recipe", [Ngame, Dexa, SiameseXML])
+def test_recipes_learn_and_come_back(folder, tmp_path, recipe, mode):
+    model = recipe(encoder=str(folder), **SMALL, **mode).fit(TEXTS, LABELS)
+    assert model.score(TEXTS, LABELS) == 1.0
+    assert isinstance(model.predictor_.scorer, EncodedScorer)
+    model.save(tmp_path / "model")
+    loaded = longtail.load(tmp_path / "model")
+    for own, again in zip(model.predict_topk(TEXTS), loaded.predict_topk(TEXTS), strict=True):
+        np.testing.assert_array_equal(own, again)
+    one = loaded.predict("red wine", k=1)[0]
+    assert one == loaded.predict(["red wine"], k=1)[0][0]
+    assert loaded.predict("red wine", k=1, allowed=["vehicle"])[0][0] == "vehicle"
+
+
+@pytest.mark.parametrize("mode", MODES, ids=["as it is", "fine-tuned"])
+def test_an_interrupted_training_goes_on_to_the_same_model(folder, tmp_path, mode):
+    settings = {"encoder": str(folder), **SMALL, "patience": 5, "held_out": 0.5, **mode}
+    labels = csr_array(np.repeat(np.array([[1, 0], [0, 1]] * 20, np.float32), 2, axis=0))
+    space = LabelSpace.from_names(["drink", "vehicle"])
+    texts = [f"{text} {i}" for i, text in enumerate(TEXTS * 4)]
+    data = Dataset(TextColumn.from_strings(texts), None, labels, space)
+    whole = Dexa(**settings).fit_dataset(data)
+
+    class Stop:
+        def on_stage(self, *heard):
+            pass
+
+        on_stage_end = on_batch = on_stage
+
+        def on_epoch(self, *heard):
+            raise KeyboardInterrupt
+
+    place = {"checkpoint_folder": tmp_path / "kept", "checkpoint_seconds": 0.0}
+    with pytest.raises(KeyboardInterrupt):
+        Dexa(**settings).fit_dataset(data, callbacks=[Stop()], **place)
+    resumed = Dexa(**settings).fit_dataset(data, **place)
+    np.testing.assert_array_equal(whole.predict_topk(TEXTS)[1], resumed.predict_topk(TEXTS)[1])
+
+
+def test_the_scorer_is_the_compiled_one_around_a_bag():
+    random = np.random.default_rng(0)
+    words = [f"w{i}" for i in range(30)]
+    texts = [" ".join(random.choice(words, 4)) for _ in range(200)]
+    labels = [sorted({*text.split()[:2]}) for text in texts]
+    model = Dexa(dimension=16, tail=0.5, relations=True, **SMALL).fit(texts, labels).predictor_
+    compiled = model.scorer
+    assert isinstance(compiled, BlendedScorer)
+    parts = {field.name: getattr(compiled, field.name) for field in fields(Blend)}
+    scorer = EncodedScorer(encoder=compiled.encoder, **parts)
+    bags = model.bags([*texts[:50], "unknown"])
+    ids, scores = scorer.top_k(bags, 5)
+    expected_ids, expected = compiled.top_k(bags, 5)
+    np.testing.assert_allclose(scores[:-1], expected[:-1], atol=1e-3)
+    assert (ids[:-1] == expected_ids[:-1]).mean() > 0.98  # but for ties
+    assert (scorer.around_bag().top_k(bags, 5)[0] == expected_ids).all()
+
+
+def test_labels_without_texts_are_refused(folder):
+    with pytest.raises(InputError, match="labels have ids alone"):
+        Ngame(encoder=str(folder), **SMALL).fit(TEXTS, [[0], [0], [1], [1]] * 5)
+    with pytest.raises(InputError, match="Pass texts"):
+        Ngame(encoder=str(folder), **SMALL).fit(np.eye(4), [["a"], ["b"], ["a"], ["b"]])
+    with pytest.raises(InputError, match="not found"):
+        Ngame(encoder="nowhere").fit(TEXTS, LABELS)
+
+
+def test_parts_of_a_batch_add_up_to_the_whole(folder):
+    start = read_transformer(folder, 8)
+    texts = np.array(["red wine", "car", "a bottle of old red wine", "fast car", "wine"], object)
+    slopes = torch.randn(5, 16, generator=torch.Generator().manual_seed(0))
+    gradients = []
+    for texts_at_once in (64, 2):
+        tuned = TunedTransformer(start, texts_at_once=texts_at_once, device=CPU)
+        vectors = tuned.forward(texts)
+        torch.autograd.backward(vectors, slopes)
+        named = tuned._module.named_parameters()
+        gradients.append((vectors.detach(), {k: p.grad for k, p in named if p.grad is not None}))
+    (whole, by_whole), (parts, by_parts) = gradients
+    torch.testing.assert_close(whole, parts, atol=0.02, rtol=0)  # products may be of bfloat16
+    assert by_whole.keys() == by_parts.keys()
+    scale = max(float(gradient.abs().max()) for gradient in by_whole.values())
+    for name, gradient in by_whole.items():
+        torch.testing.assert_close(gradient, by_parts[name], atol=0.03 * scale, rtol=0)
+
+
+def test_reading_says_how_far_it_is(folder):
+    encoder, heard = read_transformer(folder, 8), []
+    bags = as_bags([*TEXTS * 4, ""])
+    vectors = encoded_texts(encoder, bags, CPU, lambda *counts: heard.append(counts))
+    assert heard == [(64, 80), (80, 80)]
+    np.testing.assert_allclose(vectors, encoder.encode(bags), atol=0.02)
+    assert not vectors[-1].any()
+    tuned = TunedTransformer(encoder, texts_at_once=8, device=CPU)
+    np.testing.assert_array_equal(tuned.read(bags), vectors)
+
+
+def test_serves_without_the_transformer(folder, tmp_path):
+    pytest.importorskip("onnxruntime", reason="needs the extra 'onnx'")
+    model = Dexa(encoder=str(folder), **SMALL).fit(TEXTS, LABELS).predictor_
+    encoder = model.scorer.encoder
+    again = encoder_from(encoder.config(), encoder.to_arrays())
+    bags = model.bags(TEXTS)
+    np.testing.assert_array_equal(encoder.encode(bags), again.encode(bags))
+    exported = model.compressed("float32")
+    np.testing.assert_allclose(
+        exported.predict_topk(TEXTS)[1], model.predict_topk(TEXTS)[1], atol=1e-3
+    )
+    student = distilled(model, [*TEXTS, *TEXTS], n_threads=1).model
+    student.save(tmp_path / "model")
+    found = longtail.load(tmp_path / "model").predict(TEXTS, k=1)
+    assert [best[0][0] for best in found] == [label for (label,) in LABELS]
+
+
+def test_a_distilled_fine_tuned_model_is_one_compiled_call(folder):
+    model = Dexa(encoder=str(folder), fine_tune=True, **SMALL).fit(TEXTS, LABELS).predictor_
+    student = distilled(model, [*TEXTS, *TEXTS], n_threads=1).model
+    assert isinstance(student.scorer, BlendedScorer)
+    assert student.predict("red wine", k=1)[0][0] == "drink"
+
+
+def test_what_it_takes_is_estimated(folder):
+    some = Workload(
+        n_points=1000,
+        n_features=1000,
+        n_labels=100,
+        n_nonzero=10**5,
+        n_label_pairs=2000,
+        n_word_entries=10**4,
+        n_label_entries=3000,
+    )
+    machine = Machine(rate=1e11, n_threads=1)
+    read, tuned = (costs_of(Dexa(encoder=str(folder), fine_tune=on)) for on in (False, True))
+    assert 0 < read.stages(some, machine)["encoder"] < tuned.stages(some, machine)["encoder"]
+    assert 0 < read.memory(some) < tuned.memory(some)
