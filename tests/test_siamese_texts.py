@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from dataclasses import fields
 
 import numpy as np
@@ -26,6 +27,8 @@ from longtail.recipes.dexa import Dexa
 from longtail.recipes.ngame import Ngame
 from longtail.recipes.siamesexml import SiameseXML
 from longtail.training.estimate import Machine, Workload
+from longtail.training.progress import ProgressBar
+from longtail.training.run import TrainingRun
 from small_transformer import BERT, LABELS, TEXTS, as_bags, saved
 
 CPU = torch.device("cpu")
@@ -129,10 +132,11 @@ def test_parts_of_a_batch_add_up_to_the_whole(folder):
 
 
 def test_reading_says_how_far_it_is(folder):
-    encoder, heard = read_transformer(folder, 8), []
+    encoder, heard = read_transformer(folder, 8), io.StringIO()
     bags = as_bags([*TEXTS * 4, ""])
-    vectors = encoded_texts(encoder, bags, CPU, lambda *counts: heard.append(counts))
-    assert heard == [(64, 80), (80, 80)]
+    run = TrainingRun(seed=0, device=CPU, n_threads=1, callbacks=[ProgressBar(heard)])
+    vectors = encoded_texts(encoder, bags, run, "labels")
+    assert heard.getvalue() == "reading labels ... 0 s\n"
     np.testing.assert_allclose(vectors, encoder.encode(bags), atol=0.02)
     assert not vectors[-1].any()
     tuned = TunedTransformer(encoder, texts_at_once=8, device=CPU)

@@ -112,9 +112,7 @@ class FrozenTexts(FrozenFeatures):
         self, encoder: TransformerEncoder, data: TrainingData, *, dropout: float, run: TrainingRun
     ) -> None:
         self._encoder = encoder
-        self._vectors = encoded_texts(
-            encoder, data.bags(), run.device, run.hearing("reading texts")
-        )
+        self._vectors = encoded_texts(encoder, data.bags(), run, "points")
         super().__init__(self._vectors, dropout=dropout, device=run.device)
 
     def vectors(self, data: TrainingData, n_threads: int) -> NDArray[np.float32]:  # noqa: ARG002
@@ -209,8 +207,11 @@ def read_transformer(folder: str | Path, n_pieces: int) -> TransformerEncoder:
     check_folder(folder)
     try:
         from transformers import AutoModel  # noqa: PLC0415 - an extra
+        from transformers.utils import logging  # noqa: PLC0415
     except ModuleNotFoundError as error:
         raise needs_transformers(error) from error
+    shows_bars = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()  # of reading a file, in the midst of ours
     try:
         network = AutoModel.from_pretrained(
             folder, local_files_only=True, use_safetensors=True, dtype=torch.float32
@@ -219,6 +220,9 @@ def read_transformer(folder: str | Path, n_pieces: int) -> TransformerEncoder:
         raise InputError(
             f"The transformer in {folder} cannot be read: {error}. Name the folder of another one."
         ) from error
+    finally:
+        if shows_bars:
+            logging.enable_progress_bar()
     config = network.config
     if config.is_encoder_decoder or layers_and_width(config.to_dict()) is None:
         raise InputError(

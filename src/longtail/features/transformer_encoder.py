@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from longtail.data.bags import Bags
 
 __all__ = [
+    "TEXTS_AT_ONCE",
     "PiecesOfTexts",
     "TransformerEncoder",
     "in_batches",
@@ -118,9 +119,9 @@ class TransformerEncoder:
         except ModuleNotFoundError as error:
             raise needs_transformers(error) from error
         settings = {**self.settings}
-        network = AutoModel.from_config(
-            AutoConfig.for_model(settings.pop("model_type"), **settings)
-        )
+        config = AutoConfig.for_model(settings.pop("model_type"), **settings)
+        with torch.random.fork_rng(devices=[]):  # it draws weights, which are replaced
+            network = AutoModel.from_config(config)
         state = {name: torch.tensor(np.asarray(w)) for name, w in self.weights.items()}
         network.load_state_dict(state)
         return network.eval()

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import copy
+from itertools import count
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from torch.utils.checkpoint import checkpoint
 
-from longtail.features.transformer_encoder import TransformerEncoder, in_batches, mean_of_pieces
+from longtail.features.transformer_encoder import (
+    TEXTS_AT_ONCE,
+    TransformerEncoder,
+    in_batches,
+    mean_of_pieces,
+)
 from longtail.training.label_table import product_dtype
 from longtail.training.module_adam import ModuleAdam
 
@@ -21,6 +27,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from longtail.data.bags import Bags
+    from longtail.training.run import TrainingRun
 
 __all__ = ["TunedTransformer", "encoded_texts", "mixed_precision"]
 
@@ -78,13 +85,11 @@ class TunedTransformer:
             vectors: Tensor = mean_of_pieces(self._module, *self._start.pieces.of(texts.tolist()))
         return vectors
 
-    def read(
-        self, bags: Bags, hear: Callable[[int, int], None] | None = None
-    ) -> NDArray[np.float32]:
+    def read(self, bags: Bags) -> NDArray[np.float32]:
         """Return unit vectors of texts, which nothing is learnt from; see `encoded_texts`."""
         self._module.eval()
         try:
-            return _read(self._module, self._start, bags, self._device, hear)
+            return _read(self._module, self._start, bags, self._device, _silent)
         finally:
             self._module.train()
 
@@ -104,10 +109,7 @@ class TunedTransformer:
 
 
 def encoded_texts(
-    encoder: TransformerEncoder,
-    bags: Bags,
-    device: torch.device,
-    hear: Callable[[int, int], None] | None = None,
+    encoder: TransformerEncoder, bags: Bags, run: TrainingRun, what: str
 ) -> NDArray[np.float32]:
     """Return unit vectors of texts for training: on its device, and in its precision.
 
@@ -116,17 +118,19 @@ def encoded_texts(
     encoder : TransformerEncoder
     bags : Bags
         With texts; an empty bag gets zeros.
-    device : torch.device
-    hear : callable, optional
-        Told now and then how many texts are read, and of how many.
+    run : TrainingRun
+        Its callbacks are told how far it is.
+    what : str
+        What these texts are of.
 
     Returns
     -------
     float32 (n, dimension)
     """
-    network = encoder.network.to(device)
+    network = encoder.network.to(run.device)
     try:
-        return _read(network, encoder, bags, device, hear)
+        with run.counted(f"reading {what}") as hear:
+            return _read(network, encoder, bags, run.device, hear)
     finally:
         network.to("cpu")
 
@@ -136,22 +140,24 @@ def _read(
     encoder: TransformerEncoder,
     bags: Bags,
     device: torch.device,
-    hear: Callable[[int, int], None] | None,
+    hear: Callable[[int, int], None],
 ) -> NDArray[np.float32]:
     """Return the vectors by a network with the pieces of an encoder; see `encoded_texts`."""
-    n_read, n_known = 0, int(np.count_nonzero(np.diff(bags.row_starts)))
+    n_known = np.count_nonzero(np.diff(bags.row_starts))
+    n_batches, counter = -(-int(n_known) // TEXTS_AT_ONCE), count(1)
 
     def read(texts: list[str]) -> NDArray[np.float32]:
-        nonlocal n_read
         with torch.inference_mode(), mixed_precision(device):
             vectors = mean_of_pieces(network, *encoder.pieces.of(texts))
-        n_read += len(texts)
-        if hear is not None:
-            hear(n_read, n_known)
+        hear(next(counter), n_batches)
         in_memory: NDArray[np.float32] = vectors.cpu().numpy()
         return in_memory
 
     return in_batches(bags, encoder.dimension, read)
+
+
+def _silent(done: int, total: int) -> None:
+    """Tell nobody."""
 
 
 def mixed_precision(device: torch.device) -> AbstractContextManager[object]:

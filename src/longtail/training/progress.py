@@ -124,6 +124,7 @@ class ProgressBar:
     ) -> None:
         """Write the epoch's line where there is no bar, and end the bar with the stage."""
         if self._bar is None:
+            self.close()
             per_batch = (time.perf_counter() - self._started) / max(self._done - self._first, 1)
             left = tqdm.format_interval(per_batch * (self._total - self._done))
             left = left if self._total > self._done and left != "00:00" else "0 s"
@@ -154,7 +155,8 @@ class ProgressBar:
 
     def _begin(self, stage: str, already_done: int, total: int) -> None:
         """Start the bar of a stage, further along if an earlier run had begun it."""
-        self.close()
+        if self._shows_bar or already_done:
+            self.close()  # else the line of the stage stays open: there may be no epochs to tell of
         self._stage, self._loss, self._started = stage, math.nan, time.perf_counter()
         self._first = self._done = already_done
         self._total = total

@@ -153,14 +153,20 @@ class TrainingRun:
         """Return this run with other stage names and so other seeds; history is shared."""
         return replace(self, scope=scope)
 
-    def hearing(self, stage: str) -> Callable[[int, int], None]:
-        """Return what tells the callbacks how much is done, and of how much."""
+    @contextmanager
+    def counted(self, name: str) -> Iterator[Callable[[int, int], None]]:
+        """Tell the callbacks of a part of a stage; yield what tells them how much of it is done."""
+        started = time.perf_counter()
+        for callback in self.callbacks:
+            callback.on_stage(self.scope + name)
 
         def hear(done: int, total: int) -> None:
             for callback in self.callbacks:
-                callback.on_batch(self.scope + stage, done, total, None)
+                callback.on_batch(self.scope + name, done, total, None)
 
-        return hear
+        yield hear
+        for callback in self.callbacks:
+            callback.on_stage_end(self.scope + name, time.perf_counter() - started)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:

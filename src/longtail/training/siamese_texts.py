@@ -66,7 +66,7 @@ class TransformerArchitecture:
             n_tokens = data.features.shape[1]
             return ReadTexts(encoder, bags, n_tokens, run, speed=self.speed, dropout=self.dropout)
         tuned = self.transformer.tuned(encoder, run)
-        return TunedTexts(tuned, bags, run, speed=self.speed, dropout=self.dropout)
+        return TunedTexts(tuned, bags, speed=self.speed, dropout=self.dropout)
 
 
 class ReadTexts:
@@ -95,7 +95,7 @@ class ReadTexts:
         self.dimension = encoder.dimension
         self._encoder, self.run = encoder, run
         self._bags = bags
-        self._read: dict[Side, Floats] = {}
+        self._read = {s: encoded_texts(encoder, some, run, s.value) for s, some in bags.items()}
         self.tokens = TokenTable(
             n_tokens,
             self.dimension,
@@ -115,17 +115,10 @@ class ReadTexts:
     def read(self, points: NDArray[np.int64], labels: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         """Return what the transformer makes of some texts, and sums of that and of the tokens'."""
         chosen = {Side.POINTS: points, Side.LABELS: labels}
-        rows = np.concatenate([self._texts(side)[some] for side, some in chosen.items()])
+        rows = np.concatenate([self._read[side][some] for side, some in chosen.items()])
         sums = self.tokens.sums(*(ChosenBags.of(self._bags[s], some) for s, some in chosen.items()))
         read = torch.from_numpy(rows).to(sums.device)
         return read, sums.add_(read @ self.turn.T)
-
-    def _texts(self, side: Side) -> Floats:
-        """Return what the transformer makes of all texts of a side, which it reads once."""
-        if side not in self._read:
-            hear = self.run.hearing(f"reading {side.value}")
-            self._read[side] = encoded_texts(self._encoder, self._bags[side], self.run.device, hear)
-        return self._read[side]
 
     def step(self, rows: Tensor, slopes: Tensor, learning_rate: float) -> None:
         """Step map and token vectors against the gradient by the sums of both."""
@@ -135,7 +128,7 @@ class ReadTexts:
 
     def vectors(self, side: Side) -> Floats:
         """See `SiameseNetwork.vectors`."""
-        vectors = self._texts(side) @ self.turn.cpu().numpy().T
+        vectors = self._read[side] @ self.turn.cpu().numpy().T
         vectors += self._bags[side].times(self.tokens.vectors().numpy(), self.run.n_threads)
         return unit_rows(vectors)
 
@@ -188,7 +181,6 @@ class TunedTexts:
     tuned : TunedTransformer
     bags : dict of Side to Bags
         With texts.
-    run : TrainingRun
     speed, dropout : float
     """
 
@@ -196,14 +188,13 @@ class TunedTexts:
         self,
         tuned: TunedTransformer,
         bags: dict[Side, Bags],
-        run: TrainingRun,
         *,
         speed: float,
         dropout: float,
     ) -> None:
         self.dimension = tuned.dimension
         self.tuned, self.speed, self.dropout = tuned, speed, dropout
-        self._run, self._bags = run, bags
+        self._bags = bags
         self._strings = {side: _strings(some) for side, some in bags.items()}
 
     def pairs(self, labels: NDArray[np.integer]) -> _TunedPairs:
@@ -212,7 +203,7 @@ class TunedTexts:
 
     def vectors(self, side: Side) -> Floats:
         """See `SiameseNetwork.vectors`."""
-        return self.tuned.read(self._bags[side], self._run.hearing(f"reading {side.value}"))
+        return self.tuned.read(self._bags[side])
 
     def frozen(self) -> TransformerEncoder:
         """See `SiameseNetwork.frozen`."""
