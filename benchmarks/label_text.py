@@ -5,8 +5,8 @@ python -m benchmarks.label_text --data FOLDER --unseen 1000
 
 FOLDER holds train.jsonl.gz, test.jsonl.gz and labels.txt.gz. Each row is one way of scoring: the
 label vectors of Module I, those of Module II, the mean of their cosines, and the learned fusion,
-also with a weight for rare labels; and each once more with a label that bears the point's own name
-set aside, as filter files of see-also sets do.
+also with a weight for rare labels, or the answers of a recipe that has no such parts; each once
+more with a label that bears the point's own name set aside, as filter files of see-also sets do.
 `--reversed-aside` adds a row in which labels are set aside whose own point carries the test point's
 own label in training, on the points that have others: what see-also data gives away.
 `--dev` trains on 90 % of the training points and tests on the rest, for choosing settings.
@@ -24,6 +24,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail import Dataset
+from longtail.classifiers.blended import BlendedScorer
+from longtail.classifiers.encoded import EncodedScorer
 from longtail.classifiers.label_head import LabelHead
 from longtail.cli.settings import parse_settings
 from longtail.data import InputWarning
@@ -39,9 +41,6 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
 
     from numpy.typing import NDArray
-
-    from longtail.classifiers.blended import BlendedScorer
-    from longtail.classifiers.encoded import EncodedScorer
 
     Ids = NDArray[np.int32]
 
@@ -143,7 +142,10 @@ def _without_labels(
 
 def _ranked(predictor: Any, test: Dataset, train: Dataset) -> Iterator[tuple[str, Ids]]:
     """Yield the best labels by each part of a model."""
-    scorer: BlendedScorer | EncodedScorer = predictor.scorer
+    scorer = predictor.scorer
+    if not isinstance(scorer, BlendedScorer | EncodedScorer):  # a recipe that has no such parts
+        yield "its answers", predictor.predict_topk(test.texts, N_BEST)[0]
+        return
     bags = predictor.bags(test.texts)
     points = scorer.encoder.encode(bags)
     for part, place in HEADS.items():
