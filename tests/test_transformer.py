@@ -219,6 +219,23 @@ def test_indexers_read_points_and_label_texts(folder):
     assert model.fit(TEXTS, LABELS).score(TEXTS, LABELS) == 1.0
 
 
+def test_encoders_make_an_ensemble(folder):
+    several = {"encoder": "bag", "further_encoders": (str(folder),), "leaf_size": 1, "n_threads": 1}
+    indexers = (PointFeatures(), LabelTexts())
+    model = XTransformer(indexers=indexers, **several).fit(TEXTS, LABELS)
+    assert model.score(TEXTS, LABELS) == 1.0
+    members = model.predictor_.scorer.members
+    kinds = [member.join.encoder.config()["kind"] for member in members]
+    assert kinds == ["unit-bag-of-tokens"] * 2 + ["transformer"] * 2
+    alone = XTransformer(indexers=indexers, **several | {"further_encoders": ()}).fit(TEXTS, LABELS)
+    own, same = (
+        one.predictor_.scorer.members[1].top_k(as_bags(TEXTS), 2) for one in (model, alone)
+    )
+    np.testing.assert_array_equal(own[1], same[1])  # a member does not depend on further ones
+    with pytest.raises(InputError, match="nowhere"):
+        XTransformer(further_encoders=("nowhere",)).fit(TEXTS, LABELS)
+
+
 def test_answers_are_explained_word_by_word(folder):
     model = XTransformer(encoder=str(folder), leaf_size=1, n_threads=1).fit(TEXTS, LABELS)
     label = model.predictor_.explain("A bottle of RED wine", k=1).labels[0]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -49,7 +49,7 @@ class XTransformer(LabelEstimator):
     Labels are put into clusters of like ones (semantic label indexing), an encoder learns with the
     squared hinge loss which clusters a point's labels are in (neural matcher), and linear
     classifiers over TF-IDF joined with the encoder's vector order the labels of the best clusters
-    (ranker). Scores of several indexers are averaged.
+    (ranker). Scores of several indexers, and of several encoders, are averaged.
 
     Parameters
     ----------
@@ -60,6 +60,8 @@ class XTransformer(LabelEstimator):
         Most labels of a cluster.
     encoder : str
         ``"bag"`` for a bag of token vectors, or the folder of a transformer; see `Transformer`.
+    further_encoders : tuple of str
+        More of the same, each with all the indexers: the paper's ensemble is of three encoders.
     n_pieces : int
         Pieces of words that a transformer reads of a text.
     fine_tune : bool
@@ -109,6 +111,7 @@ class XTransformer(LabelEstimator):
     indexers: tuple[LabelIndexer, ...] = (PointFeatures(),)
     leaf_size: int = 100
     encoder: str = "bag"
+    further_encoders: tuple[str, ...] = ()
     n_pieces: int = 128
     fine_tune: bool = False
     fine_tune_rate: float = 5e-5
@@ -129,7 +132,8 @@ class XTransformer(LabelEstimator):
 
     def reads(self) -> PointInput:
         """Bags, and texts for a transformer; see `LabelEstimator`."""
-        return PointInput() if self.encoder == BAG else PointInput(InputKind.TEXTS)
+        reads_texts = any(member.encoder != BAG for member in self.of_each_encoder())
+        return PointInput(InputKind.TEXTS) if reads_texts else PointInput()
 
     def looks_at_label_texts(self) -> bool:
         """See `LabelEstimator`."""
@@ -143,25 +147,47 @@ class XTransformer(LabelEstimator):
                 "X-Transformer needs an indexer, and negatives by teacher forcing, from the "
                 "matcher, or both. Set `indexers` and one of the two."
             )
-        if self.encoder != BAG:
-            check_folder(self.encoder)
+        for member in self.of_each_encoder():
+            if member.encoder != BAG:
+                check_folder(member.encoder)
+
+    def of_each_encoder(self) -> list[XTransformer]:
+        """Return the same recipe around each of the encoders alone."""
+        encoders = (self.encoder, *self.further_encoders)
+        return [replace(self, encoder=encoder, further_encoders=()) for encoder in encoders]
 
     def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
         """See `LabelEstimator`."""
         used, data = data.of_used_labels()
         held = HeldOut.of(held_out, held_out.labels[:, used], self.patience)
-        first_encoder = cache(lambda: self._first_matcher(data, held, run).encoder)
+        scopes = ["", *(f"encoder {i}, " for i in range(2, 2 + len(self.further_encoders)))]
         members = tuple(
-            self._member(indexer, data, held, used, first_encoder, run.within(f"index {i + 1}: "))
-            for i, indexer in enumerate(self.indexers)
+            member
+            for scope, one in zip(scopes, self.of_each_encoder(), strict=True)
+            for member in one._members(data, held, used, run.within(scope))
         )
         return members[0] if len(members) == 1 else EnsembleScorer(members)
+
+    def _members(
+        self,
+        data: TrainingData,
+        held_out: HeldOut | None,
+        used: NDArray[np.int32],
+        run: TrainingRun,
+    ) -> list[JoinedTreeScorer]:
+        """Train a member for each way of indexing."""
+        first_encoder = cache(lambda: self._first_matcher(data, held_out, run).encoder)
+        scopes = [run.within(f"{run.scope}index {i + 1}: ") for i in range(len(self.indexers))]
+        return [
+            self._member(indexer, data, held_out, used, first_encoder, scope)
+            for indexer, scope in zip(self.indexers, scopes, strict=True)
+        ]
 
     def _first_matcher(
         self, data: TrainingData, held_out: HeldOut | None, run: TrainingRun
     ) -> LearntMatcher:
         """Fine-tune an encoder on clusters by features, for indexers that need one."""
-        run = run.within("first ")
+        run = run.within(f"{run.scope}first ")
         with run.stage("label indexing"):
             rows = label_centroids(
                 data.features, data.labels, normalise_points=False, n_threads=run.n_threads

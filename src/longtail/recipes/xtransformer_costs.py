@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -40,6 +41,13 @@ class XTransformerCosts:
 
     def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
         """Return the seconds of each stage, of all members together."""
+        stages: Counter[str] = Counter()
+        for settings in self.settings.of_each_encoder():
+            stages.update(XTransformerCosts(settings)._stages(workload, machine))
+        return dict(stages)
+
+    def _stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
+        """Return the seconds of each stage around one encoder."""
         w, threads = workload, machine.n_threads
         K = self._n_clusters(w)
         of_each = self._n_negatives() * w.n_points * w.n_labels / K
@@ -64,7 +72,12 @@ class XTransformerCosts:
         return reading + solving + tuning
 
     def memory(self, workload: Workload) -> float:
-        """Return the bytes at the peak: tables, bags, joined points, negatives, one batch."""
+        """Return the bytes at the peak, which is that of the largest encoder."""
+        each = map(XTransformerCosts, self.settings.of_each_encoder())
+        return max(costs._memory(workload) for costs in each)
+
+    def _memory(self, workload: Workload) -> float:
+        """Return the bytes: tables, bags, joined points, negatives, one batch."""
         w, D = workload, self._dimension()
         n_rows = self._n_clusters(w) + (w.n_features if self.settings.encoder == BAG else 0)
         # Early stopping keeps the best tables, and makes encoders of those of today.
