@@ -181,3 +181,11 @@ def test_what_it_takes_is_estimated(folder):
     read, tuned = (costs_of(Dexa(encoder=str(folder), fine_tune=on)) for on in (False, True))
     assert 0 < read.stages(some, machine)["encoder"] < tuned.stages(some, machine)["encoder"]
     assert 0 < read.memory(some) < tuned.memory(some)
+
+
+@pytest.mark.gpu
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
+@pytest.mark.parametrize("mode", MODES, ids=["as it is", "fine-tuned"])
+def test_cuda_learns_as_the_cpu(folder, mode):
+    model = Dexa(encoder=str(folder), device="cuda", **SMALL, **mode).fit(TEXTS, LABELS)
+    assert model.score(TEXTS, LABELS) == 1.0

@@ -25,7 +25,6 @@ from scipy import sparse
 from longtail import Dataset
 from longtail.data import InputWarning
 from longtail.errors import InputError
-from longtail.features.transformer_encoder import TransformerEncoder
 from longtail.metrics import precision_at_k
 from longtail.recipes.names import recipe
 from longtail.recipes.xtransformer import XTransformer
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 
     from longtail.classifiers.joined_features import JoinedTreeScorer
     from longtail.data.bags import Bags
+    from longtail.recipes.estimator import LabelEstimator
 
 KS = (1, 3, 5)
 NEGATIVES = {
@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("--points", type=int, default=20_000, help="train on so many points")
     parser.add_argument("--test-points", type=int, default=3000)
     parser.add_argument("--dev", action="store_true")
-    parser.add_argument("--vectors", type=Path, help="file to keep a transformer's vectors in")
+    parser.add_argument("--ensemble", action="store_true", help="of all encoders, too")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", InputWarning)
     train, test = _read(arguments)
@@ -70,11 +70,11 @@ def main() -> None:
     for name in arguments.recipes:
         print(_other(name, train, test), flush=True)
     for encoder in arguments.encoder:
-        known = _remembered(arguments.vectors) if encoder != "bag" else {}
         for name in arguments.negatives:
             print(_xtransformer(encoder, name, train, test), flush=True)
-        if known and arguments.vectors is not None:
-            np.savez(arguments.vectors, texts=[*known], vectors=np.stack([*known.values()]))
+    if arguments.ensemble:
+        for name in arguments.negatives:
+            print(_ensemble(arguments.encoder, name, train, test), flush=True)
 
 
 def _read(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
@@ -97,24 +97,6 @@ def _rows(dataset: Dataset, rows: NDArray[np.int64]) -> Dataset:
     return Dataset(dataset.texts.take(rows), None, dataset.labels[rows], dataset.label_space)
 
 
-def _remembered(path: Path | None) -> dict[str, NDArray[np.float32]]:
-    """Make frozen transformers look up texts that they have read before, which are returned."""
-    known: dict[str, NDArray[np.float32]] = {}
-    if path is not None and path.is_file():
-        with np.load(path) as file:
-            known = dict(zip(file["texts"].tolist(), file["vectors"], strict=True))
-    read = TransformerEncoder._vectors
-
-    def vectors(self: TransformerEncoder, texts: list[str]) -> NDArray[np.float32]:
-        new = [text for text in texts if text not in known]
-        if new:
-            known.update(zip(new, read(self, new), strict=True))
-        return np.stack([known[text] for text in texts])
-
-    TransformerEncoder._vectors = vectors  # type: ignore[method-assign]  # a benchmark may
-    return known
-
-
 def _xtransformer(encoder: str, name: str, train: Dataset, test: Dataset) -> str:
     """Return the row of X-Transformer with one encoder and one kind of negatives."""
     started = time.process_time()
@@ -133,14 +115,29 @@ def _xtransformer(encoder: str, name: str, train: Dataset, test: Dataset) -> str
     return f"| X-Transformer ({kind}) | {name} | {cells} | {seconds:.0f} |"
 
 
+def _ensemble(encoders: list[str], name: str, train: Dataset, test: Dataset) -> str:
+    """Return the row of X-Transformer with several encoders."""
+    first, *further = encoders
+    settings: dict[str, Any] = {"encoder": first, "further_encoders": tuple(further)}
+    settings |= {"held_out": 0.0, "n_threads": 1} | NEGATIVES[name]
+    return _answers("X-Transformer (all)", name, XTransformer(**settings), train, test)
+
+
 def _other(name: str, train: Dataset, test: Dataset) -> str:
     """Return the row of another recipe, trained on all points."""
+    return _answers(name, "", recipe(name)(held_out=0.0, n_threads=1), train, test)
+
+
+def _answers(
+    title: str, negatives: str, model: LabelEstimator, train: Dataset, test: Dataset
+) -> str:
+    """Train, and return the row of a model whose stages are not looked at."""
     started = time.process_time()
-    model = recipe(name)(held_out=0.0, n_threads=1).fit_dataset(train)
+    model.fit_dataset(train)
     seconds = time.process_time() - started
     ids, _ = model.predict_topk(test.texts, max(KS))
     cells = " | ".join(f"{100 * precision_at_k(ids, test.labels, k):.2f}" for k in KS)
-    return f"| {name} | | | | {cells} | {seconds:.0f} |"
+    return f"| {title} | {negatives} | | | {cells} | {seconds:.0f} |"
 
 
 def _stages(scorer: JoinedTreeScorer, bags: Bags, test: Dataset) -> tuple[float, float]:

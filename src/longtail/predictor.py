@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from longtail.classifiers.blend import group_of
 from longtail.classifiers.blended import BlendedScorer
 from longtail.classifiers.calibration import Calibration
 from longtail.classifiers.compiled import CompiledScorer
@@ -233,6 +234,11 @@ class Predictor:
         """
         return explain(self, text, k, restriction=Restriction.of(self.label_space, allowed, masked))
 
+    @property
+    def answers_at_once(self) -> bool:
+        """Whether one compiled call answers a single text, far within a millisecond."""
+        return self._one is not None
+
     @cached_property
     def _one(self) -> OneText | None:
         """What answers single texts."""
@@ -389,7 +395,7 @@ class Predictor:
         try:
             vectorizer = None
             if manifest["vectorizer"] is not None:
-                own = _ungrouped("vectorizer", arrays)
+                own = group_of(arrays, "vectorizer")
                 vectorizer = TextVectorizer.from_arrays(manifest["vectorizer"], own)
             names = _column("labels/names", arrays)
             are_names = manifest.get("label_texts_are_names", False)
@@ -478,12 +484,6 @@ def _checked_k(k: int) -> int:
 def _grouped(group: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
     """Put a group before each name."""
     return {f"{group}/{name}": array for name, array in arrays.items()}
-
-
-def _ungrouped(group: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the arrays of a group, without it in their names."""
-    prefix = f"{group}/"
-    return {name[len(prefix) :]: arrays[name] for name in arrays if name.startswith(prefix)}
 
 
 def _column_arrays(name: str, column: TextColumn | None) -> dict[str, Any]:

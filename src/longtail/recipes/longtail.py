@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from longtail.classifiers.blended import BlendedScorer
 from longtail.classifiers.calibration import N_CALIBRATED, Calibration
@@ -20,11 +19,11 @@ from longtail.classifiers.candidates import (
 from longtail.classifiers.compiled import CompiledScorer, as_storage
 from longtail.classifiers.fusion import best_first
 from longtail.classifiers.label_head import LabelHead
+from longtail.classifiers.linear_source import linear_source
 from longtail.classifiers.network_training import NetworkTraining
 from longtail.classifiers.relations import LabelRelations
 from longtail.classifiers.score_network import ScoreNetwork, count_sources
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
-from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.data.bags import Bags
 from longtail.metrics import inverse_propensities
 from longtail.recipes.estimator import VERY_FEW_POINTS
@@ -36,6 +35,7 @@ from longtail.training.threads import meanwhile
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from scipy.sparse import csr_array
 
     from longtail.classifiers.score_network import Evidence
     from longtail.training.run import TrainingData, TrainingRun
@@ -290,12 +290,7 @@ class LongtailClassifier(RerankedEstimator):
         self, scorer: BlendedScorer, data: TrainingData, run: TrainingRun
     ) -> BlendedScorer:
         """Train the linear part against the labels that near points have."""
-        bags = Bags.of(data.features)
-        words = bags if data.is_word is None else bags.kept(data.is_word)
-        features = csr_array((words.values, words.columns, words.row_starts), data.features.shape)
-        linear = SparseOneVsRest(cost=self.cost).learn(
-            features, data.labels, scorer.search.confused(run.n_threads), run
-        )
+        linear = linear_source(data, scorer.search, self.cost, run)
         return replace(scorer, linear=linear)
 
 

@@ -11,11 +11,13 @@ from longtail.classifiers.blended import BlendedScorer
 from longtail.classifiers.candidates import SearchSizes
 from longtail.classifiers.encoded import EncodedScorer
 from longtail.classifiers.label_head import LabelHead
+from longtail.classifiers.linear_source import linear_source
 from longtail.classifiers.network_training import NetworkTraining
 from longtail.classifiers.relations import LabelRelations
 from longtail.classifiers.score_network import ScoreNetwork, count_sources
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.data.point_input import InputKind, PointInput
+from longtail.errors import InputError
 from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.features.transformer import Transformer, check_folder
 from longtail.metrics import inverse_propensities
@@ -115,8 +117,12 @@ class Ngame(LabelEstimator):
         an auxiliary vector in common, and a short beam stays in one of them.
     relations : bool
         Whether the fusion also looks at words that points share with label texts, and at links
-        between labels; see `LabelRelations`. The papers' does not; it gains most of what keeps
-        these recipes behind the default one.
+        between labels; see `LabelRelations`.
+    linear : bool
+        Whether it also looks at linear classifiers on words, trained against the labels of near
+        points. The papers' fusion has neither of these, nor near points.
+    cost : float
+        C of the linear classifiers.
     tail : float
         That times the logarithm of a label's inverse propensity is added to its fused score. More
         of it finds more labels that have few training points, or none, and more of PSP@k for P@k.
@@ -157,9 +163,11 @@ class Ngame(LabelEstimator):
     n_random: int = 500
     n_found: int = 50
     beam: int = 256
-    n_near_points: int = 0
+    n_near_points: int = 20
     n_near_labels: int = 20
-    relations: bool = False
+    relations: bool = True
+    linear: bool = True
+    cost: float = 1.0
     tail: float = 0.0
     held_out: float = 0.1
 
@@ -172,6 +180,11 @@ class Ngame(LabelEstimator):
         super().check()
         if self.encoder != BAG:
             check_folder(self.encoder)
+        if self.linear and not self.n_near_points:
+            raise InputError(
+                "The linear classifiers learn from the labels of near points, but n_near_points is "
+                "0. Set linear to False, or n_near_points to at least 1."
+            )
 
     def looks_at_label_texts(self) -> bool:
         """See `LabelEstimator`."""
@@ -227,7 +240,7 @@ class Ngame(LabelEstimator):
             batch_size=self.batch_size_for(n_points),
             dropout=self.dropout,
             cluster_size=self.cluster_size,
-            sizes=self._sizes(self.shortlist_size, self.mining_beam),
+            sizes=self.mining_sizes(),
             n_random=self.n_random,
             freeze_encoder=self.freeze_encoder,
             text_block=self.text_block,
@@ -242,13 +255,19 @@ class Ngame(LabelEstimator):
         """Length of the beam that looks for hard negatives."""
         return min(self.beam, MINING_BEAM)
 
-    def _sizes(self, n_found: int, beam: int) -> SearchSizes:
-        """Return what a search looks for."""
+    def mining_sizes(self) -> SearchSizes:
+        """Return how hard negatives are looked for: among label vectors alone."""
         return SearchSizes(
-            n_found=n_found,
+            n_found=self.shortlist_size, n_near_points=0, n_near_labels=0, beam=self.mining_beam
+        )
+
+    def candidate_sizes(self) -> SearchSizes:
+        """Return how the labels that the fusion orders are looked for."""
+        return SearchSizes(
+            n_found=self.n_found,
             n_near_points=self.n_near_points,
             n_near_labels=self.n_near_labels if self.n_near_points else 0,
-            beam=beam,
+            beam=self.beam,
         )
 
     def _learn(
@@ -310,7 +329,10 @@ class Ngame(LabelEstimator):
         if auxiliary is not None:
             heads.append(encoded.texts)  # the fusion learns how far to trust texts
         with run.stage("search"):
-            blend = self._blend(heads, encoded.points, data.labels, relations, run)
+            blend = self._blend(heads, encoded.points, data, relations, run)
+        if self.linear:
+            with run.stage("linear"):
+                blend["linear"] = linear_source(data, blend["search"], self.cost, run)
         encoder = network.frozen()
         if isinstance(encoder, UnitBagEncoder):
             return BlendedScorer(encoder=encoder, **blend)
@@ -320,13 +342,14 @@ class Ngame(LabelEstimator):
         self,
         heads: list[Floats],
         points: Floats,
-        labels: csr_array,
+        data: TrainingData,
         relations: LabelRelations | None,
         run: TrainingRun,
     ) -> dict[str, Any]:
         """Return all parts of a scorer but the encoder; its fusion is yet to come."""
+        labels = data.labels
         n_labels = len(heads[0])
-        search = search_labels(heads[0], points, labels, self._sizes(self.n_found, self.beam), run)
+        search = search_labels(heads[0], points, labels, self.candidate_sizes(), run)
         counts = np.bincount(labels.indices, minlength=n_labels)
         rarity = np.log(inverse_propensities(counts, labels.shape[0]))
         none = np.zeros(n_labels, np.float32)
@@ -339,7 +362,7 @@ class Ngame(LabelEstimator):
             ),
             "relations": relations,
             "linear": SparseLabelVectors.empty(n_labels),
-            "is_word": None,
+            "is_word": data.is_word if self.linear else None,
             "commonness": np.log1p(counts).astype(np.float32),
             "tail_weights": (self.tail * rarity).astype(np.float32),
             "network": ScoreNetwork.of_source(0, n_sources),

@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from longtail.classifiers.candidates import SearchSizes
+from longtail.classifiers.candidates import N_CONFUSED_LABELS, SearchSizes
 from longtail.classifiers.relations import LabelRelations
 from longtail.recipes.dexa import LABELS_OF_A_CLUSTER, Dexa
-from longtail.recipes.longtail_costs import RELATE
+from longtail.recipes.longtail_costs import DESCENT, PASSES, RELATE
 from longtail.recipes.ngame import BAG
 from longtail.recipes.transformer_costs import (
     READ,
@@ -53,8 +53,9 @@ class NgameCosts:
         """Return the seconds of each stage."""
         w, own = workload, self.settings
         D, threads = self._dimension(), machine.n_threads
-        n_indexed = w.n_labels + (w.n_points if own.n_near_points else 0)
-        index = n_indexed * PUT * D / threads
+        index = w.n_labels * PUT * D / threads
+        points = w.n_points * PUT * D / threads if own.n_near_points else 0.0
+        mined = points if own.mining_sizes().n_near_points else 0.0
         relating = w.n_nonzero * RELATE / threads if self._relates(w) else 0.0
         mining = w.n_points * own.mining_beam * VISIT * D / threads
         on_pool = own.classifier_epochs * self._products(w, machine, self._hard_pool(w))
@@ -64,8 +65,9 @@ class NgameCosts:
         return {
             "label clusters": self._clusters(w) / threads if isinstance(own, Dexa) else 0.0,
             "encoder": self._encoder(w, machine) + self._reading(w, own.encoder_epochs) / threads,
-            "classifiers": index + mining + on_pool,
-            "search": index + relating,
+            "classifiers": index + mined + mining + on_pool,
+            "search": index + points + relating,
+            "linear": self._linear(w) / threads,
             "fusion": self._n_held_out(w) * self._n_candidates(w) * BLEND,
         }
 
@@ -101,10 +103,15 @@ class NgameCosts:
         weights = 0.0 if own.encoder == BAG else transformer_memory(own)
         tables = 4 * D * (w.n_features + 5 * w.n_labels)  # texts, vectors, three heads
         bags = 2 * 8 * (w.n_nonzero + self._n_text_entries(w))
-        points = 2 * 4 * D * w.n_points  # encoded, and a temporary
+        points = (3 if own.n_near_points else 2) * 4 * D * w.n_points  # encoded, and in a graph
         batch = 3 * 4 * self.settings.batch_size_for(w.n_points) * self._hard_pool(w)
         views = 4 * self._n_held_out(w) * self._n_candidates(w) * N_VIEWS
         return weights + PROCESS + TEMPORARIES * (tables + bags + points + batch + views)
+
+    def _linear(self, w: Workload) -> float:
+        """Return the core-seconds of the linear classifiers."""
+        n_negatives = min(N_CONFUSED_LABELS + SearchSizes.n_popular, w.n_labels)
+        return self.settings.linear * PASSES * n_negatives * w.n_word_entries * DESCENT
 
     def _reading(self, w: Workload, epochs: int) -> float:
         """Return the core-seconds of a transformer: once, and in each epoch if it is trained."""

@@ -9,6 +9,7 @@ from longtail.recipes.ngame import Ngame
 from longtail.training.pair_losses import PairLoss, ProbabilisticContrast
 
 if TYPE_CHECKING:
+    from longtail.classifiers.candidates import SearchSizes
     from longtail.training.siamese_modules import EncoderModule
 
 __all__ = ["SiameseXML"]
@@ -43,8 +44,12 @@ class SiameseXML(Ngame):
         default_factory=lambda: ProbabilisticContrast(c=0.75, d=3.0, n_hardest=5)
     )
     freeze_encoder: bool = False
-    n_near_points: int = 20
 
     def encoder_module(self, n_points: int) -> EncoderModule:
         """Return Module I."""
         return replace(super().encoder_module(n_points), label_power=self.label_power)
+
+    def mining_sizes(self) -> SearchSizes:
+        """Return how hard negatives are looked for: among label vectors and near points."""
+        found = self.candidate_sizes()
+        return replace(found, n_found=self.shortlist_size, beam=self.mining_beam)

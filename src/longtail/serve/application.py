@@ -214,7 +214,7 @@ class Application:
         model = self._current()
         if request.text is None:
             timed = await self._in_thread(partial(answer_batch, model, request))
-        elif len(request.text) > SHORT_TEXT or request.is_restricted:
+        elif len(request.text) > SHORT_TEXT or request.is_restricted or not model.answers_at_once:
             timed = await self._in_thread(partial(answer_text, model, request))
         else:
             timed = answer_text(model, request)
