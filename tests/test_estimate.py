@@ -178,10 +178,10 @@ def test_stages_of_dexa_are_within_a_factor_of_two(workload, measured):
         assert seconds / 2 < stages[stage] < 2 * seconds, stage
 
 
-@pytest.mark.parametrize(("workload", "measured"), [(DEXA_DEPENDS, 3.2e9), (DEXA_RELATED, 4.8e9)])
-def test_memory_of_ngame_is_within_a_factor_of_two(workload, measured):
+@pytest.mark.parametrize(("workload", "measured"), [(DEXA_DEPENDS, 1.48e9), (DEXA_RELATED, 2.52e9)])
+def test_memory_of_ngame_is_about_what_was_measured(workload, measured):
     found = estimate_training(workload, costs_of(Ngame()), ONE_CORE).memory
-    assert measured / 2 < found < 2 * measured
+    assert measured / 1.25 < found < 1.25 * measured
 
 
 def test_levels_of_attentionxml_are_within_a_factor_of_two():

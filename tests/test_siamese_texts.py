@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -11,9 +10,8 @@ import torch
 from scipy.sparse import csr_array
 
 import longtail
-from longtail.classifiers.blend import Blend
 from longtail.classifiers.blended import BlendedScorer
-from longtail.classifiers.encoded import EncodedScorer
+from longtail.classifiers.encoded import EncodedScorer, scorer_around
 from longtail.data.dataset import Dataset
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
@@ -93,14 +91,13 @@ def test_the_scorer_is_the_compiled_one_around_a_bag():
     model = Dexa(dimension=16, tail=0.5, relations=True, **SMALL).fit(texts, labels).predictor_
     compiled = model.scorer
     assert isinstance(compiled, BlendedScorer)
-    parts = {field.name: getattr(compiled, field.name) for field in fields(Blend)}
-    scorer = EncodedScorer(encoder=compiled.encoder, **parts)
+    scorer = EncodedScorer(encoder=compiled.encoder, **compiled.parts())
     bags = model.bags([*texts[:50], "unknown"])
     ids, scores = scorer.top_k(bags, 5)
     expected_ids, expected = compiled.top_k(bags, 5)
     np.testing.assert_allclose(scores[:-1], expected[:-1], atol=1e-3)
     assert (ids[:-1] == expected_ids[:-1]).mean() > 0.98  # but for ties
-    assert (scorer.around_bag().top_k(bags, 5)[0] == expected_ids).all()
+    assert (scorer_around(compiled.encoder, scorer).top_k(bags, 5)[0] == expected_ids).all()
 
 
 def test_labels_without_texts_are_refused(folder):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -129,6 +129,10 @@ class Blend:
             linked = self.relations.linked(matches, n_threads)
             more = np.concatenate([matches.labels, linked], axis=1)
         return self.search.find(points, more, n_threads)
+
+    def parts(self) -> dict[str, Any]:
+        """Return all parts but the encoder, by name."""
+        return {field.name: getattr(self, field.name) for field in fields(Blend)}
 
     def parts_to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return all arrays but the encoder's, named ``"group/name"``."""

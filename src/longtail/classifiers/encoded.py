@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from longtail.classifiers.blend import Blend, group_of
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Arrays = Mapping[str, NDArray[np.generic]]
 
-__all__ = ["EncodedScorer"]
+__all__ = ["EncodedScorer", "scorer_around"]
 
 ROWS_AT_ONCE = 1024  # points whose candidates are held in memory together
 
@@ -70,13 +70,6 @@ class EncodedScorer(Blend):
         """Return the candidates of each point and what each source says of them."""
         return self.evidence_of(self.encoder.encode(bags, n_threads), bags, n_threads)
 
-    def around_bag(self) -> EncodedScorer | BlendedScorer:
-        """Return the model as one compiled call, where its encoder is a bag of token vectors."""
-        if not isinstance(self.encoder, UnitBagEncoder):
-            return self
-        own = {field.name: getattr(self, field.name) for field in fields(Blend)}
-        return BlendedScorer(encoder=self.encoder, **own)
-
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""
         encoder = {f"encoder/{k}": v for k, v in self.encoder.to_arrays().items()}
@@ -91,3 +84,10 @@ class EncodedScorer(Blend):
         """Make it again from `config` and `to_arrays`, on memory maps as they are."""
         encoder: Any = encoder_from(config["encoder"], group_of(arrays, "encoder"))
         return cls(encoder=encoder, **cls.parts_from(config, arrays))
+
+
+def scorer_around(encoder: UnitEncoder, blend: Blend) -> BlendedScorer | EncodedScorer:
+    """Return a blend with an encoder: one compiled call around a bag of token vectors."""
+    if isinstance(encoder, UnitBagEncoder):
+        return BlendedScorer(encoder=encoder, **blend.parts())
+    return EncodedScorer(encoder=encoder, **blend.parts())

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from longtail.classifiers.encoded import EncodedScorer
+from longtail.classifiers.encoded import EncodedScorer, scorer_around
 from longtail.classifiers.encoders import transformers_of, with_transformers_as
 from longtail.data.bags import Bags
 from longtail.data.point_input import PointInput
@@ -106,7 +106,7 @@ def distilled(model: Predictor, texts: Sequence[str], n_threads: int | None = No
 
     scorer = with_transformers_as(model.scorer, table)
     if isinstance(scorer, EncodedScorer):
-        scorer = scorer.around_bag()
+        scorer = scorer_around(scorer.encoder, scorer)
     return Distilled(model.with_scorer(scorer, reads=PointInput()), float(np.mean(cosines)))
 
 

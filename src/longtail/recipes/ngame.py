@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.classifiers.blended import BlendedScorer
+from longtail.classifiers.blend import Blend
 from longtail.classifiers.candidates import SearchSizes
-from longtail.classifiers.encoded import EncodedScorer
+from longtail.classifiers.encoded import scorer_around
 from longtail.classifiers.label_head import LabelHead
 from longtail.classifiers.linear_source import linear_source
 from longtail.classifiers.network_training import NetworkTraining
@@ -18,7 +18,6 @@ from longtail.classifiers.score_network import ScoreNetwork, count_sources
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError
-from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.features.transformer import Transformer, check_folder
 from longtail.metrics import inverse_propensities
 from longtail.recipes.estimator import LabelEstimator
@@ -41,6 +40,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
+    from longtail.classifiers.blended import BlendedScorer
+    from longtail.classifiers.encoded import EncodedScorer
     from longtail.training.run import TrainingData, TrainingRun
     from longtail.training.siamese_networks import SiameseArchitecture
 
@@ -274,7 +275,8 @@ class Ngame(LabelEstimator):
         self, data: TrainingData, held_out: TrainingData, run: TrainingRun
     ) -> BlendedScorer | EncodedScorer:
         """See `LabelEstimator`."""
-        relations = self._relations(data, run)
+        with run.stage("relations"):
+            relations = self._relations(data, run)
         texts = data.label_features
         if texts is None:
             texts = _points_as_texts(data, run)
@@ -329,44 +331,41 @@ class Ngame(LabelEstimator):
         if auxiliary is not None:
             heads.append(encoded.texts)  # the fusion learns how far to trust texts
         with run.stage("search"):
-            blend = self._blend(heads, encoded.points, data, relations, run)
+            blend = self._blend(heads, encoded.points, data.labels, relations, run)
         if self.linear:
             with run.stage("linear"):
-                blend["linear"] = linear_source(data, blend["search"], self.cost, run)
-        encoder = network.frozen()
-        if isinstance(encoder, UnitBagEncoder):
-            return BlendedScorer(encoder=encoder, **blend)
-        return EncodedScorer(encoder=encoder, **blend)
+                linear = linear_source(data, blend.search, self.cost, run)
+                blend = replace(blend, linear=linear, is_word=data.is_word)
+        return scorer_around(network.frozen(), blend)
 
     def _blend(
         self,
         heads: list[Floats],
         points: Floats,
-        data: TrainingData,
+        labels: csr_array,
         relations: LabelRelations | None,
         run: TrainingRun,
-    ) -> dict[str, Any]:
-        """Return all parts of a scorer but the encoder; its fusion is yet to come."""
-        labels = data.labels
+    ) -> Blend:
+        """Return a search and what it finds is scored by; the fusion is yet to come."""
         n_labels = len(heads[0])
         search = search_labels(heads[0], points, labels, self.candidate_sizes(), run)
         counts = np.bincount(labels.indices, minlength=n_labels)
         rarity = np.log(inverse_propensities(counts, labels.shape[0]))
         none = np.zeros(n_labels, np.float32)
         n_sources = count_sources(len(heads), has_relations=relations is not None)
-        return {
-            "search": search,
-            "heads": (
+        return Blend(
+            search=search,
+            heads=(
                 LabelHead.of_search(search, none, SCALE),
                 *(LabelHead.of(vectors, none, SCALE) for vectors in heads[1:]),
             ),
-            "relations": relations,
-            "linear": SparseLabelVectors.empty(n_labels),
-            "is_word": data.is_word if self.linear else None,
-            "commonness": np.log1p(counts).astype(np.float32),
-            "tail_weights": (self.tail * rarity).astype(np.float32),
-            "network": ScoreNetwork.of_source(0, n_sources),
-        }
+            relations=relations,
+            linear=SparseLabelVectors.empty(n_labels),
+            is_word=None,
+            commonness=np.log1p(counts).astype(np.float32),
+            tail_weights=(self.tail * rarity).astype(np.float32),
+            network=ScoreNetwork.of_source(0, n_sources),
+        )
 
     def _relations(self, data: TrainingData, run: TrainingRun) -> LabelRelations | None:
         """Return what words say that points and labels share, where labels have texts."""
