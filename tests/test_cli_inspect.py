@@ -7,7 +7,6 @@ import pytest
 from command_line import refused, rows, run
 from longtail.recipes.ngame import Ngame
 from longtail.recipes.parabel import Parabel
-from longtail.recipes.siamesexml import SiameseXML
 
 
 def test_inspection_shows_sizes_labels_words_clusters_and_training(place, capsys):
@@ -67,11 +66,12 @@ def test_inspection_of_a_blended_model(capsys, place):
 
 
 @pytest.mark.parametrize(
-    ("recipe", "asked"), [(Ngame, "200 labels"), (SiameseXML, "200 training points")]
+    ("settings", "asked"),
+    [({"linear": False, "n_near_points": 0}, "200 labels"), ({}, "200 training points")],
 )
-def test_inspection_of_models_of_label_texts(capsys, tmp_path, recipe, asked):
+def test_inspection_of_models_of_label_texts(capsys, tmp_path, settings, asked):
     texts, names = zip(*((row["text"], row["labels"]) for row in list(rows()) * 5), strict=True)
-    small = recipe(dimension=16, encoder_epochs=3, classifier_epochs=2, n_threads=1)
+    small = Ngame(dimension=16, encoder_epochs=3, classifier_epochs=2, n_threads=1, **settings)
     small.fit(texts, names).save(tmp_path)
     out, lines = inspected(capsys, tmp_path)
     assert f"100.0 % of the 50 nearest labels that an exact search finds ({asked})" in out
