@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from longtail.training.estimate import PROCESS, TEMPORARIES
+from longtail.training.estimate import PROCESS
 
 if TYPE_CHECKING:
     from longtail.recipes.attentionxml import AttentionXML
@@ -59,7 +59,8 @@ class AttentionXMLCosts:
         most = max(n_candidates for _, n_candidates in levels)
         batch = 4 * own.batch_size * most * (6 * own.n_hidden + 3 * n_words)
         followed = 24 * w.n_points * most
-        return PROCESS + TEMPORARIES * (words + nodes + kept + bags + batch + followed)
+        # Words are fewer than tokens, by about as much as temporaries add.
+        return PROCESS + words + nodes + kept + bags + batch + followed
 
     def _n_words(self, w: Workload) -> float:
         """Return how many words of a text are read."""
