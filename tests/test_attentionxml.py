@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 import longtail
+from killing import Killer
 from longtail.classifiers.label_attention_scorer import AttentionLevel, children_of
 from longtail.data.bags import Bags
 from longtail.data.dataset import Dataset
@@ -133,26 +134,6 @@ def test_each_level_stops_by_held_out_points(points, levels, n_levels):
     assert reached == pytest.approx(max(qualities), abs=0.15)
 
 
-class Killer:
-    """Kills training after an epoch of a stage."""
-
-    def __init__(self, stage, epoch):
-        self.place = stage, epoch
-
-    def on_stage(self, stage):
-        pass
-
-    def on_stage_end(self, stage, seconds):
-        pass
-
-    def on_batch(self, stage, done, total, loss):
-        pass
-
-    def on_epoch(self, stage, epoch, epochs, loss, quality=None):
-        if (stage, epoch) == self.place:
-            raise KeyboardInterrupt
-
-
 def test_a_killed_training_stops_where_it_would_have(points, tmp_path):
     labels, space, _ = labels_from(points[1][:400], 400)
     dataset = Dataset(texts_from(points[0][:400]), None, labels, space)
@@ -169,7 +150,7 @@ def test_a_killed_training_stops_where_it_would_have(points, tmp_path):
     last = max(entry["epoch"] for entry in whole.run_.history if entry["stage"] == stage)
     for epoch in (1, last):
         with pytest.raises(KeyboardInterrupt):
-            fitted(Killer(stage, epoch), folder=tmp_path / str(epoch))
+            fitted(Killer(epoch, stage), folder=tmp_path / str(epoch))
         resumed = fitted(folder=tmp_path / str(epoch))
         arrays, others = (model.predictor_.scorer.to_arrays() for model in (whole, resumed))
         for name, array in arrays.items():

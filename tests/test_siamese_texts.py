@@ -10,6 +10,7 @@ import torch
 from scipy.sparse import csr_array
 
 import longtail
+from killing import Killer
 from longtail.classifiers.blended import BlendedScorer
 from longtail.classifiers.encoded import EncodedScorer, scorer_around
 from longtail.data.dataset import Dataset
@@ -67,18 +68,9 @@ def test_an_interrupted_training_goes_on_to_the_same_model(folder, tmp_path, mod
     data = Dataset(TextColumn.from_strings(texts), None, labels, space)
     whole = Dexa(**settings).fit_dataset(data)
 
-    class Stop:
-        def on_stage(self, *heard):
-            pass
-
-        on_stage_end = on_batch = on_stage
-
-        def on_epoch(self, *heard):
-            raise KeyboardInterrupt
-
     place = {"checkpoint_folder": tmp_path / "kept", "checkpoint_seconds": 0.0}
     with pytest.raises(KeyboardInterrupt):
-        Dexa(**settings).fit_dataset(data, callbacks=[Stop()], **place)
+        Dexa(**settings).fit_dataset(data, callbacks=[Killer(1)], **place)
     resumed = Dexa(**settings).fit_dataset(data, **place)
     np.testing.assert_array_equal(whole.predict_topk(TEXTS)[1], resumed.predict_topk(TEXTS)[1])
 

@@ -8,6 +8,7 @@ import torch
 from scipy.sparse import csr_array
 
 import longtail
+from killing import Killer
 from longtail.classifiers.joined_features import JoinedFeatures
 from longtail.classifiers.scorer import EnsembleScorer
 from longtail.data.bags import Bags
@@ -198,26 +199,6 @@ class TestPatience:
         texts, labels = ["red wine", "old car"] * 30, [["drink"], ["vehicle"]] * 30
         with pytest.raises(InputError, match=r"patience = 3 .* Hold more out"):
             XTransformer(patience=3, **settings).fit(texts, labels)
-
-
-class Killer:
-    """Kills training after an epoch."""
-
-    def __init__(self, epoch):
-        self.epoch = epoch
-
-    def on_stage(self, stage):
-        pass
-
-    def on_stage_end(self, stage, seconds):
-        pass
-
-    def on_batch(self, stage, done, total, loss):
-        pass
-
-    def on_epoch(self, stage, epoch, epochs, loss, quality=None):
-        if epoch == self.epoch:
-            raise KeyboardInterrupt
 
 
 def test_recall_looks_at_no_more_than_half_of_the_clusters():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import torch
+from torch.nn.utils import get_total_norm
 
 from longtail.training.optimisers import LazyAdam
 from longtail.training.processes import add_up, processes
@@ -57,7 +58,8 @@ class ModuleAdam:
                 changed.append((parameter, optimiser))
                 gradients.append(gradient)
         if self._clip is not None and gradients:
-            _shorten(gradients, self._clip)
+            too_long = (get_total_norm(gradients) / self._clip).clamp(min=1.0)
+            gradients = [gradient / too_long for gradient in gradients]
         for (parameter, optimiser), gradient in zip(changed, gradients, strict=True):
             # All rows of the table, which makes lazy Adam plain Adam.
             rows = torch.arange(len(parameter), device=parameter.device)
@@ -81,14 +83,6 @@ def _summed_gradient(parameter: nn.Parameter) -> Tensor | None:
         gradient = torch.zeros_like(parameter)  # others may have one, to be added up
     rows = torch.arange(len(parameter), device=parameter.device)
     return add_up(len(parameter), rows, gradient.reshape(len(parameter), -1))[1]
-
-
-def _shorten(gradients: list[Tensor], longest: float) -> None:
-    """Scale gradients down, in place, until their common norm is at most `longest`."""
-    norm = torch.linalg.vector_norm(torch.stack([torch.linalg.vector_norm(g) for g in gradients]))
-    share = (longest / norm.clamp(min=1e-12)).clamp(max=1.0)
-    for gradient in gradients:
-        gradient.mul_(share)
 
 
 def _as_table(parameter: nn.Parameter) -> Tensor:

@@ -1,0 +1,23 @@
+"""A training that is killed."""
+
+from __future__ import annotations
+
+
+class Killer:
+    """A callback that kills training after an epoch, of one stage or of whichever comes first."""
+
+    def __init__(self, epoch, stage=None):
+        self.epoch, self.stage = epoch, stage
+
+    def on_stage(self, stage):
+        pass
+
+    def on_stage_end(self, stage, seconds):
+        pass
+
+    def on_batch(self, stage, done, total, loss):
+        pass
+
+    def on_epoch(self, stage, epoch, epochs, loss, quality=None):
+        if epoch == self.epoch and self.stage in {None, stage}:
+            raise KeyboardInterrupt
