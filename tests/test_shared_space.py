@@ -103,7 +103,7 @@ class TestLearning:
         free = learnt.heads[1 if texts else 0]
         sums = data.labels.T @ learnt.encoder.encode(Bags.of(data.features))
         means = sums[:-1] / np.linalg.norm(sums[:-1], axis=1, keepdims=True)
-        np.testing.assert_allclose(free.vectors[:-1], means, atol=1e-5)
+        np.testing.assert_allclose(free.vectors[:-1], means, atol=5e-3)
         counts = data.labels.sum(axis=0)[:-1]
         np.testing.assert_allclose(free.bias[:-1], np.log(counts), rtol=1e-5)
 

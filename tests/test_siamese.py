@@ -78,7 +78,7 @@ class PlainSteps:
 
     def step_by_bags(self, table, rows, bags, slopes, learning_rate):
         numbers, halves = table.view(torch.float32).numpy(), table.numpy()
-        join_rows(halves, numbers.shape[1], 0, len(numbers), numbers)
+        join_rows(halves, 0, len(numbers), numbers)
         numbers[rows] -= learning_rate * bags.times(slopes.float().numpy())
         split_rows(numbers, halves, 0, len(numbers))
 

@@ -104,6 +104,21 @@ def test_labels_outside_the_pool_are_unchanged():
     assert not (table.vectors[POOL] == before[0][POOL]).all(dim=1).any()
 
 
+@pytest.mark.parametrize("kind", ["_RowsOfKernels", "_RowsOfTensors"])
+def test_a_share_of_the_labels_is_its_text_alone(monkeypatch, kind):
+    monkeypatch.setattr(unit_labels, "pool_rows", getattr(unit_rows, kind))
+    start = np.random.default_rng(0).standard_normal((N_LABELS, DIMENSION)).astype(np.float32)
+    bias = np.zeros(N_LABELS, np.float32)
+    table = UnitLabelTable(start, bias, scale=5.0, device=CPU, texts_alone=1.0)
+    texts = some_rows(len(POOL), 2)
+    texts[2] = 0  # a text of no known token: its label keeps the vector that it has
+    points, (batch, _) = functional.normalize(some_rows(N_POINTS, 1), dim=1), batch_of()
+    _, _, to_texts = table.learn(points, UnitRows.of(texts), batch, 0.1)
+    assert to_texts[[0, 1, 3]].any(dim=1).all()
+    is_changed = (table.vectors.numpy() != start).any(axis=1)
+    assert np.flatnonzero(is_changed).tolist() == [POOL[2]]
+
+
 def test_another_true_label_does_not_count_against_a_label():
     batch = Batch(np.array([0]), np.array([0, 1]), np.array([0, 0]), np.array([0, 1]))
     table = a_table()

@@ -27,6 +27,8 @@ def test_kernels_do_what_tensor_operations_do(seed, n_rows, dimension, with_text
     start[7] = 0  # a label of which nothing is known
     rows = torch.randperm(50, generator=random)[:n_rows].sort().values
     texts = UnitRows.of(torch.randn(n_rows, dimension, generator=random)) if with_texts else None
+    if with_texts:
+        rows[torch.rand(n_rows, generator=random) < 0.3] = -1  # these texts stand alone
     gradients = [torch.randn(n_rows, dimension, generator=random).to(dtype) for _ in range(2)]
     found = []
     for kind in (_RowsOfKernels, _RowsOfTensors):
@@ -47,6 +49,18 @@ def test_kernels_do_what_tensor_operations_do(seed, n_rows, dimension, with_text
     if to_texts is not None:
         largest = expected[2].abs().max().item()
         torch.testing.assert_close(to_texts, expected[2], rtol=1e-2, atol=1e-4 * largest)
+
+
+@pytest.mark.parametrize("kind", [_RowsOfKernels, _RowsOfTensors])
+def test_texts_that_stand_alone_leave_the_table_as_it_is(kind):
+    table, texts = torch.eye(3), UnitRows.of(torch.tensor([[3.0, 4.0, 0.0]]))
+    optimiser = RowwiseAdagrad(table)
+    pool = kind(table, torch.tensor([-1]), UnitRows(texts.unit.clone(), texts.lengths), table.dtype)
+    torch.testing.assert_close(pool.unit, texts.unit)
+    to_texts = pool.step(optimiser, torch.tensor([[0.8, -0.6, 0.0]]), 10.0, 0.1)
+    torch.testing.assert_close(to_texts, torch.tensor([[8.0, -6.0, 0.0]]) / 5)
+    assert torch.equal(table, torch.eye(3))
+    assert not optimiser.state()["sums"].any()
 
 
 def test_sums_of_zeros_stay_so():

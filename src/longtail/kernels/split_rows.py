@@ -54,12 +54,12 @@ def split_rows(
 
 @fast_kernel
 def join_rows(
-    halves: NDArray[np.uint16], n_joined: int, start: int, stop: int, numbers: NDArray[np.float32]
+    halves: NDArray[np.uint16], start: int, stop: int, numbers: NDArray[np.float32]
 ) -> None:
-    """Write the first `n_joined` numbers of rows; to where they are, or somewhere else."""
+    """Write the numbers of rows; to where they are, or somewhere else."""
     dimension = halves.shape[1] // 2
-    row = np.empty(n_joined, np.float32)
+    row = np.empty(dimension, np.float32)
     for i in range(start, stop):
-        for d in range(n_joined):
+        for d in range(dimension):
             row[d] = join_number(halves[i, d], halves[i, dimension + d])
-        numbers[i, :n_joined] = row
+        numbers[i] = row

@@ -24,9 +24,15 @@ _AHEAD = 2  # rows of a table that are fetched while another is worked on
 
 
 @fast_kernel
-def _sum_row(row: Floats, text: Floats, out: Floats) -> np.float32:
-    """Write the sum of a row and a text, which may have no numbers; return its square."""
+def _sum_row(table: Floats, place: int, text: Floats, out: Floats) -> np.float32:
+    """Write the sum of a row, if there is one, and a text, if it has numbers; return its square."""
     square = np.float32(0)
+    if place < 0:
+        for d in range(len(out)):
+            out[d] = text[d]
+            square += out[d] * out[d]
+        return square
+    row = table[place]
     if len(text) > 0:
         for d in range(len(out)):
             out[d] = row[d] + text[d]
@@ -65,6 +71,7 @@ def write_units(
     ----------
     table : float32 (n_rows, dimension)
     rows : int64 (n,)
+        -1 where the text stands alone.
     texts : float32 (n, dimension), or (n, 0) for none
     smallest : float
         Shorter sums are taken to be so long.
@@ -79,8 +86,8 @@ def write_units(
     total = np.empty(dimension, np.float32)
     for i in range(start, stop):
         if i + _AHEAD < stop:
-            prefetch_whole(table, rows[i + _AHEAD])
-        square = _sum_row(table[rows[i]], texts[i], total)
+            prefetch_whole(table, max(rows[i + _AHEAD], 0))
+        square = _sum_row(table, rows[i], texts[i], total)
         lengths[i] = max(np.float32(np.sqrt(square)), np.float32(smallest))
         inverse, unit = np.float32(1) / lengths[i], units[i]
         for d in range(dimension):
@@ -124,21 +131,22 @@ def adagrad_of_units(
     unit, slope = np.empty(dimension, np.float32), np.empty(dimension, np.float32)
     for i in range(start, stop):
         if i + _AHEAD < stop:
-            prefetch_whole(table, rows[i + _AHEAD])
+            prefetch_whole(table, max(rows[i + _AHEAD], 0))
         row, own = rows[i], gradient[i]
-        _sum_row(table[row], texts[i], unit)
+        _sum_row(table, row, texts[i], unit)
         inverse, factor = np.float32(1) / lengths[i], np.float32(scale)
         for d in range(dimension):
             unit[d] *= inverse
             slope[d] = factor * widened(own[d])
         _turn_back(unit, slope, lengths[i])
-        square = np.float32(0)
-        for d in range(dimension):
-            square += slope[d] * slope[d]
-        sums[row] += square / np.float32(dimension)
-        step = np.float32(learning_rate / (np.sqrt(sums[row]) + epsilon))
-        for d in range(dimension):
-            table[row, d] -= step * slope[d]
+        if row >= 0:
+            square = np.float32(0)
+            for d in range(dimension):
+                square += slope[d] * slope[d]
+            sums[row] += square / np.float32(dimension)
+            step = np.float32(learning_rate / (np.sqrt(sums[row]) + epsilon))
+            for d in range(dimension):
+                table[row, d] -= step * slope[d]
         if slopes.shape[1] > 0:
             _turn_back(texts[i], slope, text_lengths[i])
             slopes[i, :] = slope

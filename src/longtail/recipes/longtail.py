@@ -81,6 +81,8 @@ class LongtailClassifier(RerankedEstimator):
         Random labels in a batch's pool.
     label_texts : bool
         Learn from the labels' texts, or names where they have none.
+    texts_alone : float
+        Share of a batch's labels that are their text alone in a step, without their own vector.
     cost : float
         C of the linear part.
     n_found : int
@@ -122,6 +124,7 @@ class LongtailClassifier(RerankedEstimator):
     dropout: float = 0.3
     n_random: int = 100
     label_texts: bool = True
+    texts_alone: float = 0.4
     cost: float = 1.0
     tail: float | None = None
     feature_power: float | None = None
@@ -218,6 +221,7 @@ class LongtailClassifier(RerankedEstimator):
             batch_size=self.batch_size or fitting,
             n_random=self.n_random,
             dropout=self.dropout,
+            texts_alone=self.texts_alone,
         )
 
     def epochs_for(self, n_points: int) -> int:

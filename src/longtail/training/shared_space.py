@@ -100,6 +100,9 @@ class SharedSpace:
         Of the sums of token vectors.
     scale : float
         Logits are this times the cosine.
+    texts_alone : float
+        Share of the labels that are their text alone in a step. So texts learn to find points
+        without the help of a label's own vector, which serves labels that have few points.
     """
 
     dimension: int
@@ -109,6 +112,7 @@ class SharedSpace:
     neighbourhood: int = 32
     dropout: float = 0.3
     scale: float = 20.0
+    texts_alone: float = 0.4
 
     def learn(
         self,
@@ -152,7 +156,7 @@ class SharedSpace:
         )
         return NeighbourhoodBatches(
             pool,
-            lambda: tokens.encode(data.features, ENTRIES_COMPARED),
+            lambda: tokens.encode_roughly(data.features, ENTRIES_COMPARED),
             refresh_every=1,
             first_size=1 if is_first else size,
             growth=size,
@@ -184,9 +188,13 @@ class _SharedSpaceTask:
         self._counts = np.diff(self._by_label.indptr)
         self._n_threads = run.n_threads
         self._tokens = tokens
-        means = self._mean_directions(tokens.encode(data.features))
+        means = self._mean_directions(tokens.encode_roughly(data.features))
         self._labels = UnitLabelTable(
-            means, self._start_of_bias(), scale=settings.scale, device=run.device
+            means,
+            self._start_of_bias(),
+            scale=settings.scale,
+            device=run.device,
+            texts_alone=settings.texts_alone,
         )
         if start:
             self._go_on_from(start)

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from torch.nn import functional
 
 from longtail.data.bags import Bags
 from longtail.errors import TrainingError
 from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.kernels.jit import in_background
 from longtail.kernels.split_rows import join_rows, split_rows
-from longtail.training.chosen_bags import by_column
+from longtail.training.chosen_bags import ChosenBags, by_column
 from longtail.training.memory import Scratch, empty_tensor
 from longtail.training.optimisers import RowwiseAdagrad, in_threads
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
     from torch import Tensor
 
-    from longtail.training.chosen_bags import ByColumn, ChosenBags
+    from longtail.training.chosen_bags import ByColumn
 
 __all__ = ["TokenTable"]
 
@@ -104,17 +105,29 @@ class TokenTable:
         rounded = self._scratch.tensor("slopes", slope.shape, torch.bfloat16).copy_(slope)
         self._optimiser.step_by_bags(self._halves, touched, rows, rounded, learning_rate)
 
-    def vectors(self, n_entries: int | None = None) -> Tensor:
-        """Return a copy of the rows as they are now, or of their first entries."""
-        n_joined = self.dimension if n_entries is None else min(n_entries, self.dimension)
-        rows = empty_tensor((len(self._halves), n_joined))
+    def vectors(self) -> Tensor:
+        """Return a copy of the rows as they are now."""
+        rows = empty_tensor((len(self._halves), self.dimension))
         self._join(rows)
         return rows
 
-    def encode(self, bags: csr_array, n_entries: int | None = None) -> NDArray[np.float32]:
-        """Return unit rows of bags, or of the first entries of their sums alone."""
-        encoder = UnitBagEncoder(self.vectors(n_entries).numpy())
+    def encode(self, bags: csr_array) -> NDArray[np.float32]:
+        """Return unit rows of bags."""
+        encoder = UnitBagEncoder(self.vectors().numpy())
         return encoder.encode(Bags.of(bags), self._n_threads)
+
+    def encode_roughly(self, bags: csr_array, n_entries: int | None = None) -> NDArray[np.float32]:
+        """Return unit rows of bags as `sums` reads them, or of the first entries of these alone.
+
+        In half the time of `encode`, and without a copy of the table.
+        """
+        rows = ChosenBags.of(Bags.of(bags), None)
+        n = self.dimension if n_entries is None else min(n_entries, self.dimension)
+        sums = np.empty((len(rows.chosen), n), np.float32)
+        rows.times(self._halves.numpy(), sums, self._n_threads)
+        unit = torch.from_numpy(sums)
+        functional.normalize(unit, out=unit)
+        return sums
 
     def into_vectors(self) -> Tensor:
         """Return the rows as they are now, in the memory that was theirs: the table is no more."""
@@ -131,10 +144,9 @@ class TokenTable:
         return halves
 
     def _join(self, rows: Tensor) -> None:
-        """Write the first numbers of all rows."""
+        """Write all rows, to where they are or somewhere else."""
         halves, written = self._halves.numpy(), rows.numpy()
-        n = rows.shape[1]
-        in_threads(lambda start, stop: join_rows(halves, n, start, stop, written), len(rows))
+        in_threads(lambda start, stop: join_rows(halves, start, stop, written), len(rows))
 
     def state(self) -> dict[str, Tensor]:
         """Return the live tensors that a checkpoint keeps."""

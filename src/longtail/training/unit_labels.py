@@ -13,7 +13,7 @@ from longtail.kernels.softmax import decoupled_slopes
 from longtail.training.label_table import product_dtype
 from longtail.training.memory import Scratch, empty_tensor
 from longtail.training.optimisers import RowwiseAdagrad, numbers_of
-from longtail.training.unit_rows import UnitRows, pool_rows
+from longtail.training.unit_rows import SMALLEST_LENGTH, UnitRows, pool_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,6 +45,9 @@ class UnitLabelTable:
     scale : float
         The inverse of the softmax's temperature.
     device : torch.device
+    texts_alone : float
+        Share of a pool's labels that are ``w_l = unit(E(text of l))`` in a step, drawn anew for
+        each: as dropout does it, but of u_l as a whole.
 
     Attributes
     ----------
@@ -75,7 +78,9 @@ class UnitLabelTable:
         *,
         scale: float,
         device: torch.device,
+        texts_alone: float = 0.0,
     ) -> None:
+        self._texts_alone = texts_alone
         self._scratch = Scratch()
         self.vectors = empty_tensor(start.shape).copy_(torch.from_numpy(start)).to(device)
         self.bias = torch.tensor(bias, device=device)[:, None]
@@ -113,7 +118,8 @@ class UnitLabelTable:
         pool = torch.as_tensor(batch.pool).to(device)
         rows = torch.from_numpy(batch.positive_rows).to(device)
         columns = torch.from_numpy(batch.positive_columns).to(device)
-        labels = pool_rows(self.vectors, pool, texts, self._dtype)
+        own = pool if texts is None else self._some_without_own(pool, texts)
+        labels = pool_rows(self.vectors, own, texts, self._dtype)
 
         x, w = points.to(self._dtype), labels.unit
         products = self._product("products", x, w.T)
@@ -124,6 +130,14 @@ class UnitLabelTable:
         to_texts = labels.step(self._optimisers[0], to_labels, self._scale, learning_rate)
         self._optimisers[1].step(self.bias, pool, to_bias[:, None], learning_rate)
         return loss, to_points, to_texts
+
+    def _some_without_own(self, pool: Tensor, texts: UnitRows) -> Tensor:
+        """Return the pool with -1 for labels whose text stands alone in this step."""
+        if self._texts_alone == 0:
+            return pool
+        is_alone = torch.rand(len(pool), device=pool.device) < self._texts_alone
+        says_something = texts.lengths[:, 0] > SMALLEST_LENGTH
+        return pool.masked_fill(is_alone & says_something, -1)
 
     def _product(self, name: str, left: Tensor, right: Tensor) -> Tensor:
         """Return the product of two matrices, in place of the last one of that name."""

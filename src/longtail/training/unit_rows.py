@@ -82,6 +82,7 @@ def pool_rows(table: Tensor, rows: Tensor, texts: UnitRows | None, dtype: torch.
     ----------
     table : float32 Tensor (n_rows, d)
     rows : int64 Tensor (n,)
+        -1 where the text stands alone: then no row is stepped.
     texts : UnitRows (n, d) or None
     dtype : torch.dtype
         float32 or bfloat16.
@@ -110,7 +111,8 @@ class _RowsOfTensors:
         self, table: Tensor, rows: Tensor, texts: UnitRows | None, dtype: torch.dtype
     ) -> None:
         self._table, self._rows, self._texts = table, rows, texts
-        sums = table[rows]
+        self._is_own = rows >= 0
+        sums = table[rows] * self._is_own[:, None]
         self._sums = UnitRows.of(sums if texts is None else sums + texts.unit)
         self.unit = self._sums.unit.to(dtype)
 
@@ -119,7 +121,8 @@ class _RowsOfTensors:
     ) -> Tensor | None:
         """See `PoolRows.step`."""
         slopes = self._sums.backward(gradient.float().mul_(scale))
-        optimiser.step(self._table, self._rows, slopes, learning_rate)
+        own = self._is_own
+        optimiser.step(self._table, self._rows[own], slopes[own], learning_rate)
         return None if self._texts is None else self._texts.backward(slopes)
 
 
