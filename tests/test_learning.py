@@ -21,6 +21,7 @@ from longtail.data.text_column import TextColumn
 from longtail.demo.data import wordnet
 from longtail.metrics import precision_at_k
 from longtail.recipes.astec import Astec
+from longtail.recipes import longtail as longtail_recipe
 from longtail.recipes.longtail import LongtailClassifier
 
 N_LABELS, N_TRAIN, N_TEST = 300, 2000, 500
@@ -182,6 +183,15 @@ class TestLongtailClassifier:
         )
         model = LongtailClassifier(dimension=64, label_texts=False).fit(texts, labels)
         assert model.score(queries, labels) > 0.95
+
+    def test_with_the_held_out_points_there_may_be_too_many_for_long_vectors(self, monkeypatch):
+        monkeypatch.setattr(longtail_recipe, "VERY_FEW_POINTS", 90)  # between 80 and 100
+        words = np.random.default_rng(0).choice(20, (100, 5))
+        texts = [" ".join(f"{'ab'[i % 2]}{w}" for w in row) for i, row in enumerate(words)]
+        labels = [[f"label {i % 2}"] for i in range(100)]
+        model = LongtailClassifier(n_threads=1).fit(texts, labels)
+        assert model.score(texts, labels) > 0.9
+        assert model.predictor_.scorer.parts.labels.rows.values.shape[1] == 512
 
     def test_loss_falls(self, default):
         for stage in ("shared space", "again: shared space"):

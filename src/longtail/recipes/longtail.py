@@ -198,7 +198,8 @@ class LongtailClassifier(RerankedEstimator):
             learning_rate=self.learning_rate_for(data.labels.shape[0]) / 2,
         )
         same = self.shared_space(data.labels.shape[0], data.labels.nnz)
-        space = replace(same, schedule=shorter)
+        # More points may be given a shorter vector, but these have their length.
+        space = replace(same, schedule=shorter, dimension=tables.tokens.shape[1])
         return self._sources(space, data, run, tables)[0]
 
     def _learns_again(self, data: TrainingData, held_out: TrainingData) -> bool:
