@@ -20,8 +20,8 @@ from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.demo.data import wordnet
 from longtail.metrics import precision_at_k
-from longtail.recipes.astec import Astec
 from longtail.recipes import longtail as longtail_recipe
+from longtail.recipes.astec import Astec
 from longtail.recipes.longtail import LongtailClassifier
 
 N_LABELS, N_TRAIN, N_TEST = 300, 2000, 500
