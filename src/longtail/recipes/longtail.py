@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 __all__ = ["LongtailClassifier"]
 
 
-FEW_POINTS = 50_000
+FEW_POINTS, MANY_POINTS = 50_000, 200_000
 EPOCHS_AGAIN = 2
 MANY_HELD_OUT = 9_000
 LEAST_OF_MANY, MOST_OF_MANY = 2_500, 10_000
@@ -64,8 +64,8 @@ class LongtailClassifier(RerankedEstimator):
     Parameters
     ----------
     dimension : int or None
-        Length of token and label vectors. None takes 512 for up to 20,000 points, where training is
-        short, and 320 beyond.
+        Length of token and label vectors. None takes 320 for up to 20,000 points, where training is
+        short, 192 for up to 200,000, and 256 beyond, where there is more to learn.
     epochs : int or None
         None takes 7 for up to 20,000 points, 3 for up to 50,000, and 4 beyond. Up to 50,000, 2 more
         follow with the points that the blend was learnt from.
@@ -121,7 +121,7 @@ class LongtailClassifier(RerankedEstimator):
     epochs: int | None = None
     learning_rate: float | None = None
     batch_size: int | None = None
-    dropout: float = 0.3
+    dropout: float = 0.2
     n_random: int = 100
     label_texts: bool = True
     texts_alone: float = 0.4
@@ -215,7 +215,7 @@ class LongtailClassifier(RerankedEstimator):
         most = min(n_points // 40, MOST_IN_POOL * n_points // max(n_label_pairs, 1))
         fitting = fitting_batch_size(most, n_batches=1, most=1024)
         return SharedSpace(
-            dimension=self.dimension or (512 if n_points <= VERY_FEW_POINTS else 320),
+            dimension=self.dimension or usual_dimension(n_points),
             schedule=Schedule(
                 epochs=self.epochs_for(n_points), learning_rate=self.learning_rate_for(n_points)
             ),
@@ -297,6 +297,13 @@ class LongtailClassifier(RerankedEstimator):
         """Train the linear part against the labels that near points have."""
         linear = linear_source(data, scorer.search, self.cost, run)
         return replace(scorer, linear=linear)
+
+
+def usual_dimension(n_points: int) -> int:
+    """Return how long the vectors for so many training points are, unless that is set."""
+    if n_points <= VERY_FEW_POINTS:
+        return 320
+    return 192 if n_points <= MANY_POINTS else 256
 
 
 def _blend(

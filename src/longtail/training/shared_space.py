@@ -110,8 +110,8 @@ class SharedSpace:
     batch_size: int = 1024
     n_random: int = 100
     neighbourhood: int = 32
-    dropout: float = 0.3
-    scale: float = 20.0
+    dropout: float = 0.2
+    scale: float = 16.0
     texts_alone: float = 0.4
 
     def learn(
