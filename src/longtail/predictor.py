@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from longtail.classifiers.blend import group_of
 from longtail.classifiers.blended import BlendedScorer
 from longtail.classifiers.calibration import Calibration
 from longtail.classifiers.compiled import CompiledScorer
@@ -27,6 +26,7 @@ from longtail.kernels.jit import n_usable_cores
 from longtail.label_changes import with_labels, without_labels
 from longtail.metrics import evaluate
 from longtail.model_folder import ModelFolder, write_model_folder
+from longtail.named_parts import with_prefix, without_prefix
 from longtail.restriction import Restriction, check_threshold
 
 if TYPE_CHECKING:
@@ -334,7 +334,7 @@ class Predictor:
             "vectorizer": None if self.vectorizer is None else self.vectorizer.config(),
         }
         if self.vectorizer is not None:
-            arrays |= _grouped("vectorizer", self.vectorizer.to_arrays())
+            arrays |= with_prefix("vectorizer/", self.vectorizer.to_arrays())
         arrays["labels/train_counts"] = self.train_label_counts
         names, texts = self.label_space.names, self.label_space.texts
         manifest["label_texts_are_names"] = names is not None and texts == names
@@ -395,7 +395,7 @@ class Predictor:
         try:
             vectorizer = None
             if manifest["vectorizer"] is not None:
-                own = group_of(arrays, "vectorizer")
+                own = without_prefix("vectorizer/", arrays)
                 vectorizer = TextVectorizer.from_arrays(manifest["vectorizer"], own)
             names = _column("labels/names", arrays)
             are_names = manifest.get("label_texts_are_names", False)
@@ -479,11 +479,6 @@ def _checked_k(k: int) -> int:
     if not 1 <= k <= LARGEST_K:
         raise InputError(f"k must be between 1 and {LARGEST_K}, got {k}.")
     return k
-
-
-def _grouped(group: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Put a group before each name."""
-    return {f"{group}/{name}": array for name, array in arrays.items()}
 
 
 def _column_arrays(name: str, column: TextColumn | None) -> dict[str, Any]:

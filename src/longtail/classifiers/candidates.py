@@ -13,6 +13,7 @@ from longtail.index.graph import GraphIndex
 from longtail.index.protocol import read_only
 from longtail.kernels.blend import gather_candidates
 from longtail.kernels.jit import over_row_chunks
+from longtail.named_parts import with_prefix, without_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -293,8 +294,8 @@ class CandidateSearch:
             "label_starts": self.label_starts,
             "label_ids": self.label_ids,
             "popular": self.popular,
-            **{f"label_index.{k}": v for k, v in self.label_index.to_arrays().items()},
-            **{f"point_index.{k}": v for k, v in self.point_index.to_arrays().items()},
+            **with_prefix("label_index.", self.label_index.to_arrays()),
+            **with_prefix("point_index.", self.point_index.to_arrays()),
         }
 
     def config(self) -> dict[str, Any]:
@@ -349,7 +350,7 @@ def _n_rows(index: VectorIndex) -> int:
 
 def _index_from(arrays: Arrays, prefix: str, beam: int) -> VectorIndex:
     """Return the index whose arrays carry `prefix`: a graph where there are edges."""
-    parts = {name[len(prefix) :]: arrays[name] for name in arrays if name.startswith(prefix)}
+    parts = without_prefix(prefix, arrays)
     if "neighbours" in parts:
         return GraphIndex.from_arrays(parts, beam=beam)
     return ExactIndex.from_arrays(parts)

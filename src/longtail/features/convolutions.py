@@ -15,6 +15,7 @@ from longtail.features.convolution_encoder import ConvolutionEncoder
 from longtail.features.dense_layer import DenseLayer
 from longtail.features.sketches import sketched_vectors
 from longtail.features.word_table import WordTable
+from longtail.named_parts import joined_parts
 from longtail.training.module_adam import ModuleAdam
 from longtail.training.optimisers import RowwiseAdagrad
 
@@ -270,7 +271,7 @@ class ConvolutionNetwork:
             "filters": dict(self._module.state_dict()),
             "adam": self._adam.state(),
         }
-        return {f"{part}.{k}": v for part, tensors in parts.items() for k, v in tensors.items()}
+        return joined_parts(parts, ".")
 
     def frozen(self) -> ConvolutionEncoder:
         """Return vectors and filters as a trained model keeps them."""

@@ -16,6 +16,7 @@ from longtail.data.point_input import PointInput
 from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.features.dense_layer import DenseLayer
 from longtail.features.hashed_mlp_encoder import HashedMLPEncoder
+from longtail.named_parts import joined_parts
 from longtail.training.module_adam import ModuleAdam
 from longtail.training.optimisers import RowwiseAdagrad
 
@@ -145,7 +146,7 @@ class HashedMLPNetwork:
             "layers": dict(self._module.state_dict()),
             "adam": self._adam.state(),
         }
-        return {f"{part}.{k}": v for part, tensors in parts.items() for k, v in tensors.items()}
+        return joined_parts(parts, ".")
 
     def frozen(self) -> HashedMLPEncoder:
         """Return the perceptron as a trained model keeps it."""

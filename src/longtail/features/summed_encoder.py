@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from longtail.named_parts import with_prefix
 from longtail.negatives.nearest_labels import unit_rows
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class SummedEncoder:
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return the arrays of all parts."""
-        inner = {f"inner.{k}": v for k, v in self.inner.to_arrays().items()}
+        inner = with_prefix("inner.", self.inner.to_arrays())
         return {"turn": self.turn, "token_vectors": self.token_vectors, **inner}
 
     def config(self) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from longtail.index.graph import GraphIndex
 from longtail.index.protocol import read_only
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.scoring import merge_shortlists
+from longtail.named_parts import with_prefix, without_prefix
 from longtail.surrogates.k_means import spherical_k_means
 from longtail.surrogates.rows import binary, require_positive
 
@@ -316,8 +317,8 @@ class LabelShortlister:
             "label_of_representative": self.label_of_representative,
             "label_starts": self.label_starts,
             "label_ids": self.label_ids,
-            **{f"label_index.{k}": v for k, v in self.label_index.to_arrays().items()},
-            **{f"point_index.{k}": v for k, v in self.point_index.to_arrays().items()},
+            **with_prefix("label_index.", self.label_index.to_arrays()),
+            **with_prefix("point_index.", self.point_index.to_arrays()),
         }
 
     @classmethod
@@ -359,7 +360,7 @@ def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 def _index_from(arrays: Mapping[str, NDArray[np.generic]], prefix: str, beam: int) -> VectorIndex:
     """Return the index whose arrays carry `prefix`: a graph where there are edges."""
-    parts = {name[len(prefix) :]: arrays[name] for name in arrays if name.startswith(prefix)}
+    parts = without_prefix(prefix, arrays)
     if "neighbours" in parts:
         return GraphIndex.from_arrays(parts, beam=beam)
     return ExactIndex.from_arrays(parts)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from longtail.named_parts import joined_parts
 from longtail.training.batches import AllLabels
 from longtail.training.loop import train
 from longtail.training.module_adam import ModuleAdam
@@ -105,4 +106,4 @@ class _RegressionTask:
             "adam0": self._adams[0].state(),
             "adam1": self._adams[1].state(),
         }
-        return {f"{part}.{k}": v for part, tensors in parts.items() for k, v in tensors.items()}
+        return joined_parts(parts, ".")
