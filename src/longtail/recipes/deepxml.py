@@ -191,31 +191,20 @@ class DeepXML(LabelEstimator):
         features = encoder.encode(data.bags(), run.n_threads)
         shortlister, shortlists = self._mine(features, data.labels, run)  # Module II
         block = self.transfer.block(features.shape[1], run.device)  # Module III
-        with run.stage("module IV"):
-            if self.fine_tune:
-                network = self.features.network(data, data.labels, run, start=encoder)
-                classifier = self.classifier.learn(  # type: ignore[call-arg]  # see `Classifier`
-                    features, block, shortlists, data.labels, run, network=network
-                )
-                encoder = self.features.frozen(network)
-            else:
-                classifier = self.classifier.learn(features, block, shortlists, data.labels, run)
-        if self.fine_tune:
-            features = encoder.encode(data.bags(), run.n_threads)
+        ranker = self._ranker(encoder, features, block, shortlists, data, run)  # Module IV
+        if self.fine_tune:  # the features are others now
+            features = ranker.encoder.encode(data.bags(), run.n_threads)
             shortlister, shortlists = self._mine(features, data.labels, run)
+        reranker = self._reranked(ranker, features, shortlists, data, run)
+        if self.prediction_sizes is not None:
+            shortlister = shortlister.resized(self.prediction_sizes)
         scorer = DeepXMLScorer(
-            ranker=Ranker(encoder, block.frozen(), classifier),
+            ranker=ranker,
             shortlister=shortlister,
-            reranker=None,
+            reranker=reranker,
             label_clusters=clusters,
             fusion=ScoreFusion(as_in_code=self.fusion_as_in_code),
         )
-        if self.reranker is not None:
-            with run.stage("re-ranker"):
-                reranked = self.reranker.learn(data, shortlists, features, scorer.ranker, run)
-            scorer = replace(scorer, reranker=reranked)
-        if self.prediction_sizes is not None:
-            scorer = replace(scorer, shortlister=shortlister.resized(self.prediction_sizes))
         return self._fused(scorer, data, held_out, run)
 
     def _mine(
@@ -229,6 +218,41 @@ class DeepXML(LabelEstimator):
                 shortlister, features, labels, seed=seed, n_threads=run.n_threads
             )
         return shortlister, checked_shortlists(shortlists, *labels.shape)
+
+    def _ranker(
+        self,
+        encoder: Encoder,
+        features: NDArray[np.float32],
+        block: TransferBlock,
+        shortlists: NDArray[np.int32],
+        data: TrainingData,
+        run: TrainingRun,
+    ) -> Ranker:
+        """Train block and classifiers on shortlists; with `fine_tune`, the features as well."""
+        with run.stage("module IV"):
+            if self.fine_tune:
+                network = self.features.network(data, data.labels, run, start=encoder)
+                classifier = self.classifier.learn(  # type: ignore[call-arg]  # see `Classifier`
+                    features, block, shortlists, data.labels, run, network=network
+                )
+                encoder = self.features.frozen(network)
+            else:
+                classifier = self.classifier.learn(features, block, shortlists, data.labels, run)
+        return Ranker(encoder, block.frozen(), classifier)
+
+    def _reranked(
+        self,
+        ranker: Ranker,
+        features: NDArray[np.float32],
+        shortlists: NDArray[np.int32],
+        data: TrainingData,
+        run: TrainingRun,
+    ) -> Ranker | None:
+        """Train the re-ranker, if there is to be one, on what the first network confuses."""
+        if self.reranker is None:
+            return None
+        with run.stage("re-ranker"):
+            return self.reranker.learn(data, shortlists, features, ranker, run)
 
     def _fused(
         self,
