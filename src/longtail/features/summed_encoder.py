@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from longtail.named_parts import with_prefix
-from longtail.negatives.nearest_labels import unit_rows
+from longtail.surrogates.rows import unit_vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -58,7 +58,7 @@ class SummedEncoder:
         """Return float32 (n, dimension); rows of zeros for bags of unknown tokens."""
         vectors = self.inner.encode(bags, n_threads) @ self.turn.T
         vectors += bags.times(self.token_vectors, n_threads)
-        return unit_rows(vectors)
+        return unit_vectors(vectors)
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return the arrays of all parts."""

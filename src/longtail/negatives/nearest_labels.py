@@ -19,7 +19,7 @@ from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.scoring import merge_shortlists
 from longtail.named_parts import with_prefix, without_prefix
 from longtail.surrogates.k_means import spherical_k_means
-from longtail.surrogates.rows import binary, require_positive
+from longtail.surrogates.rows import binary, require_positive, unit_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     Scratch = tuple[NDArray[np.float32], NDArray[np.float32]]
 
-__all__ = ["LabelShortlister", "NearestLabels", "ShortlistSizes", "unit_rows"]
+__all__ = ["LabelShortlister", "NearestLabels", "ShortlistSizes"]
 
 EXACT_BELOW = 2_000  # vectors; scanning so few is quicker than following a graph's edges
 _ARRAY_NAMES = (
@@ -134,7 +134,7 @@ class NearestLabels:
                 f"`features` has {features.shape[0]} rows but `labels` has {labels.shape[0]}. "
                 "Pass one row of each per point."
             )
-        points, labels = unit_rows(features), binary(labels)
+        points, labels = unit_vectors(features), binary(labels)
         representatives, label_of = self._representatives(points, labels, seed)
         no_points = np.zeros((0, features.shape[1]), np.float32)
         return LabelShortlister(
@@ -180,7 +180,7 @@ class NearestLabels:
         by_label = labels.T.tocsr()
         frequency = np.diff(by_label.indptr)
         with_points = np.flatnonzero(frequency).astype(np.int32)
-        vectors = [unit_rows(by_label[with_points] @ points)]
+        vectors = [unit_vectors(by_label[with_points] @ points)]
         label_of = [with_points]
         if self.n_representatives:
             for label in np.flatnonzero(frequency >= self.head_frequency):
@@ -256,7 +256,7 @@ class LabelShortlister:
         """
         settings = self.settings
         point_weight = float(settings.point_weight) if settings.n_near_points else 0.0
-        queries = unit_rows(features)
+        queries = unit_vectors(features)
         size = min(settings.size, self.n_labels)
         labels = np.empty((len(queries), size), np.int32)
         similarities = np.empty((len(queries), size), np.float32)
@@ -346,16 +346,6 @@ class LabelShortlister:
         )
         _check_parts(shortlister)
         return shortlister
-
-
-def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the rows scaled to unit length; rows of zeros stay so."""
-    # einsum sums each row in the same order however many rows there are; a norm over axis 1 too,
-    # but with a temporary as large as the matrix.
-    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-    lengths[lengths == 0] = 1
-    unit: NDArray[np.float32] = vectors / lengths[:, None]
-    return unit
 
 
 def _index_from(arrays: Mapping[str, NDArray[np.generic]], prefix: str, beam: int) -> VectorIndex:

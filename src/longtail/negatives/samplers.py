@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.negatives.nearest_labels import NearestLabels, unit_rows
+from longtail.negatives.nearest_labels import NearestLabels
 from longtail.surrogates.label_clusters import balanced_clusters
-from longtail.surrogates.rows import binary, require_positive
+from longtail.surrogates.rows import binary, require_positive, unit_vectors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -199,7 +199,7 @@ class TreeLeaves(_Sampled):
         """Return int32 (n_points, at most size), true labels among them, padded with -1."""
         require_positive("leaf_size", self.leaf_size)
         ones = binary(labels)
-        centroids = unit_rows(ones.T.tocsr() @ unit_rows(features))
+        centroids = unit_vectors(ones.T.tocsr() @ unit_vectors(features))
         n_leaves = 2 ** (-(-len(centroids) // self.leaf_size) - 1).bit_length()
         leaf = balanced_clusters(centroids, n_leaves, seed=seed, n_threads=n_threads)
         own = [np.unique(leaf[row]) for row in np.split(ones.indices, ones.indptr[1:-1])]

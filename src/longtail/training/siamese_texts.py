@@ -12,7 +12,7 @@ from longtail.errors import InputError
 from longtail.features.summed_encoder import SummedEncoder
 from longtail.features.tuned_transformer import encoded_texts
 from longtail.named_parts import joined_parts
-from longtail.negatives.nearest_labels import unit_rows
+from longtail.surrogates.rows import unit_vectors
 from longtail.training.chosen_bags import ChosenBags
 from longtail.training.dropout import kept_units
 from longtail.training.memory import empty_tensor
@@ -131,7 +131,7 @@ class ReadTexts:
         """See `SiameseNetwork.vectors`."""
         vectors = self._read[side] @ self.turn.cpu().numpy().T
         vectors += self._bags[side].times(self.tokens.vectors().numpy(), self.run.n_threads)
-        return unit_rows(vectors)
+        return unit_vectors(vectors)
 
     def frozen(self) -> SummedEncoder:
         """See `SiameseNetwork.frozen`."""
