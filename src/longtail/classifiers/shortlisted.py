@@ -170,7 +170,7 @@ class ShortlistedOneVsAll:
 class FullOneVsAll:
     """Every point against every label, without shortlists: for small label sets, or on a GPU.
 
-    Chen et al., "Renee", MLSys 2023: the gradient is formed in place, chunk of labels by chunk, and
+    Jain et al., "Renee", MLSys 2023: the gradient is formed in place, chunk of labels by chunk, and
     products are in bfloat16 where the device has it (see `LabelTable`).
 
     Parameters

@@ -36,7 +36,10 @@ PAIRS_A_POINT = 5_000  # that share a label: beyond, the most frequent labels ar
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class AnnexML(LabelEstimator):
-    """AnnexML (Tagami, KDD 2017): partitions, embeddings, nearest neighbours, several learners.
+    """AnnexML: partitions, embeddings, nearest neighbours, several learners.
+
+    Tagami, "AnnexML: approximate nearest neighbor search for extreme multi-label classification",
+    KDD 2017.
 
     A learner parts the points so that those with shared labels stay together, and embeds the points
     of each part so that the ten with the most similar labels are nearer than random ones. The near

@@ -30,7 +30,10 @@ __all__ = ["AttentionXML"]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class AttentionXML(LabelEstimator):
-    """AttentionXML (You et al., NeurIPS 2019): BiLSTM, multi-label attention, a label tree.
+    """AttentionXML: BiLSTM, multi-label attention, a label tree.
+
+    You et al., "AttentionXML: label tree-based attention-aware deep model for high-performance
+    extreme multi-label text classification", NeurIPS 2019.
 
     Up to `first_level` labels are scored all. More are put into a balanced tree, whose levels are
     trained from the top on: each starts from the network of the one above, and learns to tell the

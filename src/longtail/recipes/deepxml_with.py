@@ -99,7 +99,9 @@ class DeepXMLWith(OfArchitecture):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DeepXMLMACH(OfMLP, DeepXMLWith):
-    """DeepXML + MACH: a perceptron over hashed tokens, trained on, for one learner in place of R.
+    """DeepXML + MACH: one perceptron over hashed tokens in place of MACH's R.
+
+    Table 4 of the DeepXML paper; MACH by itself is `longtail.recipes.mach.MACH`.
 
     Parameters
     ----------
@@ -118,12 +120,22 @@ class DeepXMLMACH(OfMLP, DeepXMLWith):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DeepXMLKimCNN(OfKimCNN, DeepXMLWith):
-    """DeepXML with the filters of Kim's network.
+    """DeepXML with the filters of Kim's network: "CNN" in Table 6(a) of the DeepXML paper.
+
+    The filters are those of `longtail.recipes.end_to_end.KimCNNClassifier`.
 
     Parameters
     ----------
     **kwargs
         Those of `OfKimCNN` and `DeepXMLWith`.
+
+    Examples
+    --------
+    >>> from longtail.recipes.deepxml_with import DeepXMLKimCNN
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    >>> DeepXMLKimCNN().fit(texts, labels).predictor_.predict("wine", k=1)[0][0]
+    'drink'
     """
 
 
@@ -131,8 +143,19 @@ class DeepXMLKimCNN(OfKimCNN, DeepXMLWith):
 class DeepXMLXMLCNN(OfXMLCNN, DeepXMLWith):
     """DeepXML + XML-CNN: convolutions and bottleneck, without an output layer as wide as L.
 
+    Table 4 of the DeepXML paper; XML-CNN by itself is
+    `longtail.recipes.end_to_end.XMLCNNClassifier`.
+
     Parameters
     ----------
     **kwargs
         Those of `OfXMLCNN` and `DeepXMLWith`.
+
+    Examples
+    --------
+    >>> from longtail.recipes.deepxml_with import DeepXMLXMLCNN
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    >>> DeepXMLXMLCNN().fit(texts, labels).predictor_.predict("wine", k=1)[0][0]
+    'drink'
     """

@@ -22,7 +22,10 @@ __all__ = ["DiSMEC"]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DiSMEC(LabelEstimator):
-    """DiSMEC (Babbar and Schoelkopf, WSDM 2017): full one-versus-rest, made small by pruning.
+    """DiSMEC: full one-versus-rest, made small by pruning.
+
+    Babbar and Schoelkopf, "DiSMEC: distributed sparse machines for extreme multi-label
+    classification", WSDM 2017.
 
     Each label gets the linear support vector machine (squared hinge loss) that parts its points
     from all others; small weights are dropped. Batches of labels are trained in parallel, and a

@@ -127,6 +127,14 @@ class Bonsai(Parabel):
         Most levels of nodes below the root.
     **kwargs
         Those of `Parabel`; a leaf may have more than `leaf_size` labels at the greatest depth.
+
+    Examples
+    --------
+    >>> from longtail.recipes.parabel import Bonsai
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> model = Bonsai().fit(texts, [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5)
+    >>> model.predictor_.predict("a bottle of wine", k=1)[0][0]
+    'drink'
     """
 
     n_children: int = 100

@@ -44,7 +44,10 @@ BAG = "bag"  # the encoder that is no folder
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class XTransformer(LabelEstimator):
-    """X-Transformer's three stages (Chang et al., KDD 2020) around any encoder.
+    """X-Transformer's three stages around any encoder.
+
+    Chang et al., "Taming pretrained transformers for extreme multi-label text classification", KDD
+    2020.
 
     Labels are put into clusters of like ones (semantic label indexing), an encoder learns with the
     squared hinge loss which clusters a point's labels are in (neural matcher), and linear
