@@ -51,6 +51,16 @@ class HashedMLP:
         Of Adam, for all but the vectors of buckets; falls with the schedule of the stage.
     make_optimiser : callable
         From the table of bucket vectors to its `RowOptimiser`.
+
+    Examples
+    --------
+    >>> from longtail import DeepXML
+    >>> from longtail.features.hashed_mlp import HashedMLP
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    >>> model = DeepXML(features=HashedMLP(layers=(64, 32))).fit(texts, labels)
+    >>> model.predictor_.predict("a bottle of wine", k=1)[0][0]
+    'drink'
     """
 
     layers: tuple[int, ...] = (512,)

@@ -88,6 +88,18 @@ class NearestLabels:
         Of `GraphIndex`: more finds more, and takes longer.
     exact : bool
         Search by scanning all vectors instead of following a graph.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.negatives.nearest_labels import NearestLabels
+    >>> points = np.array([[1, 0], [0.9, 0.1], [0, 1]], np.float32)
+    >>> labels = csr_array(np.eye(3))
+    >>> shortlister = NearestLabels(size=2).build(points, labels, seed=0, n_threads=1)
+    >>> ids, similarities = shortlister.query(points)
+    >>> ids.tolist()
+    [[0, 1], [1, 0], [2, 1]]
     """
 
     n_near_labels: int = 300

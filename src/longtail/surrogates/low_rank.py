@@ -46,6 +46,16 @@ class LowRankProjection:
         R0.
     head_learning_rate : float
         Of Adam, for the layer from features to the projection.
+
+    Examples
+    --------
+    >>> from longtail import DeepXML
+    >>> from longtail.surrogates.low_rank import LowRankProjection
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    >>> model = DeepXML(surrogate=LowRankProjection(n_dimensions=16)).fit(texts, labels)
+    >>> model.predictor_.predict("a bottle of wine", k=1)[0][0]
+    'drink'
     """
 
     n_dimensions: int = 512
