@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail.errors import InputError
-from longtail.index.exact import ExactIndex
+from longtail.index.exact import EXACT_BELOW, ExactIndex
 from longtail.index.graph import GraphIndex
 from longtail.index.protocol import read_only
+from longtail.index.stored import index_from_arrays
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.scoring import merge_shortlists
 from longtail.named_parts import with_prefix, without_prefix
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LabelShortlister", "NearestLabels", "ShortlistSizes"]
 
-EXACT_BELOW = 2_000  # vectors; scanning so few is quicker than following a graph's edges
 _ARRAY_NAMES = (
     "label_of_representative",
     "label_starts",
@@ -349,23 +349,15 @@ class LabelShortlister:
                 raise InputError(f"A label shortlister needs the array {name!r}. Build it again.")
         shortlister = cls(
             settings=settings,
-            label_index=_index_from(arrays, "label_index.", settings.beam),
+            label_index=index_from_arrays(without_prefix("label_index.", arrays), settings.beam),
             label_of_representative=read_only(arrays["label_of_representative"], np.int32),
-            point_index=_index_from(arrays, "point_index.", settings.beam),
+            point_index=index_from_arrays(without_prefix("point_index.", arrays), settings.beam),
             label_starts=read_only(arrays["label_starts"], np.int32),
             label_ids=read_only(arrays["label_ids"], np.int32),
             n_labels=n_labels,
         )
         _check_parts(shortlister)
         return shortlister
-
-
-def _index_from(arrays: Mapping[str, NDArray[np.generic]], prefix: str, beam: int) -> VectorIndex:
-    """Return the index whose arrays carry `prefix`: a graph where there are edges."""
-    parts = without_prefix(prefix, arrays)
-    if "neighbours" in parts:
-        return GraphIndex.from_arrays(parts, beam=beam)
-    return ExactIndex.from_arrays(parts)
 
 
 def _n_rows(index: VectorIndex) -> int:
