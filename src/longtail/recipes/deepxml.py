@@ -7,7 +7,7 @@ documents", WSDM 2021, section 3.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
@@ -33,10 +33,18 @@ if TYPE_CHECKING:
     from longtail.data.point_input import PointInput
     from longtail.features.architecture import FeatureArchitecture
     from longtail.features.encoder import Encoder
+    from longtail.training.one_vs_all import FeatureNetwork
     from longtail.training.run import TrainingData, TrainingRun
     from longtail.transfer.block import TransferBlock
 
-__all__ = ["Classifier", "DeepXML", "NegativeSampler", "Surrogate", "Transfer"]
+__all__ = [
+    "Classifier",
+    "DeepXML",
+    "FineTuningClassifier",
+    "NegativeSampler",
+    "Surrogate",
+    "Transfer",
+]
 
 
 class Surrogate(Protocol):
@@ -90,11 +98,23 @@ class Classifier(Protocol):
         labels: csr_array,
         run: TrainingRun,
     ) -> LabelVectors:
-        """Train classifiers and block together.
+        """Train classifiers and block together."""
+        ...
 
-        One that can fine-tune takes a further argument `network`, a `FeatureNetwork` that it
-        trains in place of the frozen `features`.
-        """
+
+class FineTuningClassifier(Classifier, Protocol):
+    """Module IV as `fine_tune` needs it: it can train the features on."""
+
+    def learn(
+        self,
+        features: NDArray[np.float32],
+        block: TransferBlock,
+        shortlists: NDArray[np.int32],
+        labels: csr_array,
+        run: TrainingRun,
+        network: FeatureNetwork | None = None,
+    ) -> LabelVectors:
+        """Train classifiers, block and `network`, if any, which replaces the frozen `features`."""
         ...
 
 
@@ -124,7 +144,7 @@ class DeepXML(LabelEstimator):
     fine_tune : bool
         Let Module IV train the feature architecture on, from what Module I has learnt; the
         structure of Module II is then built anew over the features that result. The paper freezes
-        them, which is quicker.
+        them, which is quicker. The classifier must be a `FineTuningClassifier`.
     n_learners : int
         Models whose scores are averaged, each from its own random numbers.
     **kwargs
@@ -232,7 +252,8 @@ class DeepXML(LabelEstimator):
         with run.stage("module IV"):
             if self.fine_tune:
                 network = self.features.network(data, data.labels, run, start=encoder)
-                classifier = self.classifier.learn(  # type: ignore[call-arg]  # see `Classifier`
+                tuning = cast("FineTuningClassifier", self.classifier)  # `check` has looked
+                classifier = tuning.learn(
                     features, block, shortlists, data.labels, run, network=network
                 )
                 encoder = self.features.frozen(network)
