@@ -49,21 +49,21 @@ class AnnexML(LabelEstimator):
     Parameters
     ----------
     n_learners : int
-        Each with partitions and embeddings from its own random numbers.
+        Models that vote, each with partitions and embeddings from its own random numbers.
     dimension : int
-        Of the embeddings.
+        Length of an embedding.
     n_neighbours : int
         Near points that a point is brought together with in training, and that vote in prediction.
     partition_size : int
         Points for which there is one partition.
     epochs : int
-        Of learning the partitions, and then of learning each embedding.
+        Over the training points: of learning the partitions, and then of learning each embedding.
     learning_rate : float
         Of partitions and embeddings.
     gamma : float
         By which cosines are multiplied in the ranking loss.
     penalty : float
-        Of the absolute weights of partitions.
+        L1 penalty of the weights by which partitions are found: a larger one keeps fewer of them.
     **kwargs
         Those of `LabelEstimator`.
 

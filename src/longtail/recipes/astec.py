@@ -66,31 +66,35 @@ class Astec(LabelEstimator):
         After each ReLU, in training. None takes .5, as the paper, for up to 50,000 points, and .4
         beyond.
     max_norm : float
-        lambda, the bound on the spectral norm of R0 and R.
-    surrogate_epochs, surrogate_learning_rate
-        Of Module I.
-    extreme_epochs, extreme_learning_rate
-        Of Module IV.
-    reranker_epochs, reranker_learning_rate
-        Of the re-ranker.
+        lambda, the bound on the spectral norm of the residual blocks of Modules I and III.
+    surrogate_epochs, surrogate_learning_rate : int, float
+        Epochs of Module I, the surrogate task, and the learning rate at their first step.
+    extreme_epochs, extreme_learning_rate : int, float
+        Epochs of Module IV, the classifiers of all labels, and the rate at their first step.
+    reranker_epochs, reranker_learning_rate : int, float
+        Epochs of the re-ranker, and the learning rate at their first step.
     batch_size : int or None
-        Of Module I; batches on shortlists are twice as large. None takes 512, and less where that
-        would leave fewer than about two hundred batches an epoch.
-    n_near_labels, n_near_points, shortlist_size
-        Taken from ANNS^mu, from ANNS^x, and kept of both (Module II); 0 near points leave ANNS^x
-        out, which is Slice's shortlist.
-    predict_near_labels, predict_near_points, predict_shortlist_size
-        The same for a prediction: quicker, at about the same accuracy.
-    n_representatives, head_frequency
+        Points of a step of Module I; batches on shortlists are twice as large. None takes 512, and
+        less where that would leave fewer than about two hundred batches an epoch.
+    n_near_labels : int
+        Labels with the nearest centres that Module II finds for a training point (ANNS^mu).
+    n_near_points : int
+        Nearest training points whose labels it adds (ANNS^x); 0 leaves these out, as Slice does.
+    shortlist_size : int
+        Most labels that it keeps of both: what the point's hard negatives are drawn from.
+    predict_near_labels, predict_near_points, predict_shortlist_size : int
+        `n_near_labels`, `n_near_points` and `shortlist_size` of a prediction, which needs fewer:
+        quicker, at about the same accuracy.
+    n_representatives, head_frequency : int
         Further k-means centres of each label that has that many points (appendix A.4).
     n_hard, n_random : int
         Hard negatives drawn from a point's shortlist in each epoch, and random labels in a batch.
     reranker : bool
-        Train a re-ranker.
+        Train a second network on what the first confuses, and let it score the shortlist too.
     n_confused : int
         Best labels of each training point that the re-ranker is trained against.
     n_learners : int
-        Astec-3 has three.
+        Models whose scores are averaged, each from its own random numbers; Astec-3 has three.
     label_texts : bool
         Learn from the labels' texts, too: each is one more training point, of its own label alone.
         A label without training points can then be found.

@@ -34,14 +34,18 @@ class DeepXMLWith(OfArchitecture):
     ----------
     n_meta_labels : int
         L^, the label clusters of the surrogate task.
-    surrogate_epochs, surrogate_learning_rate
-        Of Module I.
-    extreme_epochs, extreme_learning_rate
-        Of Module IV.
+    surrogate_epochs, surrogate_learning_rate : int, float
+        Epochs of Module I, the surrogate task, and the learning rate at their first step.
+    extreme_epochs, extreme_learning_rate : int, float
+        Epochs of Module IV, the classifiers of all labels, and the rate at their first step.
     batch_size : int
-        Of Module I; batches on shortlists are twice as large.
-    n_near_labels, n_near_points, shortlist_size
-        Of Module II; see `Astec`.
+        Points of a step of Module I; batches on shortlists are twice as large.
+    n_near_labels : int
+        Labels with the nearest centroids that Module II finds for a training point.
+    n_near_points : int
+        Nearest training points whose labels it adds; 0 leaves these out.
+    shortlist_size : int
+        Most labels that it keeps of both: what the point's hard negatives are drawn from.
     n_hard, n_random : int
         Hard negatives drawn from a point's shortlist in each epoch, and random labels in a batch.
     **kwargs

@@ -34,11 +34,15 @@ class DiSMEC(LabelEstimator):
 
     Parameters
     ----------
-    cost, prune : float
-        See `SparseOneVsRest`; the published values are the defaults.
+    cost : float
+        C of the support vector machines: larger fits the training points more closely. 1, as
+        published.
+    prune : float
+        Weights smaller than this are dropped. .01, as published.
     tolerance : float
-        See `SparseOneVsRest`; a tenth of the solver's usual one, because the negatives, which are
-        nearly all points, weigh little each.
+        A machine is done once the projected gradients of its points are spread no wider. A tenth of
+        the solver's usual one, because the negatives, which are nearly all points, weigh little
+        each.
     **kwargs
         Those of `LabelEstimator`; words and pairs of words by default, no character n-grams.
 

@@ -42,13 +42,13 @@ class ExtremeText(LabelEstimator):
     Parameters
     ----------
     dimension : int
-        Of token and node vectors.
+        Length of token and node vectors.
     leaf_size : int
         Most labels below a node of the last level.
     epochs : int
         Over the training points.
     learning_rate : float
-        At the first step.
+        Of token and node vectors, at the first step.
     batch_size : int
         Points of a step.
     beam_size : int

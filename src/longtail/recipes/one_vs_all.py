@@ -34,11 +34,11 @@ class OneVsAll(LabelEstimator):
     Parameters
     ----------
     dimension : int
-        Of token and label vectors.
+        Length of token and label vectors.
     epochs : int
         Over the training points.
     learning_rate : float
-        At the first step.
+        Of token and label vectors, at the first step.
     batch_size : int
         Points of a step.
     dropout : float

@@ -40,8 +40,10 @@ class Parabel(RerankedEstimator):
         Most labels of a leaf.
     beam_size : int
         Nodes of a level that a prediction follows.
-    cost, prune : float
-        Of the support vector machines; see `SparseOneVsRest`.
+    cost : float
+        C of the support vector machines: larger fits the training points more closely.
+    prune : float
+        Weights of the machines that are smaller than this are dropped.
     **kwargs
         Those of `RerankedEstimator`; words and pairs of words by default, no character n-grams.
 
