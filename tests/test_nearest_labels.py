@@ -16,8 +16,8 @@ from longtail.negatives.nearest_labels import (
     LabelShortlister,
     NearestLabels,
     ShortlistSizes,
-    unit_rows,
 )
+from longtail.surrogates.rows import unit_vectors
 
 # Unit rows: (1, 0), (0, 1), (.6, .8).
 POINTS = np.array([[1, 0], [0, 5], [3, 4]], np.float32)
@@ -296,13 +296,13 @@ class TestUnitRows:
     @pytest.mark.parametrize("dimension", [1, 3, 8, 17, 64, 301])
     def test_a_row_has_the_same_bits_whatever_stands_beside_it(self, dimension):
         drawn = np.random.default_rng(0).standard_normal((37, dimension)).astype(np.float32)
-        unit = unit_rows(drawn)
+        unit = unit_vectors(drawn)
         np.testing.assert_allclose(np.linalg.norm(unit, axis=1), 1, rtol=1e-5)
         for row in range(37):
-            assert unit_rows(drawn[row : row + 1].copy()).tobytes() == unit[row].tobytes()
+            assert unit_vectors(drawn[row : row + 1].copy()).tobytes() == unit[row].tobytes()
 
     def test_rows_of_zeros_stay_so(self):
-        assert not unit_rows(np.zeros((2, 3), np.float32)).any()
+        assert not unit_vectors(np.zeros((2, 3), np.float32)).any()
 
 
 def test_resized_looks_at_less_of_the_same():

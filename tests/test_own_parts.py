@@ -87,9 +87,20 @@ def test_what_is_no_negative(found, message):
         fit(surrogate=MetaLabelTask(schedule=BRIEF), negatives=Negatives(found=found))
 
 
+class ForFrozenFeatures:
+    """A classifier that cannot fine-tune."""
+
+    def learn(self, features, block, shortlists, labels, run):
+        raise NotImplementedError
+
+
 @pytest.mark.parametrize(
     ("parts", "message"),
     [
+        (
+            {"classifier": ForFrozenFeatures(), "fine_tune": True},
+            "`learn` of ForFrozenFeatures takes no `network`",
+        ),
         ({"features": HashedMLP}, r"got the class HashedMLP\. Pass HashedMLP\(\)\."),
         ({"transfer": "identity"}, r"such as BoundedResidual\(\); a str has no block"),
         ({"classifier": None}, "a NoneType has no learn"),

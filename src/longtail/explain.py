@@ -106,6 +106,17 @@ def explain(
     ------
     InputError
         If the model was trained on ready-made features, or k is out of range.
+
+    Examples
+    --------
+    >>> from longtail import LongtailClassifier
+    >>> from longtail.explain import explain
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    >>> model = LongtailClassifier().fit(texts, labels).predictor_
+    >>> drink = explain(model, "a bottle of wine", k=1).labels[0]
+    >>> drink.label, drink.words[0].word
+    ('drink', 'wine')
     """
     if model.vectorizer is None:
         raise InputError("Only models that were trained on texts can be explained, word by word.")

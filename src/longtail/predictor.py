@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from longtail.classifiers.blend import group_of
 from longtail.classifiers.blended import BlendedScorer
 from longtail.classifiers.calibration import Calibration
 from longtail.classifiers.compiled import CompiledScorer
@@ -27,6 +26,7 @@ from longtail.kernels.jit import n_usable_cores
 from longtail.label_changes import with_labels, without_labels
 from longtail.metrics import evaluate
 from longtail.model_folder import ModelFolder, write_model_folder
+from longtail.named_parts import with_prefix, without_prefix
 from longtail.restriction import Restriction, check_threshold
 
 if TYPE_CHECKING:
@@ -71,6 +71,20 @@ class Predictor:
     Attributes
     ----------
     n_labels : int
+
+    Examples
+    --------
+    >>> from longtail import LongtailClassifier
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    >>> model = LongtailClassifier().fit(texts, labels).predictor_
+    >>> [name for name, probability in model.predict("a bottle of wine")]
+    ['drink', 'vehicle']
+    >>> [name for name, _ in model.predict("a bottle of wine", masked=["drink"])]
+    ['vehicle']
+    >>> ids, probabilities = model.predict_topk(["white wine", "an old car"], k=3)
+    >>> ids.tolist()
+    [[0, 1, -1], [1, 0, -1]]
     """
 
     def __init__(
@@ -330,17 +344,14 @@ class Predictor:
             "calibration": self.calibration.config(),
             "n_features": self.n_features,
             "n_labels": self.n_labels,
+            "label_texts_are_names": self.label_space.texts_are_names,
             "reads": self.reads.config(),
             "vectorizer": None if self.vectorizer is None else self.vectorizer.config(),
         }
         if self.vectorizer is not None:
-            arrays |= _grouped("vectorizer", self.vectorizer.to_arrays())
+            arrays |= with_prefix("vectorizer/", self.vectorizer.to_arrays())
         arrays["labels/train_counts"] = self.train_label_counts
-        names, texts = self.label_space.names, self.label_space.texts
-        manifest["label_texts_are_names"] = names is not None and texts == names
-        arrays |= _column_arrays("labels/names", names)
-        if not manifest["label_texts_are_names"]:
-            arrays |= _column_arrays("labels/texts", texts)
+        arrays |= with_prefix("labels/", self.label_space.to_arrays())
         write_model_folder(path, manifest=manifest, arrays=arrays, documents=documents or {})
 
     def compressed(self, dtype: StorageType = "int8") -> Predictor:
@@ -395,14 +406,15 @@ class Predictor:
         try:
             vectorizer = None
             if manifest["vectorizer"] is not None:
-                own = group_of(arrays, "vectorizer")
+                own = without_prefix("vectorizer/", arrays)
                 vectorizer = TextVectorizer.from_arrays(manifest["vectorizer"], own)
-            names = _column("labels/names", arrays)
-            are_names = manifest.get("label_texts_are_names", False)
-            texts = names if are_names else _column("labels/texts", arrays)
             return cls(
                 scorer=scorer_from(manifest["scorer"], arrays),
-                label_space=LabelSpace(manifest["n_labels"], names, texts),
+                label_space=LabelSpace.from_arrays(
+                    manifest["n_labels"],
+                    without_prefix("labels/", arrays),
+                    texts_are_names=manifest.get("label_texts_are_names", False),
+                ),
                 vectorizer=vectorizer,
                 n_features=manifest["n_features"],
                 calibration=Calibration(**manifest["calibration"]),
@@ -423,7 +435,8 @@ class Predictor:
     def _checked_features(self, X: Any) -> csr_array:
         """Return unit rows as wide as the model, or raise InputError."""
         n_dimensions = 4 if self.reads.image_shape else 2
-        is_flat = isinstance(X, TextColumn) or (isinstance(X, list) and not _is_table(X))
+        is_table = isinstance(X, list) and bool(X) and isinstance(X[0], list | tuple | np.ndarray)
+        is_flat = isinstance(X, TextColumn) or (isinstance(X, list) and not is_table)
         if is_flat or getattr(X, "ndim", 2) not in {2, n_dimensions}:
             raise InputError(
                 "This model was trained on ready-made features, but it was given texts or a single "
@@ -456,13 +469,18 @@ def load(path: str | Path, *, verify: bool = False) -> Predictor:
     ------
     ModelFolderError
         If a file is missing, cut short, damaged or from elsewhere.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> from longtail import LongtailClassifier, load
+    >>> model = LongtailClassifier().fit(["red wine", "fast car"] * 9, [["drink"], ["car"]] * 9)
+    >>> with TemporaryDirectory() as folder:
+    ...     model.save(f"{folder}/model")
+    ...     load(f"{folder}/model").n_labels
+    2
     """
     return Predictor.from_folder(ModelFolder.open(path, verify=verify))
-
-
-def _is_table(rows: list[Any]) -> bool:
-    """Return whether a list holds rows, not texts or the numbers of a single row."""
-    return bool(rows) and isinstance(rows[0], list | tuple | np.ndarray)
 
 
 def _is_one_text(X: Any) -> bool:
@@ -479,22 +497,3 @@ def _checked_k(k: int) -> int:
     if not 1 <= k <= LARGEST_K:
         raise InputError(f"k must be between 1 and {LARGEST_K}, got {k}.")
     return k
-
-
-def _grouped(group: str, arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Put a group before each name."""
-    return {f"{group}/{name}": array for name, array in arrays.items()}
-
-
-def _column_arrays(name: str, column: TextColumn | None) -> dict[str, Any]:
-    """Return a text column as arrays; nothing for none."""
-    if column is None:
-        return {}
-    return {f"{name}.buffer": column.buffer, f"{name}.offsets": column.offsets}
-
-
-def _column(name: str, arrays: Mapping[str, Any]) -> TextColumn | None:
-    """Return the text column saved under `name`, if there is one."""
-    if f"{name}.buffer" not in arrays:
-        return None
-    return TextColumn(arrays[f"{name}.buffer"], arrays[f"{name}.offsets"])

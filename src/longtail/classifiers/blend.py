@@ -13,6 +13,7 @@ from longtail.classifiers.relations import LabelRelations
 from longtail.classifiers.score_network import Evidence, ScoreNetwork, count_sources
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.errors import InputError
+from longtail.named_parts import joined_parts, without_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     Arrays = Mapping[str, NDArray[np.generic]]
     Floats = NDArray[np.float32]
 
-__all__ = ["Blend", "group_of"]
+__all__ = ["Blend"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -149,11 +150,7 @@ class Blend:
             parts["relations"] = self.relations.to_arrays()
         if self.is_word is not None:
             parts["linear"] = {**parts["linear"], "is_word": self.is_word}
-        return {
-            f"{part}/{name}": array
-            for part, arrays in parts.items()
-            for name, array in arrays.items()
-        }
+        return joined_parts(parts, "/")
 
     def parts_config(self) -> dict[str, Any]:
         """Return the rest, as JSON values."""
@@ -162,14 +159,18 @@ class Blend:
     @staticmethod
     def parts_from(config: Mapping[str, Any], arrays: Arrays) -> dict[str, Any]:
         """Return all parts but the encoder, by name, from what the two above have returned."""
-        search = CandidateSearch.from_parts(config["search"], group_of(arrays, "search"))
+
+        def part(name: str) -> dict[str, Any]:
+            return without_prefix(f"{name}/", arrays)
+
+        search = CandidateSearch.from_parts(config["search"], part("search"))
         first, *others = config["scales"]
-        heads = [LabelHead.of_search(search, group_of(arrays, "head0")["bias"], first)]
+        heads = [LabelHead.of_search(search, part("head0")["bias"], first)]
         for i, scale in enumerate(others, start=1):
-            own = group_of(arrays, f"head{i}")
+            own = part(f"head{i}")
             heads.append(LabelHead(own["vectors"], own["row_of_label"], own["bias"], scale))
-        linear, relations = group_of(arrays, "linear"), group_of(arrays, "relations")
-        labels = group_of(arrays, "labels")
+        linear, relations = part("linear"), part("relations")
+        labels = part("labels")
         return {
             "search": search,
             "heads": tuple(heads),
@@ -178,11 +179,5 @@ class Blend:
             "linear": SparseLabelVectors(**linear),
             "commonness": np.asarray(labels["commonness"], np.float32),
             "tail_weights": np.asarray(labels["tail_weights"], np.float32),
-            "network": ScoreNetwork.from_arrays(group_of(arrays, "network")),
+            "network": ScoreNetwork.from_arrays(part("network")),
         }
-
-
-def group_of(arrays: Arrays, name: str) -> dict[str, Any]:
-    """Return the arrays of a group, ``"group/name"``, by their own names."""
-    prefix = f"{name}/"
-    return {k[len(prefix) :]: arrays[k] for k in arrays if k.startswith(prefix)}

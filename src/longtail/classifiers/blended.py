@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from longtail.classifiers.blend import Blend, group_of
+from longtail.classifiers.blend import Blend
 from longtail.classifiers.compiled import CompiledScorer
 from longtail.features.bag_encoder import UnitBagEncoder
 
@@ -77,5 +77,5 @@ class BlendedScorer(Blend):
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> BlendedScorer:
         """Make it again from `config` and `to_arrays`, on memory maps as they are."""
-        encoder = UnitBagEncoder(group_of(arrays, "encoder")["token_vectors"])
-        return cls(encoder=encoder, **cls.parts_from(config, arrays))
+        token_vectors: Any = arrays["encoder/token_vectors"]
+        return cls(encoder=UnitBagEncoder(token_vectors), **cls.parts_from(config, arrays))

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from longtail.errors import InputError
-from longtail.index.exact import ExactIndex
+from longtail.index.exact import EXACT_BELOW, ExactIndex
 from longtail.index.graph import GraphIndex
 from longtail.index.protocol import read_only
+from longtail.index.stored import index_from_arrays
 from longtail.kernels.blend import gather_candidates
 from longtail.kernels.jit import over_row_chunks
+from longtail.named_parts import with_prefix, without_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -37,7 +39,6 @@ __all__ = [
     "search_rows_of",
 ]
 
-EXACT_BELOW = 2_000  # vectors; scanning so few is quicker than following a graph's edges
 # Of a graph's nodes. Labels that are near a point need not be near each other: it takes many edges
 # to come from one to the next, and edges to the nearest there are.
 N_POINT_NEIGHBOURS, N_LABEL_NEIGHBOURS = 24, 48
@@ -293,8 +294,8 @@ class CandidateSearch:
             "label_starts": self.label_starts,
             "label_ids": self.label_ids,
             "popular": self.popular,
-            **{f"label_index.{k}": v for k, v in self.label_index.to_arrays().items()},
-            **{f"point_index.{k}": v for k, v in self.point_index.to_arrays().items()},
+            **with_prefix("label_index.", self.label_index.to_arrays()),
+            **with_prefix("point_index.", self.point_index.to_arrays()),
         }
 
     def config(self) -> dict[str, Any]:
@@ -307,9 +308,9 @@ class CandidateSearch:
         sizes = SearchSizes(**config["sizes"])
         own: Any = arrays
         return cls(
-            label_index=_index_from(arrays, "label_index.", sizes.beam),
+            label_index=index_from_arrays(without_prefix("label_index.", arrays), sizes.beam),
             label_of_row=own["label_of_row"],
-            point_index=_index_from(arrays, "point_index.", sizes.beam),
+            point_index=index_from_arrays(without_prefix("point_index.", arrays), sizes.beam),
             label_starts=own["label_starts"],
             label_ids=own["label_ids"],
             popular=own["popular"],
@@ -345,11 +346,3 @@ def search_rows_of(index: VectorIndex) -> tuple[Floats, Ids]:
 def _n_rows(index: VectorIndex) -> int:
     """Return how many rows an index finds."""
     return len(search_rows_of(index)[1])
-
-
-def _index_from(arrays: Arrays, prefix: str, beam: int) -> VectorIndex:
-    """Return the index whose arrays carry `prefix`: a graph where there are edges."""
-    parts = {name[len(prefix) :]: arrays[name] for name in arrays if name.startswith(prefix)}
-    if "neighbours" in parts:
-        return GraphIndex.from_arrays(parts, beam=beam)
-    return ExactIndex.from_arrays(parts)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from longtail.classifiers.blend import Blend, group_of
+from longtail.classifiers.blend import Blend
 from longtail.classifiers.blended import BlendedScorer
 from longtail.classifiers.blocks import top_k_in_blocks
 from longtail.classifiers.fusion import best_first
 from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.features.encoder import UnitEncoder, encoder_from
+from longtail.named_parts import with_prefix, without_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -72,8 +73,7 @@ class EncodedScorer(Blend):
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""
-        encoder = {f"encoder/{k}": v for k, v in self.encoder.to_arrays().items()}
-        return {**encoder, **self.parts_to_arrays()}
+        return with_prefix("encoder/", self.encoder.to_arrays()) | self.parts_to_arrays()
 
     def config(self) -> dict[str, Any]:
         """See `Scorer.config`."""
@@ -82,7 +82,7 @@ class EncodedScorer(Blend):
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> EncodedScorer:
         """Make it again from `config` and `to_arrays`, on memory maps as they are."""
-        encoder: Any = encoder_from(config["encoder"], group_of(arrays, "encoder"))
+        encoder: Any = encoder_from(config["encoder"], without_prefix("encoder/", arrays))
         return cls(encoder=encoder, **cls.parts_from(config, arrays))
 
 

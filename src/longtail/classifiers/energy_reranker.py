@@ -12,6 +12,7 @@ from longtail.classifiers.fusion import best_first
 from longtail.errors import InputError
 from longtail.index.protocol import read_only
 from longtail.kernels.energy import EnergyLayers, PointTerms
+from longtail.named_parts import with_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -177,9 +178,8 @@ class EnergyReranker:
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""
-        energy = {f"reranker-energy/{k}": array for k, array in self.energy.to_arrays().items()}
-        own = {f"reranked-{name}": array for name, array in self.scorer.to_arrays().items()}
-        return energy | own
+        energy = with_prefix("reranker-energy/", self.energy.to_arrays())
+        return energy | with_prefix("reranked-", self.scorer.to_arrays())
 
     def config(self) -> dict[str, Any]:
         """See `Scorer.config`."""

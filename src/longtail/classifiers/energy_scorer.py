@@ -15,6 +15,7 @@ from longtail.errors import InputError
 from longtail.features.bag_encoder import BagEncoder
 from longtail.index.protocol import read_only
 from longtail.kernels.energy import EnergyLayers, PointTerms
+from longtail.named_parts import with_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -130,7 +131,7 @@ class EnergyScorer:
             "encoder/token_vectors": self.encoder.token_vectors,
             "heads/vectors": self.heads.vectors,
             "heads/bias": self.heads.bias,
-            **{f"energy/{name}": array for name, array in self.layers._asdict().items()},
+            **with_prefix("energy/", self.layers._asdict()),
             "energy/known": self.known,
         }
 

@@ -13,6 +13,7 @@ from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.index.protocol import read_only
 from longtail.kernels.forest import Forest, best_of_forest
 from longtail.kernels.jit import over_row_chunks
+from longtail.named_parts import with_prefix, without_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -146,8 +147,8 @@ class ForestScorer:
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""
-        trees = {f"forest/{name}": array for name, array in self.forest._asdict().items()}
-        tail = {f"tail/{k}": v for k, v in self.tail.means.to_arrays().items()}
+        trees = with_prefix("forest/", self.forest._asdict())
+        tail = with_prefix("tail/", self.tail.means.to_arrays())
         return trees | tail | {"tail_weights": self.tail_weights}
 
     def config(self) -> dict[str, Any]:
@@ -162,8 +163,8 @@ class ForestScorer:
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> ForestScorer:
         """Make it again from `config` and `to_arrays`."""
-        trees: dict[str, Any] = {name: arrays[f"forest/{name}"] for name in Forest._fields}
-        tail: dict[str, Any] = {k[5:]: arrays[k] for k in arrays if k.startswith("tail/")}
+        trees: dict[str, Any] = without_prefix("forest/", arrays)
+        tail: dict[str, Any] = without_prefix("tail/", arrays)
         means = SparseLabelVectors(**tail)
         none = np.zeros(means.n_labels, np.float32)  # in folders that are older than the weights
         weights: Any = arrays.get("tail_weights", none)

@@ -13,6 +13,7 @@ from longtail.features.encoder import encoder_from
 from longtail.index.protocol import read_only
 from longtail.kernels.hashed_labels import best_hashed_labels
 from longtail.kernels.jit import over_row_chunks
+from longtail.named_parts import with_prefix, without_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,8 +104,8 @@ class HashedLabelsScorer:
             "hashes/labels": self.labels,
         }
         for i, network in enumerate(self.networks):
-            arrays |= {f"hash{i}/{k}": v for k, v in network.encoder.to_arrays().items()}
-            arrays |= {f"hash{i}/buckets.{k}": v for k, v in network.buckets._asdict().items()}
+            arrays |= with_prefix(f"hash{i}/", network.encoder.to_arrays())
+            arrays |= with_prefix(f"hash{i}/buckets.", network.buckets._asdict())
         return arrays
 
     def config(self) -> dict[str, Any]:
@@ -117,8 +118,7 @@ class HashedLabelsScorer:
         """Make it again from `config` and `to_arrays`."""
         networks = []
         for i, encoder in enumerate(config["encoders"]):
-            prefix = f"hash{i}/"
-            own = {k[len(prefix) :]: arrays[k] for k in arrays if k.startswith(prefix)}
+            own = without_prefix(f"hash{i}/", arrays)
             buckets = DenseLayer(own["buckets.matrix"], own["buckets.bias"])
             networks.append(BucketNetwork(encoder_from(encoder, own), buckets))
         return cls(tuple(networks), arrays["hashes/bucket_of_label"], arrays["hashes/labels"])

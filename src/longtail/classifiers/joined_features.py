@@ -11,6 +11,7 @@ from longtail.classifiers.blocks import top_k_in_blocks
 from longtail.classifiers.label_tree_scorer import LabelTreeScorer
 from longtail.data.bags import Bags
 from longtail.features.encoder import UnitEncoder, encoder_from
+from longtail.named_parts import with_prefix, without_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -104,8 +105,7 @@ class JoinedTreeScorer:
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""
-        encoder = {f"encoder/{k}": v for k, v in self.join.encoder.to_arrays().items()}
-        return {**encoder, **self.tree.to_arrays()}
+        return with_prefix("encoder/", self.join.encoder.to_arrays()) | self.tree.to_arrays()
 
     def config(self) -> dict[str, Any]:
         """See `Scorer.config`."""
@@ -119,7 +119,6 @@ class JoinedTreeScorer:
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> JoinedTreeScorer:
         """Make it again from `config` and `to_arrays`."""
-        own = {k[8:]: arrays[k] for k in arrays if k.startswith("encoder/")}
-        encoder: Any = encoder_from(config["encoder"], own)
+        encoder: Any = encoder_from(config["encoder"], without_prefix("encoder/", arrays))
         tree = LabelTreeScorer.from_parts(config["tree"], arrays)
         return cls(JoinedFeatures(encoder, config["n_tokens"]), tree)

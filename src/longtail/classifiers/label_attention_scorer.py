@@ -13,6 +13,7 @@ from longtail.errors import InputError
 from longtail.index.protocol import read_only
 from longtail.kernels.attention import AttentionWeights, score_candidates
 from longtail.kernels.jit import over_row_chunks
+from longtail.named_parts import with_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -133,7 +134,7 @@ class LabelAttentionScorer:
         """See `Scorer.to_arrays`."""
         arrays: dict[str, NDArray[np.generic]] = {"attention/labels": self.labels}
         for i, level in enumerate(self.levels):
-            arrays |= {f"level{i}/{k}": v for k, v in level.weights._asdict().items()}
+            arrays |= with_prefix(f"level{i}/", level.weights._asdict())
             arrays[f"level{i}/child_starts"] = level.child_starts
         return arrays
 

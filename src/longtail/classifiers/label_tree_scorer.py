@@ -11,6 +11,7 @@ import numpy as np
 from longtail.index.protocol import read_only
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.label_tree import TrainedTree, beam_search
+from longtail.named_parts import with_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -145,7 +146,7 @@ class LabelTreeScorer:
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""
-        return {f"tree/{name}": array for name, array in self.tree._asdict().items()}
+        return with_prefix("tree/", self.tree._asdict())
 
     def config(self) -> dict[str, Any]:
         """See `Scorer.config`."""

@@ -10,11 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from longtail.classifiers.fusion import best_first
+from longtail.classifiers.fusion import best_first, head_and_tail_precision
 from longtail.classifiers.ranking_network import RankingNetwork, log_counts_of
 from longtail.classifiers.score_network import ScoreNetwork
 from longtail.kernels.blend import LARGEST_VIEW
-from longtail.metrics import precision_at_k, ps_precision_at_k
 from longtail.metrics.hits import stored_in
 from longtail.training.adamw import AdamW
 from longtail.training.label_table import product_dtype
@@ -143,7 +142,7 @@ class NetworkTraining:
 
         def quality(scores: Floats) -> float:
             ids, _ = best_first(some.labels, scores, 5, run.n_threads)
-            return _quality(ids, some_truth, inverse_propensities)
+            return head_and_tail_precision(ids, some_truth, inverse_propensities)
 
         total = ScoreNetwork.of_all(evidence)
         plain = [total, *(ScoreNetwork.of_source(i, n_sources) for i in range(n_sources))]
@@ -275,14 +274,6 @@ def _said_by_each(evidence: Evidence) -> list[Floats]:
     """Return what each source says of the candidates, (n, size), -inf of padding."""
     is_real = evidence.labels >= 0
     return [np.where(is_real, said, -np.inf) for said in evidence.values.swapaxes(0, 1)]
-
-
-def _quality(ids: Ids, truth: csr_array, inverse_propensities: NDArray[np.float64]) -> float:
-    """Return the sum of precision and propensity-scored precision at 1, 3 and 5."""
-    return sum(
-        precision_at_k(ids, truth, k) + ps_precision_at_k(ids, truth, k, inverse_propensities)
-        for k in (1, 3, 5)
-    )
 
 
 def _true_candidates(evidence: Evidence, truth: csr_array) -> NDArray[np.bool_]:

@@ -11,6 +11,7 @@ from longtail.features.encoder import encoder_from
 from longtail.index.protocol import read_only
 from longtail.kernels.exact import exact_topk
 from longtail.kernels.jit import over_row_chunks
+from longtail.named_parts import with_prefix, without_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -80,7 +81,7 @@ class OneVsAllScorer:
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""
-        encoder = {f"encoder/{name}": v for name, v in self.encoder.to_arrays().items()}
+        encoder = with_prefix("encoder/", self.encoder.to_arrays())
         own = {"one-vs-all/classifiers": self.classifiers, "one-vs-all/labels": self.labels}
         return {**encoder, **own}
 
@@ -91,9 +92,8 @@ class OneVsAllScorer:
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Make it again from `config` and `to_arrays`."""
-        encoder = {k[8:]: arrays[k] for k in arrays if k.startswith("encoder/")}
         return cls(
-            encoder_from(config["encoder"], encoder),
+            encoder_from(config["encoder"], without_prefix("encoder/", arrays)),
             arrays["one-vs-all/classifiers"],
             np.asarray(arrays["one-vs-all/labels"], np.int32),
         )

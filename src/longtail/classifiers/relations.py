@@ -15,6 +15,7 @@ from longtail.index.protocol import read_only
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.relations import best_links, best_matches, link_votes
 from longtail.kernels.sparse_lookup import SparseRows
+from longtail.named_parts import with_prefix, without_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -217,13 +218,13 @@ class LabelRelations:
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return what the relations are made of."""
         own = {name: getattr(self, name) for name in _DTYPES}
-        return own | {f"texts.{name}": array for name, array in self.texts.to_arrays().items()}
+        return own | with_prefix("texts.", self.texts.to_arrays())
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> LabelRelations:
         """Make them again from `to_arrays`."""
         own: Any = arrays
-        texts = {name[6:]: own[name] for name in own if name.startswith("texts.")}
+        texts = without_prefix("texts.", own)
         return cls(texts=SparseLabelVectors(**texts), **{name: own[name] for name in _DTYPES})
 
 

@@ -39,6 +39,13 @@ class Reranker:
     from_first : bool
         Start E~, R~ and W~ from the first network's; else as that one started, as the published
         code does. The paper does not say. They are its own parameters either way.
+
+    Examples
+    --------
+    >>> from longtail import Astec
+    >>> from longtail.classifiers.reranker import Reranker
+    >>> isinstance(Astec(n_confused=50).deepxml(n_points=1000).reranker, Reranker)
+    True
     """
 
     architecture: FeatureArchitecture

@@ -27,6 +27,7 @@ from longtail.classifiers.one_vs_rest_scorer import OneVsRestScorer
 from longtail.classifiers.probabilistic_tree import ProbabilisticTreeScorer
 from longtail.classifiers.slice_scorer import SliceScorer
 from longtail.features.encoder import Encoder, encoder_from
+from longtail.named_parts import joined_parts, with_prefix, without_prefix
 from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels
 from longtail.transfer.transform import Transform, transform_from
 
@@ -83,15 +84,10 @@ class Ranker:
 
     def to_arrays(self, group: str) -> dict[str, NDArray[np.generic]]:
         """Return all arrays, named ``"group/name"``."""
-        parts = {
-            "encoder": self.encoder.to_arrays(),
-            "residual": self.residual.to_arrays(),
-            "classifier": self.classifier.to_arrays(),
-        }
         return {
-            f"{group}-{part}/{name}": array
-            for part, arrays in parts.items()
-            for name, array in arrays.items()
+            **with_prefix(f"{group}-encoder/", self.encoder.to_arrays()),
+            **with_prefix(f"{group}-residual/", self.residual.to_arrays()),
+            **with_prefix(f"{group}-classifier/", self.classifier.to_arrays()),
         }
 
     def config(self) -> dict[str, Any]:
@@ -101,15 +97,13 @@ class Ranker:
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Arrays, group: str) -> Ranker:
         """Make it again, on memory maps as they are."""
-
-        def part(name: str) -> dict[str, Any]:
-            prefix = f"{group}-{name}/"
-            return {k[len(prefix) :]: arrays[k] for k in arrays if k.startswith(prefix)}
-
+        encoder = without_prefix(f"{group}-encoder/", arrays)
+        residual = without_prefix(f"{group}-residual/", arrays)
+        classifier: dict[str, Any] = without_prefix(f"{group}-classifier/", arrays)
         return cls(
-            encoder_from(config.get("encoder", {}), part("encoder")),
-            transform_from(config.get("residual", {}), part("residual")),
-            LabelVectors(**part("classifier")),
+            encoder_from(config.get("encoder", {}), encoder),
+            transform_from(config.get("residual", {}), residual),
+            LabelVectors(**classifier),
         )
 
 
@@ -160,7 +154,7 @@ class DeepXMLScorer:
         arrays["labels/clusters"] = self.label_clusters
         if self.reranker is not None:
             arrays |= self.reranker.to_arrays("reranker")
-        return arrays | {f"shortlist/{k}": v for k, v in self.shortlister.to_arrays().items()}
+        return arrays | with_prefix("shortlist/", self.shortlister.to_arrays())
 
     def config(self) -> dict[str, Any]:
         """See `Scorer.config`."""
@@ -177,7 +171,7 @@ class DeepXMLScorer:
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> DeepXMLScorer:
         """Make it again from `config` and `to_arrays`."""
-        shortlist = {k[10:]: arrays[k] for k in arrays if k.startswith("shortlist/")}
+        shortlist = without_prefix("shortlist/", arrays)
         settings = NearestLabels(**config["shortlist"])
         reranker = None
         if config["has_reranker"]:
@@ -222,11 +216,8 @@ class EnsembleScorer:
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""
-        return {
-            f"learner{i}-{name}": array
-            for i, member in enumerate(self.members)
-            for name, array in member.to_arrays().items()
-        }
+        members = {f"learner{i}": member.to_arrays() for i, member in enumerate(self.members)}
+        return joined_parts(members, "-")
 
     def config(self) -> dict[str, Any]:
         """See `Scorer.config`."""
@@ -236,11 +227,10 @@ class EnsembleScorer:
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> EnsembleScorer:
         """Make it again from `config` and `to_arrays`."""
-        members = []
-        for i, member in enumerate(config["members"]):
-            prefix = f"learner{i}-"
-            own = {k[len(prefix) :]: arrays[k] for k in arrays if k.startswith(prefix)}
-            members.append(scorer_from(member, own))
+        members = (
+            scorer_from(member, without_prefix(f"learner{i}-", arrays))
+            for i, member in enumerate(config["members"])
+        )
         return cls(tuple(members), config["n_candidates"])
 
 
@@ -273,14 +263,13 @@ def scorer_from(config: Mapping[str, Any], arrays: Arrays) -> Scorer:
 
 def _reranker_from_parts(config: Mapping[str, Any], arrays: Arrays) -> EnergyReranker:
     """Make a re-ranker again, and the scorer that it re-orders."""
-
-    def part(prefix: str) -> dict[str, Any]:
-        return {k[len(prefix) :]: arrays[k] for k in arrays if k.startswith(prefix)}
-
     settings = dict(config["energy"])
     inference = EnergyInference(**settings.pop("inference"))
-    energy = ShortlistEnergy(**part("reranker-energy/"), **settings, inference=inference)
-    return EnergyReranker(scorer_from(config["scorer"], part("reranked-")), energy)
+    own: dict[str, Any] = without_prefix("reranker-energy/", arrays)
+    energy = ShortlistEnergy(**own, **settings, inference=inference)
+    return EnergyReranker(
+        scorer_from(config["scorer"], without_prefix("reranked-", arrays)), energy
+    )
 
 
 def _summed(

@@ -127,6 +127,18 @@ class ShortlistedOneVsAll:
     training : ShortlistTraining
     dropout : float
         Of the frozen features; the published code has none there.
+
+    Examples
+    --------
+    >>> from longtail import DeepXML
+    >>> from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
+    >>> from longtail.training.schedule import Schedule
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    >>> training = ShortlistTraining(schedule=Schedule(epochs=10, learning_rate=0.05), n_hard=5)
+    >>> model = DeepXML(classifier=ShortlistedOneVsAll(training=training)).fit(texts, labels)
+    >>> model.predictor_.predict("a bottle of wine", k=1)[0][0]
+    'drink'
     """
 
     training: ShortlistTraining
@@ -170,7 +182,7 @@ class ShortlistedOneVsAll:
 class FullOneVsAll:
     """Every point against every label, without shortlists: for small label sets, or on a GPU.
 
-    Chen et al., "Renee", MLSys 2023: the gradient is formed in place, chunk of labels by chunk, and
+    Jain et al., "Renee", MLSys 2023: the gradient is formed in place, chunk of labels by chunk, and
     products are in bfloat16 where the device has it (see `LabelTable`).
 
     Parameters
@@ -179,6 +191,18 @@ class FullOneVsAll:
         Its shortlist settings are of no use here.
     dropout : float
         Of the frozen features.
+
+    Examples
+    --------
+    >>> from longtail import DeepXML
+    >>> from longtail.classifiers.shortlisted import FullOneVsAll, ShortlistTraining
+    >>> from longtail.training.schedule import Schedule
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    >>> training = ShortlistTraining(schedule=Schedule(epochs=10, learning_rate=0.05))
+    >>> model = DeepXML(classifier=FullOneVsAll(training=training)).fit(texts, labels)
+    >>> model.predictor_.predict("a bottle of wine", k=1)[0][0]
+    'drink'
     """
 
     training: ShortlistTraining

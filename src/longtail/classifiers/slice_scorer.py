@@ -10,6 +10,7 @@ import numpy as np
 from longtail.classifiers.fusion import PartialScores, ScoreFusion, fused_top_k
 from longtail.classifiers.label_vectors import LabelVectors
 from longtail.features.bag_encoder import UnitBagEncoder
+from longtail.named_parts import joined_parts, without_prefix
 from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class SliceScorer:
             "classifier": self.classifier.to_arrays(),
             "shortlist": self.shortlister.to_arrays(),
         }
-        return {f"{part}/{k}": array for part, own in parts.items() for k, array in own.items()}
+        return joined_parts(parts, "/")
 
     def config(self) -> dict[str, Any]:
         """See `Scorer.config`."""
@@ -76,7 +77,7 @@ class SliceScorer:
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> SliceScorer:
         """Make it again from `config` and `to_arrays`."""
-        shortlist = {k[10:]: arrays[k] for k in arrays if k.startswith("shortlist/")}
+        shortlist = without_prefix("shortlist/", arrays)
         settings = NearestLabels(**config["shortlist"])
         vectors: Any = arrays["classifier/vectors"]
         bias: Any = arrays["classifier/bias"]

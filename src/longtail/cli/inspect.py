@@ -21,8 +21,8 @@ from longtail.features.convolution_encoder import ConvolutionEncoder
 from longtail.features.hashed_mlp_encoder import HashedMLPEncoder
 from longtail.kernels.text import TokenKind
 from longtail.model_folder import MANIFEST, ModelFolder
-from longtail.negatives.nearest_labels import unit_rows
 from longtail.predictor import Predictor
+from longtail.surrogates.rows import unit_vectors
 
 if TYPE_CHECKING:
     import argparse
@@ -237,10 +237,10 @@ def _near_names(name: str, known: Sequence[str]) -> str:
 
 def _nearest(vectors: NDArray[np.float32], row: int) -> tuple[list[int], list[float]]:
     """Return the rows of the greatest cosine with one row, and the cosines."""
-    wanted = unit_rows(vectors[row : row + 1])[0]
+    wanted = unit_vectors(vectors[row : row + 1])[0]
     cosines = np.concatenate(
         [
-            unit_rows(vectors[start : start + ROWS_AT_ONCE]) @ wanted
+            unit_vectors(vectors[start : start + ROWS_AT_ONCE]) @ wanted
             for start in range(0, len(vectors), ROWS_AT_ONCE)
         ]
     )

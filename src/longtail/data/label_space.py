@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from longtail.data.paths import decode_line, numbered_lines, replacing
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.errors import DataFormatError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
+
+    from numpy.typing import NDArray
 
 __all__ = ["LabelSpace"]
 
@@ -105,6 +107,52 @@ class LabelSpace:
             name_column,
             name_column if name_column == text_column else text_column,
         )
+
+    @property
+    def texts_are_names(self) -> bool:
+        """Whether the labels have names, and nothing more is known of them."""
+        return self.names is not None and self.texts == self.names
+
+    def to_arrays(self) -> dict[str, NDArray[Any]]:
+        """Return names and texts as a model folder keeps them: texts only where they say more.
+
+        Returns
+        -------
+        dict of str to array
+            ``names.buffer`` and ``names.offsets``, and the same of ``texts``; see `TextColumn`.
+
+        Examples
+        --------
+        >>> sorted(LabelSpace.from_names(["cats", "dogs"]).to_arrays())
+        ['names.buffer', 'names.offsets']
+        """
+        columns = {"names": self.names, "texts": None if self.texts_are_names else self.texts}
+        arrays: dict[str, NDArray[Any]] = {}
+        for name, column in columns.items():
+            if column is not None:
+                arrays[f"{name}.buffer"] = column.buffer
+                arrays[f"{name}.offsets"] = column.offsets
+        return arrays
+
+    @classmethod
+    def from_arrays(
+        cls, n_labels: int, arrays: Mapping[str, NDArray[Any]], *, texts_are_names: bool
+    ) -> LabelSpace:
+        """Make it again from `to_arrays`, on memory maps as they are.
+
+        Raises
+        ------
+        InputError
+            If the arrays do not belong together.
+        """
+
+        def column(name: str) -> TextColumn | None:
+            if f"{name}.buffer" not in arrays:
+                return None
+            return TextColumn(arrays[f"{name}.buffer"], arrays[f"{name}.offsets"])
+
+        names = column("names")
+        return cls(n_labels, names, names if texts_are_names else column("texts"))
 
     def write(self, path: str | Path) -> None:
         """Write a labels file that `read` reads; the name alone where it is the text too.

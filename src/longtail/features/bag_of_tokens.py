@@ -46,6 +46,16 @@ class BagOfTokens:
         occurs with, which is what a first pass would learn.
     make_optimiser : callable
         From the table E to its `RowOptimiser`.
+
+    Examples
+    --------
+    >>> from longtail import DeepXML
+    >>> from longtail.features.bag_of_tokens import BagOfTokens
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    >>> model = DeepXML(features=BagOfTokens(dimension=32)).fit(texts, labels)
+    >>> model.predictor_.predict("a bottle of wine", k=1)[0][0]
+    'drink'
     """
 
     dimension: int = 256

@@ -15,6 +15,7 @@ from longtail.features.convolution_encoder import ConvolutionEncoder
 from longtail.features.dense_layer import DenseLayer
 from longtail.features.sketches import sketched_vectors
 from longtail.features.word_table import WordTable
+from longtail.named_parts import joined_parts
 from longtail.training.module_adam import ModuleAdam
 from longtail.training.optimisers import RowwiseAdagrad
 
@@ -33,8 +34,9 @@ __all__ = ["XMLCNN", "ConvolutionNetwork", "KimCNN"]
 
 @dataclass(frozen=True, kw_only=True)
 class KimCNN:
-    """Filters along the words of a text, and the largest value of each (Kim, EMNLP 2014).
+    """Filters along the words of a text, and the largest value of each.
 
+    Kim, "Convolutional neural networks for sentence classification", EMNLP 2014:
     ``v_f = max_i ReLU(w_f . [e_i; ...; e_{i+h-1}] + b_f)`` for each filter f, of width h.
 
     Parameters
@@ -56,6 +58,13 @@ class KimCNN:
         Of Adam, for the filters; falls with the schedule of the stage.
     make_optimiser : callable
         From the table of word vectors to its `RowOptimiser`.
+
+    Examples
+    --------
+    >>> from longtail import DeepXML
+    >>> from longtail.features.convolutions import KimCNN
+    >>> DeepXML(features=KimCNN(n_words=32)).reads().kind.value
+    'words'
     """
 
     word_dimension: int = 128
@@ -109,7 +118,9 @@ class KimCNN:
 
 @dataclass(frozen=True, kw_only=True)
 class XMLCNN(KimCNN):
-    """XML-CNN's features (Liu et al., SIGIR 2017): finer maxima, and a bottleneck on top.
+    """XML-CNN's features: finer maxima, and a bottleneck on top.
+
+    Liu et al., "Deep learning for extreme multi-label text classification", SIGIR 2017.
 
     Each map is cut into chunks, and the largest value of each is kept ("dynamic max pooling"); all
     maxima are brought down by ``v = ReLU(W h + b)``.
@@ -127,6 +138,13 @@ class XMLCNN(KimCNN):
         quarter of the time on titles.
     **kwargs
         Those of `KimCNN`. Adam's rate is lower: a layer on so many maxima takes large steps.
+
+    Examples
+    --------
+    >>> from longtail import DeepXML
+    >>> from longtail.features.convolutions import XMLCNN
+    >>> DeepXML(features=XMLCNN(n_words=32)).reads().n_words
+    32
     """
 
     widths: tuple[int, ...] = (2, 4, 8)
@@ -270,7 +288,7 @@ class ConvolutionNetwork:
             "filters": dict(self._module.state_dict()),
             "adam": self._adam.state(),
         }
-        return {f"{part}.{k}": v for part, tensors in parts.items() for k, v in tensors.items()}
+        return joined_parts(parts, ".")
 
     def frozen(self) -> ConvolutionEncoder:
         """Return vectors and filters as a trained model keeps them."""

@@ -15,6 +15,7 @@ from longtail.features.row_encoder import RowEncoder
 from longtail.features.summed_encoder import SummedEncoder
 from longtail.features.transformer_encoder import TransformerEncoder
 from longtail.index.protocol import read_only
+from longtail.named_parts import without_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -78,8 +79,7 @@ def encoder_from(config: Mapping[str, Any], arrays: Mapping[str, NDArray[np.gene
 
 def _summed(config: Mapping[str, Any], arrays: Mapping[str, NDArray[np.generic]]) -> SummedEncoder:
     """Make an encoder around another one."""
-    own = {k[6:]: v for k, v in arrays.items() if k.startswith("inner.")}
-    inner: Any = encoder_from(config["inner"], own)
+    inner: Any = encoder_from(config["inner"], without_prefix("inner.", arrays))
     return SummedEncoder(
         inner,
         np.asarray(arrays["turn"], np.float32),

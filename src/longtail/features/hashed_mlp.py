@@ -16,6 +16,7 @@ from longtail.data.point_input import PointInput
 from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.features.dense_layer import DenseLayer
 from longtail.features.hashed_mlp_encoder import HashedMLPEncoder
+from longtail.named_parts import joined_parts
 from longtail.training.module_adam import ModuleAdam
 from longtail.training.optimisers import RowwiseAdagrad
 
@@ -50,6 +51,16 @@ class HashedMLP:
         Of Adam, for all but the vectors of buckets; falls with the schedule of the stage.
     make_optimiser : callable
         From the table of bucket vectors to its `RowOptimiser`.
+
+    Examples
+    --------
+    >>> from longtail import DeepXML
+    >>> from longtail.features.hashed_mlp import HashedMLP
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    >>> model = DeepXML(features=HashedMLP(layers=(64, 32))).fit(texts, labels)
+    >>> model.predictor_.predict("a bottle of wine", k=1)[0][0]
+    'drink'
     """
 
     layers: tuple[int, ...] = (512,)
@@ -145,7 +156,7 @@ class HashedMLPNetwork:
             "layers": dict(self._module.state_dict()),
             "adam": self._adam.state(),
         }
-        return {f"{part}.{k}": v for part, tensors in parts.items() for k, v in tensors.items()}
+        return joined_parts(parts, ".")
 
     def frozen(self) -> HashedMLPEncoder:
         """Return the perceptron as a trained model keeps it."""

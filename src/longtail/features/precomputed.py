@@ -28,6 +28,20 @@ class Precomputed:
     ----------
     dropout : float
         Of the vectors, in training.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail import DeepXML
+    >>> from longtail.features.precomputed import Precomputed
+    >>> from longtail.surrogates.meta_label_task import MetaLabelTask
+    >>> from longtail.training.schedule import Schedule
+    >>> rows = np.array([[1, 0, 0.2], [0.9, 0.1, 0], [0, 1, 0], [0.2, 1, 0.1]] * 5, np.float32)
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    >>> untrained = MetaLabelTask(schedule=Schedule(epochs=0, learning_rate=0.05))
+    >>> model = DeepXML(features=Precomputed(), surrogate=untrained).fit(rows, labels)
+    >>> model.predictor_.predict(np.array([[1, 0.1, 0]]), k=1)[0][0][0]
+    'drink'
     """
 
     dropout: float = 0.0

@@ -14,6 +14,7 @@ from torch.nn import functional
 from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError
 from longtail.features.image_encoder import ImageEncoder
+from longtail.named_parts import joined_parts
 from longtail.training.module_adam import ModuleAdam
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class ResNet18Network:
     def state(self) -> dict[str, Tensor]:
         """See `FeatureNetwork.state`."""
         parts = {"module": dict(self.module.state_dict()), "adam": self._adam.state()}
-        return {f"{part}.{k}": v for part, tensors in parts.items() for k, v in tensors.items()}
+        return joined_parts(parts, ".")
 
 
 class _Block(nn.Module):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from longtail.negatives.nearest_labels import unit_rows
+from longtail.surrogates.rows import unit_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +40,7 @@ class RowEncoder:
 
     def encode(self, bags: Bags, n_threads: int = 1) -> NDArray[np.float32]:  # noqa: ARG002 - as the others
         """Return the rows, float32 (n, dimension)."""
-        return unit_rows(bags.dense(self.dimension))
+        return unit_vectors(bags.dense(self.dimension))
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return nothing: there is nothing learnt."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from longtail.negatives.nearest_labels import unit_rows
+from longtail.named_parts import with_prefix
+from longtail.surrogates.rows import unit_vectors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,11 +58,11 @@ class SummedEncoder:
         """Return float32 (n, dimension); rows of zeros for bags of unknown tokens."""
         vectors = self.inner.encode(bags, n_threads) @ self.turn.T
         vectors += bags.times(self.token_vectors, n_threads)
-        return unit_rows(vectors)
+        return unit_vectors(vectors)
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return the arrays of all parts."""
-        inner = {f"inner.{k}": v for k, v in self.inner.to_arrays().items()}
+        inner = with_prefix("inner.", self.inner.to_arrays())
         return {"turn": self.turn, "token_vectors": self.token_vectors, **inner}
 
     def config(self) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from longtail.errors import InputError, MissingExtraError
+from longtail.named_parts import with_prefix, without_prefix
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -149,8 +150,7 @@ class TransformerEncoder:
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return the weights, and the tokeniser as bytes: the folder it came from is not needed."""
-        weights = {f"weights.{k}": v for k, v in self.weights.items()}
-        return {"tokenizer": self.pieces.as_bytes(), **weights}
+        return {"tokenizer": self.pieces.as_bytes(), **with_prefix("weights.", self.weights)}
 
     def config(self) -> dict[str, Any]:
         """Return the rest, as JSON values."""
@@ -163,7 +163,7 @@ class TransformerEncoder:
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Make it again from `config` and `to_arrays`."""
-        weights = {k[8:]: v for k, v in arrays.items() if k.startswith("weights.")}
+        weights = without_prefix("weights.", arrays)
         return cls(
             PiecesOfTexts.from_parts(config, arrays["tokenizer"]), config["network"], weights
         )

@@ -16,6 +16,7 @@ from longtail.features.transformer_encoder import (
     in_batches,
     mean_of_pieces,
 )
+from longtail.named_parts import joined_parts
 from longtail.training.label_table import product_dtype
 from longtail.training.module_adam import ModuleAdam
 
@@ -99,8 +100,8 @@ class TunedTransformer:
 
     def state(self) -> dict[str, Tensor]:
         """Return the live tensors that a checkpoint keeps."""
-        weights = {f"weights.{k}": v for k, v in self._module.state_dict().items()}
-        return weights | {f"adam.{k}": v for k, v in self._adam.state().items()}
+        parts = {"weights": self._module.state_dict(), "adam": self._adam.state()}
+        return joined_parts(parts, ".")
 
     def encoder(self) -> TransformerEncoder:
         """Return the weights as they are now, as a trained model keeps them."""

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
     from longtail.index.protocol import VectorIndex
 
-__all__ = ["ExactIndex", "recall_against_exact"]
+__all__ = ["EXACT_BELOW", "ExactIndex", "recall_against_exact"]
+
+EXACT_BELOW = 2_000  # vectors; scanning so few is quicker than following a graph's edges
 
 
 class ExactIndex:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["Rows", "quantise", "quantise_rows", "row_dot", "widen", "widened_row"]
+__all__ = ["Rows", "quantise", "quantise_rows", "row_dot", "widen"]
 
 _UP_BY_112 = np.float32(2.0**112)  # between the exponents' offsets of float16 and float32
 _LARGEST_CODE = np.float32(127)
@@ -72,14 +72,6 @@ def row_dot(query: Floats, rows: Rows, row: int) -> np.float32:
     for t in range(len(query)):
         total += query[t] * widen(values[t])
     return total * scale_of(rows, row)
-
-
-@fast_lean_kernel
-def widened_row(rows: Rows, row: int, out: Floats) -> None:
-    """Write one row as float32."""
-    scale = scale_of(rows, row)
-    for t in range(len(out)):
-        out[t] = widen(rows.values[row, t]) * scale
 
 
 @fast_lean_kernel

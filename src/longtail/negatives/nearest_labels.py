@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail.errors import InputError
-from longtail.index.exact import ExactIndex
+from longtail.index.exact import EXACT_BELOW, ExactIndex
 from longtail.index.graph import GraphIndex
 from longtail.index.protocol import read_only
+from longtail.index.stored import index_from_arrays
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.scoring import merge_shortlists
+from longtail.named_parts import with_prefix, without_prefix
 from longtail.surrogates.k_means import spherical_k_means
-from longtail.surrogates.rows import binary, require_positive
+from longtail.surrogates.rows import binary, require_positive, unit_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,9 +32,8 @@ if TYPE_CHECKING:
 
     Scratch = tuple[NDArray[np.float32], NDArray[np.float32]]
 
-__all__ = ["LabelShortlister", "NearestLabels", "ShortlistSizes", "unit_rows"]
+__all__ = ["LabelShortlister", "NearestLabels", "ShortlistSizes"]
 
-EXACT_BELOW = 2_000  # vectors; scanning so few is quicker than following a graph's edges
 _ARRAY_NAMES = (
     "label_of_representative",
     "label_starts",
@@ -87,6 +88,18 @@ class NearestLabels:
         Of `GraphIndex`: more finds more, and takes longer.
     exact : bool
         Search by scanning all vectors instead of following a graph.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.negatives.nearest_labels import NearestLabels
+    >>> points = np.array([[1, 0], [0.9, 0.1], [0, 1]], np.float32)
+    >>> labels = csr_array(np.eye(3))
+    >>> shortlister = NearestLabels(size=2).build(points, labels, seed=0, n_threads=1)
+    >>> ids, similarities = shortlister.query(points)
+    >>> ids.tolist()
+    [[0, 1], [1, 0], [2, 1]]
     """
 
     n_near_labels: int = 300
@@ -133,7 +146,7 @@ class NearestLabels:
                 f"`features` has {features.shape[0]} rows but `labels` has {labels.shape[0]}. "
                 "Pass one row of each per point."
             )
-        points, labels = unit_rows(features), binary(labels)
+        points, labels = unit_vectors(features), binary(labels)
         representatives, label_of = self._representatives(points, labels, seed)
         no_points = np.zeros((0, features.shape[1]), np.float32)
         return LabelShortlister(
@@ -179,7 +192,7 @@ class NearestLabels:
         by_label = labels.T.tocsr()
         frequency = np.diff(by_label.indptr)
         with_points = np.flatnonzero(frequency).astype(np.int32)
-        vectors = [unit_rows(by_label[with_points] @ points)]
+        vectors = [unit_vectors(by_label[with_points] @ points)]
         label_of = [with_points]
         if self.n_representatives:
             for label in np.flatnonzero(frequency >= self.head_frequency):
@@ -255,7 +268,7 @@ class LabelShortlister:
         """
         settings = self.settings
         point_weight = float(settings.point_weight) if settings.n_near_points else 0.0
-        queries = unit_rows(features)
+        queries = unit_vectors(features)
         size = min(settings.size, self.n_labels)
         labels = np.empty((len(queries), size), np.int32)
         similarities = np.empty((len(queries), size), np.float32)
@@ -316,8 +329,8 @@ class LabelShortlister:
             "label_of_representative": self.label_of_representative,
             "label_starts": self.label_starts,
             "label_ids": self.label_ids,
-            **{f"label_index.{k}": v for k, v in self.label_index.to_arrays().items()},
-            **{f"point_index.{k}": v for k, v in self.point_index.to_arrays().items()},
+            **with_prefix("label_index.", self.label_index.to_arrays()),
+            **with_prefix("point_index.", self.point_index.to_arrays()),
         }
 
     @classmethod
@@ -336,33 +349,15 @@ class LabelShortlister:
                 raise InputError(f"A label shortlister needs the array {name!r}. Build it again.")
         shortlister = cls(
             settings=settings,
-            label_index=_index_from(arrays, "label_index.", settings.beam),
+            label_index=index_from_arrays(without_prefix("label_index.", arrays), settings.beam),
             label_of_representative=read_only(arrays["label_of_representative"], np.int32),
-            point_index=_index_from(arrays, "point_index.", settings.beam),
+            point_index=index_from_arrays(without_prefix("point_index.", arrays), settings.beam),
             label_starts=read_only(arrays["label_starts"], np.int32),
             label_ids=read_only(arrays["label_ids"], np.int32),
             n_labels=n_labels,
         )
         _check_parts(shortlister)
         return shortlister
-
-
-def unit_rows(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Return the rows scaled to unit length; rows of zeros stay so."""
-    # einsum sums each row in the same order however many rows there are; a norm over axis 1 too,
-    # but with a temporary as large as the matrix.
-    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
-    lengths[lengths == 0] = 1
-    unit: NDArray[np.float32] = vectors / lengths[:, None]
-    return unit
-
-
-def _index_from(arrays: Mapping[str, NDArray[np.generic]], prefix: str, beam: int) -> VectorIndex:
-    """Return the index whose arrays carry `prefix`: a graph where there are edges."""
-    parts = {name[len(prefix) :]: arrays[name] for name in arrays if name.startswith(prefix)}
-    if "neighbours" in parts:
-        return GraphIndex.from_arrays(parts, beam=beam)
-    return ExactIndex.from_arrays(parts)
 
 
 def _n_rows(index: VectorIndex) -> int:

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.negatives.nearest_labels import NearestLabels, unit_rows
+from longtail.negatives.nearest_labels import NearestLabels
 from longtail.surrogates.label_clusters import balanced_clusters
-from longtail.surrogates.rows import binary, require_positive
+from longtail.surrogates.rows import binary, require_positive, unit_vectors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -76,6 +76,15 @@ class UniformLabels(_Sampled):
     """Any label is as likely a negative as any other.
 
     Parameters as for `FrequentLabels`, `power` apart.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.negatives.samplers import UniformLabels
+    >>> labels = csr_array(np.eye(2, 100))
+    >>> UniformLabels(size=3).mine(None, np.eye(2), labels, seed=0, n_threads=1).shape
+    (2, 3)
     """
 
     def mine(
@@ -153,6 +162,14 @@ class InBatch(_Sampled):
         Not used.
     prediction : NearestLabels
         The structure that predictions use.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.negatives.samplers import InBatch
+    >>> InBatch().mine(None, np.eye(2), csr_array(np.eye(2)), seed=0, n_threads=1).shape
+    (2, 0)
     """
 
     def mine(
@@ -183,6 +200,17 @@ class TreeLeaves(_Sampled):
         The structure that predictions use.
     leaf_size : int
         Most labels of a leaf.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.negatives.samplers import TreeLeaves
+    >>> points = np.array([[1, 0], [0.9, 0.1], [0, 1], [0.1, 0.9]], np.float32)
+    >>> labels = csr_array(np.eye(4))
+    >>> mined = TreeLeaves(leaf_size=2).mine(None, points, labels, seed=0, n_threads=1)
+    >>> [sorted(row[row >= 0].tolist()) for row in mined]  # its own, and the one like it
+    [[0, 1], [0, 1], [2, 3], [2, 3]]
     """
 
     leaf_size: int = 100
@@ -199,7 +227,7 @@ class TreeLeaves(_Sampled):
         """Return int32 (n_points, at most size), true labels among them, padded with -1."""
         require_positive("leaf_size", self.leaf_size)
         ones = binary(labels)
-        centroids = unit_rows(ones.T.tocsr() @ unit_rows(features))
+        centroids = unit_vectors(ones.T.tocsr() @ unit_vectors(features))
         n_leaves = 2 ** (-(-len(centroids) // self.leaf_size) - 1).bit_length()
         leaf = balanced_clusters(centroids, n_leaves, seed=seed, n_threads=n_threads)
         own = [np.unique(leaf[row]) for row in np.split(ones.indices, ones.indptr[1:-1])]

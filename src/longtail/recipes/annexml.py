@@ -36,7 +36,10 @@ PAIRS_A_POINT = 5_000  # that share a label: beyond, the most frequent labels ar
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class AnnexML(LabelEstimator):
-    """AnnexML (Tagami, KDD 2017): partitions, embeddings, nearest neighbours, several learners.
+    """AnnexML: partitions, embeddings, nearest neighbours, several learners.
+
+    Tagami, "AnnexML: approximate nearest neighbor search for extreme multi-label classification",
+    KDD 2017.
 
     A learner parts the points so that those with shared labels stay together, and embeds the points
     of each part so that the ten with the most similar labels are nearer than random ones. The near
@@ -46,21 +49,21 @@ class AnnexML(LabelEstimator):
     Parameters
     ----------
     n_learners : int
-        Each with partitions and embeddings from its own random numbers.
+        Models that vote, each with partitions and embeddings from its own random numbers.
     dimension : int
-        Of the embeddings.
+        Length of an embedding.
     n_neighbours : int
         Near points that a point is brought together with in training, and that vote in prediction.
     partition_size : int
         Points for which there is one partition.
     epochs : int
-        Of learning the partitions, and then of learning each embedding.
+        Over the training points: of learning the partitions, and then of learning each embedding.
     learning_rate : float
         Of partitions and embeddings.
     gamma : float
         By which cosines are multiplied in the ranking loss.
     penalty : float
-        Of the absolute weights of partitions.
+        L1 penalty of the weights by which partitions are found: a larger one keeps fewer of them.
     **kwargs
         Those of `LabelEstimator`.
 

@@ -68,7 +68,7 @@ class OfKimCNN(OfArchitecture):
     dimension : int
         Length of a word's vector.
     n_filters : int
-        Of each width: 3, 4 and 5 words.
+        Filters of each width: 3, 4 and 5 words.
     n_words : int
         Words that are read of a text.
     **kwargs
@@ -100,7 +100,7 @@ class OfXMLCNN(OfArchitecture):
     dimension : int
         Length of a word's vector.
     n_filters : int
-        Of each width: 2, 4 and 8.
+        Filters of each width: 2, 4 and 8.
     n_words : int
         Words that are read of a text; 500 in the paper.
     n_chunks : int
@@ -108,7 +108,8 @@ class OfXMLCNN(OfArchitecture):
     bottleneck : int
         Width of the layer between maxima and labels.
     along_embedding : bool
-        See `XMLCNN`.
+        Slide filters along the embedding, each over some numbers of the vectors of all words, as
+        the authors' code does, and not along the words, as their paper has it; see `XMLCNN`.
     **kwargs
         Those of `OfArchitecture`; words alone by default, no character n-grams, which have no
         order.

@@ -1,9 +1,11 @@
-"""Astec, the accelerated short text extreme classifier."""
+"""Astec, the accelerated short text extreme classifier: DeepXML with the parts of its paper.
+
+What `as_in_code` exchanges is in `longtail.recipes.astec_as_published`.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -13,12 +15,12 @@ from longtail.classifiers.reranker import Reranker
 from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
 from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.negatives.nearest_labels import NearestLabels, ShortlistSizes
+from longtail.recipes.astec_as_published import published_astec
 from longtail.recipes.deepxml import DeepXML
 from longtail.recipes.estimator import LabelEstimator
 from longtail.surrogates.label_clusters import LabelClusters
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.training.batches import fitting_batch_size
-from longtail.training.optimisers import LazyAdam
 from longtail.training.run import TrainingData
 from longtail.training.schedule import Schedule
 from longtail.transfer.bounded_residual import BoundedResidual
@@ -27,7 +29,7 @@ if TYPE_CHECKING:
     from longtail.classifiers.scorer import Scorer
     from longtail.training.run import TrainingRun
 
-__all__ = ["Astec", "Astec3", "Sizes", "published_astec"]
+__all__ = ["Astec", "Astec3", "Sizes"]
 
 FEW_POINTS = 50_000
 
@@ -64,31 +66,35 @@ class Astec(LabelEstimator):
         After each ReLU, in training. None takes .5, as the paper, for up to 50,000 points, and .4
         beyond.
     max_norm : float
-        lambda, the bound on the spectral norm of R0 and R.
-    surrogate_epochs, surrogate_learning_rate
-        Of Module I.
-    extreme_epochs, extreme_learning_rate
-        Of Module IV.
-    reranker_epochs, reranker_learning_rate
-        Of the re-ranker.
+        lambda, the bound on the spectral norm of the residual blocks of Modules I and III.
+    surrogate_epochs, surrogate_learning_rate : int, float
+        Epochs of Module I, the surrogate task, and the learning rate at their first step.
+    extreme_epochs, extreme_learning_rate : int, float
+        Epochs of Module IV, the classifiers of all labels, and the rate at their first step.
+    reranker_epochs, reranker_learning_rate : int, float
+        Epochs of the re-ranker, and the learning rate at their first step.
     batch_size : int or None
-        Of Module I; batches on shortlists are twice as large. None takes 512, and less where that
-        would leave fewer than about two hundred batches an epoch.
-    n_near_labels, n_near_points, shortlist_size
-        Taken from ANNS^mu, from ANNS^x, and kept of both (Module II); 0 near points leave ANNS^x
-        out, which is Slice's shortlist.
-    predict_near_labels, predict_near_points, predict_shortlist_size
-        The same for a prediction: quicker, at about the same accuracy.
-    n_representatives, head_frequency
+        Points of a step of Module I; batches on shortlists are twice as large. None takes 512, and
+        less where that would leave fewer than about two hundred batches an epoch.
+    n_near_labels : int
+        Labels with the nearest centres that Module II finds for a training point (ANNS^mu).
+    n_near_points : int
+        Nearest training points whose labels it adds (ANNS^x); 0 leaves these out, as Slice does.
+    shortlist_size : int
+        Most labels that it keeps of both: what the point's hard negatives are drawn from.
+    predict_near_labels, predict_near_points, predict_shortlist_size : int
+        `n_near_labels`, `n_near_points` and `shortlist_size` of a prediction, which needs fewer:
+        quicker, at about the same accuracy.
+    n_representatives, head_frequency : int
         Further k-means centres of each label that has that many points (appendix A.4).
     n_hard, n_random : int
         Hard negatives drawn from a point's shortlist in each epoch, and random labels in a batch.
     reranker : bool
-        Train a re-ranker.
+        Train a second network on what the first confuses, and let it score the shortlist too.
     n_confused : int
         Best labels of each training point that the re-ranker is trained against.
     n_learners : int
-        Astec-3 has three.
+        Models whose scores are averaged, each from its own random numbers; Astec-3 has three.
     label_texts : bool
         Learn from the labels' texts, too: each is one more training point, of its own label alone.
         A label without training points can then be found.
@@ -150,51 +156,36 @@ class Astec(LabelEstimator):
         dimension, batch_size, dropout = self.sizes_for(n_points)
         features = BagOfTokens(dimension=dimension, dropout=dropout)
         residual = BoundedResidual(max_norm=self.max_norm, dropout=dropout)
-        on_shortlists = partial(
-            ShortlistTraining,
-            batch_size=2 * batch_size,
-            n_hard=self.n_hard,
-            n_random=self.n_random,
-        )
         return DeepXML(
             features=features,
-            surrogate=MetaLabelTask(
-                clusters=LabelClusters(
-                    n_meta_labels=self.n_meta_labels, label_correlation=self.label_correlation
-                ),
-                schedule=Schedule(
-                    epochs=self.surrogate_epochs, learning_rate=self.surrogate_learning_rate
-                ),
-                batch_size=batch_size,
-                residual=residual,
-            ),
+            surrogate=self._surrogate(residual, batch_size),
             negatives=self.shortlister(self.n_representatives),
             transfer=residual,
             classifier=ShortlistedOneVsAll(
-                training=on_shortlists(
-                    schedule=Schedule(
-                        epochs=self.extreme_epochs, learning_rate=self.extreme_learning_rate
-                    )
+                training=self._on_shortlists(
+                    self.extreme_epochs, self.extreme_learning_rate, batch_size
                 )
             ),
-            reranker=Reranker(
-                architecture=features,
-                residual=residual,
-                training=on_shortlists(
-                    schedule=Schedule(
-                        epochs=self.reranker_epochs, learning_rate=self.reranker_learning_rate
-                    )
-                ),
-                n_confused=self.n_confused,
-            )
-            if self.reranker
-            else None,
+            reranker=self._reranker(features, residual, batch_size) if self.reranker else None,
             prediction_sizes=ShortlistSizes(
                 n_near_labels=self.predict_near_labels,
                 n_near_points=self.predict_near_points,
                 size=self.predict_shortlist_size,
             ),
             n_learners=self.n_learners,
+        )
+
+    def _surrogate(self, residual: BoundedResidual, batch_size: int) -> MetaLabelTask:
+        """Return Module I."""
+        return MetaLabelTask(
+            clusters=LabelClusters(
+                n_meta_labels=self.n_meta_labels, label_correlation=self.label_correlation
+            ),
+            schedule=Schedule(
+                epochs=self.surrogate_epochs, learning_rate=self.surrogate_learning_rate
+            ),
+            batch_size=batch_size,
+            residual=residual,
         )
 
     def shortlister(self, n_representatives: int) -> NearestLabels:
@@ -205,6 +196,30 @@ class Astec(LabelEstimator):
             size=self.shortlist_size,
             n_representatives=n_representatives,
             head_frequency=self.head_frequency,
+        )
+
+    def _on_shortlists(
+        self, epochs: int, learning_rate: float, batch_size: int
+    ) -> ShortlistTraining:
+        """Return how Module IV is trained, or the re-ranker."""
+        return ShortlistTraining(
+            schedule=Schedule(epochs=epochs, learning_rate=learning_rate),
+            batch_size=2 * batch_size,
+            n_hard=self.n_hard,
+            n_random=self.n_random,
+        )
+
+    def _reranker(
+        self, features: BagOfTokens, residual: BoundedResidual, batch_size: int
+    ) -> Reranker:
+        """Return what re-orders the answers of the modules."""
+        return Reranker(
+            architecture=features,
+            residual=residual,
+            training=self._on_shortlists(
+                self.reranker_epochs, self.reranker_learning_rate, batch_size
+            ),
+            n_confused=self.n_confused,
         )
 
     def sizes_for(self, n_points: int) -> Sizes:
@@ -226,7 +241,19 @@ class Astec(LabelEstimator):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Astec3(Astec):
-    """Astec-3: the mean of three Astecs (DeepXML paper, section 5). Parameters as for `Astec`."""
+    """Astec-3: the mean of three Astecs (Dahiya et al., "DeepXML", WSDM 2021, section 5).
+
+    Parameters
+    ----------
+    **kwargs
+        Those of `Astec`.
+
+    Examples
+    --------
+    >>> from longtail import Astec3
+    >>> Astec3().n_learners
+    3
+    """
 
     n_learners: int = 3
 
@@ -238,58 +265,3 @@ def _texts_as_points(label_features: csr_array) -> TrainingData:
     shape = (len(known), label_features.shape[0])
     own = csr_array((ones, (np.arange(len(known)), known)), shape)
     return TrainingData(label_features[known], own)
-
-
-def published_astec(astec: Astec) -> DeepXML:
-    """Return Astec as its authors' code has it, with the settings it gives most data sets."""
-    residual = BoundedResidual(always_divide=True, dropout=0.5, learning_rate=0.002)
-    features = BagOfTokens(dimension=astec.dimension or 300, dropout=0.5, make_optimiser=LazyAdam)
-    on_shortlists = partial(
-        ShortlistTraining,
-        batch_size=255,
-        own_only=True,
-        neighbourhood_size=0,
-        random_start=True,
-        make_optimiser=LazyAdam,
-    )
-    return DeepXML(
-        features=features,
-        surrogate=MetaLabelTask(
-            clusters=LabelClusters(
-                n_meta_labels=2**16,
-                normalise_points=False,
-                plus_plus=False,
-                label_correlation=astec.label_correlation,
-                max_label_frequency=5000,
-            ),
-            schedule=Schedule(epochs=20, learning_rate=0.01, halve_at=(14,)),
-            batch_size=255,
-            residual=residual,
-            mean_loss=True,
-            make_optimiser=LazyAdam,
-        ),
-        negatives=astec.shortlister(n_representatives=300),
-        transfer=residual,
-        classifier=ShortlistedOneVsAll(
-            training=on_shortlists(
-                schedule=Schedule(epochs=15, learning_rate=0.002, halve_at=(14,)),
-                n_hard=astec.shortlist_size,
-                n_random=150,
-            )
-        ),
-        reranker=Reranker(
-            architecture=features,
-            residual=residual,
-            training=on_shortlists(
-                schedule=Schedule(epochs=12, learning_rate=0.002, halve_at=(8, 10)),
-                n_hard=astec.n_confused,
-                n_random=0,
-            ),
-            n_confused=astec.n_confused,
-            from_first=False,
-        )
-        if astec.reranker
-        else None,
-        fusion_as_in_code=True,
-        n_learners=astec.n_learners,
-    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from longtail.surrogates.label_clusters import n_meta_labels
 from longtail.training.estimate import INDEX, LOGIT, PROCESS, TEMPORARIES, VISIT
 
 if TYPE_CHECKING:
@@ -82,8 +83,7 @@ class AstecCosts:
 
     def _n_meta_labels(self, w: Workload) -> int:
         """Return how many label clusters there will be."""
-        half = max(w.n_labels // 2, 1)
-        return min(self.astec.n_meta_labels, 1 << (half.bit_length() - 1))
+        return n_meta_labels(w.n_labels, self.astec.n_meta_labels)
 
     def _pool_size(self, w: Workload) -> float:
         """Return about how many labels a batch on shortlists is scored against."""

@@ -30,7 +30,10 @@ __all__ = ["AttentionXML"]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class AttentionXML(LabelEstimator):
-    """AttentionXML (You et al., NeurIPS 2019): BiLSTM, multi-label attention, a label tree.
+    """AttentionXML: BiLSTM, multi-label attention, a label tree.
+
+    You et al., "AttentionXML: label tree-based attention-aware deep model for high-performance
+    extreme multi-label text classification", NeurIPS 2019.
 
     Up to `first_level` labels are scored all. More are put into a balanced tree, whose levels are
     trained from the top on: each starts from the network of the one above, and learns to tell the
@@ -39,7 +42,7 @@ class AttentionXML(LabelEstimator):
     Parameters
     ----------
     dimension : int
-        Of a word's vector; 300, pre-trained, in the paper.
+        Length of a word's vector; 300, pre-trained, in the paper.
     n_words : int
         Words that are read of a text; 500 in the paper.
     n_hidden : int
@@ -47,7 +50,7 @@ class AttentionXML(LabelEstimator):
     dropout : float
         Of words' vectors and states.
     epochs : int
-        Of each level.
+        Over the training points, for each level of the tree.
     learning_rate : float
         Of the tables, of words and labels, at the first step after the warm-up.
     warm_up : float
@@ -60,8 +63,10 @@ class AttentionXML(LabelEstimator):
         Points of a step.
     first_level : int
         Most nodes of the first level.
-    n_children, leaf_size : int
-        Children of a node that is no leaf, and most labels of a leaf.
+    n_children : int
+        Children of a node that is no leaf.
+    leaf_size : int
+        Most labels of a leaf.
     beam_size : int
         Nodes of a level that are followed, in training and prediction.
     **kwargs

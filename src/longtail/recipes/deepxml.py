@@ -7,7 +7,7 @@ documents", WSDM 2021, section 3.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
@@ -33,10 +33,18 @@ if TYPE_CHECKING:
     from longtail.data.point_input import PointInput
     from longtail.features.architecture import FeatureArchitecture
     from longtail.features.encoder import Encoder
+    from longtail.training.one_vs_all import FeatureNetwork
     from longtail.training.run import TrainingData, TrainingRun
     from longtail.transfer.block import TransferBlock
 
-__all__ = ["Classifier", "DeepXML", "NegativeSampler", "Surrogate", "Transfer"]
+__all__ = [
+    "Classifier",
+    "DeepXML",
+    "FineTuningClassifier",
+    "NegativeSampler",
+    "Surrogate",
+    "Transfer",
+]
 
 
 class Surrogate(Protocol):
@@ -90,11 +98,23 @@ class Classifier(Protocol):
         labels: csr_array,
         run: TrainingRun,
     ) -> LabelVectors:
-        """Train classifiers and block together.
+        """Train classifiers and block together."""
+        ...
 
-        One that can fine-tune takes a further argument `network`, a `FeatureNetwork` that it
-        trains in place of the frozen `features`.
-        """
+
+class FineTuningClassifier(Classifier, Protocol):
+    """Module IV as `fine_tune` needs it: it can train the features on."""
+
+    def learn(
+        self,
+        features: NDArray[np.float32],
+        block: TransferBlock,
+        shortlists: NDArray[np.int32],
+        labels: csr_array,
+        run: TrainingRun,
+        network: FeatureNetwork | None = None,
+    ) -> LabelVectors:
+        """Train classifiers, block and `network`, if any, which replaces the frozen `features`."""
         ...
 
 
@@ -124,7 +144,7 @@ class DeepXML(LabelEstimator):
     fine_tune : bool
         Let Module IV train the feature architecture on, from what Module I has learnt; the
         structure of Module II is then built anew over the features that result. The paper freezes
-        them, which is quicker.
+        them, which is quicker. The classifier must be a `FineTuningClassifier`.
     n_learners : int
         Models whose scores are averaged, each from its own random numbers.
     **kwargs
@@ -191,31 +211,20 @@ class DeepXML(LabelEstimator):
         features = encoder.encode(data.bags(), run.n_threads)
         shortlister, shortlists = self._mine(features, data.labels, run)  # Module II
         block = self.transfer.block(features.shape[1], run.device)  # Module III
-        with run.stage("module IV"):
-            if self.fine_tune:
-                network = self.features.network(data, data.labels, run, start=encoder)
-                classifier = self.classifier.learn(  # type: ignore[call-arg]  # see `Classifier`
-                    features, block, shortlists, data.labels, run, network=network
-                )
-                encoder = self.features.frozen(network)
-            else:
-                classifier = self.classifier.learn(features, block, shortlists, data.labels, run)
-        if self.fine_tune:
-            features = encoder.encode(data.bags(), run.n_threads)
+        ranker = self._ranker(encoder, features, block, shortlists, data, run)  # Module IV
+        if self.fine_tune:  # the features are others now
+            features = ranker.encoder.encode(data.bags(), run.n_threads)
             shortlister, shortlists = self._mine(features, data.labels, run)
+        reranker = self._reranked(ranker, features, shortlists, data, run)
+        if self.prediction_sizes is not None:
+            shortlister = shortlister.resized(self.prediction_sizes)
         scorer = DeepXMLScorer(
-            ranker=Ranker(encoder, block.frozen(), classifier),
+            ranker=ranker,
             shortlister=shortlister,
-            reranker=None,
+            reranker=reranker,
             label_clusters=clusters,
             fusion=ScoreFusion(as_in_code=self.fusion_as_in_code),
         )
-        if self.reranker is not None:
-            with run.stage("re-ranker"):
-                reranked = self.reranker.learn(data, shortlists, features, scorer.ranker, run)
-            scorer = replace(scorer, reranker=reranked)
-        if self.prediction_sizes is not None:
-            scorer = replace(scorer, shortlister=shortlister.resized(self.prediction_sizes))
         return self._fused(scorer, data, held_out, run)
 
     def _mine(
@@ -229,6 +238,42 @@ class DeepXML(LabelEstimator):
                 shortlister, features, labels, seed=seed, n_threads=run.n_threads
             )
         return shortlister, checked_shortlists(shortlists, *labels.shape)
+
+    def _ranker(
+        self,
+        encoder: Encoder,
+        features: NDArray[np.float32],
+        block: TransferBlock,
+        shortlists: NDArray[np.int32],
+        data: TrainingData,
+        run: TrainingRun,
+    ) -> Ranker:
+        """Train block and classifiers on shortlists; with `fine_tune`, the features as well."""
+        with run.stage("module IV"):
+            if self.fine_tune:
+                network = self.features.network(data, data.labels, run, start=encoder)
+                tuning = cast("FineTuningClassifier", self.classifier)  # `check` has looked
+                classifier = tuning.learn(
+                    features, block, shortlists, data.labels, run, network=network
+                )
+                encoder = self.features.frozen(network)
+            else:
+                classifier = self.classifier.learn(features, block, shortlists, data.labels, run)
+        return Ranker(encoder, block.frozen(), classifier)
+
+    def _reranked(
+        self,
+        ranker: Ranker,
+        features: NDArray[np.float32],
+        shortlists: NDArray[np.int32],
+        data: TrainingData,
+        run: TrainingRun,
+    ) -> Ranker | None:
+        """Train the re-ranker, if there is to be one, on what the first network confuses."""
+        if self.reranker is None:
+            return None
+        with run.stage("re-ranker"):
+            return self.reranker.learn(data, shortlists, features, ranker, run)
 
     def _fused(
         self,

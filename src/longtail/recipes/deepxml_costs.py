@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from longtail.recipes.astec_costs import CLUSTER, SHARED
 from longtail.recipes.network_costs import BAG, FILTER, NetworkShape, words_and_maps
+from longtail.surrogates.label_clusters import n_meta_labels
 from longtail.training.estimate import BAGS, CENTROIDS, INDEX, LOGIT, PROCESS, VISIT
 
 if TYPE_CHECKING:
@@ -70,8 +71,7 @@ class DeepXMLCosts:
 
     def _n_meta_labels(self, w: Workload) -> int:
         """Return how many label clusters there will be."""
-        half = max(w.n_labels // 2, 1)
-        return min(self.settings.n_meta_labels, 1 << (half.bit_length() - 1))
+        return n_meta_labels(w.n_labels, self.settings.n_meta_labels)
 
     def _pool_size(self, w: Workload) -> float:
         """Return about how many labels a batch on shortlists is scored against."""

@@ -34,14 +34,18 @@ class DeepXMLWith(OfArchitecture):
     ----------
     n_meta_labels : int
         L^, the label clusters of the surrogate task.
-    surrogate_epochs, surrogate_learning_rate
-        Of Module I.
-    extreme_epochs, extreme_learning_rate
-        Of Module IV.
+    surrogate_epochs, surrogate_learning_rate : int, float
+        Epochs of Module I, the surrogate task, and the learning rate at their first step.
+    extreme_epochs, extreme_learning_rate : int, float
+        Epochs of Module IV, the classifiers of all labels, and the rate at their first step.
     batch_size : int
-        Of Module I; batches on shortlists are twice as large.
-    n_near_labels, n_near_points, shortlist_size
-        Of Module II; see `Astec`.
+        Points of a step of Module I; batches on shortlists are twice as large.
+    n_near_labels : int
+        Labels with the nearest centroids that Module II finds for a training point.
+    n_near_points : int
+        Nearest training points whose labels it adds; 0 leaves these out.
+    shortlist_size : int
+        Most labels that it keeps of both: what the point's hard negatives are drawn from.
     n_hard, n_random : int
         Hard negatives drawn from a point's shortlist in each epoch, and random labels in a batch.
     **kwargs
@@ -99,7 +103,9 @@ class DeepXMLWith(OfArchitecture):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DeepXMLMACH(OfMLP, DeepXMLWith):
-    """DeepXML + MACH: a perceptron over hashed tokens, trained on, for one learner in place of R.
+    """DeepXML + MACH: one perceptron over hashed tokens in place of MACH's R.
+
+    Table 4 of the DeepXML paper; MACH by itself is `longtail.recipes.mach.MACH`.
 
     Parameters
     ----------
@@ -118,12 +124,22 @@ class DeepXMLMACH(OfMLP, DeepXMLWith):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DeepXMLKimCNN(OfKimCNN, DeepXMLWith):
-    """DeepXML with the filters of Kim's network.
+    """DeepXML with the filters of Kim's network: "CNN" in Table 6(a) of the DeepXML paper.
+
+    The filters are those of `longtail.recipes.end_to_end.KimCNNClassifier`.
 
     Parameters
     ----------
     **kwargs
         Those of `OfKimCNN` and `DeepXMLWith`.
+
+    Examples
+    --------
+    >>> from longtail.recipes.deepxml_with import DeepXMLKimCNN
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    >>> DeepXMLKimCNN().fit(texts, labels).predictor_.predict("wine", k=1)[0][0]
+    'drink'
     """
 
 
@@ -131,8 +147,19 @@ class DeepXMLKimCNN(OfKimCNN, DeepXMLWith):
 class DeepXMLXMLCNN(OfXMLCNN, DeepXMLWith):
     """DeepXML + XML-CNN: convolutions and bottleneck, without an output layer as wide as L.
 
+    Table 4 of the DeepXML paper; XML-CNN by itself is
+    `longtail.recipes.end_to_end.XMLCNNClassifier`.
+
     Parameters
     ----------
     **kwargs
         Those of `OfXMLCNN` and `DeepXMLWith`.
+
+    Examples
+    --------
+    >>> from longtail.recipes.deepxml_with import DeepXMLXMLCNN
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    >>> DeepXMLXMLCNN().fit(texts, labels).predictor_.predict("wine", k=1)[0][0]
+    'drink'
     """

@@ -22,7 +22,10 @@ __all__ = ["DiSMEC"]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DiSMEC(LabelEstimator):
-    """DiSMEC (Babbar and Schoelkopf, WSDM 2017): full one-versus-rest, made small by pruning.
+    """DiSMEC: full one-versus-rest, made small by pruning.
+
+    Babbar and Schoelkopf, "DiSMEC: distributed sparse machines for extreme multi-label
+    classification", WSDM 2017.
 
     Each label gets the linear support vector machine (squared hinge loss) that parts its points
     from all others; small weights are dropped. Batches of labels are trained in parallel, and a
@@ -31,11 +34,15 @@ class DiSMEC(LabelEstimator):
 
     Parameters
     ----------
-    cost, prune : float
-        See `SparseOneVsRest`; the published values are the defaults.
+    cost : float
+        C of the support vector machines: larger fits the training points more closely. 1, as
+        published.
+    prune : float
+        Weights smaller than this are dropped. .01, as published.
     tolerance : float
-        See `SparseOneVsRest`; a tenth of the solver's usual one, because the negatives, which are
-        nearly all points, weigh little each.
+        A machine is done once the projected gradients of its points are spread no wider. A tenth of
+        the solver's usual one, because the negatives, which are nearly all points, weigh little
+        each.
     **kwargs
         Those of `LabelEstimator`; words and pairs of words by default, no character n-grams.
 

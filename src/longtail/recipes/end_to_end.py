@@ -113,7 +113,9 @@ def learn_end_to_end(
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class KimCNNClassifier(OfKimCNN, EndToEnd):
-    """Kim's convolutional network (EMNLP 2014) with an output a label.
+    """Kim's convolutional network with an output a label.
+
+    Kim, "Convolutional neural networks for sentence classification", EMNLP 2014.
 
     Parameters
     ----------
@@ -132,7 +134,9 @@ class KimCNNClassifier(OfKimCNN, EndToEnd):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class XMLCNNClassifier(OfXMLCNN, EndToEnd):
-    """XML-CNN (Liu et al., "Deep learning for extreme multi-label text classification", 2017).
+    """XML-CNN: convolutions, a bottleneck, and an output a label.
+
+    Liu et al., "Deep learning for extreme multi-label text classification", SIGIR 2017.
 
     Parameters
     ----------

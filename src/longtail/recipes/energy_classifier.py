@@ -61,7 +61,7 @@ class EnergyClassifier(LabelEstimator):
     dimension : int
         Length of token vectors, which is that of features.
     dropout : float
-        On features.
+        Of the features, in training.
     n_hidden : int
         Softplus units of a layer of the global energy.
     unary_epochs, energy_epochs, joint_epochs : int
@@ -77,11 +77,14 @@ class EnergyClassifier(LabelEstimator):
         Of the last two stages: ``"squared-error"``, ``"cross-entropy"``, ``"f1"``, all end to end,
         or ``"hinge"``, the structured support vector machine's.
     inference : str
-        ``"entropy"``, ``"logit"``, ``"projected"`` or ``"bundle"``; see `EnergyInference`.
+        How the labels that minimise the energy are found: ``"entropy"``, ``"logit"``,
+        ``"projected"`` or ``"bundle"``; see `EnergyInference`.
     n_steps : int
         Steps of inference, in training and serving.
-    step, momentum : float
-        Of inference.
+    step : float
+        How far a step of inference goes.
+    momentum : float
+        Share of a step of inference that the next one goes on with.
     **kwargs
         Those of `LabelEstimator`; words by default, no character n-grams.
     """

@@ -220,8 +220,9 @@ class LabelEstimator(Parameters):
     def predict(self, X: Any) -> Any:
         """Return the labels whose probability is at least one half, in the form that y had.
 
-        Where y had one class a point, the most probable one; the most frequent one for a point of
-        which nothing is known.
+        Lists of names or of ids, or a matrix (n_points, n_labels). Where y had one class a point,
+        the most probable one; the most frequent one for a point of which nothing is known. For the
+        best k labels whatever their probability, see `predict_topk`.
         """
         self._check_is_fitted()
         if self.label_form_ is LabelForm.CLASSES:
@@ -231,17 +232,17 @@ class LabelEstimator(Parameters):
         chosen = (ids >= 0) & (probabilities >= 0.5)
         return self._in_form_of_y(ids, chosen)
 
-    def predict_topk(
-        self,
-        X: Any,
-        k: int = 5,
-    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Return ids and probabilities of the k best labels; see `Predictor.predict_topk`."""
+    def predict_topk(self, X: Any, k: int = 5) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return ids (n_points, k) and probabilities of the best labels, best first.
+
+        Ids are int32, padded with -1; probabilities float32, padded with -inf. `Predictor` has more
+        to ask for: names, a threshold, only some labels.
+        """
         self._check_is_fitted()
         return self.predictor_.predict_topk(X, k)
 
     def score(self, X: Any, y: Any) -> float:
-        """Return P@1, the share of points whose best label is right.
+        """Return P@1, the share (0 to 1) of points whose best label is right.
 
         Labels of y with names are matched by name, and those that the model does not know count as
         misses. Ids and the columns of a matrix are taken for the model's.

@@ -29,7 +29,10 @@ __all__ = ["ExtremeText"]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class ExtremeText(LabelEstimator):
-    """extremeText (Wydmuch et al., "A no-regret generalization of hierarchical softmax", 2018).
+    """extremeText: a probabilistic label tree over learnt embeddings of bags of tokens.
+
+    Wydmuch et al., "A no-regret generalization of hierarchical softmax to extreme multi-label
+    classification", NeurIPS 2018.
 
     Labels are the leaves of a tree made by 2-means. The probability of a label is the product, from
     the root down, of the probabilities that the point goes on to each node, given that it came to
@@ -39,13 +42,13 @@ class ExtremeText(LabelEstimator):
     Parameters
     ----------
     dimension : int
-        Of token and node vectors.
+        Length of token and node vectors.
     leaf_size : int
         Most labels below a node of the last level.
     epochs : int
         Over the training points.
     learning_rate : float
-        At the first step.
+        Of token and node vectors, at the first step.
     batch_size : int
         Points of a step.
     beam_size : int

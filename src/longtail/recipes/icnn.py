@@ -16,7 +16,7 @@ __all__ = ["Icnn"]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Icnn(EnergyClassifier):
-    """Input convex neural network (Amos, Xu and Kolter, ICML 2017).
+    """ICNN (Amos, Xu and Kolter, "Input convex neural networks", ICML 2017).
 
     The energy is a network of x and y that is convex in y, so that with the entropy there is one
     answer, which any sound method finds: the gradient steps that training looks through, or

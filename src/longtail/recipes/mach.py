@@ -35,12 +35,13 @@ class MACH(OfMLP):
     Parameters
     ----------
     n_hashes : int
-        R. 16 in the authors' code, 32 in the DeepXML paper.
+        R, how often the labels are hashed, and how many networks there are. 16 in the authors'
+        code, 32 in the DeepXML paper.
     n_buckets : int or None
-        B. None takes a tenth of the labels, at least 500 and at most 10,000, which is what the
-        authors have for three million labels.
+        B, to how many buckets. None takes a tenth of the labels, at least 500 and at most 10,000,
+        which is what the authors have for three million labels.
     epochs : int
-        For each network.
+        Over the training points, for each network.
     learning_rate : float
         Of the tables, of tokens and of buckets.
     batch_size : int

@@ -85,9 +85,10 @@ class Ngame(LabelEstimator):
     dimension : int
         Of the bag's token vectors, and so of label vectors.
     encoder_epochs, classifier_epochs : int
-        Of Module I and Module II.
+        Epochs of Module I, which trains the encoder, and of Module II, which trains a vector for
+        each label.
     encoder_learning_rate, classifier_learning_rate : float
-        Of row-wise Adagrad; they fall in a straight line, after the warm-up.
+        Their rates of row-wise Adagrad, which fall in a straight line, after the warm-up.
     warm_up : float or None
         Share of the steps of Module I over which its rates rise to what they are set to. None takes
         .1 for a transformer that is fine-tuned, as is usual, and 0 otherwise.
@@ -102,7 +103,7 @@ class Ngame(LabelEstimator):
     dropout : float
         Of the points' vectors, in training.
     encoder_loss, classifier_loss : PairLoss
-        Of Module I and Module II.
+        The losses of Module I and Module II; see `longtail.training.pair_losses`.
     cluster_size, refresh_every : int
         Most points of a neighbourhood, and after how many epochs neighbourhoods are made anew.
     freeze_encoder : bool
@@ -113,9 +114,16 @@ class Ngame(LabelEstimator):
         Hard negatives of a point in Module II.
     n_random : int
         Random labels in a batch's pool in Module II.
-    n_found, beam, n_near_points, n_near_labels : int
-        What is scored; see `SearchSizes`. Label vectors of one cluster lie in knots, above all with
-        an auxiliary vector in common, and a short beam stays in one of them.
+    n_found : int
+        Labels with the nearest vectors that the fusion scores.
+    beam : int
+        Width of the search for them: a wider one finds more, and takes longer. Label vectors of one
+        cluster lie in knots, above all with an auxiliary vector in common, and a short beam stays
+        in one of them.
+    n_near_points : int
+        Nearest training points, which vote for their labels; 0 for no votes.
+    n_near_labels : int
+        Most labels that are scored because near points have them.
     relations : bool
         Whether the fusion also looks at words that points share with label texts, and at links
         between labels; see `LabelRelations`.

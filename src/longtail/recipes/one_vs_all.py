@@ -27,18 +27,18 @@ class OneVsAll(LabelEstimator):
     """Token vectors and one linear classifier a label, trained together against all labels.
 
     The simple way, which is among the most accurate where it can be afforded: no meta-labels, no
-    shortlists, no search (after Chen et al., "Renee: End-to-end training of extreme classification
+    shortlists, no search (after Jain et al., "Renee: End-to-end training of extreme classification
     models", MLSys 2023, with a bag of tokens in place of a transformer). For some ten thousand
     labels on a CPU, and for more with ``device="cuda"``.
 
     Parameters
     ----------
     dimension : int
-        Of token and label vectors.
+        Length of token and label vectors.
     epochs : int
         Over the training points.
     learning_rate : float
-        At the first step.
+        Of token and label vectors, at the first step.
     batch_size : int
         Points of a step.
     dropout : float

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +11,11 @@ import numpy as np
 from longtail.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
+
+    from longtail.recipes.deepxml import DeepXML
 
 __all__ = ["check_parts", "checked_shortlists"]
 
@@ -28,7 +31,7 @@ SEAMS: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
 )
 
 
-def check_parts(model: object) -> None:
+def check_parts(model: DeepXML) -> None:
     """Raise InputError unless each part of a `DeepXML` is an object with the methods of its seam.
 
     Examples
@@ -49,6 +52,18 @@ def check_parts(model: object) -> None:
                 f"{seam} must be an object that has {', '.join(members)}, such as {example}; a "
                 f"{type(part).__name__} has no {', '.join(missing)}."
             )
+    if model.fine_tune and not _takes(model.classifier.learn, "network"):
+        raise InputError(
+            "fine_tune trains the features on in Module IV, but the `learn` of "
+            f"{type(model.classifier).__name__} takes no `network`. Give it one, as that of "
+            "ShortlistedOneVsAll has, or set fine_tune to False."
+        )
+
+
+def _takes(function: Callable[..., Any], name: str) -> bool:
+    """Return whether a function can be called with an argument of this name."""
+    parameters = signature(function).parameters
+    return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
 
 
 def checked_shortlists(found: Any, n_points: int, n_labels: int) -> NDArray[np.int32]:

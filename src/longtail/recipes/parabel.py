@@ -40,8 +40,10 @@ class Parabel(RerankedEstimator):
         Most labels of a leaf.
     beam_size : int
         Nodes of a level that a prediction follows.
-    cost, prune : float
-        Of the support vector machines; see `SparseOneVsRest`.
+    cost : float
+        C of the support vector machines: larger fits the training points more closely.
+    prune : float
+        Weights of the machines that are smaller than this are dropped.
     **kwargs
         Those of `RerankedEstimator`; words and pairs of words by default, no character n-grams.
 
@@ -127,6 +129,14 @@ class Bonsai(Parabel):
         Most levels of nodes below the root.
     **kwargs
         Those of `Parabel`; a leaf may have more than `leaf_size` labels at the greatest depth.
+
+    Examples
+    --------
+    >>> from longtail.recipes.parabel import Bonsai
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> model = Bonsai().fit(texts, [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5)
+    >>> model.predictor_.predict("a bottle of wine", k=1)[0][0]
+    'drink'
     """
 
     n_children: int = 100

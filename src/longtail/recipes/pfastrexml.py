@@ -62,8 +62,10 @@ class PfastreXML(LabelEstimator):
         Weight of the trees against the tail classifiers. None to choose what gives a few trees,
         grown on a part of the points, the largest sum of P@k and PSP@k over k = 1, 3, 5 on the
         rest; of fewer than 100 points .8, as published.
-    trial_trees, trial_share : int, float
-        How many trees choose alpha, and the share of the points on which they do.
+    trial_trees : int
+        How many trees choose `alpha`, where it is None.
+    trial_share : float
+        Share of the points on which they do.
     tail : float
         That times the logarithm of a label's inverse propensity is added to its score: more gains
         PSP@k and costs P@k. With ``tail=alpha``, leaves count propensities as in the paper.

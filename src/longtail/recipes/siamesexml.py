@@ -25,7 +25,8 @@ class SiameseXML(Ngame):
     Parameters
     ----------
     label_power : float
-        See `longtail.training.neighbourhood_batches.LabelBatches`.
+        Batches of Module I are drawn over labels, by their frequency to this power: 0 draws all
+        alike, 1 as often as they occur. See `LabelBatches`.
     **kwargs
         Those of `Ngame`.
 

@@ -39,11 +39,11 @@ class Slice(LabelEstimator):
         Where the vectors come from. None takes dense features, and features that are no more than
         `dimension`, as they are, and reduces sparse ones and texts by truncated SVD.
     dimension : int
-        Of the reduced vectors.
+        Length of the vectors that sparse features and texts are reduced to.
     shortlist_size : int
         Labels that a point is compared with; 300 in the paper.
     cost : float
-        C of the classifiers.
+        C of the classifiers: larger fits the training points more closely.
     **kwargs
         Those of `LabelEstimator`.
 

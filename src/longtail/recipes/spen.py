@@ -16,7 +16,7 @@ __all__ = ["Spen"]
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class Spen(EnergyClassifier):
-    """Structured prediction energy network (Belanger and McCallum, ICML 2016).
+    """SPEN (Belanger and McCallum, "Structured prediction energy networks", ICML 2016).
 
     ``E(y; x) = -y . (V F(x) + b) + c_2 . softplus(C_1 y + d)``, minimised over y in [0, 1]^L by a
     few gradient steps, and trained through them (Belanger, Yang and McCallum, "End-to-end learning

@@ -44,7 +44,10 @@ BAG = "bag"  # the encoder that is no folder
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class XTransformer(LabelEstimator):
-    """X-Transformer's three stages (Chang et al., KDD 2020) around any encoder.
+    """X-Transformer's three stages around any encoder.
+
+    Chang et al., "Taming pretrained transformers for extreme multi-label text classification", KDD
+    2020.
 
     Labels are put into clusters of like ones (semantic label indexing), an encoder learns with the
     squared hinge loss which clusters a point's labels are in (neural matcher), and linear
@@ -72,10 +75,13 @@ class XTransformer(LabelEstimator):
         Texts of a batch whose activations a transformer holds in memory, when it is trained.
     dimension : int
         Of the bag's token vectors.
-    batch_size, dropout : int, float
-        Of an encoder's training; see `MatcherTraining`.
+    batch_size : int
+        Points of a step of an encoder's training.
+    dropout : float
+        Of the points' vectors, in that training.
     epochs : int
-        Of the encoder's training; a transformer that is not trained on has none.
+        Over the training points, of an encoder's training; a transformer that is not trained on has
+        none.
     learning_rate : float
         Of that training, at the first step after the warm-up.
     warm_up : float or None
@@ -89,12 +95,14 @@ class XTransformer(LabelEstimator):
         clusters that are among the best b, or the best half if these are fewer, and go back to the
         best epoch. None trains for all `epochs`, after which the rate has fallen to almost nothing.
     beam_size : int
-        b: the clusters whose labels are ranked.
+        b, the best clusters of a point, whose labels are ranked.
     teacher_forcing, matcher_aware : bool
         Negatives of a label's ranker: points that have another label of its cluster, and points
         for which the matcher has the cluster among its best b.
-    cost, prune : float
-        Of the ranker; see `SparseOneVsRest`.
+    cost : float
+        C of the ranker's support vector machines: larger fits the training points more closely.
+    prune : float
+        Weights of the ranker that are smaller than this are dropped.
     **kwargs
         Those of `LabelEstimator`.
 

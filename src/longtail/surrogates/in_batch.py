@@ -37,6 +37,16 @@ class InBatchTask:
         Also decides how many negatives there are.
     residual : BoundedResidual
         R0.
+
+    Examples
+    --------
+    >>> from longtail import DeepXML
+    >>> from longtail.surrogates.in_batch import InBatchTask
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    >>> model = DeepXML(surrogate=InBatchTask()).fit(texts, labels)
+    >>> model.predictor_.predict("a bottle of wine", k=1)[0][0]
+    'drink'
     """
 
     schedule: Schedule = field(default_factory=lambda: Schedule(epochs=20, learning_rate=0.05))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from longtail.named_parts import joined_parts
 from longtail.training.batches import AllLabels
 from longtail.training.loop import train
 from longtail.training.module_adam import ModuleAdam
@@ -45,6 +46,16 @@ class LowRankProjection:
         R0.
     head_learning_rate : float
         Of Adam, for the layer from features to the projection.
+
+    Examples
+    --------
+    >>> from longtail import DeepXML
+    >>> from longtail.surrogates.low_rank import LowRankProjection
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    >>> model = DeepXML(surrogate=LowRankProjection(n_dimensions=16)).fit(texts, labels)
+    >>> model.predictor_.predict("a bottle of wine", k=1)[0][0]
+    'drink'
     """
 
     n_dimensions: int = 512
@@ -105,4 +116,4 @@ class _RegressionTask:
             "adam0": self._adams[0].state(),
             "adam1": self._adams[1].state(),
         }
-        return {f"{part}.{k}": v for part, tensors in parts.items() for k, v in tensors.items()}
+        return joined_parts(parts, ".")

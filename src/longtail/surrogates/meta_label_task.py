@@ -62,6 +62,18 @@ class MetaLabelTask:
         start from small random values too.
     make_optimiser : callable
         For the classifiers.
+
+    Examples
+    --------
+    >>> from longtail import DeepXML
+    >>> from longtail.surrogates.label_clusters import LabelClusters
+    >>> from longtail.surrogates.meta_label_task import MetaLabelTask
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    >>> task = MetaLabelTask(clusters=LabelClusters(label_correlation=False))
+    >>> model = DeepXML(surrogate=task).fit(texts, labels)
+    >>> model.predictor_.predict("a bottle of wine", k=1)[0][0]
+    'drink'
     """
 
     clusters: LabelAssignment = field(default_factory=LabelClusters)

@@ -22,6 +22,7 @@ __all__ = [
     "row_norms",
     "unit_product",
     "unit_rows",
+    "unit_vectors",
 ]
 
 Rows: TypeAlias = sp.csr_array | NDArray[np.float32]
@@ -70,7 +71,10 @@ def row_norms(rows: Rows) -> NDArray[np.float32]:
 
 
 def unit_rows(rows: Rows) -> Rows:
-    """Scale rows to unit length, rows of zeros apart; those that have it already are not copied."""
+    """Scale rows to unit length, but those of zeros; nothing is copied if all have it already.
+
+    For training data; a prediction takes `unit_vectors`, which never depends on the other rows.
+    """
     norms = row_norms(rows)
     norms[norms == 0.0] = 1.0
     if np.abs(norms - 1.0).max(initial=0.0) < 1e-6:
@@ -79,6 +83,35 @@ def unit_rows(rows: Rows) -> Rows:
         return rows / norms[:, np.newaxis]
     values = rows.data / np.repeat(norms, np.diff(rows.indptr))
     return sp.csr_array((values, rows.indices, rows.indptr), rows.shape)
+
+
+def unit_vectors(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Scale dense rows to unit length; rows of zeros stay so.
+
+    Each row by itself, so that a point alone gets the numbers that it gets in a batch. `unit_rows`
+    looks at all rows before it scales any.
+
+    Parameters
+    ----------
+    vectors : float32 (n, dimension)
+
+    Returns
+    -------
+    float32 (n, dimension)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.surrogates.rows import unit_vectors
+    >>> unit_vectors(np.array([[3, 4], [0, 0]], np.float32)).tolist()
+    [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
+    """
+    # einsum sums each row in the same order however many rows there are; a norm over axis 1 too,
+    # but with a temporary as large as the matrix.
+    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    lengths[lengths == 0] = 1
+    unit: NDArray[np.float32] = vectors / lengths[:, None]
+    return unit
 
 
 def offsets_and_indices(matrix: sp.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

@@ -47,6 +47,16 @@ class SelfSupervised:
         Random tokens in the pool of a batch.
     residual : BoundedResidual
         R0.
+
+    Examples
+    --------
+    >>> from longtail import DeepXML
+    >>> from longtail.surrogates.self_supervised import SelfSupervised
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    >>> model = DeepXML(surrogate=SelfSupervised()).fit(texts, labels)
+    >>> model.predictor_.predict("a bottle of wine", k=1)[0][0]
+    'drink'
     """
 
     schedule: Schedule = field(default_factory=lambda: Schedule(epochs=10, learning_rate=0.05))

@@ -17,6 +17,7 @@ from longtail.features.sketches import sketched_vectors
 from longtail.features.word_table import WordTable
 from longtail.kernels.attention import AttentionWeights
 from longtail.metrics import precision_at_k
+from longtail.named_parts import joined_parts
 from longtail.training.batches import AllLabels
 from longtail.training.early_stopping import EarlyStopping
 from longtail.training.loop import train
@@ -322,4 +323,4 @@ class _LevelTask:
             "network": dict(self._module.state_dict()),
             "adam": self._adam.state(),
         }
-        return {f"{part}.{k}": v for part, tensors in parts.items() for k, v in tensors.items()}
+        return joined_parts(parts, ".")

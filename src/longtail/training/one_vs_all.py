@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from longtail.named_parts import joined_parts
 from longtail.training.module_adam import ModuleAdam
 
 if TYPE_CHECKING:
@@ -139,4 +140,4 @@ class OneVsAllTask:
             "table": self.table.state(),
             "optimiser": self._adam.state(),
         }
-        return {f"{part}.{k}": v for part, tensors in parts.items() for k, v in tensors.items()}
+        return joined_parts(parts, ".")

@@ -12,6 +12,7 @@ import torch
 from longtail.data.bags import Bags
 from longtail.kernels.corrections import add_up_groups, shorten_rows
 from longtail.kernels.unit_rows import write_units
+from longtail.named_parts import with_prefix
 from longtail.training.chosen_bags import ChosenBags
 from longtail.training.dropout import kept_units
 from longtail.training.label_table import product_dtype
@@ -82,7 +83,7 @@ class LearntBags:
 
     def state(self) -> dict[str, Tensor]:
         """See `SiameseEncoder.state`."""
-        return {f"tokens.{name}": tensor for name, tensor in self._tokens.state().items()}
+        return with_prefix("tokens.", self._tokens.state())
 
 
 class FrozenPairs:
@@ -241,7 +242,7 @@ class Corrections:
         return {
             "corrections": self.vectors,
             **self._optimiser.state(),
-            **{f"block.{name}": tensor for name, tensor in block.items()},
+            **with_prefix("block.", block),
         }
 
 

@@ -11,7 +11,8 @@ import torch
 from longtail.errors import InputError
 from longtail.features.summed_encoder import SummedEncoder
 from longtail.features.tuned_transformer import encoded_texts
-from longtail.negatives.nearest_labels import unit_rows
+from longtail.named_parts import joined_parts
+from longtail.surrogates.rows import unit_vectors
 from longtail.training.chosen_bags import ChosenBags
 from longtail.training.dropout import kept_units
 from longtail.training.memory import empty_tensor
@@ -130,7 +131,7 @@ class ReadTexts:
         """See `SiameseNetwork.vectors`."""
         vectors = self._read[side] @ self.turn.cpu().numpy().T
         vectors += self._bags[side].times(self.tokens.vectors().numpy(), self.run.n_threads)
-        return unit_rows(vectors)
+        return unit_vectors(vectors)
 
     def frozen(self) -> SummedEncoder:
         """See `SiameseNetwork.frozen`."""
@@ -140,12 +141,8 @@ class ReadTexts:
 
     def state(self) -> dict[str, Tensor]:
         """Return the live tensors that a checkpoint keeps."""
-        tokens = {f"tokens.{k}": v for k, v in self.tokens.state().items()}
-        return {
-            "turn": self.turn,
-            **{f"turn.{k}": v for k, v in self._adam.state().items()},
-            **tokens,
-        }
+        parts = {"turn": self._adam.state(), "tokens": self.tokens.state()}
+        return {"turn": self.turn, **joined_parts(parts, ".")}
 
 
 class _ReadPairs:

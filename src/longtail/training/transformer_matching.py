@@ -12,6 +12,7 @@ from scipy.sparse import csr_array
 from longtail.classifiers.joined_features import HALF_LENGTH, JoinedFeatures
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.features.transformer import TransformerNetwork
+from longtail.named_parts import joined_parts
 from longtail.training.batches import AllLabels
 from longtail.training.cluster_matcher import LearntMatcher, squared_hinge
 from longtail.training.early_stopping import EarlyStopping
@@ -157,5 +158,4 @@ class _FineTuning:
         parts = {"network": self._network.state()}
         for name, optimiser in zip(("vectors", "bias"), self._optimisers, strict=True):
             parts[name] = optimiser.state()
-        tensors = {f"{part}.{k}": v for part, own in parts.items() for k, v in own.items()}
-        return {"vectors": self._vectors, "bias": self._bias, **tensors}
+        return {"vectors": self._vectors, "bias": self._bias, **joined_parts(parts, ".")}

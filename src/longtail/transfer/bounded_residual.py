@@ -32,6 +32,14 @@ class BoundedResidual:
         Applied after the block's ReLU in training.
     learning_rate : float
         Of Adam, for R and b; falls with the schedule of the stage.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longtail.transfer.bounded_residual import BoundedResidual
+    >>> block = BoundedResidual(max_norm=0.5).block(2, torch.device("cpu")).eval()
+    >>> [round(x, 3) for x in block(torch.tensor([1.0, 2.0])).tolist()]  # R is half of the identity
+    [1.5, 3.0]
     """
 
     max_norm: float | None = 1.0

@@ -20,7 +20,15 @@ __all__ = ["FullyConnected", "Identity"]
 
 @dataclass(frozen=True)
 class Identity:
-    """Classify the features of Module I as they are."""
+    """Classify the features of Module I as they are.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longtail.transfer.plain import Identity
+    >>> Identity().block(2, torch.device("cpu"))(torch.tensor([1.0, -2.0])).tolist()
+    [1.0, -2.0]
+    """
 
     def block(self, dimension: int, device: torch.device) -> TransferBlock:
         """Return a block without parameters."""
@@ -52,6 +60,14 @@ class FullyConnected:
         Applied after the ReLU in training.
     learning_rate : float
         Of Adam; falls with the schedule of the stage.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longtail.transfer.plain import FullyConnected
+    >>> block = FullyConnected().block(2, torch.device("cpu")).eval()
+    >>> block(torch.tensor([1.0, -2.0])).tolist()
+    [1.0, 0.0]
     """
 
     dropout: float = 0.5
