@@ -75,3 +75,11 @@ def test_evaluation_without_labels_or_output_folder_is_refused(place, capsys, tm
     target = tmp_path / "none" / "metrics.json"
     command = ("evaluate", place / "model", place / "test.jsonl", "--json", target)
     assert "there is no folder" in refused(capsys, *command)
+
+
+def test_metrics_do_not_replace_the_test_set(place, capsys):
+    test = place / "test.jsonl"
+    before = test.read_bytes()
+    message = refused(capsys, "evaluate", place / "model", test, "--json", test)
+    assert "would be lost" in message
+    assert test.read_bytes() == before

@@ -6,6 +6,7 @@ import errno
 import gzip
 import io
 import json
+import os
 import sys
 
 import pytest
@@ -153,6 +154,31 @@ def test_nothing_half_written_is_left_where_a_file_breaks_off(place, capsys, tmp
     assert len(list(tmp_path.iterdir())) == 1
     empty = write_lines(tmp_path / "empty.txt", [])
     assert "is empty" in refused(capsys, "predict", place / "model", empty)
+
+
+def test_the_input_is_no_output(place, capsys, tmp_path):
+    source = tmp_path / "texts.txt"
+    write_lines(source, ["red wine", "fast car"])
+    link = tmp_path / "link.txt"
+    link.symlink_to(source)
+    for target in (source, link):
+        message = refused(capsys, "predict", place / "model", source, "--output", target)
+        assert "is read by this command and would be lost. Name another file" in message
+    assert source.read_text() == "red wine\nfast car\n"
+
+
+def test_an_output_that_is_a_pipe_stays_one(place, capsys, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        code = run(capsys, "predict", place / "model", place / "test.jsonl", "--output", pipe)[0]
+        lines = os.read(reader, 60_000).splitlines()
+    finally:
+        os.close(reader)
+    assert code == 0
+    assert pipe.is_fifo()
+    assert [json.loads(line)["text"] for line in lines] == [row["text"] for row in rows()]
 
 
 def test_a_disk_that_fills_up_is_said_in_one_sentence(place, capsys, tmp_path, monkeypatch):

@@ -69,7 +69,8 @@ def add_test_arguments(parser: argparse.ArgumentParser) -> None:
 def run_command(arguments: argparse.Namespace) -> int:
     """Measure, and return the exit code."""
     if arguments.json is not None:
-        check_output(arguments.json)
+        names = (arguments.test, arguments.labels, arguments.label_pairs, arguments.filter)
+        check_output(arguments.json, read=names)
     model = load(arguments.model)
     dataset = test_set(model, arguments)
     if not dataset.labels.nnz:
