@@ -39,8 +39,15 @@ def test_evaluation_prints_a_table_and_writes_flat_json(place, capsys, tmp_path)
 def test_unknown_labels_count_as_missed(place, capsys, tmp_path):
     lines = [json.dumps({"text": "red wine", "labels": ["animal"]})]
     test = write_lines(tmp_path / "test.jsonl", lines)
-    out = run(capsys, "evaluate", place / "model", test, "--by-frequency")[1]
+    _, out, err = run(capsys, "evaluate", place / "model", test, "--by-frequency")
     assert out.splitlines()[1].split() == ["P", "0.00", "0.00", "0.00"]
+    assert "none of its labels is one of the model's" in err
+    assert "it has 'animal', the model has 'drink'." in err
+    lines.append(json.dumps({"text": "red wine", "labels": ["drink"]}))
+    assert (
+        run(capsys, "evaluate", place / "model", write_lines(tmp_path / "test.jsonl", lines))[2]
+        == ""
+    )
 
 
 def test_contributions_by_frequency_add_up(place, capsys):

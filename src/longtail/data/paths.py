@@ -14,10 +14,17 @@ from longtail.errors import DataFormatError, InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["decode_line", "is_device", "numbered_lines", "raw_lines", "replacing"]
+__all__ = [
+    "BYTE_ORDER_MARK",
+    "decode_line",
+    "is_device",
+    "numbered_lines",
+    "raw_lines",
+    "replacing",
+]
 
 _GZIP_MAGIC = b"\x1f\x8b"
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UNPACK = "Unpack it, or pack it by gzip"
 # What a file that is no text begins with, what it is, and what to do.
 _FOREIGN = {
@@ -69,7 +76,7 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
                 number += 1
                 if number == 1:
                     _refuse_foreign(line, path)
-                yield line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
+                yield line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             message = (
                 "The gzip data end too early or are damaged after this line. "
