@@ -130,11 +130,13 @@ def test_classes_that_can_be_read_only_once():
         assert model.predict(TEXTS[:3]).tolist() == CLASSES[:3]
 
 
-def test_a_data_set_goes_elsewhere():
+def test_a_data_set_goes_elsewhere(of_names):
     with pytest.raises(InputError, match="Pass it to fit_dataset"):
         small().fit(dataset(TEXTS, NAMES), NAMES)
     with pytest.raises(InputError, match="takes a Dataset, got a list"):
         small().fit_dataset(TEXTS)
+    with pytest.raises(InputError, match="evaluate takes a Dataset, got a list"):
+        of_names.evaluate(TEXTS, NAMES)
 
 
 def test_it_works_within_scikit_learn():
