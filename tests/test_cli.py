@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from longtail.recipes.astec import Astec
 from longtail.recipes.limits import check_settings
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.names import RECIPES, recipe
+from longtail.training.pair_losses import TripletLoss
 
 
 def test_help_version_and_prediction_need_neither_torch_nor_scikit_learn(place):
@@ -111,6 +113,15 @@ def test_words_are_refused_before_any_work_too(place, capsys, tmp_path):
         ("xtransformer", {"teacher_forcing": False, "matcher_aware": False}, "one of the two"),
         ("xtransformer", {"encoder": "no/such/folder"}, "no folder of a transformer"),
         ("xmlcnn", {"n_words": 4, "n_chunks": 5}, "n_chunks must be at most n_words"),
+        (
+            "xtransformer",
+            {"further_encoders": "one"},
+            "further_encoders must be a tuple, got",
+        ),
+        ("xtransformer", {"indexers": ("x",)}, "such as PointFeatures(); a str has no represent"),
+        ("slice", {"vectors": 5}, "such as RandomProjection(); a int has no learn"),
+        ("siamesexml", {"classifier_loss": TripletLoss}, "got the class TripletLoss. Pass Triplet"),
+        ("dexa", {"encoder": 2}, "encoder must be a string, got 2"),
     ],
 )
 def test_what_a_recipe_cannot_be_is_found_before_data_is_read(name, settings, message):
@@ -128,12 +139,31 @@ def test_what_a_recipe_cannot_be_is_found_before_data_is_read(name, settings, me
         ({"random_state": np.random.default_rng(0)}, "random_state must be a whole number"),
         ({"label_texts": "no"}, "label_texts must be True or False, got 'no'"),
         ({"char_ngrams": 3}, "char_ngrams must be (shortest, longest)"),
+        ({"char_ngrams": (3,)}, "char_ngrams must be (shortest, longest)"),
+        ({"char_ngrams": "34"}, "char_ngrams must be (shortest, longest)"),
+        ({"dimension": True}, "dimension must be a whole number, got True"),
+        ({"held_out": None}, "held_out must be a number, got None"),
     ],
 )
 def test_settings_of_the_wrong_type_are_refused_in_python(setting, message):
     with pytest.raises(InputError) as caught:
         LongtailClassifier(**setting).fit(["red wine", "old car"], [["wine"], ["car"]])
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_none_is_no_number_unless_a_recipe_says_so(name):
+    settings = [field for field in fields(recipe(name)) if field.init]
+    for field in settings:
+        estimator = recipe(name)(**{field.name: None})
+        if field.type in {"int", "float", "bool", "str"}:
+            with pytest.raises(InputError, match=f"{field.name} must be .*, got None"):
+                check_settings(estimator)
+        elif str(field.type).endswith("| None"):
+            check_settings(estimator)
+        elif field.name.endswith("_loss"):
+            with pytest.raises(InputError, match="must be an object"):
+                check_settings(estimator)
 
 
 @pytest.mark.parametrize(

@@ -39,8 +39,15 @@ def test_evaluation_prints_a_table_and_writes_flat_json(place, capsys, tmp_path)
 def test_unknown_labels_count_as_missed(place, capsys, tmp_path):
     lines = [json.dumps({"text": "red wine", "labels": ["animal"]})]
     test = write_lines(tmp_path / "test.jsonl", lines)
-    out = run(capsys, "evaluate", place / "model", test, "--by-frequency")[1]
+    _, out, err = run(capsys, "evaluate", place / "model", test, "--by-frequency")
     assert out.splitlines()[1].split() == ["P", "0.00", "0.00", "0.00"]
+    assert "none of its labels is one of the model's" in err
+    assert "it has 'animal', the model has 'drink'." in err
+    lines.append(json.dumps({"text": "red wine", "labels": ["drink"]}))
+    assert (
+        run(capsys, "evaluate", place / "model", write_lines(tmp_path / "test.jsonl", lines))[2]
+        == ""
+    )
 
 
 def test_contributions_by_frequency_add_up(place, capsys):
@@ -75,3 +82,11 @@ def test_evaluation_without_labels_or_output_folder_is_refused(place, capsys, tm
     target = tmp_path / "none" / "metrics.json"
     command = ("evaluate", place / "model", place / "test.jsonl", "--json", target)
     assert "there is no folder" in refused(capsys, *command)
+
+
+def test_metrics_do_not_replace_the_test_set(place, capsys):
+    test = place / "test.jsonl"
+    before = test.read_bytes()
+    message = refused(capsys, "evaluate", place / "model", test, "--json", test)
+    assert "would be lost" in message
+    assert test.read_bytes() == before

@@ -6,6 +6,7 @@ import errno
 import gzip
 import io
 import json
+import os
 import sys
 
 import pytest
@@ -124,6 +125,21 @@ def test_files_of_texts_are_answered_line_by_line(kind, place, capsys, tmp_path,
         assert answer["scores"] == pytest.approx([score for _, score in pairs], abs=1e-6)
 
 
+@pytest.mark.parametrize("start", [b"", b"\xef\xbb\xbf", b"\n\r\n", b"\xef\xbb\xbf\n"])
+@pytest.mark.parametrize("is_json", [True, False])
+def test_what_stands_before_the_first_text(start, is_json, place, capsys, tmp_path, monkeypatch):
+    texts = [json.dumps({"text": "red wine"})] * 2 if is_json else ["red wine"] * 2
+    content = start + "\n".join(texts).encode()
+    source = tmp_path / "texts.txt"
+    source.write_bytes(content)
+    n_blank = 0 if is_json else start.count(b"\n")  # of plain text, each line is a point
+    for file in (source, "-"):
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        out = run(capsys, "predict", place / "model", file)[1]
+        found = [json.loads(line)["text"] for line in out.splitlines()]
+        assert found == [""] * n_blank + ["red wine"] * 2
+
+
 @pytest.mark.usefixtures("small_blocks")
 def test_without_output_the_answers_are_printed(place, capsys):
     code, out, _ = run(capsys, "predict", place / "model", place / "test.jsonl")
@@ -151,8 +167,36 @@ def test_nothing_half_written_is_left_where_a_file_breaks_off(place, capsys, tmp
     assert "line 2" in message
     assert not target.exists()
     assert len(list(tmp_path.iterdir())) == 1
+    deep = write_lines(tmp_path / "in.jsonl", ['{"text": "red wine", "more": ' + "[" * 100_000])
+    assert "line 1" in refused(capsys, "predict", place / "model", deep)
+    assert "line 1" in refused(capsys, "evaluate", place / "model", deep)
     empty = write_lines(tmp_path / "empty.txt", [])
     assert "is empty" in refused(capsys, "predict", place / "model", empty)
+
+
+def test_the_input_is_no_output(place, capsys, tmp_path):
+    source = tmp_path / "texts.txt"
+    write_lines(source, ["red wine", "fast car"])
+    link = tmp_path / "link.txt"
+    link.symlink_to(source)
+    for target in (source, link):
+        message = refused(capsys, "predict", place / "model", source, "--output", target)
+        assert "is read by this command and would be lost. Name another file" in message
+    assert source.read_text() == "red wine\nfast car\n"
+
+
+def test_an_output_that_is_a_pipe_stays_one(place, capsys, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        code = run(capsys, "predict", place / "model", place / "test.jsonl", "--output", pipe)[0]
+        lines = os.read(reader, 60_000).splitlines()
+    finally:
+        os.close(reader)
+    assert code == 0
+    assert pipe.is_fifo()
+    assert [json.loads(line)["text"] for line in lines] == [row["text"] for row in rows()]
 
 
 def test_a_disk_that_fills_up_is_said_in_one_sentence(place, capsys, tmp_path, monkeypatch):

@@ -61,6 +61,21 @@ def test_take(rows):
             )
 
 
+@pytest.mark.parametrize("rows", [[3], [-4], [0.5], ["a"], np.array([True, False])])
+def test_rows_that_are_not_there(rows):
+    for dataset in (text_dataset(), feature_dataset()):
+        with pytest.raises(InputError, match="row numbers, from 0 to 2, or a mask of 3"):
+            dataset.take(rows)
+
+
+def test_rows_from_the_end_are_those_of_their_labels():
+    dataset = text_dataset()
+    for row in (-1, -2, -3):
+        part = dataset.take([row])
+        assert list(part.texts) == [dataset.texts[row]]
+        assert part.labels.toarray().tolist() == [dataset.labels.toarray()[row].tolist()]
+
+
 def test_pieces_must_fit():
     dataset = text_dataset()
     with pytest.raises(InputError, match="Pass exactly one"):

@@ -236,6 +236,9 @@ def test_svmlight_blank_line_and_empty_texts(tmp_path):
         ("a.jsonl", b'{"text": "x", "labels": []}\n{"text": "\xff"', "line 2: The line is not UTF"),
         ("a.tsv", "x\ta\ny\n", r"line 2: The row has 1 cells .separated by '\\t'., not 2"),
         ("a.csv", "x,a\ny,a,b\n", "line 2: The row has 3 cells"),
+        ("a.csv", "text;labels\nx;a\n", "line 1: .*If ';' is what separates the cells here"),
+        ("a.csv", "text,text,labels\nx,y,a\n", "line 1: The header has 2 columns 'text'. Rename"),
+        ("a.tsv", "labels\ttext\tLabels\na\tx\tb\n", "line 1: The header has 2 columns 'labels'"),
         ("a.csv", 'x,a\n"y" z,b\n', "line 2: The quotes are broken"),
         ("a.csv", 'x,a\n"y,b\nz,c\n', "line 3: The quotes are broken"),
         ("a.tsv", b"x\ta\n\xfc\tb\n", "line 2: The line is not UTF-8 .byte 0xfc"),
@@ -314,7 +317,7 @@ def test_arguments_that_do_not_fit(tmp_path):
 
 
 def test_the_csv_limit_on_a_cell_is_an_error_with_a_line(tmp_path):
-    with pytest.raises(DataFormatError, match=r"line 2: .*field larger than field limit"):
+    with pytest.raises(DataFormatError, match=r"line 2: A cell has more than .*JSON lines"):
         read(tmp_path, "x\ta\n" + "y" * (csv.field_size_limit() + 1) + "\ta\n", "a.tsv")
 
 

@@ -7,6 +7,7 @@ import pytest
 from scipy.sparse import coo_array, csr_array, csr_matrix
 
 from longtail.data import InputWarning, LabelForm, features_from, labels_from, texts_from
+from longtail.data.from_python import own_dtype
 from longtail.errors import InputError
 
 DENSE = [[1, 1, 0], [0, 0, 0], [1, 0, 1]]
@@ -60,6 +61,22 @@ def test_pandas_like_objects():
     assert labels_from(Series(), 2)[0].toarray().tolist() == [[1], [0]]
 
 
+@pytest.mark.parametrize("dtype", ["category", "str", "torch.float32", None])
+def test_a_dtype_that_numpy_does_not_know(dtype):
+    class Column:
+        """As a column of pandas with categories, strings or missing numbers, or a tensor."""
+
+        def __init__(self, values):
+            self.values, self.dtype = values, dtype
+
+        def __array__(self, dtype=None, copy=None):
+            return np.asarray(self.values, dtype)
+
+    assert own_dtype(Column([1])) is None
+    assert features_from(Column([[1, 0]])).toarray().tolist() == [[1, 0]]
+    assert list(labels_from(Column(["b", "a"]), 2)[1].names) == ["a", "b"]
+
+
 def test_explicit_zeros_go_and_the_input_stays():
     given = csr_array((np.array([1, 0]), np.array([1, 0]), np.array([0, 2])), shape=(1, 2))
     matrix, _, _ = labels_from(given, 1)
@@ -85,6 +102,8 @@ def test_repeats_are_merged_with_one_warning():
         (csr_array(np.eye(3)), "`labels` has 3 rows but `texts` has 4"),
         (np.eye(3), "`labels` has 3 rows but `texts` has 4"),
         ("text", "one label list per text, got 'text'"),
+        ({"a", "b", "c", "d"}, "in the order of the points, got {.* .set."),
+        ({"one": ["a"], "two": ["b"]}, "in the order of the points, got {'one': .* .dict."),
         (3, "one label list per text, got 3"),
         (np.full((4, 2), np.nan), "0 and 1 only, got nan"),
         (csr_array(np.full((4, 2), 2.0)), "0 and 1 only, got 2.0"),
@@ -95,8 +114,8 @@ def test_repeats_are_merged_with_one_warning():
         ([[0], [-1], [], []], "row 1: got -1"),
         ([[0], [1.5], [], []], "row 1: got 1.5"),
         ([[0], [True], [], []], "row 1: got True"),
-        ([[0], [2**31], [], []], "row 1: got 2147483648"),
-        ([0.0, 1.0, float("nan"), 1.0], "row 2: got nan"),
+        ([[0], [2**31], [], []], r"got 2147483648 .* to 2147483646. Pass other numbers as strings"),
+        ([0.0, 1.0, float("nan"), 1.0], "row 2: got nan .*, a missing label. Leave the point out"),
         ([0.5, 1.0, 0.0, 1.0], "row 0: got 0.5"),
         (["a", 1, "b", 2], "mixes strings and numbers"),
         ([{"a": 1}] * 4, "row 0: got {'a': 1}"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import os
 
 import pytest
 
@@ -70,6 +71,33 @@ def test_nothing_half_written(tmp_path):
         interrupted()
     assert path.read_text() == "old"
     assert [file.name for file in tmp_path.iterdir()] == ["out.txt"]
+
+
+@pytest.mark.parametrize("name", ["pipe", "pipe.gz"])
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path, name):
+    pipe = tmp_path / name
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        with replacing(pipe) as stream:
+            stream.write(b"all of it")
+        assert pipe.is_fifo()
+        found = os.read(reader, 1000)
+    finally:
+        os.close(reader)
+    assert (gzip.decompress(found) if name.endswith(".gz") else found) == b"all of it"
+    assert list(tmp_path.iterdir()) == [pipe]
+
+
+def test_where_a_link_leads_is_replaced(tmp_path):
+    target, link = tmp_path / "far" / "file.txt", tmp_path / "link.txt"
+    target.parent.mkdir()
+    target.write_text("old")
+    link.symlink_to(target)
+    with replacing(link) as stream:
+        stream.write(b"new")
+    assert link.is_symlink()
+    assert target.read_text() == "new"
 
 
 def test_same_content_same_bytes(tmp_path):

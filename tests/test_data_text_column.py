@@ -23,7 +23,9 @@ def test_behaves_as_a_list_does(strings, data):
     assert [column[i] for i in range(-len(strings), len(strings))] == strings + strings
     cut = data.draw(st.slices(len(strings)))
     assert list(column[cut]) == strings[cut]
-    rows = data.draw(st.lists(st.integers(0, max(len(strings) - 1, 0)))) if strings else []
+    rows = (
+        data.draw(st.lists(st.integers(-len(strings), max(len(strings) - 1, 0)))) if strings else []
+    )
     taken = column.take(rows)
     assert list(taken) == [strings[row] for row in rows]
     assert taken == TextColumn.from_strings([strings[row] for row in rows])

@@ -108,11 +108,35 @@ def test_rows_may_be_lists(of_features):
             of_features.predict(wrong)
 
 
-def test_a_data_set_goes_elsewhere():
+class Column(list):
+    """A column of pandas: its dtype is none that numpy knows, and it goes by rows."""
+
+    ndim, dtype = 1, "category"
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array([*self], dtype or object)
+
+
+def test_columns_of_a_table():
+    model = Parabel(n_threads=1).fit(Column(TEXTS), Column(CLASSES))
+    assert model.predict(Column(TEXTS[:3])).tolist() == CLASSES[:3]
+    with pytest.raises(InputError, match=r"Text 0 is nan \(float\), not a string"):
+        model.fit(Column([float("nan"), *TEXTS[1:]]), CLASSES)
+
+
+def test_classes_that_can_be_read_only_once():
+    for classes in (iter(CLASSES), dict(enumerate(CLASSES)).values()):
+        model = Parabel(n_threads=1).fit(TEXTS, classes)
+        assert model.predict(TEXTS[:3]).tolist() == CLASSES[:3]
+
+
+def test_a_data_set_goes_elsewhere(of_names):
     with pytest.raises(InputError, match="Pass it to fit_dataset"):
         small().fit(dataset(TEXTS, NAMES), NAMES)
     with pytest.raises(InputError, match="takes a Dataset, got a list"):
         small().fit_dataset(TEXTS)
+    with pytest.raises(InputError, match="evaluate takes a Dataset, got a list"):
+        of_names.evaluate(TEXTS, NAMES)
 
 
 def test_it_works_within_scikit_learn():

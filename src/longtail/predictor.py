@@ -16,7 +16,7 @@ from longtail.classifiers.one_text import OneText
 from longtail.classifiers.scorer import scorer_from
 from longtail.data.bags import Bags
 from longtail.data.from_python import texts_from
-from longtail.data.label_space import LabelSpace
+from longtail.data.label_space import LabelSpace, in_ids_of
 from longtail.data.point_input import PointInput
 from longtail.data.text_column import TextColumn
 from longtail.data.vectorizer import TextVectorizer
@@ -304,8 +304,7 @@ class Predictor:
         dict of str to float
             In percent.
         """
-        if dataset.label_space.names is not None:
-            dataset = dataset.relabelled(self.label_space)
+        dataset = in_ids_of(self.label_space, dataset)
         points = dataset.texts if dataset.features is None else dataset.features
         n_more = 100 if set_aside is not None else 0
         ids, scores = self.predict_topk(points, max(*ks, *recall_ks) + n_more)

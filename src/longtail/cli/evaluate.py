@@ -69,7 +69,8 @@ def add_test_arguments(parser: argparse.ArgumentParser) -> None:
 def run_command(arguments: argparse.Namespace) -> int:
     """Measure, and return the exit code."""
     if arguments.json is not None:
-        check_output(arguments.json)
+        names = (arguments.test, arguments.labels, arguments.label_pairs, arguments.filter)
+        check_output(arguments.json, read=names)
     model = load(arguments.model)
     dataset = test_set(model, arguments)
     if not dataset.labels.nnz:
@@ -111,7 +112,16 @@ def test_set(model: Predictor, arguments: argparse.Namespace) -> Dataset:
         unknown_labels="extend",
         n_features=None if model.vectorizer is not None else model.n_features,
     )
-    return dataset if own else dataset.relabelled(model.label_space)
+    if not own:
+        dataset = dataset.relabelled(model.label_space)
+    if dataset.labels.nnz and dataset.labels.indices.min() >= model.n_labels:
+        notice(
+            f"longtail: warning: {arguments.test}: none of its labels is one of the model's "
+            f"{model.n_labels:,}, so all count as missed. Names must match exactly, capital "
+            f"letters and spaces included: it has {dataset.label_space.name(model.n_labels)!r}, "
+            f"the model has {model.label_space.name(0)!r}."
+        )
+    return dataset
 
 
 def _predictions(

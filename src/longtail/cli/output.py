@@ -5,15 +5,15 @@ from __future__ import annotations
 import json
 import os
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unicodedata import category
 
-from longtail.data.paths import replacing
+from longtail.data.paths import is_device, replacing
 from longtail.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from pathlib import Path
 
 __all__ = [
     "bytes_text",
@@ -108,14 +108,27 @@ def time_text(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
-def check_output(path: Path) -> None:
-    """Raise InputError if a file cannot be written there; better now than after the work."""
+def check_output(path: Path, *, read: Iterable[str | Path | None] = ()) -> None:
+    """Raise InputError if a file cannot be written there; better now than after the work.
+
+    Parameters
+    ----------
+    path : Path
+    read : iterable of str, Path or None
+        Files that the command reads, which the output must not replace.
+    """
     if path.is_dir():
         raise InputError(f"{path} is a folder. Name a file.")
     if not path.parent.is_dir():
         raise InputError(f"{path} cannot be written: there is no folder {path.parent}. Make it.")
-    if not os.access(path.parent, os.W_OK | os.X_OK):
+    if is_device(path):
+        return
+    folder = path.resolve().parent
+    if not os.access(folder, os.W_OK | os.X_OK):
         raise InputError(f"{path} cannot be written: you may not write to the folder it is in.")
+    sources = [Path(name) for name in read if name]
+    if path.exists() and any(source.exists() and source.samefile(path) for source in sources):
+        raise InputError(f"{path} is read by this command and would be lost. Name another file.")
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

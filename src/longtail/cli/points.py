@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -10,7 +11,7 @@ import msgspec
 from scipy.sparse import csr_array
 
 from longtail.data.dataset import Dataset
-from longtail.data.paths import decode_line, numbered_lines
+from longtail.data.paths import BYTE_ORDER_MARK, decode_line, numbered_lines
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.errors import DataFormatError, InputError
 from longtail.training.progress import bar
@@ -163,15 +164,16 @@ def _suffixes(path: str) -> set[str]:
 
 
 def _text_blocks(path: str, format_name: str | None) -> Iterator[TextColumn]:
-    """Yield blocks of texts: JSON lines by name, or where the first line begins with a brace."""
+    """Yield blocks of texts: JSON lines by name, or where the first text begins with a brace."""
     is_json = None if format_name is None else format_name == "json-lines"
     if format_name is None and _suffixes(path) & _JSON_SUFFIXES:
         is_json = True
     decoder = msgspec.json.Decoder(_TextRow)
     texts = TextColumnBuilder()
-    for number, line in _stdin_lines() if path == STDIN else numbered_lines(path):
-        if is_json is None:
-            is_json = line.lstrip().startswith(b"{")
+    lines = _stdin_lines() if path == STDIN else numbered_lines(path)
+    if is_json is None:
+        is_json, lines = _told_by_first(lines)
+    for number, line in lines:
         if not is_json:
             decode_line(line, path=path, number=number)
             texts.append(line)
@@ -183,10 +185,23 @@ def _text_blocks(path: str, format_name: str | None) -> Iterator[TextColumn]:
         yield texts.finish()
 
 
+def _told_by_first(
+    lines: Iterator[tuple[int, bytes]],
+) -> tuple[bool, Iterator[tuple[int, bytes]]]:
+    """Tell JSON lines by the first line that is not blank, and return all lines again."""
+    seen = []
+    for number, line in lines:
+        seen.append((number, line))
+        if line.strip():
+            break
+    return bool(seen) and seen[-1][1].lstrip().startswith(b"{"), chain(seen, lines)
+
+
 def _stdin_lines() -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of standard input with their numbers."""
+    """Yield the lines of standard input with their numbers, less a byte order mark."""
     for number, line in enumerate(sys.stdin.buffer, start=1):
-        yield number, line.rstrip(b"\r\n")
+        whole = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+        yield number, whole.rstrip(b"\r\n")
 
 
 def _json_text(decoder: msgspec.json.Decoder[_TextRow], line: bytes, path: str, number: int) -> str:
@@ -194,5 +209,5 @@ def _json_text(decoder: msgspec.json.Decoder[_TextRow], line: bytes, path: str, 
     decode_line(line, path=path, number=number)
     try:
         return decoder.decode(line).text
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise DataFormatError(f"{error}. {_JSON_SHAPE}", path=path, line=number) from error

@@ -14,7 +14,7 @@ from longtail.cli.output import check_output, notice, one_line, result
 from longtail.cli.points import PLAIN, answered, points_in
 from longtail.cli.resuming import identity_of, resuming
 from longtail.data.formats import FORMATS
-from longtail.data.paths import replacing
+from longtail.data.paths import is_device, replacing
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
 from longtail.predictor import Predictor, load
@@ -70,7 +70,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     if arguments.explain and arguments.text is None:
         raise InputError("--explain belongs to --text. Pass one text to explain.")
     if arguments.output is not None:
-        check_output(arguments.output)
+        check_output(arguments.output, read=[arguments.file])
     model = load(arguments.model)
     if arguments.text is not None:
         _answer_text(model, arguments)
@@ -180,7 +180,8 @@ def _opened(arguments: argparse.Namespace) -> Iterator[_Output]:
     if arguments.output is None:
         yield _PlainOutput(sys.stdout.buffer)
         sys.stdout.buffer.flush()
-    elif not Path(arguments.file).is_file():  # what a pipe gave cannot be read again
+    elif is_device(arguments.output) or not Path(arguments.file).is_file():
+        # What a pipe gave cannot be read again, nor what it got be taken back.
         with replacing(arguments.output) as stream:
             yield _PlainOutput(stream)
     else:

@@ -122,15 +122,16 @@ def resuming(path: Path, identity: dict[str, Any]) -> Iterator[BlockWriter]:
         If it cannot be written, or another run is writing it now.
     """
     check_output(path)
-    partial = path.with_name(f".{path.name}.partial")
-    beside = path.with_name(f".{path.name}.partial.json")
+    target = path.resolve()
+    partial = target.with_name(f".{target.name}.partial")
+    beside = target.with_name(f".{target.name}.partial.json")
     with partial.open("ab") as stream:
         _lock(stream, path)
         progress = _resumed(stream, beside, identity)
         writer = BlockWriter(stream, beside, progress, is_packed=path.suffix == ".gz")
         try:
             yield writer
-            partial.replace(path)
+            partial.replace(target)
             beside.unlink(missing_ok=True)
         except BaseException as error:
             if isinstance(error, LongtailError) or not writer.n_points:

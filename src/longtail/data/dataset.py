@@ -219,9 +219,20 @@ class Dataset:
         ----------
         rows : array-like of int, shape (n,), or of bool, shape (n_points,)
             Row numbers from 0, or a mask.
+
+        Raises
+        ------
+        InputError
+            If a row is not there, or the mask has another length.
         """
-        chosen = np.asarray(rows)
-        chosen = np.flatnonzero(chosen) if chosen.dtype == np.bool_ else chosen.astype(np.int64)
+        wanted = np.asarray(rows)
+        try:
+            chosen = np.arange(self.n_points)[wanted if wanted.size else []].reshape(-1)
+        except IndexError as error:
+            raise InputError(
+                f"`rows` must be row numbers, from 0 to {self.n_points - 1}, or a mask of "
+                f"{self.n_points}: {error}."
+            ) from error
         return Dataset(
             None if self.texts is None else self.texts.take(chosen),
             None if self.features is None else self.features[chosen],

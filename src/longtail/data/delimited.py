@@ -81,6 +81,7 @@ def read_delimited(path: Path, labels: LabelRows, *, delimiter: str) -> TextColu
         if columns is None:
             columns = _header(row)
             if columns is not None:
+                _check_names(row, columns, path, number)
                 continue
             columns = _Columns(0, 1, 2)
             if row[0].strip().lower() in _HEADINGS:
@@ -94,6 +95,8 @@ def read_delimited(path: Path, labels: LabelRows, *, delimiter: str) -> TextColu
                 f"{columns.n_columns}. Write text and labels, labels separated by '|', and quote "
                 "a cell that holds the separator; name the columns in a header if there are more."
             )
+            if number == 1 and row[0].count(";") == 1:  # as spreadsheets of many languages save
+                message += " If ';' is what separates the cells here, save the file with TABs."
             raise DataFormatError(message, path=path, line=number)
         labels.add_names(split_labels(row[columns.labels]), line=number)
         if not row[columns.text]:
@@ -156,6 +159,12 @@ def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
         if "new-line character" in str(error):  # the csv module's words for a lone carriage return
             message = "Lines end in a carriage return alone. Save the file with Unix line ends."
             raise DataFormatError(message, path=path, line=reader.line_num) from error
+        if "field larger" in str(error):
+            message = (
+                f"A cell has more than {csv.field_size_limit():,} characters. Close the quotes if "
+                "some are open; for texts that are as long, use JSON lines."
+            )
+            raise DataFormatError(message, path=path, line=reader.line_num) from error
         message = (
             f"The quotes are broken at or before this line ({error}). Put a cell that holds a "
             'quote into quotes and double the inner ones: "a ""quoted"" word".'
@@ -170,3 +179,15 @@ def _header(row: list[str]) -> _Columns | None:
     if "text" in names and labels is not None:
         return _Columns(names.index("text"), names.index(labels), len(names))
     return None
+
+
+def _check_names(row: list[str], columns: _Columns, path: Path, number: int) -> None:
+    """Refuse a header that names the column of texts or of labels twice: one would be lost."""
+    names = [cell.strip().lower() for cell in row]
+    for name in (names[columns.text], names[columns.labels]):
+        if names.count(name) > 1:
+            message = (
+                f"The header has {names.count(name)} columns {name!r}. Rename those that are not "
+                "to be read."
+            )
+            raise DataFormatError(message, path=path, line=number)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from enum import Enum
 from typing import Any, cast
 
@@ -16,7 +17,7 @@ from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
 
-__all__ = ["LabelForm", "features_from", "labels_from", "texts_from"]
+__all__ = ["LabelForm", "features_from", "labels_from", "own_dtype", "texts_from"]
 
 
 _ADVICE = "Texts are passed as a list of strings, or as one column of a table."
@@ -78,7 +79,7 @@ def features_from(features: Any) -> csr_array:
     >>> features_from([[0, 0.5], [2, 0]]).toarray().tolist()
     [[0.0, 0.5], [2.0, 0.0]]
     """
-    if np.issubdtype(getattr(features, "dtype", np.float32), np.complexfloating):
+    if getattr(own_dtype(features), "kind", "f") == "c":
         raise InputError("Complex data not supported: `features` must be real numbers.")
     try:
         with np.errstate(over="ignore"):  # what overflows is found below
@@ -104,6 +105,20 @@ def features_from(features: Any) -> csr_array:
             "Replace or remove them."
         )
     return matrix
+
+
+def own_dtype(values: Any) -> np.dtype[Any] | None:
+    """Return numpy's dtype of an array; None if it has none, or one that only its library knows.
+
+    Columns of pandas have dtypes of categories, strings and missing numbers, and tensors theirs.
+
+    Examples
+    --------
+    >>> own_dtype(np.zeros(2)), own_dtype([0.0, 0.0])
+    (dtype('float64'), None)
+    """
+    dtype = getattr(values, "dtype", None)
+    return dtype if isinstance(dtype, np.dtype) else None
 
 
 def labels_from(
@@ -150,6 +165,11 @@ def labels_from(
             return _from_matrix(_sparsified(labels), n_points, LabelForm.DENSE)
     if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
         raise InputError(f"`labels` must hold one label list per text, got {_shown(labels)}.")
+    if isinstance(labels, AbstractSet | Mapping):
+        raise InputError(
+            f"`labels` must be in the order of the points, got {_shown(labels)}. Pass a list with "
+            "the labels of the first point first."
+        )
     rows = list(labels)
     _check_n_rows(len(rows), n_points)
     is_list = [_is_list(row) for row in rows]
@@ -272,6 +292,11 @@ def _id(value: object, row: int) -> int:
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if whole and 0 <= int(cast("int", value)) < MAX_IDS:
         return int(cast("int", value))
+    if whole and int(cast("int", value)) >= MAX_IDS:
+        raise InputError(
+            f"`labels`, row {row}: got {_shown(value)} as a label id. Ids are row numbers, from 0 "
+            f"to {MAX_IDS - 1}. Pass other numbers as strings, which are names."
+        )
     raise InputError(
         f"`labels`, row {row}: got {_shown(value)} as a label id. "
         "Ids are whole numbers from 0; names are strings, and a list holds one or the other."
@@ -300,6 +325,11 @@ def _check_class(value: object, row: int) -> None:
     if isinstance(value, float | np.floating):
         if float(value).is_integer():
             return
+        if np.isnan(value):
+            raise InputError(
+                f"`labels`, row {row}: got {_shown(value)}, a missing label. Leave the point out, "
+                "or pass a label list for every point, empty where there is no label."
+            )
         raise InputError(
             f"`labels`, row {row}: got {_shown(value)}, a continuous target. Pass classes, such as "
             "strings or whole numbers, or a label list for every point."

@@ -95,7 +95,7 @@ def _decode(decoder: msgspec.json.Decoder[_Row], line: bytes, path: Path, number
             f"The line is not UTF-8 (byte 0x{error.object[error.start]:02x}). Save it as such."
         )
         raise DataFormatError(message, path=path, line=number) from error
-    except msgspec.DecodeError as error:
+    except (msgspec.DecodeError, RecursionError) as error:
         raise DataFormatError(f"{error}. {_SHAPE}", path=path, line=number) from error
 
 

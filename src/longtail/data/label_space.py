@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["LabelSpace"]
+    from longtail.data.dataset import Dataset
+
+__all__ = ["LabelSpace", "in_ids_of"]
 
 _NAME_MISSING = "A label's name is missing. Write one name a line; its id is the line's number."
 
@@ -235,3 +237,19 @@ class LabelSpace:
             None if self.names is None else self.names.joined(added),
             None if self.texts is None else self.texts.joined(added),
         )
+
+
+def in_ids_of(known: LabelSpace, dataset: Dataset) -> Dataset:
+    """Return the same points with a model's label ids: matched by name where there are names.
+
+    Raises
+    ------
+    InputError
+        If `dataset` is something else, such as a list of texts, or cannot be matched.
+    """
+    if not hasattr(dataset, "label_space"):
+        raise InputError(
+            f"evaluate takes a Dataset, got a {type(dataset).__name__}. Pass what Dataset.read "
+            "returns; texts and their labels in lists go to an estimator's score."
+        )
+    return dataset if dataset.label_space.names is None else dataset.relabelled(known)

@@ -14,10 +14,17 @@ from longtail.errors import DataFormatError, InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["decode_line", "numbered_lines", "raw_lines", "replacing"]
+__all__ = [
+    "BYTE_ORDER_MARK",
+    "decode_line",
+    "is_device",
+    "numbered_lines",
+    "raw_lines",
+    "replacing",
+]
 
 _GZIP_MAGIC = b"\x1f\x8b"
-_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UNPACK = "Unpack it, or pack it by gzip"
 # What a file that is no text begins with, what it is, and what to do.
 _FOREIGN = {
@@ -69,7 +76,7 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
                 number += 1
                 if number == 1:
                     _refuse_foreign(line, path)
-                yield line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
+                yield line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             message = (
                 "The gzip data end too early or are damaged after this line. "
@@ -116,6 +123,18 @@ def decode_line(line: bytes, *, path: str | Path, number: int) -> str:
         raise DataFormatError(message, path=path, line=number) from error
 
 
+def is_device(path: str | Path) -> bool:
+    """Tell a device or a pipe, such as /dev/null, which is written to and never replaced.
+
+    Examples
+    --------
+    >>> is_device("/dev/null"), is_device("no-such-file"), is_device(".")
+    (True, False, False)
+    """
+    path = Path(path)
+    return path.exists() and not path.is_file() and not path.is_dir()
+
+
 @contextmanager
 def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     """Open a file for writing that takes its name only once it is complete.
@@ -124,7 +143,8 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     ----------
     path : str or Path
         The file; a name that ends in ``.gz`` is compressed (without a time stamp, so that the
-        same content gives the same bytes).
+        same content gives the same bytes). Where a link stands, the file that it leads to is
+        replaced. A device or a pipe is written to as it is.
 
     Yields
     ------
@@ -148,18 +168,29 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     path = Path(path)
     if not path.parent.is_dir():
         raise InputError(f"{path} cannot be written: there is no folder {path.parent}. Make it.")
-    partial = path.with_name(f".{path.name}.partial-{os.getpid()}")
+    if is_device(path):
+        with path.open("wb") as raw, _packed(raw, path) as stream:
+            yield stream
+        return
+    target = path.resolve()
+    partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
     try:
-        with partial.open("wb") as raw:
-            if path.suffix == ".gz":
-                with gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as packed:
-                    yield cast("IO[bytes]", packed)
-            else:
-                yield raw
-        partial.replace(path)
+        with partial.open("wb") as raw, _packed(raw, path) as stream:
+            yield stream
+        partial.replace(target)
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+@contextmanager
+def _packed(raw: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
+    """Compress what is written to a file of that name, if the name says so."""
+    if path.suffix == ".gz":
+        with gzip.GzipFile("", "wb", compresslevel=6, fileobj=raw, mtime=0) as packed:
+            yield cast("IO[bytes]", packed)
+    else:
+        yield raw
 
 
 def _refuse_foreign(line: bytes, path: str | Path) -> None:

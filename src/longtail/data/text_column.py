@@ -138,7 +138,7 @@ class TextColumn(Sequence[str]):
         TextColumn
             A copy with ``n`` texts.
         """
-        row_ids = np.asarray(rows, dtype=np.int64).reshape(-1)
+        row_ids = np.arange(len(self))[np.asarray(rows, dtype=np.int64).reshape(-1)]  # checked
         lengths = np.diff(self.offsets)[row_ids]
         offsets = np.zeros(len(row_ids) + 1, dtype=np.int64)
         np.cumsum(lengths, out=offsets[1:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import operator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -400,8 +401,8 @@ class TextVectorizer:
             raise InputError(f"word_ngrams must be 1 or 2, got {self.word_ngrams!r}.")
         if self.char_ngrams is not None:
             try:
-                shortest, longest = self.char_ngrams
-            except TypeError:
+                shortest, longest = (operator.index(length) for length in self.char_ngrams)
+            except (TypeError, ValueError):
                 shortest = longest = 0
             if not 2 <= shortest <= longest:
                 raise InputError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import resource
 import sys
+from collections.abc import Iterator, ValuesView
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from hashlib import sha256
@@ -16,7 +17,7 @@ from scipy.sparse import csr_array
 from longtail.classifiers.calibration import N_CALIBRATED, Calibration
 from longtail.data.damping import chosen_power
 from longtail.data.dataset import Dataset
-from longtail.data.from_python import LabelForm, labels_from, texts_from
+from longtail.data.from_python import LabelForm, labels_from, own_dtype, texts_from
 from longtail.data.point_input import PointInput
 from longtail.data.split import held_out_split
 from longtail.data.vectorizer import TextVectorizer
@@ -121,6 +122,7 @@ class LabelEstimator(Parameters):
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
                 "is None."
             )
+        y = list(y) if isinstance(y, Iterator | ValuesView) else y  # read more than once
         is_text = _holds_texts(X)
         texts = texts_from(X) if is_text else None
         features = None if is_text else self.reads().matrix(X)
@@ -132,7 +134,7 @@ class LabelEstimator(Parameters):
             self.classes_ = np.unique(np.asarray(y))
         if features is not None:
             self.n_features_in_ = features.shape[1]
-        self._label_dtype = np.dtype(getattr(y, "dtype", np.float32))
+        self._label_dtype = own_dtype(y) or np.dtype(np.float32)
         return self
 
     def fit_dataset(
@@ -447,10 +449,10 @@ def _json_value(value: Any) -> Any:
 
 
 def _holds_texts(X: Any) -> bool:
-    """Return whether X is a sequence of strings."""
+    """Return whether X is a sequence of strings, or of strings and what should be one."""
     if getattr(X, "ndim", 1) != 1 or not hasattr(X, "__len__"):
         return False
-    return isinstance(next(iter(X), ""), str)
+    return not len(X) or any(isinstance(value, str) for value in X)
 
 
 def _check_dataset(dataset: Dataset) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import fields
 from numbers import Integral, Real
+from os import PathLike
 from types import MappingProxyType
 from typing import TYPE_CHECKING, get_args
 
@@ -27,6 +28,7 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = MappingProxyType(
         "int": ((Integral,), "a whole number"),
         "float": ((Real,), "a number"),
         "bool": ((bool, np.bool_), "True or False"),
+        "str": ((str, PathLike), "a string"),
     }
 )
 _CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType({"storage": get_args(StorageType)})
@@ -123,9 +125,10 @@ LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
 
 
 def _check_kind(name: str, value: object, kind: str) -> None:
-    """Raise InputError if a number or a switch is something else."""
+    """Raise InputError if a number, a switch or a word is something else."""
     allowed, words = _KINDS.get(kind, ((object,), ""))
-    if not isinstance(value, allowed):
+    is_switch = isinstance(value, bool) and bool not in allowed  # True is a number to Python
+    if kind in _KINDS and (is_switch or not isinstance(value, allowed)):
         raise InputError(f"{name} must be {words}, got {value!r}.")
 
 
@@ -149,11 +152,12 @@ def check_settings(estimator: LabelEstimator) -> None:
     """
     for field in fields(estimator):
         value = getattr(estimator, field.name, None)
+        kind = str(field.type)
         if field.name in _CHOICES and value not in _CHOICES[field.name]:
             choices = ", ".join(map(repr, _CHOICES[field.name]))
             raise InputError(f"{field.name} must be one of {choices}, got {value!r}.")
-        if value is not None:
-            _check_kind(field.name, value, str(field.type).removesuffix(" | None"))
+        if value is not None or kind in _KINDS:
+            _check_kind(field.name, value, kind.removesuffix(" | None"))
         if field.name not in LIMITS or value is None:
             continue
         least, greatest = LIMITS[field.name]

@@ -21,6 +21,7 @@ from longtail.errors import InputError
 from longtail.features.transformer import Transformer, check_folder
 from longtail.metrics import inverse_propensities
 from longtail.recipes.estimator import LabelEstimator
+from longtail.recipes.own_parts import check_part
 from longtail.surrogates.label_clusters import label_centroids
 from longtail.training.batches import fitting_batch_size
 from longtail.training.early_stopping import HeldOut
@@ -189,6 +190,8 @@ class Ngame(LabelEstimator):
         super().check()
         if self.encoder != BAG:
             check_folder(self.encoder)
+        for name in ("encoder_loss", "classifier_loss"):
+            check_part(name, getattr(self, name), ["slope"], "TripletLoss()")
         if self.linear and not self.n_near_points:
             raise InputError(
                 "The linear classifiers learn from the labels of near points, but n_near_points is "

@@ -11,13 +11,13 @@ import numpy as np
 from longtail.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from longtail.recipes.deepxml import DeepXML
 
-__all__ = ["check_parts", "checked_shortlists"]
+__all__ = ["check_part", "check_parts", "checked_shortlists"]
 
 # The seams of DeepXML: what a part must have, and one that is at hand.
 SEAMS: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
@@ -41,17 +41,7 @@ def check_parts(model: DeepXML) -> None:
     >>> check_parts(DeepXML())
     """
     for seam, (members, example) in SEAMS.items():
-        part: Any = getattr(model, seam)
-        if isinstance(part, type):
-            raise InputError(
-                f"{seam} must be an object, got the class {part.__name__}. Pass {part.__name__}()."
-            )
-        missing = [member for member in members if not hasattr(part, member)]
-        if missing:
-            raise InputError(
-                f"{seam} must be an object that has {', '.join(members)}, such as {example}; a "
-                f"{type(part).__name__} has no {', '.join(missing)}."
-            )
+        check_part(seam, getattr(model, seam), members, example)
     if model.fine_tune and not _takes(model.classifier.learn, "network"):
         raise InputError(
             "fine_tune trains the features on in Module IV, but the `learn` of "
@@ -64,6 +54,27 @@ def _takes(function: Callable[..., Any], name: str) -> bool:
     """Return whether a function can be called with an argument of this name."""
     parameters = signature(function).parameters
     return name in parameters or any(p.kind is p.VAR_KEYWORD for p in parameters.values())
+
+
+def check_part(name: str, part: Any, members: Sequence[str], example: str) -> None:
+    """Raise InputError unless a setting is an object with these methods, as the example is.
+
+    Examples
+    --------
+    >>> from longtail.recipes.own_parts import check_part
+    >>> from longtail.training.pair_losses import TripletLoss
+    >>> check_part("encoder_loss", TripletLoss(), ["slope"], "TripletLoss()")
+    """
+    if isinstance(part, type):
+        raise InputError(
+            f"{name} must be an object, got the class {part.__name__}. Pass {part.__name__}()."
+        )
+    missing = [member for member in members if not hasattr(part, member)]
+    if missing:
+        raise InputError(
+            f"{name} must be an object that has {', '.join(members)}, such as {example}; a "
+            f"{type(part).__name__} has no {', '.join(missing)}."
+        )
 
 
 def checked_shortlists(found: Any, n_points: int, n_labels: int) -> NDArray[np.int32]:

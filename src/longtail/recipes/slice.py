@@ -15,6 +15,7 @@ from longtail.features.fixed_vectors import AsGiven, FixedVectors, TruncatedSVD,
 from longtail.metrics import inverse_propensities
 from longtail.negatives.samplers import NearestCentroids
 from longtail.recipes.estimator import LabelEstimator
+from longtail.recipes.own_parts import check_part
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -60,6 +61,12 @@ class Slice(LabelEstimator):
     dimension: int = 512
     shortlist_size: int = 300
     cost: float = 1.0
+
+    def check(self) -> None:
+        """See `LabelEstimator.check`."""
+        super().check()
+        if self.vectors is not None:
+            check_part("vectors", self.vectors, ["learn"], "RandomProjection()")
 
     def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
         """See `LabelEstimator`."""

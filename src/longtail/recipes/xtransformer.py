@@ -19,6 +19,7 @@ from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError
 from longtail.features.transformer import Transformer, check_folder
 from longtail.recipes.estimator import LabelEstimator
+from longtail.recipes.own_parts import check_part
 from longtail.surrogates.label_clusters import label_centroids, meta_labels
 from longtail.surrogates.label_indexing import LabelIndexer, PointFeatures
 from longtail.surrogates.label_tree import LabelTree, balanced_tree
@@ -150,6 +151,11 @@ class XTransformer(LabelEstimator):
     def check(self) -> None:
         """See `LabelEstimator.check`."""
         super().check()
+        for name in ("indexers", "further_encoders"):
+            if not isinstance(getattr(self, name), tuple | list):
+                raise InputError(f"{name} must be a tuple, got {getattr(self, name)!r}.")
+        for indexer in self.indexers:
+            check_part("indexers", indexer, ["represent"], "PointFeatures()")
         if not self.indexers or not (self.teacher_forcing or self.matcher_aware):
             raise InputError(
                 "X-Transformer needs an indexer, and negatives by teacher forcing, from the "
