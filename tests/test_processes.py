@@ -18,7 +18,7 @@ from longtail.training import processes
 from longtail.training.batches import Batch
 
 WORDS = ["red", "white", "wine", "fast", "old", "car", "bottle", "ship", "sea", "blue", "sky"]
-# Without dropout, of which each process draws its own.
+# Without dropout and texts that stand alone, which each process draws for itself.
 SAME = ["held_out=0", "n_threads=1", "min_df=1", "dropout=0"]
 RECIPES = {
     "xtransformer": ["dimension=16", "leaf_size=4", "batch_size=32"],
@@ -26,7 +26,7 @@ RECIPES = {
     # Whose labels are confused with a point's turns on the last bits of its vector.
     "dexa": ["dimension=16", "n_private=4", "batch_size=32", "linear=false"],
     "astec": ["dimension=16", "batch_size=32"],
-    "longtail": ["dimension=16"],
+    "longtail": ["dimension=16", "texts_alone=0"],
 }
 # Numbers that all machines multiply alike, so that sums in another order differ by little.
 PREPARE = "import torch; torch.cpu.get_capabilities = dict; from longtail.cli import main"

@@ -124,7 +124,7 @@ class TestLearning:
 class TestHeads:
     def test_without_texts_there_is_one(self):
         (head,) = learn(toy(texts=False)).heads
-        assert head.scale == 20
+        assert head.scale == 16
 
     def test_with_texts_the_last_is_the_texts_alone(self):
         data = toy()
