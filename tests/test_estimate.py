@@ -106,8 +106,8 @@ RELATED = Workload(
     n_word_entries=1_691_788,
     n_label_entries=3_956_313,
 )
-DEPENDS_SECONDS = {"shared space": 12, "search": 5.2, "linear": 1.7, "blend": 11}
-RELATED_SECONDS = {"shared space": 30, "search": 15, "linear": 4.7, "blend": 5.5}
+DEPENDS_SECONDS = {"shared space": 5.8, "search": 2.6, "linear": 1.8, "blend": 8}
+RELATED_SECONDS = {"shared space": 20, "search": 11, "linear": 5.0, "blend": 4}
 ONE_CORE = Machine(rate=2e11, n_threads=1)
 
 

@@ -40,6 +40,8 @@ LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
         "dimension": (1, 2**16),
         "n_meta_labels": (1, _MANY),
         "dropout": (0.0, 0.99),
+        "texts_alone": (0.0, 1.0),
+        "scale": (0.1, 100.0),
         "max_norm": (1e-6, 1e6),
         "epochs": (0, _MANY),
         "encoder_epochs": (0, _MANY),

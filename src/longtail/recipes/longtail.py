@@ -44,6 +44,7 @@ __all__ = ["LongtailClassifier"]
 
 
 FEW_POINTS, MANY_POINTS = 50_000, 200_000
+FREQUENT = 20  # points a label, on average, from which its own vector learns enough
 EPOCHS_AGAIN = 2
 MANY_HELD_OUT = 9_000
 LEAST_OF_MANY, MOST_OF_MANY = 2_500, 10_000
@@ -77,14 +78,19 @@ class LongtailClassifier(RerankedEstimator):
         or where so many points have more than 10,000 labels to be scored against.
     dropout : float
         Of the points' vectors, in training.
+    scale : float
+        Logits of label vectors are this times the cosine with the point, in training: the inverse
+        of the softmax's temperature.
     n_random : int
         Random labels in a batch's pool.
     label_texts : bool
         Learn from the labels' texts, or names where they have none.
-    texts_alone : float
+    texts_alone : float or None
         Share of a batch's labels that are their text alone in a step, without their own vector.
+        None takes .4, and 0 where labels have more than 20 points on average and so hardly need
+        their texts.
     cost : float
-        C of the linear part.
+        C of the linear classifiers: how much an error counts against the length of the weights.
     n_found : int
         Labels with the nearest vectors that are scored.
     n_near_points : int
@@ -122,9 +128,10 @@ class LongtailClassifier(RerankedEstimator):
     learning_rate: float | None = None
     batch_size: int | None = None
     dropout: float = 0.2
+    scale: float = 16.0
     n_random: int = 100
     label_texts: bool = True
-    texts_alone: float = 0.4
+    texts_alone: float | None = None
     cost: float = 1.0
     tail: float | None = None
     feature_power: float | None = None
@@ -156,7 +163,7 @@ class LongtailClassifier(RerankedEstimator):
     ) -> tuple[CompiledScorer, Calibration]:
         """See `LabelEstimator`; the held-out points may be learnt from in the end."""
         storage = as_storage(self.storage)
-        space = self.shared_space(data.labels.shape[0], data.labels.nnz)
+        space = self._space_for(data)
         goes_on = self._learns_again(data, held_out)
         scorer, tables = self._sources(space, data, run, goes_on=goes_on)
         with run.stage("evidence"):
@@ -197,7 +204,7 @@ class LongtailClassifier(RerankedEstimator):
             epochs=min(EPOCHS_AGAIN, self.epochs_for(data.labels.shape[0])),
             learning_rate=self.learning_rate_for(data.labels.shape[0]) / 2,
         )
-        same = self.shared_space(data.labels.shape[0], data.labels.nnz)
+        same = self._space_for(data)
         # More points may be given a shorter vector, but these have their length.
         space = replace(same, schedule=shorter, dimension=tables.tokens.shape[1])
         return self._sources(space, data, run, tables)[0]
@@ -210,7 +217,12 @@ class LongtailClassifier(RerankedEstimator):
         n_held_out: int = held_out.labels.shape[0]
         return bool(0 < n_held_out <= FEW_POINTS - data.labels.shape[0])
 
-    def shared_space(self, n_points: int, n_label_pairs: int) -> SharedSpace:
+    def _space_for(self, data: TrainingData) -> SharedSpace:
+        """Return how the points, labels and texts of a training set are trained."""
+        n_points, n_labels = data.labels.shape
+        return self.shared_space(n_points, n_labels, data.labels.nnz)
+
+    def shared_space(self, n_points: int, n_labels: int, n_label_pairs: int) -> SharedSpace:
         """Return how points, labels and texts are trained, for a training set of such a size."""
         most = min(n_points // 40, MOST_IN_POOL * n_points // max(n_label_pairs, 1))
         fitting = fitting_batch_size(most, n_batches=1, most=1024)
@@ -222,8 +234,15 @@ class LongtailClassifier(RerankedEstimator):
             batch_size=self.batch_size or fitting,
             n_random=self.n_random,
             dropout=self.dropout,
-            texts_alone=self.texts_alone,
+            scale=self.scale,
+            texts_alone=self.texts_alone_for(n_labels, n_label_pairs),
         )
+
+    def texts_alone_for(self, n_labels: int, n_label_pairs: int) -> float:
+        """Return the share of texts that stand alone in a step, unless that is set."""
+        if self.texts_alone is not None:
+            return self.texts_alone
+        return 0.4 if n_label_pairs <= FREQUENT * n_labels else 0.0
 
     def epochs_for(self, n_points: int) -> int:
         """Return how many epochs so many training points are given, unless that is set."""

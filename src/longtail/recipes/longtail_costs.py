@@ -13,11 +13,13 @@ from longtail.training.estimate import INDEX, LOGIT, PROCESS
 if TYPE_CHECKING:
     from longtail.recipes.longtail import LongtailClassifier
     from longtail.training.estimate import Machine, Workload
+    from longtail.training.shared_space import SharedSpace
 
 __all__ = ["LongtailCosts"]
 
 # Core-seconds, as in `longtail.training.estimate`.
-BAG = 4.5e-10  # an entry of a point or of a label's text, times the dimension
+BAG = 7e-10  # an entry of a point or of a label's text, times the dimension
+ENTRY = 3e-8  # such an entry, laid out by its token
 DISTINCT = 0.4  # share of the true labels of a batch that are distinct
 DESCENT = 4e-9  # an entry of a point that trains a support vector machine, in one pass
 PASSES = 10  # of dual coordinate descent, about
@@ -57,7 +59,7 @@ class LongtailCosts:
     def _sources(self, w: Workload, machine: Machine) -> dict[str, float]:
         """Return the seconds of each stage before the scores are blended."""
         D, threads = self._dimension(w), machine.n_threads
-        epochs = self.settings.shared_space(w.n_points, w.n_label_pairs).schedule.epochs
+        epochs = self._space(w).schedule.epochs
         relating = w.n_nonzero * RELATE / threads if w.n_label_entries else 0.0
         n_negatives = min(N_CONFUSED_LABELS + SearchSizes.n_popular, w.n_labels)
         descents = PASSES * n_negatives * w.n_word_entries * DESCENT / threads
@@ -73,7 +75,7 @@ class LongtailCosts:
         n_batches = w.n_points / self._batch_size(w)
         n_entries = w.n_nonzero + n_batches * pool * w.n_label_entries / max(w.n_labels, 1)
         logits = w.n_points * pool
-        in_memory = n_entries * D * BAG + logits * LOGIT
+        in_memory = n_entries * (D * BAG + ENTRY) + logits * LOGIT
         return in_memory / machine.n_threads + 6 * logits * D / machine.rate
 
     def memory(self, workload: Workload) -> float:
@@ -88,13 +90,17 @@ class LongtailCosts:
         views = 4 * self._n_held_out(w) * self._n_candidates(w) * N_VIEWS
         return PROCESS + OVER_KEPT * (tables + bags + points + candidates + batch + views)
 
+    def _space(self, w: Workload) -> SharedSpace:
+        """Return how points, labels and texts are trained."""
+        return self.settings.shared_space(w.n_points, w.n_labels, w.n_label_pairs)
+
     def _dimension(self, w: Workload) -> int:
         """Return the length of the vectors."""
-        return self.settings.shared_space(w.n_points, w.n_label_pairs).dimension
+        return self._space(w).dimension
 
     def _batch_size(self, w: Workload) -> int:
         """Return how many points a batch has."""
-        return self.settings.shared_space(w.n_points, w.n_label_pairs).batch_size
+        return self._space(w).batch_size
 
     def _pool_size(self, w: Workload) -> float:
         """Return about how many labels a batch is scored against."""

@@ -1,0 +1,25 @@
+"""What the default recipe chooses by itself, by the size of the training set."""
+
+from __future__ import annotations
+
+import pytest
+
+from longtail import LongtailClassifier
+
+
+@pytest.mark.parametrize(
+    ("n_points", "dimension", "epochs"),
+    [(20_000, 320, 7), (20_001, 192, 3), (50_001, 192, 4), (200_000, 192, 4), (200_001, 256, 4)],
+)
+def test_the_number_of_points_decides_how_long_vectors_are(n_points, dimension, epochs):
+    space = LongtailClassifier().shared_space(n_points, 30_000, 3 * n_points)
+    assert (space.dimension, space.schedule.epochs) == (dimension, epochs)
+    assert LongtailClassifier(dimension=64).shared_space(n_points, 9, 9).dimension == 64
+
+
+def test_texts_stand_alone_where_labels_are_rare():
+    rare = LongtailClassifier().shared_space(100_000, 30_000, 20 * 30_000)
+    frequent = LongtailClassifier().shared_space(500_000, 30_000, 20 * 30_000 + 1)
+    assert rare.texts_alone > 0
+    assert frequent.texts_alone == 0
+    assert LongtailClassifier(texts_alone=0.1).shared_space(9, 1, 90).texts_alone == 0.1
