@@ -122,7 +122,7 @@ class LongtailClassifier(RerankedEstimator):
     """
 
     min_df: int | None = None
-    max_features: int | None = 500_000
+    max_features: int | None = 800_000
     dimension: int | None = None
     epochs: int | None = None
     learning_rate: float | None = None
