@@ -65,7 +65,7 @@ class LongtailClassifier(RerankedEstimator):
     Parameters
     ----------
     dimension : int or None
-        Length of token and label vectors. None takes 320 for up to 20,000 points, where training is
+        Length of token and label vectors. None takes 512 for up to 20,000 points, where training is
         short, 192 for up to 200,000, and 256 beyond, where there is more to learn.
     epochs : int or None
         None takes 7 for up to 20,000 points, 3 for up to 50,000, and 4 beyond. Up to 50,000, 2 more
@@ -321,7 +321,7 @@ class LongtailClassifier(RerankedEstimator):
 def usual_dimension(n_points: int) -> int:
     """Return how long the vectors for so many training points are, unless that is set."""
     if n_points <= VERY_FEW_POINTS:
-        return 320
+        return 512
     return 192 if n_points <= MANY_POINTS else 256
 
 
