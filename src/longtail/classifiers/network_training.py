@@ -14,6 +14,7 @@ from longtail.classifiers.fusion import best_first, head_and_tail_precision
 from longtail.classifiers.ranking_network import RankingNetwork, log_counts_of
 from longtail.classifiers.score_network import ScoreNetwork
 from longtail.kernels.blend import LARGEST_VIEW
+from longtail.metrics import precision_at_k
 from longtail.metrics.hits import stored_in
 from longtail.training.adamw import AdamW
 from longtail.training.label_table import product_dtype
@@ -117,9 +118,11 @@ class NetworkTraining:
     ) -> ScoreNetwork:
         """Return the network, or the best of the sources and their plain sum.
 
-        The network is tried on each half of the points, learnt from the other half; what counts is
-        the sum of precision and propensity-scored precision at 1, 3 and 5. If it gains, what is
-        returned is the one learnt from all points.
+        The network is tried on each half of the points, learnt from the other half. If it gains in
+        precision at 1, 3 and 5, or in the sum of that and propensity-scored precision, what is
+        returned is the one learnt from all points. Else it is what is best by that sum. (By the sum
+        alone, a ranking that puts rare labels first can pass for better though it is far less
+        precise; how much rare labels count is for their weights to say, which come on top.)
 
         Parameters
         ----------
@@ -140,24 +143,26 @@ class NetworkTraining:
         tried = shuffled[: self.trial_points]
         some, some_truth = _rows(evidence, tried), truth[tried]
 
-        def quality(scores: Floats) -> float:
+        def qualities(scores: Floats) -> tuple[float, float]:
             ids, _ = best_first(some.labels, scores, 5, run.n_threads)
-            return head_and_tail_precision(ids, some_truth, inverse_propensities)
+            precision = sum(precision_at_k(ids, some_truth, k) for k in (1, 3, 5))
+            return precision, head_and_tail_precision(ids, some_truth, inverse_propensities)
 
         total = ScoreNetwork.of_all(evidence)
         plain = [total, *(ScoreNetwork.of_source(i, n_sources) for i in range(n_sources))]
         scores = [total.scores(some, run.n_threads), *_said_by_each(some)]
-        qualities = [quality(said) for said in scores]
-        if max(qualities) < self.least_quality:
+        of_plain = np.array([qualities(said) for said in scores])
+        to_beat = of_plain.max(axis=0)
+        if to_beat[1] < self.least_quality:
             return total  # chance hits do not tell the sources apart
-        best = plain[int(np.argmax(qualities))]
+        best = plain[int(of_plain[:, 1].argmax())]
         is_true = _true_candidates(evidence, truth)
         if is_true[tried].any(axis=1).sum() < self.least_points:
             return best
         examples = _Examples.of(evidence, is_true, run)
         with one_torch_thread():  # the products are too small to be shared
             trial, logits = self._tried(examples, torch.from_numpy(tried), run)
-            if quality(logits.numpy()) <= max(qualities):
+            if (qualities(logits.numpy()) <= to_beat).all():
                 return best
             hardest = examples.hardest(trial, self.n_compared, run.seed_for("candidates"))
             network = self._fit(hardest, torch.arange(n_points), run)
