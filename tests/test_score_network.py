@@ -9,6 +9,7 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
+from longtail.classifiers import network_training
 from longtail.classifiers.network_training import (
     NetworkTraining,
     _Examples,
@@ -160,7 +161,7 @@ def test_a_gain_in_precision_is_enough(monkeypatch, is_more_precise):
     monkeypatch.setattr(network_training, "head_and_tail_precision", lambda *_: 1.0)
     if not is_more_precise:
         monkeypatch.setattr(network_training, "precision_at_k", lambda *_: 1.0)
-    network = training.learn(evidence, truth, SAME, RUN)
+    network = NetworkTraining(epochs=(10, 10)).learn(evidence, truth, SAME, RUN)
     assert same(network, ScoreNetwork.of_all(evidence)) != is_more_precise
 
 
