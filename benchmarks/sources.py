@@ -52,17 +52,27 @@ def main() -> None:
 
 def split_as_asked(description: str | None) -> tuple[Dataset, Dataset, int]:
     """Read what the command line names; return nine tenths to train on, one to ask, the seed."""
+    arguments = training_parser(description).parse_args()
+    return *split_of(arguments), arguments.seed
+
+
+def training_parser(description: str | None) -> argparse.ArgumentParser:
+    """Return a parser of what names a training set, a tenth of which will be asked."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("train")
     parser.add_argument("--labels")
     parser.add_argument("--seed", type=int, default=0)
-    arguments = parser.parse_args()
+    return parser
+
+
+def split_of(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
+    """Return nine tenths of the training points that the arguments name, and the others."""
     warnings.simplefilter("ignore", InputWarning)
     data = Dataset.read(arguments.train, labels_file=arguments.labels)
     order = np.random.default_rng(arguments.seed).permutation(data.n_points)
     n_kept = data.n_points // 10
     points, train = data.take(np.sort(order[:n_kept])), data.take(np.sort(order[n_kept:]))
-    return train, points, arguments.seed
+    return train, points
 
 
 def source_names(scorer: BlendedScorer) -> list[str]:

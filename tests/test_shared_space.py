@@ -51,6 +51,9 @@ def learn(data, run=None, epochs=6):
         schedule=Schedule(epochs=epochs, learning_rate=0.05),
         batch_size=40,
         n_random=4,
+        dropout=0.2,
+        scale=16.0,
+        texts_alone=0.4,
     )
     return space.learn(data, run or a_run())
 

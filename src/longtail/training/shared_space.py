@@ -94,8 +94,6 @@ class SharedSpace:
     batch_size : int
     n_random : int
         Random labels in a batch's pool, beside the true labels of its points.
-    neighbourhood : int
-        Points of one, at most an eighth of a batch; 1 for random batches.
     dropout : float
         Of the sums of token vectors.
     scale : float
@@ -103,16 +101,18 @@ class SharedSpace:
     texts_alone : float
         Share of the labels that are their text alone in a step. So texts learn to find points
         without the help of a label's own vector, which serves labels that have few points.
+    neighbourhood : int
+        Points of one, at most an eighth of a batch; 1 for random batches.
     """
 
     dimension: int
     schedule: Schedule
-    batch_size: int = 1024
-    n_random: int = 100
+    batch_size: int
+    n_random: int
+    dropout: float
+    scale: float
+    texts_alone: float
     neighbourhood: int = 32
-    dropout: float = 0.2
-    scale: float = 16.0
-    texts_alone: float = 0.4
 
     def learn(
         self,

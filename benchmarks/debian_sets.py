@@ -1,0 +1,135 @@
+"""Four data sets that nothing was tuned for, made of what a Debian mirror has.
+
+    apt-get update
+    apt-get download mythes-fr unicode-cldr-core
+    for package in *.deb; do dpkg -x $package unpacked; done
+    python -m benchmarks.debian_sets OUT --unpacked unpacked
+
+Each is a folder as `benchmarks.peers --data` takes it; a random fifth of the points is the test
+set. The packages' index moves, so a later one differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import json
+import random
+import re
+import subprocess
+from collections import defaultdict
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO, cast
+from xml.etree import ElementTree as ET
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    Points = list[tuple[str, list[str]]]
+
+
+def main() -> None:
+    """Write all four."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--unpacked", type=Path, required=True)
+    arguments = parser.parse_args()
+    share = arguments.unpacked / "usr" / "share"
+    entries = list(package_entries())
+    sets = {
+        "debtags": [(text_of(e), tags_of(e["Tag"])) for e in entries if "Tag" in e],
+        "maintainers": [(text_of(e), [e["Maintainer"].split(" <")[0]]) for e in entries],
+        "thesaurus-fr": synonyms(share / "mythes" / "thes_fr.dat"),
+        "emoji": character_names(share / "unicode" / "cldr" / "common" / "annotations"),
+    }
+    for name, points in sets.items():
+        distinct = {text: (text, labels) for text, labels in points if labels}
+        write(arguments.out / name, list(distinct.values()))
+
+
+def package_entries() -> Iterator[dict[str, str]]:
+    """Yield the fields of each package."""
+    command = ["apt-cache", "dumpavail"]
+    index = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for block in index.split("\n\n"):
+        fields: dict[str, str] = {}
+        key = ""
+        for line in block.split("\n"):
+            if line.startswith(" "):
+                fields[key] += line
+            elif ": " in line:
+                key, fields[key] = line.split(": ", 1)
+        if {"Package", "Description", "Maintainer"} <= fields.keys():
+            yield fields
+
+
+def text_of(entry: dict[str, str]) -> str:
+    """Return the name and the summary of a package."""
+    return f"{entry['Package']} : {entry['Description']}"
+
+
+def tags_of(field: str) -> list[str]:
+    """Return the tags of a package; ``a::{b,c}`` stands for two."""
+    found = set()
+    for facet, braced, plain in re.findall(r"([^\s,{}]+::)(?:\{([^}]*)\}|([^\s,{}]+))", field):
+        found |= {facet + tag.strip() for tag in (braced or plain).split(",")}
+    return sorted(found)
+
+
+def synonyms(path: Path) -> Points:
+    """Return words and their synonyms, without the remarks in brackets."""
+    lines = iter(path.read_text(encoding="utf-8").split("\n")[1:])
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for entry in filter(None, lines):
+        word, n_meanings = entry.rsplit("|", 1)
+        for _ in range(int(n_meanings)):
+            said = (re.sub(r"\s*\([^)]*\)", "", s).strip() for s in next(lines).split("|")[1:])
+            found[word] |= {synonym for synonym in said if synonym not in {"", word}}
+    return [(word, sorted(labels)) for word, labels in found.items() if word]
+
+
+def character_names(folder: Path) -> Points:
+    """Return the names of characters in all languages, and their English keywords."""
+    keywords = {
+        one.get("cp"): [word.strip() for word in str(one.text).split("|")]
+        for one in remarks_in(folder / "en.xml")
+        if one.get("type") != "tts"
+    }
+    return [
+        (str(one.text), keywords[one.get("cp")])
+        for path in sorted(folder.glob("*.xml"))
+        if "_" not in path.stem
+        for one in remarks_in(path)
+        if one.get("type") == "tts" and one.get("cp") in keywords and one.text not in {None, "↑↑↑"}
+    ]
+
+
+def remarks_in(path: Path) -> Iterator[ET.Element]:
+    """Return what a file of the CLDR says of characters."""
+    return ET.parse(path).iter("annotation")  # noqa: S314 - a file of a Debian package
+
+
+def write(folder: Path, points: Points) -> None:
+    """Write a training set, a test set and the labels' names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    random.Random(0).shuffle(points)  # noqa: S311 - no secret
+    names = sorted({label for _, labels in points for label in labels})
+    ids = {name: i for i, name in enumerate(names)}
+    with opened(folder / "labels.txt.gz") as file:
+        file.writelines(f"{name}\n" for name in names)
+    n_test = len(points) // 5
+    for part, rows in {"test": points[:n_test], "train": points[n_test:]}.items():
+        with opened(folder / f"{part}.jsonl.gz") as file:
+            for text, labels in rows:
+                row = {"text": text, "labels": sorted(ids[label] for label in labels)}
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    print(f"{folder}: {len(points):,} points, {len(names):,} labels")
+
+
+def opened(path: Path) -> TextIO:
+    """Open a packed file to be written."""
+    return cast("TextIO", gzip.open(path, "wt", encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    main()

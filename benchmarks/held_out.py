@@ -1,0 +1,38 @@
+"""What settings of the default recipe are worth, on training points that it was not trained on.
+
+python -m benchmarks.held_out train.jsonl.gz --labels labels.txt.gz --set dimension=320 dropout=0.3
+
+A tenth of the training points is kept from the training and measured. No test data is read.
+"""
+
+from __future__ import annotations
+
+import time
+
+from benchmarks.sources import split_of, training_parser
+from longtail import LongtailClassifier
+from longtail.cli.settings import parse_settings
+
+METRICS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5", "R@100")
+
+
+def main() -> None:
+    """Train once, and print one row."""
+    parser = training_parser(__doc__)
+    parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE")
+    arguments = parser.parse_args()
+    train, points = split_of(arguments)
+    settings = parse_settings(LongtailClassifier, arguments.set)
+    model = LongtailClassifier(random_state=arguments.seed, **settings)
+    started = time.process_time()
+    model.fit_dataset(train)
+    seconds = time.process_time() - started
+    found = model.evaluate(points)
+    print("| settings |" + "".join(f" {metric} |" for metric in METRICS) + " CPU s |")
+    print("|---" * (2 + len(METRICS)) + "|")
+    values = "".join(f" {found[metric]:.2f} |" for metric in METRICS)
+    print(f"| {' '.join(arguments.set)} |{values} {seconds:.0f} |")
+
+
+if __name__ == "__main__":
+    main()
