@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from longtail.training.dropped_rows import (
@@ -20,6 +20,7 @@ few = settings(max_examples=25, deadline=None)
 
 
 @few
+@example(1, 31, 1, 0.0, torch.float32)
 @given(
     st.integers(0, 2**32 - 1),
     st.integers(1, 40),
@@ -42,10 +43,11 @@ def test_kernels_do_what_tensor_operations_do(seed, n_rows, dimension, dropout, 
     torch.testing.assert_close(found[0][0], found[1][0], rtol=rounding, atol=1e-5)
     slope, expected = found[0][1], found[1][1]
     torch.testing.assert_close(slope[0], expected[0], rtol=rounding, atol=1e-3)  # over 1e-6
-    largest = 1 + expected[1:].abs().sum() / max(1, expected[1:].numel())
-    torch.testing.assert_close(
-        slope[1:], expected[1:], rtol=1e-2, atol=float(1e-4 * largest * dimension)
-    )
+    # Where one number of a row is left, its slope is 0 but for the rounding of what is taken from
+    # what, and that is the larger the shorter the row.
+    of_rounding = 20 * gradient.float().norm(dim=1, keepdim=True) / rows._rows.lengths * rows._kept
+    allowed = 1e-2 * expected.abs() + 1e-5 * of_rounding
+    assert ((slope - expected).abs() <= allowed)[1:].all()
 
 
 def test_in_main_memory_the_gradient_takes_the_place_of_the_rows():
