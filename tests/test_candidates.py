@@ -34,10 +34,16 @@ HAS = np.random.default_rng(2).random((N_POINTS, N_LABELS)) < np.linspace(0.01, 
 QUERIES = unit_rows(20, 3)
 
 
-def build(sizes=SIZES, *, label_vectors=LABEL_VECTORS, has=HAS):
+def build(sizes=SIZES, *, label_vectors=LABEL_VECTORS, has=HAS, n_asked=None):
     labels = csr_array(has.astype(np.float32))
     return CandidateSearch.build(
-        label_vectors, POINTS[: len(has)], labels, sizes=sizes, seed=0, n_threads=1
+        label_vectors,
+        POINTS[: len(has)],
+        labels,
+        sizes=sizes,
+        seed=0,
+        n_threads=1,
+        n_asked=n_asked,
     )
 
 
@@ -245,3 +251,22 @@ class TestSearchRows:
         assert len(vectors) == len(np.unique(rows, axis=0))
         assert places.dtype == np.int32
         np.testing.assert_array_equal(vectors[places], rows)
+
+
+class TestOfASearchThatIsNotKept:
+    """What is asked a few times is not worth a graph of its labels."""
+
+    @pytest.mark.parametrize(("n_asked", "kind"), [(50, ExactIndex), (5_000, GraphIndex)])
+    def test_few_questions_look_at_every_label(self, monkeypatch, n_asked, kind):
+        monkeypatch.setattr(candidates, "EXACT_BELOW", 0)
+        monkeypatch.setattr(candidates, "PRODUCTS_OF_BUILDING", 100)
+        monkeypatch.setattr(candidates, "PRODUCTS_OF_WALK", 10)
+        made = build(n_asked=n_asked)
+        assert isinstance(made.label_index, kind)
+        assert isinstance(made.point_index, GraphIndex)
+        kept = build()
+        np.testing.assert_array_equal(find(made).labels, find(kept).labels)
+
+    def test_of_few_labels_every_one_is_looked_at_however_often(self, monkeypatch):
+        monkeypatch.setattr(candidates, "EXACT_BELOW", 0)
+        assert isinstance(build(n_asked=10**9).label_index, ExactIndex)

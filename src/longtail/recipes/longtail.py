@@ -11,8 +11,6 @@ import numpy as np
 from longtail.classifiers.blended import BlendedScorer
 from longtail.classifiers.calibration import N_CALIBRATED, Calibration
 from longtail.classifiers.candidates import (
-    N_LABEL_NEIGHBOURS,
-    N_POINT_NEIGHBOURS,
     CandidateSearch,
     SearchSizes,
 )
@@ -164,8 +162,8 @@ class LongtailClassifier(RerankedEstimator):
         """See `LabelEstimator`; the held-out points may be learnt from in the end."""
         storage = as_storage(self.storage)
         space = self._space_for(data)
-        goes_on = self._learns_again(data, held_out)
-        scorer, tables = self._sources(space, data, run, goes_on=goes_on)
+        n_asked = held_out.labels.shape[0] if self._learns_again(data, held_out) else None
+        scorer, tables = self._sources(space, data, run, n_asked=n_asked)
         with run.stage("evidence"):
             evidence = scorer.evidence(Bags.of(held_out.features), run.n_threads)
         blend = partial(_blend, evidence, scorer.tail_weights, data.labels, held_out.labels, run)
@@ -185,14 +183,16 @@ class LongtailClassifier(RerankedEstimator):
         run: TrainingRun,
         start: SpaceTables | None = None,
         *,
-        goes_on: bool = False,
+        n_asked: int | None = None,
     ) -> tuple[BlendedScorer, SpaceTables | None]:
-        """Train everything that scores a candidate; return also what training can go on from."""
+        """Train everything that scores a candidate; return also what training can go on from.
+
+        That is kept where the scorer is for `n_asked` points only.
+        """
         with run.stage("shared space"):
-            learnt = space.learn(data, run, start, goes_on=goes_on)
+            learnt = space.learn(data, run, start, goes_on=n_asked is not None)
         with run.stage("search"):
-            edges = N_POINT_NEIGHBOURS if goes_on else N_LABEL_NEIGHBOURS  # few are soon made
-            scorer = self._searching(learnt, data, run, edges)
+            scorer = self._searching(learnt, data, run, n_asked)
         tables = learnt.tables
         del learnt  # the search has its own vectors where some labels have none
         with run.stage("linear"):
@@ -258,7 +258,7 @@ class LongtailClassifier(RerankedEstimator):
         return 0.02 if n_points <= FEW_POINTS else 0.03
 
     def _searching(
-        self, space: LearntSpace, data: TrainingData, run: TrainingRun, n_label_neighbours: int
+        self, space: LearntSpace, data: TrainingData, run: TrainingRun, n_asked: int | None
     ) -> BlendedScorer:
         """Return a scorer whose search works; its linear part and its blend are yet to come."""
         n_labels = data.labels.shape[1]
@@ -275,7 +275,7 @@ class LongtailClassifier(RerankedEstimator):
             ),
             seed=run.seed_for("search"),
             n_threads=run.n_threads,
-            n_label_neighbours=n_label_neighbours,
+            n_asked=n_asked,
         )
         first, *others = space.heads
         heads = (LabelHead.of_search(search, first.bias, first.scale), *others)
