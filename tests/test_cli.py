@@ -89,6 +89,11 @@ def test_wrong_settings_are_explained(pair, words):
     assert words in str(caught.value)
 
 
+def test_a_setting_given_twice_is_refused():
+    with pytest.raises(InputError, match="--set dimension is given twice"):
+        parse_settings(Astec, ["dimension=3", "dropout=0.2", "dimension=4"])
+
+
 @pytest.mark.parametrize("pair", ["dimension=0", "dropout=1", "batch_size=-1", "n_threads=0"])
 def test_settings_out_of_range_are_refused_before_any_work(pair, place, capsys, tmp_path):
     command = ("train", place / "train.jsonl", "--model", tmp_path / "model", "--set", pair)
@@ -118,6 +123,7 @@ def test_words_are_refused_before_any_work_too(place, capsys, tmp_path):
             {"further_encoders": "one"},
             "further_encoders must be a tuple, got",
         ),
+        ("xtransformer", {"further_encoders": (1,)}, "names of folders or 'bag', got 1"),
         ("xtransformer", {"indexers": ("x",)}, "such as PointFeatures(); a str has no represent"),
         ("slice", {"vectors": 5}, "such as RandomProjection(); a int has no learn"),
         ("siamesexml", {"classifier_loss": TripletLoss}, "got the class TripletLoss. Pass Triplet"),

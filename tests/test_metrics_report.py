@@ -46,6 +46,14 @@ class TestEvaluate:
         report = _evaluate(ids, scores, csr([[1]], 4), ks=[1, 2])
         assert (report["P@1"], report["P@2"]) == (0.0, 50.0)
 
+    @pytest.mark.parametrize("ks", [3, "135", (1, 2.5), (None,)])
+    def test_places_that_are_no_numbers_are_refused(self, ks):
+        with pytest.raises(InputError, match=r"ks must be whole numbers such as \(1, 3, 5\), got"):
+            _evaluate(IDS, SCORES, TRUTH, ks=ks)
+
+    def test_no_places_are_allowed(self):
+        assert _evaluate(IDS, SCORES, TRUTH, ks=(), recall_ks=()) == {}
+
     def test_padding_stays_last(self):
         ids, scores = np.array([[-1, 2, 5]]), np.array([[-np.inf, 0.1, 0.3]])
         assert in_rank_order(ids, scores).tolist() == [[5, 2, -1]]

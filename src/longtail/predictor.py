@@ -25,6 +25,7 @@ from longtail.explain import Explanation, explain
 from longtail.kernels.jit import n_usable_cores
 from longtail.label_changes import with_labels, without_labels
 from longtail.metrics import evaluate
+from longtail.metrics.hits import deepest_place
 from longtail.model_folder import ModelFolder, write_model_folder
 from longtail.named_parts import with_prefix, without_prefix
 from longtail.restriction import Restriction, check_threshold
@@ -307,7 +308,7 @@ class Predictor:
         dataset = in_ids_of(self.label_space, dataset)
         points = dataset.texts if dataset.features is None else dataset.features
         n_more = 100 if set_aside is not None else 0
-        ids, scores = self.predict_topk(points, max(*ks, *recall_ks) + n_more)
+        ids, scores = self.predict_topk(points, deepest_place(ks, recall_ks) + n_more)
         return evaluate(
             ids,
             scores,

@@ -47,7 +47,8 @@ def parse_settings(recipe: type[LabelEstimator], pairs: Sequence[str]) -> dict[s
     Raises
     ------
     InputError
-        If a pair is malformed, or the recipe has no such setting, or it cannot have this value.
+        If a pair is malformed, or the recipe has no such setting, or it cannot have this value,
+        or is set twice.
 
     Examples
     --------
@@ -64,6 +65,8 @@ def parse_settings(recipe: type[LabelEstimator], pairs: Sequence[str]) -> dict[s
             raise InputError(f"--set takes key=value, got {pair!r}. Write such as dimension=300.")
         if key not in types:
             raise InputError(_unknown_setting(recipe, key, list(types)))
+        if key in settings:
+            raise InputError(f"--set {key} is given twice. Keep the one that you mean.")
         settings[key] = _value(key, text.strip(), types[key])
     return settings
 

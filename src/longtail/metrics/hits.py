@@ -6,6 +6,7 @@ arrays (point, rank, label) once, and nothing as wide as the label set is ever b
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -26,6 +27,7 @@ __all__ = [
     "best_hits",
     "check_ids",
     "check_k",
+    "deepest_place",
     "find_hits",
     "row_chunks",
     "stored_in",
@@ -93,6 +95,22 @@ def as_binary_csr(matrix: csr_array, name: str) -> csr_array:
         csr.sum_duplicates()
         csr.eliminate_zeros()
     return csr
+
+
+def deepest_place(*ks: Sequence[int]) -> int:
+    """Return the largest of the places that metrics look at, or say why they are none.
+
+    Examples
+    --------
+    >>> from longtail.metrics.hits import deepest_place
+    >>> deepest_place((1, 3, 5), (10, 100))
+    100
+    """
+    for places in ks:
+        is_sequence = isinstance(places, Sequence | np.ndarray) and not isinstance(places, str)
+        if not is_sequence or not all(isinstance(k, int | np.integer) for k in places):
+            raise InputError(f"ks must be whole numbers such as (1, 3, 5), got {places!r}.")
+    return max((int(k) for places in ks for k in places), default=1)
 
 
 def check_k(k: int, n_places: int) -> None:

@@ -17,6 +17,7 @@ from longtail.metrics.hits import (
     best_hits,
     check_ids,
     check_k,
+    deepest_place,
     find_hits,
 )
 from longtail.metrics.predictions import in_rank_order
@@ -75,7 +76,8 @@ def evaluate(
     Raises
     ------
     InputError
-        Where shapes disagree, k is above what `ids` holds, or a row names a label twice.
+        Where shapes disagree, `ks` are no whole numbers, k is above what `ids` holds, or a row
+        names a label twice.
 
     Examples
     --------
@@ -91,15 +93,15 @@ def evaluate(
     """
     truth = as_binary_csr(truth, "truth")
     ids = check_ids(ids, truth.shape[0])
-    places = [*ks, *recall_ks]
-    for k in places:
+    deepest = deepest_place(ks, recall_ks)
+    for k in (*ks, *recall_ks):
         check_k(k, ids.shape[1])
     ids = in_rank_order(ids, scores)
     if set_aside is not None:
         ids, _ = without_pairs(ids, np.zeros(ids.shape), set_aside)
     counts = _counts_of_all_labels(train_label_counts, truth.shape[1])
     weights = inverse_propensities(counts, n_train_points, *propensity)
-    hits = find_hits(ids, truth, max(places, default=1))
+    hits = find_hits(ids, truth, deepest)
     best = best_hits(truth, weights)
     fractions = _by_place(hits, best, weights, ks)
     fractions |= {f"R@{k}": recall(hits, k) for k in recall_ks}

@@ -154,6 +154,11 @@ class XTransformer(LabelEstimator):
         for name in ("indexers", "further_encoders"):
             if not isinstance(getattr(self, name), tuple | list):
                 raise InputError(f"{name} must be a tuple, got {getattr(self, name)!r}.")
+        for name in self.further_encoders:
+            if not isinstance(name, str):
+                raise InputError(
+                    f"further_encoders must be names of folders or {BAG!r}, got {name!r}."
+                )
         for indexer in self.indexers:
             check_part("indexers", indexer, ["represent"], "PointFeatures()")
         if not self.indexers or not (self.teacher_forcing or self.matcher_aware):
