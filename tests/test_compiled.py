@@ -15,6 +15,7 @@ from longtail import LongtailClassifier
 from longtail.classifiers.compiled import CompiledScorer
 from longtail.classifiers.compiled_parts import dimension_of
 from longtail.classifiers.earlier_layout import with_split_rows
+from longtail.classifiers.expanded import expanded
 from longtail.classifiers.row_store import (
     column_ids,
     float_weights,
@@ -22,6 +23,7 @@ from longtail.classifiers.row_store import (
     token_vectors_of,
     whole_rows,
 )
+from longtail.classifiers.scorer import HasVectors
 from longtail.cli import main
 from longtail.data.bags import Bags
 from longtail.errors import InputError, ModelFolderError
@@ -88,6 +90,20 @@ def test_more_labels_than_there_are(folder):
     ids, probabilities = longtail.load(folder).predict_topk(["wine"], 20)
     assert (ids[0, len(WORDS) :] == -1).all()
     assert np.isneginf(probabilities[0, len(WORDS) :]).all()
+
+
+def test_its_vectors_are_those_that_were_stored(model, folder):
+    own, scorer = expanded(model.scorer), longtail.load(folder).scorer
+    assert isinstance(own, HasVectors)
+    assert isinstance(scorer, HasVectors)
+    assert scorer.dimension == own.dimension == 16
+    tolerance = {"float32": 0, "float16": 1e-3, "int8": 0.2}[folder.name]
+    np.testing.assert_allclose(
+        scorer.vectors_of_labels(), own.vectors_of_labels(), atol=tolerance / 4
+    )
+    np.testing.assert_allclose(
+        scorer.vectors_of_tokens(), own.vectors_of_tokens(), atol=tolerance * 2
+    )
 
 
 def test_saved_again_it_is_the_same(folder, tmp_path):

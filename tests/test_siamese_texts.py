@@ -13,6 +13,7 @@ import longtail
 from killing import Killer
 from longtail.classifiers.blended import BlendedScorer
 from longtail.classifiers.encoded import EncodedScorer, scorer_around
+from longtail.cli import main
 from longtail.data.dataset import Dataset
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
@@ -90,6 +91,14 @@ def test_the_scorer_is_the_compiled_one_around_a_bag():
     np.testing.assert_allclose(scores[:-1], expected[:-1], atol=1e-3)
     assert (ids[:-1] == expected_ids[:-1]).mean() > 0.98  # but for ties
     assert (scorer_around(compiled.encoder, scorer).top_k(bags, 5)[0] == expected_ids).all()
+
+
+def test_labels_are_inspected_and_tokens_have_no_vectors(folder, tmp_path, capsys):
+    Ngame(encoder=str(folder), **SMALL).fit(TEXTS, LABELS).save(tmp_path)
+    assert main(["inspect", str(tmp_path), "--label", "drink"]) == 0
+    assert "labels near 'drink'" in capsys.readouterr().out
+    assert main(["inspect", str(tmp_path), "--token", "wine"]) == 2
+    assert "EncodedScorer has no vectors of tokens" in capsys.readouterr().err
 
 
 def test_labels_without_texts_are_refused(folder):

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from longtail.classifiers.blended import BlendedScorer
+from longtail.classifiers.blended import compiled_of
 from longtail.classifiers.calibration import Calibration
-from longtail.classifiers.compiled import CompiledScorer
 from longtail.classifiers.compression import compressed
 from longtail.classifiers.one_text import OneText
 from longtail.classifiers.scorer import scorer_from
@@ -257,8 +256,8 @@ class Predictor:
     @cached_property
     def _one(self) -> OneText | None:
         """What answers single texts."""
-        scorer = self.scorer.compiled if isinstance(self.scorer, BlendedScorer) else self.scorer
-        if self.vectorizer is None or not isinstance(scorer, CompiledScorer):
+        scorer = compiled_of(self.scorer)
+        if self.vectorizer is None or scorer is None:
             return None
         return OneText(scorer, self.vectorizer, self.calibration)
 

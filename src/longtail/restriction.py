@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.classifiers.blended import BlendedScorer
+from longtail.classifiers.blended import compiled_of
 from longtail.classifiers.blocks import top_k_in_blocks
-from longtail.classifiers.compiled import CompiledScorer
 from longtail.classifiers.fusion import best_first
 from longtail.errors import InputError
 
@@ -121,7 +120,7 @@ class Restriction:
 
     def _ranked(self, scorer: Scorer, bags: Bags, k: int, n_threads: int) -> tuple[Ids, Floats]:
         """Return labels of each bag, best first: so many that k of them should be allowed."""
-        n_labels, compiled = len(self.is_allowed), _compiled(scorer)
+        n_labels, compiled = len(self.is_allowed), compiled_of(scorer)
         if compiled is None or len(self.given):
             return ranked_candidates(scorer, bags, self.given, n_labels, n_threads)
         n_refused = int(np.count_nonzero(~self.is_allowed))
@@ -149,7 +148,7 @@ def ranked_candidates(
     scores : float32 (n, size)
         Padded with -inf.
     """
-    compiled = _compiled(scorer)
+    compiled = compiled_of(scorer)
     if compiled is None:
         return scorer.top_k(bags, min(MOST_RANKED, n_labels), n_threads)
     labels, scores = compiled.candidates(bags, n_threads)
@@ -165,12 +164,6 @@ def ranked_candidates(
     labels = np.take_along_axis(labels, order, axis=1)
     scores = np.take_along_axis(scores, order, axis=1)
     return best_first(labels, scores, scores.shape[1], n_threads)
-
-
-def _compiled(scorer: Scorer) -> CompiledScorer | None:
-    """Return a default model as it serves, None for another scorer."""
-    own = scorer.compiled if isinstance(scorer, BlendedScorer) else scorer
-    return own if isinstance(own, CompiledScorer) else None
 
 
 def _ids(space: LabelSpace, names: Iterable[str]) -> NDArray[np.int64]:

@@ -100,6 +100,19 @@ class Blend:
         """How many scores a candidate has before they are blended."""
         return count_sources(len(self.heads), has_relations=self.relations is not None)
 
+    @property
+    def dimension(self) -> int:
+        """Length of the vectors of points and labels, as numbers."""
+        return int(self.heads[0].vectors.shape[1])
+
+    def vectors_of_labels(self) -> Floats:
+        """Return those of the first head: see `HasVectors`."""
+        return self.heads[0].vectors_of_labels()
+
+    def vectors_of_tokens(self) -> Floats | None:
+        """See `HasVectors`; there are none but where a scorer says so."""
+        return None
+
     def evidence_of(self, points: Floats, bags: Bags, n_threads: int = 1) -> Evidence:
         """Return the candidates of points and what each source says of them.
 

@@ -17,11 +17,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.classifiers.score_network import Evidence
+    from longtail.classifiers.scorer import Scorer
     from longtail.data.bags import Bags
 
     Arrays = Mapping[str, NDArray[np.generic]]
 
-__all__ = ["BlendedScorer"]
+__all__ = ["BlendedScorer", "compiled_of"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,6 +63,10 @@ class BlendedScorer(Blend):
         """Leave out what belongs to this process."""
         return {name: part for name, part in self.__dict__.items() if name != "compiled"}
 
+    def vectors_of_tokens(self) -> NDArray[np.float32]:
+        """See `HasVectors`."""
+        return self.encoder.token_vectors
+
     def evidence(self, bags: Bags, n_threads: int = 1) -> Evidence:
         """Return the candidates of each bag and what each source says of them."""
         return self.evidence_of(self.encoder.encode(bags, n_threads), bags, n_threads)
@@ -79,3 +84,9 @@ class BlendedScorer(Blend):
         """Make it again from `config` and `to_arrays`, on memory maps as they are."""
         token_vectors: Any = arrays["encoder/token_vectors"]
         return cls(encoder=UnitBagEncoder(token_vectors), **cls.parts_from(config, arrays))
+
+
+def compiled_of(scorer: Scorer) -> CompiledScorer | None:
+    """Return a scorer as one compiled call, or None where it cannot be one."""
+    own = scorer.compiled if isinstance(scorer, BlendedScorer) else scorer
+    return own if isinstance(own, CompiledScorer) else None

@@ -14,6 +14,7 @@ from longtail.classifiers.compiled_parts import (
     answerer_from,
     arrays_of,
     check_answerer,
+    dimension_of,
     label_beam,
     log_ranks_of,
     most_frequent,
@@ -21,7 +22,13 @@ from longtail.classifiers.compiled_parts import (
     no_ids,
     width_of,
 )
-from longtail.classifiers.row_store import RowStore, are_common, packed_neighbours
+from longtail.classifiers.row_store import (
+    RowStore,
+    are_common,
+    float_rows,
+    packed_neighbours,
+    token_vectors_of,
+)
 from longtail.classifiers.score_network import count_sources
 from longtail.classifiers.walk_starts import homes_of, unsure_below
 from longtail.errors import InputError
@@ -201,6 +208,22 @@ class CompiledScorer:
         answer_text(vocabulary, model, scratch, room, codes, *curve, ids, probabilities)
         self._free_scratch.append(scratch)
         return ids, probabilities
+
+    @property
+    def dimension(self) -> int:
+        """See `HasVectors`."""
+        return dimension_of(self.parts)
+
+    def vectors_of_labels(self) -> Floats:
+        """See `HasVectors`: those of the first head, as they are stored."""
+        head = self.parts.heads[0]
+        vectors = float_rows(head.rows)[head.row_of_label]
+        vectors[head.row_of_label < 0] = 0
+        return vectors
+
+    def vectors_of_tokens(self) -> Floats:
+        """See `HasVectors`, as they are stored."""
+        return token_vectors_of(self.parts.tokens, self.dimension)
 
     @property
     def width(self) -> int:

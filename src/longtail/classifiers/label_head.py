@@ -71,6 +71,13 @@ class LabelHead:
                 f"{rows.min(initial=0)} to {rows.max(initial=-1)}. Build it again."
             )
 
+    def vectors_of_labels(self) -> Floats:
+        """Return one row a label, float32 (n_labels, dimension), zeros where it has none."""
+        every = np.zeros((len(self.row_of_label), self.vectors.shape[1]), np.float32)
+        known = self.row_of_label >= 0
+        every[known] = self.vectors[self.row_of_label[known]]
+        return every
+
     def logits(self, points: Floats, labels: Ids, n_threads: int = 1) -> Floats:
         """Return float32 (n, size) of unit points and labels padded with -1; 0 for padding."""
         logits = np.zeros(labels.shape, np.float32)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from longtail.classifiers.one_vs_all_scorer import OneVsAllScorer
 from longtail.classifiers.one_vs_rest_scorer import OneVsRestScorer
 from longtail.classifiers.probabilistic_tree import ProbabilisticTreeScorer
 from longtail.classifiers.slice_scorer import SliceScorer
-from longtail.features.encoder import Encoder, encoder_from
+from longtail.features.encoder import Encoder, HasTokenVectors, encoder_from
 from longtail.named_parts import joined_parts, with_prefix, without_prefix
 from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels
 from longtail.transfer.transform import Transform, transform_from
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DeepXMLScorer",
     "EnsembleScorer",
+    "HasVectors",
     "Ranker",
     "Scorer",
     "scorer_from",
@@ -64,6 +65,24 @@ class Scorer(Protocol):
 
     def config(self) -> dict[str, Any]:
         """Return the rest, as JSON values."""
+        ...
+
+
+@runtime_checkable
+class HasVectors(Protocol):
+    """A scorer that knows labels by vectors, which people may compare."""
+
+    @property
+    def dimension(self) -> int:
+        """Length of a vector, as numbers."""
+        ...
+
+    def vectors_of_labels(self) -> NDArray[np.float32]:
+        """Return float32 (n_labels, dimension), a row of zeros for a label without a vector."""
+        ...
+
+    def vectors_of_tokens(self) -> NDArray[np.float32] | None:
+        """Return float32 (n_features, any dimension); None where tokens have no vectors."""
         ...
 
 
@@ -136,6 +155,20 @@ class DeepXMLScorer:
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """See `Scorer.top_k`."""
         return fused_top_k(self.partial_scores, self.fusion, bags, k, n_threads)
+
+    @property
+    def dimension(self) -> int:
+        """See `HasVectors`."""
+        return int(self.ranker.classifier.vectors.shape[1])
+
+    def vectors_of_labels(self) -> NDArray[np.float32]:
+        """See `HasVectors`: those of the classifiers."""
+        return self.ranker.classifier.vectors
+
+    def vectors_of_tokens(self) -> NDArray[np.float32] | None:
+        """See `HasVectors`."""
+        encoder = self.ranker.encoder
+        return encoder.vectors_of_tokens() if isinstance(encoder, HasTokenVectors) else None
 
     def partial_scores(self, bags: Bags, n_threads: int = 1) -> PartialScores:
         """Return what each part says of each bag's shortlist."""

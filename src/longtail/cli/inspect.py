@@ -7,18 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.classifiers.blended import BlendedScorer
+from longtail.classifiers.blended import compiled_of
 from longtail.classifiers.compiled import CompiledScorer
-from longtail.classifiers.compiled_parts import dimension_of
 from longtail.classifiers.energy_reranker import EnergyReranker
-from longtail.classifiers.row_store import float_rows, token_vectors_of
-from longtail.classifiers.scorer import DeepXMLScorer, EnsembleScorer
+from longtail.classifiers.scorer import EnsembleScorer, HasVectors
 from longtail.classifiers.search_recall import label_recall
 from longtail.cli.output import bytes_text, result, table, time_text
 from longtail.errors import InputError, ModelFolderError
-from longtail.features.bag_encoder import BagEncoder
-from longtail.features.convolution_encoder import ConvolutionEncoder
-from longtail.features.hashed_mlp_encoder import HashedMLPEncoder
 from longtail.kernels.text import TokenKind
 from longtail.model_folder import MANIFEST, ModelFolder
 from longtail.predictor import Predictor
@@ -79,12 +74,9 @@ def _show_sizes(model: Predictor, folder: ModelFolder) -> None:
     kind = "texts" if model.vectorizer is not None else "ready-made features"
     learner, n_learners = _first_learner(model)
     counts = [f"{model.n_labels:,} labels", f"{model.n_features:,} features"]
-    if isinstance(learner, CompiledScorer):
-        counts.append(f"{dimension_of(learner.parts)} dimensions in {learner.dtype}")
-    elif isinstance(learner, DeepXMLScorer):
-        counts.append(f"{learner.ranker.classifier.vectors.shape[1]} dimensions")
-    elif isinstance(learner, BlendedScorer):
-        counts.append(f"{learner.encoder.token_vectors.shape[1]} dimensions")
+    if isinstance(learner, HasVectors):
+        stored = f" in {learner.dtype}" if isinstance(learner, CompiledScorer) else ""
+        counts.append(f"{learner.dimension} dimensions{stored}")
     if n_learners > 1:
         counts.append(f"{n_learners} learners")
     result(
@@ -103,8 +95,8 @@ def _show_settings(facts: dict[str, Any]) -> None:
 def _show_search(model: Predictor) -> None:
     """Show how well the graph finds labels."""
     learner, _ = _first_learner(model)
-    scorer = learner.compiled if isinstance(learner, BlendedScorer) else learner
-    if isinstance(scorer, CompiledScorer) and len(scorer.parts.labels.codes):
+    scorer = compiled_of(learner)
+    if scorer is not None and len(scorer.parts.labels.codes):
         recall = 100 * label_recall(scorer)
         what = "training points" if len(scorer.parts.points.codes) else "labels"
         _section(
@@ -192,7 +184,10 @@ def _show_near_labels(model: Predictor, name: str) -> None:
         label = model.label_space.id_of(name)
     except InputError as error:
         raise InputError(f"{error}{_near_names(name, model.label_space.names or ())}") from error
-    vectors = _label_vectors(_first_learner(model)[0])
+    learner, _ = _first_learner(model)
+    if not isinstance(learner, HasVectors):
+        raise _no_vectors(learner, "labels", "--label")
+    vectors = learner.vectors_of_labels()
     if not vectors[label].any():
         raise InputError(f"The model has no vector of {name!r}: no training point has that label.")
     ids, cosines = _nearest(vectors, label)
@@ -216,7 +211,10 @@ def _show_near_tokens(model: Predictor, text: str) -> None:
             f"The model has no token {wanted!r}: it was in too few training texts."
             f"{_near_names(wanted, tokens)}"
         )
-    vectors = _token_vectors(_first_learner(model)[0])
+    learner, _ = _first_learner(model)
+    vectors = learner.vectors_of_tokens() if isinstance(learner, HasVectors) else None
+    if vectors is None:
+        raise _no_vectors(learner, "tokens", "--token")
     column = min(columns, key=lambda i: int(kinds[i]))  # the word, if a word piece is spelt alike
     same_kind = np.flatnonzero(kinds == kinds[column])
     place = int(np.searchsorted(same_kind, column))
@@ -258,45 +256,11 @@ def _first_learner(model: Predictor) -> tuple[Scorer, int]:
     return learners[0], len(learners)
 
 
-def _token_vectors(learner: Scorer) -> NDArray[np.float32]:
-    """Return the token vectors (n_features, dimension) of a learner that has some."""
-    encoder = learner.ranker.encoder if isinstance(learner, DeepXMLScorer) else None
-    if isinstance(encoder, BagEncoder):
-        return encoder.token_vectors
-    if isinstance(encoder, ConvolutionEncoder):
-        return encoder.word_vectors
-    if isinstance(encoder, HashedMLPEncoder):
-        return np.asarray(encoder.bucket_vectors[encoder.bucket_of_token])
-    if isinstance(learner, BlendedScorer):
-        return learner.encoder.token_vectors
-    if isinstance(learner, CompiledScorer):
-        return token_vectors_of(learner.parts.tokens, dimension_of(learner.parts))
-    raise _no_vectors(learner)
-
-
-def _label_vectors(learner: Scorer) -> NDArray[np.float32]:
-    """Return the label vectors (n_labels, dimension) of a learner; zeros where it knows none."""
-    if isinstance(learner, DeepXMLScorer):
-        return learner.ranker.classifier.vectors
-    if isinstance(learner, BlendedScorer):
-        head = learner.heads[0]  # of vectors that are free of texts
-        known = head.row_of_label >= 0
-        vectors = np.zeros((len(known), head.vectors.shape[1]), np.float32)
-        vectors[known] = head.vectors[head.row_of_label[known]]
-        return vectors
-    if isinstance(learner, CompiledScorer):
-        own = learner.parts.heads[0]
-        vectors = float_rows(own.rows)[own.row_of_label]
-        vectors[own.row_of_label < 0] = 0
-        return vectors
-    raise _no_vectors(learner)
-
-
-def _no_vectors(learner: Scorer) -> InputError:
+def _no_vectors(learner: Scorer, things: str, option: str) -> InputError:
     """Return what is said where nothing can be near anything."""
     return InputError(
-        f"A {type(learner).__name__} has no vectors that could be near each other. Leave --label "
-        "and --token away."
+        f"A {type(learner).__name__} has no vectors of {things} that could be near each other. "
+        f"Leave {option} away."
     )
 
 

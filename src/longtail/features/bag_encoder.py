@@ -35,6 +35,10 @@ class _TokenTable:
         """Hold the table as a memory map is held."""
         object.__setattr__(self, "token_vectors", read_only(self.token_vectors, np.float32))
 
+    def vectors_of_tokens(self) -> NDArray[np.float32]:
+        """See `HasTokenVectors`."""
+        return self.token_vectors
+
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return what the encoder is made of."""
         return {"token_vectors": self.token_vectors}

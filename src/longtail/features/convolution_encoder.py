@@ -88,6 +88,10 @@ class ConvolutionEncoder:
         over_row_chunks(work, len(words), n_threads=n_threads, chunk=64)
         return pooled
 
+    def vectors_of_tokens(self) -> NDArray[np.float32]:
+        """See `HasTokenVectors`."""
+        return self.word_vectors
+
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return what the encoder is made of."""
         arrays: dict[str, NDArray[np.generic]] = {"word_vectors": self.word_vectors}

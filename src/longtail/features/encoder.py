@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from longtail.data.bags import Bags
 
-__all__ = ["Encoder", "UnitEncoder", "encoder_from"]
+__all__ = ["Encoder", "HasTokenVectors", "UnitEncoder", "encoder_from"]
 
 
 class Encoder(Protocol):
@@ -49,6 +49,15 @@ class UnitEncoder(Encoder, Protocol):
     @property
     def dimension(self) -> int:
         """Length of a vector, as numbers."""
+        ...
+
+
+@runtime_checkable
+class HasTokenVectors(Protocol):
+    """An encoder that knows each token by a vector, whatever it makes of these."""
+
+    def vectors_of_tokens(self) -> NDArray[np.float32]:
+        """Return them, float32 (n_tokens, dimension)."""
         ...
 
 

@@ -52,6 +52,10 @@ class HashedMLPEncoder:
         features[np.diff(bags.row_starts) == 0] = 0
         return features
 
+    def vectors_of_tokens(self) -> NDArray[np.float32]:
+        """See `HasTokenVectors`: tokens of one bucket have one vector."""
+        return np.asarray(self.bucket_vectors[self.bucket_of_token])
+
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return what the encoder is made of."""
         arrays: dict[str, NDArray[np.generic]] = {
