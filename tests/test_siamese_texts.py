@@ -101,6 +101,20 @@ def test_labels_are_inspected_and_tokens_have_no_vectors(folder, tmp_path, capsy
     assert "EncodedScorer has no vectors of tokens" in capsys.readouterr().err
 
 
+def test_near_points_explain_an_answer(folder):
+    model = Ngame(encoder=str(folder), **SMALL).fit(TEXTS, LABELS).predictor_
+    near = model.explain(TEXTS[0], k=1).near_points
+    assert [point.similarity for point in near] == sorted(
+        (p.similarity for p in near), reverse=True
+    )
+    assert near[0].similarity == pytest.approx(1, abs=1e-5)
+    assert near[0].labels == tuple(LABELS[0])
+    assert model.explain("", k=1).near_points == ()
+    none = {"n_near_points": 0, "linear": False}
+    without = Ngame(encoder=str(folder), **none, **SMALL).fit(TEXTS, LABELS).predictor_
+    assert without.explain(TEXTS[0], k=1).near_points == ()
+
+
 def test_labels_without_texts_are_refused(folder):
     with pytest.raises(InputError, match="labels have ids alone"):
         Ngame(encoder=str(folder), **SMALL).fit(TEXTS, [[0], [0], [1], [1]] * 5)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.classifiers.blended import compiled_of
+from longtail.classifiers.scorer import KnowsPoints
 from longtail.data.bags import Bags
 from longtail.data.characters import character_classes, code_points
 from longtail.data.vectorizer import TokenKind
@@ -249,8 +249,8 @@ def _ordered(words: Sequence[str], effects: Floats) -> tuple[WordEffect, ...]:
 
 def _near_points(model: Predictor, bags: Bags, n: int) -> tuple[NearPoint, ...]:
     """Return the nearest training points, where the model has them."""
-    scorer = compiled_of(model.scorer)
-    if scorer is None:
+    scorer = model.scorer
+    if not isinstance(scorer, KnowsPoints):
         return ()
     name = model.label_space.name
     return tuple(

@@ -71,6 +71,14 @@ class BlendedScorer(Blend):
         """Return the candidates of each bag and what each source says of them."""
         return self.evidence_of(self.encoder.encode(bags, n_threads), bags, n_threads)
 
+    def near_points(self, bag: Bags, n: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """See `KnowsPoints`."""
+        return self.compiled.near_points(bag, n)
+
+    def labels_of_point(self, row: int) -> NDArray[np.int32]:
+        """See `KnowsPoints`."""
+        return self.search.labels_of_point(row)
+
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""
         return {"encoder/token_vectors": self.encoder.token_vectors, **self.parts_to_arrays()}

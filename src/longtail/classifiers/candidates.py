@@ -263,7 +263,7 @@ class CandidateSearch:
     def _searched(self, points: Floats, more: Ids) -> tuple[Ids, Ids, Floats]:
         """Return labels that are candidates, near points and their similarities."""
         rows, _ = self.label_index.query(points, max(1, self._n_found))
-        near, similarities = self._near_points(points)
+        near, similarities = self.near_points(points, self.sizes.n_near_points)
         known = np.full(rows.shape, -1, np.int32)
         known[rows >= 0] = self.label_of_row[rows[rows >= 0]]
         popular = np.broadcast_to(self.popular, (len(points), len(self.popular)))
@@ -277,12 +277,19 @@ class CandidateSearch:
         """How many labels there are to be found, at most as many as were asked for."""
         return min(self.sizes.n_found, len(self.label_of_row))
 
-    def _near_points(self, points: Floats) -> tuple[Ids, Floats]:
-        """Return near training points and their similarities; where none are wanted, one -1."""
-        n_near = min(self.sizes.n_near_points, len(self.label_starts) - 1)
+    def near_points(self, points: Floats, n: int) -> tuple[Ids, Floats]:
+        """Return at most n near training points of each, nearest first, and their similarities.
+
+        Padded with -1, which is all there is where n is 0 or no points are kept.
+        """
+        n_near = min(n, len(self.label_starts) - 1)
         if not n_near:
             return np.full((len(points), 1), -1, np.int32), np.zeros((len(points), 1), np.float32)
         return self.point_index.query(points, n_near)
+
+    def labels_of_point(self, row: int) -> Ids:
+        """Return the labels of a training point."""
+        return self.label_ids[self.label_starts[row] : self.label_starts[row + 1]]
 
     def _borrow_scratch(self) -> Floats:
         """Take scratch nobody uses now: filling n_labels numbers a query would cost too much."""

@@ -239,10 +239,7 @@ class CompiledScorer:
         return CompiledScorer(parts, self.sizes, self.n_matches, self.n_linked)
 
     def near_points(self, bag: Bags, n: int) -> tuple[Ids, Floats]:
-        """Return the training points nearest to one bag, nearest first, and their similarities.
-
-        At most `n` of them, and as many as the beam is long.
-        """
+        """See `KnowsPoints`; at most as many as the beam is long."""
         ids, similarities = np.empty(n, np.int32), np.empty(n, np.float32)
         columns, values = read_only(bag.columns, np.int32), read_only(bag.values, np.float32)
         scratch = self._borrow_scratch()
@@ -251,7 +248,7 @@ class CompiledScorer:
         return ids[:n_found], similarities[:n_found]
 
     def labels_of_point(self, row: int) -> Ids:
-        """Return the labels of a training point."""
+        """See `KnowsPoints`."""
         starts, labels = self.parts.point_starts, self.parts.point_labels
         first, after = span_of(starts, row, len(labels))
         return labels[first:after]

@@ -71,6 +71,17 @@ class EncodedScorer(Blend):
         """Return the candidates of each point and what each source says of them."""
         return self.evidence_of(self.encoder.encode(bags, n_threads), bags, n_threads)
 
+    def near_points(self, bag: Bags, n: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """See `KnowsPoints`."""
+        vector = self.encoder.encode(bag)
+        rows, similarities = self.search.near_points(vector, n)
+        is_near = (rows[0] >= 0) & vector.any()
+        return rows[0][is_near], similarities[0][is_near]
+
+    def labels_of_point(self, row: int) -> NDArray[np.int32]:
+        """See `KnowsPoints`."""
+        return self.search.labels_of_point(row)
+
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""
         return with_prefix("encoder/", self.encoder.to_arrays()) | self.parts_to_arrays()

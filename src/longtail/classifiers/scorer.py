@@ -44,6 +44,7 @@ __all__ = [
     "DeepXMLScorer",
     "EnsembleScorer",
     "HasVectors",
+    "KnowsPoints",
     "Ranker",
     "Scorer",
     "scorer_from",
@@ -83,6 +84,19 @@ class HasVectors(Protocol):
 
     def vectors_of_tokens(self) -> NDArray[np.float32] | None:
         """Return float32 (n_features, any dimension); None where tokens have no vectors."""
+        ...
+
+
+@runtime_checkable
+class KnowsPoints(Protocol):
+    """A scorer that keeps the training points, to search in."""
+
+    def near_points(self, bag: Bags, n: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return at most n training points near one bag, nearest first, and their similarities."""
+        ...
+
+    def labels_of_point(self, row: int) -> NDArray[np.int32]:
+        """Return the labels of a training point."""
         ...
 
 
