@@ -13,6 +13,7 @@ from torch import Tensor
 from longtail.classifiers.fusion import best_first, head_and_tail_precision
 from longtail.classifiers.ranking_network import RankingNetwork, log_counts_of
 from longtail.classifiers.score_network import ScoreNetwork
+from longtail.classifiers.weighed_sum import weighed_sum
 from longtail.kernels.blend import LARGEST_VIEW
 from longtail.metrics import precision_at_k
 from longtail.metrics.hits import stored_in
@@ -38,7 +39,7 @@ _POINTS_AT_ONCE = 512
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkTraining:
-    """Train a `ScoreNetwork`, and keep it only where it beats each source and their plain sum.
+    """Train a `ScoreNetwork`, and keep it only where it beats the weighed sum of the sources.
 
     The loss ranks: each true candidate of a point against all its false ones (decoupled softmax;
     Gupta et al., "Dual-encoders for extreme multi-label classification", ICLR 2024), a point
@@ -60,10 +61,9 @@ class NetworkTraining:
     dropout : float
         After each layer.
     least_points : int
-        With fewer held-out points that have a true candidate, the best of the sources and their
-        sum is taken.
+        With fewer held-out points that have a true candidate, the weighed sum is taken.
     least_quality : float
-        Where none of these has as much, of 6, their sum is taken.
+        Where neither a source nor their sum has as much, of 6, all count alike.
     trial_steps, trial_points : int
         Where points are many, the trial on halves ends after about so many steps, and is of so many
         points: enough to see that the network gains, and which candidates are hard to tell apart.
@@ -116,13 +116,13 @@ class NetworkTraining:
         inverse_propensities: NDArray[np.float64],
         run: TrainingRun,
     ) -> ScoreNetwork:
-        """Return the network, or the best of the sources and their plain sum.
+        """Return the network, or the weighed sum of the sources.
 
-        The network is tried on each half of the points, learnt from the other half. If it gains in
-        precision at 1, 3 and 5, or in the sum of that and propensity-scored precision, what is
-        returned is the one learnt from all points. Else it is what is best by that sum. (By the sum
-        alone, a ranking that puts rare labels first can pass for better though it is far less
-        precise; how much rare labels count is for their weights to say, which come on top.)
+        Both are tried on each half of the points, learnt from the other half. If the network gains
+        in precision at 1, 3 and 5, or in the sum of that and propensity-scored precision, it is
+        returned, learnt from all points. (By the sum alone, a ranking that puts rare labels first
+        can pass for better though it is far less precise; how much rare labels count is for their
+        weights to say, which come on top.)
 
         Parameters
         ----------
@@ -136,9 +136,9 @@ class NetworkTraining:
         -------
         ScoreNetwork
         """
-        n_points, n_sources = len(evidence.labels), evidence.values.shape[1]
+        n_points = len(evidence.labels)
         if n_points == 0:
-            return ScoreNetwork.of_source(0, n_sources)
+            return ScoreNetwork.of_source(0, evidence.values.shape[1])
         shuffled = np.random.default_rng(run.seed_for("halves")).permutation(n_points)
         tried = shuffled[: self.trial_points]
         some, some_truth = _rows(evidence, tried), truth[tried]
@@ -149,20 +149,18 @@ class NetworkTraining:
             return precision, head_and_tail_precision(ids, some_truth, inverse_propensities)
 
         total = ScoreNetwork.of_all(evidence)
-        plain = [total, *(ScoreNetwork.of_source(i, n_sources) for i in range(n_sources))]
-        scores = [total.scores(some, run.n_threads), *_said_by_each(some)]
-        of_plain = np.array([qualities(said) for said in scores])
-        to_beat = of_plain.max(axis=0)
-        if to_beat[1] < self.least_quality:
+        plain = [total.scores(some, run.n_threads), *_said_by_each(some)]
+        if max(qualities(said)[1] for said in plain) < self.least_quality:
             return total  # chance hits do not tell the sources apart
-        best = plain[int(of_plain[:, 1].argmax())]
         is_true = _true_candidates(evidence, truth)
+        best = weighed_sum(evidence, is_true, tried)
         if is_true[tried].any(axis=1).sum() < self.least_points:
             return best
         examples = _Examples.of(evidence, is_true, run)
         with one_torch_thread():  # the products are too small to be shared
             trial, logits = self._tried(examples, torch.from_numpy(tried), run)
-            if (qualities(logits.numpy()) <= to_beat).all():
+            of_sum = qualities(_summed_by_halves(some, is_true[tried], run))
+            if (np.array(qualities(logits.numpy())) <= of_sum).all():
                 return best
             hardest = examples.hardest(trial, self.n_compared, run.seed_for("candidates"))
             network = self._fit(hardest, torch.arange(n_points), run)
@@ -273,6 +271,16 @@ def _frozen(layers: Layers, examples: _Examples) -> ScoreNetwork:
     """Return the network as a model keeps it."""
     parts = (examples.centre, 1 / examples.spread, *layers)
     return ScoreNetwork(*(part.numpy() for part in parts))
+
+
+def _summed_by_halves(evidence: Evidence, is_true: NDArray[np.bool_], run: TrainingRun) -> Floats:
+    """Return the scores of each half of the points by the sum that the other half weighs."""
+    halves = np.array_split(np.arange(len(is_true)), 2)
+    scores = [
+        weighed_sum(evidence, is_true, other).scores(_rows(evidence, half), run.n_threads)
+        for half, other in zip(halves, halves[::-1], strict=True)
+    ]
+    return np.concatenate(scores)
 
 
 def _said_by_each(evidence: Evidence) -> list[Floats]:

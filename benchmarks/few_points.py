@@ -1,0 +1,48 @@
+"""Cut a large set to few training points, for `benchmarks.peers`; no test data is read.
+
+python -m benchmarks.few_points DATA OUT --points 1000 5000
+python -m benchmarks.peers --quick --data OUT/1000 --out RESULT
+
+DATA is a folder with train.jsonl.gz and labels.txt.gz. Of its training points, drawn at random, so
+many are trained on, and 3,000 others are the test set; all labels stay.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gzip
+import shutil
+from pathlib import Path
+
+import numpy as np
+
+N_TEST = 3_000
+
+
+def main() -> None:
+    """Write a folder for each number of points."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("data", type=Path, metavar="DATA")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    parser.add_argument("--points", type=int, nargs="+", default=[1_000, 5_000], metavar="N")
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    with gzip.open(arguments.data / "train.jsonl.gz", "rt", encoding="utf-8") as file:
+        lines = file.read().splitlines()
+    order = np.random.default_rng(arguments.seed).permutation(len(lines)).tolist()
+    for n in arguments.points:
+        if n + N_TEST > len(lines):
+            parser.error(f"{n:,} points and {N_TEST:,} for the test are more than {len(lines):,}.")
+        folder = arguments.out / str(n)
+        folder.mkdir(parents=True, exist_ok=True)
+        shutil.copy(arguments.data / "labels.txt.gz", folder)
+        # The test points are the same, however many are trained on.
+        for name, rows in (("test", order[:N_TEST]), ("train", order[N_TEST : N_TEST + n])):
+            with gzip.open(folder / f"{name}.jsonl.gz", "wt", encoding="utf-8") as file:
+                file.writelines(lines[row] + "\n" for row in rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""The simplest blend of scores: their sum, each source weighed by what held-out points teach."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from longtail.classifiers.ranking_network import log_counts_of, ranking_slope
+from longtail.classifiers.score_network import ScoreNetwork
+from longtail.training.adamw import AdamW
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from longtail.classifiers.score_network import Evidence
+
+__all__ = ["weighed_sum"]
+
+N_STEPS, LEARNING_RATE, WEIGHT_DECAY = 150, 0.1, 1e-2
+FIRST_WEIGHT = 0.5  # of every source, in units of its spread
+MOST_POINTS = 500  # tell a handful of weights apart
+SAME_FOR_ALL = 1e-6
+
+
+def weighed_sum(
+    evidence: Evidence, is_true: NDArray[np.bool_], rows: NDArray[np.int64]
+) -> ScoreNetwork:
+    """Return the network that adds up what the sources say, relative to the point's best.
+
+    The weights make the loss of `ranking_loss` small, a convex one, and are not negative. So few
+    numbers are learnt from a hundred points, where a network of two layers learns chance as well.
+
+    Parameters
+    ----------
+    evidence : Evidence
+        Of held-out points.
+    is_true : bool (n, size)
+        Which candidates are true.
+    rows : int64 (n_rows,)
+        The points to learn from; of those with a true candidate, the first 500.
+
+    Examples
+    --------
+    Of two sources, the second ranks the true candidate first.
+
+    >>> import numpy as np
+    >>> from longtail.classifiers.score_network import Evidence
+    >>> from longtail.classifiers.weighed_sum import weighed_sum
+    >>> evidence = Evidence(
+    ...     labels=np.tile(np.arange(3, dtype=np.int32), (5, 1)),
+    ...     values=np.tile(np.array([[0, 2, 1], [2, 1, 0]], np.float32), (5, 1, 1)),
+    ...     nearness=np.ones(5, np.float32),
+    ...     commonness=np.zeros(3, np.float32),
+    ... )
+    >>> is_true = np.tile([True, False, False], (5, 1))
+    >>> network = weighed_sum(evidence, is_true, np.arange(5))
+    >>> network.scores(evidence)[0].argmax().item()
+    0
+    """
+    useful = rows[is_true[rows].any(axis=1)][:MOST_POINTS]
+    labels, values = evidence.labels[useful], evidence.values[useful]  # (n, size), (n, s, size)
+    is_real = (labels >= 0)[:, None]
+    best = np.where(is_real, values, -np.inf).max(axis=2, keepdims=True, initial=-np.inf)
+    behind = np.where(is_real, values - best, 0).transpose(0, 2, 1)  # (n, size, s)
+    spread = behind[labels >= 0].std(axis=0) if len(useful) else np.zeros(values.shape[1])
+    in_spreads = np.divide(1, spread, out=np.zeros_like(spread), where=spread > SAME_FOR_ALL)
+    said = torch.from_numpy((behind * in_spreads).astype(np.float32))
+    log_counts, true = log_counts_of(torch.from_numpy(labels)), torch.from_numpy(is_true[useful])
+    weights = torch.full((said.shape[2],), FIRST_WEIGHT)
+    optimiser = AdamW(weights, WEIGHT_DECAY)
+    for step in range(N_STEPS if len(useful) else 0):
+        slope = ranking_slope(said @ weights, true, log_counts)
+        gradient = torch.einsum("ncs,nc->s", said, slope)
+        optimiser.step(gradient, LEARNING_RATE * (1 - step / N_STEPS))
+        weights.clamp_(min=0)
+    return ScoreNetwork.of_weights(weights.numpy() * in_spreads)
