@@ -141,7 +141,7 @@ class NetworkTraining:
             return ScoreNetwork.of_source(0, evidence.values.shape[1])
         shuffled = np.random.default_rng(run.seed_for("halves")).permutation(n_points)
         tried = shuffled[: self.trial_points]
-        some, some_truth = _rows(evidence, tried), truth[tried]
+        some, some_truth = evidence.of_rows(tried), truth[tried]
 
         def qualities(scores: Floats) -> tuple[float, float]:
             ids, _ = best_first(some.labels, scores, 5, run.n_threads)
@@ -153,15 +153,14 @@ class NetworkTraining:
         if max(qualities(said)[1] for said in plain) < self.least_quality:
             return total  # chance hits do not tell the sources apart
         is_true = _true_candidates(evidence, truth)
-        best = weighed_sum(evidence, is_true, tried)
         if is_true[tried].any(axis=1).sum() < self.least_points:
-            return best
+            return weighed_sum(evidence, is_true, tried)
         examples = _Examples.of(evidence, is_true, run)
         with one_torch_thread():  # the products are too small to be shared
             trial, logits = self._tried(examples, torch.from_numpy(tried), run)
             of_sum = qualities(_summed_by_halves(some, is_true[tried], run))
             if (np.array(qualities(logits.numpy())) <= of_sum).all():
-                return best
+                return weighed_sum(evidence, is_true, tried)
             hardest = examples.hardest(trial, self.n_compared, run.seed_for("candidates"))
             network = self._fit(hardest, torch.arange(n_points), run)
         return _frozen(network.layers, examples)
@@ -277,7 +276,7 @@ def _summed_by_halves(evidence: Evidence, is_true: NDArray[np.bool_], run: Train
     """Return the scores of each half of the points by the sum that the other half weighs."""
     halves = np.array_split(np.arange(len(is_true)), 2)
     scores = [
-        weighed_sum(evidence, is_true, other).scores(_rows(evidence, half), run.n_threads)
+        weighed_sum(evidence, is_true, other).scores(evidence.of_rows(half), run.n_threads)
         for half, other in zip(halves, halves[::-1], strict=True)
     ]
     return np.concatenate(scores)
@@ -295,13 +294,3 @@ def _true_candidates(evidence: Evidence, truth: csr_array) -> NDArray[np.bool_]:
     is_true = np.zeros(evidence.labels.shape, bool)
     is_true[rows, places] = stored_in(truth, rows, evidence.labels[rows, places])
     return is_true
-
-
-def _rows(evidence: Evidence, rows: NDArray[np.int64]) -> Evidence:
-    """Return the evidence of some points."""
-    return replace(
-        evidence,
-        labels=evidence.labels[rows],
-        values=evidence.values[rows],
-        nearness=evidence.nearness[rows],
-    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -79,6 +79,40 @@ class Evidence:
 
         over_row_chunks(work, len(views), n_threads=n_threads, chunk=64)
         return views
+
+    def of_rows(self, rows: NDArray[np.int64]) -> Evidence:
+        """Return the evidence of some points."""
+        return replace(
+            self, labels=self.labels[rows], values=self.values[rows], nearness=self.nearness[rows]
+        )
+
+    def behind_best(self) -> Floats:
+        """Return what each source says, less the point's best: (n, size, n_sources), 0 for padding.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from longtail.classifiers.score_network import Evidence
+        >>> labels = np.array([[2, 0, -1]], np.int32)
+        >>> values = np.array([[[1.0, 3.0, 9.0]]], np.float32)
+        >>> none = np.zeros(3, np.float32)
+        >>> Evidence(labels, values, none[:1], none).behind_best()[0, :, 0].tolist()
+        [-2.0, 0.0, 0.0]
+        """
+        is_real = (self.labels >= 0)[:, np.newaxis]
+        best = np.max(self.values, axis=2, keepdims=True, initial=-np.inf, where=is_real)
+        behind: Floats = np.subtract(
+            self.values, best, out=np.zeros_like(self.values), where=is_real
+        )
+        return behind.transpose(0, 2, 1)
+
+    def inverse_spreads(self, behind: Floats) -> Floats:
+        """Return 1 over the deviation of each source's `behind_best`; 0 where it is always same."""
+        said = behind[self.labels >= 0]
+        spread = said.std(axis=0) if len(said) else np.zeros(said.shape[1], np.float32)
+        tells = spread > SAME_FOR_ALL
+        inverse: Floats = np.divide(1, spread, out=np.zeros_like(spread), where=tells)
+        return inverse
 
     def as_read_only(self) -> tuple[NDArray[np.int32], Floats, Floats, Floats]:
         """Return labels, values, commonness and nearness as the kernels take them."""
@@ -169,13 +203,7 @@ class ScoreNetwork:
             By which the spread is measured: the deviation of what is said of a candidate, relative
             to the point's best. A source that says the same of all counts for nothing.
         """
-        rows, places = np.nonzero(evidence.labels >= 0)
-        said = evidence.values[rows, :, places]  # (n_real, n_sources)
-        best = np.full((len(evidence.labels), evidence.values.shape[1]), -np.inf, np.float32)
-        np.maximum.at(best, rows, said)
-        spread = (said - best[rows]).std(axis=0) if len(rows) else np.zeros(best.shape[1])
-        tells = spread > SAME_FOR_ALL
-        return cls.of_weights(np.divide(1, spread, out=np.zeros_like(spread), where=tells))
+        return cls.of_weights(evidence.inverse_spreads(evidence.behind_best()))
 
     @classmethod
     def of_weights(cls, weights: ArrayLike) -> ScoreNetwork:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 
 from longtail.classifiers.ranking_network import log_counts_of, ranking_slope
@@ -12,6 +11,7 @@ from longtail.classifiers.score_network import ScoreNetwork
 from longtail.training.adamw import AdamW
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from longtail.classifiers.score_network import Evidence
@@ -21,7 +21,6 @@ __all__ = ["weighed_sum"]
 N_STEPS, LEARNING_RATE, WEIGHT_DECAY = 150, 0.1, 1e-2
 FIRST_WEIGHT = 0.5  # of every source, in units of its spread
 MOST_POINTS = 500  # tell a handful of weights apart
-SAME_FOR_ALL = 1e-6
 
 
 def weighed_sum(
@@ -60,14 +59,12 @@ def weighed_sum(
     0
     """
     useful = rows[is_true[rows].any(axis=1)][:MOST_POINTS]
-    labels, values = evidence.labels[useful], evidence.values[useful]  # (n, size), (n, s, size)
-    is_real = (labels >= 0)[:, None]
-    best = np.where(is_real, values, -np.inf).max(axis=2, keepdims=True, initial=-np.inf)
-    behind = np.where(is_real, values - best, 0).transpose(0, 2, 1)  # (n, size, s)
-    spread = behind[labels >= 0].std(axis=0) if len(useful) else np.zeros(values.shape[1])
-    in_spreads = np.divide(1, spread, out=np.zeros_like(spread), where=spread > SAME_FOR_ALL)
-    said = torch.from_numpy((behind * in_spreads).astype(np.float32))
-    log_counts, true = log_counts_of(torch.from_numpy(labels)), torch.from_numpy(is_true[useful])
+    some = evidence.of_rows(useful)
+    behind = some.behind_best()
+    in_spreads = some.inverse_spreads(behind)
+    said = torch.from_numpy(behind * in_spreads)  # (n, size, n_sources)
+    log_counts = log_counts_of(torch.from_numpy(some.labels))
+    true = torch.from_numpy(is_true[useful])
     weights = torch.full((said.shape[2],), FIRST_WEIGHT)
     optimiser = AdamW(weights, WEIGHT_DECAY)
     for step in range(N_STEPS if len(useful) else 0):
