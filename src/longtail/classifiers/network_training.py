@@ -153,10 +153,10 @@ class NetworkTraining:
         if max(qualities(said)[1] for said in plain) < self.least_quality:
             return total  # chance hits do not tell the sources apart
         is_true = _true_candidates(evidence, truth)
-        if is_true[tried].any(axis=1).sum() < self.least_points:
-            return weighed_sum(evidence, is_true, tried)
-        examples = _Examples.of(evidence, is_true, run)
         with one_torch_thread():  # the products are too small to be shared
+            if is_true[tried].any(axis=1).sum() < self.least_points:
+                return weighed_sum(evidence, is_true, tried)
+            examples = _Examples.of(evidence, is_true, run)
             trial, logits = self._tried(examples, torch.from_numpy(tried), run)
             of_sum = qualities(_summed_by_halves(some, is_true[tried], run))
             if (np.array(qualities(logits.numpy())) <= of_sum).all():
