@@ -10,10 +10,7 @@ import numpy as np
 
 from longtail.classifiers.blended import BlendedScorer
 from longtail.classifiers.calibration import N_CALIBRATED, Calibration
-from longtail.classifiers.candidates import (
-    CandidateSearch,
-    SearchSizes,
-)
+from longtail.classifiers.candidates import CandidateSearch, SearchSizes
 from longtail.classifiers.compiled import CompiledScorer, as_storage
 from longtail.classifiers.fusion import best_first
 from longtail.classifiers.label_head import LabelHead
