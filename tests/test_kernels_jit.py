@@ -53,6 +53,11 @@ def test_no_more_than_an_older_container_gives(eight_cores, quota, found):
     assert jit.n_usable_cores() == found
 
 
+@pytest.mark.parametrize(("wanted", "found"), [(None, 8), (1, 1), (20, 20), (1000, 32)])
+def test_at_most_four_threads_a_core(eight_cores, wanted, found):
+    assert jit.n_usable_threads(wanted) == found
+
+
 @pytest.mark.parametrize("n_threads", [1, 2, 5])
 @pytest.mark.parametrize(("n_rows", "chunk"), [(0, 4), (3, 4), (100, 7), (8, 1)])
 def test_each_row_is_worked_on_once(n_threads, n_rows, chunk):

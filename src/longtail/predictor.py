@@ -21,7 +21,7 @@ from longtail.data.text_column import TextColumn
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError, ModelFolderError
 from longtail.explain import Explanation, explain
-from longtail.kernels.jit import n_usable_cores
+from longtail.kernels.jit import n_usable_threads
 from longtail.label_changes import with_labels, without_labels
 from longtail.metrics import evaluate
 from longtail.metrics.hits import deepest_place
@@ -223,8 +223,7 @@ class Predictor:
             best, own = one.top_k(X[0], n_possible)
         else:
             bags = self.bags(X)
-            if n_threads is None:
-                n_threads = n_usable_cores() if bags.n_rows > 1 else 1
+            n_threads = n_usable_threads(1 if bags.n_rows == 1 else n_threads)
             if restriction is not None:
                 return restriction.top_k(self.scorer, self.calibration, bags, k, n_threads)
             best, scores = self.scorer.top_k(bags, n_possible, n_threads)

@@ -12,7 +12,7 @@ from longtail.data.bags import Bags
 from longtail.data.point_input import PointInput
 from longtail.errors import InputError
 from longtail.features.bag_encoder import UnitBagEncoder
-from longtail.kernels.jit import n_usable_cores
+from longtail.kernels.jit import n_usable_threads
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -88,7 +88,7 @@ def distilled(model: Predictor, texts: Sequence[str], n_threads: int | None = No
             f"Distilling needs at least {LEAST_TEXTS} texts, got {len(texts)}. Pass the training "
             "texts."
         )
-    n_threads = n_threads or n_usable_cores()
+    n_threads = n_usable_threads(n_threads)
     bags = vectorizer.transform(texts)
     order = np.random.default_rng(0).permutation(len(texts))
     n_held_out = int(HELD_OUT * len(texts))

@@ -19,6 +19,7 @@ __all__ = [
     "kernel",
     "lean_kernel",
     "n_usable_cores",
+    "n_usable_threads",
     "over_row_chunks",
 ]
 
@@ -30,7 +31,7 @@ _CONTROL_GROUPS = (
     ("/sys/fs/cgroup", "cpu.max"),
     ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "cpu.cfs_period_us"),
 )
-
+_MOST_THREADS_A_CORE = 4
 
 _FAST_MATH = {"reassoc", "contract", "arcp", "nsz"}
 
@@ -100,6 +101,15 @@ def n_usable_cores() -> int:
     limits = [int(wanted)] if wanted.isdecimal() else []
     limits += [max(1, round(share)) for share in _shares_of_containers(_CONTROL_GROUPS)]
     return max(1, min([n_cores, *limits]))
+
+
+def n_usable_threads(wanted: int | None) -> int:
+    """Return how many threads to work with: one a core unless asked, and at most four a core.
+
+    Any further thread would only wait for the others.
+    """
+    n_cores = n_usable_cores()
+    return n_cores if wanted is None else min(wanted, _MOST_THREADS_A_CORE * n_cores)
 
 
 @cache

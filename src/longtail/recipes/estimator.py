@@ -22,7 +22,7 @@ from longtail.data.point_input import PointInput
 from longtail.data.split import held_out_split
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError
-from longtail.kernels.jit import n_usable_cores
+from longtail.kernels.jit import n_usable_threads
 from longtail.metrics import precision_at_k
 from longtail.predictor import Predictor
 from longtail.recipes.limits import check_settings
@@ -76,7 +76,7 @@ class LabelEstimator(Parameters):
     device : str
         ``"cpu"``, or ``"cuda"`` to train on a GPU.
     n_threads : int or None
-        Threads for training; None for all cores.
+        Threads for training, at most four a core; None for one a core.
     """
 
     word_ngrams: int = 2
@@ -166,7 +166,8 @@ class LabelEstimator(Parameters):
         check_settings(self)
         _check_dataset(dataset)
         join_processes()
-        torch.set_num_threads(self.n_threads or n_usable_cores())
+        n_threads = n_usable_threads(self.n_threads)
+        torch.set_num_threads(n_threads)
         self.reads().check(is_text=dataset.texts is not None)
         power = self._power_for(dataset)
         vectorizer, features = self._vectorized(dataset, power)
@@ -179,7 +180,7 @@ class LabelEstimator(Parameters):
         self.run_ = TrainingRun(
             seed=self.random_state,
             device=own_device(as_device(self.device)),
-            n_threads=self.n_threads or n_usable_cores(),
+            n_threads=n_threads,
             callbacks=callbacks,
             checkpoints=checkpoints,
         )

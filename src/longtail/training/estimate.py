@@ -12,7 +12,7 @@ import torch
 
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError
-from longtail.kernels.jit import n_usable_cores
+from longtail.kernels.jit import n_usable_threads
 from longtail.training.label_table import product_dtype
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ class Machine(NamedTuple):
     @classmethod
     def measured(cls, settings: LabelEstimator) -> Machine:
         """Return this machine, with the device and the threads that the settings say."""
-        n_threads = settings.n_threads or n_usable_cores()
+        n_threads = n_usable_threads(settings.n_threads)
         return cls(product_rate(torch.device(settings.device), n_threads), n_threads)
 
 
