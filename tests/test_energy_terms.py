@@ -109,6 +109,16 @@ class TestUnrolledGradients:
         # The best other labelling is the truth's complement: 3 labels, each 20 lower, and 3 apart.
         assert StructuredHinge().value(wrong, truth, descent).item() == pytest.approx(63, rel=1e-4)
 
+    @pytest.mark.parametrize("name", PARAMETRISATIONS)
+    def test_the_hinge_looks_at_corners_however_labels_are_inferred(self, name):
+        truth = torch.tensor([[1.0, 1.0, *[0.0] * 157]])
+        zeros = torch.zeros(159, 1)
+        unaries = torch.tensor([[-1.0, -1.0, *[-3.0] * 157]])
+        terms = EnergyTerms(unaries, (zeros,), (zeros[0],), (zeros[0],))
+        descent = Descent(parametrisation=PARAMETRISATIONS[name])
+        # Worst is to have neither true label: each is 1 lower, and 1 apart.
+        assert StructuredHinge().value(terms, truth, descent).item() == pytest.approx(4, rel=1e-5)
+
 
 class TestConvexEnergy:
     @few

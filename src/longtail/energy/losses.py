@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import nn
 
-from longtail.energy.descent import EDGE
+from longtail.energy.descent import EDGE, Projected
 from longtail.energy.terms import energy_of
 
 if TYPE_CHECKING:
@@ -72,10 +72,13 @@ class SoftF1:
 class StructuredHinge:
     """Structured hinge (SSVM): the truth's energy a margin below that of any other labelling.
 
-    ``max_y [Delta(y, t) - E(y) + E(t)]_+`` (Belanger and McCallum, 2016, section 5), the best y
-    found by the descent, with the loss of labels that differ, ``Delta = margin sum_l |y_l - t_l|``.
-    On [0, 1] that is linear in y, so the loss-augmented inference is an inference with other
-    unaries. Nothing looks through its steps.
+    ``max_y [Delta(y, t) - E(y) + E(t)]_+`` (Belanger and McCallum, 2016, section 5), with the loss
+    of labels that differ, ``Delta = margin sum_l |y_l - t_l|``. On [0, 1] that is linear in y, so
+    the loss-augmented inference is one with other unaries. Nothing looks through its steps.
+
+    The y of the maximum is found by projected steps, whatever the descent's own: the entropy, or
+    the slope of a sigmoid, would keep y off the corners, where labels that are right count against
+    those that are not.
 
     Parameters
     ----------
@@ -89,7 +92,8 @@ class StructuredHinge:
         """See `EnergyLoss`."""
         with torch.no_grad():
             augmented = terms.unaries + self.margin * (1 - 2 * truth)
-            worst = descent.labels(terms.detached().with_unaries(augmented))
+            projected = replace(descent, parametrisation=Projected())
+            worst = projected.labels(terms.detached().with_unaries(augmented))
             apart = self.margin * (worst - truth).abs().sum(dim=1)
         gaps = apart - energy_of(worst, terms) + energy_of(truth, terms)
         return gaps.relu().mean()

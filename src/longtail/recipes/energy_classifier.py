@@ -43,6 +43,8 @@ LOSSES: Mapping[str, EnergyLoss] = MappingProxyType(
     }
 )
 
+# Of a bundle in serving: most points need under ten planes.
+MOST_PLANES, NEAR_ENOUGH = 30, 1e-5
 # Training looks through gradient steps; the bundle finds the minimum that these approach.
 _TRAINED_AS: Mapping[str, Parametrisation] = MappingProxyType(
     {"entropy": Entropy(), "bundle": Entropy(), "logit": Logit(), "projected": Projected()}
@@ -80,7 +82,8 @@ class EnergyClassifier(LabelEstimator):
         How the labels that minimise the energy are found: ``"entropy"``, ``"logit"``,
         ``"projected"`` or ``"bundle"``; see `EnergyInference`.
     n_steps : int
-        Steps of inference, in training and serving.
+        Steps of inference, in training and serving; a bundle, in serving, has as many planes as it
+        needs.
     step : float
         How far a step of inference goes.
     momentum : float
@@ -152,12 +155,12 @@ class EnergyClassifier(LabelEstimator):
 
     def _inference(self) -> EnergyInference:
         """Return what serves."""
-        has_energy = self.energy_epochs + self.joint_epochs > 0
+        if self.energy_epochs + self.joint_epochs == 0:
+            return EnergyInference(method=self.inference, n_steps=0)
+        if self.inference == "bundle":
+            return EnergyInference(method="bundle", n_steps=MOST_PLANES, tolerance=NEAR_ENOUGH)
         return EnergyInference(
-            method=self.inference,
-            n_steps=self.n_steps if has_energy else 0,
-            step=self.step,
-            momentum=self.momentum,
+            method=self.inference, n_steps=self.n_steps, step=self.step, momentum=self.momentum
         )
 
     def _stages(self) -> EnergyStages:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from longtail.energy.global_energies import SoftplusEnergy
+from longtail.errors import InputError
 from longtail.recipes.energy_classifier import EnergyClassifier
 
 if TYPE_CHECKING:
@@ -39,6 +40,15 @@ class Spen(EnergyClassifier):
     """
 
     conditional: bool = True
+
+    def check(self) -> None:
+        """See `LabelEstimator.check`."""
+        super().check()
+        if self.inference == "bundle":
+            raise InputError(
+                "`inference='bundle'` needs an energy that is convex in the labels, as that of "
+                "`icnn` is; SPEN's is not. Take 'entropy', 'logit' or 'projected'."
+            )
 
     def global_energy(self, n_labels: int) -> GlobalEnergy:
         """See `EnergyClassifier`."""
