@@ -74,6 +74,7 @@ class TestComparisons:
     def test_propensities_are_those_of_the_collection(self):
         assert propensity_of("AmazonTitles-670K") == (0.6, 2.6)
         assert propensity_of("WikiTitles-500K") == (0.5, 0.4)
+        assert propensity_of("WikiSeeAlsoTitles-350K") == (0.55, 1.5)
         assert propensity_of("eurlex-4k") == (0.55, 1.5)
 
     def test_another_data_set_is_shown_beside_the_paper_s(self, monkeypatch, capsys, folder):

@@ -60,7 +60,8 @@ def test_rows_are_labels_once_each_then_padding(sampler):
     assert found.min(initial=0) >= -1
     assert found.max(initial=-1) < N_LABELS
     assert (np.diff((found >= 0).astype(int), axis=1) <= 0).all()
-    assert all(len(set(row[row >= 0])) == (row >= 0).sum() for row in found)
+    if not isinstance(sampler, UniformLabels | FrequentLabels):  # what chance draws may come twice
+        assert all(len(set(row[row >= 0])) == (row >= 0).sum() for row in found)
 
 
 def test_same_seed_same_negatives_whatever_the_threads(sampler):
@@ -87,9 +88,9 @@ def test_uniform_is_uniform():
 def test_unigram_follows_frequency_to_the_power_of_three_quarters():
     vectors = np.zeros((5000, 2), np.float32)
     labels = csr_array(np.arange(5000)[:, None] < np.array([[16, 1, 0, 256]]) * 16)
-    drawn = FrequentLabels(size=1).mine(None, vectors, labels, seed=0, n_threads=1)
+    drawn = FrequentLabels(size=2).mine(None, vectors, labels, seed=0, n_threads=1)
     counts = np.bincount(drawn.ravel(), minlength=4)
-    expected = np.array([8, 1, 0, 64]) / 73 * 5000
+    expected = np.array([8, 1, 0, 64]) / 73 * 10_000
     np.testing.assert_allclose(counts, expected, atol=5 * np.sqrt(expected.max()) / 4)
     assert counts[2] == 0
 

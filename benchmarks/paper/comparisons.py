@@ -137,7 +137,8 @@ def propensity_of(data: str) -> tuple[float, float]:
     """Return A and B of the propensities that published tables use for a data set."""
     if "Amazon" in data:
         return 0.6, 2.6
-    return (0.5, 0.4) if "Wiki" in data else (0.55, 1.5)
+    is_wikipedia = "Wiki" in data and "SeeAlso" not in data
+    return (0.5, 0.4) if is_wikipedia else (0.55, 1.5)
 
 
 def compared(

@@ -44,7 +44,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="A,B",
         type=_propensity,
         default=(0.55, 1.5),
-        help="of propensity-scored metrics (0.55,1.5; Wikipedia 0.5,0.4; Amazon 0.6,2.6)",
+        help="of propensity-scored metrics (0.55,1.5; WikiTitles-500K 0.5,0.4; Amazon's 0.6,2.6)",
     )
     parser.add_argument(
         "--by-frequency",

@@ -30,7 +30,8 @@ def inverse_propensities(
     n_points : int
         Number of training points, N.
     a, b : float
-        A and B: .5 and .4 for Wikipedia's sets, .6 and 2.6 for Amazon's, .55 and 1.5 elsewhere.
+        A and B: .5 and .4 for WikiTitles-500K and Wikipedia-500K, .6 and 2.6 for Amazon's sets,
+        .55 and 1.5 elsewhere, as for WikiSeeAlsoTitles.
 
     Returns
     -------

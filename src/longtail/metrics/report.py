@@ -64,7 +64,8 @@ def evaluate(
     recall_ks : sequence of int
         Places for R.
     propensity : (float, float)
-        A and B: (.5, .4) for Wikipedia's sets, (.6, 2.6) for Amazon's, (.55, 1.5) elsewhere.
+        A and B: (.5, .4) for WikiTitles-500K and Wikipedia-500K, (.6, 2.6) for Amazon's
+        sets, (.55, 1.5) elsewhere, as for WikiSeeAlsoTitles.
     set_aside : sparse matrix, shape (n_points, n_labels), optional
         Pairs (point, label) to remove from the predictions, from a published filter file.
 

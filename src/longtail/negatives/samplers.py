@@ -96,11 +96,9 @@ class UniformLabels(_Sampled):
         seed: int,
         n_threads: int,  # noqa: ARG002 - drawing is cheap
     ) -> Shortlists:
-        """Return int32 (n_points, size), each row without repetition, padded with -1."""
+        """Return int32 (n_points, size), as they were drawn: a label may be there twice."""
         random = np.random.default_rng(seed)
-        size = min(self.size, labels.shape[1])
-        drawn = random.integers(0, labels.shape[1], (len(features), size), np.int32)
-        return _without_repetition(drawn)
+        return random.integers(0, labels.shape[1], (len(features), self.size), np.int32)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,7 +111,8 @@ class FrequentLabels(_Sampled):
     Parameters
     ----------
     size : int
-        Negatives a point.
+        Draws a point. A label that was drawn twice is there twice, so that what a classifier takes
+        of them in an epoch follows the same frequencies.
     prediction : NearestLabels
         The structure that predictions use.
     power : float
@@ -140,14 +139,14 @@ class FrequentLabels(_Sampled):
         seed: int,
         n_threads: int,  # noqa: ARG002 - drawing is cheap
     ) -> Shortlists:
-        """Return int32 (n_points, size), each row without repetition, padded with -1."""
+        """Return int32 (n_points, size), as they were drawn: a label may be there twice."""
         random = np.random.default_rng(seed)
         frequency = np.asarray(binary(labels).sum(axis=0)).ravel().astype(np.float64)
         weights = np.where(frequency > 0, frequency**self.power, 0.0)
         bounds = np.cumsum(weights)
-        size = min(self.size, labels.shape[1])
-        places = random.random((len(features), size)) * bounds[-1]
-        return _without_repetition(np.searchsorted(bounds, places, side="right").astype(np.int32))
+        places = random.random((len(features), self.size)) * bounds[-1]
+        drawn: Shortlists = np.searchsorted(bounds, places, side="right").astype(np.int32)
+        return drawn
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,13 +238,3 @@ class TreeLeaves(_Sampled):
             chosen = random.permutation(near)[: mined.shape[1]]
             mined[row, : len(chosen)] = chosen
         return mined
-
-
-def _without_repetition(drawn: Shortlists) -> Shortlists:
-    """Return the labels of each row once, ascending, the rest of the row -1."""
-    drawn = np.sort(drawn, axis=1)
-    repeated = np.zeros(drawn.shape, np.bool_)
-    repeated[:, 1:] = drawn[:, 1:] == drawn[:, :-1]
-    drawn[repeated] = -1
-    order = np.argsort(repeated, axis=1, kind="stable")
-    return np.take_along_axis(drawn, order, axis=1)

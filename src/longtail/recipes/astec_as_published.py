@@ -5,6 +5,7 @@ docs/architecture.md lists the differences: "Where paper and published code diff
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -66,7 +67,7 @@ def published_astec(astec: Astec) -> DeepXML:
             ),
             schedule=Schedule(epochs=20, learning_rate=0.01, halve_at=(14,)),
             batch_size=255,
-            residual=residual,
+            residual=replace(residual, learning_rate=0.01),
             mean_loss=True,
             make_optimiser=LazyAdam,
         ),

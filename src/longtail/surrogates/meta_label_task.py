@@ -58,8 +58,8 @@ class MetaLabelTask:
     residual : BoundedResidual
         R0.
     mean_loss : bool
-        Take the mean over meta-labels, as the published code does, not the sum. Then classifiers
-        start from small random values too.
+        Take the mean over meta-labels and the points of a batch, as the published code does, not
+        the sum. Then classifiers start from small random values too.
     make_optimiser : callable
         For the classifiers.
 
@@ -113,7 +113,7 @@ class MetaLabelTask:
                 targets,
                 run,
                 residual=self.residual,
-                mean_loss=self.mean_loss,
+                mean_of=self.batch_size if self.mean_loss else None,
                 make_optimiser=self.make_optimiser,
             )
             train(task, AllLabels(targets, self.batch_size), self.schedule, run, "module I")
@@ -137,7 +137,7 @@ def classification_task(
     run: TrainingRun,
     *,
     residual: BoundedResidual,
-    mean_loss: bool = False,
+    mean_of: int | None = None,
     make_optimiser: Callable[[Tensor], RowOptimiser] = RowwiseAdagrad,
 ) -> OneVsAllTask:
     """Put a feature network, R0 and the targets' classifiers together.
@@ -147,8 +147,10 @@ def classification_task(
     network : FeatureNetwork
     targets : csr_array (n_points, n_targets)
     run : TrainingRun
-    residual, mean_loss, make_optimiser
+    residual, make_optimiser
         See `MetaLabelTask`.
+    mean_of : int or None
+        Points of a batch, where the loss is the mean over these and the targets; None for the sum.
 
     Returns
     -------
@@ -158,9 +160,9 @@ def classification_task(
     table = LabelTable(
         n_targets,
         network.dimension,
-        frequencies=None if mean_loss else targets.sum(axis=0) / n_points,
+        frequencies=targets.sum(axis=0) / n_points if mean_of is None else None,
         make_optimiser=make_optimiser,
-        reduction=1 / n_targets if mean_loss else 1.0,
+        reduction=1.0 if mean_of is None else 1 / (n_targets * mean_of),
         seed=run.seed_for("module I", "classifiers"),
         device=run.device,
     )
