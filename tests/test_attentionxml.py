@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import torch
@@ -22,6 +24,7 @@ from longtail.metrics import precision_at_k
 from longtail.recipes.attentionxml import AttentionXML
 from longtail.training import label_attention
 from longtail.training.optimisers import RowwiseAdagrad
+from longtail.training.run import TrainingData, TrainingRun
 
 CPU = torch.device("cpu")
 SMALL = {"dimension": 16, "n_hidden": 16, "n_words": 8, "batch_size": 16, "n_threads": 1}
@@ -72,6 +75,27 @@ class TestKernel:
             if name != "output":  # its bias is that of the new level
                 np.testing.assert_allclose(value, again, atol=1e-6, err_msg=name)
         np.testing.assert_array_equal(weights.output[:-1], other.frozen(tables).output[:-1])
+
+
+@pytest.mark.parametrize(
+    ("levels", "sizes"),
+    [
+        ((1, 8, 8), [1, 4, 32, 200]),
+        ((3, 16, 4), [1, 4, 64, 200]),
+        ((512, 8, 16), [1, 200]),
+        ((16, 3, 16), [1, 16, 200]),
+        ((8, 3, 16), [1, 8, 16, 200]),
+    ],
+)
+def test_levels_are_nested(levels, sizes):
+    first_level, n_children, leaf_size = levels
+    model = AttentionXML(first_level=first_level, n_children=n_children, leaf_size=leaf_size)
+    eye = csr_array(np.eye(200, dtype=np.float32))
+    run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    nodes = model._nodes(TrainingData(eye, eye), run)
+    assert [int(level.max()) + 1 for level in nodes] == sizes
+    for above, below in pairwise(nodes):
+        assert len(np.unique(np.stack([above, below]), axis=1).T) == below.max() + 1
 
 
 def test_children_are_those_of_the_parents():

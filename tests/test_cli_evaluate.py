@@ -63,6 +63,8 @@ def test_filter_files_and_propensities_are_used(place, capsys, tmp_path):
     filters = write_lines(tmp_path / "filter.txt", everything)
     out = run(capsys, "evaluate", place / "model", test, "--filter", filters)[1]
     assert out.splitlines()[1].split() == ["P", "0.00", "0.00", "0.00"]
+    out = run(capsys, "evaluate", place / "model", test, "--filter", filters, "--by-frequency")[1]
+    assert {line.split()[-2] for line in out.splitlines()[-5:]} == {"0.00"}
     # A frequent label that is found, and a rare one that is not.
     half = json.dumps({"text": "red wine in a glass", "labels": ["drink", "fast"]})
     test = write_lines(tmp_path / "half.jsonl", [half])

@@ -32,6 +32,7 @@ from longtail.energy.reranking import (
 )
 from longtail.errors import InputError, TrainingError
 from longtail.recipes.icnn import Icnn
+from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.parabel import Parabel
 from longtail.recipes.spen import Spen
 from longtail.training.run import TrainingRun
@@ -246,6 +247,18 @@ class TestReranker:
         scores = np.take_along_axis(scores, ids, 1)
         assert RerankerTraining(size=8).learn(ids, scores, truth, truth, run) is None
         assert run.history[-1]["stage"] == "re-ranker"
+
+    def test_each_training_behind_a_recipe_has_checkpoints_of_its_own(self, tmp_path):
+        random = np.random.default_rng(0)
+        X = sp.csr_array(random.random((1500, 40)) < 0.1).astype(np.float32)
+        Y = sp.csr_array((X[:, :12].toarray() > 0).astype(np.float32))
+        settings = {"reranker": "spen", "n_threads": 1, "dimension": 16}
+        folder = {"checkpoint_folder": tmp_path, "checkpoint_seconds": 0.0}
+        data = Dataset(None, X, Y, LabelSpace(12))
+        plain = LongtailClassifier(**settings).fit_dataset(data)
+        kept = LongtailClassifier(**settings).fit_dataset(data, **folder)
+        np.testing.assert_array_equal(kept.predict_topk(X, 3), plain.predict_topk(X, 3))
+        assert {"shared space", "to re-rank: again: shared space"} <= set(kept.run_.timings)
 
     def test_behind_a_recipe(self, points, tmp_path, monkeypatch):
         from longtail.recipes import reranked

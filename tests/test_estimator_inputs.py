@@ -13,7 +13,9 @@ from longtail.data.dataset import Dataset
 from longtail.data.from_python import labels_from, texts_from
 from longtail.errors import InputError
 from longtail.recipes.astec import Astec
+from longtail.recipes.json_values import json_value
 from longtail.recipes.longtail import LongtailClassifier
+from longtail.recipes.names import recipe
 from longtail.recipes.parabel import Parabel
 
 TEXTS = ["red wine", "white wine", "fast car", "old red car"] * 6
@@ -69,6 +71,7 @@ class TestScore:
         assert of_classes.score(TEXTS, CLASSES) == 1
         assert of_classes.score(TEXTS, [[name] for name in CLASSES]) == 1
         assert of_names.score(TEXTS, CLASSES) > 0.9  # a name a point will do, too
+        assert of_classes.score(TEXTS, [[], *([name, "x"] for name in CLASSES[1:])]) == 23 / 24
 
     def test_what_does_not_fit(self, of_names, of_classes):
         for model in (of_names, of_classes):
@@ -160,3 +163,30 @@ def test_tokens_of_a_single_text_count_where_texts_are_few():
         for least_df in (None, 2)
     )
     assert rare >= common + 48
+
+
+def test_another_fit_leaves_nothing_of_the_one_before(of_features):
+    model = small().fit(np.eye(24), CLASSES)
+    assert hasattr(model, "classes_")
+    model.fit(TEXTS, NAMES)
+    assert not hasattr(model, "classes_")
+    assert not hasattr(model, "n_features_in_")
+
+
+@pytest.mark.parametrize("name", ["longtail", "parabel", "astec", "ngame"])
+def test_labels_of_a_single_point_are_learnt(name):
+    """Wherever chance would have put that point: what is left to learn from is never empty."""
+    texts = [f"text {i} of {i % 7}" for i in range(200)]
+    labels = [["only"] if i == 0 else [] for i in range(200)]
+    for seed in range(6):
+        model = recipe(name)(n_threads=1, held_out=0.5, random_state=seed).fit(texts, labels)
+        assert model.predictor_.n_labels == 1
+
+
+def test_settings_are_the_same_values_in_every_process():
+    class Mine:
+        def __init__(self):
+            self.size, self.parts = 3, (1, 2)
+
+    assert json_value(Mine()) == {"type": "Mine", "size": 3, "parts": [1, 2]}
+    assert json_value([Mine, None, np.int64(2)]) == [Mine.__qualname__, None, 2]

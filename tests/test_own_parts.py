@@ -13,7 +13,9 @@ from longtail.errors import InputError
 from longtail.features.hashed_mlp import HashedMLP
 from longtail.negatives.nearest_labels import NearestLabels
 from longtail.surrogates.meta_label_task import MetaLabelTask
+from longtail.training.pair_losses import ProbabilisticContrast
 from longtail.training.schedule import Schedule
+from longtail.transfer.bounded_residual import BoundedResidual
 
 TEXTS = ["red wine", "white wine", "fast car", "old car"] * 10
 LABELS = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 10
@@ -110,3 +112,30 @@ class ForFrozenFeatures:
 def test_what_is_no_part(parts, message):
     with pytest.raises(InputError, match=message):
         fit(**parts)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"reranker": "spen"}, "reranker must be an object that has learn"),
+        ({"prediction_sizes": 5}, r"prediction_sizes must be such as ShortlistSizes\(\)"),
+    ],
+)
+def test_further_parts_are_looked_at_before_training(parts, message):
+    with pytest.raises(InputError, match=message):
+        fit(**parts)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: HashedMLP(layers=()),
+        lambda: BoundedResidual(max_norm=0.0),
+        lambda: ProbabilisticContrast(c=1.0),
+        lambda: Schedule(epochs=1, learning_rate=float("nan")),
+        lambda: fit(surrogate=MetaLabelTask(batch_size=0)),
+    ],
+)
+def test_settings_of_parts_are_within_bounds(make):
+    with pytest.raises(InputError, match=r"got|0"):
+        make()

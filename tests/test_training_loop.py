@@ -9,6 +9,7 @@ import torch
 
 from longtail.data.dataset import Dataset
 from longtail.data.from_python import labels_from, texts_from
+from longtail.data.text_column import TextColumn
 from longtail.errors import TrainingError
 from longtail.recipes.astec import Astec
 from longtail.training import checkpoints
@@ -300,6 +301,9 @@ def test_fingerprint_changes_with_settings_and_data():
         fingerprint({"a": 1}, other),
         fingerprint({"a": 1}, matrix, matrix),
         fingerprint({"a": 1}, empty),
+        fingerprint({"a": 1}, matrix, None),
+        fingerprint({"a": 1}, matrix, TextColumn.from_strings(["one", "two"])),
+        fingerprint({"a": 1}, matrix, TextColumn.from_strings(["on", "etwo"])),
     ]
     assert len(set(marks)) == len(marks)
     assert fingerprint({"b": 1, "a": 1}, matrix) == fingerprint({"a": 1, "b": 1}, matrix.copy())

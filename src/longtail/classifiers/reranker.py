@@ -83,7 +83,7 @@ class Reranker:
         network: Any = self.architecture.network(
             data,
             data.labels,
-            run.within(run.scope + "re-ranker "),
+            run.within("re-ranker "),
             start=first.encoder if self.from_first else None,
         )
         block = self.residual.block(network.dimension, run.device)

@@ -16,11 +16,13 @@ from longtail.data.dataset import Dataset
 from longtail.data.formats import FORMATS
 from longtail.data.repository import read_filter
 from longtail.errors import InputError
-from longtail.metrics import by_frequency_quantile, evaluate
+from longtail.metrics import by_frequency_quantile, evaluate, set_aside
+from longtail.metrics.hits import deepest_place
+from longtail.metrics.predictions import most_set_aside
 from longtail.predictor import Predictor, load
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
+    from longtail.metrics.hits import Floats, Integers
 
 
 __all__ = ["add_arguments", "add_test_arguments", "run_command", "test_set"]
@@ -75,11 +77,13 @@ def run_command(arguments: argparse.Namespace) -> int:
     dataset = test_set(model, arguments)
     if not dataset.labels.nnz:
         raise InputError(f"No point of {arguments.test} has a label, so nothing can be measured.")
-    set_aside = None
+    barred = None
     if arguments.filter is not None:
-        set_aside = read_filter(arguments.filter, dataset.n_points, dataset.n_labels)
-    n_more = 0 if set_aside is None else int(np.diff(set_aside.indptr).max(initial=0))
-    ids, scores, seconds = _predictions(model, dataset, max(*PLACES, *RECALL_PLACES) + n_more)
+        barred = read_filter(arguments.filter, dataset.n_points, dataset.n_labels)
+    n_places = deepest_place(PLACES, RECALL_PLACES) + most_set_aside(barred)
+    ids, scores, seconds = _predictions(model, dataset, n_places)
+    if barred is not None:
+        ids, scores = set_aside(ids, scores, barred)
     metrics = evaluate(
         ids,
         scores,
@@ -89,7 +93,6 @@ def run_command(arguments: argparse.Namespace) -> int:
         ks=PLACES,
         recall_ks=RECALL_PLACES,
         propensity=arguments.propensity,
-        set_aside=set_aside,
     )
     metrics["points_per_second"] = dataset.n_points / seconds
     _show(metrics, dataset.n_points)
@@ -124,9 +127,7 @@ def test_set(model: Predictor, arguments: argparse.Namespace) -> Dataset:
     return dataset
 
 
-def _predictions(
-    model: Predictor, dataset: Dataset, k: int
-) -> tuple[NDArray[np.int32], NDArray[np.float32], float]:
+def _predictions(model: Predictor, dataset: Dataset, k: int) -> tuple[Integers, Floats, float]:
     """Return ids and scores of the k best labels, and the seconds that it took."""
     points = points_of(dataset)
     model.predict_topk(points[:2], k)  # loads the compiled code, which is not to be timed
@@ -153,7 +154,7 @@ def _show(metrics: dict[str, float], n_points: int) -> None:
 def _show_by_frequency(
     model: Predictor,
     dataset: Dataset,
-    ids: NDArray[np.int32],
+    ids: Integers,
     propensity: tuple[float, float],
 ) -> None:
     """Write what each fifth of the labels contributes, the most frequent first."""

@@ -44,7 +44,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     limits = {limit.name: getattr(arguments, limit.name) for limit in fields(Limits)}
     for name, most in {**limits, "workers": arguments.workers}.items():
         if most <= 0:
-            raise InputError(f"--{'max-' * (name in limits)}{name} must be above 0, got {most}.")
+            option = f"--{'max-' * (name in limits)}{name.replace('_', '-')}"
+            raise InputError(f"{option} must be above 0, got {most}.")
     if not 0 <= arguments.port <= 65_535:
         raise InputError(f"--port must be between 0 and 65535, got {arguments.port}.")
     if load(arguments.model).vectorizer is None:

@@ -126,6 +126,11 @@ class Dataset:
         """
         if labels_file is not None and label_space is not None:
             raise InputError("Pass labels_file or label_space, not both.")
+        if labels_path is not None and format is not None:
+            raise InputError(
+                f"Pass labels_path or format, not both: {labels_path} is half of a pair of sparse "
+                f"files, which have a format of their own, got {format!r}."
+            )
         path = Path(path)
         known = label_space if labels_file is None else LabelSpace.read(labels_file)
         notes = InputNotes(path)

@@ -214,8 +214,12 @@ class LabelSpace:
         Raises
         ------
         InputError
-            If no label has this name.
+            If no label has this name, or it is no string.
         """
+        if not isinstance(name, str):
+            raise InputError(
+                f"Names of labels are strings, got {name!r}. Pass such as {str(name)!r}."
+            )
         if self.names is None:
             label = int(name) if name.isdecimal() else -1
         else:

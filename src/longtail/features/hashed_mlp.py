@@ -13,6 +13,7 @@ from torch.nn import functional
 
 from longtail.data.csr import with_int32_indices
 from longtail.data.point_input import PointInput
+from longtail.errors import InputError
 from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.features.dense_layer import DenseLayer
 from longtail.features.hashed_mlp_encoder import HashedMLPEncoder
@@ -68,6 +69,13 @@ class HashedMLP:
     dropout: float = 0.5
     learning_rate: float = 1e-3
     make_optimiser: Callable[[Tensor], RowOptimiser] = RowwiseAdagrad
+
+    def __post_init__(self) -> None:
+        if not self.layers or min(*self.layers, self.n_buckets) < 1:
+            raise InputError(
+                "HashedMLP needs at least one layer, and each at least one unit, got layers="
+                f"{self.layers} and n_buckets={self.n_buckets}. Pass such as (512,)."
+            )
 
     @property
     def reads(self) -> PointInput:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-__all__ = ["in_rank_order", "set_aside", "top_k"]
+__all__ = ["in_rank_order", "most_set_aside", "set_aside", "top_k"]
 
 
 def top_k(
@@ -81,6 +81,19 @@ def _fill_top_k(scores: csr_array, barred: csr_array | None, ids: Integers, valu
     near = ranks < ids.shape[1]
     ids[points[near], ranks[near]] = labels[order][near]
     values[points[near], ranks[near]] = data[order][near]
+
+
+def most_set_aside(pairs: csr_array | None) -> int:
+    """Return the largest number of pairs that one point has: predict so many labels more.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.metrics.predictions import most_set_aside
+    >>> most_set_aside(csr_array([[0, 1, 0], [1, 0, 1]])), most_set_aside(None)
+    (2, 0)
+    """
+    return 0 if pairs is None else int(np.diff(pairs.tocsr().indptr).max(initial=0))
 
 
 def set_aside(ids: Integers, scores: Floats, pairs: csr_array) -> tuple[Integers, Floats]:

@@ -54,7 +54,7 @@ def inverse_propensities(
     [11.87, 9.21, 1.3]
     """
     counts = np.asarray(train_label_counts, dtype=np.float64)
-    if counts.ndim != 1 or (counts < 0).any():
+    if counts.ndim != 1 or not (counts >= 0).all():
         raise InputError(
             "`train_label_counts` must be one number, 0 or more, a label. "
             "For a label matrix Y of the training points pass np.bincount(Y.indices, "

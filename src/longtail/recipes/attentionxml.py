@@ -62,9 +62,9 @@ class AttentionXML(LabelEstimator):
     batch_size : int
         Points of a step.
     first_level : int
-        Most nodes of the first level.
+        Most nodes of the first level, unless that is fewer than a node's children.
     n_children : int
-        Children of a node that is no leaf.
+        Children of a node that is no leaf: the largest power of two that is no larger, from 2.
     leaf_size : int
         Most labels of a leaf.
     beam_size : int
@@ -137,7 +137,7 @@ class AttentionXML(LabelEstimator):
         )
         halvings = max(int(np.log2(self.n_children)), 1)
         kept = [tree.depth - 1]
-        while tree.n_nodes(kept[0]) > self.first_level:
+        while tree.n_nodes(kept[0]) > self.first_level and kept[0] > halvings:
             kept.insert(0, kept[0] - halvings)
         return np.stack([np.zeros_like(labels), *tree.nodes[kept], labels])
 
@@ -166,7 +166,7 @@ class AttentionXML(LabelEstimator):
             ),
             batch_size=self.batch_size,
         )
-        scope = run.within(f"{run.scope}level {len(above) + 1}: ")
+        scope = run.within(f"level {len(above) + 1}: ")
         targets = meta_labels(data.labels, nodes[1], n_nodes)
         held = None if held_out is None else self._come_to(nodes[1], held_out, above, run)
         weights = attention.learn(data, targets, parents, starts, scope, start, held)

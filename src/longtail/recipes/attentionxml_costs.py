@@ -72,8 +72,9 @@ class AttentionXMLCosts:
         if w.n_labels <= own.first_level:
             return [(w.n_labels, w.n_labels)]
         sizes = [1 << (-(-w.n_labels // own.leaf_size) - 1).bit_length()]
-        while sizes[0] > own.first_level:
-            sizes.insert(0, max(sizes[0] // own.n_children, 1))
+        n_children = 1 << max(own.n_children.bit_length() - 1, 1)
+        while sizes[0] > max(own.first_level, n_children):
+            sizes.insert(0, sizes[0] // n_children)
         sizes.append(w.n_labels)
         below = [own.beam_size * lower / upper for upper, lower in pairwise(sizes)]
         return list(zip(sizes, [float(sizes[0]), *below], strict=True))

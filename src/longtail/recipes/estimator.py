@@ -6,8 +6,7 @@ import resource
 import sys
 from collections.abc import Iterator, ValuesView
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, is_dataclass, replace
-from hashlib import sha256
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -25,6 +24,7 @@ from longtail.errors import InputError
 from longtail.kernels.jit import n_usable_threads
 from longtail.metrics import precision_at_k
 from longtail.predictor import Predictor
+from longtail.recipes.json_values import json_value
 from longtail.recipes.limits import check_settings
 from longtail.recipes.scikit_learn import Parameters, classifier_tags, not_fitted
 from longtail.training.checkpoints import CheckpointFolder, fingerprint
@@ -122,7 +122,7 @@ class LabelEstimator(Parameters):
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
                 "is None."
             )
-        y = list(y) if isinstance(y, Iterator | ValuesView) else y  # read more than once
+        y = _kept(y)
         is_text = _holds_texts(X)
         texts = texts_from(X) if is_text else None
         features = None if is_text else self.reads().matrix(X)
@@ -165,6 +165,8 @@ class LabelEstimator(Parameters):
         """
         check_settings(self)
         _check_dataset(dataset)
+        for of_another_fit in ("classes_", "n_features_in_"):
+            self.__dict__.pop(of_another_fit, None)
         join_processes()
         n_threads = n_usable_threads(self.n_threads)
         torch.set_num_threads(n_threads)
@@ -173,7 +175,10 @@ class LabelEstimator(Parameters):
         vectorizer, features = self._vectorized(dataset, power)
         checkpoints = None
         if checkpoint_folder is not None:
-            mark = fingerprint(self._settings(), features, dataset.labels)
+            space = dataset.label_space
+            mark = fingerprint(
+                self._settings(), features, dataset.labels, dataset.texts, space.names, space.texts
+            )
             checkpoints = CheckpointFolder(
                 checkpoint_folder, fingerprint=mark, every_seconds=checkpoint_seconds
             )
@@ -251,7 +256,9 @@ class LabelEstimator(Parameters):
         misses. Ids and the columns of a matrix are taken for the model's.
         """
         ids, _ = self.predict_topk(X, 1)
-        if self.label_form_ is LabelForm.CLASSES and np.shape(y) == (len(ids),):
+        y = _kept(y)
+        forms = {self.label_form_, labels_from(y, len(ids))[2]}
+        if forms == {LabelForm.CLASSES}:
             return float(np.mean(self._best_classes(ids) == np.asarray(y)))
         return precision_at_k(ids, self._as_label_matrix(y, len(ids)), 1)
 
@@ -296,7 +303,7 @@ class LabelEstimator(Parameters):
 
     def _settings(self) -> dict[str, Any]:
         """Return all hyper-parameters as JSON values."""
-        return {f.name: _json_value(getattr(self, f.name)) for f in fields(self) if f.init}
+        return {f.name: json_value(getattr(self, f.name)) for f in fields(self) if f.init}
 
     def _description(self, dataset: Dataset, n_features: int) -> dict[str, Any]:
         """Return what a model folder says of itself."""
@@ -379,6 +386,8 @@ class LabelEstimator(Parameters):
             with suppress(InputError):  # nearly all points alike: nothing can be set aside
                 train, held = held_out_split(points, share, self.random_state)
         labelled = np.diff(dataset.labels.indptr) > 0
+        if not labelled[train].any():  # nothing would be left to learn from
+            train, held = np.arange(dataset.n_points), held[:0]
         train, held = train[labelled[train]], held[labelled[held]]
         label_features = self._label_features(dataset, vectorizer)
         is_word = None
@@ -433,20 +442,9 @@ class LabelEstimator(Parameters):
         return Dataset(None, empty, labels, space).relabelled(known).labels
 
 
-def _json_value(value: Any) -> Any:
-    """Return a hyper-parameter, which may be a part of a recipe, as JSON values."""
-    if is_dataclass(value):
-        parts = {f.name: _json_value(getattr(value, f.name)) for f in fields(value)}
-        return {"type": type(value).__name__, **parts}
-    if isinstance(value, np.ndarray):
-        return f"array {value.shape} {sha256(np.ascontiguousarray(value).tobytes()).hexdigest()}"
-    if isinstance(value, list | tuple):
-        return [_json_value(part) for part in value]
-    if isinstance(value, np.generic):
-        return value.item()
-    if value is None or isinstance(value, str | int | float):
-        return value
-    return getattr(value, "__qualname__", None) or repr(value)
+def _kept(y: Any) -> Any:
+    """Return labels that can be read more than once."""
+    return list(y) if isinstance(y, Iterator | ValuesView) else y
 
 
 def _holds_texts(X: Any) -> bool:

@@ -78,7 +78,7 @@ class MACH(OfMLP):
         used, data = data.of_used_labels()
         hashes, networks = [], []
         for i in range(self.n_hashes):
-            own = run.within(f"{run.scope}hash {i + 1}: ")
+            own = run.within(f"hash {i + 1}: ")
             with own.stage("network"):
                 assignment = RandomHashing(n_meta_labels=self.buckets_for(len(used))).assign(
                     data.features,

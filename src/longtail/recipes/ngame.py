@@ -329,7 +329,7 @@ class Ngame(LabelEstimator):
             is_known = has_text.copy()
             is_known[used] = True
             added[~is_known] = 0  # neither points nor a text: its cluster says nothing of it
-        by_text = unit(encoded.texts + added)
+        corrections = added.copy()
         with run.stage("classifiers"):
             known = encoded._replace(texts=encoded.texts[used])
             added[used], block = self.classifier_module(n_points).learn(
@@ -338,7 +338,7 @@ class Ngame(LabelEstimator):
             if not self.freeze_encoder:
                 encoded = EncodedPairs(network.vectors(Side.POINTS), network.vectors(Side.LABELS))
             texts = encoded.texts if block is None else block.apply(encoded.texts)
-            heads = [unit(texts + added), by_text]
+            heads = [unit(texts + added), unit(encoded.texts + corrections)]
         if auxiliary is not None:
             heads.append(encoded.texts)  # the fusion learns how far to trust texts
         with run.stage("search"):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail.errors import InputError
+from longtail.negatives.nearest_labels import ShortlistSizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -42,6 +43,13 @@ def check_parts(model: DeepXML) -> None:
     """
     for seam, (members, example) in SEAMS.items():
         check_part(seam, getattr(model, seam), members, example)
+    if model.reranker is not None:
+        check_part("reranker", model.reranker, ("learn",), "Reranker()")
+    if not isinstance(model.prediction_sizes, ShortlistSizes | None):
+        raise InputError(
+            "prediction_sizes must be such as ShortlistSizes(), or None for the sampler's, got "
+            f"{model.prediction_sizes!r}."
+        )
     if model.fine_tune and not _takes(model.classifier.learn, "network"):
         raise InputError(
             "fine_tune trains the features on in Module IV, but the `learn` of "

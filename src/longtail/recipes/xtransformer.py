@@ -196,7 +196,7 @@ class XTransformer(LabelEstimator):
     ) -> list[JoinedTreeScorer]:
         """Train a member for each way of indexing."""
         first_encoder = cache(lambda: self._first_matcher(data, held_out, run).encoder)
-        scopes = [run.within(f"{run.scope}index {i + 1}: ") for i in range(len(self.indexers))]
+        scopes = [run.within(f"index {i + 1}: ") for i in range(len(self.indexers))]
         return [
             self._member(indexer, data, held_out, used, first_encoder, scope)
             for indexer, scope in zip(self.indexers, scopes, strict=True)
@@ -206,7 +206,7 @@ class XTransformer(LabelEstimator):
         self, data: TrainingData, held_out: HeldOut | None, run: TrainingRun
     ) -> LearntMatcher:
         """Fine-tune an encoder on clusters by features, for indexers that need one."""
-        run = run.within(f"{run.scope}first ")
+        run = run.within("first ")
         with run.stage("label indexing"):
             rows = label_centroids(
                 data.features, data.labels, normalise_points=False, n_threads=run.n_threads

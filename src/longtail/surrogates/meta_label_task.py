@@ -9,6 +9,7 @@ import numpy as np
 
 from longtail.errors import InputError
 from longtail.surrogates.label_clusters import LabelClusters, meta_labels
+from longtail.surrogates.rows import require_positive
 from longtail.training.batches import AllLabels
 from longtail.training.label_table import LabelTable
 from longtail.training.loop import train
@@ -100,6 +101,7 @@ class MetaLabelTask:
         assignment : int32 (n_labels,)
             The meta-label of each label.
         """
+        require_positive("batch_size", self.batch_size)
         with run.stage("label clusters"):
             seed = run.seed_for("label clusters")
             assignment = _checked(

@@ -15,6 +15,7 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
+from longtail.data.text_column import TextColumn
 from longtail.errors import TrainingError
 
 if TYPE_CHECKING:
@@ -122,22 +123,33 @@ class CheckpointFolder:
         return self.path / f"{re.sub('[^a-z0-9]+', '-', stage.lower())}{SUFFIX}"
 
 
-def fingerprint(settings: dict[str, Any], *matrices: csr_array) -> str:
+def fingerprint(settings: dict[str, Any], *data: csr_array | TextColumn | None) -> str:
     """Return a digest of settings and data.
 
     Parameters
     ----------
     settings : dict
         JSON values.
-    *matrices : csr_array
+    *data : csr_array, TextColumn or None
+        None for what is not there.
 
     Returns
     -------
     str
     """
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
-    for matrix in matrices:
-        digest.update(repr(matrix.shape).encode())
-        for array in (matrix.indptr, matrix.indices, matrix.data):
+    for part in data:
+        arrays = _arrays_of(part)
+        digest.update(repr([array.shape for array in arrays]).encode())
+        for array in arrays:
             digest.update(np.ascontiguousarray(array).view(np.uint8).data)
     return digest.hexdigest()
+
+
+def _arrays_of(part: csr_array | TextColumn | None) -> tuple[NDArray[Any], ...]:
+    """Return what a matrix or a column of texts is made of."""
+    if part is None:
+        return ()
+    if isinstance(part, TextColumn):
+        return part.buffer, part.offsets
+    return np.array(part.shape), part.indptr, part.indices, part.data

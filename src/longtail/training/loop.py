@@ -118,6 +118,8 @@ def _restored(task: Task, best: BestEpoch, run: TrainingRun, stage: str) -> int:
     state = task.state() | best.state()
     if checkpoint is None or not state.keys() <= checkpoint.arrays.keys():
         return 0  # there is none, or it is of a version that trained other tensors
+    if any(checkpoint.arrays[name].size != tensor.numel() for name, tensor in state.items()):
+        return 0
     for name, tensor in state.items():
         tensor.copy_(torch.from_numpy(checkpoint.arrays[name]).reshape(tensor.shape))
     run.history[:] = checkpoint.history

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import torch
 
+from longtail.errors import InputError
 from longtail.training.unit_labels import decoupled_softmax
 
 if TYPE_CHECKING:
@@ -106,9 +107,14 @@ class ProbabilisticContrast:
     Parameters
     ----------
     c, d : float
-        c below 1.
+        c above 0 and below 1, d above 0.
     n_hardest : int
         Negatives of a point that count.
+
+    Raises
+    ------
+    InputError
+        If c or d is anything else.
 
     Examples
     --------
@@ -122,6 +128,12 @@ class ProbabilisticContrast:
     c: float = 0.9
     d: float = 1.5
     n_hardest: int = 2
+
+    def __post_init__(self) -> None:
+        if not (0 < self.c < 1 and self.d > 0):
+            raise InputError(
+                f"c must be above 0 and below 1, and d above 0, got {self.c} and {self.d}."
+            )
 
     def slope(self, cosines: Tensor, rows: Tensor, columns: Tensor) -> tuple[float, Tensor]:
         """See `PairLoss.slope`."""

@@ -150,8 +150,11 @@ class TrainingRun:
         return int.from_bytes(hashlib.blake2b(key.encode(), digest_size=4).digest(), "little")
 
     def within(self, scope: str) -> TrainingRun:
-        """Return this run with other stage names and so other seeds; history is shared."""
-        return replace(self, scope=scope)
+        """Return this run with more before the name of each stage, and so with other seeds.
+
+        History is shared.
+        """
+        return replace(self, scope=self.scope + scope)
 
     @contextmanager
     def counted(self, name: str) -> Iterator[Callable[[int, int], None]]:
@@ -178,9 +181,10 @@ class TrainingRun:
             yield
         finally:
             seconds = round(time.perf_counter() - wall, 3)
+            spent = {"wall_seconds": seconds, "cpu_seconds": round(time.process_time() - cpu, 3)}
+            before = self.timings.get(self.scope + name, {})  # of a stage that comes twice
             self.timings[self.scope + name] = {
-                "wall_seconds": seconds,
-                "cpu_seconds": round(time.process_time() - cpu, 3),
+                of: round(spent[of] + before.get(of, 0.0), 3) for of in spent
             }
         for callback in self.callbacks:
             callback.on_stage_end(self.scope + name, seconds)

@@ -45,7 +45,7 @@ class Schedule:
     warm_up: float = 0.0
 
     def __post_init__(self) -> None:
-        if self.epochs < 0 or self.learning_rate <= 0:
+        if self.epochs < 0 or not self.learning_rate > 0:
             raise InputError(
                 f"epochs must be at least 0 and the learning rate above 0, "
                 f"got {self.epochs} and {self.learning_rate}."

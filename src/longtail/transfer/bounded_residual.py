@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from longtail.errors import InputError
 from longtail.transfer.block import TransferBlock
 from longtail.transfer.residual import Residual
 
@@ -46,6 +47,13 @@ class BoundedResidual:
     always_divide: bool = False
     dropout: float = 0.5
     learning_rate: float = 1e-3
+
+    def __post_init__(self) -> None:
+        if self.max_norm is not None and not self.max_norm > 0:
+            raise InputError(
+                f"max_norm must be above 0, or None for no bound, got {self.max_norm}. To leave "
+                "features as they are, take Identity()."
+            )
 
     def block(self, dimension: int, device: torch.device) -> ResidualBlock:
         """Return a fresh block: R the identity, b zero."""
