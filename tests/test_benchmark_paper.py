@@ -143,9 +143,19 @@ class TestScale:
         assert row.endswith("| 12.50 |")
 
 
+def test_classifiers_on_the_features_of_another(monkeypatch, capsys, folder):
+    names = ["Parabel", "Slice", "DiSMEC", "a pretrained transformer, frozen"]
+    command = ("table6", "--data", folder, "--variants", *names, "--set", "dimension=16")
+    rows = [line.split("|") for line in run(monkeypatch, capsys, *command).splitlines()[4:]]
+    assert "not run. Name a transformer's folder" in rows[0][2]
+    assert [float(row[3]) for row in rows[1:]] == [100.0] * 3
+
+
 def test_table_6_takes_how_a_classifier_is_trained_on_shortlists():
     own = {"own_only": True, "neighbourhood_size": 0, "n_random": 0}
     for variant in TABLES["table6"]:
+        if variant.group == "classifier" or "transformer" in variant.name:
+            continue
         training = variant.make(own, 1000).classifier.training
         assert (training.own_only, training.neighbourhood_size, training.n_random) == (True, 0, 0)
         assert not variant.make({}, 1000).classifier.training.own_only

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from longtail.errors import InputError
 from longtail.metrics.hits import find_hits
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from longtail import Dataset
     from longtail.predictor import Predictor
 
+    from .on_features import OnFeatures
     from .variants import Variant
 
     Precisions = NDArray[np.float64]
@@ -44,9 +46,14 @@ def cells(
     yield "|---|---|" + "---|" * (len(HEAD) - 2)
     found: dict[str, Precisions] = {}
     for variant in variants:
-        estimator = variant.make(settings, train.n_points)
         started = time.process_time()
-        estimator.fit_dataset(train)
+        try:
+            estimator = variant.make(settings, train.n_points).fit_dataset(train)
+        except InputError as error:
+            reason = str(error).partition(". ")[0]
+            row = [variant.group, f"{variant.name}: not run. {reason}", *[""] * len(COLUMNS)]
+            yield f"| {' | '.join([*row, '', '', variant.published])} |"
+            continue
         seconds = time.process_time() - started
         metrics = estimator.predictor_.evaluate(test, propensity=propensity)
         found[variant.name] = precisions(estimator.predictor_, test)
@@ -57,7 +64,7 @@ def cells(
         yield f"| {' | '.join(row)} |"
 
 
-def precisions(predictor: Predictor, test: Dataset) -> Precisions:
+def precisions(predictor: Predictor | OnFeatures, test: Dataset) -> Precisions:
     """Return P@1 and P@5 of each point (n, 2), in percent."""
     if test.label_space.names is not None:
         test = test.relabelled(predictor.label_space)

@@ -15,7 +15,7 @@ from longtail.recipes.mach import MACH
 from longtail.recipes.parabel import Parabel
 from longtail.recipes.slice import Slice
 
-from .variants import Variant, astec, named
+from .variants import Variant, astec, named, on_shortlists
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,11 +24,14 @@ if TYPE_CHECKING:
     from longtail.recipes.deepxml import DeepXML
     from longtail.recipes.estimator import LabelEstimator
 
+    from .on_features import OnFeatures
+
 __all__ = ["FIGURES", "Figure"]
 
-Fitted = Callable[[Variant], "LabelEstimator"]
+Fitted = Callable[[Variant], "LabelEstimator | OnFeatures"]
 
 NEGATIVES = (25, 100, 400, 1600)
+MOST_HARD = 500  # of a shortlist: all
 INCHES = (6.4, 3.6)
 
 
@@ -46,9 +49,13 @@ def one_vs_all(base: DeepXML) -> dict[str, Any]:
     return {"classifier": FullOneVsAll(training=base.classifier.training)}
 
 
-def sampled(sampler: Any) -> Callable[[DeepXML], dict[str, Any]]:
-    """Exchange the negatives."""
-    return lambda _: {"negatives": sampler}
+def on_own_sample(n_hard: int, **parts: Any) -> Callable[[DeepXML], dict[str, Any]]:
+    """Tell a point apart from its own sample alone, as in the paper, with further parts exchanged.
+
+    By default a batch shares a pool, in which the true labels of like points are negatives.
+    """
+    own = {"own_only": True, "neighbourhood_size": 0, "n_random": 0, "n_hard": n_hard}
+    return lambda base: parts | on_shortlists(base, **own)
 
 
 def random_negatives(fitted: Fitted, train: Dataset, test: Dataset) -> Figure:  # noqa: ARG001 - as the other
@@ -58,12 +65,14 @@ def random_negatives(fitted: Fitted, train: Dataset, test: Dataset) -> Figure:  
         return fitted(Variant("negatives", name, astec(change))).evaluate(test)["P@1"]
 
     lines = {
-        name: [precision(name, sampled(kind(size=size))) for size in NEGATIVES]
+        name: [
+            precision(name, on_own_sample(size, negatives=kind(size=size))) for size in NEGATIVES
+        ]
         for name, kind in (("uniform", UniformLabels), ("by frequency^.75", FrequentLabels))
     }
     levels = {
         "all labels": precision("all labels", one_vs_all),
-        "Astec's shortlists": precision("Astec", lambda _: {}),
+        "Astec's shortlists": precision("Astec", on_own_sample(MOST_HARD)),
     }
     rows = [[name, *map(_number, values)] for name, values in lines.items()]
     rows += [[name, *[_number(value)] * len(NEGATIVES)] for name, value in levels.items()]

@@ -6,22 +6,30 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from longtail.classifiers.shortlisted import ShortlistedOneVsAll
-from longtail.features.convolutions import KimCNN
+from longtail.errors import InputError
+from longtail.features.convolutions import XMLCNN, KimCNN
 from longtail.features.hashed_mlp import HashedMLP
+from longtail.features.transformer import Transformer
 from longtail.negatives.nearest_labels import NearestLabels
 from longtail.negatives.samplers import FrequentLabels, InBatch, TreeLeaves, UniformLabels
 from longtail.recipes.astec import Astec
 from longtail.recipes.deepxml_with import DeepXMLKimCNN, DeepXMLMACH, DeepXMLXMLCNN
+from longtail.recipes.dismec import DiSMEC
 from longtail.recipes.end_to_end import KimCNNClassifier, XMLCNNClassifier
 from longtail.recipes.mach import MACH
+from longtail.recipes.parabel import Parabel
+from longtail.recipes.slice import Slice
 from longtail.surrogates.assignments import LabelSelection, RandomHashing
 from longtail.surrogates.in_batch import InBatchTask
 from longtail.surrogates.label_clusters import LabelClusters
 from longtail.surrogates.low_rank import LowRankProjection
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.surrogates.self_supervised import SelfSupervised
+from longtail.training.schedule import Schedule
 from longtail.transfer.bounded_residual import BoundedResidual
 from longtail.transfer.plain import FullyConnected, Identity
+
+from .on_features import OnFeatures
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,6 +38,7 @@ if TYPE_CHECKING:
     from longtail.recipes.estimator import LabelEstimator
 
     Settings = dict[str, Any]
+    Make = Callable[[Settings, int], LabelEstimator | OnFeatures]
 
 __all__ = ["TABLES", "Variant"]
 
@@ -53,7 +62,7 @@ class Variant:
 
     group: str
     name: str
-    make: Callable[[Settings, int], LabelEstimator]
+    make: Make
     published: str = ""
     rival: str = "Astec"
 
@@ -68,10 +77,13 @@ def named(kind: type[LabelEstimator], **own: Any) -> Callable[[Settings, int], L
     return make
 
 
-def astec(change: Callable[[DeepXML], Settings]) -> Callable[[Settings, int], LabelEstimator]:
-    """Return what makes Astec, without the re-ranker and pieces of words, with a part exchanged."""
+def astec(change: Callable[[DeepXML], Settings]) -> Callable[[Settings, int], DeepXML]:
+    """Return what makes Astec, without the re-ranker and pieces of words, with a part exchanged.
 
-    def make(settings: Settings, n_points: int) -> LabelEstimator:
+    With ``reranker=true`` there is one, of the same features as the rest.
+    """
+
+    def make(settings: Settings, n_points: int) -> DeepXML:
         known = {field.name for field in fields(Astec) if field.init}
         own = {"reranker": False} | {k: v for k, v in settings.items() if k in known}
         estimator = Astec(**own)
@@ -83,9 +95,57 @@ def astec(change: Callable[[DeepXML], Settings]) -> Callable[[Settings, int], La
             n_threads=estimator.n_threads,
             classifier=with_training(parts.classifier, settings),
         )
-        return replace(base, **change(base))
+        changed = replace(base, **change(base))
+        if changed.reranker is None:
+            return changed
+        reranker = replace(changed.reranker, architecture=changed.features)
+        return replace(changed, reranker=reranker)
 
     return make
+
+
+def classifier(kind: type[LabelEstimator]) -> Callable[[Settings, int], OnFeatures]:
+    """Return what trains another classifier on the features of Astec's Module I."""
+
+    def make(settings: Settings, n_points: int) -> OnFeatures:
+        features = astec(lambda base: {"classifier": for_no_epoch(base.classifier)})
+        own = {key: settings[key] for key in ("random_state", "n_threads") if key in settings}
+        return OnFeatures(features(settings, n_points), kind(**own))
+
+    return make
+
+
+def for_no_epoch(classifier: Classifier) -> Classifier:
+    """Return Astec's classifier as it starts."""
+    if not isinstance(classifier, ShortlistedOneVsAll):
+        return classifier
+    rate = classifier.training.schedule.learning_rate
+    none = replace(classifier.training, schedule=Schedule(epochs=0, learning_rate=rate))
+    return replace(classifier, training=none)
+
+
+def on_shortlists(base: DeepXML, **own: Any) -> Settings:
+    """Exchange how Module IV's classifiers are trained on shortlists."""
+    if not isinstance(base.classifier, ShortlistedOneVsAll):
+        return {}
+    training = replace(base.classifier.training, **own)
+    return {"classifier": replace(base.classifier, training=training)}
+
+
+def transformer(settings: Settings, n_points: int) -> DeepXML:
+    """Make Astec on the features of a pretrained transformer."""
+    if "encoder" not in settings:
+        raise InputError("Name a transformer's folder: `--set encoder='\"FOLDER\"'`")
+    features = Transformer(folder=settings["encoder"])
+
+    def change(base: DeepXML) -> Settings:
+        if not isinstance(base.surrogate, MetaLabelTask):
+            return {}
+        rate = base.surrogate.schedule.learning_rate
+        frozen = Schedule(epochs=0, learning_rate=rate)
+        return {"features": features, "surrogate": replace(base.surrogate, schedule=frozen)}
+
+    return astec(change)(settings, n_points)
 
 
 def with_training(classifier: Classifier, settings: Settings) -> Classifier:
@@ -163,7 +223,14 @@ TABLE_6 = (
         astec(lambda base: {"features": HashedMLP(layers=(dimension_of(base),))}),
         "37.41 / 30.65",
     ),
-    Variant("features", "CNN (Kim's)", astec(lambda _: {"features": KimCNN()}), "36.91 / 30.76"),
+    Variant(
+        "features",
+        "CNN (XML-CNN's)",
+        astec(lambda base: {"features": XMLCNN(dimension=dimension_of(base))}),
+        "36.91 / 30.76",
+    ),
+    Variant("features", "CNN (Kim's)", astec(lambda _: {"features": KimCNN()})),
+    Variant("features", "a pretrained transformer, frozen", transformer, "36.15 / 29.65, BERT"),
     Variant(
         "surrogate",
         "clusters without label correlation",
@@ -209,7 +276,14 @@ TABLE_6 = (
         "27.3 / 11.4 against 45.45 / 17.64",
     ),
     Variant("negatives", "leaves of a tree", astec(lambda _: {"negatives": TreeLeaves()})),
-    Variant("negatives", "in-batch", astec(lambda _: {"negatives": InBatch()})),
+    Variant(
+        "negatives",
+        "in-batch",
+        astec(lambda base: {"negatives": InBatch(), **on_shortlists(base, n_random=0)}),
+    ),
+    Variant("classifier", "Parabel", classifier(Parabel), "37.07 / 28.75"),
+    Variant("classifier", "Slice", classifier(Slice), "36.73 / 30.07"),
+    Variant("classifier", "DiSMEC", classifier(DiSMEC), "38.42 / 31.44"),
     Variant(
         "transfer",
         "residual without a bound",

@@ -292,5 +292,6 @@ class DeepXML(LabelEstimator):
                 held_out.labels,
                 inverse_propensities(counts, data.labels.shape[0]),
                 as_in_code=self.fusion_as_in_code,
+                n_threads=run.n_threads,
             )
         return replace(scorer, fusion=fusion)

@@ -108,5 +108,6 @@ def _fused(
             held_out.labels,
             inverse_propensities(counts, data.labels.shape[0]),
             grid=(0.2, 0.4, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0),
+            n_threads=run.n_threads,
         )
     return replace(scorer, fusion=fusion)
