@@ -437,6 +437,8 @@ def test_sparse_round_trips(tmp_path_factory, dataset):
         warnings.simplefilter("ignore", InputWarning)
         assert_same(dataset, Dataset.read(folder / "a.txt"))
         assert_same(dataset, Dataset.read(folder / "X.txt", labels_path=folder / "Y.txt.gz"))
+        with pytest.raises(InputError, match="Pass labels_path or format, not both"):
+            Dataset.read(folder / "X.txt", labels_path=folder / "Y.txt.gz", format="csv")
     try:
         again = written_and_read(dataset, folder / "a.svm", n_features=dataset.features.shape[1])
     except DataFormatError as error:

@@ -69,6 +69,8 @@ def test_without_names():
         space.write("nowhere")
     with pytest.raises(InputError, match="named '3'"):
         space.id_of("3")
+    with pytest.raises(InputError, match="Names of labels are strings, got 2. Pass such as '2'"):
+        space.id_of(2)
 
 
 def test_unknown_name_and_id():

@@ -172,6 +172,8 @@ def test_what_cannot_be_served_is_refused_at_once(text_model_path, tmp_path, cap
     assert "--port must be" in refused(capsys, text_model_path, "--port", 70000)
     assert "--workers must be above 0" in refused(capsys, text_model_path, "--workers", 0)
     assert "--max-k must be above 0" in refused(capsys, text_model_path, "--max-k", 0)
+    said = refused(capsys, text_model_path, "--max-body-bytes", -1)
+    assert "--max-body-bytes must be above 0" in said
     assert "cannot listen at 999.1.1.1" in refused(capsys, text_model_path, "--host", "999.1.1.1")
     assert "cannot listen at .." in refused(capsys, text_model_path, "--host", "..")
 

@@ -48,7 +48,7 @@ def precision_at_k(ids: Integers, truth: csr_array, k: int) -> float:
     Raises
     ------
     InputError
-        Where shapes disagree, k is out of range, or a row names a label twice.
+        Where shapes disagree, k is out of range, or a row names a true label twice.
 
     Examples
     --------

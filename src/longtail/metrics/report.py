@@ -78,7 +78,7 @@ def evaluate(
     ------
     InputError
         Where shapes disagree, `ks` are no whole numbers, k is above what `ids` holds, or a row
-        names a label twice.
+        names a true label twice.
 
     Examples
     --------

@@ -20,7 +20,8 @@ class SiameseXML(Ngame):
     """SiameseXML (Dahiya et al., "Siamese networks meet extreme classifiers", ICML 2021).
 
     The same two modules with other batches, drawn over labels, and another loss; labels of near
-    training points are hard negatives and candidates, too; Module II trains the encoder on.
+    training points are hard negatives and candidates, too; Module II trains the encoder on. The
+    encoder is NGAME's here, without the authors' ReLU and residual block.
 
     Parameters
     ----------

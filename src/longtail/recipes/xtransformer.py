@@ -89,8 +89,8 @@ class XTransformer(LabelEstimator):
         Share of its steps over which its rates rise to what they are set to. None takes .1 for a
         transformer, as is usual, and 0 for a bag.
     clip : float or None
-        Longest norm of the gradient of a transformer's weights, for the mean point of a batch; 1
-        as is usual. None for no limit. A bag has no such weights: its tables are not clipped.
+        Longest norm of the gradient of a transformer's weights, for the mean point of a batch, of a
+        loss that is summed over clusters; 1 as is usual. None for no limit. A bag has no such weights: its tables are not clipped.
     patience : int or None
         Stop that training after so many epochs without a gain in the share of held-out points'
         clusters that are among the best b, or the best half if these are fewer, and go back to the

@@ -114,7 +114,8 @@ class LabelClusters:
         Returns
         -------
         ndarray of int32, (n_labels,)
-            Numbers from 0 to ``n_meta_labels(n_labels, self.n_meta_labels) - 1``.
+            Numbers from 0 to ``n_meta_labels(n_labels, self.n_meta_labels) - 1``; up to 32 labels,
+            if no more than the meta-labels asked for, are each one.
 
         Raises
         ------
