@@ -90,7 +90,8 @@ class XTransformer(LabelEstimator):
         transformer, as is usual, and 0 for a bag.
     clip : float or None
         Longest norm of the gradient of a transformer's weights, for the mean point of a batch, of a
-        loss that is summed over clusters; 1 as is usual. None for no limit. A bag has no such weights: its tables are not clipped.
+        loss that is summed over clusters; 1 as is usual. None for no limit. A bag has no such
+        weights: its tables are not clipped.
     patience : int or None
         Stop that training after so many epochs without a gain in the share of held-out points'
         clusters that are among the best b, or the best half if these are fewer, and go back to the
