@@ -177,16 +177,6 @@ class TestLearn:
         for start, stop in zip(learnt.starts[:-1], learnt.starts[1:], strict=True):
             assert (np.diff(learnt.features[start:stop]) > 0).all()
 
-    def test_most_negatives_are_those_highest_in_the_shortlists(self):
-        # Label 1 is first in the shortlist of point 1 and last in that of the others.
-        features = csr_array(np.eye(4, dtype=np.float32))
-        labels = csr_array(np.array([[0, 1, 0], [1, 0, 0], [1, 0, 0], [1, 0, 0]]))
-        shortlists = np.array([[1, 0, 2], [1, 0, 2], [0, 2, 1], [0, 2, 1]], np.int32)
-        some = SparseOneVsRest(max_negatives=1).learn(features, labels, shortlists, a_run())
-        weights = dense_weights(some, 4)
-        assert (weights[1, [0, 1]] != 0).all()
-        assert (weights[1, [2, 3]] == 0).all()
-
     def test_a_label_without_points(self):
         features, labels = a_problem(6)
         wider = csr_array((labels.data, labels.indices, labels.indptr), (60, 9))
@@ -205,7 +195,7 @@ class TestLearn:
         features, labels = a_problem(7)
         arrays = [a for m in (features, labels) for a in (m.data, m.indices, m.indptr)]
         before = [array.copy() for array in arrays]
-        SparseOneVsRest(max_negatives=3).learn(features, labels, all_shortlisted(labels), a_run())
+        SparseOneVsRest().learn(features, labels, all_shortlisted(labels), a_run())
         for array, old in zip(arrays, before, strict=True):
             np.testing.assert_array_equal(array, old)
 

@@ -45,9 +45,6 @@ class SparseOneVsRest:
         Most passes over a label's points.
     prune : float
         Weights of a smaller magnitude are dropped.
-    max_negatives : int or None
-        Most negatives of a label; those that have it highest in their shortlists stay. None for
-        no limit.
 
     Examples
     --------
@@ -69,7 +66,6 @@ class SparseOneVsRest:
     tolerance: float = 0.1
     max_passes: int = 20
     prune: float = 0.1
-    max_negatives: int | None = None
 
     def learn(
         self,
@@ -86,8 +82,7 @@ class SparseOneVsRest:
             Unit rows.
         labels : csr_array (n_points, n_labels)
         shortlists : int32 (n_points, size)
-            Hard negatives of each point, hardest first; true labels may be among them, padded
-            with -1.
+            Hard negatives of each point; true labels may be among them, padded with -1.
         run : TrainingRun
             Its seed and its number of threads.
 
@@ -103,7 +98,7 @@ class SparseOneVsRest:
         """
         require_shortlists(features, labels, shortlists)
         n_labels = labels.shape[1]
-        candidates = self._candidates(shortlists, labels)
+        candidates = points_listing(shortlists, n_labels)
         del shortlists  # as large as the candidates
         return self.learn_among(
             features,
@@ -171,22 +166,6 @@ class SparseOneVsRest:
         kept_features, kept_weights = _joined([found.pop(part) for part in sorted(found)])
         starts = np.concatenate([[0], np.cumsum(n_kept)])
         return SparseLabelVectors(starts, kept_features, kept_weights, bias)
-
-    def _candidates(self, shortlists: NDArray[np.int32], labels: csr_array) -> csr_array:
-        """Return the points whose shortlists hold each label, as (n_labels, n_points)."""
-        if self.max_negatives is None:
-            return points_listing(shortlists, labels.shape[1])
-        places, points = np.nonzero(shortlists.T >= 0)  # all first places, then all second ones
-        found = shortlists[points, places]
-        order = np.argsort(found, kind="stable")
-        found, points = found[order], points[order]
-        is_true = np.asarray(labels.astype(bool)[points, found]).ravel()
-        found, points = found[~is_true], points[~is_true]
-        starts = np.searchsorted(found, np.arange(labels.shape[1]))
-        is_kept = np.arange(len(found)) - starts[found] < self.max_negatives
-        found, points = found[is_kept], points[is_kept]
-        ones = np.ones(len(found), np.bool_)
-        return csr_array((ones, (found, points)), (labels.shape[1], labels.shape[0]))
 
 
 def _lists(rows: csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

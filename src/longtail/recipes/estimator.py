@@ -60,8 +60,8 @@ class LabelEstimator(Parameters):
     char_ngrams : (int, int) or None
         Shortest and longest pieces of words that are tokens, too; None for no pieces.
     min_df : int or None
-        How many training texts a token must be in to be kept. None takes 1 for up to 20,000 points,
-        and 2 beyond.
+        How many training texts a token must be in to be kept, at most one in twenty. None takes 1
+        for up to 20,000 points, and 2 beyond.
     max_features : int or None
         Most tokens that are kept, those in the most texts; None keeps all.
     feature_power : float or None

@@ -163,8 +163,10 @@ class LabelAttention:
             WordTable(words, RowwiseAdagrad, run.device),
             WordTable(labels, RowwiseAdagrad, run.device),
         )
-        task = _LevelTask(module.to(run.device), tables, data, targets, (parents, child_starts))
-        task.network_rate = self.network_rate
+        candidates = parents, child_starts
+        task = _LevelTask(
+            module.to(run.device), tables, data, targets, candidates, self.network_rate
+        )
         stopping = None
         if held_out is not None:
             stopping = held_out.stopping(lambda: module.frozen(tables), child_starts, run)
@@ -266,8 +268,6 @@ class _Network(nn.Module):
 class _LevelTask:
     """One step of a level."""
 
-    network_rate = 0.0
-
     def __init__(
         self,
         module: _Network,
@@ -275,7 +275,9 @@ class _LevelTask:
         data: TrainingData,
         targets: csr_array,
         candidates: tuple[NDArray[np.int32], NDArray[np.int32]],
+        network_rate: float,
     ) -> None:
+        self._network_rate = network_rate
         self._module = module.train()
         self._tables = tables
         self._words = data.words
@@ -312,7 +314,7 @@ class _LevelTask:
         torch.autograd.backward(loss)
         self._tables.words.step(learning_rate)
         self._tables.labels.step(learning_rate)
-        self._adam.step(self.network_rate * share)
+        self._adam.step(self._network_rate * share)
         return loss.item() / len(points) if measure else None
 
     def state(self) -> dict[str, Tensor]:
