@@ -20,6 +20,7 @@ from longtail.recipes.costs import costs_of
 from longtail.recipes.dexa import Dexa
 from longtail.recipes.names import RECIPES, recipe
 from longtail.recipes.ngame import Ngame
+from longtail.recipes.parabel import Parabel
 from longtail.recipes.siamesexml import SiameseXML
 from longtail.recipes.xtransformer import XTransformer
 from longtail.training.estimate import (
@@ -441,3 +442,11 @@ def test_the_speed_of_this_machine_is_measured():
     n_threads = torch.get_num_threads()
     assert product_rate(torch.device("cpu"), n_threads + 1, seconds=0.02) > 1e8
     assert torch.get_num_threads() == n_threads
+
+
+@pytest.mark.parametrize("kind", [LongtailClassifier, Parabel])
+def test_a_recipe_behind_an_energy_is_trained_twice(kind):
+    alone = estimate_training(DEPENDS, costs_of(kind()), ONE_CORE)
+    both = estimate_training(DEPENDS, costs_of(kind(reranker="spen")), ONE_CORE)
+    assert sum(both.stages.values()) > 1.8 * sum(alone.stages.values())
+    assert both.memory == alone.memory

@@ -26,6 +26,7 @@ from longtail.recipes.ngame_costs import NgameCosts
 from longtail.recipes.one_vs_all import OneVsAll
 from longtail.recipes.parabel import Parabel
 from longtail.recipes.pfastrexml import PfastreXML
+from longtail.recipes.reranked_costs import RerankedCosts
 from longtail.recipes.slice import Slice
 from longtail.recipes.slice_costs import SliceCosts
 from longtail.recipes.sparse_costs import AnnexCosts, ForestCosts, MachineCosts
@@ -34,6 +35,7 @@ from longtail.recipes.xtransformer_costs import XTransformerCosts
 
 if TYPE_CHECKING:
     from longtail.recipes.estimator import LabelEstimator
+    from longtail.recipes.reranked import RerankedEstimator
     from longtail.training.estimate import CostModel
 
 __all__ = ["costs_of"]
@@ -64,6 +66,21 @@ def costs_of(
     return None
 
 
+def _of_longtail(recipe: LongtailClassifier) -> CostModel:
+    """Return the costs of the default recipe."""
+    return _with_reranker(recipe, LongtailCosts(recipe))
+
+
+def _of_trees(recipe: Parabel) -> CostModel:
+    """Return the costs of Parabel and Bonsai."""
+    return _with_reranker(recipe, MachineCosts(recipe))
+
+
+def _with_reranker(recipe: RerankedEstimator, alone: CostModel) -> CostModel:
+    """Return the costs of a recipe with what its setting says."""
+    return alone if recipe.reranker is None else RerankedCosts(alone)
+
+
 costs_of.register(AnnexML, AnnexCosts)
 costs_of.register(Astec, AstecCosts)
 costs_of.register(AttentionXML, AttentionXMLCosts)
@@ -72,11 +89,11 @@ costs_of.register(DiSMEC, MachineCosts)
 costs_of.register(EndToEnd, NetworkCosts)
 costs_of.register(EnergyClassifier, EnergyCosts)
 costs_of.register(ExtremeText, NetworkCosts)
-costs_of.register(LongtailClassifier, LongtailCosts)
+costs_of.register(LongtailClassifier, _of_longtail)
 costs_of.register(MACH, NetworkCosts)
 costs_of.register(Ngame, NgameCosts)
 costs_of.register(OneVsAll, NetworkCosts)
-costs_of.register(Parabel, MachineCosts)
+costs_of.register(Parabel, _of_trees)
 costs_of.register(PfastreXML, ForestCosts)
 costs_of.register(Slice, SliceCosts)
 costs_of.register(XTransformer, XTransformerCosts)
