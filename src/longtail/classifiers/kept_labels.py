@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["all_vectors", "keep_labels"]
+__all__ = ["keep_labels"]
 
 SEED = 0
 
@@ -48,7 +48,7 @@ def keep_labels(scorer: BlendedScorer, kept: NDArray[np.int64], n_threads: int) 
     search = _kept_search(scorer.search, kept, n_threads)
     first, *others = scorer.heads
     heads = [LabelHead.of_search(search, first.bias[kept], first.scale)]
-    heads += [LabelHead.of(all_vectors(h)[kept], h.bias[kept], h.scale) for h in others]
+    heads += [LabelHead.of(h.vectors_of_labels()[kept], h.bias[kept], h.scale) for h in others]
     return replace(
         scorer,
         search=search,
@@ -58,13 +58,6 @@ def keep_labels(scorer: BlendedScorer, kept: NDArray[np.int64], n_threads: int) 
         commonness=scorer.commonness[kept],
         tail_weights=scorer.tail_weights[kept],
     )
-
-
-def all_vectors(head: LabelHead) -> Floats:
-    """Return a head's vectors by label, (n_labels, dimension); zeros where it has none."""
-    vectors = head.vectors[np.maximum(head.row_of_label, 0)]
-    vectors[head.row_of_label < 0] = 0
-    return vectors
 
 
 def _kept_search(

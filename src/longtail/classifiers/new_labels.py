@@ -14,7 +14,7 @@ from longtail.classifiers.candidates import (
     built_index,
     search_rows_of,
 )
-from longtail.classifiers.kept_labels import SEED, all_vectors
+from longtail.classifiers.kept_labels import SEED
 from longtail.classifiers.label_head import LabelHead
 from longtail.classifiers.relations import postings_of
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
@@ -142,7 +142,7 @@ def _longer_head(
 ) -> LabelHead:
     """Return a head that knows the new labels too."""
     bias = _as_common_ones(scorer, head.bias, commonness)
-    every = np.concatenate([all_vectors(head), vectors])
+    every = np.concatenate([head.vectors_of_labels(), vectors])
     return LabelHead.of(every, np.concatenate([head.bias, bias]), head.scale)
 
 

@@ -129,8 +129,8 @@ class EnergyClassifier(LabelEstimator):
     ) -> EnergyScorer:
         """See `LabelEstimator`."""
         stages, inference = self._stages(), self._inference()
-        used = np.flatnonzero(data.labels.sum(axis=0)).astype(np.int32)
-        labels = data.labels[:, used]
+        used, seen = data.of_used_labels()
+        labels = seen.labels
         torch.manual_seed(run.seed_for("energy"))
         features = BagOfTokens(dimension=self.dimension, dropout=self.dropout)
         network = EnergyNetwork(

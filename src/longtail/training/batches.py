@@ -8,7 +8,7 @@ similar points, so a label that is hard for one is hard for many (as in NGAME, D
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -29,7 +29,9 @@ __all__ = [
     "SharedPool",
     "fitting_batch_size",
     "label_chunks",
+    "like_points",
     "neighbourhoods",
+    "points_of_clusters",
 ]
 
 POOL_MULTIPLE = 64  # pools then have a dozen sizes and not hundreds
@@ -219,13 +221,24 @@ def neighbourhoods(
     list of int64 arrays
         Each point is in one of them.
     """
-    n_groups = 1
-    while n_groups * size < len(features):
-        n_groups *= 2
-    cluster = balanced_clusters(features, n_groups, seed=seed, n_threads=n_threads)
-    order = np.argsort(cluster, kind="stable")
-    bounds = np.searchsorted(cluster[order], np.arange(1, n_groups))
-    return [group for group in np.split(order, bounds) if len(group)]
+    return points_of_clusters(like_points(features, size, seed=seed, n_threads=n_threads))
+
+
+def like_points(
+    features: NDArray[np.float32], size: int, *, seed: int, n_threads: int
+) -> NDArray[np.int32]:
+    """Return the cluster of each point, int32 (n_points,); see `neighbourhoods`."""
+    n_clusters = 1
+    while n_clusters * size < len(features):
+        n_clusters *= 2
+    return balanced_clusters(features, n_clusters, seed=seed, n_threads=n_threads)
+
+
+def points_of_clusters(clusters: NDArray[np.integer[Any]]) -> list[Ids]:
+    """Return the points of each cluster that has any, ascending."""
+    order = np.argsort(clusters, kind="stable")
+    starts = np.flatnonzero(np.diff(clusters[order], prepend=-1))
+    return np.split(order, starts[1:])
 
 
 def _filled(pool: Ids, n_labels: int, random: np.random.Generator) -> Ids:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from longtail.surrogates.label_clusters import balanced_clusters
-from longtail.training.batches import Batch, SharedPool
+from longtail.training.batches import Batch, SharedPool, like_points, points_of_clusters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -79,7 +78,8 @@ class NeighbourhoodBatches:
         if age % self._refresh_every == 0:
             self._refresh(age // self._refresh_every)
         self._age += 1
-        yield from replace(self._pool, groups=self._groups()).epoch(random)
+        groups = points_of_clusters(self._clusters.numpy())
+        yield from replace(self._pool, groups=groups).epoch(random)
 
     def state(self) -> dict[str, Tensor]:
         """Return what a checkpoint must keep, so that a resumed run has the same batches."""
@@ -91,11 +91,8 @@ class NeighbourhoodBatches:
         if size == 1:
             self._clusters.copy_(torch.arange(len(self._clusters)))
             return
-        n_clusters = 1
-        while n_clusters * size < len(self._clusters):
-            n_clusters *= 2
-        clusters = balanced_clusters(
-            self._encode(), n_clusters, seed=self._seed + n_before, n_threads=self._n_threads
+        clusters = like_points(
+            self._encode(), size, seed=self._seed + n_before, n_threads=self._n_threads
         )
         self._clusters.copy_(torch.from_numpy(clusters))
 
@@ -107,13 +104,6 @@ class NeighbourhoodBatches:
                 break
             size *= self._growth
         return min(size, self._cluster_size)
-
-    def _groups(self) -> list[NDArray[np.int64]]:
-        """Return the points of each cluster."""
-        clusters = self._clusters.numpy()
-        order = np.argsort(clusters, kind="stable")
-        starts = np.flatnonzero(np.diff(clusters[order], prepend=-1))
-        return np.split(order, starts[1:])
 
 
 @dataclass(frozen=True, kw_only=True)
