@@ -84,3 +84,10 @@ def test_a_power_that_was_set_is_kept():
 def test_folders_that_are_older_have_plain_features():
     assert PointInput.from_config({}).power == 1
     assert PointInput.from_config(PointInput(power=0.5).config()) == PointInput(power=0.5)
+
+
+@pytest.mark.parametrize("scale", [1e-40, 1e-25, 1e20, 3e38])
+def test_rows_whose_squares_no_float32_holds(scale):
+    rows = np.array([[0.6, 0.8, 0], [0, 0, 0], [1e-3, 0, 0]]) * [[scale], [1], [1]]
+    scaled = unit_rows_of_power(csr_array(rows.astype(np.float32))).toarray()
+    np.testing.assert_allclose(scaled, [[0.6, 0.8, 0], [0, 0, 0], [1, 0, 0]], rtol=1e-4)

@@ -9,7 +9,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from longtail.data import Dataset, LabelSpace, TextColumn
-from longtail.errors import InputError
+from longtail.errors import DataFormatError, InputError
 
 
 def text_dataset(space=None):
@@ -189,3 +189,26 @@ def test_a_shape_that_disagrees_is_damage(tmp_path):
     (tmp_path / "saved" / "dataset.json").write_text(json.dumps(facts))
     with pytest.raises(InputError, match="is damaged"):
         Dataset.open(tmp_path / "saved")
+
+
+def test_saving_again_keeps_what_is_not_its_own(tmp_path):
+    text_dataset().save(tmp_path / "saved")
+    (tmp_path / "link").symlink_to(tmp_path / "saved")
+    feature_dataset().save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    assert Dataset.open(tmp_path / "saved").texts is None
+    (tmp_path / "saved" / "notes.txt").write_text("all of it")
+    with pytest.raises(InputError, match=r"holds notes\.txt, which saving would delete"):
+        text_dataset().save(tmp_path / "saved")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["link", "saved"]
+
+
+def test_cells_that_could_not_be_read_back_are_not_written(tmp_path):
+    space = LabelSpace.from_names(["a"])
+    long = Dataset(
+        TextColumn.from_strings(["x" * 200_000]), None, csr_array(np.ones((1, 1))), space
+    )
+    with pytest.raises(DataFormatError, match="cell of 200,000 characters"):
+        long.write(tmp_path / "long.csv")
+    long.write(tmp_path / "long.jsonl")
+    assert len(Dataset.read(tmp_path / "long.jsonl").texts[0]) == 200_000

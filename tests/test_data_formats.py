@@ -458,3 +458,19 @@ def test_writing_needs_the_right_contents(tmp_path):
             texts.write(tmp_path / "a.txt", **keywords)
     with pytest.raises(InputError, match="does not tell the format"):
         texts.write(tmp_path / "a.txt")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 5000000000 5\n0 4000000000:1\n", "n_features is 5,000,000,000; at most"),
+        ("1 5 5000000000\n4000000000 0:1\n", "n_labels is 5,000,000,000; at most"),
+        ("1 5 5\n" + "9" * 5000 + " 0:1\n", "Expected label ids"),
+        ("1 5 " + "9" * 5000 + "\n0 0:1\n", "Expected a header of 3 whole numbers"),
+    ],
+)
+def test_numbers_that_nothing_can_hold(tmp_path, text, message):
+    path = tmp_path / "train.txt"
+    path.write_text(text)
+    with pytest.raises(DataFormatError, match=message):
+        Dataset.read(path, format="repository")

@@ -71,6 +71,8 @@ def test_without_names():
         space.id_of("3")
     with pytest.raises(InputError, match="Names of labels are strings, got 2"):
         space.id_of(2)
+    with pytest.raises(InputError, match="is named"):
+        space.id_of("9" * 5000)
 
 
 def test_unknown_name_and_id():

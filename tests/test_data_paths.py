@@ -114,3 +114,13 @@ def test_missing_folder_is_named(tmp_path):
         replacing(tmp_path / "no" / "a.txt"),
     ):
         pass
+
+
+def test_two_that_write_the_same_file_at_once_do_not_mix(tmp_path):
+    target = tmp_path / "out.txt"
+    with replacing(target) as one, replacing(target) as other:
+        for i in range(1000):
+            one.write(b"one\n")
+            other.write(b"other %d\n" % i)
+    assert target.read_bytes() == b"one\n" * 1000  # the last to end
+    assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]

@@ -189,3 +189,9 @@ def test_the_commands(lacking, tmp_path, capsys):
     assert longtail.load(out).n_labels == 7
     assert main(["labels", "remove", out, NEW, out]) == 2
     assert "is named 'roses'" in capsys.readouterr().err
+
+
+def test_a_model_without_training_points_can_be_changed_on(whole):
+    bare = whole.with_labels({"a new one": TEXTS[0]}).without_labels(set(whole.label_space.names))
+    again = bare.with_labels({"another": TEXTS[1]})
+    assert {name for name, _ in again.predict(TEXTS[1], k=5)} == {"a new one", "another"}

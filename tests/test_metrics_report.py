@@ -113,6 +113,9 @@ class TestFilter:
 
     def test_pairs_are_removed_and_the_rest_moves_up(self):
         ids, scores = set_aside(IDS, SCORES, self.pairs)
+        whole = set_aside(IDS.astype(np.uint32), np.ones(IDS.shape, int), self.pairs)
+        assert whole[0].min() == -1
+        assert (whole[1][whole[0] < 0] == -np.inf).all()
         assert ids.tolist() == [[3, 0, -1], [0, 2, -1], [2, 3, -1]]
         assert scores.tolist() == [[0.5, 0.4, -np.inf], [0.8, 0.7, -np.inf], [0.5, 0.4, -np.inf]]
         assert IDS[0].tolist() == [1, 3, 0]  # the caller's array is left alone

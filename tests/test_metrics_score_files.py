@@ -126,3 +126,35 @@ class TestScoreFiles:
         np.savez(path, other=np.ones(3))
         with pytest.raises(DataFormatError, match="not a sparse matrix"):
             read_scores(path)
+
+
+class TestDamage:
+    @pytest.mark.parametrize(
+        ("text", "message"),
+        [
+            ("1 3\n1:0.5 1:0.5 2:0.9\n", "A label stands twice"),
+            ("1 3\n99999999999999999999:1\n", "Expected pairs"),
+        ],
+    )
+    def test_lines_that_mean_nothing(self, tmp_path, text, message):
+        path = tmp_path / "scores.txt"
+        path.write_text(text)
+        with pytest.raises(DataFormatError, match=message):
+            read_scores(path)
+
+    def test_blank_lines_at_the_end(self, tmp_path):
+        path = tmp_path / "scores.txt"
+        path.write_text("1 3\n1:0.5\n\n\n")
+        assert read_scores(path).shape == (1, 3)
+
+    def test_compressed_bytes_that_were_changed(self, tmp_path):
+        path = tmp_path / "scores.txt.gz"
+        lines = "".join(f"{i}:{i / 7}\n" for i in range(500))
+        for seed in range(20):
+            random = np.random.default_rng(seed)
+            packed = bytearray(gzip.compress(f"500 500\n{lines}".encode()))
+            for place in random.integers(12, len(packed), 8):
+                packed[place] = random.integers(256)
+            path.write_bytes(packed)
+            with pytest.raises(DataFormatError):
+                read_scores(path)

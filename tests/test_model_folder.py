@@ -374,3 +374,20 @@ def test_all_files_can_be_read_by_whom_the_folder_lets_in(tmp_path):
     write_model_folder(tmp_path / "model", manifest={}, arrays={"a/b": np.ones(3, np.float32)})
     modes = {path.stat().st_mode & 0o777 for path in (tmp_path / "model").iterdir()}
     assert len(modes) == 1
+
+
+def test_whoever_interrupts_the_renaming_finds_the_old_model(tmp_path, monkeypatch):
+    arrays = {"labels/vectors": np.eye(2, dtype=np.float32)}
+    write_model_folder(tmp_path / "model", manifest={"age": "old"}, arrays=arrays)
+    rename = Path.rename
+
+    def interrupted(self, target):
+        if ".partial-" in self.name:
+            raise KeyboardInterrupt
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        write_model_folder(tmp_path / "model", manifest={"age": "new"}, arrays=arrays)
+    assert ModelFolder.open(tmp_path / "model").manifest == {"age": "old"}
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from longtail import load
+from longtail.data.label_space import LabelSpace
 from longtail.errors import InputError
 from longtail.recipes.parabel import Parabel
 from longtail.restriction import Restriction
@@ -87,3 +88,10 @@ def test_nothing_is_restricted_by_default(model):
 def test_what_cannot_be_meant_is_refused(model, arguments, message):
     with pytest.raises(InputError, match=message):
         model.predict("red wine", **arguments)
+
+
+def test_names_may_come_as_an_array():
+    space = LabelSpace.from_names(["guitar", "bread", "car"])
+    found = Restriction.of(space, allowed=None, masked=np.array(["bread", "car"]))
+    assert found.is_allowed.tolist() == [True, False, False]
+    assert Restriction.of(space, allowed=None, masked=np.array([])) is None

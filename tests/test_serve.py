@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 import pickle
 import shutil
 import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,7 +18,8 @@ from hypothesis import strategies as st
 
 from longtail import load
 from longtail.recipes.parabel import Parabel
-from longtail.serve import Limits, app
+from longtail.serve import Limits, app, live_model
+from longtail.serve.live_model import LiveModel
 from longtail.serve.openapi import openapi_document
 
 SMALL = Limits(body_bytes=2_000, texts=3, characters=40, k=7, names=2, seconds=2)
@@ -272,8 +275,8 @@ def test_other_connections_than_http_are_closed(ask):
 
 
 def until(asked, condition):
-    """Wait until something holds, at most ten seconds."""
-    stop = time.monotonic() + 10
+    """Wait until something holds, at most a minute: kernels may have to be compiled first."""
+    stop = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < stop
         asked.wait(0.02)
@@ -449,3 +452,16 @@ def test_no_bytes_make_the_server_fail(ask, body):
 @given(path=st.text(max_size=20), method=st.sampled_from(["GET", "POST", "PUT", "OPTIONS", "X"]))
 def test_no_path_makes_the_server_fail(ask, path, method):
     assert ask(method, "/" + path, b"{}")[0] in {200, 400, 404, 405}
+
+
+def test_a_folder_that_cannot_be_used_is_not_loaded_every_second(tmp_path, monkeypatch):
+    model = LiveModel(tmp_path)
+    model.load()
+    assert model.problem is not None
+    assert not model.has_changed
+    (tmp_path / "manifest.json").write_text("{}", encoding="utf-8")
+    assert model.has_changed
+    model.load()
+    assert not model.has_changed
+    monkeypatch.setattr(live_model, "time", SimpleNamespace(monotonic=lambda: math.inf))
+    assert model.has_changed  # once in a while, in case it has become usable unseen

@@ -17,7 +17,6 @@ import errno
 import hashlib
 import json
 import math
-import os
 import re
 import shutil
 from collections.abc import Mapping
@@ -30,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail.array_file import DTYPES, map_bytes, write_arrays
+from longtail.data.paths import hidden_beside
 from longtail.errors import InputError, ModelFolderError
 
 if TYPE_CHECKING:
@@ -110,9 +110,8 @@ def write_model_folder(
     caller_manifest = json.loads(_to_json("The manifest", manifest))
     check_target(path)
     target = Path(path).resolve()
-    partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
+    partial = hidden_beside(target, "partial")
     try:
-        shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir(parents=True)
         _write_files(partial, caller_manifest, groups, texts)
         _move_into_place(partial, target)
@@ -245,13 +244,13 @@ def _record_file(path: Path) -> _FileRecord:
 
 def _move_into_place(partial: Path, target: Path) -> None:
     """Give the new folder its name; the old one is deleted only after that."""
-    old = target.with_name(f".{target.name}.old-{os.getpid()}")
+    old = hidden_beside(target, "old")
     had_old = target.exists()
     if had_old:
         target.rename(old)
     try:
         partial.rename(target)
-    except OSError:
+    except BaseException:  # Ctrl-C, too
         if had_old:
             old.rename(target)
         raise

@@ -25,7 +25,7 @@ from longtail.kernels.jit import n_usable_threads
 from longtail.label_changes import with_labels, without_labels
 from longtail.metrics import evaluate
 from longtail.metrics.hits import deepest_place
-from longtail.metrics.predictions import most_set_aside
+from longtail.metrics.predictions import places_to_predict
 from longtail.model_folder import ModelFolder, write_model_folder
 from longtail.named_parts import with_prefix, without_prefix
 from longtail.restriction import Restriction, check_threshold
@@ -306,7 +306,8 @@ class Predictor:
         """
         dataset = in_ids_of(self.label_space, dataset)
         points = dataset.texts if dataset.features is None else dataset.features
-        n_places = deepest_place(ks, recall_ks) + most_set_aside(set_aside)
+        most = min(self.n_labels, LARGEST_K)
+        n_places = places_to_predict(deepest_place(ks, recall_ks), set_aside, most)
         ids, scores = self.predict_topk(points, n_places)
         return evaluate(
             ids,

@@ -70,7 +70,8 @@ class Restriction:
         InputError
             If there is no label of a name, or `allowed` is empty.
         """
-        if allowed is None and masked == ():  # most queries: nothing may cost time
+        # Most queries: nothing may cost time.
+        if allowed is None and isinstance(masked, tuple) and not masked:
             return None
         allowed_ids = None if allowed is None else _ids(space, allowed)
         masked_ids = _ids(space, masked)

@@ -194,7 +194,8 @@ def packed_neighbours(neighbours: Ids) -> NDArray[np.uint8]:
 def neighbours_of(graph: CodedGraph) -> Ids:
     """Return the edges of all nodes, int32 (n_nodes, n_edges), padded with -1."""
     n_nodes = len(graph.codes)
-    ids = unpacked_ids(graph.neighbours)[: n_nodes * n_edges(graph)].reshape(n_nodes, -1)
+    ids = unpacked_ids(graph.neighbours)[: n_nodes * n_edges(graph)]
+    ids = ids.reshape(n_nodes, n_edges(graph))
     return np.where((ids >= 0) & (ids < n_nodes), ids, np.int32(-1))
 
 

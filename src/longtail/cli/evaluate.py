@@ -18,8 +18,8 @@ from longtail.data.repository import read_filter
 from longtail.errors import InputError
 from longtail.metrics import by_frequency_quantile, evaluate, set_aside
 from longtail.metrics.hits import deepest_place
-from longtail.metrics.predictions import most_set_aside
-from longtail.predictor import Predictor, load
+from longtail.metrics.predictions import places_to_predict
+from longtail.predictor import LARGEST_K, Predictor, load
 
 if TYPE_CHECKING:
     from longtail.metrics.hits import Floats, Integers
@@ -80,7 +80,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     barred = None
     if arguments.filter is not None:
         barred = read_filter(arguments.filter, dataset.n_points, dataset.n_labels)
-    n_places = deepest_place(PLACES, RECALL_PLACES) + most_set_aside(barred)
+    most = min(model.n_labels, LARGEST_K)
+    n_places = places_to_predict(deepest_place(PLACES, RECALL_PLACES), barred, most)
     ids, scores, seconds = _predictions(model, dataset, n_places)
     if barred is not None:
         ids, scores = set_aside(ids, scores, barred)

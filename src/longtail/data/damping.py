@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["chosen_power", "unit_rows_of_power"]
 
 DAMPED = 0.5
+_SHORTEST, _LONGEST = 1e-15, 1e15  # of rows whose squares float32 adds up well enough
 N_QUERIES, N_OTHERS, N_NEAR = 500, 10_000, 10
 
 
@@ -37,9 +38,19 @@ def unit_rows_of_power(features: csr_array, power: float = 1.0) -> csr_array:
     if power != 1:
         result.data = np.copysign(np.abs(result.data) ** np.float32(power), result.data)
     lengths = np.sqrt(result.multiply(result).sum(axis=1)).astype(np.float32)
-    lengths[lengths == 0] = 1
+    for row in np.flatnonzero(~((lengths > _SHORTEST) & (lengths < _LONGEST))):
+        lengths[row] = _scale_within(result.data[result.indptr[row] : result.indptr[row + 1]])
     result.data /= np.repeat(lengths, np.diff(result.indptr))
     return result
+
+
+def _scale_within(values: NDArray[np.float32]) -> float:
+    """Scale a row whose squares are beyond what 32 bits hold; return 1, which is left to do."""
+    wide = values.astype(np.float64)
+    length = np.linalg.norm(wide)
+    if length > 0:
+        values[:] = wide / length
+    return 1.0
 
 
 def chosen_power(features: csr_array, labels: csr_array, *, seed: int) -> float:

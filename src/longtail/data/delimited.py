@@ -114,7 +114,7 @@ def write_delimited(path: Path, dataset: Dataset, *, delimiter: str) -> None:
         If the data set has features instead of texts.
     DataFormatError
         If a label's name is empty, shared with another label, holds a ``|``, or begins or ends
-        with a blank; the line is that of the point.
+        with a blank, or a cell is too long to be read back; the line is that of the point.
     """
     if dataset.texts is None:
         raise InputError("TSV and CSV hold texts, and this data set has features.")
@@ -132,7 +132,14 @@ def write_delimited(path: Path, dataset: Dataset, *, delimiter: str) -> None:
                         "Use JSON lines."
                     )
                     raise DataFormatError(message, path=path, line=row + 2)
-            writer.writerow((text, _SEPARATOR.join(names)))
+            cells = text, _SEPARATOR.join(names)
+            if max(map(len, cells)) > csv.field_size_limit():
+                message = (
+                    f"Point {row} has a cell of {max(map(len, cells)):,} characters, and at most "
+                    f"{csv.field_size_limit():,} can be read back. Use JSON lines."
+                )
+                raise DataFormatError(message, path=path, line=row + 2)
+            writer.writerow(cells)
 
 
 class _UnixLines:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LabelSpace", "in_ids_of"]
 
+MOST_DIGITS = 19  # of an id: Python refuses thousands with an error of its own
 _NAME_MISSING = "A label's name is missing. Write one name a line; its id is the line's number."
 
 
@@ -221,7 +222,7 @@ class LabelSpace:
                 f"Names of labels are strings, got {name!r}. Pass such as {str(name)!r}."
             )
         if self.names is None:
-            label = int(name) if name.isdecimal() else -1
+            label = int(name) if name.isdecimal() and len(name) <= MOST_DIGITS else -1
         else:
             label = self.ids_by_name.get(name, -1)
         if not 0 <= label < self.n_labels:

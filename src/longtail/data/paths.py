@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import secrets
 import zlib
 from contextlib import contextmanager
 from pathlib import Path
@@ -173,7 +174,7 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
             yield stream
         return
     target = path.resolve()
-    partial = target.with_name(f".{target.name}.partial-{os.getpid()}")
+    partial = hidden_beside(target, "partial")
     try:
         with partial.open("wb") as raw, _packed(raw, path) as stream:
             yield stream
@@ -181,6 +182,14 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
+
+
+def hidden_beside(target: Path, what: str) -> Path:
+    """Return a hidden name beside a file or folder that nobody else writes to.
+
+    Neither another thread, nor another process, nor one with the same number in another container.
+    """
+    return target.with_name(f".{target.name}.{what}-{os.getpid()}-{secrets.token_hex(4)}")
 
 
 @contextmanager

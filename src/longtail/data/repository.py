@@ -37,7 +37,7 @@ __all__ = [
 
 _HEADER = ("n_points", "n_features", "n_labels")
 _PAIR_HEADER = ("n_rows", "n_columns")
-_POINT_AND_LABEL = re.compile(rb"[ \t]*(\d+)[ \t]+(\d+)[ \t]*")
+_POINT_AND_LABEL = re.compile(rb"[ \t]*(\d{1,19})[ \t]+(\d{1,19})[ \t]*")
 
 
 def split_label_part(line: bytes) -> tuple[bytes, bytes]:

@@ -26,7 +26,8 @@ Float32s: TypeAlias = "NDArray[np.float32]"
 _NUMBER = rb"[-+]?(?>\d++\.?\d*+|\.\d++)(?>[eE][-+]?\d++)?"
 _ENTRY = re.compile(rb"\d++:" + _NUMBER)
 _ENTRIES = re.compile(rb"[ \t]*+(?>\d++:" + _NUMBER + rb"(?:[ \t]++|\Z))*+")
-_IDS = re.compile(rb"\d++(?>,\d++)*+")
+_IDS = re.compile(rb"\d{1,19}+(?>,\d{1,19}+)*+")
+_MOST_DIGITS = 19  # of a whole number: Python refuses thousands with an error of its own
 
 
 class SparseRows:
@@ -145,13 +146,19 @@ def parse_header(text: bytes, names: tuple[str, ...], *, path: str | Path) -> li
     [2, 10, 3]
     """
     cells = text.split()
-    if len(cells) != len(names) or not all(cell.isdigit() for cell in cells):
+    is_number = [cell.isdigit() and len(cell) <= _MOST_DIGITS for cell in cells]
+    if len(cells) != len(names) or not all(is_number):
         shown = text[:60].decode(errors="replace")
         message = (
             f"Expected a header of {len(names)} whole numbers ({' '.join(names)}), got {shown!r}."
         )
         raise DataFormatError(message, path=path, line=1)
-    return [int(cell) for cell in cells]
+    counts = [int(cell) for cell in cells]
+    for name, count in zip(names, counts, strict=True):
+        if name != "n_points" and count > MAX_IDS:
+            message = f"The header's {name} is {count:,}; at most {MAX_IDS:,} can be kept."
+            raise DataFormatError(message, path=path, line=1)
+    return counts
 
 
 def format_entries(ids: Int64s, values: Float32s) -> str:

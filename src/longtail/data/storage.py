@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -11,6 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.data.label_space import LabelSpace
+from longtail.data.paths import hidden_beside
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
 
@@ -34,11 +34,11 @@ def save_parts(
     space: LabelSpace,
 ) -> None:
     """Write the folder under another name, then rename it into place; see `Dataset.save`."""
+    folder = folder.resolve()
     replaces = folder.exists()
-    if replaces and not (folder / _FACTS).is_file():
-        raise InputError(f"{folder} exists and is no saved data set. Choose another name.")
-    partial = folder.with_name(f".{folder.name}.partial-{os.getpid()}")
-    old = folder.with_name(f".{folder.name}.old-{os.getpid()}")
+    if replaces:
+        _check_replaced(folder)
+    partial, old = hidden_beside(folder, "partial"), hidden_beside(folder, "old")
     partial.mkdir(parents=True)
     try:
         _save_columns(partial, {"texts": texts, "label_names": space.names})
@@ -64,6 +64,20 @@ def save_parts(
         shutil.rmtree(partial, ignore_errors=True)
         raise
     shutil.rmtree(old, ignore_errors=True)
+
+
+def _check_replaced(folder: Path) -> None:
+    """Raise InputError unless all that is in a folder is a saved data set's own."""
+    if not (folder / _FACTS).is_file():
+        raise InputError(f"{folder} exists and is no saved data set. Choose another name.")
+    foreign = sorted(
+        entry.name for entry in folder.iterdir() if entry.name != _FACTS and entry.suffix != ".npy"
+    )
+    if foreign:
+        raise InputError(
+            f"{folder} holds {foreign[0]}, which saving would delete. Move it, or choose another "
+            "name."
+        )
 
 
 def open_parts(folder: Path) -> Parts:

@@ -109,7 +109,7 @@ def n_usable_threads(wanted: int | None) -> int:
     Any further thread would only wait for the others.
     """
     n_cores = n_usable_cores()
-    return n_cores if wanted is None else min(wanted, _MOST_THREADS_A_CORE * n_cores)
+    return n_cores if wanted is None else max(1, min(wanted, _MOST_THREADS_A_CORE * n_cores))
 
 
 @cache

@@ -86,7 +86,8 @@ def unpacked_rows(codes: Packed, step: Floats, dimension: int) -> Floats:
 def _levels(codes: Packed, size: int) -> Packed:
     """Return the numbers of whole blocks of a size, in order."""
     blocks = codes.reshape(len(codes), codes.shape[1] // size, 1, size)
-    return np.concatenate([blocks & 15, blocks >> 4], axis=2).reshape(len(codes), -1)
+    levels = np.concatenate([blocks & 15, blocks >> 4], axis=2)
+    return levels.reshape(len(codes), 2 * codes.shape[1])  # there may be no rows
 
 
 @kernel

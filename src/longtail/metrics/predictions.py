@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-__all__ = ["in_rank_order", "most_set_aside", "set_aside", "top_k"]
+__all__ = ["in_rank_order", "places_to_predict", "set_aside", "top_k"]
 
 
 def top_k(
@@ -83,17 +83,30 @@ def _fill_top_k(scores: csr_array, barred: csr_array | None, ids: Integers, valu
     values[points[near], ranks[near]] = data[order][near]
 
 
-def most_set_aside(pairs: csr_array | None) -> int:
-    """Return the largest number of pairs that one point has: predict so many labels more.
+def places_to_predict(deepest: int, pairs: csr_array | None, most: int) -> int:
+    """Return how many labels to predict, so that enough are left once pairs are set aside.
+
+    Parameters
+    ----------
+    deepest : int
+        The largest place that is measured.
+    pairs : csr_array (n_points, n_labels) or None
+        See `set_aside`.
+    most : int
+        As many as there are labels, or as can be asked for.
 
     Examples
     --------
     >>> from scipy.sparse import csr_array
-    >>> from longtail.metrics.predictions import most_set_aside
-    >>> most_set_aside(csr_array([[0, 1, 0], [1, 0, 1]])), most_set_aside(None)
-    (2, 0)
+    >>> from longtail.metrics.predictions import places_to_predict
+    >>> pairs = csr_array([[0, 1, 0], [1, 0, 1]])
+    >>> places_to_predict(5, pairs, most=100), places_to_predict(5, None, most=100)
+    (7, 5)
     """
-    return 0 if pairs is None else int(np.diff(pairs.tocsr().indptr).max(initial=0))
+    if pairs is None:
+        return deepest
+    n_pairs = int(np.diff(as_binary_csr(pairs, "pairs").indptr).max(initial=0))
+    return max(deepest, min(deepest + n_pairs, most))
 
 
 def set_aside(ids: Integers, scores: Floats, pairs: csr_array) -> tuple[Integers, Floats]:
@@ -130,6 +143,8 @@ def set_aside(ids: Integers, scores: Floats, pairs: csr_array) -> tuple[Integers
     """
     ids, scores = np.array(ids), np.array(scores)
     _check_same_shape(ids, scores)
+    ids = ids.astype(np.promote_types(ids.dtype, np.int32))  # they may be unsigned
+    scores = scores.astype(np.promote_types(scores.dtype, np.float32))
     pairs = _checked_pairs(pairs, len(ids))
     for chunk in row_chunks(len(ids)):
         local = np.arange(chunk.stop - chunk.start)[:, np.newaxis]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import re
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 from zipfile import BadZipFile
@@ -60,7 +61,7 @@ def read_scores(path: str | Path) -> csr_array:
     with cast("BinaryIO", gzip.open(path) if path.suffix == ".gz" else path.open("rb")) as lines:
         try:
             return _read_text(lines, path)
-        except (EOFError, gzip.BadGzipFile) as error:
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             raise DataFormatError(
                 "The compressed file is damaged or cut short. Fetch it again.", path=path
             ) from error
@@ -83,6 +84,8 @@ def _read_text(lines: BinaryIO, path: Path) -> csr_array:
     scores: list[NDArray[np.float64]] = []
     for number, line in enumerate(lines, start=2):
         if number > n_points + 1:
+            if not line.strip():
+                continue
             raise DataFormatError(
                 f"The header announces {n_points} points, but more lines follow.",
                 path=path,
@@ -119,7 +122,8 @@ def _parse_line(
     cells = line.replace(b":", b" ").split()
     try:
         scores = np.array(cells[1::2], dtype=np.float64)
-    except ValueError:
+        labels = np.array(cells[::2], dtype=np.int64)
+    except (ValueError, OverflowError):
         scores = np.array([np.nan])
     if not _PAIRS.fullmatch(line) or not np.isfinite(scores).all():
         raise DataFormatError(
@@ -127,12 +131,15 @@ def _parse_line(
             path=path,
             line=number,
         )
-    labels = np.array(cells[::2], dtype=np.int64)
     if labels.size and labels.max() >= n_labels:
         raise DataFormatError(
             f"Label {labels.max()} is out of range: the header announces {n_labels} labels, "
             f"numbered from 0.",
             path=path,
             line=number,
+        )
+    if len(np.unique(labels)) < len(labels):
+        raise DataFormatError(
+            "A label stands twice. Give each label one score a point.", path=path, line=number
         )
     return labels, scores

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import threading
+import time
 from pathlib import Path
 
 from longtail.errors import InputError, LongtailError
@@ -13,6 +14,7 @@ from longtail.predictor import Predictor
 
 __all__ = ["LiveModel"]
 
+SECONDS_BETWEEN_TRIES = 10.0  # of a folder that could not be loaded and has not changed
 N_WARM_UP = 20  # label names that are answered before a model is used
 _log = logging.getLogger("longtail.serve")
 
@@ -47,12 +49,17 @@ class LiveModel:
         self.identity: str | None = None
         self.n_loads = 0
         self._seen: Fingerprint | None = None
+        self._tried: Fingerprint | None = None
+        self._try_again_at = 0.0
         self._one_at_a_time = threading.Lock()
 
     @property
     def has_changed(self) -> bool:
         """Whether there is another model than `current`, or one that could not be loaded."""
-        return self.problem is not None or self._fingerprint() != self._seen
+        if self.problem is None:
+            return self._fingerprint() != self._seen
+        # It may be half copied, or it may be no model for texts, which to load each second is dear.
+        return self._fingerprint() != self._tried or time.monotonic() >= self._try_again_at
 
     def load(self, *, anew: bool = False) -> None:
         """Load what is in the folder, unless that is the current model already.
@@ -63,7 +70,7 @@ class LiveModel:
             Load it even then.
         """
         with self._one_at_a_time:
-            found = self._fingerprint()
+            found = self._tried = self._fingerprint()
             if found == self._seen and self.problem is None and not anew:
                 return
             try:
@@ -72,6 +79,7 @@ class LiveModel:
                 identity = _checksum(self.path)
             except Exception as error:  # noqa: BLE001  # whatever is wrong, the old model goes on
                 self._note(_sentence(error))
+                self._try_again_at = time.monotonic() + SECONDS_BETWEEN_TRIES
                 return
             self._seen, self.problem, self.identity = found, None, identity
             self.current = model
