@@ -190,3 +190,15 @@ def test_settings_are_the_same_values_in_every_process():
 
     assert json_value(Mine()) == {"type": "Mine", "size": 3, "parts": [1, 2]}
     assert json_value([Mine, None, np.int64(2)]) == [Mine.__qualname__, None, 2]
+
+
+@pytest.mark.parametrize("name", ["longtail", "parabel", "mach", "astec"])
+def test_probabilities_of_few_points_choose_about_as_many_labels_as_there_are(name):
+    random = np.random.default_rng(0)
+    labels = [sorted(random.choice(8, 2, replace=False).tolist()) for _ in range(380)]
+    texts = [f"w{a} w{b} n{i % 20}" for i, (a, b) in enumerate(labels)]
+    model = recipe(name)(n_threads=1).fit(texts[:80], labels[:80])
+    found = model.predict(texts[80:])
+    assert 1 < np.mean([len(row) for row in found]) < 3
+    exact = np.mean([sorted(row) == own for row, own in zip(found, labels[80:], strict=True)])
+    assert exact > 0.5

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TypeVar, cast
 
@@ -76,15 +76,18 @@ def inner_kernel(function: F) -> F:
 def _compiled(function: F, **options: object) -> F:
     """Leave to numba to compile `function` when it is first called."""
     for_kernels_alone = {"no_cpython_wrapper": True} if function.__name__.startswith("_") else {}
-    compile_it = numba.njit(
-        cache=True,
+    compile_it = partial(
+        numba.njit,
         nogil=True,
         error_model="numpy",
         no_cfunc_wrapper=True,  # nobody passes kernels to kernels
         **for_kernels_alone,
         **options,
     )
-    return cast("F", compile_it(function))
+    try:
+        return cast("F", compile_it(cache=True)(function))
+    except RuntimeError:  # there is no folder that machine code could be kept in
+        return cast("F", compile_it()(function))
 
 
 def n_usable_cores() -> int:

@@ -69,8 +69,9 @@ class LabelEstimator(Parameters):
         1/2 where that brings points nearer to those that share their labels, else 1.
     held_out : float
         Share of the training points on which score fusion and calibration are chosen, and by which
-        a recipe with `patience` stops; at most 2,500 points, near-identical texts kept together. 0
-        keeps the built-in weights.
+        a recipe with `patience` stops; at most 2,500 points, near-identical texts kept together.
+        With 0, or of few points, weights of scores are built in, and probabilities, learnt from
+        points that were trained on, surer than they should be.
     random_state : int
         Seed of everything random: same seed and same number of cores, same model.
     device : str
@@ -219,7 +220,7 @@ class LabelEstimator(Parameters):
     ) -> tuple[Scorer, Calibration]:
         """Learn, and then probabilities from points that nothing was learnt from."""
         scorer = self._learn(data, held_out, run)
-        return scorer, calibrated(scorer, held_out, run.n_threads)
+        return scorer, calibrated(scorer, held_out, data, run.n_threads)
 
     def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
         """Train on `data`; choose weights, if any, on `held_out`, which may be empty."""
@@ -473,10 +474,15 @@ def _check_dataset(dataset: Dataset) -> None:
         )
 
 
-def calibrated(scorer: Scorer, points: TrainingData, n_threads: int) -> Calibration:
-    """Learn probabilities from the best labels of points that the scorer has not seen."""
-    if not points.labels.shape[0]:
-        return Calibration()
+def calibrated(
+    scorer: Scorer, held_out: TrainingData, seen: TrainingData, n_threads: int
+) -> Calibration:
+    """Learn probabilities from the best labels of points that the scorer has not seen.
+
+    Where there are none, from points that it has seen: surer than it should be, but not blind.
+    """
+    is_any = held_out.labels.shape[0] > 0
+    points = held_out if is_any else seen.of_first_points(LARGEST_HELD_OUT)
     k = min(N_CALIBRATED, points.labels.shape[1])
     ids, scores = scorer.top_k(points.bags(), k, n_threads)
     return Calibration.of_answers(ids, scores, points.labels)

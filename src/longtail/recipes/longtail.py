@@ -21,7 +21,7 @@ from longtail.classifiers.score_network import ScoreNetwork, count_sources
 from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.data.bags import Bags
 from longtail.metrics import inverse_propensities
-from longtail.recipes.estimator import VERY_FEW_POINTS
+from longtail.recipes.estimator import VERY_FEW_POINTS, calibrated
 from longtail.recipes.reranked import RerankedEstimator
 from longtail.training.batches import fitting_batch_size
 from longtail.training.schedule import Schedule
@@ -171,7 +171,10 @@ class LongtailClassifier(RerankedEstimator):
             with run.stage("blend"):
                 compiled = CompiledScorer.of(scorer, storage, run.n_threads)
                 network, calibration = blended.result()
-        return compiled.with_network(network), calibration
+        answering = compiled.with_network(network)
+        if not held_out.labels.shape[0]:
+            calibration = calibrated(answering, held_out, data, run.n_threads)
+        return answering, calibration
 
     def _sources(
         self,

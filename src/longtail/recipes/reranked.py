@@ -97,4 +97,4 @@ class RerankedEstimator(LabelEstimator):
             )
         if energy is None:
             return None
-        return energy, calibrated(EnergyReranker(scorer, energy), others, run.n_threads)
+        return energy, calibrated(EnergyReranker(scorer, energy), others, some, run.n_threads)

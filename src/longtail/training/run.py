@@ -76,6 +76,16 @@ class TrainingData(NamedTuple):
             label_texts=None if texts is None else texts[labels],
         )
 
+    def of_first_points(self, n_points: int) -> TrainingData:
+        """Return the data with at most so many points."""
+        words, texts = self.words, self.texts
+        return self._replace(
+            features=self.features[:n_points],
+            labels=self.labels[:n_points],
+            words=None if words is None else words[:n_points],
+            texts=None if texts is None else texts[:n_points],
+        )
+
     def with_points_of(self, other: TrainingData) -> TrainingData:
         """Return these points, and then those of other data of the same features and labels."""
         return self._replace(
