@@ -12,9 +12,10 @@ from longtail.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["MAX_IDS", "csr_from_rows", "n_labels_of", "with_int32_indices"]
+__all__ = ["MAX_IDS", "MOST_DIGITS", "csr_from_rows", "n_labels_of", "with_int32_indices"]
 
 MAX_IDS = 2**31 - 1  # column ids are kept as int32
+MOST_DIGITS = 19  # of a number in a text: Python refuses thousands with an error of its own
 # Of so many labels each must occur, or nearly: a table with a row for each is what a model is.
 _MANY_LABELS, _MOST_UNUSED = 10_000_000, 100
 

@@ -39,18 +39,18 @@ def unit_rows_of_power(features: csr_array, power: float = 1.0) -> csr_array:
         result.data = np.copysign(np.abs(result.data) ** np.float32(power), result.data)
     lengths = np.sqrt(result.multiply(result).sum(axis=1)).astype(np.float32)
     for row in np.flatnonzero(~((lengths > _SHORTEST) & (lengths < _LONGEST))):
-        lengths[row] = _scale_within(result.data[result.indptr[row] : result.indptr[row + 1]])
+        _scale_in_64_bits(result.data[result.indptr[row] : result.indptr[row + 1]])
+        lengths[row] = 1
     result.data /= np.repeat(lengths, np.diff(result.indptr))
     return result
 
 
-def _scale_within(values: NDArray[np.float32]) -> float:
-    """Scale a row whose squares are beyond what 32 bits hold; return 1, which is left to do."""
+def _scale_in_64_bits(values: NDArray[np.float32]) -> None:
+    """Scale a row whose squares are beyond what 32 bits hold; zeros stay."""
     wide = values.astype(np.float64)
     length = np.linalg.norm(wide)
     if length > 0:
         values[:] = wide / length
-    return 1.0
 
 
 def chosen_power(features: csr_array, labels: csr_array, *, seed: int) -> float:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from longtail.data.csr import MOST_DIGITS
 from longtail.data.paths import decode_line, numbered_lines, replacing
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.errors import DataFormatError, InputError
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["LabelSpace", "in_ids_of"]
 
-MOST_DIGITS = 19  # of an id: Python refuses thousands with an error of its own
 _NAME_MISSING = "A label's name is missing. Write one name a line; its id is the line's number."
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.data.csr import csr_from_rows
+from longtail.data.csr import MOST_DIGITS, csr_from_rows
 from longtail.data.paths import numbered_lines, replacing
 from longtail.data.sparse_lines import SparseRows, format_entries, parse_header, parse_ids
 from longtail.errors import DataFormatError, InputError
@@ -37,7 +37,8 @@ __all__ = [
 
 _HEADER = ("n_points", "n_features", "n_labels")
 _PAIR_HEADER = ("n_rows", "n_columns")
-_POINT_AND_LABEL = re.compile(rb"[ \t]*(\d{1,19})[ \t]+(\d{1,19})[ \t]*")
+_BLANKS, _ID = rb"[ \t]", rb"(\d{1,%d})" % MOST_DIGITS
+_POINT_AND_LABEL = re.compile(_BLANKS + b"*" + _ID + _BLANKS + b"+" + _ID + _BLANKS + b"*")
 
 
 def split_label_part(line: bytes) -> tuple[bytes, bytes]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from longtail.data.csr import MAX_IDS, csr_from_rows
+from longtail.data.csr import MAX_IDS, MOST_DIGITS, csr_from_rows
 from longtail.errors import DataFormatError
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ Float32s: TypeAlias = "NDArray[np.float32]"
 _NUMBER = rb"[-+]?(?>\d++\.?\d*+|\.\d++)(?>[eE][-+]?\d++)?"
 _ENTRY = re.compile(rb"\d++:" + _NUMBER)
 _ENTRIES = re.compile(rb"[ \t]*+(?>\d++:" + _NUMBER + rb"(?:[ \t]++|\Z))*+")
-_IDS = re.compile(rb"\d{1,19}+(?>,\d{1,19}+)*+")
-_MOST_DIGITS = 19  # of a whole number: Python refuses thousands with an error of its own
+_ID = rb"\d{1,%d}+" % MOST_DIGITS
+_IDS = re.compile(_ID + rb"(?>," + _ID + rb")*+")
 
 
 class SparseRows:
@@ -146,7 +146,7 @@ def parse_header(text: bytes, names: tuple[str, ...], *, path: str | Path) -> li
     [2, 10, 3]
     """
     cells = text.split()
-    is_number = [cell.isdigit() and len(cell) <= _MOST_DIGITS for cell in cells]
+    is_number = [cell.isdigit() and len(cell) <= MOST_DIGITS for cell in cells]
     if len(cells) != len(names) or not all(is_number):
         shown = text[:60].decode(errors="replace")
         message = (

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.classifiers.scorer import Scorer
+    from longtail.data.label_space import LabelSpace
 
 __all__ = ["VERY_FEW_POINTS", "LabelEstimator", "calibrated"]
 
@@ -258,10 +259,10 @@ class LabelEstimator(Parameters):
         """
         ids, _ = self.predict_topk(X, 1)
         y = _kept(y)
-        forms = {self.label_form_, labels_from(y, len(ids))[2]}
-        if forms == {LabelForm.CLASSES}:
+        labels, space, form = labels_from(y, len(ids))
+        if self.label_form_ is form is LabelForm.CLASSES:
             return float(np.mean(self._best_classes(ids) == np.asarray(y)))
-        return precision_at_k(ids, self._as_label_matrix(y, len(ids)), 1)
+        return precision_at_k(ids, self._in_own_ids(labels, space), 1)
 
     def evaluate(self, dataset: Dataset, ks: Sequence[int] = (1, 3, 5)) -> dict[str, float]:
         """Return all metrics on a test set, in percent; see `Predictor.evaluate`."""
@@ -433,12 +434,11 @@ class LabelEstimator(Parameters):
         matrix.sort_indices()
         return matrix if self.label_form_ is LabelForm.SPARSE else matrix.toarray()
 
-    def _as_label_matrix(self, y: Any, n_points: int) -> csr_array:
+    def _in_own_ids(self, labels: csr_array, space: LabelSpace) -> csr_array:
         """Return true labels in the model's ids, with names that it does not know behind them."""
-        labels, space, _ = labels_from(y, n_points)
         if space.names is None:
             return labels
-        empty = csr_array((n_points, 0), dtype=np.float32)
+        empty = csr_array((labels.shape[0], 0), dtype=np.float32)
         known = self.predictor_.label_space
         return Dataset(None, empty, labels, space).relabelled(known).labels
 
