@@ -10,6 +10,7 @@ import pytest
 from longtail.errors import InputError
 from longtail.index import ExactIndex, GraphIndex, recall_against_exact
 from longtail.index import graph_building as graph_module
+from longtail.index.coded import CodedIndex
 from longtail.model_folder import ModelFolder, write_model_folder
 
 
@@ -29,9 +30,10 @@ def graph():
     return GraphIndex.build(VECTORS, seed=3, n_threads=2)
 
 
-@pytest.fixture(params=["exact", "graph"])
+@pytest.fixture(params=["exact", "coded", "graph"])
 def index(request, graph):
-    return graph if request.param == "graph" else ExactIndex(VECTORS, n_threads=2)
+    kinds = {"exact": ExactIndex, "coded": CodedIndex}
+    return graph if request.param == "graph" else kinds[request.param](VECTORS, n_threads=2)
 
 
 def test_exact_agrees_with_sorting():
@@ -44,6 +46,16 @@ def test_exact_agrees_with_sorting():
 def test_graph_finds_nearly_all(graph):
     assert recall_against_exact(graph, ExactIndex(VECTORS), QUERIES, 100) > 0.99
     assert recall_against_exact(graph, ExactIndex(VECTORS), QUERIES, 5) > 0.99
+
+
+def test_codes_find_nearly_all():
+    ids, similarities = CodedIndex(VECTORS).query(QUERIES * 3, 30)
+    exact, _ = ExactIndex(VECTORS).query(QUERIES * 3, 30)
+    n_found = sum(len(set(some) & set(all_)) for some, all_ in zip(ids, exact, strict=True))
+    assert n_found > 0.98 * exact.size
+    products = 3 * np.take_along_axis(QUERIES @ VECTORS.T, ids, axis=1)
+    np.testing.assert_allclose(similarities, products, atol=0.05)
+    assert (np.diff(similarities, axis=1) <= 0).all()
 
 
 def test_a_wider_beam_finds_more():

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from longtail.errors import InputError
+from longtail.index.coded import CodedIndex
 from longtail.index.exact import EXACT_BELOW, ExactIndex
 from longtail.index.graph import GraphIndex
 from longtail.index.protocol import read_only
@@ -42,9 +43,9 @@ __all__ = [
 # Of a graph's nodes. Labels that are near a point need not be near each other: it takes many edges
 # to come from one to the next, and edges to the nearest there are.
 N_POINT_NEIGHBOURS, N_LABEL_NEIGHBOURS = 24, 48
-# What a graph takes, in the time of one product of two vectors in exact search: a row to be built
-# in, and a query of one of a few edges. Measured for 20,000 and 100,000 vectors of 192 numbers.
-PRODUCTS_OF_BUILDING, PRODUCTS_OF_WALK = 4_000, 40_000
+# What a graph takes, in the time of one product of two vectors in eight bits a number: a row to be
+# built in, and a query of one of a few edges. Measured for 20,000 and 100,000 vectors of 192 numbers.
+PRODUCTS_OF_BUILDING, PRODUCTS_OF_WALK = 20_000, 200_000
 # Of a training point, to be told apart from its own labels.
 N_CONFUSED_POINTS = 32
 N_CONFUSED_LABELS = 100
@@ -338,7 +339,7 @@ def _label_index(
         return built_index(vectors, N_LABEL_NEIGHBOURS, beam, seed, n_threads)
     by_graph = PRODUCTS_OF_BUILDING * len(vectors) + PRODUCTS_OF_WALK * n_asked
     if n_asked * len(vectors) <= by_graph:
-        return ExactIndex(vectors)
+        return CodedIndex(vectors)
     return built_index(vectors, N_POINT_NEIGHBOURS, beam, seed, n_threads)  # few are soon made
 
 

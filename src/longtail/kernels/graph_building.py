@@ -48,6 +48,7 @@ __all__ = [
     "prune_candidates",
     "reverse_edges",
     "row_of",
+    "similarity_in",
     "write_neighbours",
 ]
 
@@ -74,6 +75,12 @@ def _key(similarity: int, row: int) -> np.int64:
 def row_of(key: Any) -> Any:
     """Return the row that a key is of, or the rows of an array of keys."""
     return _LAST - (key & _LAST)
+
+
+@kernel
+def similarity_in(key: Any) -> Any:
+    """Return the similarity that a key holds, or those of an array of keys."""
+    return key >> _BITS
 
 
 class _Panel(NamedTuple):
@@ -117,7 +124,7 @@ def _offer_range(
             products_of_range(panel.queries, panel.some, i, vectors, block, end, panel.products)
             for place in range(i, min(i + N_AT_ONCE, n_some)):
                 query = panel.some[place]
-                worst = np.int32(keys[query, last] >> _BITS)
+                worst = np.int32(similarity_in(keys[query, last]))
                 mask = at_least(panel.products, place - i, worst) << n_behind >> n_behind
                 while mask != np.uint64(0):
                     j = lowest_bit(mask)
@@ -264,7 +271,7 @@ def _drop_occluded(vectors: ByteCodes, keys: Keys, n_left: int, pruner: _Pruner)
     for i in range(1, n_left):  # no branch: which are kept cannot be guessed
         place = places[i]
         places[n_kept], rows[n_kept] = place, rows[i]
-        n_kept += 1 if products[i] < keys[place] >> _BITS else 0
+        n_kept += 1 if products[i] < similarity_in(keys[place]) else 0
     return n_kept
 
 
@@ -335,7 +342,7 @@ def prune_candidates(
             if far[i, place] == LOWEST:
                 break
             other = row_of_far[row_of(far[i, place])]
-            key = _key(far[i, place] >> _BITS, other)
+            key = _key(similarity_in(far[i, place]), other)
             if other != start + i and not _holds(near[i], key):
                 insert_key(both, key)
         _select_diverse(vectors, both, edges[start + i], pruner)
@@ -358,7 +365,7 @@ def reverse_edges(edges: Keys) -> tuple[Starts, Keys]:
             if key != LOWEST:
                 other = row_of(key)
                 free[other] -= 1
-                keys[free[other]] = _key(key >> _BITS, row)
+                keys[free[other]] = _key(similarity_in(key), row)
     return starts, keys
 
 

