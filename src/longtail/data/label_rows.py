@@ -40,6 +40,9 @@ class LabelRows:
     unknown : {"error", "extend", "skip"}
         What to do with a label that `known` has not: refuse the file, give it a new id behind
         the known ones, or leave it out and count it.
+    ids_are_lines : bool
+        Ids are the lines of a labels file, so that an id behind the last one means nothing and
+        gets no new label.
 
     Examples
     --------
@@ -59,6 +62,7 @@ class LabelRows:
         notes: InputNotes,
         known: LabelSpace | None = None,
         unknown: UnknownLabels = "error",
+        ids_are_lines: bool = False,
     ) -> None:
         if unknown not in get_args(UnknownLabels):
             raise InputError(
@@ -68,6 +72,7 @@ class LabelRows:
         self.notes = notes
         self._known = known
         self._unknown = unknown
+        self._ids_are_lines = ids_are_lines
         self._kind: Literal["names", "ids"] | None = None
         self._new_ids: dict[str, int] = {}
         self.n_declared: int | None = None  # labels that the file itself says it has
@@ -195,15 +200,20 @@ class LabelRows:
 
     def _known_ids(self, ids: Sequence[int], line: int) -> Sequence[int]:
         """Handle ids behind the last known one as `unknown` says."""
-        if self._known is None or self._unknown == "extend":
+        if self._known is None or (self._unknown == "extend" and not self._ids_are_lines):
             return ids
         n_labels = self._known.n_labels
         if self._unknown == "skip":
             for _ in (label for label in ids if label >= n_labels):
                 self.notes.add("unknown labels (skipped)", line=line)
             return [label for label in ids if label < n_labels]
-        message = (
-            f"The label id {max(ids)} is out of range: there are {n_labels:,} labels, from 0 to "
-            f"{n_labels - 1}. Correct it, or read with unknown_labels='extend' or 'skip'."
-        )
+        what = f"there are {n_labels:,} labels, from 0 to {n_labels - 1}. Correct it"
+        ways = "unknown_labels='extend' or 'skip'"
+        if self._ids_are_lines:
+            what = (
+                f"the labels file has {n_labels:,} lines, for the ids 0 to {n_labels - 1}. Pass "
+                "the labels file that belongs to these points"
+            )
+            ways = "unknown_labels='skip'"
+        message = f"The label id {max(ids)} is out of range: {what}, or read with {ways}."
         raise DataFormatError(message, path=self.path, line=line)
