@@ -12,6 +12,7 @@ from __future__ import annotations
 import csv
 from typing import IO, TYPE_CHECKING, NamedTuple
 
+from longtail.data.label_names import is_list_text
 from longtail.data.paths import decode_line, raw_lines, replacing
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.errors import DataFormatError, InputError
@@ -102,7 +103,11 @@ def read_delimited(path: Path, labels: LabelRows, *, delimiter: str) -> TextColu
             if number == 1 and row[0].count(";") == 1:  # as spreadsheets of many languages save
                 message += " If ';' is what separates the cells here, save the file with TABs."
             raise DataFormatError(message, path=path, line=number)
-        labels.add_names(split_labels(row[columns.labels]), line=number)
+        cell = row[columns.labels]
+        names = split_labels(cell)
+        if len(names) <= cell.count(_SEPARATOR) and _SEPARATOR in cell:
+            labels.notes.add("empty names between or beside '|' (left out)", line=number)
+        labels.add_names([cell] if is_list_text(cell) else names, line=number)
         if not row[columns.text]:
             labels.notes.add("empty texts (kept)", line=number)
         texts.append(row[columns.text])
