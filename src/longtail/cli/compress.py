@@ -27,6 +27,8 @@ __all__ = [
     "size_of",
 ]
 
+EXAMPLE = "longtail compress model smaller --test test.jsonl"
+
 PLACES = (1, 3, 5)
 N_TIMED = 100
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run_command"]
 
+EXAMPLE = "longtail distill model faster --texts train.jsonl"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""

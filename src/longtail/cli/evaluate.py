@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run_command"]
 
+EXAMPLE = "longtail evaluate model test.jsonl"
+
 PLACES = (1, 3, 5)
 RECALL_PLACES = (10, 100)
 N_BINS = 5

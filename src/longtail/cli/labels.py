@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run_command"]
 
+EXAMPLE = "longtail labels add model labels.txt larger"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the two commands and their options."""

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run_command"]
 
+EXAMPLE = 'longtail predict model --text "red wine"'
+
 N_WORDS = 8  # shown of each label
 NO_LABEL = "No label: none is probable enough, or the model knows no word of this text."
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run_command"]
 
+EXAMPLE = "longtail train train.jsonl --model model"
+
 INTERRUPTED = 130
 
 
@@ -138,10 +140,15 @@ def _configured(arguments: argparse.Namespace) -> LabelEstimator:
     """Make the estimator, and find out what is wrong before any data is read."""
     kind = recipe(arguments.recipe)
     settings = parse_settings(kind, arguments.set)
-    if arguments.seed is not None:
-        settings["random_state"] = arguments.seed
-    if arguments.device is not None:
-        settings["device"] = arguments.device
+    for option, key in (("seed", "random_state"), ("device", "device")):
+        given = getattr(arguments, option)
+        if given is None:
+            continue
+        if key in settings:
+            raise InputError(
+                f"{key} is set by --{option} ({given}) and by --set ({settings[key]}). Keep one."
+            )
+        settings[key] = given
     estimator = kind(**settings)
     from longtail.recipes.limits import check_settings  # noqa: PLC0415 - imports torch
 

@@ -25,7 +25,7 @@ from longtail.kernels.jit import n_usable_threads
 from longtail.metrics import precision_at_k
 from longtail.predictor import Predictor
 from longtail.recipes.json_values import json_value
-from longtail.recipes.limits import check_settings
+from longtail.recipes.limits import check_min_df, check_settings
 from longtail.recipes.scikit_learn import Parameters, classifier_tags, not_fitted
 from longtail.training.checkpoints import CheckpointFolder, fingerprint
 from longtail.training.processes import join_processes, own_device, processes
@@ -332,6 +332,7 @@ class LabelEstimator(Parameters):
         """Return unit rows of features, and the vectoriser that made them of texts."""
         if dataset.texts is None:
             return None, replace(self.reads(), power=power).rows(dataset.features)
+        check_min_df(self, dataset.n_points)
         vectorizer = TextVectorizer(
             word_ngrams=self.word_ngrams,
             char_ngrams=self.char_ngrams,
