@@ -128,6 +128,22 @@ def test_texts_with_numbers_are_texts(lines, place, capsys, tmp_path):
     assert (code, texts_in(out), err) == (0, lines, "")
 
 
+def test_labels_of_fasttext_lines_are_no_words(place, capsys, tmp_path, stdin):
+    lines = [f"__label__drink __label__red {TEXTS[0]}", "", TEXTS[1]]
+    path = write_lines(tmp_path / "points.txt", lines)
+    assert texts_in(run(capsys, "predict", place / "model", path)[1]) == TEXTS
+    stdin("\n".join(lines).encode())
+    assert texts_in(run(capsys, "predict", place / "model", "-")[1]) == TEXTS
+
+
+def test_columns_that_are_taken_as_text_are_pointed_out(place, capsys, tmp_path):
+    path = write_lines(tmp_path / "points.txt", [f"{text}\tdrink" for text in TEXTS])
+    _, out, err = run(capsys, "predict", place / "model", path)
+    assert texts_in(out) == [f"{text}\tdrink" for text in TEXTS]
+    assert "points.txt: each line is taken as a text" in err
+    assert "pass --format tsv" in err
+
+
 def test_texts_are_no_features(place, capsys, tmp_path):
     plain = write_lines(tmp_path / "texts.txt", TEXTS)
     for arguments in (

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import msgspec
 from scipy.sparse import csr_array
 
+from longtail.cli.output import notice
+from longtail.data.fasttext import PREFIX, parse_line
 from longtail.data.paths import STDIN, decode_line, numbered_lines
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.data.unlabelled import check_kind, read_points
-from longtail.errors import DataFormatError
+from longtail.errors import DataFormatError, source_name
 from longtail.training.progress import bar
 
 if TYPE_CHECKING:
@@ -75,6 +77,9 @@ class _TextRow(msgspec.Struct, gc=False):
     text: str
 
 
+_TEXT_ROWS = msgspec.json.Decoder(_TextRow)
+
+
 def answered(
     model: Predictor,
     blocks: Iterable[Points],
@@ -128,8 +133,8 @@ def points_in(
         JSON lines, plain text with one text a line, or any format that `Dataset.read` knows;
         labels need not be there. ``-`` is standard input.
     format_name : str or None
-        ``"text"``, or as in `Dataset.read`; guessed without it. Of standard input, JSON lines are
-        told from plain text.
+        ``"text"``, or as in `Dataset.read`; guessed without it. Of standard input, JSON lines,
+        fastText lines and plain text are told apart.
 
     Raises
     ------
@@ -178,21 +183,17 @@ def _suffixes(path: str) -> set[str]:
 
 
 def _text_blocks(path: str, format_name: str | None) -> Iterator[TextColumn]:
-    """Yield blocks of texts: JSON lines by name, or where the first text begins with a brace."""
-    is_json = None if format_name is None else format_name == "json-lines"
-    if format_name is None and _suffixes(path) & _JSON_SUFFIXES:
-        is_json = True
-    decoder = msgspec.json.Decoder(_TextRow)
+    """Yield blocks of texts: of the format that is named, or that the file's name or lines tell."""
+    kind = format_name
+    if kind is None and _suffixes(path) & _JSON_SUFFIXES:
+        kind = "json-lines"
     texts = TextColumnBuilder()
     lines = numbered_lines(path)
-    if is_json is None:
-        is_json, lines = _told_by_first(lines, path)
+    if kind is None:
+        kind, lines = _told_by_first(lines, path)
     for number, line in lines:
-        if not is_json:
-            decode_line(line, path=path, number=number)
-            texts.append(line)
-        elif line.strip():
-            texts.append(_json_text(decoder, line, path, number))
+        if kind == PLAIN or line.strip():
+            texts.append(_text_of(line, kind, path, number))
         if len(texts) == POINTS_AT_ONCE:
             yield texts.finish()
     if len(texts):
@@ -201,8 +202,8 @@ def _text_blocks(path: str, format_name: str | None) -> Iterator[TextColumn]:
 
 def _told_by_first(
     lines: Iterator[tuple[int, bytes]], path: str
-) -> tuple[bool, Iterator[tuple[int, bytes]]]:
-    """Tell JSON lines by the first line that is not blank, and return all lines again.
+) -> tuple[str, Iterator[tuple[int, bytes]]]:
+    """Tell the format by the first lines that are not blank, and return all lines again.
 
     Lines of features, which would be answered as if they were prose, are refused: two tell them.
     """
@@ -212,11 +213,25 @@ def _told_by_first(
         seen.append((number, line))
         if line.strip():
             filled.append(line)
-        if len(filled) == 2 or (filled and filled[0].lstrip().startswith(b"{")):
+        if len(filled) == 2 or (filled and _by_beginning(filled[0]) != PLAIN):
             break
-    if len(filled) == 2 and _are_sparse(*filled):
-        check_kind(path, is_text=False, n_features=None)
-    return bool(filled) and filled[0].lstrip().startswith(b"{"), chain(seen, lines)
+    kind = _by_beginning(filled[0]) if filled else PLAIN
+    if len(filled) == 2:
+        if _are_sparse(*filled):
+            check_kind(path, is_text=False, n_features=None)
+        if filled[0].count(b"\t") == filled[1].count(b"\t") > 0:
+            notice(
+                f"longtail: warning: {source_name(path)}: each line is taken as a text, with what "
+                "stands behind a TAB. If the TABs separate columns, pass --format tsv."
+            )
+    return kind, chain(seen, lines)
+
+
+def _by_beginning(line: bytes) -> str:
+    """Tell the format of lines that begin as no text does."""
+    if line.lstrip().startswith(b"{"):
+        return "json-lines"
+    return "fasttext" if line.startswith(PREFIX.encode()) else PLAIN
 
 
 def _are_sparse(first: bytes, second: bytes) -> bool:
@@ -230,10 +245,14 @@ def _are_sparse(first: bytes, second: bytes) -> bool:
     return before is not None and bool(before[1]) and bool(entries[1])
 
 
-def _json_text(decoder: msgspec.json.Decoder[_TextRow], line: bytes, path: str, number: int) -> str:
-    """Return the text of a JSON line, or say what the line should be."""
-    decode_line(line, path=path, number=number)
+def _text_of(line: bytes, kind: str, path: str, number: int) -> str | bytes:
+    """Return the text of a line, or say what the line should be."""
+    decoded = decode_line(line, path=path, number=number)
+    if kind == "fasttext":
+        return parse_line(decoded)[0]
+    if kind == PLAIN:
+        return line
     try:
-        return decoder.decode(line).text
+        return _TEXT_ROWS.decode(line).text
     except (msgspec.DecodeError, RecursionError) as error:
         raise DataFormatError(f"{error}. {_JSON_SHAPE}", path=path, line=number) from error
