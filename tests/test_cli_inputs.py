@@ -201,6 +201,7 @@ def test_standard_input_is_read_once(place, capsys, tmp_path):
         ("train", "-", "--labels", "-", "--model", tmp_path / "model"),
         ("labels", "add", place / "model", "-", tmp_path / "model", "--examples", "-"),
         ("compress", place / "model", tmp_path / "model", "--test", "-", "--label-pairs", "-"),
+        ("distill", place / "model", tmp_path / "model", "--texts", "-", "--labels", "-"),
     ):
         assert "(-) is named 2 times, but it can be read only once" in refused(capsys, *arguments)
     message = refused(capsys, "evaluate", place / "model", "-")

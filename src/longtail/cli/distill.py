@@ -46,7 +46,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     model = Predictor.from_folder(before)
     if model.vectorizer is None:
         raise InputError(f"{arguments.model} reads features. Only a transformer can be distilled.")
-    check_inputs(arguments.texts, arguments.test)
+    check_inputs(arguments.texts, arguments.test, arguments.labels, arguments.label_pairs)
     dataset = comparison_set(model, arguments)
     blocks, _ = points_in(model, arguments.texts, format_name=None)
     texts = [text for block in blocks for text in block]

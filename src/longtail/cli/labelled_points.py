@@ -78,8 +78,8 @@ def _in_own_ids(model: Predictor, dataset: Dataset, name: str) -> Dataset:
     known = model.label_space
     n_labels = max(known.n_labels, n_labels_of(dataset.labels.indices))
     space = known.extended(map(str, range(known.n_labels, n_labels)))
-    if known.names is not None:
-        label = int(dataset.labels.indices[0])
+    label = int(dataset.labels.indices.min())
+    if known.names is not None and label < known.n_labels:
         notice(
             f"{name} has label ids, which are taken for the model's own: {label} is "
             f"{space.name(label)!r}. If they are lines of a labels file, pass it as --labels."

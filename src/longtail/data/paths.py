@@ -256,9 +256,10 @@ def _open_binary(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
 
 def _standard_input() -> BufferedReader:
     """Return what comes in, which stays open."""
-    if sys.stdin is None:  # as after `<&-`
+    stream = getattr(sys.stdin, "buffer", None)
+    if stream is None:  # as after `<&-`, or in a notebook
         raise InputError("Standard input is closed. Name a file, or send something in by a pipe.")
-    return cast("BufferedReader", sys.stdin.buffer)
+    return cast("BufferedReader", stream)
 
 
 @contextmanager

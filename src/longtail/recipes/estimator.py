@@ -61,8 +61,9 @@ class LabelEstimator(Parameters):
     char_ngrams : (int, int) or None
         Shortest and longest pieces of words that are tokens, too; None for no pieces.
     min_df : int or None
-        How many training texts a token must be in to be kept, at most one in twenty. None takes 1
-        for up to 20,000 points, and 2 beyond.
+        How many training texts a token must be in to be kept; more than one in twenty is cut, with
+        a warning, and more than there are is refused. None takes 1 for up to 20,000 points, and 2
+        beyond.
     max_features : int or None
         Most tokens that are kept, those in the most texts; None keeps all.
     feature_power : float or None
