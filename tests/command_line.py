@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 from longtail.cli import main
 
 # A half is held out: of less than 40 points, none would be, and nothing would be learnt again.
@@ -50,6 +52,11 @@ def refused(capsys, *arguments):
     assert "Traceback" not in err
     assert err.splitlines()[-1].startswith("longtail")
     return err.splitlines()[-1]
+
+
+def stdin_of(content):
+    """Return a standard input that bytes come from."""
+    return io.TextIOWrapper(io.BufferedReader(io.BytesIO(content)))
 
 
 def files_of(folder):

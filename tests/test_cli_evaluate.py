@@ -36,18 +36,57 @@ def test_evaluation_prints_a_table_and_writes_flat_json(place, capsys, tmp_path)
     assert metrics["P@1"] == pytest.approx(100 * np.mean(right))
 
 
-def test_unknown_labels_count_as_missed(place, capsys, tmp_path):
-    lines = [json.dumps({"text": "red wine", "labels": ["animal"]})]
-    test = write_lines(tmp_path / "test.jsonl", lines)
-    _, out, err = run(capsys, "evaluate", place / "model", test, "--by-frequency")
-    assert out.splitlines()[1].split() == ["P", "0.00", "0.00", "0.00"]
-    assert "none of its labels is one of the model's" in err
-    assert "it has 'animal', the model has 'drink'." in err
-    lines.append(json.dumps({"text": "red wine", "labels": ["drink"]}))
-    assert (
-        run(capsys, "evaluate", place / "model", write_lines(tmp_path / "test.jsonl", lines))[2]
-        == ""
+def labelled(path, *labels):
+    lines = [json.dumps({"text": "red wine", "labels": list(row)}) for row in labels]
+    return write_lines(path, lines)
+
+
+def test_a_test_set_of_other_labels_is_refused(place, capsys, tmp_path):
+    test = labelled(tmp_path / "test.jsonl", ["animal"], ["plant"])
+    message = refused(capsys, "evaluate", place / "model", test, "--by-frequency")
+    assert "none of its 2 labels is one of the model's 10, so nothing can be measured" in message
+    assert "It has 'animal', the model has 'drink'." in message
+    ids = write_lines(tmp_path / "ids.svm", ["7 0:1", "8 1:1"])
+    message = refused(capsys, "evaluate", place / "sparse", ids)
+    assert "Ids must be those of the training" in message
+
+
+def test_labels_that_the_model_has_not_are_counted(place, capsys, tmp_path):
+    test = labelled(tmp_path / "test.jsonl", ["drink", "red"], ["animal"])
+    code, out, err = run(capsys, "evaluate", place / "model", test)
+    assert (code, out.splitlines()[1].split()[1]) == (0, "50.00")
+    assert err == (
+        f"{test}: 1 of its 3 labels, such as 'animal', are not in the model and count as missed: "
+        "33.3 % of the labels of its points.\n"
     )
+    test = labelled(tmp_path / "test.jsonl", ["drink"], ["animal", "plant"])
+    err = run(capsys, "evaluate", place / "model", test)[2]
+    assert f"longtail: warning: {test}: 2 of its 3 labels" in err
+
+
+def test_ids_without_names_are_said_to_be_the_models(place, capsys, tmp_path):
+    test = labelled(tmp_path / "test.jsonl", [0, 1])
+    code, out, err = run(capsys, "evaluate", place / "model", test)
+    assert (code, out.splitlines()[1].split()[1]) == (0, "100.00")
+    assert "has label ids, which are taken for the model's own: 0 is 'drink'" in err
+    assert "pass it as --labels" in err
+    names = write_lines(tmp_path / "labels.txt", ["red", "drink"])
+    code, out, err = run(capsys, "evaluate", place / "model", test, "--labels", names)
+    assert (code, err) == (0, "")
+
+
+def test_a_labels_file_of_others_is_refused(place, capsys, tmp_path):
+    test = labelled(tmp_path / "test.jsonl", [0], [2])
+    short = write_lines(tmp_path / "short.txt", ["red", "drink"])
+    message = refused(capsys, "evaluate", place / "model", test, "--labels", short)
+    assert "line 2: The label id 2 is out of range: the labels file has 2 lines" in message
+    assert "Pass the labels file that belongs to these points." in message
+    other = write_lines(tmp_path / "other.txt", ["one", "two", "three"])
+    message = refused(capsys, "evaluate", place / "model", test, "--labels", other)
+    assert "none of its 2 labels" in message
+    points = write_lines(tmp_path / "points.txt", ["1 5 3", "0 1:1"])
+    message = refused(capsys, "evaluate", place / "sparse", points, "--labels", other)
+    assert "such as 'one', but the model knows ids only" in message
 
 
 def test_contributions_by_frequency_add_up(place, capsys):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import errno
 import gzip
-import io
 import json
 import os
 import sys
 
 import pytest
 
-from command_line import refused, rows, run, write_lines
+from command_line import refused, rows, run, stdin_of, write_lines
 from longtail import LongtailClassifier, load
 
 
@@ -100,8 +99,7 @@ def test_files_of_texts_are_answered_line_by_line(kind, place, capsys, tmp_path,
     elif kind == "gzip":
         source.write_bytes(gzip.compress("\n".join(objects).encode()))
     elif kind == "stdin":
-        stdin = io.TextIOWrapper(io.BytesIO("\n".join(TEXTS).encode()))
-        monkeypatch.setattr(sys, "stdin", stdin)
+        monkeypatch.setattr(sys, "stdin", stdin_of("\n".join(TEXTS).encode()))
         source = "-"
     else:
         labelled = kind == "json with labels"
@@ -134,7 +132,7 @@ def test_what_stands_before_the_first_text(start, is_json, place, capsys, tmp_pa
     source.write_bytes(content)
     n_blank = 0 if is_json else start.count(b"\n")  # of plain text, each line is a point
     for file in (source, "-"):
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(content)))
+        monkeypatch.setattr(sys, "stdin", stdin_of(content))
         out = run(capsys, "predict", place / "model", file)[1]
         found = [json.loads(line)["text"] for line in out.splitlines()]
         assert found == [""] * n_blank + ["red wine"] * 2

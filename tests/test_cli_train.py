@@ -124,7 +124,47 @@ WINE = '{"text": "red wine", "labels": ["drink"]}\n'
 def test_an_option_that_took_the_file_is_pointed_out(capsys):
     code, _, err = run(capsys, "train", "--model", "m", "--set", "tail=0.5", "train.jsonl")
     assert code == 2
-    assert "are required: TRAIN (--set takes all words behind it: put it last)" in err
+    assert "are required: TRAIN. --set takes all words behind it: put it last" in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ([], "are required: TRAIN, --model. `longtail train --help` tells all options"),
+        (["a.jsonl"], "are required: --model. `longtail train --help`"),
+        (["a.jsonl", "--modle", "m"], "required: --model. --modle is no option, but --model is."),
+        (["a.jsonl", "b.jsonl", "--model", "m"], "train: error: unrecognized arguments: b.jsonl"),
+        (["a.jsonl", "--model", "m", "tail=1"], "Settings such as KEY=VALUE stand behind --set"),
+        (["a.jsonl", "--model", "m", "--epochs", "3"], "unrecognized arguments: --epochs 3."),
+    ],
+)
+def test_wrong_usage_is_said_in_few_lines(arguments, message, capsys):
+    code, out, err = run(capsys, "train", *arguments)
+    assert (code, out) == (2, "")
+    usage, example, error = err.splitlines()
+    assert usage == "usage: longtail train TRAIN --model DIR [options]"
+    assert example == "  such as: longtail train train.jsonl --model model"
+    assert message in error
+
+
+def test_one_setting_is_not_set_twice(capsys, tmp_path):
+    for option, given, key, other in (
+        ("--seed", "1", "random_state", "2"),
+        ("--device", "cpu", "device", "cuda"),
+    ):
+        words = (option, given, "--model", tmp_path / "model", "--set", f"{key}={other}")
+        message = refused(capsys, "train", "none.jsonl", *words)
+        assert f"{key} is set by {option} ({given}) and by --set ({other}). Keep one." in message
+
+
+def test_more_texts_for_a_token_than_there_are(place, capsys, tmp_path):
+    command = ("train", place / "train.jsonl", "--model", tmp_path / "model", *SMALL)
+    message = refused(capsys, *command, "min_df=1000")
+    assert "min_df=1,000 leaves no token: there are only 40 training texts" in message
+    assert "Pass at most 2, one text in twenty." in message
+    code, _, err = run(capsys, *command, "min_df=30")
+    assert code == 0
+    assert "min_df=30 is cut to 2, one in twenty of the 40 training texts." in err
 
 
 BAD = {

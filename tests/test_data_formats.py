@@ -287,6 +287,12 @@ def test_a_header_may_have_the_singular(tmp_path, name):
     assert (dataset.texts[0], dataset.label_space.name(0)) == ("an a", "b")
 
 
+def test_empty_names_are_written_as_ids(tmp_path):
+    dataset = text_dataset(["x"], [[1]], ["a", " "])
+    dataset.write(tmp_path / "a.jsonl")
+    assert '"labels":[1]' in (tmp_path / "a.jsonl").read_text()
+
+
 def test_what_looks_like_a_header_is_pointed_out(tmp_path):
     with pytest.warns(InputWarning, match="a first row like a header, but without 'text' and"):
         assert read(tmp_path, "title,category\nred wine,drink\n", "a.csv").n_points == 2

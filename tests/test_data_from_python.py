@@ -119,6 +119,11 @@ def test_repeats_are_merged_with_one_warning():
         ([0.5, 1.0, 0.0, 1.0], "row 0: got 0.5"),
         (["a", 1, "b", 2], "mixes strings and numbers"),
         ([{"a": 1}] * 4, "row 0: got {'a': 1}"),
+        ([["a"], ["b", ""], [], []], "row 1: got '', a label without a name. Leave it out"),
+        (["a", "b", " ", "a"], "row 2: got ' ', a label without a name. Leave the point out"),
+        ([["a"], ["['a', 'b']"], [], []], "row 1: got .*the text of a list.*ast.literal_eval"),
+        (["['a' 'b']", "[]", "['a']", "a"], "row 0: got .*the text of a list"),
+        (['["a", "b"]'] * 4, "row 0: got .*the text of a list"),
         ([[1, 0, 0], [0, 1, 1], [1, 1, 1], [0, 0, 0]], r"zeros and ones.*Pass numpy\.array"),
         ([[1, 0], [0, 1], [1, 0], [0, 1]], "zeros and ones"),
         ([[7], [1_234_567_890], [], []], "run up to 1,234,567,890, but points have 2 labels"),
@@ -127,6 +132,34 @@ def test_repeats_are_merged_with_one_warning():
 def test_wrong_labels(labels, message):
     with pytest.raises(InputError, match=message):
         labels_from(labels, 4)
+
+
+@pytest.mark.parametrize(
+    ("labels", "message"),
+    [
+        (["a|b", "c"], r"1 of 2 points .* holds '\|', such as 'a\|b' .*label.split\('\|'\)"),
+        ([["b; a"], [], ["a; c; b"]], "2 of 2 points with a label .* holds ';'"),
+        (["b,a", "a,c", "c"], "2 of 3 points with a label .* holds ','"),
+    ],
+)
+def test_several_labels_in_one_string_are_pointed_out(labels, message):
+    with pytest.warns(InputWarning, match=message):
+        space = labels_from(labels, len(labels))[1]
+    assert space.n_labels == len({str(label) for label in labels if label})
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        ["Paris, France", "Lyon, France", "Rome, Italy"],
+        ["a|b", "c", "d"],
+        [["a|b", "c"], ["c|d", "a"]],
+        ["|", "a|", ";"],
+        ["[sic]", "[1]", "[]"],
+    ],
+)
+def test_signs_may_be_part_of_a_name(labels):
+    assert labels_from(labels, len(labels))[1].n_labels >= 3
 
 
 def test_texts():

@@ -49,6 +49,7 @@ def test_names_that_no_line_can_carry(tmp_path, name):
     [
         (b"", "line 1: A label's name is missing"),
         (b"a\n\nb\n", "line 2: A label's name is missing"),
+        (b"a\n \t\nc\n", "line 2: A label's name is missing"),
         (b"a\n\ttext only\nc\n", "line 2: A label's name is missing"),
         (b"a\nb\xff\n", "line 2: The line is not UTF-8 .byte 0xff at position 1"),
     ],

@@ -9,6 +9,8 @@ import os
 
 import pytest
 
+from command_line import stdin_of
+from longtail import Dataset
 from longtail.data.paths import numbered_lines, raw_lines, replacing
 from longtail.errors import DataFormatError, InputError
 
@@ -37,6 +39,16 @@ def test_damaged_gzip_says_so(tmp_path, damage):
     ("content", "message"),
     [
         ("one\ttwo\n".encode("utf-16"), "UTF-16, not plain text. Save the file as UTF-8"),
+        ("one\ttwo\n".encode("utf-32"), "UTF-32, not plain text.* iconv -f UTF-32 -t UTF-8"),
+        ("one\n".encode("utf-32-be").join([b"\0\0\xfe\xff", b""]), "UTF-32, not"),
+        (
+            "one\ttwo\n".encode("utf-16-le"),
+            r"UTF-16LE \(its NUL bytes tell\).*-f UTF-16LE -t UTF-8",
+        ),
+        ("\r\none\ttwo\n".encode("utf-16-be"), "UTF-16BE"),
+        (gzip.compress("длинное слово для пробы\n".encode("utf-16-le")), "UTF-16LE"),
+        ("one\n".encode("utf-32-le"), "UTF-32LE"),
+        ("one\n".encode("utf-32-be"), "UTF-32BE"),
         ("one\n".encode("utf-16-be").join([b"\xfe\xff", b""]), "UTF-16"),
         (bz2.compress(b"one\n"), "packed by bzip2, not plain text. Unpack it, or pack it by gzip"),
         (lzma.compress(b"one\n"), "packed by xz"),
@@ -50,6 +62,29 @@ def test_files_that_are_no_plain_text_are_named(tmp_path, content, message):
     path.write_bytes(content)
     with pytest.raises(DataFormatError, match=message):
         list(numbered_lines(path))
+
+
+@pytest.mark.parametrize(
+    "content", [b"\0", b"a\0\0b\0\0cdefgh", b"\0\0\0" + b"a" * 900, b"", b"\xe4"]
+)
+def test_a_few_nul_bytes_are_signs_of_a_text(tmp_path, content):
+    path = tmp_path / "odd.txt"
+    path.write_bytes(content)
+    assert list(raw_lines(path)) == ([content] if content else [])
+
+
+def test_standard_input_is_a_file_called_minus(monkeypatch):
+    for content in (b"\xef\xbb\xbfone\ntwo\n", gzip.compress(b"one\ntwo\n")):
+        monkeypatch.setattr("sys.stdin", stdin_of(content))
+        assert list(numbered_lines("-")) == [(1, b"one"), (2, b"two")]
+    monkeypatch.setattr("sys.stdin", stdin_of(b"\xff\n"))
+    with pytest.raises(InputError, match=r"cannot be guessed\. Pass format="):
+        Dataset.read("-")
+    with pytest.raises(DataFormatError, match="standard input, line 1: The line is not UTF-8"):
+        Dataset.read("-", format="tsv")
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(InputError, match="Standard input is closed"):
+        list(raw_lines("-"))
 
 
 @pytest.mark.parametrize("name", ["missing.txt", "."])

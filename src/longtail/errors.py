@@ -28,6 +28,7 @@ __all__ = [
     "ModelFolderError",
     "TooLargeError",
     "TrainingError",
+    "source_name",
 ]
 
 
@@ -47,7 +48,7 @@ class DataFormatError(InputError):
     message : str
         What is wrong and what to do, as one or two sentences.
     path : str or Path
-        The file.
+        The file; ``-`` is standard input.
     line : int, optional
         The line, counted from 1.
 
@@ -61,8 +62,21 @@ class DataFormatError(InputError):
     def __init__(self, message: str, *, path: str | Path, line: int | None = None) -> None:
         self.path = str(path)
         self.line = line
-        place = self.path if line is None else f"{self.path}, line {line}"
+        source = source_name(path)
+        place = source if line is None else f"{source}, line {line}"
         super().__init__(f"{place}: {message}")
+
+
+def source_name(path: str | Path) -> str:
+    """Return what messages call a file.
+
+    Examples
+    --------
+    >>> from longtail.errors import source_name
+    >>> source_name("train.txt"), source_name("-")
+    ('train.txt', 'standard input')
+    """
+    return "standard input" if str(path) == "-" else str(path)
 
 
 class TooLargeError(InputError):

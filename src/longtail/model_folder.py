@@ -132,13 +132,15 @@ def check_target(path: str | Path) -> None:
     Raises
     ------
     ModelFolderError
-        If something else is there, which saving would delete.
+        If something else is there, which saving would delete, or the path is ``-``.
 
     Examples
     --------
     >>> from longtail.model_folder import check_target
     >>> check_target("a/new/folder")
     """
+    if str(path) == "-":
+        raise ModelFolderError("A model is a folder, which - (standard output) is not. Name one.")
     target = Path(path).resolve()
     if not target.exists():
         return

@@ -100,13 +100,18 @@ def _parser() -> argparse.ArgumentParser:
     """Return the parser of all commands; each fills in its own options when it is chosen."""
     parser = argparse.ArgumentParser(
         prog="longtail",
+        usage="%(prog)s COMMAND ...\n  `longtail --help` lists the commands",
         description="Extreme multi-label classification: text in, the most relevant few of up to "
         "millions of label names out.",
         epilog="`longtail COMMAND --help` tells the options of a command.",
     )
     parser.add_argument("--version", action="version", version=f"longtail {version('longtail')}")
     commands = parser.add_subparsers(
-        metavar="COMMAND", required=True, dest="command", parser_class=CommandParser
+        metavar="COMMAND",
+        required=True,
+        dest="command",
+        prog="longtail",
+        parser_class=CommandParser,
     )
     for name, (module, summary) in COMMANDS.items():
         commands.add_parser(name, help=summary, description=f"{summary}.", module=module)

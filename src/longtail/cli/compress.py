@@ -7,8 +7,8 @@ from statistics import median
 from typing import TYPE_CHECKING, get_args
 
 from longtail.classifiers.compiled import StorageType
-from longtail.cli.evaluate import add_test_arguments, test_set
-from longtail.cli.output import bytes_text, notice, result, table
+from longtail.cli.labelled_points import add_test_arguments, labelled_points
+from longtail.cli.output import bytes_text, check_inputs, notice, result, table
 from longtail.model_folder import MANIFEST, ModelFolder, check_target
 from longtail.predictor import Predictor
 
@@ -26,6 +26,8 @@ __all__ = [
     "run_command",
     "size_of",
 ]
+
+EXAMPLE = "longtail compress model smaller --test test.jsonl"
 
 PLACES = (1, 3, 5)
 N_TIMED = 100
@@ -67,7 +69,8 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 def comparison_set(model: Predictor, arguments: argparse.Namespace) -> Dataset | None:
     """Return the labelled points that ``--test`` names, if it does, before any work is done."""
-    return None if arguments.test is None else test_set(model, arguments)
+    check_inputs(arguments.test, arguments.labels, arguments.label_pairs)
+    return None if arguments.test is None else labelled_points(model, arguments)
 
 
 def comparison(

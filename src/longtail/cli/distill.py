@@ -10,7 +10,7 @@ from longtail.cli.compress import (
     comparison_set,
     size_of,
 )
-from longtail.cli.output import notice, result, table
+from longtail.cli.output import check_inputs, notice, result, table
 from longtail.cli.points import points_in
 from longtail.errors import InputError
 from longtail.features.distillation import distilled
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run_command"]
 
+EXAMPLE = "longtail distill model faster --texts train.jsonl"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
@@ -32,7 +34,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         required=True,
         help="texts like those that will be asked, best those of the training: JSON lines, plain "
-        "text (one a line), or a file as for training",
+        "text (one a line), or a file as for training; - reads standard input",
     )
     add_comparison_arguments(parser)
 
@@ -44,6 +46,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     model = Predictor.from_folder(before)
     if model.vectorizer is None:
         raise InputError(f"{arguments.model} reads features. Only a transformer can be distilled.")
+    check_inputs(arguments.texts, arguments.test, arguments.labels, arguments.label_pairs)
     dataset = comparison_set(model, arguments)
     blocks, _ = points_in(model, arguments.texts, format_name=None)
     texts = [text for block in blocks for text in block]

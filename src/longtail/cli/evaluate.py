@@ -10,22 +10,30 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.cli.output import check_output, notice, result, table, write_json
+from longtail.cli.labelled_points import add_test_arguments, labelled_points
+from longtail.cli.output import (
+    check_inputs,
+    check_output,
+    is_stdout,
+    notice,
+    result,
+    table,
+    write_json,
+)
 from longtail.cli.points import answered, blocks_of, points_of
-from longtail.data.dataset import Dataset
-from longtail.data.formats import FORMATS
 from longtail.data.repository import read_filter
-from longtail.errors import InputError
 from longtail.metrics import by_frequency_quantile, evaluate, set_aside
 from longtail.metrics.hits import deepest_place
 from longtail.metrics.predictions import places_to_predict
 from longtail.predictor import LARGEST_K, Predictor, load
 
 if TYPE_CHECKING:
+    from longtail.data.dataset import Dataset
     from longtail.metrics.hits import Floats, Integers
 
+__all__ = ["add_arguments", "run_command"]
 
-__all__ = ["add_arguments", "add_test_arguments", "run_command", "test_set"]
+EXAMPLE = "longtail evaluate model test.jsonl"
 
 PLACES = (1, 3, 5)
 RECALL_PLACES = (10, 100)
@@ -35,9 +43,18 @@ N_BINS = 5
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("model", metavar="DIR", help="a model folder")
-    parser.add_argument("test", metavar="TEST", help="the test set, in any format of `train`")
+    parser.add_argument(
+        "test",
+        metavar="TEST",
+        help="the test set, in any format of `train`; - reads standard input",
+    )
     add_test_arguments(parser)
-    parser.add_argument("--json", metavar="FILE", type=Path, help="write the metrics there too")
+    parser.add_argument(
+        "--json",
+        metavar="FILE",
+        type=Path,
+        help="write the metrics there too; - is standard output",
+    )
     parser.add_argument(
         "--filter", metavar="FILE", help="pairs `point label` to leave out of the predictions"
     )
@@ -55,28 +72,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_test_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare what `test_set` reads beside the file itself, ``test``."""
-    parser.add_argument(
-        "--labels",
-        metavar="FILE",
-        help="names that the ids in TEST stand for; without it they are the model's own ids",
-    )
-    parser.add_argument(
-        "--label-pairs", metavar="FILE", help="the tst_X_Y half of a pair of sparse files"
-    )
-    parser.add_argument("--format", choices=FORMATS, help="of TEST; guessed without it")
-
-
 def run_command(arguments: argparse.Namespace) -> int:
     """Measure, and return the exit code."""
+    names = (arguments.test, arguments.labels, arguments.label_pairs, arguments.filter)
+    check_inputs(*names)
     if arguments.json is not None:
-        names = (arguments.test, arguments.labels, arguments.label_pairs, arguments.filter)
         check_output(arguments.json, read=names)
     model = load(arguments.model)
-    dataset = test_set(model, arguments)
-    if not dataset.labels.nnz:
-        raise InputError(f"No point of {arguments.test} has a label, so nothing can be measured.")
+    dataset = labelled_points(model, arguments)
     barred = None
     if arguments.filter is not None:
         barred = read_filter(arguments.filter, dataset.n_points, dataset.n_labels)
@@ -96,36 +99,15 @@ def run_command(arguments: argparse.Namespace) -> int:
         propensity=arguments.propensity,
     )
     metrics["points_per_second"] = dataset.n_points / seconds
-    _show(metrics, dataset.n_points)
+    shown = _table(metrics, dataset.n_points)
     if arguments.by_frequency:
-        _show_by_frequency(model, dataset, ids, arguments.propensity)
+        shown += ["", _table_by_frequency(model, dataset, ids, arguments.propensity)]
+    # What is read by a program is not to be mixed with what is read by people.
+    is_for_program = arguments.json is not None and is_stdout(arguments.json)
+    (notice if is_for_program else result)("\n".join(shown))
     if arguments.json is not None:
         write_json(arguments.json, {key: round(value, 4) for key, value in metrics.items()})
     return 0
-
-
-def test_set(model: Predictor, arguments: argparse.Namespace) -> Dataset:
-    """Read the test set in the model's label ids."""
-    own = arguments.labels is None
-    dataset = Dataset.read(
-        arguments.test,
-        labels_file=arguments.labels,
-        labels_path=arguments.label_pairs,
-        format=arguments.format,
-        label_space=model.label_space if own else None,
-        unknown_labels="extend",
-        n_features=None if model.vectorizer is not None else model.n_features,
-    )
-    if not own:
-        dataset = dataset.relabelled(model.label_space)
-    if dataset.labels.nnz and dataset.labels.indices.min() >= model.n_labels:
-        notice(
-            f"longtail: warning: {arguments.test}: none of its labels is one of the model's "
-            f"{model.n_labels:,}, so all count as missed. Names must match exactly, capital "
-            f"letters and spaces included: it has {dataset.label_space.name(model.n_labels)!r}, "
-            f"the model has {model.label_space.name(0)!r}."
-        )
-    return dataset
 
 
 def _predictions(model: Predictor, dataset: Dataset, k: int) -> tuple[Integers, Floats, float]:
@@ -141,24 +123,26 @@ def _predictions(model: Predictor, dataset: Dataset, k: int) -> tuple[Integers, 
     return ids, np.concatenate([answers.scores for answers in blocks]), seconds
 
 
-def _show(metrics: dict[str, float], n_points: int) -> None:
-    """Write the table."""
+def _table(metrics: dict[str, float], n_points: int) -> list[str]:
+    """Return the lines that are shown of the metrics."""
     rows = [
         [name, *(f"{metrics[f'{name}@{k}']:.2f}" for k in PLACES)]
         for name in ("P", "nDCG", "PSP", "PSnDCG")
     ]
-    result(table(["%", *(f"@{k}" for k in PLACES)], rows))
-    result("  ".join(f"R@{k} {metrics[f'R@{k}']:.2f}" for k in RECALL_PLACES))
-    result(f"{n_points:,} points, {metrics['points_per_second']:,.0f} points a second")
+    return [
+        table(["%", *(f"@{k}" for k in PLACES)], rows),
+        "  ".join(f"R@{k} {metrics[f'R@{k}']:.2f}" for k in RECALL_PLACES),
+        f"{n_points:,} points, {metrics['points_per_second']:,.0f} points a second",
+    ]
 
 
-def _show_by_frequency(
+def _table_by_frequency(
     model: Predictor,
     dataset: Dataset,
     ids: Integers,
     propensity: tuple[float, float],
-) -> None:
-    """Write what each fifth of the labels contributes, the most frequent first."""
+) -> str:
+    """Return what each fifth of the labels contributes, the most frequent first."""
     n_bins = min(N_BINS, dataset.n_labels)
     bins = by_frequency_quantile(
         ids,
@@ -179,11 +163,7 @@ def _show_by_frequency(
         ]
         for i, part in enumerate(bins)
     ]
-    result("")
-    result(table(head, rows))
-    if dataset.n_labels > model.n_labels:
-        n_new = dataset.n_labels - model.n_labels
-        notice(f"{n_new:,} labels of the test set are not in the model and count as missed.")
+    return table(head, rows)
 
 
 def _propensity(text: str) -> tuple[float, float]:

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run_command"]
 
+EXAMPLE = "longtail inspect model"
+
 N_SHOWN = 10
 N_CLUSTERS, N_IN_CLUSTER = 5, 8
 ROWS_AT_ONCE = 65_536  # table rows that are scaled to unit length together

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.cli.output import notice
+from longtail.cli.output import check_inputs, notice
 from longtail.data.dataset import Dataset
+from longtail.data.formats import FORMATS
 from longtail.data.label_space import LabelSpace
-from longtail.errors import InputError
+from longtail.errors import InputError, source_name
 from longtail.model_folder import ModelFolder, check_target
 from longtail.predictor import Predictor
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
 __all__ = ["add_arguments", "run_command"]
+
+EXAMPLE = "longtail labels add model labels.txt larger"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -36,7 +39,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             command.add_argument(
                 "labels",
                 metavar="LABELS_FILE",
-                help="the new labels, one a line: a name, or a name, a TAB and a text",
+                help="the new labels, one a line: a name, or a name, a TAB and a text; - reads "
+                "standard input",
             )
         else:
             command.add_argument("names", metavar="NAME", nargs="+", help="labels to remove")
@@ -44,6 +48,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         if name == "add":
             command.add_argument(
                 "--examples", metavar="FILE", help="points that have the new labels"
+            )
+            command.add_argument(
+                "--format", choices=FORMATS, help="of the examples; guessed without it"
             )
 
 
@@ -64,22 +71,25 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 def _added(model: Predictor, arguments: argparse.Namespace) -> Predictor:
     """Return the model with the labels of a file."""
+    check_inputs(arguments.labels, arguments.examples)
     space = LabelSpace.read(arguments.labels)
     if space.names is None or space.texts is None or not space.names_are_unique:
-        raise InputError(f"{arguments.labels} names a label twice. Name each once.")
+        raise InputError(f"{source_name(arguments.labels)} names a label twice. Name each once.")
     labels = dict(zip(space.names, space.texts, strict=True))
     if arguments.examples is None:
         return model.with_labels(labels)
-    return model.with_labels(labels, _examples(arguments.examples, space))
+    return model.with_labels(labels, _examples(arguments.examples, arguments.format, space))
 
 
-def _examples(path: str, space: LabelSpace) -> Mapping[str, Sequence[str]]:
+def _examples(path: str, format_name: str | None, space: LabelSpace) -> Mapping[str, Sequence[str]]:
     """Return the points of each label."""
-    dataset = Dataset.read(path, label_space=space, unknown_labels="skip")
+    dataset = Dataset.read(path, format=format_name, label_space=space, unknown_labels="skip")
     by_label = dataset.labels.T.tocsr()
     rows = np.split(by_label.indices, by_label.indptr[1:-1])
     if dataset.texts is None:
-        raise InputError(f"{path} holds features. Pass texts as examples, or use Python.")
+        raise InputError(
+            f"{source_name(path)} holds features. Pass texts as examples, or use Python."
+        )
     return {
         space.name(label): dataset.texts.take(own) for label, own in enumerate(rows) if len(own)
     }

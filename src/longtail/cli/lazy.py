@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import difflib
 import importlib
+import sys
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
 __all__ = ["COMMANDS", "CommandParser"]
 
-# The module of each command has `add_arguments(parser)` and `run_command(arguments) -> exit code`.
+# The module of each command has `add_arguments(parser)`, `run_command(arguments) -> exit code`, and
+# an EXAMPLE of how it is called.
 COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
     {
         "train": ("longtail.cli.train", "Train a model and write it to a folder"),
@@ -46,13 +49,15 @@ class CommandParser(argparse.ArgumentParser):
             **settings,
         )
         self._module: str | None = module
+        self._given: Sequence[str] = ()
 
     def parse_known_args(  # type: ignore[override]  # its own overloads say the same at length
         self,
         args: Any = None,
         namespace: Any = None,
     ) -> tuple[argparse.Namespace, list[str]]:
-        """Import the command, then parse."""
+        """Import the command, then parse; what is left over is an error."""
+        self._given = sys.argv[1:] if args is None else args
         if self._module is not None:
             command = importlib.import_module(self._module)
             self._module = None
@@ -60,17 +65,44 @@ class CommandParser(argparse.ArgumentParser):
             self.set_defaults(run_command=command.run_command)
             if "--help" not in self._option_string_actions:
                 self.add_argument("-h", "--help", action="help", help="show this and stop")
+            self.usage = f"%(prog)s{self._places()} [options]\n  such as: {command.EXAMPLE}"
         parsed, rest = super().parse_known_args(args, namespace)
         self._take_late(parsed, rest)
+        if rest:
+            self.error(f"unrecognized arguments: {' '.join(rest)}")
         return parsed, rest
 
     def error(self, message: str) -> NoReturn:
-        """Stop, and point out that an option may have taken the word that is missing."""
-        greedy = [action for action in self._actions if action.nargs == "+"]
-        if "are required" in message and greedy and greedy[0].option_strings:
-            option = greedy[0].option_strings[0]
-            message += f" ({option} takes all words behind it: put it last)"
-        super().error(message)
+        """Stop, and point out what was probably meant."""
+        hints = [*self._hints()] if "required" in message or "unrecognized" in message else []
+        hints.append(f"`{self.prog} --help` tells all options")
+        super().error(". ".join([message, *hints]))
+
+    def _places(self) -> str:
+        """Return what must be given, in short."""
+        words = ""
+        for action in self._actions:
+            name = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
+            if not action.option_strings:
+                words += f" [{name}]" if action.nargs == "?" else f" {name}"
+            elif action.required:
+                words += f" {action.option_strings[0]} {name}"
+        return words
+
+    def _hints(self) -> Iterator[str]:
+        """Yield advice on options that are misspelt, that took too much, or that are left out."""
+        known = self._option_string_actions
+        for word in self._given:
+            name = word.partition("=")[0]
+            near = difflib.get_close_matches(name, known, n=1) if name.startswith("--") else []
+            if near and not any(option.startswith(name) for option in known):
+                yield f"{name} is no option, but {near[0]} is"
+        greedy = [option for option, action in known.items() if action.nargs == "+"]
+        for option in greedy:
+            if option in self._given:
+                yield f"{option} takes all words behind it: put it last"
+            elif any("=" in word and not word.startswith("-") for word in self._given):
+                yield f"Settings such as KEY=VALUE stand behind {option}"
 
     def _take_late(self, parsed: argparse.Namespace, rest: list[str]) -> None:
         """Fill optional places from behind the options, where argparse does not look for them."""

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unicodedata import category
 
-from longtail.data.paths import is_device, replacing
+from longtail.data.paths import STDIN, is_device, replacing
 from longtail.errors import InputError
 
 if TYPE_CHECKING:
@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "bytes_text",
+    "check_inputs",
     "check_output",
+    "is_stdout",
     "notice",
     "one_line",
     "result",
@@ -26,6 +28,7 @@ __all__ = [
     "write_json",
 ]
 
+_STDOUT = "-"
 _CONTROLS = {"Cc", "Zl", "Zp"}  # of Unicode: control characters, line and paragraph separators
 
 
@@ -108,15 +111,33 @@ def time_text(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+def is_stdout(path: Path | None) -> bool:
+    """Tell whether an output goes to standard output: ``-``, or none that is named."""
+    return path is None or str(path) == _STDOUT
+
+
+def check_inputs(*names: str | None) -> None:
+    """Raise InputError if standard input is named more than once: it can be read only once."""
+    count = names.count(STDIN)
+    if count > 1:
+        raise InputError(
+            f"Standard input (-) is named {count} times, but it can be read only once. Name files "
+            "for the others."
+        )
+
+
 def check_output(path: Path, *, read: Iterable[str | Path | None] = ()) -> None:
     """Raise InputError if a file cannot be written there; better now than after the work.
 
     Parameters
     ----------
     path : Path
+        ``-`` is standard output.
     read : iterable of str, Path or None
         Files that the command reads, which the output must not replace.
     """
+    if is_stdout(path):
+        return
     if path.is_dir():
         raise InputError(f"{path} is a folder. Name a file.")
     if not path.parent.is_dir():
@@ -132,6 +153,9 @@ def check_output(path: Path, *, read: Iterable[str | Path | None] = ()) -> None:
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON file that is never half there."""
+    """Write a JSON file that is never half there, or to standard output."""
+    if is_stdout(path):
+        result(json.dumps(dict(content), indent=2))
+        return
     with replacing(path) as stream:
         stream.write(json.dumps(dict(content), indent=2).encode() + b"\n")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+import re
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import msgspec
 from scipy.sparse import csr_array
 
-from longtail.data.dataset import Dataset
-from longtail.data.paths import BYTE_ORDER_MARK, decode_line, numbered_lines
+from longtail.cli.output import notice
+from longtail.data.fasttext import PREFIX, parse_line
+from longtail.data.paths import STDIN, decode_line, numbered_lines
 from longtail.data.text_column import TextColumn, TextColumnBuilder
-from longtail.errors import DataFormatError, InputError
+from longtail.data.unlabelled import check_kind, read_points
+from longtail.errors import DataFormatError, source_name
 from longtail.training.progress import bar
 
 if TYPE_CHECKING:
@@ -22,24 +24,31 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from longtail.data.dataset import Dataset
     from longtail.predictor import Predictor
 
 __all__ = [
     "PLAIN",
     "POINTS_AT_ONCE",
-    "STDIN",
     "Answers",
     "answered",
     "blocks_of",
+    "is_read_again",
+    "n_features_of",
     "points_in",
     "points_of",
 ]
 
 POINTS_AT_ONCE = 4096
-STDIN = "-"
 PLAIN = "text"
 _DATASET_SUFFIXES = {".tsv", ".csv", ".fasttext", ".ft", ".svm", ".svmlight", ".libsvm"}
 _JSON_SUFFIXES = {".jsonl", ".ndjson", ".json"}
+# Sparse lines as of the repository's files: their header, and `label,label id:value id:value`.
+_SPARSE_HEADER = re.compile(rb"\s*\d+[ \t]+\d+(?:[ \t]+\d+)?\s*")
+_ENTRY = rb"\d++:[-+.\deE]++"
+_SPARSE_LINE = re.compile(
+    rb"(?:\d+(?:,\d+)*[ \t]+|[ \t]*)" + _ENTRY + rb"((?:[ \t]+" + _ENTRY + rb")*)\s*"
+)
 _JSON_SHAPE = 'Write one object a line: {"text": "some words"}.'
 
 Points: TypeAlias = TextColumn | csr_array
@@ -66,6 +75,9 @@ class _TextRow(msgspec.Struct, gc=False):
     """One JSON line; labels and further keys are ignored."""
 
     text: str
+
+
+_TEXT_ROWS = msgspec.json.Decoder(_TextRow)
 
 
 def answered(
@@ -104,8 +116,7 @@ def answered(
 
 def blocks_of(points: Points) -> Iterator[Points]:
     """Cut points that are in memory into blocks."""
-    n_points = len(points) if isinstance(points, TextColumn) else points.shape[0]
-    for start in range(0, n_points, POINTS_AT_ONCE):
+    for start in range(0, _n_points(points), POINTS_AT_ONCE):
         yield points[start : start + POINTS_AT_ONCE]
 
 
@@ -119,31 +130,39 @@ def points_in(
     model : Predictor
         Says whether texts or features are wanted.
     path : str
-        JSON lines, plain text with one text a line, any format that `Dataset.read` knows, or ``-``
-        for standard input: JSON lines or plain text.
+        JSON lines, plain text with one text a line, or any format that `Dataset.read` knows;
+        labels need not be there. ``-`` is standard input.
     format_name : str or None
-        ``"text"``, or as in `Dataset.read`; guessed without it.
+        ``"text"``, or as in `Dataset.read`; guessed without it. Of standard input, JSON lines,
+        fastText lines and plain text are told apart.
 
     Raises
     ------
     InputError
         If the file cannot be used with this model.
     """
+    n_features = n_features_of(model)
     if _is_lines(model, path, format_name):
-        is_file = Path(path).is_file()  # what a pipe holds can be read only once
-        n_points = sum(1 for _ in numbered_lines(path)) if is_file else None
+        check_kind(path, is_text=True, n_features=n_features)
+        n_points = sum(1 for _ in numbered_lines(path)) if is_read_again(path) else None
         return _text_blocks(path, format_name), n_points
-    if path == STDIN:
-        raise InputError(
-            "Standard input is read as JSON lines or plain text, for a model of texts. Name a file."
-        )
-    # Labels in the file are not looked at, so they need not be the model's.
-    dataset = Dataset.read(
-        path,
-        format=format_name,
-        n_features=None if model.vectorizer is not None else model.n_features,
-    )
-    return blocks_of(points_of(dataset)), dataset.n_points
+    points = read_points(path, n_features=n_features, format_name=format_name)
+    return blocks_of(points), _n_points(points)
+
+
+def n_features_of(model: Predictor) -> int | None:
+    """Return how many ready-made features a model reads; None if it reads texts."""
+    return None if model.vectorizer is not None else model.n_features
+
+
+def is_read_again(path: str) -> bool:
+    """Tell a file from a pipe, whose content can be read only once."""
+    return path != STDIN and Path(path).is_file()
+
+
+def _n_points(points: Points) -> int:
+    """Count texts, or rows of features."""
+    return len(points) if isinstance(points, TextColumn) else int(points.shape[0])
 
 
 def points_of(dataset: Dataset) -> Points:
@@ -164,21 +183,17 @@ def _suffixes(path: str) -> set[str]:
 
 
 def _text_blocks(path: str, format_name: str | None) -> Iterator[TextColumn]:
-    """Yield blocks of texts: JSON lines by name, or where the first text begins with a brace."""
-    is_json = None if format_name is None else format_name == "json-lines"
-    if format_name is None and _suffixes(path) & _JSON_SUFFIXES:
-        is_json = True
-    decoder = msgspec.json.Decoder(_TextRow)
+    """Yield blocks of texts: of the format that is named, or that the file's name or lines tell."""
+    kind = format_name
+    if kind is None and _suffixes(path) & _JSON_SUFFIXES:
+        kind = "json-lines"
     texts = TextColumnBuilder()
-    lines = _stdin_lines() if path == STDIN else numbered_lines(path)
-    if is_json is None:
-        is_json, lines = _told_by_first(lines)
+    lines = numbered_lines(path)
+    if kind is None:
+        kind, lines = _told_by_first(lines, path)
     for number, line in lines:
-        if not is_json:
-            decode_line(line, path=path, number=number)
-            texts.append(line)
-        elif line.strip():
-            texts.append(_json_text(decoder, line, path, number))
+        if kind == PLAIN or line.strip():
+            texts.append(_text_of(line, kind, path, number))
         if len(texts) == POINTS_AT_ONCE:
             yield texts.finish()
     if len(texts):
@@ -186,28 +201,58 @@ def _text_blocks(path: str, format_name: str | None) -> Iterator[TextColumn]:
 
 
 def _told_by_first(
-    lines: Iterator[tuple[int, bytes]],
-) -> tuple[bool, Iterator[tuple[int, bytes]]]:
-    """Tell JSON lines by the first line that is not blank, and return all lines again."""
-    seen = []
+    lines: Iterator[tuple[int, bytes]], path: str
+) -> tuple[str, Iterator[tuple[int, bytes]]]:
+    """Tell the format by the first lines that are not blank, and return all lines again.
+
+    Lines of features, which would be answered as if they were prose, are refused: two tell them.
+    """
+    seen: list[tuple[int, bytes]] = []
+    filled: list[bytes] = []
     for number, line in lines:
         seen.append((number, line))
         if line.strip():
+            filled.append(line)
+        if len(filled) == 2 or (filled and _by_beginning(filled[0]) != PLAIN):
             break
-    return bool(seen) and seen[-1][1].lstrip().startswith(b"{"), chain(seen, lines)
+    kind = _by_beginning(filled[0]) if filled else PLAIN
+    if len(filled) == 2:
+        if _are_sparse(*filled):
+            check_kind(path, is_text=False, n_features=None)
+        if filled[0].count(b"\t") == filled[1].count(b"\t") > 0:
+            notice(
+                f"longtail: warning: {source_name(path)}: each line is taken as a text, with what "
+                "stands behind a TAB. If the TABs separate columns, pass --format tsv."
+            )
+    return kind, chain(seen, lines)
 
 
-def _stdin_lines() -> Iterator[tuple[int, bytes]]:
-    """Yield the lines of standard input with their numbers, less a byte order mark."""
-    for number, line in enumerate(sys.stdin.buffer, start=1):
-        whole = line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
-        yield number, whole.rstrip(b"\r\n")
+def _by_beginning(line: bytes) -> str:
+    """Tell the format of lines that begin as no text does."""
+    if line.lstrip().startswith(b"{"):
+        return "json-lines"
+    return "fasttext" if line.startswith(PREFIX.encode()) else PLAIN
 
 
-def _json_text(decoder: msgspec.json.Decoder[_TextRow], line: bytes, path: str, number: int) -> str:
-    """Return the text of a JSON line, or say what the line should be."""
-    decode_line(line, path=path, number=number)
+def _are_sparse(first: bytes, second: bytes) -> bool:
+    """Tell a header and a line of features, or two such lines, from two texts."""
+    entries = _SPARSE_LINE.fullmatch(second)
+    if entries is None:
+        return False
+    if _SPARSE_HEADER.fullmatch(first):
+        return True
+    before = _SPARSE_LINE.fullmatch(first)  # one entry alone may be the time of day
+    return before is not None and bool(before[1]) and bool(entries[1])
+
+
+def _text_of(line: bytes, kind: str, path: str, number: int) -> str | bytes:
+    """Return the text of a line, or say what the line should be."""
+    decoded = decode_line(line, path=path, number=number)
+    if kind == "fasttext":
+        return parse_line(decoded)[0]
+    if kind == PLAIN:
+        return line
     try:
-        return decoder.decode(line).text
+        return _TEXT_ROWS.decode(line).text
     except (msgspec.DecodeError, RecursionError) as error:
         raise DataFormatError(f"{error}. {_JSON_SHAPE}", path=path, line=number) from error

@@ -10,13 +10,13 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from longtail.cli.output import check_output, notice, one_line, result
-from longtail.cli.points import PLAIN, answered, points_in
+from longtail.cli.output import check_output, is_stdout, notice, one_line, result
+from longtail.cli.points import PLAIN, answered, is_read_again, points_in
 from longtail.cli.resuming import identity_of, resuming
 from longtail.data.formats import FORMATS
 from longtail.data.paths import is_device, replacing
 from longtail.data.text_column import TextColumn
-from longtail.errors import InputError
+from longtail.errors import InputError, source_name
 from longtail.predictor import Predictor, load
 from longtail.restriction import check_threshold
 
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from longtail.cli.points import Answers
 
 __all__ = ["add_arguments", "run_command"]
+
+EXAMPLE = 'longtail predict model --text "red wine"'
 
 N_WORDS = 8  # shown of each label
 NO_LABEL = "No label: none is probable enough, or the model knows no word of this text."
@@ -39,16 +41,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "file",
         metavar="FILE",
         nargs="?",
-        help="points to answer: JSON lines, plain text (one a line), or a file as for training; "
-        "- reads standard input",
+        help="points to answer: JSON lines, plain text (one a line), or a file as for training, "
+        "with or without labels; - reads standard input",
     )
     parser.add_argument("--text", help="one text to answer, instead of FILE")
     parser.add_argument(
         "--output",
         metavar="OUT",
         type=Path,
-        help="where the JSON lines go: standard output by default; .gz is compressed. A run that "
-        "was stopped goes on when it is started again",
+        help="where the JSON lines go: standard output by default, as with -; .gz is compressed. A "
+        "run that was stopped goes on when it is started again",
     )
     parser.add_argument("--top-k", metavar="K", type=int, default=5, help="most labels (5)")
     parser.add_argument(
@@ -58,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--explain", action="store_true", help="of --text: show the words that moved each label"
     )
     parser.add_argument(
-        "--format", choices=[PLAIN, *FORMATS], help="of FILE; guessed from name and first line"
+        "--format", choices=[PLAIN, *FORMATS], help="of FILE; guessed from its name and first lines"
     )
 
 
@@ -129,8 +131,10 @@ def _answer_file(model: Predictor, arguments: argparse.Namespace) -> None:
             ]
             output.write(b"".join(lines), len(lines))
         if not output.n_points:
-            raise InputError(f"{arguments.file} is empty. Pass a file with points in it.")
-    if arguments.output is not None:
+            raise InputError(
+                f"{source_name(arguments.file)} is empty. Pass a file with points in it."
+            )
+    if not is_stdout(arguments.output):
         notice(f"Wrote the labels of {output.n_points:,} points to {arguments.output}.")
 
 
@@ -177,10 +181,10 @@ class _PlainOutput:
 @contextmanager
 def _opened(arguments: argparse.Namespace) -> Iterator[_Output]:
     """Open the output; a file takes its name once it is complete."""
-    if arguments.output is None:
+    if is_stdout(arguments.output):
         yield _PlainOutput(sys.stdout.buffer)
         sys.stdout.buffer.flush()
-    elif is_device(arguments.output) or not Path(arguments.file).is_file():
+    elif is_device(arguments.output) or not is_read_again(arguments.file):
         # What a pipe gave cannot be read again, nor what it got be taken back.
         with replacing(arguments.output) as stream:
             yield _PlainOutput(stream)

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run_command"]
 
+EXAMPLE = "longtail serve model --port 8000"
+
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longtail.cli.one_at_a_time import alone_in
-from longtail.cli.output import bytes_text, notice, result, time_text
+from longtail.cli.output import bytes_text, check_inputs, notice, result, time_text
 from longtail.cli.settings import parse_settings, settings_help
 from longtail.data.dataset import Dataset
 from longtail.data.formats import FORMATS
@@ -26,7 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run_command"]
 
-INTERRUPTED, STDIN = 130, "-"
+EXAMPLE = "longtail train train.jsonl --model model"
+
+INTERRUPTED = 130
 
 
 class _Help(argparse.Action):
@@ -101,8 +103,9 @@ def run_command(arguments: argparse.Namespace) -> int:
 def _train(arguments: argparse.Namespace) -> int:
     """See `run_command`."""
     started = time.perf_counter()
+    check_inputs(arguments.train, arguments.labels, arguments.label_pairs)
     estimator = _configured(arguments)
-    checkpoints = _checkpoint_folder(Path(arguments.model).resolve())
+    checkpoints = _checkpoint_folder(arguments.model)
     with nullcontext() if _is_later_process() else alone_in(checkpoints, arguments.model):
         if not _trained(estimator, arguments, checkpoints):
             return INTERRUPTED
@@ -115,7 +118,7 @@ def _trained(estimator: LabelEstimator, arguments: argparse.Namespace, checkpoin
     """Read, train and save; return False if that was stopped."""
     _say_whether_it_goes_on(checkpoints, fresh=arguments.fresh)
     dataset = Dataset.read(
-        "/dev/stdin" if arguments.train == STDIN else arguments.train,
+        arguments.train,
         labels_file=arguments.labels,
         labels_path=arguments.label_pairs,
         format=arguments.format,
@@ -137,10 +140,15 @@ def _configured(arguments: argparse.Namespace) -> LabelEstimator:
     """Make the estimator, and find out what is wrong before any data is read."""
     kind = recipe(arguments.recipe)
     settings = parse_settings(kind, arguments.set)
-    if arguments.seed is not None:
-        settings["random_state"] = arguments.seed
-    if arguments.device is not None:
-        settings["device"] = arguments.device
+    for option, key in (("seed", "random_state"), ("device", "device")):
+        given = getattr(arguments, option)
+        if given is None:
+            continue
+        if key in settings:
+            raise InputError(
+                f"{key} is set by --{option} ({given}) and by --set ({settings[key]}). Keep one."
+            )
+        settings[key] = given
     estimator = kind(**settings)
     from longtail.recipes.limits import check_settings  # noqa: PLC0415 - imports torch
 
@@ -148,9 +156,10 @@ def _configured(arguments: argparse.Namespace) -> LabelEstimator:
     return estimator
 
 
-def _checkpoint_folder(target: Path) -> Path:
+def _checkpoint_folder(model: str) -> Path:
     """Check that model and checkpoints can be written, and return the place of the latter."""
-    check_target(target)
+    check_target(model)
+    target = Path(model).resolve()
     place = next(parent for parent in target.parents if parent.exists())
     if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
         raise InputError(f"The model cannot be written to {target}: {place} cannot be written to.")

@@ -17,6 +17,7 @@ from longtail.data.label_space import LabelSpace
 from longtail.data.repository import read_repository_pair, write_repository_pair
 from longtail.data.storage import open_parts, save_parts
 from longtail.data.text_column import TextColumn
+from longtail.data.unlabelled import widened
 from longtail.errors import DataFormatError, InputError
 
 if TYPE_CHECKING:
@@ -93,7 +94,7 @@ class Dataset:
         Parameters
         ----------
         path : str or Path
-            The file.
+            The file; ``-`` reads standard input, and needs `format`.
         labels_file : str or Path, optional
             A file of label names, line number = id from 0 (see `LabelSpace.read`).
         labels_path : str or Path, optional
@@ -108,7 +109,8 @@ class Dataset:
         unknown_labels : {"error", "extend", "skip"}
             What becomes of a label that `labels_file` or `label_space` has not: the file is
             refused; the label gets a new id behind the known ones (so that in an evaluation it
-            counts as missed); or it is left out and counted.
+            counts as missed); or it is left out and counted. Ids behind the last line of
+            `labels_file` have no name, and are refused with ``"extend"`` too.
         n_features : int, optional
             Make the features this wide: svmlight files do not tell.
 
@@ -134,7 +136,13 @@ class Dataset:
         path = Path(path)
         known = label_space if labels_file is None else LabelSpace.read(labels_file)
         notes = InputNotes(path)
-        rows = LabelRows(path, notes=notes, known=known, unknown=unknown_labels)
+        rows = LabelRows(
+            path,
+            notes=notes,
+            known=known,
+            unknown=unknown_labels,
+            ids_are_lines=labels_file is not None,
+        )
         if labels_path is None:
             points = _read_points(path, format, rows)
         else:
@@ -148,7 +156,7 @@ class Dataset:
         notes.warn()
         if isinstance(points, TextColumn):
             return cls(points, None, labels, space)
-        return cls(None, _widened(points, n_features, path), labels, space)
+        return cls(None, widened(points, n_features, path), labels, space)
 
     def write(
         self,
@@ -333,19 +341,6 @@ def _check_header(n_declared: int, space: LabelSpace | None, path: Path) -> None
             "Pass the labels file that belongs to these points."
         )
         raise DataFormatError(message, path=path, line=1)
-
-
-def _widened(features: csr_array, n_features: int | None, path: Path) -> csr_array:
-    """Give the features the width that a model expects."""
-    if n_features is None or features.shape[1] == n_features:
-        return features
-    if features.shape[1] > n_features:
-        raise InputError(
-            f"{path} has features up to id {features.shape[1] - 1}, but only {n_features} "
-            "features are expected. Pass the file that belongs to the model."
-        )
-    arrays = (features.data, features.indices, features.indptr)
-    return csr_array(arrays, shape=(features.shape[0], n_features))
 
 
 def _n_words(texts: TextColumn) -> int:

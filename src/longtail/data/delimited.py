@@ -3,7 +3,8 @@ r"""TSV and CSV: a column of texts and a column of label names.
 One rule for a labels cell: where it holds a ``|`` it is split there, else the whole cell is one
 label; blanks around a label do not count, and an empty cell means no labels. A first row with the
 cells ``text`` and ``labels`` or ``label`` (in any order, among others) is a header; without one,
-the first column of two is the text.
+the first column of two is the text. Points that are to be answered need no labels: there, a header
+has a cell ``text``, or one of the other names that columns of texts often have.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import csv
 from typing import IO, TYPE_CHECKING, NamedTuple
 
+from longtail.data.label_names import is_list_text
 from longtail.data.paths import decode_line, raw_lines, replacing
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.errors import DataFormatError, InputError
@@ -20,12 +22,14 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from longtail.data.dataset import Dataset
+    from longtail.data.input_notes import InputNotes
     from longtail.data.label_rows import LabelRows
 
-__all__ = ["read_delimited", "split_labels", "write_delimited"]
+__all__ = ["read_delimited", "read_texts", "split_labels", "write_delimited"]
 
 _SEPARATOR = "|"
-# What columns of texts are often called; only a cell "text" makes a header.
+_LABEL_HEADINGS = ("labels", "label")
+# What columns of texts are often called; with labels, only a cell "text" makes a header.
 _HEADINGS = {"text", "title", "name", "query", "sentence", "question", "content", "description"}
 
 
@@ -83,6 +87,7 @@ def read_delimited(path: Path, labels: LabelRows, *, delimiter: str) -> TextColu
             if columns is not None:
                 _check_names(row, columns, path, number)
                 continue
+            _refuse_half_a_header(row, path, number)
             columns = _Columns(0, 1, 2)
             if row[0].strip().lower() in _HEADINGS:
                 labels.notes.add(
@@ -98,10 +103,63 @@ def read_delimited(path: Path, labels: LabelRows, *, delimiter: str) -> TextColu
             if number == 1 and row[0].count(";") == 1:  # as spreadsheets of many languages save
                 message += " If ';' is what separates the cells here, save the file with TABs."
             raise DataFormatError(message, path=path, line=number)
-        labels.add_names(split_labels(row[columns.labels]), line=number)
+        cell = row[columns.labels]
+        names = split_labels(cell)
+        if len(names) <= cell.count(_SEPARATOR) and _SEPARATOR in cell:
+            labels.notes.add("empty names between or beside '|' (left out)", line=number)
+        labels.add_names([cell] if is_list_text(cell) else names, line=number)
         if not row[columns.text]:
             labels.notes.add("empty texts (kept)", line=number)
         texts.append(row[columns.text])
+    return texts.finish()
+
+
+def read_texts(path: Path, notes: InputNotes, *, delimiter: str) -> TextColumn:
+    """Read the texts of a TSV or CSV file, which needs no labels; those it has are not looked at.
+
+    The column is that named ``text`` in the first row, else the only one that is named as columns
+    of texts often are; without such a header, the only column, or the first of two.
+
+    Parameters
+    ----------
+    path : Path
+        The file, plain or gzip.
+    notes : InputNotes
+        Takes what is odd, and which column was taken where no ``text`` says it.
+    delimiter : str
+        What is between two cells.
+
+    Returns
+    -------
+    TextColumn
+        The texts.
+
+    Raises
+    ------
+    DataFormatError
+        If it cannot be told which column is the text; else as `read_delimited`.
+    """
+    texts = TextColumnBuilder()
+    column, n_columns = -1, 0
+    for number, row in _rows(path, delimiter):
+        if not row:
+            notes.add("blank lines (skipped)", line=number)
+            continue
+        if column < 0:
+            column, n_columns = _heading(row, notes, path, number), len(row)
+            if column >= 0:
+                continue
+            column = _column_without_header(row, notes, path, number)
+        if len(row) != n_columns:
+            message = (
+                f"The row has {len(row)} cells (separated by {delimiter!r}), but the first has "
+                f"{n_columns}. Quote a cell that holds the separator. If each line is a text, "
+                "`longtail predict --format text` reads it."
+            )
+            raise DataFormatError(message, path=path, line=number)
+        if not row[column]:
+            notes.add("empty texts (kept)", line=number)
+        texts.append(row[column])
     return texts.finish()
 
 
@@ -181,20 +239,77 @@ def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
 
 def _header(row: list[str]) -> _Columns | None:
     """Recognise a header by its two cells."""
-    names = [cell.strip().lower() for cell in row]
-    labels = next((name for name in ("labels", "label") if name in names), None)
+    names = _names(row)
+    labels = next((name for name in _LABEL_HEADINGS if name in names), None)
     if "text" in names and labels is not None:
         return _Columns(names.index("text"), names.index(labels), len(names))
     return None
 
 
+def _names(row: list[str]) -> list[str]:
+    """Return the cells of a header as they are compared."""
+    return [cell.strip().lower() for cell in row]
+
+
 def _check_names(row: list[str], columns: _Columns, path: Path, number: int) -> None:
     """Refuse a header that names the column of texts or of labels twice: one would be lost."""
-    names = [cell.strip().lower() for cell in row]
-    for name in (names[columns.text], names[columns.labels]):
-        if names.count(name) > 1:
-            message = (
-                f"The header has {names.count(name)} columns {name!r}. Rename those that are not "
-                "to be read."
-            )
-            raise DataFormatError(message, path=path, line=number)
+    for name in {_names(row)[place] for place in (columns.text, columns.labels)}:
+        _refuse_twice(name, row, path, number)
+
+
+def _refuse_twice(name: str, row: list[str], path: Path, number: int) -> None:
+    """Raise DataFormatError if a header has a name more than once."""
+    count = _names(row).count(name)
+    if count > 1:
+        message = f"The header has {count} columns {name!r}. Rename those that are not to be read."
+        raise DataFormatError(message, path=path, line=number)
+
+
+def _refuse_half_a_header(row: list[str], path: Path, number: int) -> None:
+    """Refuse a first row that names only one column, and not in the place that it would be in."""
+    names = _names(row)
+    has_text = "text" in names[1:]
+    if has_text or names[0] in _LABEL_HEADINGS:
+        known, missing = ("text", "labels") if has_text else (names[0], "text")
+        message = (
+            f"The first row is a header with a column {known!r}, but without a column "
+            f"{missing!r}: {', '.join(map(repr, row[:10]))}. Name both columns, 'text' and "
+            "'labels', or leave the header out."
+        )
+        raise DataFormatError(message, path=path, line=number)
+
+
+def _heading(row: list[str], notes: InputNotes, path: Path, number: int) -> int:
+    """Return which column a header names as the text; -1 if the row is no header."""
+    names = _names(row)
+    known = [name for name in names if name in _HEADINGS]
+    if "text" in names:
+        _refuse_twice("text", row, path, number)
+        return names.index("text")
+    if len(known) == 1:
+        notes.remark(f"no column is called 'text', so {known[0]!r} is taken as the text")
+        return names.index(known[0])
+    if known or any(name in _LABEL_HEADINGS for name in names):
+        raise _no_text_column(row, path, number)
+    return -1
+
+
+def _column_without_header(row: list[str], notes: InputNotes, path: Path, number: int) -> int:
+    """Return which column is the text where none is named: the only one, or the first of two."""
+    if len(row) > 2:
+        raise _no_text_column(row, path, number)
+    if len(row) == 2:
+        notes.remark(
+            "there is no header with a column 'text', so the first of the two columns is taken as "
+            "the text"
+        )
+    return 0
+
+
+def _no_text_column(row: list[str], path: Path, number: int) -> DataFormatError:
+    """Return what is said where it cannot be told which column is the text."""
+    message = (
+        f"None of the {len(row)} columns is called 'text', so it cannot be told which is the text: "
+        f"the first row is {', '.join(map(repr, row[:10]))}. Call it 'text' in a header."
+    )
+    return DataFormatError(message, path=path, line=number)

@@ -7,11 +7,11 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from longtail.data.delimited import read_delimited, write_delimited
+from longtail.data.delimited import read_delimited, read_texts, write_delimited
 from longtail.data.fasttext import PREFIX, read_fasttext, write_fasttext
 from longtail.data.json_lines import read_json_lines, write_json_lines
-from longtail.data.paths import numbered_lines
-from longtail.data.repository import read_repository, write_repository
+from longtail.data.paths import STDIN, numbered_lines
+from longtail.data.repository import read_features, read_repository, write_repository
 from longtail.data.svmlight import read_svmlight, write_svmlight
 from longtail.errors import DataFormatError, InputError
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from longtail.data.dataset import Dataset
+    from longtail.data.input_notes import InputNotes
     from longtail.data.label_rows import LabelRows
     from longtail.data.text_column import TextColumn
 
@@ -35,6 +36,9 @@ class FileFormat(NamedTuple):
     write: Callable[[Path, Dataset], None]
     suffixes: tuple[str, ...]
     first_line: re.Pattern[bytes]
+    holds_texts: bool = True
+    # Reads points that need no labels; None where `read` does that too.
+    read_points: Callable[[Path, InputNotes], TextColumn | csr_array] | None = None
 
 
 FORMATS: Mapping[str, FileFormat] = MappingProxyType(
@@ -46,7 +50,12 @@ FORMATS: Mapping[str, FileFormat] = MappingProxyType(
             read_fasttext, write_fasttext, (".fasttext", ".ft"), re.compile(PREFIX.encode())
         ),
         "repository": FileFormat(
-            read_repository, write_repository, (), re.compile(rb"\s*\d+\s+\d+\s+\d+\s*$")
+            read_repository,
+            write_repository,
+            (),
+            re.compile(rb"\s*\d+\s+\d+\s+\d+\s*$"),
+            holds_texts=False,
+            read_points=read_features,
         ),
         "svmlight": FileFormat(
             read_svmlight,
@@ -55,18 +64,21 @@ FORMATS: Mapping[str, FileFormat] = MappingProxyType(
             re.compile(
                 rb"#|(?:\d+(?:,\d+)*[ \t]+|[ \t]*)\d+:[^\s:]+(?:[ \t]+\d+:[^\s:]+)*[ \t]*(?:#|$)"
             ),
+            holds_texts=False,
         ),
         "tsv": FileFormat(
             partial(read_delimited, delimiter="\t"),
             partial(write_delimited, delimiter="\t"),
             (".tsv",),
             re.compile(rb".*\t"),
+            read_points=partial(read_texts, delimiter="\t"),
         ),
         "csv": FileFormat(
             partial(read_delimited, delimiter=","),
             partial(write_delimited, delimiter=","),
             (".csv",),
             re.compile(rb'"?text"?,"?labels?"?|"?labels?"?,"?text"?', re.IGNORECASE),
+            read_points=partial(read_texts, delimiter=","),
         ),
     }
 )
@@ -74,7 +86,9 @@ FORMATS: Mapping[str, FileFormat] = MappingProxyType(
 _PAIR_HEADER = re.compile(rb"\s*\d+\s+\d+\s*$")
 
 
-def format_for_reading(path: Path, name: str | None) -> tuple[FileFormat, str]:
+def format_for_reading(
+    path: Path, name: str | None, *, points_only: bool = False
+) -> tuple[FileFormat, str]:
     """Return the format of a file and, where it was guessed, why: for the error if it fails.
 
     Parameters
@@ -83,6 +97,8 @@ def format_for_reading(path: Path, name: str | None) -> tuple[FileFormat, str]:
         The file. Its name is looked at first (less ``.gz``), then its first line.
     name : str, optional
         A key of `FORMATS`; without it, the format is guessed.
+    points_only : bool
+        Half a pair of sparse files will do.
 
     Returns
     -------
@@ -106,7 +122,7 @@ def format_for_reading(path: Path, name: str | None) -> tuple[FileFormat, str]:
         name = by_suffix
     else:
         why = "because of its first line"
-        name = _by_first_line(path)
+        name = _by_first_line(path, points_only=points_only)
     return FORMATS[name], f"(Read as {name!r} {why}; pass format= if it is another.)"
 
 
@@ -141,11 +157,12 @@ def _by_suffix(path: Path) -> str | None:
     return next((name for name, known in FORMATS.items() if last in known.suffixes), None)
 
 
-def _by_first_line(path: Path) -> str:
+def _by_first_line(path: Path, *, points_only: bool) -> str:
     """Guess from the first line that is not blank."""
-    if path.is_fifo():
+    if path.is_fifo() or str(path) == STDIN:
+        what = "Standard input" if str(path) == STDIN else f"{path} is a pipe, which"
         raise InputError(
-            f"{path} is a pipe, which can be read only once, so its format cannot be guessed. Pass "
+            f"{what} can be read only once, so its format cannot be guessed. Pass "
             f"format=, one of {', '.join(FORMATS)}."
         )
     first = next((line for _, line in numbered_lines(path) if line.strip()), None)
@@ -154,6 +171,8 @@ def _by_first_line(path: Path) -> str:
     for name, file_format in FORMATS.items():
         if file_format.first_line.match(first):
             return name
+    if points_only and _PAIR_HEADER.match(first):
+        return "repository"
     if _PAIR_HEADER.match(first):
         message = (
             "This looks like one of a pair of sparse files (a header of two numbers). "

@@ -6,16 +6,20 @@ from array import array
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from enum import Enum
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
 from longtail.data.csr import MAX_IDS, csr_from_rows, n_labels_of, with_int32_indices
 from longtail.data.input_notes import InputNotes
+from longtail.data.label_names import is_list_text, packed_by
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 __all__ = ["LabelForm", "features_from", "labels_from", "own_dtype", "texts_from"]
 
@@ -241,7 +245,8 @@ def _from_lists(rows: Sequence[Collection[object]]) -> tuple[csr_array, LabelSpa
     notes = InputNotes("labels", unit="row")
     for position, row in enumerate(rows):
         if form is LabelForm.NAMES:
-            found = {ids_by_name.setdefault(_name(v, position), len(ids_by_name)) for v in row}
+            names = (_name(value, position, ids_by_name) for value in row)
+            found = {ids_by_name.setdefault(name, len(ids_by_name)) for name in names}
         else:
             found = {_id(value, position) for value in row}
         if len(found) < len(row):
@@ -253,11 +258,13 @@ def _from_lists(rows: Sequence[Collection[object]]) -> tuple[csr_array, LabelSpa
             "`labels` looks like rows of zeros and ones, but a list of lists holds label ids or "
             "names. Pass numpy.array(labels)."
         )
-    notes.warn(stacklevel=3)
     if form is LabelForm.NAMES:
         space = LabelSpace.from_names(ids_by_name)
+        if max(lengths, default=0) == 1:
+            _remark_on_packed(notes, np.frombuffer(indices, dtype=np.int32), space)
     else:
         space = LabelSpace(n_labels_of(np.frombuffer(indices, dtype=np.int32)))
+    notes.warn(stacklevel=3)
     return (
         csr_from_rows(
             np.frombuffer(indices, dtype=np.int32),
@@ -277,14 +284,40 @@ def _is_indicator(rows: Sequence[Collection[object]], ids: Sequence[int]) -> boo
     return any(len(set(row)) < width for row in rows) or len({tuple(row) for row in rows}) > 1
 
 
-def _name(value: object, row: int) -> str:
-    """Refuse what is not a name among names."""
+def _name(value: object, row: int, known: Mapping[str, int]) -> str:
+    """Refuse what is not a name among names; one that is known was looked at before."""
     if isinstance(value, str):
+        if value not in known:
+            _check_text(value, row, "Leave it out of the list, which may be empty.")
         return str(value)
     raise InputError(
         f"`labels`, row {row}: got {_shown(value)} among names. "
         "Use strings only, or whole numbers only."
     )
+
+
+def _check_text(name: str, row: int, without: str) -> None:
+    """Refuse a name that is none, or the text of a list of names."""
+    if not name.strip():
+        raise InputError(f"`labels`, row {row}: got {name!r}, a label without a name. {without}")
+    if is_list_text(name):
+        raise InputError(
+            f"`labels`, row {row}: got {_shown(name)}, the text of a list, which would be one "
+            "label. Pass the list: ast.literal_eval makes it of its text."
+        )
+
+
+def _remark_on_packed(notes: InputNotes, ids: NDArray[np.int32], space: LabelSpace) -> None:
+    """Say so if most points have one label that looks like several."""
+    points = np.bincount(ids, minlength=space.n_labels).tolist()
+    packed = packed_by(dict(zip(space.names or (), points, strict=True)))
+    if packed is not None:
+        separator, n_points, example = packed
+        notes.remark(
+            f"{n_points:,} of {len(ids):,} points with a label have a single one that holds "
+            f"{separator!r}, such as {_shown(example)}, and is taken as one: if these are several "
+            f"labels, pass a list for each point, such as label.split({separator!r})"
+        )
 
 
 def _id(value: object, row: int) -> int:
@@ -314,12 +347,23 @@ def _from_classes(values: list[Hashable]) -> tuple[csr_array, LabelSpace, LabelF
     # A number is a name to show, but no text to learn from.
     texts = names if isinstance(values[0], str) else None
     space = LabelSpace(len(classes), names, texts)
+    if texts is not None:
+        notes = InputNotes("labels", unit="row")
+        _remark_on_packed(notes, ids.astype(np.int32), space)
+        notes.warn(stacklevel=3)
     lengths = np.ones(len(values), dtype=np.int64)
     return csr_from_rows(ids.astype(np.int32), lengths, len(classes)), space, LabelForm.CLASSES
 
 
 def _check_class(value: object, row: int) -> None:
     """Refuse what is neither a string nor a whole number."""
+    if isinstance(value, str):
+        _check_text(
+            value,
+            row,
+            "Leave the point out, or pass a label list for every point, empty where there is no "
+            "label.",
+        )
     if isinstance(value, str | bool | int | np.integer | np.bool_):
         return
     if isinstance(value, float | np.floating):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import TYPE_CHECKING
 
+from longtail.errors import source_name
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -37,6 +39,7 @@ class InputNotes:
     def __init__(self, source: str | Path, *, unit: str = "line") -> None:
         self.source = source
         self.unit = unit
+        self._remarks: list[str] = []
         self._counts: dict[str, int] = {}
         self._first: dict[str, int] = {}
 
@@ -45,15 +48,20 @@ class InputNotes:
         self._counts[what] = self._counts.get(what, 0) + 1
         self._first.setdefault(what, line)
 
+    def remark(self, what: str) -> None:
+        """Keep what is true of all of the file, a clause without a full stop."""
+        self._remarks.append(what)
+
     def summary(self) -> str:
         """Return the one sentence that `warn` says; empty where there is nothing to say."""
-        if not self._counts:
-            return ""
-        parts = (
+        parts = [
             f"{what}: {count:,}, first at {self.unit} {self._first[what]}"
             for what, count in self._counts.items()
-        )
-        return f"{self.source}: {'; '.join(parts)}."
+        ]
+        parts += self._remarks
+        if not parts:
+            return ""
+        return f"{source_name(self.source)}: {'; '.join(parts)}."
 
     def warn(self, *, stacklevel: int = 2) -> None:
         """Issue the summary as one `InputWarning`, or nothing."""

@@ -68,8 +68,8 @@ def read_json_lines(path: Path, labels: LabelRows) -> TextColumn:
 def write_json_lines(path: Path, dataset: Dataset) -> None:
     """Write a data set of texts as JSON lines.
 
-    Labels are written as names where every label has a name of its own, else as ids; the names
-    then belong into a labels file beside it (`LabelSpace.write`).
+    Labels are written as names where every label has a name of its own, not an empty one, else as
+    ids; the names then belong into a labels file beside it (`LabelSpace.write`).
 
     Raises
     ------
@@ -79,7 +79,8 @@ def write_json_lines(path: Path, dataset: Dataset) -> None:
     if dataset.texts is None:
         raise InputError("JSON lines hold texts, and this data set has features. Use 'repository'.")
     space = dataset.label_space
-    to_label = space.name if space.names_are_unique else int
+    by_name = space.names_are_unique and all(map(str.strip, space.names or ()))
+    to_label = space.name if by_name else int
     with replacing(path) as stream:
         for text, ids in zip(dataset.texts, dataset.label_lists(), strict=True):
             row = {"text": text, "labels": [to_label(label) for label in ids]}

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from longtail.data.csr import MAX_IDS, csr_from_rows, n_labels_of
+from longtail.data.label_names import is_list_text, packed_by
 from longtail.data.label_space import LabelSpace
 from longtail.errors import DataFormatError, InputError
 
@@ -40,6 +41,9 @@ class LabelRows:
     unknown : {"error", "extend", "skip"}
         What to do with a label that `known` has not: refuse the file, give it a new id behind
         the known ones, or leave it out and count it.
+    ids_are_lines : bool
+        Ids are the lines of a labels file, so that an id behind the last one means nothing and
+        gets no new label.
 
     Examples
     --------
@@ -59,6 +63,7 @@ class LabelRows:
         notes: InputNotes,
         known: LabelSpace | None = None,
         unknown: UnknownLabels = "error",
+        ids_are_lines: bool = False,
     ) -> None:
         if unknown not in get_args(UnknownLabels):
             raise InputError(
@@ -68,6 +73,7 @@ class LabelRows:
         self.notes = notes
         self._known = known
         self._unknown = unknown
+        self._ids_are_lines = ids_are_lines
         self._kind: Literal["names", "ids"] | None = None
         self._new_ids: dict[str, int] = {}
         self.n_declared: int | None = None  # labels that the file itself says it has
@@ -87,7 +93,8 @@ class LabelRows:
         Raises
         ------
         DataFormatError
-            If a name is unknown and must not be, or the file had ids before.
+            If a name is unknown and must not be, or is empty, or the text of a list, or the file
+            had ids before.
         """
         if names:
             self._expect("names", line)
@@ -120,6 +127,7 @@ class LabelRows:
         """Settle the labels that there are, now that all of the file was seen."""
         if self._kind == "names":
             if self._known is None:
+                self._remark_on_packed(ids)
                 return LabelSpace.from_names(self._new_ids)
             return self._known.extended(self._new_ids)
         if self.n_declared is not None and self._known is None:
@@ -169,6 +177,8 @@ class LabelRows:
         if label >= 0:
             return label
         if self._known is None or self._unknown == "extend":
+            if name not in self._new_ids:
+                self._check_name(name, line)
             n_known = 0 if self._known is None else self._known.n_labels
             return self._new_ids.setdefault(name, n_known + len(self._new_ids))
         if self._unknown == "skip":
@@ -179,6 +189,36 @@ class LabelRows:
             "Correct it, or read with unknown_labels='extend' (count it) or 'skip' (drop it)."
         )
         raise DataFormatError(message, path=self.path, line=line)
+
+    def _check_name(self, name: str, line: int) -> None:
+        """Refuse a new name that is none, or the text of a list of names."""
+        message = ""
+        if not name.strip():
+            message = (
+                f"A label has no name, got {name!r}. Write its name, or leave it out: a point may "
+                "have no labels."
+            )
+        elif is_list_text(name):
+            message = (
+                f"The label {name[:60]!r} is the text of a list. Write each label by itself: "
+                "separated by '|' in TSV and CSV, as strings of a list in JSON lines."
+            )
+        if message:
+            raise DataFormatError(message, path=self.path, line=line)
+
+    def _remark_on_packed(self, ids: NDArray[np.int32]) -> None:
+        """Say so if most points have one label that looks like several."""
+        if max(self._lengths, default=0) > 1:
+            return
+        points = np.bincount(ids, minlength=len(self._new_ids)).tolist()
+        packed = packed_by(dict(zip(self._new_ids, points, strict=True)))
+        if packed is not None:
+            separator, n_points, example = packed
+            self.notes.remark(
+                f"{n_points:,} of {len(ids):,} points with a label have a single one that holds "
+                f"{separator!r}, such as {example[:60]!r}, and is taken as one name: if these are "
+                "several labels, write '|' between them in TSV and CSV, and a list in JSON lines"
+            )
 
     def _check_range(self, ids: Sequence[int], line: int) -> None:
         """Refuse ids that no label can have."""
@@ -195,15 +235,20 @@ class LabelRows:
 
     def _known_ids(self, ids: Sequence[int], line: int) -> Sequence[int]:
         """Handle ids behind the last known one as `unknown` says."""
-        if self._known is None or self._unknown == "extend":
+        if self._known is None or (self._unknown == "extend" and not self._ids_are_lines):
             return ids
         n_labels = self._known.n_labels
         if self._unknown == "skip":
             for _ in (label for label in ids if label >= n_labels):
                 self.notes.add("unknown labels (skipped)", line=line)
             return [label for label in ids if label < n_labels]
-        message = (
-            f"The label id {max(ids)} is out of range: there are {n_labels:,} labels, from 0 to "
-            f"{n_labels - 1}. Correct it, or read with unknown_labels='extend' or 'skip'."
-        )
+        what = f"there are {n_labels:,} labels, from 0 to {n_labels - 1}. Correct it"
+        ways = "unknown_labels='extend' or 'skip'"
+        if self._ids_are_lines:
+            what = (
+                f"the labels file has {n_labels:,} lines, for the ids 0 to {n_labels - 1}. Pass "
+                "the labels file that belongs to these points"
+            )
+            ways = "unknown_labels='skip'"
+        message = f"The label id {max(ids)} is out of range: {what}, or read with {ways}."
         raise DataFormatError(message, path=self.path, line=line)

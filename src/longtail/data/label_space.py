@@ -94,7 +94,7 @@ class LabelSpace:
         for number, line in numbered_lines(path):
             decode_line(line, path=path, number=number)
             name, _, text = line.partition(b"\t")
-            if not name:
+            if not name.strip():
                 first_blank = first_blank or number
             elif first_blank:
                 raise DataFormatError(_NAME_MISSING, path=path, line=first_blank)
@@ -173,7 +173,7 @@ class LabelSpace:
             for number, (name, text) in enumerate(
                 zip(self.names, self.texts or self.names, strict=True), start=1
             ):
-                if not name or "\t" in name or any(end in name + text for end in "\r\n"):
+                if not name.strip() or "\t" in name or any(end in name + text for end in "\r\n"):
                     message = (
                         f"The label {name!r} cannot be written: a name may not be empty or hold "
                         "a TAB, and neither a name nor a text may hold a line end."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import secrets
+import sys
 import zlib
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,9 +15,10 @@ from longtail.errors import DataFormatError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from io import BufferedReader
 
 __all__ = [
-    "BYTE_ORDER_MARK",
+    "STDIN",
     "decode_line",
     "is_device",
     "numbered_lines",
@@ -24,19 +26,27 @@ __all__ = [
     "replacing",
 ]
 
+STDIN = "-"  # the file name that stands for standard input
 _GZIP_MAGIC = b"\x1f\x8b"
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UNPACK = "Unpack it, or pack it by gzip"
-# What a file that is no text begins with, what it is, and what to do.
+_CONVERT = "Save the file as UTF-8, or convert it: iconv -f {0} -t UTF-8 FILE > NEW_FILE"
+# What a file that is no text begins with, what it is, and what to do. The mark of UTF-32 begins
+# with that of UTF-16, so it comes first.
 _FOREIGN = {
-    b"\xff\xfe": ("UTF-16", "Save the file as UTF-8"),
-    b"\xfe\xff": ("UTF-16", "Save the file as UTF-8"),
+    b"\xff\xfe\x00\x00": ("UTF-32", _CONVERT.format("UTF-32")),
+    b"\x00\x00\xfe\xff": ("UTF-32", _CONVERT.format("UTF-32")),
+    b"\xff\xfe": ("UTF-16", _CONVERT.format("UTF-16")),
+    b"\xfe\xff": ("UTF-16", _CONVERT.format("UTF-16")),
     b"PK\x03\x04": ("a zip archive or a spreadsheet", _UNPACK),
     b"BZh91AY&SY": ("packed by bzip2", _UNPACK),
     b"\xfd7zXZ\x00": ("packed by xz", _UNPACK),
     b"\x28\xb5\x2f\xfd": ("packed by zstd", _UNPACK),
     b"PAR1\x15": ("a Parquet file", "Write its rows as JSON lines"),
 }
+_SAMPLE = 1024  # bytes that are looked at for the file's encoding
+_FEWEST_NULS = 4
+_LEAST_NUL_SHARE = 0.05  # of bytes: in UTF-16, at least the blanks between long words have one
 
 
 def raw_lines(path: str | Path) -> Iterator[bytes]:
@@ -47,7 +57,7 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
     Parameters
     ----------
     path : str or Path
-        The file.
+        The file, or ``-`` for standard input, which can be read only once.
 
     Yields
     ------
@@ -60,7 +70,7 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
         If the file cannot be opened.
     DataFormatError
         If a gzip file is damaged or cut off; the line named is the last whole one. If the file is
-        UTF-16, or packed by something else than gzip.
+        UTF-16 or UTF-32, or packed by something else than gzip.
 
     Examples
     --------
@@ -73,11 +83,10 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
     number = 0
     with _open_binary(Path(path)) as stream:
         try:
+            _refuse_foreign(stream.peek(_SAMPLE)[:_SAMPLE], path)
             for line in stream:
                 number += 1
-                if number == 1:
-                    _refuse_foreign(line, path)
-                yield line.removeprefix(BYTE_ORDER_MARK) if number == 1 else line
+                yield line.removeprefix(_BYTE_ORDER_MARK) if number == 1 else line
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
             message = (
                 "The gzip data end too early or are damaged after this line. "
@@ -202,23 +211,62 @@ def _packed(raw: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
         yield raw
 
 
-def _refuse_foreign(line: bytes, path: str | Path) -> None:
-    """Raise DataFormatError if a first line shows that the file is not lines of UTF-8."""
-    for start, (what, advice) in _FOREIGN.items():
-        if line.startswith(start):
+def _refuse_foreign(start: bytes, path: str | Path) -> None:
+    """Raise DataFormatError if its first bytes show that a file is not lines of UTF-8."""
+    for mark, (what, advice) in _FOREIGN.items():
+        if start.startswith(mark):
             raise DataFormatError(f"The file is {what}, not plain text. {advice}.", path=path)
+    encoding = _told_by_nuls(start)
+    if encoding:
+        message = f"The file is {encoding} (its NUL bytes tell), not UTF-8."
+        raise DataFormatError(f"{message} {_CONVERT.format(encoding)}.", path=path)
+
+
+def _told_by_nuls(start: bytes) -> str:
+    """Name the encoding whose characters begin or end with NUL bytes; empty if it is none.
+
+    >>> _told_by_nuls("a rose".encode("utf-16-le")), _told_by_nuls(b"a rose")
+    ('UTF-16LE', '')
+    """
+    n_nuls = start.count(0)
+    if n_nuls < max(_FEWEST_NULS, _LEAST_NUL_SHARE * len(start)):
+        return ""
+    if 2 * n_nuls > len(start):
+        return "UTF-32LE" if start[0] else "UTF-32BE"
+    behind = start[1::2].count(0) / n_nuls
+    if 0.1 < behind < 0.9:
+        return ""  # NUL bytes without an order are odd characters of the text
+    return "UTF-16LE" if behind > 0.5 else "UTF-16BE"
 
 
 @contextmanager
-def _open_binary(path: Path) -> Iterator[IO[bytes]]:
+def _open_binary(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
     """Open for reading, looking at the first bytes: users rename files."""
+    if str(path) == STDIN:
+        with _unpacked(_standard_input()) as stream:
+            yield stream
+        return
     try:
         raw = path.open("rb")
     except OSError as error:
         raise InputError(f"{path} cannot be opened: {error.strerror}. Check the path.") from error
-    with raw:
-        if raw.peek(2)[:2] == _GZIP_MAGIC:
-            with gzip.GzipFile(fileobj=raw) as unpacked:
-                yield cast("IO[bytes]", unpacked)
-        else:
-            yield raw
+    with raw, _unpacked(raw) as stream:
+        yield stream
+
+
+def _standard_input() -> BufferedReader:
+    """Return what comes in, which stays open."""
+    stream = getattr(sys.stdin, "buffer", None)
+    if stream is None:  # as after `<&-`, or in a notebook
+        raise InputError("Standard input is closed. Name a file, or send something in by a pipe.")
+    return cast("BufferedReader", stream)
+
+
+@contextmanager
+def _unpacked(raw: BufferedReader) -> Iterator[BufferedReader | gzip.GzipFile]:
+    """Unpack what gzip has packed, and leave other bytes as they are."""
+    if raw.peek(2)[:2] == _GZIP_MAGIC:
+        with gzip.GzipFile(fileobj=raw) as unpacked:
+            yield unpacked
+    else:
+        yield raw

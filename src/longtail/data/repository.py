@@ -24,9 +24,11 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from longtail.data.dataset import Dataset
+    from longtail.data.input_notes import InputNotes
     from longtail.data.label_rows import LabelRows
 
 __all__ = [
+    "read_features",
     "read_filter",
     "read_repository",
     "read_repository_pair",
@@ -125,6 +127,36 @@ def read_repository_pair(path: Path, labels_path: Path, labels: LabelRows) -> cs
     for row, (start, stop) in enumerate(pairwise(relevance.indptr)):
         labels.add_ids(relevance.indices[start:stop].tolist(), line=row + 2)
     return features
+
+
+def read_features(path: Path, notes: InputNotes) -> csr_array:
+    """Read the features of a repository file, or of that half of a pair which holds them.
+
+    Parameters
+    ----------
+    path : Path
+        The file, plain or gzip. Labels in it are not looked at.
+    notes : InputNotes
+        Nothing is noted.
+
+    Returns
+    -------
+    csr_array of float32, shape (n_points, n_features)
+
+    Raises
+    ------
+    DataFormatError
+        If the header disagrees with the rows, or a row is malformed.
+    """
+    del notes
+    lines = numbered_lines(path)
+    header = _first(lines)
+    is_half = len(header.split()) == len(_PAIR_HEADER)
+    n_points, n_features, *_ = parse_header(header, _PAIR_HEADER if is_half else _HEADER, path=path)
+    features = SparseRows(path, n_columns=n_features)
+    for number, line in _promised_rows(lines, n_points, path):
+        features.add(line if is_half else split_label_part(line)[1], line=number)
+    return features.finish()
 
 
 def read_filter(path: str | Path, n_points: int, n_labels: int) -> csr_array:

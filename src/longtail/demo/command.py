@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 
 __all__ = ["EXAMPLES", "add_arguments", "measure_latency", "run_command"]
 
+EXAMPLE = "longtail demo"
+
 # Our own words: none of these definitions is in WordNet.
 EXAMPLES = (
     "a port in the south of Spain, on the coast of the Mediterranean Sea",

@@ -25,7 +25,7 @@ from longtail.kernels.jit import n_usable_threads
 from longtail.metrics import precision_at_k
 from longtail.predictor import Predictor
 from longtail.recipes.json_values import json_value
-from longtail.recipes.limits import check_settings
+from longtail.recipes.limits import check_min_df, check_settings
 from longtail.recipes.scikit_learn import Parameters, classifier_tags, not_fitted
 from longtail.training.checkpoints import CheckpointFolder, fingerprint
 from longtail.training.processes import join_processes, own_device, processes
@@ -61,8 +61,9 @@ class LabelEstimator(Parameters):
     char_ngrams : (int, int) or None
         Shortest and longest pieces of words that are tokens, too; None for no pieces.
     min_df : int or None
-        How many training texts a token must be in to be kept, at most one in twenty. None takes 1
-        for up to 20,000 points, and 2 beyond.
+        How many training texts a token must be in to be kept; more than one in twenty is cut, with
+        a warning, and more than there are is refused. None takes 1 for up to 20,000 points, and 2
+        beyond.
     max_features : int or None
         Most tokens that are kept, those in the most texts; None keeps all.
     feature_power : float or None
@@ -332,6 +333,7 @@ class LabelEstimator(Parameters):
         """Return unit rows of features, and the vectoriser that made them of texts."""
         if dataset.texts is None:
             return None, replace(self.reads(), power=power).rows(dataset.features)
+        check_min_df(self, dataset.n_points)
         vectorizer = TextVectorizer(
             word_ngrams=self.word_ngrams,
             char_ngrams=self.char_ngrams,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from dataclasses import fields
 from numbers import Integral, Real
 from os import PathLike
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, get_args
 import numpy as np
 
 from longtail.classifiers.compiled import StorageType
+from longtail.data.input_notes import InputWarning
 from longtail.errors import InputError
 from longtail.training.run import as_device
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
     from longtail.recipes.estimator import LabelEstimator
 
-__all__ = ["LIMITS", "check_settings"]
+__all__ = ["LIMITS", "check_min_df", "check_settings"]
 
 _MANY = 2**31 - 1
 _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = MappingProxyType(
@@ -132,6 +134,35 @@ def _check_kind(name: str, value: object, kind: str) -> None:
     is_switch = isinstance(value, bool) and bool not in allowed  # True is a number to Python
     if kind in _KINDS and (is_switch or not isinstance(value, allowed)):
         raise InputError(f"{name} must be {words}, got {value!r}.")
+
+
+def check_min_df(estimator: LabelEstimator, n_points: int) -> None:
+    """Say that `min_df` is cut for few points; the default is for all, and cut without a word.
+
+    Parameters
+    ----------
+    estimator : LabelEstimator
+    n_points : int
+        Training texts.
+
+    Raises
+    ------
+    InputError
+        If no token could be in so many texts.
+    """
+    given, most = estimator.min_df, estimator.min_df_for(n_points)
+    if given is None or given in (type(estimator).min_df, most):
+        return
+    if given > n_points:
+        raise InputError(
+            f"min_df={given:,} leaves no token: there are only {n_points:,} training texts. Pass "
+            f"at most {max(1, n_points // 20):,}, one text in twenty."
+        )
+    warnings.warn(
+        f"min_df={given:,} is cut to {most:,}, one in twenty of the {n_points:,} training texts.",
+        InputWarning,
+        stacklevel=4,
+    )
 
 
 def check_settings(estimator: LabelEstimator) -> None:

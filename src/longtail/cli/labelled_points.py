@@ -1,0 +1,127 @@
+"""Points with labels, by which a model is measured: read, and held against what the model knows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from longtail.cli.output import notice
+from longtail.cli.points import n_features_of
+from longtail.data.csr import n_labels_of
+from longtail.data.dataset import Dataset
+from longtail.data.formats import FORMATS
+from longtail.data.unlabelled import check_kind
+from longtail.errors import InputError, source_name
+
+if TYPE_CHECKING:
+    import argparse
+
+    from longtail.predictor import Predictor
+
+__all__ = ["add_test_arguments", "labelled_points"]
+
+_LITTLE = 0.5  # of the labels that the points have, where it is likely that something is amiss
+
+
+def add_test_arguments(parser: argparse.ArgumentParser) -> None:
+    """Declare what `labelled_points` reads beside the file itself, ``test``."""
+    parser.add_argument(
+        "--labels",
+        metavar="FILE",
+        help="names that the ids in TEST stand for; without it they are the model's own ids",
+    )
+    parser.add_argument(
+        "--label-pairs", metavar="FILE", help="the tst_X_Y half of a pair of sparse files"
+    )
+    parser.add_argument("--format", choices=FORMATS, help="of TEST; guessed without it")
+
+
+def labelled_points(model: Predictor, arguments: argparse.Namespace) -> Dataset:
+    """Read a test set in the model's label ids, and say how many of its labels the model has.
+
+    Parameters
+    ----------
+    model : Predictor
+    arguments : argparse.Namespace
+        ``test`` and what `add_test_arguments` declares.
+
+    Raises
+    ------
+    InputError
+        If nothing could be measured: no point has a label, or none that the model has, or points
+        are of another kind than the model reads.
+    """
+    dataset = Dataset.read(
+        arguments.test,
+        labels_file=arguments.labels,
+        labels_path=arguments.label_pairs,
+        format=arguments.format,
+        unknown_labels="extend",
+        n_features=n_features_of(model),
+    )
+    name = source_name(arguments.test)
+    check_kind(name, is_text=dataset.texts is not None, n_features=n_features_of(model))
+    if not dataset.labels.nnz:
+        raise InputError(f"No point of {name} has a label, so nothing can be measured.")
+    if dataset.label_space.names is None:
+        dataset = _in_own_ids(model, dataset, name)
+    else:
+        dataset = _matched(model, dataset, name)
+    _say_what_matches(model, dataset, arguments)
+    return dataset
+
+
+def _in_own_ids(model: Predictor, dataset: Dataset, name: str) -> Dataset:
+    """Take ids for the model's own; those behind its last one are labels that it has not."""
+    known = model.label_space
+    n_labels = max(known.n_labels, n_labels_of(dataset.labels.indices))
+    space = known.extended(map(str, range(known.n_labels, n_labels)))
+    label = int(dataset.labels.indices.min())
+    if known.names is not None and label < known.n_labels:
+        notice(
+            f"{name} has label ids, which are taken for the model's own: {label} is "
+            f"{space.name(label)!r}. If they are lines of a labels file, pass it as --labels."
+        )
+    parts = (dataset.labels.data, dataset.labels.indices, dataset.labels.indptr)
+    labels = csr_array(parts, shape=(dataset.n_points, n_labels))
+    return Dataset(dataset.texts, dataset.features, labels, space)
+
+
+def _matched(model: Predictor, dataset: Dataset, name: str) -> Dataset:
+    """Match names, which mean nothing to a model that knows ids alone."""
+    if model.label_space.names is None:
+        raise InputError(
+            f"{name} has labels by name, such as {dataset.label_space.name(0)!r}, but the model "
+            "knows ids only. Use ids, without --labels, or train with a labels file."
+        )
+    return dataset.relabelled(model.label_space)
+
+
+def _say_what_matches(model: Predictor, dataset: Dataset, arguments: argparse.Namespace) -> None:
+    """Raise InputError if the model has none of the labels, and say how many it has not."""
+    own = dataset.labels.indices
+    used, is_new = np.unique(own), own >= model.n_labels
+    n_new = int((used >= model.n_labels).sum())
+    if not n_new:
+        return
+    name, space = source_name(arguments.test), dataset.label_space
+    first = space.name(int(used[used >= model.n_labels][0]))
+    if is_new.all():
+        advice = (
+            "Names must match exactly, capital letters and spaces included."
+            if space.names is not None
+            else "Ids must be those of the training."
+        )
+        raise InputError(
+            f"{name}: none of its {len(used):,} labels is one of the model's {model.n_labels:,}, "
+            f"so nothing can be measured. {advice} It has {first!r}, the model has "
+            f"{model.label_space.name(0)!r}."
+        )
+    share = float(is_new.mean())
+    notice(
+        f"{'longtail: warning: ' if share > _LITTLE else ''}{name}: {n_new:,} of its {len(used):,} "
+        f"labels, such as {first!r}, are not in the model and count as missed: "
+        f"{100 * share:.1f} % of the labels of its points."
+    )

@@ -1,0 +1,83 @@
+"""Label names that are probably none: empty ones, texts of lists, several packed into one."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+__all__ = ["is_list_text", "packed_by"]
+
+# ['a', 'b'] as Python, JSON and numpy write it, and [3, 17]
+_LIST_TEXT = re.compile(
+    r"""\s*\[\s*(?:['"].*['"]\s*,?|\d+(?:\s*,\s*\d+)+)\s*\]\s*""", flags=re.DOTALL
+)
+_SURE = "|;"  # what stands between labels far more often than in one
+_LEAST_MOVING = 0.2
+
+
+def is_list_text(name: str) -> bool:
+    """Tell the text of a whole list, which comes of a list that was written into a table.
+
+    Examples
+    --------
+    >>> from longtail.data.label_names import is_list_text
+    >>> [is_list_text(name) for name in ("['a', 'b']", "[3, 17]", "[sic]", "[1]")]
+    [True, True, False, False]
+    """
+    return name.lstrip()[:1] == "[" and _LIST_TEXT.fullmatch(name) is not None
+
+
+def packed_by(counts: Mapping[str, int]) -> tuple[str, int, str] | None:
+    """Tell several labels in one string by what separates them, if most points have such a one.
+
+    A ``|`` or ``;`` is enough. A comma may also be part of a name, such as ``Paris, France``:
+    there, some parts have to stand both in front and behind, as countries do not.
+
+    Parameters
+    ----------
+    counts : mapping of str to int
+        Points of each label, where no point has more than one.
+
+    Returns
+    -------
+    separator : str
+    n_points : int
+        How many have a label that holds it.
+    example : str
+        The first such label.
+    or None
+
+    Examples
+    --------
+    >>> from longtail.data.label_names import packed_by
+    >>> packed_by({"bread|baking": 2, "dance": 1})
+    ('|', 2, 'bread|baking')
+    >>> packed_by({"Paris, France": 1, "Lyon, France": 1}) is None
+    True
+    """
+    n_points = sum(counts.values())
+    for separator in (*_SURE, ","):
+        parts = {
+            name: found
+            for name in counts
+            if separator in name and len(found := _parts(name, separator)) > 1
+        }
+        n_found = sum(counts[name] for name in parts)
+        if parts and 2 * n_found >= n_points and (separator in _SURE or _move(parts)):
+            return separator, n_found, next(iter(parts))
+    return None
+
+
+def _parts(name: str, separator: str) -> list[str]:
+    """Return what stands between separators, less empty parts."""
+    return [part for piece in name.split(separator) if (part := piece.strip())]
+
+
+def _move(parts: Mapping[str, list[str]]) -> bool:
+    """Tell parts of equal rank, many of which stand first here and later there."""
+    first = {found[0] for found in parts.values()}
+    later = {part for found in parts.values() for part in found[1:]}
+    return len(first & later) > _LEAST_MOVING * len(first | later)

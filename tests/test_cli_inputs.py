@@ -1,0 +1,229 @@
+"""What the commands read and write: points without labels, points of another kind, streams."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import pytest
+
+from command_line import SMALL, refused, run, stdin_of, write_lines
+from longtail import load
+
+TEXTS = ["red wine in a glass", "old car on a road"]
+
+
+@pytest.fixture
+def stdin(monkeypatch):
+    """A function that makes bytes standard input."""
+    return lambda content: monkeypatch.setattr("sys.stdin", stdin_of(content))
+
+
+@pytest.fixture(scope="module")
+def pair(tmp_path_factory):
+    """A folder with a pair of sparse files, and a model that was trained on them."""
+    folder = tmp_path_factory.mktemp("pair")
+    write_lines(folder / "X.txt", ["40 6", *(f"{i % 2}:1 {2 + i % 4}:0.5" for i in range(40))])
+    write_lines(folder / "Y.txt", ["40 2", *(f"{i % 2}:1" for i in range(40))])
+    return folder
+
+
+def texts_in(out):
+    return [json.loads(line)["text"] for line in out.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("content", "notice"),
+    [
+        ("id,text\n1,{0}\n2,{1}\n", ""),
+        ("text\n{0}\n{1}\n", ""),
+        ("Text,labels\n{0},x\n{1},\n", ""),
+        ("id,more,TEXT\n1,,{0}\n2,,{1}\n", ""),
+        ("id,title\n1,{0}\n2,{1}\n", "'title' is taken as the text"),
+        ("query\n{0}\n{1}\n", "'query' is taken as the text"),
+        ("{0}\n{1}\n", ""),
+        ("{0},never seen\n{1},x|y\n", "the first of the two columns is taken as the text"),
+    ],
+)
+def test_a_table_needs_no_labels_to_be_answered(content, notice, place, capsys, tmp_path):
+    path = tmp_path / "texts.csv"
+    path.write_text(content.format(*TEXTS))
+    code, out, err = run(capsys, "predict", place / "model", path)
+    assert (code, texts_in(out)) == (0, TEXTS)
+    if notice:
+        assert f"longtail: warning: {path}: " in err
+    assert notice in err
+    assert bool(err) == bool(notice)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("1,red wine,x\n", "line 1: None of the 3 columns is called 'text'.*the first row is '1',"),
+        ("id,title,name\n1,a,b\n", "None of the 3 columns is called 'text'"),
+        ("labels,words\na,b\n", "None of the 2 columns is called 'text'.*Call it 'text'"),
+        ("text,id,text\na,1,b\n", "The header has 2 columns 'text'. Rename"),
+        (
+            "red wine\nfast, old car\n",
+            "line 2: The row has 2 cells.*the first has 1.*--format text",
+        ),
+    ],
+)
+def test_a_table_whose_texts_cannot_be_told_is_refused(content, message, place, capsys, tmp_path):
+    path = tmp_path / "texts.csv"
+    path.write_text(content)
+    with pytest.raises(AssertionError, match=message):
+        raise AssertionError(refused(capsys, "predict", place / "model", path))
+
+
+@pytest.mark.parametrize("header", ["id,text", "labels,title"])
+def test_half_a_header_is_no_row_to_learn_from(header, capsys, tmp_path):
+    path = write_lines(tmp_path / "train.csv", [header, "1,red wine"])
+    message = refused(capsys, "train", path, "--model", tmp_path / "model", *SMALL)
+    assert "line 1: The first row is a header with a column" in message
+    assert "Name both columns, 'text' and 'labels'" in message
+
+
+def test_of_a_pair_of_files_only_the_points_are_asked(pair, capsys, stdin):
+    model = pair / "model"
+    trained = ("train", pair / "X.txt", "--label-pairs", pair / "Y.txt", "--model", model)
+    assert run(capsys, *trained, "--recipe", "parabel")[0] == 0
+    code, out, err = run(capsys, "predict", model, pair / "X.txt", "--top-k", 1)
+    assert (code, err) == (0, "")
+    found = [json.loads(line)["labels"] for line in out.splitlines()]
+    assert found == [[str(i % 2)] for i in range(40)]
+    stdin(gzip.compress((pair / "X.txt").read_bytes()))
+    from_pipe = ("predict", model, "-", "--format", "repository", "--top-k", 1)
+    assert run(capsys, *from_pipe)[:2] == (0, out)
+    # The labels by mistake.
+    err = run(capsys, "predict", model, pair / "Y.txt")[2]
+    assert "the header says 2 columns, but the model reads 6 features" in err
+    assert "--label-pairs" in refused(capsys, "evaluate", model, pair / "X.txt")
+
+
+SPARSE = [
+    ["2 5 5", "0,2 0:1 2:0.5", "1,3 1:1"],
+    ["", "2 5", "0:1 2:0.5", "1:1"],
+    ["0,2 0:1 2:0.5", "1,3 1:1 3:1e-3"],
+]
+
+
+@pytest.mark.parametrize("lines", SPARSE)
+def test_lines_of_features_are_no_prose(lines, place, capsys, tmp_path, stdin):
+    path = write_lines(tmp_path / "points.txt", lines)
+    message = refused(capsys, "predict", place / "model", path)
+    assert "points.txt holds ready-made features (id:value), but the model was trained" in message
+    stdin("\n".join(lines).encode())
+    message = refused(capsys, "predict", place / "model", "-")
+    assert "standard input holds ready-made features" in message
+    # Who says that they are texts is believed.
+    code, out, _ = run(capsys, "predict", place / "model", path, "--format", "text")
+    assert (code, texts_in(out)) == (0, lines)
+
+
+@pytest.mark.parametrize("lines", [["10:30", "11:45"], ["2 5 5", "red wine"], ["2 5"], ["0 0:1"]])
+def test_texts_with_numbers_are_texts(lines, place, capsys, tmp_path):
+    path = write_lines(tmp_path / "points.txt", lines)
+    code, out, err = run(capsys, "predict", place / "model", path)
+    assert (code, texts_in(out), err) == (0, lines, "")
+
+
+def test_labels_of_fasttext_lines_are_no_words(place, capsys, tmp_path, stdin):
+    lines = [f"__label__drink __label__red {TEXTS[0]}", "", TEXTS[1]]
+    path = write_lines(tmp_path / "points.txt", lines)
+    assert texts_in(run(capsys, "predict", place / "model", path)[1]) == TEXTS
+    stdin("\n".join(lines).encode())
+    assert texts_in(run(capsys, "predict", place / "model", "-")[1]) == TEXTS
+
+
+def test_columns_that_are_taken_as_text_are_pointed_out(place, capsys, tmp_path):
+    path = write_lines(tmp_path / "points.txt", [f"{text}\tdrink" for text in TEXTS])
+    _, out, err = run(capsys, "predict", place / "model", path)
+    assert texts_in(out) == [f"{text}\tdrink" for text in TEXTS]
+    assert "points.txt: each line is taken as a text" in err
+    assert "pass --format tsv" in err
+
+
+def test_texts_are_no_features(place, capsys, tmp_path):
+    plain = write_lines(tmp_path / "texts.txt", TEXTS)
+    for arguments in (
+        ("predict", place / "sparse", plain),
+        ("predict", place / "sparse", plain, "--format", "text"),
+        ("predict", place / "sparse", place / "test.jsonl"),
+        ("evaluate", place / "sparse", place / "test.jsonl"),
+    ):
+        message = refused(capsys, *arguments)
+        assert "ready-made features" in message
+        assert "texts" in message
+    message = refused(capsys, "evaluate", place / "model", place / "sparse.txt")
+    assert "holds ready-made features (id:value), but the model was trained on texts" in message
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+@pytest.mark.parametrize("name", ["csv", "tsv", "json-lines", "fasttext", "text"])
+def test_standard_input_may_have_any_format(name, pack, place, capsys, stdin):
+    content = {
+        "csv": "id,text\n1,{0}\n2,{1}\n",
+        "tsv": "{0}\tx\n{1}\ty\n",
+        "json-lines": '{{"text": "{0}"}}\n{{"text": "{1}"}}\n',
+        "fasttext": "__label__x {0}\n{1}\n",
+        "text": "{0}\n{1}\n",
+    }[name]
+    stdin(pack(content.format(*TEXTS).encode()))
+    code, out, _ = run(capsys, "predict", place / "model", "-", "--format", name)
+    assert (code, texts_in(out)) == (0, TEXTS)
+
+
+def test_every_command_reads_standard_input(place, capsys, stdin, tmp_path):
+    test = (place / "test.jsonl").read_bytes()
+    expected = run(capsys, "evaluate", place / "model", place / "test.jsonl")[1].splitlines()
+    stdin(gzip.compress(test))
+    code, out, _ = run(capsys, "evaluate", place / "model", "-", "--format", "json-lines")
+    assert (code, out.splitlines()[:-1]) == (0, expected[:-1])
+    stdin(b"port\tsweet red wine\n")
+    assert run(capsys, "labels", "add", place / "model", "-", tmp_path / "more")[0] == 0
+    assert load(tmp_path / "more").label_space.name(10) == "port"
+    labels = write_lines(tmp_path / "labels.txt", ["port"])
+    stdin(b"sweet red wine\tport\n")
+    examples = ("--examples", "-", "--format", "tsv")
+    code = run(capsys, "labels", "add", place / "model", labels, tmp_path / "more", *examples)[0]
+    assert code == 0
+    stdin(test)
+    options = ("--test", "-", "--format", "json-lines")
+    code, out, _ = run(capsys, "compress", place / "model", tmp_path / "small", *options)
+    assert code == 0
+    assert "P@1" in out
+
+
+def test_standard_input_is_read_once(place, capsys, tmp_path):
+    for arguments in (
+        ("evaluate", place / "model", "-", "--labels", "-"),
+        ("train", "-", "--labels", "-", "--model", tmp_path / "model"),
+        ("labels", "add", place / "model", "-", tmp_path / "model", "--examples", "-"),
+        ("compress", place / "model", tmp_path / "model", "--test", "-", "--label-pairs", "-"),
+        ("distill", place / "model", tmp_path / "model", "--texts", "-", "--labels", "-"),
+    ):
+        assert "(-) is named 2 times, but it can be read only once" in refused(capsys, *arguments)
+    message = refused(capsys, "evaluate", place / "model", "-")
+    assert "so its format cannot be guessed. Pass --format, one of json-lines" in message
+    message = refused(capsys, "predict", place / "sparse", "-")
+    assert "so its format cannot be guessed. Pass --format, one of json-lines" in message
+
+
+def test_standard_output_is_an_output(place, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    command = ("predict", place / "model", place / "test.jsonl")
+    assert run(capsys, *command, "--output", "-") == run(capsys, *command)
+    code, out, err = run(capsys, "evaluate", place / "model", place / "test.jsonl", "--json", "-")
+    assert code == 0
+    assert json.loads(out)["P@1"] >= 0
+    assert "PSnDCG" in err
+    for arguments in (
+        ("train", place / "train.jsonl", "--model", "-"),
+        ("compress", place / "model", "-"),
+        ("labels", "remove", place / "model", "red", "-"),
+    ):
+        assert "A model is a folder, which - (standard output) is not" in refused(
+            capsys, *arguments
+        )
+    assert not list(tmp_path.iterdir())

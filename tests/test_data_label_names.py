@@ -1,0 +1,56 @@
+"""Label names in files that are none, or several in one."""
+
+from __future__ import annotations
+
+import pytest
+
+from longtail.data import Dataset, InputWarning, LabelSpace
+from longtail.errors import DataFormatError
+
+
+def read(folder, content, name, **keywords):
+    path = folder / name
+    path.write_text(content, encoding="utf-8")
+    return Dataset.read(path, **keywords)
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.jsonl", '{"text": "x", "labels": ["a"]}\n{"text": "y", "labels": ["b", "%s"]}\n'),
+        ("a.tsv", "x\ta\ny\t%s\n"),
+        ("a.ft", "__label__a x\n__label__%s y\n"),
+    ],
+)
+def test_names_that_are_none(tmp_path, name, content):
+    for label in ("", " "):
+        if name == "a.tsv":
+            with pytest.warns(InputWarning, match=r"points without labels \(kept\): 1"):
+                assert read(tmp_path, content % label, name).n_labels == 1
+            continue
+        with pytest.raises(DataFormatError, match="line 2: A label has no name"):
+            read(tmp_path, content % label, name)
+    if name != "a.ft":
+        with pytest.raises(DataFormatError, match=r"line 2: The label .* is the text of a list"):
+            read(tmp_path, content % "['a', 'b']", name)
+
+
+def test_empty_names_between_separators_are_counted(tmp_path):
+    message = r"empty names between or beside '\|' \(left out\): 2, first at line 1"
+    with pytest.warns(InputWarning, match=message):
+        dataset = read(tmp_path, "x\ta||b\ny\t|a\nz\ta | b\n", "a.tsv")
+    assert [list(row) for row in dataset.label_lists()] == [[0, 1], [0], [0, 1]]
+
+
+def test_labels_packed_into_one_string_are_pointed_out(tmp_path):
+    for name, content in {
+        "a.tsv": "x\ta;b\ny\tb;c\nz\ta\n",
+        "b.tsv": "x\ta, b\ny\tb, c\nz\ta\n",
+        "a.jsonl": '{"text": "x", "labels": ["a|b"]}\n{"text": "y", "labels": []}\n',
+    }.items():
+        with pytest.warns(InputWarning, match="a single one that holds .*write '|' between them"):
+            read(tmp_path, content, name)
+    assert read(tmp_path, "x\ta|b\ny\tb;c\n", "a.tsv").n_labels == 3
+    assert read(tmp_path, "x\tLyon, France\ny\tParis, France\n", "a.tsv").n_labels == 2
+    known = LabelSpace.from_names(["a;b"])  # who trained with it means it
+    assert read(tmp_path, "x\ta;b\n", "a.tsv", label_space=known).n_labels == 1
