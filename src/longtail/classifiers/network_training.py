@@ -98,7 +98,7 @@ class NetworkTraining:
     n_hidden: tuple[int, int] = (64, 32)
     epochs: tuple[int, int] = (40, 20)
     steps: int = 500
-    batch_size: int = 125
+    batch_size: int = 62
     learning_rate: float = 0.01
     weight_decay: float = 1e-3
     averaged: float = 0.3
