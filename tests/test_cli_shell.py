@@ -125,7 +125,7 @@ def test_ctrl_c_before_there_is_anything_to_do(capsys, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("longtail.cli.lazy.importlib.import_module", pressed)
-    assert run(capsys, "train", "x", "--model", "y") == (130, "", "Stopped.\n")
+    assert run(capsys, "train", __file__, "--model", "y") == (130, "", "Stopped.\n")
 
 
 def test_two_trainings_do_not_share_a_folder(place, capsys, tmp_path):

@@ -1,7 +1,7 @@
 """The command line: ``longtail COMMAND``, where `longtail.cli.lazy.COMMANDS` lists the commands.
 
 Results go to standard output; progress, notices and errors to standard error. Exit codes: 0 done,
-2 something a user can mend, 130 stopped by Ctrl-C.
+2 something a user can mend, 130 stopped by Ctrl-C, 143 by SIGTERM.
 """
 
 from __future__ import annotations
@@ -14,11 +14,12 @@ import re
 import sys
 import warnings
 from contextlib import contextmanager
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from longtail.cli.lazy import COMMANDS, CommandParser
-from longtail.cli.output import notice
+from longtail import __version__
+from longtail.cli.interrupts import STOPPED, code_of, interrupt_behind, terminable
+from longtail.cli.lazy import COMMANDS, CommandParser, check_first_places
+from longtail.cli.notices import notice
 from longtail.errors import LongtailError
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-DONE, READER_LEFT, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
+DONE, READER_LEFT, USER_ERROR = 0, 1, 2
 _ONLY_IN_PYTHON = re.compile(r", or read with unknown_labels=[^.]*(?=\.)")
 # What the Python functions call `format=` is `--format` here.
 _OPTION_OF_KEYWORD = {"labels_path=": "--label-pairs", "format=": "--format", "device=": "--device"}
@@ -53,11 +54,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     _make_streams_safe()
     try:
-        with _warnings_as_notices():
+        with terminable(), _warnings_as_notices():
             return _run(arguments)
-    except KeyboardInterrupt:
-        notice("Stopped.")
-        return INTERRUPTED
+    except KeyboardInterrupt as stop:
+        notice(STOPPED)
+        return code_of(stop)
     except BrokenPipeError:
         _drop_output()  # whoever read it, such as `head`, has seen enough
         return READER_LEFT
@@ -65,10 +66,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
         notice(f"longtail: error: {_in_one_line(error)}")
         _drop_output()
         return USER_ERROR
+    except Exception as error:
+        interrupt = interrupt_behind(error)
+        if interrupt is None:
+            raise
+        notice(STOPPED)
+        return code_of(interrupt)
 
 
 def _run(arguments: Sequence[str] | None) -> int:
     """Parse the arguments, and run the command to the last byte of its output."""
+    check_first_places(sys.argv[1:] if arguments is None else arguments)
     try:
         given = _parser().parse_args(arguments)
     except SystemExit:
@@ -104,12 +112,14 @@ def _parser() -> argparse.ArgumentParser:
         "millions of label names out.",
         epilog="`longtail COMMAND --help` tells the options of a command.",
     )
-    parser.add_argument("--version", action="version", version=f"longtail {version('longtail')}")
+    parser.add_argument("--version", action="version", version=f"longtail {__version__}")
     commands = parser.add_subparsers(
         metavar="COMMAND", required=True, dest="command", parser_class=CommandParser
     )
-    for name, (module, summary) in COMMANDS.items():
-        commands.add_parser(name, help=summary, description=f"{summary}.", module=module)
+    for name, command in COMMANDS.items():
+        commands.add_parser(
+            name, help=command.summary, description=f"{command.summary}.", module=command.module
+        )
     return parser
 
 

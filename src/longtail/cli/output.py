@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unicodedata import category
 
+from longtail.cli.notices import notice
 from longtail.data.paths import is_device, replacing
 from longtail.errors import InputError
 
@@ -27,12 +28,6 @@ __all__ = [
 ]
 
 _CONTROLS = {"Cc", "Zl", "Zp"}  # of Unicode: control characters, line and paragraph separators
-
-
-def notice(line: str) -> None:
-    """Write a line for people to standard error."""
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
 
 
 def result(line: str) -> None:

@@ -10,6 +10,8 @@ from contextlib import ExitStack, closing, nullcontext, redirect_stderr, redirec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from longtail.cli.interrupts import code_of, nothing_to_lose
+from longtail.cli.lazy import check_file
 from longtail.cli.one_at_a_time import alone_in
 from longtail.cli.output import bytes_text, notice, result, time_text
 from longtail.cli.settings import parse_settings, settings_help
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["add_arguments", "run_command"]
 
-INTERRUPTED, STDIN = 130, "-"
+STDIN = "-"
 
 
 class _Help(argparse.Action):
@@ -101,18 +103,24 @@ def run_command(arguments: argparse.Namespace) -> int:
 def _train(arguments: argparse.Namespace) -> int:
     """See `run_command`."""
     started = time.perf_counter()
+    for name in (arguments.train, arguments.labels, arguments.label_pairs):
+        if name not in {None, STDIN}:
+            check_file(name)  # before some seconds go by with importing the recipe
     estimator = _configured(arguments)
     checkpoints = _checkpoint_folder(Path(arguments.model).resolve())
     with nullcontext() if _is_later_process() else alone_in(checkpoints, arguments.model):
-        if not _trained(estimator, arguments, checkpoints):
-            return INTERRUPTED
+        stop = _trained(estimator, arguments, checkpoints)
+        if stop is not None:
+            return code_of(stop)
         if not _is_later_process():
             _summarise(estimator, arguments, time.perf_counter() - started)
     return 0
 
 
-def _trained(estimator: LabelEstimator, arguments: argparse.Namespace, checkpoints: Path) -> bool:
-    """Read, train and save; return False if that was stopped."""
+def _trained(
+    estimator: LabelEstimator, arguments: argparse.Namespace, checkpoints: Path
+) -> KeyboardInterrupt | None:
+    """Read, train and save; return what has stopped that, if anything."""
     _say_whether_it_goes_on(checkpoints, fresh=arguments.fresh)
     dataset = Dataset.read(
         "/dev/stdin" if arguments.train == STDIN else arguments.train,
@@ -124,18 +132,19 @@ def _trained(estimator: LabelEstimator, arguments: argparse.Namespace, checkpoin
     _announce(estimator, dataset, ignore_memory=arguments.ignore_memory)
     try:
         _fit(estimator, dataset, checkpoints, arguments.tensorboard)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         kept = _has_checkpoints(checkpoints)
         what = "the same command goes on from there" if kept else "nothing is kept"
         notice(f"Stopped: {what}.")
-        return False
+        return stop
     estimator.save(arguments.model)
-    return True
+    return None
 
 
 def _configured(arguments: argparse.Namespace) -> LabelEstimator:
     """Make the estimator, and find out what is wrong before any data is read."""
-    kind = recipe(arguments.recipe)
+    with nothing_to_lose():
+        kind = recipe(arguments.recipe)
     settings = parse_settings(kind, arguments.set)
     if arguments.seed is not None:
         settings["random_state"] = arguments.seed
