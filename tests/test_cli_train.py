@@ -241,6 +241,24 @@ def test_the_same_command_resumes_to_the_same_model(
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
+def test_other_settings_leave_what_a_stopped_training_has_kept(
+    place, capsys, tmp_path, monkeypatch
+):
+    command = ("train", place / "train.jsonl", "--model", tmp_path / "model", *SMALL)
+    with monkeypatch.context() as patch:
+        stop_in(patch, "again: shared space", 1)
+        assert run(capsys, *command)[0] == 130
+    code, _, err = run(capsys, *command, "tail=0.5")
+    assert code == 0
+    assert "begins anew" in err
+    assert ", not 0.5. It is kept" in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "model.checkpoint"]
+    code, _, err = run(capsys, *command)
+    assert "Resuming from" in err
+    assert "\nshared space: epoch 1 of 3" not in err
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
 def test_fresh_starts_anew(place, capsys, tmp_path, monkeypatch):
     command = ("train", place / "train.jsonl", "--model", tmp_path / "model", *SMALL)
     with monkeypatch.context() as patch:

@@ -21,6 +21,7 @@ from longtail.cli.interrupts import STOPPED, code_of, interrupt_behind, terminab
 from longtail.cli.lazy import COMMANDS, CommandParser, check_first_places
 from longtail.cli.notices import notice
 from longtail.errors import LongtailError
+from longtail.log import heard_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -54,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     _make_streams_safe()
     try:
-        with terminable(), _warnings_as_notices():
+        with terminable(), heard_by(notice), _warnings_as_notices():
             return _run(arguments)
     except KeyboardInterrupt as stop:
         notice(STOPPED)

@@ -81,7 +81,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="change settings of the recipe; `longtail train --recipe NAME --help` lists them",
     )
     parser.add_argument(
-        "--fresh", action="store_true", help="do not go on from a training that was cut off"
+        "--fresh",
+        action="store_true",
+        help="do not go on from a training that was cut off; all that such have kept is deleted",
     )
     parser.add_argument(
         "--ignore-memory", action="store_true", help="train even what is sure not to fit in memory"
@@ -121,7 +123,8 @@ def _trained(
     estimator: LabelEstimator, arguments: argparse.Namespace, checkpoints: Path
 ) -> KeyboardInterrupt | None:
     """Read, train and save; return what has stopped that, if anything."""
-    _say_whether_it_goes_on(checkpoints, fresh=arguments.fresh)
+    if arguments.fresh:
+        _clear(checkpoints)
     dataset = Dataset.read(
         "/dev/stdin" if arguments.train == STDIN else arguments.train,
         labels_file=arguments.labels,
@@ -172,24 +175,18 @@ def _checkpoint_folder(target: Path) -> Path:
     return folder
 
 
-def _say_whether_it_goes_on(folder: Path, *, fresh: bool) -> None:
-    """Delete checkpoints that are not wanted, or say that there are some."""
-    from longtail.training.checkpoints import CheckpointFolder  # noqa: PLC0415 - imports torch
-
-    if fresh:
-        CheckpointFolder(folder, fingerprint="").clear()
-    elif _has_checkpoints(folder):
-        notice(
-            f"Resuming from {folder}, as far as it belongs to the same data and settings "
-            "(--fresh starts anew)."
-        )
-
-
 def _has_checkpoints(folder: Path) -> bool:
     """Return whether there is something to go on from."""
-    from longtail.training.checkpoints import SUFFIX  # noqa: PLC0415 - imports torch
+    from longtail.training.checkpoints import CheckpointFolder  # noqa: PLC0415 - imports torch
 
-    return any(folder.glob(f"*{SUFFIX}"))
+    return CheckpointFolder.has_any(folder)
+
+
+def _clear(folder: Path) -> None:
+    """Delete all checkpoints."""
+    from longtail.training.checkpoints import CheckpointFolder  # noqa: PLC0415 - imports torch
+
+    CheckpointFolder.clear_all(folder)
 
 
 def _statistics(dataset: Dataset) -> str:
