@@ -9,7 +9,9 @@ import json
 import pytest
 
 from command_line import SMALL, SMALL_ASTEC, files_of, refused, run, write_lines
+from longtail import model_folder
 from longtail.cli.settings import parse_settings, settings_help
+from longtail.errors import ModelFolderError
 from longtail.recipes.names import RECIPES, recipe
 from longtail.training.checkpoints import CheckpointFolder
 from longtail.training.progress import ProgressBar
@@ -292,6 +294,35 @@ def test_a_full_disk_costs_the_saving_but_not_the_training(place, capsys, tmp_pa
     assert code == 0
     assert "epoch" not in err  # all stages were read from their checkpoints
     assert files_of(tmp_path / "model") == files_of(place / "model")
+
+
+def test_a_model_that_cannot_be_saved_is_kept_elsewhere(place, capsys, tmp_path, monkeypatch):
+    target = tmp_path / "away" / "model"
+    here = tmp_path / "here"
+    here.mkdir()
+    write = model_folder.write_model_folder
+
+    def gone(path, **content):
+        if str(path) == str(target):
+            raise ModelFolderError("The disk is gone.")
+        write(path, **content)
+
+    monkeypatch.setattr("longtail.predictor.write_model_folder", gone)
+    monkeypatch.chdir(here)
+    message = refused(capsys, "train", place / "train.jsonl", "--model", target, *SMALL)
+    (kept,) = here.iterdir()
+    assert f"The disk is gone. The trained model is not lost: it is in {kept}." in message
+    assert files_of(kept) == files_of(place / "model")
+
+
+def test_the_folder_where_one_is_can_be_trained_into(place, capsys, tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for _ in range(2):
+        assert run(capsys, "train", place / "train.jsonl", "--model", ".", *SMALL)[0] == 0
+        assert files_of(tmp_path / "here") == files_of(place / "model")
+    assert [path.name for path in tmp_path.iterdir()] == ["here"]
+    assert not (tmp_path / "here" / ".checkpoint").exists()
 
 
 @pytest.mark.parametrize("name", RECIPES)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
+import secrets
 import shlex
+import tempfile
 import time
 from contextlib import ExitStack, closing, nullcontext, redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -17,7 +19,8 @@ from longtail.cli.output import bytes_text, notice, result, time_text
 from longtail.cli.settings import parse_settings, settings_help
 from longtail.data.dataset import Dataset
 from longtail.data.formats import FORMATS
-from longtail.errors import InputError, TooLargeError
+from longtail.errors import InputError, LongtailError, ModelFolderError, TooLargeError
+from longtail.folder_exchange import is_fixed
 from longtail.model_folder import check_target
 from longtail.recipes.names import DEFAULT_RECIPE, RECIPES, recipe
 
@@ -140,8 +143,26 @@ def _trained(
         what = "the same command goes on from there" if kept else "nothing is kept"
         notice(f"Stopped: {what}.")
         return stop
-    estimator.save(arguments.model)
+    _save(estimator, arguments.model)
     return None
+
+
+def _save(estimator: LabelEstimator, target: str) -> None:
+    """Save the model; where that fails, save it elsewhere and say where."""
+    try:
+        estimator.save(target)
+    except ModelFolderError as error:
+        name = Path(target).resolve().name or "model"
+        for place in (Path.cwd(), Path(tempfile.gettempdir())):
+            kept = place / f"{name}.{secrets.token_hex(4)}"
+            try:
+                estimator.save(kept)
+            except (LongtailError, OSError):
+                continue
+            raise ModelFolderError(
+                f"{error} The trained model is not lost: it is in {kept}. Move it from there."
+            ) from error
+        raise
 
 
 def _configured(arguments: argparse.Namespace) -> LabelEstimator:
@@ -163,10 +184,10 @@ def _configured(arguments: argparse.Namespace) -> LabelEstimator:
 def _checkpoint_folder(target: Path) -> Path:
     """Check that model and checkpoints can be written, and return the place of the latter."""
     check_target(target)
-    place = next(parent for parent in target.parents if parent.exists())
-    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-        raise InputError(f"The model cannot be written to {target}: {place} cannot be written to.")
+    # Beside the model; or within, where what is beside it may be on another disk, or gone tomorrow.
     folder = target.with_name(f"{target.name}.checkpoint")
+    if is_fixed(target):
+        folder = target / ".checkpoint"
     if folder.exists() and not folder.is_dir():
         raise InputError(
             f"{folder} is where checkpoints would be kept, but it is a file. Move it away, or name "
@@ -274,7 +295,8 @@ def _is_later_process() -> bool:
 def _summarise(estimator: LabelEstimator, arguments: argparse.Namespace, seconds: float) -> None:
     """Say what there is now, and what can be done with it."""
     report = estimator.training_report()
-    size = sum(file.stat().st_size for file in Path(arguments.model).iterdir())
+    files = [file for file in Path(arguments.model).iterdir() if file.is_file()]
+    size = sum(file.stat().st_size for file in files)
     folder = shlex.quote(arguments.model)
     what = '--text "..."' if estimator.predictor_.vectorizer is not None else "FILE"
     result(
