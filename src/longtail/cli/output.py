@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "bytes_text",
     "check_output",
+    "counted",
     "notice",
     "one_line",
     "result",
@@ -68,6 +69,18 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
         ).rstrip()
         for line in lines
     )
+
+
+def counted(number: int, thing: str) -> str:
+    """Return a number of things, of which one is only one.
+
+    Examples
+    --------
+    >>> from longtail.cli.output import counted
+    >>> counted(1, "label"), counted(2000, "label")
+    ('1 label', '2,000 labels')
+    """
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def bytes_text(n_bytes: float) -> str:
