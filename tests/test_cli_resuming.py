@@ -70,7 +70,7 @@ def test_a_stopped_run_is_gone_on_with(
         asked = stop_after(patch, 9, KeyboardInterrupt)
         assert predict(text_model_path, texts, target) == 0
     assert sum(asked) == 10 - 3 * n_blocks
-    assert f"behind the {3 * n_blocks} points" in capsys.readouterr().err
+    assert f"has answered: {3 * n_blocks} points." in capsys.readouterr().err
     assert target.read_bytes() == whole.read_bytes()
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
     content = target.read_bytes()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.cli.output import check_output, notice, result, table, write_json
+from longtail.cli.output import check_output, counted, notice, result, table, write_json
 from longtail.cli.points import answered, blocks_of, points_of
 from longtail.data.dataset import Dataset
 from longtail.data.formats import FORMATS
@@ -149,7 +149,8 @@ def _show(metrics: dict[str, float], n_points: int) -> None:
     ]
     result(table(["%", *(f"@{k}" for k in PLACES)], rows))
     result("  ".join(f"R@{k} {metrics[f'R@{k}']:.2f}" for k in RECALL_PLACES))
-    result(f"{n_points:,} points, {metrics['points_per_second']:,.0f} points a second")
+    speed = f"{metrics['points_per_second']:,.0f} points a second"
+    result(f"{counted(n_points, 'point')}, {speed}")
 
 
 def _show_by_frequency(
@@ -172,7 +173,7 @@ def _show_by_frequency(
     head = ["labels by frequency", "points a label", "P@5", "PSP@5"]
     rows = [
         [
-            f"{i + 1} ({part.n_labels:,} labels)",
+            f"{i + 1} ({counted(part.n_labels, 'label')})",
             f"{part.mean_frequency:,.1f}",
             f"{100 * part.precision:.2f}",
             f"{100 * part.ps_precision:.2f}",
@@ -183,7 +184,9 @@ def _show_by_frequency(
     result(table(head, rows))
     if dataset.n_labels > model.n_labels:
         n_new = dataset.n_labels - model.n_labels
-        notice(f"{n_new:,} labels of the test set are not in the model and count as missed.")
+        notice(
+            f"Not in the model, and counted as missed: {counted(n_new, 'label')} of the test set."
+        )
 
 
 def _propensity(text: str) -> tuple[float, float]:

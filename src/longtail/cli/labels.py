@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.cli.output import notice
+from longtail.cli.output import counted, notice
 from longtail.data.dataset import Dataset
 from longtail.data.label_space import LabelSpace
 from longtail.errors import InputError
@@ -56,7 +56,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     changed = change(model, arguments)
     changed.save(arguments.target, folder.documents())
     notice(
-        f"{arguments.target} knows {changed.n_labels:,} labels; {arguments.model} "
+        f"{arguments.target} knows {counted(changed.n_labels, 'label')}; {arguments.model} "
         f"knew {model.n_labels:,}."
     )
     return 0

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from longtail.cli.output import check_output, notice, one_line, result
+from longtail.cli.output import check_output, counted, notice, one_line, result
 from longtail.cli.points import PLAIN, answered, points_in
 from longtail.cli.resuming import identity_of, resuming
 from longtail.data.formats import FORMATS
@@ -117,7 +117,9 @@ def _answer_file(model: Predictor, arguments: argparse.Namespace) -> None:
     with _opened(arguments) as output:
         n_before = output.n_points_before
         if n_before:
-            notice(f"Going on behind the {n_before:,} points that an earlier run has answered.")
+            notice(
+                f"Going on behind what an earlier run has answered: {counted(n_before, 'point')}."
+            )
         rest = islice(blocks, output.n_blocks_before, None)
         k = arguments.top_k
         for answers in answered(
@@ -131,7 +133,7 @@ def _answer_file(model: Predictor, arguments: argparse.Namespace) -> None:
         if not output.n_points:
             raise InputError(f"{arguments.file} is empty. Pass a file with points in it.")
     if arguments.output is not None:
-        notice(f"Wrote the labels of {output.n_points:,} points to {arguments.output}.")
+        notice(f"Wrote the labels of {counted(output.n_points, 'point')} to {arguments.output}.")
 
 
 def _rows(model: Predictor, answers: Answers, threshold: float) -> Iterator[dict[str, Any]]:

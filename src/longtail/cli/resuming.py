@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
-from longtail.cli.output import check_output
+from longtail.cli.output import check_output, counted
 from longtail.data.paths import replacing
 from longtail.errors import InputError, LongtailError
 from longtail.log import LOG
@@ -174,11 +174,11 @@ def _set_aside(target: Path, identity: dict[str, Any]) -> None:
         beside.replace(kept_beside)
         partial.replace(kept)
         LOG.warning(
-            "An earlier run of %s stopped after %s points, with %s. This one begins anew. What was "
+            "An earlier run of %s stopped after %s, with %s. This one begins anew. What was "
             "answered is in %s, where the earlier command goes on with it; delete it if you need "
             "it no more.",
             target,
-            f"{earlier.n_points:,}",
+            counted(earlier.n_points, "point"),
             _differences(identity, earlier.identity),
             kept,
         )

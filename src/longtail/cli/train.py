@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from longtail.cli.interrupts import code_of, nothing_to_lose
 from longtail.cli.lazy import check_file
 from longtail.cli.one_at_a_time import alone_in
-from longtail.cli.output import bytes_text, notice, result, time_text
+from longtail.cli.output import bytes_text, counted, notice, result, time_text
 from longtail.cli.settings import parse_settings, settings_help
 from longtail.data.dataset import Dataset
 from longtail.data.formats import FORMATS
@@ -216,10 +216,10 @@ def _statistics(dataset: Dataset) -> str:
     of_points = (
         f"{facts['words_per_text']:.1f} words a text"
         if dataset.texts is not None
-        else f"{facts['n_features']:,} features, {facts['features_per_point']:.1f} a point"
+        else f"{counted(int(facts['n_features']), 'feature')}, {facts['features_per_point']:.1f} a point"
     )
     return (
-        f"{dataset.n_points:,} points, {dataset.n_labels:,} labels, "
+        f"{counted(dataset.n_points, 'point')}, {counted(dataset.n_labels, 'label')}, "
         f"{facts['labels_per_point']:.2f} labels a point, {of_points}."
     )
 
