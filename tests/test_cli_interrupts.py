@@ -7,11 +7,12 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import nullcontext, suppress
 
 import pytest
 
 from command_line import SMALL, refused, run
-from longtail.cli.interrupts import Terminated, nothing_to_lose, terminable
+from longtail.cli.interrupts import Terminated, nothing_to_lose, stoppable
 from longtail.recipes.longtail import LongtailClassifier
 
 COMMAND = [sys.executable, "-m", "longtail"]
@@ -85,15 +86,16 @@ def test_ctrl_c_during_imports_is_one_line(place, tmp_path, seconds):
     assert stopped_after(seconds, signal.SIGINT, *command) == (130, "Stopped.\n")
 
 
-def test_ctrl_c_that_compiling_turned_into_another_error_is_one_line(capsys, monkeypatch):
-    def pressed(*_):
-        try:
-            raise KeyboardInterrupt
-        finally:
-            raise RuntimeError("no compiled object yet")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stop_that_compiling_loses_is_one_line(capsys, monkeypatch, number, code):
+    def compile_something(*_):
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(number)
+        raise RuntimeError("no compiled object yet")
 
-    monkeypatch.setattr("longtail.cli.lazy.importlib.import_module", pressed)
-    assert run(capsys, "train", __file__, "--model", "y") == (130, "", "Stopped.\n")
+    monkeypatch.setattr("longtail.cli.lazy.nothing_to_lose", nullcontext)
+    monkeypatch.setattr("longtail.cli.lazy.importlib.import_module", compile_something)
+    assert run(capsys, "train", __file__, "--model", "y") == (code, "", "Stopped.\n")
 
 
 def test_sigterm_stops_a_training_as_ctrl_c_does(place, capsys, tmp_path, monkeypatch):
@@ -117,9 +119,9 @@ def test_handlers_of_the_caller_stay():
 
     before = signal.signal(signal.SIGTERM, own)
     try:
-        with terminable(), nothing_to_lose():
+        with stoppable(), nothing_to_lose():
             assert signal.getsignal(signal.SIGTERM) is own
     finally:
         signal.signal(signal.SIGTERM, before)
-    with pytest.raises(Terminated), terminable():
+    with pytest.raises(Terminated), stoppable():
         signal.raise_signal(signal.SIGTERM)

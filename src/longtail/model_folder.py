@@ -14,7 +14,6 @@ folder cannot be renamed, as where a disk is mounted, its manifest appears last.
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import math
@@ -29,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail.array_file import DTYPES, map_bytes, write_arrays
-from longtail.errors import InputError, ModelFolderError
+from longtail.errors import NO_SPACE, InputError, ModelFolderError
 from longtail.folder_exchange import check_writable, exchange, new_folder_for, would_be_lost
 
 if TYPE_CHECKING:
@@ -247,7 +246,7 @@ def _record_file(path: Path) -> _FileRecord:
 
 def _explain_write_failure(target: Path, error: Exception) -> str:
     """Say that nothing was left behind, and what to do."""
-    is_full = getattr(error, "errno", None) == errno.ENOSPC
+    is_full = getattr(error, "errno", None) in NO_SPACE
     cause = "the disk is full" if is_full else f"writing failed ({error})"
     advice = "Free some space" if is_full else "Make the place writable"
     return (

@@ -7,7 +7,6 @@ Results go to standard output; progress, notices and errors to standard error. E
 from __future__ import annotations
 
 import argparse
-import errno
 import io
 import os
 import re
@@ -17,10 +16,10 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from longtail import __version__
-from longtail.cli.interrupts import STOPPED, code_of, interrupt_behind, terminable
+from longtail.cli.interrupts import STOPPED, code_of, stoppable
 from longtail.cli.lazy import COMMANDS, CommandParser, check_first_places
 from longtail.cli.notices import notice
-from longtail.errors import LongtailError
+from longtail.errors import NO_SPACE, LongtailError
 from longtail.log import heard_by
 
 if TYPE_CHECKING:
@@ -54,25 +53,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
     2
     """
     _make_streams_safe()
-    try:
-        with terminable(), heard_by(notice), _warnings_as_notices():
+    with stoppable() as stops, heard_by(notice), _warnings_as_notices():
+        try:
             return _run(arguments)
-    except KeyboardInterrupt as stop:
-        notice(STOPPED)
-        return code_of(stop)
-    except BrokenPipeError:
-        _drop_output()  # whoever read it, such as `head`, has seen enough
-        return READER_LEFT
-    except (LongtailError, OSError, MemoryError) as error:
-        notice(f"longtail: error: {_in_one_line(error)}")
-        _drop_output()
-        return USER_ERROR
-    except Exception as error:
-        interrupt = interrupt_behind(error)
-        if interrupt is None:
-            raise
-        notice(STOPPED)
-        return code_of(interrupt)
+        except KeyboardInterrupt as stop:
+            notice(STOPPED)
+            return code_of(stop)
+        except BrokenPipeError:
+            _drop_output()  # whoever read it, such as `head`, has seen enough
+            return READER_LEFT
+        except (LongtailError, OSError, MemoryError) as error:
+            notice(f"longtail: error: {_in_one_line(error)}")
+            _drop_output()
+            return USER_ERROR
+        except Exception:
+            if not stops:
+                raise
+            notice(STOPPED)  # which broke something that does not expect it
+            return code_of(stops[-1])
 
 
 def _run(arguments: Sequence[str] | None) -> int:
@@ -130,9 +128,9 @@ def _in_one_line(error: BaseException) -> str:
         return "There is not enough memory for this. Use a machine with more, or less data."
     if isinstance(error, OSError) and not isinstance(error, LongtailError):
         place = f"{error.filename}: " if error.filename else ""
-        advice = "Free some space, then run the same command again."
-        if error.errno != errno.ENOSPC:
-            advice = "Check the path and its permissions."
+        advice = "Check the path and its permissions."
+        if error.errno in NO_SPACE:
+            advice = "Free some space, then run the same command again."
         return f"{place}{error.strerror or error}. {advice}"
     message = _ONLY_IN_PYTHON.sub("", " ".join(str(error).split()))
     for keyword, option in _OPTION_OF_KEYWORD.items():

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NoReturn
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-__all__ = ["STOPPED", "Terminated", "code_of", "interrupt_behind", "nothing_to_lose", "terminable"]
+__all__ = ["STOPPED", "Terminated", "code_of", "nothing_to_lose", "stoppable"]
 
 STOPPED = "Stopped."
 INTERRUPTED, TERMINATED = 130, 143  # 128 and the number of the signal, as shells have it
@@ -33,33 +33,30 @@ def code_of(stop: KeyboardInterrupt) -> int:
     return TERMINATED if isinstance(stop, Terminated) else INTERRUPTED
 
 
-def interrupt_behind(error: BaseException) -> KeyboardInterrupt | None:
-    """Return the interrupt in whose wake an error arose, as in the midst of compiling.
-
-    Examples
-    --------
-    >>> from longtail.cli.interrupts import interrupt_behind
-    >>> interrupt_behind(ValueError()) is None
-    True
-    """
-    seen: BaseException | None = error
-    while seen is not None and not isinstance(seen, KeyboardInterrupt):
-        seen = seen.__cause__ or seen.__context__
-    return seen
-
-
 @contextmanager
-def terminable() -> Iterator[None]:
-    """Let SIGTERM raise `Terminated`: else the process ends where it is, or not at all.
+def stoppable() -> Iterator[list[KeyboardInterrupt]]:
+    """Let Ctrl-C and SIGTERM raise an exception, and keep it.
 
-    The latter as the first process of a container, where signals that nobody handles are ignored.
+    Compilers and clean-ups lose it, and fail in some other way. Without a handler SIGTERM ends the
+    process where it is; or not at all, as the first process of a container.
+
+    Yields
+    ------
+    list of KeyboardInterrupt
+        Those that came.
     """
+    came: list[KeyboardInterrupt] = []
+
+    def interrupt(*_: object) -> NoReturn:
+        came.append(KeyboardInterrupt())
+        raise came[-1]
 
     def terminate(*_: object) -> NoReturn:
-        raise Terminated
+        came.append(Terminated())
+        raise came[-1]
 
-    with _handled(signal.SIGTERM, terminate, instead_of=signal.SIG_DFL):
-        yield
+    with _handled(signal.SIGINT, interrupt), _handled(signal.SIGTERM, terminate):
+        yield came
 
 
 @contextmanager
@@ -73,17 +70,17 @@ def nothing_to_lose() -> Iterator[None]:
         os.write(2, f"{STOPPED}\n".encode())  # to write to sys.stderr could wait for itself
         os._exit(INTERRUPTED)
 
-    with _handled(signal.SIGINT, leave, instead_of=signal.default_int_handler):
+    with _handled(signal.SIGINT, leave):
         yield
 
 
 @contextmanager
-def _handled(
-    number: signal.Signals, handler: Callable[..., NoReturn], instead_of: object
-) -> Iterator[None]:
+def _handled(number: signal.Signals, handler: Callable[..., NoReturn]) -> Iterator[None]:
     """Handle a signal, unless the caller of `main` has other plans with it."""
     before = signal.getsignal(number)
-    if before is not instead_of or threading.current_thread() is not threading.main_thread():
+    is_usual = before in {signal.SIG_DFL, signal.default_int_handler}
+    is_own = getattr(before, "__module__", None) == __name__
+    if not (is_usual or is_own) or threading.current_thread() is not threading.main_thread():
         yield
         return
     signal.signal(number, handler)

@@ -216,7 +216,8 @@ def _statistics(dataset: Dataset) -> str:
     of_points = (
         f"{facts['words_per_text']:.1f} words a text"
         if dataset.texts is not None
-        else f"{counted(int(facts['n_features']), 'feature')}, {facts['features_per_point']:.1f} a point"
+        else f"{counted(int(facts['n_features']), 'feature')}, "
+        f"{facts['features_per_point']:.1f} a point"
     )
     return (
         f"{counted(dataset.n_points, 'point')}, {counted(dataset.n_labels, 'label')}, "
