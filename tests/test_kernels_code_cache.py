@@ -60,6 +60,13 @@ def test_code_of_the_same_sources_stays(sources):
     assert len(compiled(sources)) == 2
 
 
+def test_a_mark_that_is_right_is_not_written_again(sources, monkeypatch):
+    mark = sources / "__pycache__" / "sources.stamp"
+    before = mark.stat()
+    folders(sources)  # while it was written, another process would take the code for stale
+    assert (mark.stat().st_ino, mark.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
 def changed(sources):
     (sources / "walks.py").write_text("fail\n")
 

@@ -93,12 +93,9 @@ def code_folders(sources: Path) -> CodeFolders:
     with suppress(RuntimeError):  # who runs this has no home
         places.append(_own_folder() / f"longtail-{stamp}")
     writable = next((place for place in places if _is_writable(place)), None)
-    if writable == beside:
-        _remove_stale_code(beside, stamp)
+    if writable is not None and not _has_code_of(writable, stamp):
+        _take_over(writable, stamp)
     readable = [place for place in places if place == writable or _has_code_of(place, stamp)]
-    if writable is not None:
-        with suppress(OSError):
-            (writable / _STAMP).write_text(stamp, "ascii")
     return CodeFolders(stamp, tuple(readable), writable)
 
 
@@ -127,13 +124,17 @@ def _has_code_of(place: Path, stamp: str) -> bool:
         return False
 
 
-def _remove_stale_code(place: Path, stamp: str) -> None:
-    """Delete code of other sources, which nobody would ever use again."""
-    if _has_code_of(place, stamp):
-        return
-    with suppress(OSError):  # another process does the same
+def _take_over(place: Path, stamp: str) -> None:
+    """Delete code of other sources, which nobody would ever use again, and mark the folder.
+
+    The mark is never half there: another process would delete what this one has compiled.
+    """
+    partial = place / f"{_STAMP}.{os.getpid()}"
+    with suppress(OSError):  # another process does the same, or the disk is full
         for compiled in [*place.glob("*.nbi"), *place.glob("*.nbc")]:
             compiled.unlink(missing_ok=True)
+        partial.write_text(stamp, "ascii")
+        partial.replace(place / _STAMP)
 
 
 @dataclass(frozen=True)
