@@ -70,7 +70,7 @@ def test_a_stopped_run_is_gone_on_with(
         asked = stop_after(patch, 9, KeyboardInterrupt)
         assert predict(text_model_path, texts, target) == 0
     assert sum(asked) == 10 - 3 * n_blocks
-    assert f"behind the {3 * n_blocks} points" in capsys.readouterr().err
+    assert f"has answered: {3 * n_blocks} points." in capsys.readouterr().err
     assert target.read_bytes() == whole.read_bytes()
     assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
     content = target.read_bytes()
@@ -95,6 +95,37 @@ def test_what_belongs_to_something_else_is_not_gone_on_with(
     fresh = tmp_path / "fresh.jsonl"
     assert predict(text_model_path, texts, fresh, *more) == 0
     assert target.read_bytes() == fresh.read_bytes()
+
+
+def test_what_another_run_has_answered_is_kept_and_can_be_gone_on_with(
+    text_model_path, texts, tmp_path, monkeypatch, capsys
+):
+    target = tmp_path / "out.jsonl"
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2, KeyboardInterrupt)
+        assert predict(text_model_path, texts, target) == 130
+    capsys.readouterr()
+    assert predict(text_model_path, texts, target, "--top-k", "2") == 0
+    err = capsys.readouterr().err
+    assert "stopped after 6 points, with --top-k 5, not 2. This one begins anew." in err
+    (kept,) = tmp_path.glob(".out.jsonl.*.partial")
+    assert str(kept) in err
+    assert len(kept.read_bytes().splitlines()) == 6
+    with monkeypatch.context() as patch:
+        asked = stop_after(patch, 9, KeyboardInterrupt)
+        assert predict(text_model_path, texts, target) == 0
+    assert sum(asked) == 4
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
+
+
+def test_another_input_is_told(text_model_path, texts, tmp_path, monkeypatch, capsys):
+    with monkeypatch.context() as patch:
+        stop_after(patch, 1, KeyboardInterrupt)
+        assert predict(text_model_path, texts, tmp_path / "out.jsonl") == 130
+    texts.write_text("new wine", encoding="utf-8")
+    capsys.readouterr()
+    assert predict(text_model_path, texts, tmp_path / "out.jsonl") == 0
+    assert "with another input, or one that was changed since." in capsys.readouterr().err
 
 
 def test_after_wrong_input_nothing_is_left(text_model_path, tmp_path):

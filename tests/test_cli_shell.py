@@ -125,18 +125,18 @@ def test_ctrl_c_before_there_is_anything_to_do(capsys, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("longtail.cli.lazy.importlib.import_module", pressed)
-    assert run(capsys, "train", "x", "--model", "y") == (130, "", "Stopped.\n")
+    assert run(capsys, "train", __file__, "--model", "y") == (130, "", "Stopped.\n")
 
 
 def test_two_trainings_do_not_share_a_folder(place, capsys, tmp_path):
     command = ("train", place / "train.jsonl", "--model", tmp_path / "model", *SMALL)
     checkpoints = tmp_path / "model.checkpoint"
-    checkpoints.mkdir()
-    (checkpoints / "module.checkpoint").write_text("of the one that is running")
+    (checkpoints / "run").mkdir(parents=True)
+    (checkpoints / "run" / "module.checkpoint").write_text("of the one that is running")
     with alone_in(checkpoints, "model"):
         message = refused(capsys, *command, "--fresh")
         assert "Another training is writing to" in message
-    assert len(list(checkpoints.iterdir())) == 1
+    assert len(list(checkpoints.glob("*/*"))) == 1
     assert run(capsys, *command, "--fresh")[0] == 0
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 

@@ -9,7 +9,9 @@ import json
 import pytest
 
 from command_line import SMALL, SMALL_ASTEC, files_of, refused, run, write_lines
+from longtail import model_folder
 from longtail.cli.settings import parse_settings, settings_help
+from longtail.errors import ModelFolderError
 from longtail.recipes.names import RECIPES, recipe
 from longtail.training.checkpoints import CheckpointFolder
 from longtail.training.progress import ProgressBar
@@ -138,7 +140,9 @@ def test_an_option_that_took_the_file_is_pointed_out(capsys):
         (["a.jsonl", "--model", "m", "--epochs", "3"], "unrecognized arguments: --epochs 3."),
     ],
 )
-def test_wrong_usage_is_said_in_few_lines(arguments, message, capsys):
+def test_wrong_usage_is_said_in_few_lines(arguments, message, capsys, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    write_lines(tmp_path / "a.jsonl", [WINE])
     code, out, err = run(capsys, "train", *arguments)
     assert (code, out) == (2, "")
     usage, example, error = err.splitlines()
@@ -153,7 +157,7 @@ def test_one_setting_is_not_set_twice(capsys, tmp_path):
         ("--device", "cpu", "device", "cuda"),
     ):
         words = (option, given, "--model", tmp_path / "model", "--set", f"{key}={other}")
-        message = refused(capsys, "train", "none.jsonl", *words)
+        message = refused(capsys, "train", __file__, *words)
         assert f"{key} is set by {option} ({given}) and by --set ({other}). Keep one." in message
 
 
@@ -281,6 +285,24 @@ def test_the_same_command_resumes_to_the_same_model(
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
 
+def test_other_settings_leave_what_a_stopped_training_has_kept(
+    place, capsys, tmp_path, monkeypatch
+):
+    command = ("train", place / "train.jsonl", "--model", tmp_path / "model", *SMALL)
+    with monkeypatch.context() as patch:
+        stop_in(patch, "again: shared space", 1)
+        assert run(capsys, *command)[0] == 130
+    code, _, err = run(capsys, *command, "tail=0.5")
+    assert code == 0
+    assert "begins anew" in err
+    assert ", not 0.5. It is kept" in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "model.checkpoint"]
+    code, _, err = run(capsys, *command)
+    assert "Resuming from" in err
+    assert "\nshared space: epoch 1 of 3" not in err
+    assert [path.name for path in tmp_path.iterdir()] == ["model"]
+
+
 def test_fresh_starts_anew(place, capsys, tmp_path, monkeypatch):
     command = ("train", place / "train.jsonl", "--model", tmp_path / "model", *SMALL)
     with monkeypatch.context() as patch:
@@ -314,6 +336,35 @@ def test_a_full_disk_costs_the_saving_but_not_the_training(place, capsys, tmp_pa
     assert code == 0
     assert "epoch" not in err  # all stages were read from their checkpoints
     assert files_of(tmp_path / "model") == files_of(place / "model")
+
+
+def test_a_model_that_cannot_be_saved_is_kept_elsewhere(place, capsys, tmp_path, monkeypatch):
+    target = tmp_path / "away" / "model"
+    here = tmp_path / "here"
+    here.mkdir()
+    write = model_folder.write_model_folder
+
+    def gone(path, **content):
+        if str(path) == str(target):
+            raise ModelFolderError("The disk is gone.")
+        write(path, **content)
+
+    monkeypatch.setattr("longtail.predictor.write_model_folder", gone)
+    monkeypatch.chdir(here)
+    message = refused(capsys, "train", place / "train.jsonl", "--model", target, *SMALL)
+    (kept,) = here.iterdir()
+    assert f"The disk is gone. The trained model is not lost: it is in {kept}." in message
+    assert files_of(kept) == files_of(place / "model")
+
+
+def test_the_folder_where_one_is_can_be_trained_into(place, capsys, tmp_path, monkeypatch):
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for _ in range(2):
+        assert run(capsys, "train", place / "train.jsonl", "--model", ".", *SMALL)[0] == 0
+        assert files_of(tmp_path / "here") == files_of(place / "model")
+    assert [path.name for path in tmp_path.iterdir()] == ["here"]
+    assert not (tmp_path / "here" / ".checkpoint").exists()
 
 
 @pytest.mark.parametrize("name", RECIPES)

@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from longtail.errors import InputError, TrainingError
 from longtail.training.batches import AllLabels
-from longtail.training.checkpoints import CheckpointFolder
+from longtail.training.checkpoints import CheckpointFolder, Fingerprint
 from longtail.training.early_stopping import EarlyStopping, HeldOut
 from longtail.training.loop import train
 from longtail.training.progress import ProgressBar
@@ -158,7 +158,7 @@ class TestLoop:
 
 class TestResuming:
     def folder(self, path):
-        return CheckpointFolder(path, fingerprint="f", every_seconds=0)
+        return CheckpointFolder(path, fingerprint=Fingerprint("{}", "f"), every_seconds=0)
 
     def killed(self, path, **place):
         with pytest.raises(KeyboardInterrupt):
@@ -201,7 +201,7 @@ class TestResuming:
         self.check(tmp_path)
 
     def test_nothing_is_left_to_do_after_it_has_stopped(self, tmp_path):
-        rare = CheckpointFolder(tmp_path, fingerprint="f", every_seconds=1000)
+        rare = CheckpointFolder(tmp_path, fingerprint=Fingerprint("{}", "f"), every_seconds=1000)
         walk(a_run(folder=rare))  # which is kept all the same, since it is the end
         self.check(tmp_path, 0)
 

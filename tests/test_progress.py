@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from longtail.log import LOG
 from longtail.training.progress import ProgressBar
 
 
@@ -110,3 +111,13 @@ def test_a_terminal_that_does_not_tell_its_size_has_a_bar_too():
     os.close(child)
     assert b"module I: 100%" in os.read(parent, 10_000)
     os.close(parent)
+
+
+def test_what_others_say_spoils_no_line():
+    stream = io.StringIO()
+    with ProgressBar(stream) as progress:
+        progress.on_stage("search")
+        LOG.warning("Compiling.")
+        progress.on_stage_end("search", 3.0)
+        LOG.info("Done.")
+    assert stream.getvalue() == "search ...\nCompiling.\nsearch ... 3 s\nDone.\n"

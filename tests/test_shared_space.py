@@ -8,7 +8,7 @@ import torch
 from scipy.sparse import csr_array
 
 from longtail.data.bags import Bags
-from longtail.training.checkpoints import CheckpointFolder
+from longtail.training.checkpoints import CheckpointFolder, Fingerprint
 from longtail.training.run import TrainingData, TrainingRun
 from longtail.training.schedule import Schedule
 from longtail.training.shared_space import SharedSpace
@@ -38,7 +38,11 @@ def toy(*, texts=True, n_points=N_POINTS):
 
 
 def a_run(folder=None, callbacks=(), *, n_threads=1, seed=0):
-    kept = None if folder is None else CheckpointFolder(folder, fingerprint="f", every_seconds=0)
+    kept = (
+        None
+        if folder is None
+        else CheckpointFolder(folder, fingerprint=Fingerprint("{}", "f"), every_seconds=0)
+    )
     device = torch.device("cpu")
     return TrainingRun(
         seed=seed, device=device, n_threads=n_threads, callbacks=callbacks, checkpoints=kept

@@ -11,10 +11,10 @@ from longtail.data.dataset import Dataset
 from longtail.data.from_python import labels_from, texts_from
 from longtail.data.text_column import TextColumn
 from longtail.errors import TrainingError
-from longtail.recipes.astec import Astec
+from longtail.recipes.astec import Astec, Astec3
 from longtail.training import checkpoints
 from longtail.training.batches import AllLabels
-from longtail.training.checkpoints import CheckpointFolder, fingerprint
+from longtail.training.checkpoints import CheckpointFolder, Fingerprint, fingerprint
 from longtail.training.label_table import LabelTable
 from longtail.training.loop import train
 from longtail.training.one_vs_all import FrozenFeatures, OneVsAllTask
@@ -94,7 +94,10 @@ class TestLoop:
         ]
 
     def test_a_checkpoint_of_other_tensors_is_ignored(self, tmp_path):
-        folder, recorder = CheckpointFolder(tmp_path, fingerprint="f", every_seconds=0), Recorder()
+        folder, recorder = (
+            CheckpointFolder(tmp_path, fingerprint=Fingerprint("{}", "f"), every_seconds=0),
+            Recorder(),
+        )
         folder.save("stage", 1, {"another": torch.zeros(2)}, [], at_once=True)
         run = run_with(recorder, folder=folder)
         train(*planted_task(), Schedule(epochs=2, learning_rate=0.1), run, "stage")
@@ -205,24 +208,37 @@ class TestResuming:
         assert epochs[0] == ("learner 2: module I", 2)
         assert_equal(resumed, whole)
 
-    def test_other_settings_start_anew(self, tmp_path):
+    def test_other_settings_start_anew_and_leave_what_there_was(self, tmp_path, caplog):
         killed(tmp_path, "module IV", 3)
-        assert stages_run(tmp_path, dropout=0.3)[1] == ALL_EPOCHS
+        model, epochs = stages_run(tmp_path, dropout=0.3)
+        assert epochs == ALL_EPOCHS
+        assert "begins anew" in caplog.text
+        assert "has dropout=none, not 0.3. It is kept" in caplog.text
+        model.save(tmp_path / "model")
+        assert stages_run(tmp_path)[1] == ALL_EPOCHS[4:]  # the earlier training goes on
 
-    def test_other_data_start_anew(self, tmp_path):
+    def test_other_data_start_anew(self, tmp_path, caplog):
         killed(tmp_path, "module IV", 3)
         assert stages_run(tmp_path, dataset("bus"))[1] == ALL_EPOCHS
+        assert "has other training data. It is kept" in caplog.text
+
+    def test_another_recipe_starts_anew(self, tmp_path, caplog):
+        killed(tmp_path, "module IV", 3)
+        data = dataset()
+        Astec3(surrogate_epochs=1, extreme_epochs=1).fit_dataset(data, checkpoint_folder=tmp_path)
+        assert "has the recipe Astec, not Astec3. It is kept" in caplog.text
 
     def test_another_seed_starts_anew(self, tmp_path):
         killed(tmp_path, "module IV", 3)
         assert stages_run(tmp_path, random_state=1)[1] == ALL_EPOCHS
 
     @pytest.mark.parametrize("n_bytes", [0, 4, 100, 3000])
-    def test_a_checkpoint_cut_short_is_ignored(self, tmp_path, n_bytes):
+    def test_a_checkpoint_cut_short_is_ignored(self, tmp_path, n_bytes, caplog):
         killed(tmp_path, "module I", 6)
-        (file,) = tmp_path.iterdir()
+        (file,) = tmp_path.glob("*/*")
         file.write_bytes(file.read_bytes()[:n_bytes])
         assert stages_run(tmp_path)[1] == ALL_EPOCHS
+        assert "module I begins anew" in caplog.text
 
     def test_checkpoints_stay_until_the_model_is_saved(self, tmp_path):
         stages_run(tmp_path / "kept")
@@ -243,7 +259,9 @@ class TestResuming:
 
 class TestCheckpointFolder:
     def folder(self, path, **settings):
-        return CheckpointFolder(path, **{"fingerprint": "f", "every_seconds": 0} | settings)
+        return CheckpointFolder(
+            path, **{"fingerprint": Fingerprint("{}", "f"), "every_seconds": 0} | settings
+        )
 
     def save(self, folder, epoch=1, *, at_once=False):
         folder.save("Module IV", epoch, {"a": torch.ones(3)}, [{"epoch": epoch}], at_once=at_once)
@@ -273,7 +291,7 @@ class TestCheckpointFolder:
         monkeypatch.setattr(checkpoints, "save_file", half_written)
         with pytest.raises(TrainingError, match="No space left on device"):
             self.save(folder, 2)
-        assert len(list(tmp_path.iterdir())) == 1
+        assert len(list(tmp_path.glob("*/*"))) == 1
         assert folder.load("Module IV").epoch == 1
 
     def test_a_folder_that_cannot_be_made(self, tmp_path):

@@ -7,8 +7,8 @@ Raw text in, the most relevant few of up to millions of label names out::
     LongtailClassifier().fit(texts, labels).save("model")
     load("model").predict("some text", k=5)
 
-Importing `longtail` alone loads neither torch nor scikit-learn: recipes are imported when they are
-first asked for.
+Importing `longtail` alone loads next to nothing: what it offers is imported when it is first asked
+for, and torch and scikit-learn with the first recipe.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from typing import TYPE_CHECKING
 # when torch is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-from longtail.data.dataset import Dataset
-from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import MissingExtraError
-from longtail.metrics import evaluate
-from longtail.predictor import Predictor, load
 
 if TYPE_CHECKING:
+    from longtail.data.dataset import Dataset
+    from longtail.data.vectorizer import TextVectorizer
+    from longtail.metrics import evaluate
+    from longtail.predictor import Predictor, load
     from longtail.recipes.astec import Astec, Astec3
     from longtail.recipes.deepxml import DeepXML
     from longtail.recipes.longtail import LongtailClassifier
@@ -48,19 +48,28 @@ __all__ = [
     "load",
 ]
 
-_NEEDS_TRAINING = {
+# Where each name lives. Importing these takes a second, and those that train take torch.
+_HOMES = {
     "Astec": "longtail.recipes.astec",
     "Astec3": "longtail.recipes.astec",
-    "LongtailClassifier": "longtail.recipes.longtail",
+    "Dataset": "longtail.data.dataset",
     "DeepXML": "longtail.recipes.deepxml",
+    "LongtailClassifier": "longtail.recipes.longtail",
+    "Predictor": "longtail.predictor",
+    "TextVectorizer": "longtail.data.vectorizer",
+    "evaluate": "longtail.metrics",
+    "load": "longtail.predictor",
 }
+_ROOMS = {"data", "metrics", "predictor"}  # modules that one finds without importing them by name
 
 
 def __getattr__(name: str) -> object:
-    if name not in _NEEDS_TRAINING:
+    if name in _ROOMS:
+        return importlib.import_module(f"longtail.{name}")
+    if name not in _HOMES:
         raise AttributeError(f"module 'longtail' has no attribute {name!r}")
     try:
-        return getattr(importlib.import_module(_NEEDS_TRAINING[name]), name)
+        found = globals()[name] = getattr(importlib.import_module(_HOMES[name]), name)
     except ModuleNotFoundError as error:
         if error.name not in {"torch", "sklearn"}:
             raise
@@ -68,3 +77,8 @@ def __getattr__(name: str) -> object:
             f"longtail.{name} trains models and needs {error.name}. Install it with "
             "`pip install 'longtail[train]'`."
         ) from error
+    return found
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES, *_ROOMS})

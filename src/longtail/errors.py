@@ -15,12 +15,14 @@ Each message says what is wrong, what came, what is allowed and what to do.
 
 from __future__ import annotations
 
+import errno
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 __all__ = [
+    "NO_SPACE",
     "DataFormatError",
     "InputError",
     "LongtailError",
@@ -30,6 +32,10 @@ __all__ = [
     "TrainingError",
     "source_name",
 ]
+
+
+# A full disk, a quota that is used up, a file longer than this process may write.
+NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 
 
 class LongtailError(Exception):

@@ -8,17 +8,16 @@
     ├── labels.safetensors     the arrays named "labels/..."
     └── tokens.safetensors     the arrays named "tokens/..."
 
-A folder appears under its name only when it is complete, so there is never half a model.
+A folder appears under its name only when it is complete, so there is never half a model. Where a
+folder cannot be renamed, as where a disk is mounted, its manifest appears last.
 """
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import json
 import math
 import re
-import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
@@ -29,8 +28,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail.array_file import DTYPES, map_bytes, write_arrays
-from longtail.data.paths import hidden_beside
-from longtail.errors import InputError, ModelFolderError
+from longtail.errors import NO_SPACE, InputError, ModelFolderError
+from longtail.folder_exchange import check_writable, exchange, new_folder_for, would_be_lost
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -108,47 +107,50 @@ def write_model_folder(
     texts = {name: _to_json(name, document) for name, document in documents.items()}
     _check_document_names(texts, groups)
     caller_manifest = json.loads(_to_json("The manifest", manifest))
-    check_target(path)
+    old = check_target(path)
     target = Path(path).resolve()
-    partial = hidden_beside(target, "partial")
     try:
-        partial.mkdir(parents=True)
-        _write_files(partial, caller_manifest, groups, texts)
-        _move_into_place(partial, target)
+        with new_folder_for(target) as partial:
+            _write_files(partial, caller_manifest, groups, texts)
+            exchange(partial, target, last=MANIFEST, old=old)
     except OSError as error:
         raise ModelFolderError(_explain_write_failure(target, error)) from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
-def check_target(path: str | Path) -> None:
-    """Raise unless a model may be saved at `path`; worth calling before hours of training.
+def check_target(path: str | Path) -> set[str]:
+    """Raise unless a model can be saved at `path`; worth calling before hours of training.
 
     Parameters
     ----------
     path : str or Path
         May be missing, an empty folder, or a model folder with no files but the model's own.
 
+    Returns
+    -------
+    set of str
+        The files of the model that is there now.
+
     Raises
     ------
     ModelFolderError
-        If something else is there, which saving would delete, or the path is ``-``.
+        If something else is there, which saving would delete, nothing can be written there, or the
+        path is ``-``.
 
     Examples
     --------
     >>> from longtail.model_folder import check_target
     >>> check_target("a/new/folder")
+    set()
     """
     if str(path) == "-":
         raise ModelFolderError("A model is a folder, which - (standard output) is not. Name one.")
     target = Path(path).resolve()
-    if not target.exists():
-        return
-    if not target.is_dir():
+    if target.exists() and not target.is_dir():
         raise ModelFolderError(f"{target} is a file. Name a new folder for the model.")
-    present = {entry.name for entry in target.iterdir()}
+    check_writable(target)
+    present = would_be_lost(target) if target.exists() else set()
     if not present:
-        return
+        return set()
     try:
         own = {MANIFEST, *_read_manifest(target)[1]}
     except ModelFolderError as error:
@@ -161,6 +163,7 @@ def check_target(path: str | Path) -> None:
             f"{target} is a model folder, but holds {foreign[0]!r} besides, which replacing the "
             "model would delete. Move that file away, or name another folder."
         )
+    return own
 
 
 def _group_arrays(arrays: Arrays) -> dict[str, dict[str, NDArray[np.generic]]]:
@@ -244,24 +247,9 @@ def _record_file(path: Path) -> _FileRecord:
     return _FileRecord(path.stat().st_size, _sha256(path), header_sha256)
 
 
-def _move_into_place(partial: Path, target: Path) -> None:
-    """Give the new folder its name; the old one is deleted only after that."""
-    old = hidden_beside(target, "old")
-    had_old = target.exists()
-    if had_old:
-        target.rename(old)
-    try:
-        partial.rename(target)
-    except BaseException:  # Ctrl-C, too
-        if had_old:
-            old.rename(target)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
-
-
 def _explain_write_failure(target: Path, error: Exception) -> str:
     """Say that nothing was left behind, and what to do."""
-    is_full = getattr(error, "errno", None) == errno.ENOSPC
+    is_full = getattr(error, "errno", None) in NO_SPACE
     cause = "the disk is full" if is_full else f"writing failed ({error})"
     advice = "Free some space" if is_full else "Make the place writable"
     return (
@@ -313,12 +301,15 @@ class ModelFolder:
             raise ModelFolderError(
                 f"There is no model folder at {folder}. Check the path, or train a model into it."
             )
+        before = _version_of(folder)
         manifest, records = _read_manifest(folder)
         arrays: dict[str, tuple[NDArray[np.uint8], _Layout]] = {}
         for name, record in records.items():
             _check_file(folder / name, record, verify=verify)
             if name.endswith(".safetensors"):
                 arrays.update(_map_file(folder / name, record))
+        if _version_of(folder) != before:  # replaced just now: the maps may be of either model
+            return cls.open(path, verify=verify)
         sizes = {name: record.size for name, record in records.items()}
         return cls(folder, manifest, _MappedArrays(arrays), MappingProxyType(sizes))
 
@@ -367,6 +358,15 @@ class _MappedArrays(Mapping[str, "NDArray[np.generic]"]):
 
     def __len__(self) -> int:
         return len(self._layouts)
+
+
+def _version_of(folder: Path) -> tuple[int, int] | None:
+    """Return what tells one manifest from the next."""
+    try:
+        status = (folder / MANIFEST).stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
 
 
 def _read_manifest(folder: Path) -> tuple[Document, dict[str, _FileRecord]]:

@@ -1,32 +1,33 @@
 """The command line: ``longtail COMMAND``, where `longtail.cli.lazy.COMMANDS` lists the commands.
 
 Results go to standard output; progress, notices and errors to standard error. Exit codes: 0 done,
-2 something a user can mend, 130 stopped by Ctrl-C.
+2 something a user can mend, 130 stopped by Ctrl-C, 143 by SIGTERM.
 """
 
 from __future__ import annotations
 
 import argparse
-import errno
 import io
 import os
 import re
 import sys
 import warnings
 from contextlib import contextmanager
-from importlib.metadata import version
 from typing import TYPE_CHECKING
 
-from longtail.cli.lazy import COMMANDS, CommandParser
-from longtail.cli.output import notice
-from longtail.errors import LongtailError
+from longtail import __version__
+from longtail.cli.interrupts import STOPPED, code_of, stoppable
+from longtail.cli.lazy import COMMANDS, CommandParser, check_first_places
+from longtail.cli.notices import notice
+from longtail.errors import NO_SPACE, LongtailError
+from longtail.log import heard_by
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
 __all__ = ["main"]
 
-DONE, READER_LEFT, USER_ERROR, INTERRUPTED = 0, 1, 2, 130
+DONE, READER_LEFT, USER_ERROR = 0, 1, 2
 _ONLY_IN_PYTHON = re.compile(r", or read with unknown_labels=[^.]*(?=\.)")
 # What the Python functions call `format=` is `--format` here.
 _OPTION_OF_KEYWORD = {"labels_path=": "--label-pairs", "format=": "--format", "device=": "--device"}
@@ -52,23 +53,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     2
     """
     _make_streams_safe()
-    try:
-        with _warnings_as_notices():
+    with stoppable() as stops, heard_by(notice), _warnings_as_notices():
+        try:
             return _run(arguments)
-    except KeyboardInterrupt:
-        notice("Stopped.")
-        return INTERRUPTED
-    except BrokenPipeError:
-        _drop_output()  # whoever read it, such as `head`, has seen enough
-        return READER_LEFT
-    except (LongtailError, OSError, MemoryError) as error:
-        notice(f"longtail: error: {_in_one_line(error)}")
-        _drop_output()
-        return USER_ERROR
+        except KeyboardInterrupt as stop:
+            notice(STOPPED)
+            return code_of(stop)
+        except BrokenPipeError:
+            _drop_output()  # whoever read it, such as `head`, has seen enough
+            return READER_LEFT
+        except (LongtailError, OSError, MemoryError) as error:
+            notice(f"longtail: error: {_in_one_line(error)}")
+            _drop_output()
+            return USER_ERROR
+        except Exception:
+            if not stops:
+                raise
+            notice(STOPPED)  # which broke something that does not expect it
+            return code_of(stops[-1])
 
 
 def _run(arguments: Sequence[str] | None) -> int:
     """Parse the arguments, and run the command to the last byte of its output."""
+    check_first_places(sys.argv[1:] if arguments is None else arguments)
     try:
         given = _parser().parse_args(arguments)
     except SystemExit:
@@ -105,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
         "millions of label names out.",
         epilog="`longtail COMMAND --help` tells the options of a command.",
     )
-    parser.add_argument("--version", action="version", version=f"longtail {version('longtail')}")
+    parser.add_argument("--version", action="version", version=f"longtail {__version__}")
     commands = parser.add_subparsers(
         metavar="COMMAND",
         required=True,
@@ -113,8 +120,10 @@ def _parser() -> argparse.ArgumentParser:
         prog="longtail",
         parser_class=CommandParser,
     )
-    for name, (module, summary) in COMMANDS.items():
-        commands.add_parser(name, help=summary, description=f"{summary}.", module=module)
+    for name, command in COMMANDS.items():
+        commands.add_parser(
+            name, help=command.summary, description=f"{command.summary}.", module=command.module
+        )
     return parser
 
 
@@ -124,9 +133,9 @@ def _in_one_line(error: BaseException) -> str:
         return "There is not enough memory for this. Use a machine with more, or less data."
     if isinstance(error, OSError) and not isinstance(error, LongtailError):
         place = f"{error.filename}: " if error.filename else ""
-        advice = "Free some space, then run the same command again."
-        if error.errno != errno.ENOSPC:
-            advice = "Check the path and its permissions."
+        advice = "Check the path and its permissions."
+        if error.errno in NO_SPACE:
+            advice = "Free some space, then run the same command again."
         return f"{place}{error.strerror or error}. {advice}"
     message = _ONLY_IN_PYTHON.sub("", " ".join(str(error).split()))
     for keyword, option in _OPTION_OF_KEYWORD.items():

@@ -10,7 +10,7 @@ from longtail.cli.compress import (
     comparison_set,
     size_of,
 )
-from longtail.cli.output import check_inputs, notice, result, table
+from longtail.cli.output import check_inputs, counted, notice, result, table
 from longtail.cli.points import points_in
 from longtail.errors import InputError
 from longtail.features.distillation import distilled
@@ -50,7 +50,10 @@ def run_command(arguments: argparse.Namespace) -> int:
     dataset = comparison_set(model, arguments)
     blocks, _ = points_in(model, arguments.texts, format_name=None)
     texts = [text for block in blocks for text in block]
-    notice(f"Reading {len(texts):,} texts, and the words of the model, with the transformer ...")
+    notice(
+        f"Reading {counted(len(texts), 'text')}, and the words of the model, with the "
+        "transformer ..."
+    )
     student, cosine = distilled(model, texts)
     student.save(arguments.target, before.documents())
     rows = [["cosine to the transformer", "1.000", f"{cosine:.3f}", ""]]

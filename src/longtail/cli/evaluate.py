@@ -14,6 +14,7 @@ from longtail.cli.labelled_points import add_test_arguments, labelled_points
 from longtail.cli.output import (
     check_inputs,
     check_output,
+    counted,
     is_stdout,
     notice,
     result,
@@ -129,10 +130,11 @@ def _table(metrics: dict[str, float], n_points: int) -> list[str]:
         [name, *(f"{metrics[f'{name}@{k}']:.2f}" for k in PLACES)]
         for name in ("P", "nDCG", "PSP", "PSnDCG")
     ]
+    speed = f"{metrics['points_per_second']:,.0f} points a second"
     return [
         table(["%", *(f"@{k}" for k in PLACES)], rows),
         "  ".join(f"R@{k} {metrics[f'R@{k}']:.2f}" for k in RECALL_PLACES),
-        f"{n_points:,} points, {metrics['points_per_second']:,.0f} points a second",
+        f"{counted(n_points, 'point')}, {speed}",
     ]
 
 
@@ -156,7 +158,7 @@ def _table_by_frequency(
     head = ["labels by frequency", "points a label", "P@5", "PSP@5"]
     rows = [
         [
-            f"{i + 1} ({part.n_labels:,} labels)",
+            f"{i + 1} ({counted(part.n_labels, 'label')})",
             f"{part.mean_frequency:,.1f}",
             f"{100 * part.precision:.2f}",
             f"{100 * part.ps_precision:.2f}",

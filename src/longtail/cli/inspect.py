@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 import difflib
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from longtail import kernels
 from longtail.classifiers.blended import compiled_of
 from longtail.classifiers.compiled import CompiledScorer
 from longtail.classifiers.energy_reranker import EnergyReranker
 from longtail.classifiers.scorer import EnsembleScorer, HasVectors
 from longtail.classifiers.search_recall import label_recall
-from longtail.cli.output import bytes_text, result, table, time_text
+from longtail.cli.output import bytes_text, counted, result, table, time_text
 from longtail.errors import InputError, ModelFolderError
+from longtail.kernels.code_cache import code_folders
 from longtail.kernels.text import TokenKind
 from longtail.model_folder import MANIFEST, ModelFolder
 from longtail.predictor import Predictor
 from longtail.surrogates.rows import unit_vectors
+from longtail.warm_up import warm_up
 
 if TYPE_CHECKING:
     import argparse
@@ -42,12 +46,20 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--label", metavar="NAME", help="show the labels nearest to this one")
     parser.add_argument("--token", metavar="TEXT", help="show the tokens nearest to this one")
     parser.add_argument("--verify", action="store_true", help="check every file's checksum")
+    parser.add_argument(
+        "--compile",
+        action="store_true",
+        help="compile and keep all code that answers need, as for an image, and show nothing",
+    )
 
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Show, and return the exit code."""
     folder = ModelFolder.open(arguments.model, verify=arguments.verify)
     model = Predictor.from_folder(folder)
+    if arguments.compile:
+        _compile(model)
+        return 0
     if arguments.label is not None:
         _show_near_labels(model, arguments.label)
     if arguments.token is not None:
@@ -57,6 +69,19 @@ def run_command(arguments: argparse.Namespace) -> int:
     if arguments.verify:
         result(f"All {len(folder.files)} files have the checksums that they were written with.")
     return 0
+
+
+def _compile(model: Predictor) -> None:
+    """Compile what answers need, and say where it is."""
+    warm_up(model)
+    folders = code_folders(Path(kernels.__file__).parent)
+    if not folders.readable:
+        raise InputError(
+            "There is no folder to keep compiled code in. Set NUMBA_CACHE_DIR to one that may be "
+            "written to."
+        )
+    places = " and ".join(map(str, folders.readable))
+    result(f"The code that this model answers with is in {places}.")
 
 
 def _show_all(model: Predictor, folder: ModelFolder) -> None:
@@ -75,14 +100,15 @@ def _show_sizes(model: Predictor, folder: ModelFolder) -> None:
     facts = model.description
     kind = "texts" if model.vectorizer is not None else "ready-made features"
     learner, n_learners = _first_learner(model)
-    counts = [f"{model.n_labels:,} labels", f"{model.n_features:,} features"]
+    counts = [counted(model.n_labels, "label"), counted(model.n_features, "feature")]
     if isinstance(learner, HasVectors):
         stored = f" in {learner.dtype}" if isinstance(learner, CompiledScorer) else ""
         counts.append(f"{learner.dimension} dimensions{stored}")
     if n_learners > 1:
         counts.append(f"{n_learners} learners")
     result(
-        f"{facts['recipe']}, trained on {facts['n_points']:,} points ({kind}): {', '.join(counts)}"
+        f"{facts['recipe']}, trained on {counted(facts['n_points'], 'point')} ({kind}): "
+        f"{', '.join(counts)}"
     )
     sizes = dict(folder.files) | {MANIFEST: (folder.path / MANIFEST).stat().st_size}
     rows = [[name, bytes_text(size)] for name, size in sorted(sizes.items())]

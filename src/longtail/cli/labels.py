@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.cli.output import check_inputs, notice
+from longtail.cli.output import check_inputs, counted, notice
 from longtail.data.dataset import Dataset
 from longtail.data.formats import FORMATS
 from longtail.data.label_space import LabelSpace
@@ -63,7 +63,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     changed = change(model, arguments)
     changed.save(arguments.target, folder.documents())
     notice(
-        f"{arguments.target} knows {changed.n_labels:,} labels; {arguments.model} "
+        f"{arguments.target} knows {counted(changed.n_labels, 'label')}; {arguments.model} "
         f"knew {model.n_labels:,}."
     )
     return 0

@@ -6,29 +6,104 @@ import argparse
 import difflib
 import importlib
 import sys
+from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+
+from longtail.cli.interrupts import nothing_to_lose
+from longtail.errors import InputError, ModelFolderError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-__all__ = ["COMMANDS", "CommandParser"]
+__all__ = ["COMMANDS", "Command", "CommandParser", "check_file", "check_first_places"]
 
-# The module of each command has `add_arguments(parser)`, `run_command(arguments) -> exit code`, and
-# an EXAMPLE of how it is called.
-COMMANDS: Mapping[str, tuple[str, str]] = MappingProxyType(
+MODEL, DATA = "a model folder", "a file"
+
+
+class Command(NamedTuple):
+    """A command, and what its first places must name: to see that takes no import.
+
+    Its module has `add_arguments(parser)`, `run_command(arguments) -> exit code`, and an EXAMPLE of
+    how it is called.
+    """
+
+    module: str
+    summary: str
+    places: tuple[str, ...] = ()
+
+
+COMMANDS: Mapping[str, Command] = MappingProxyType(
     {
-        "train": ("longtail.cli.train", "Train a model and write it to a folder"),
-        "evaluate": ("longtail.cli.evaluate", "Measure a model on a test set"),
-        "predict": ("longtail.cli.predict", "Answer one text, or a file of points, with labels"),
-        "serve": ("longtail.cli.serve", "Answer over HTTP, with a page to try the model"),
-        "inspect": ("longtail.cli.inspect", "Show what is in a model"),
-        "compress": ("longtail.cli.compress", "Make a model smaller, and say what that costs"),
-        "distill": ("longtail.cli.distill", "Make a transformer a table of words, at some cost"),
-        "labels": ("longtail.cli.labels", "Add labels to a model, or remove some, untrained"),
-        "demo": ("longtail.demo.command", "Train, measure and query a model on bundled data"),
+        "train": Command("longtail.cli.train", "Train a model and write it to a folder", (DATA,)),
+        "evaluate": Command(
+            "longtail.cli.evaluate", "Measure a model on a test set", (MODEL, DATA)
+        ),
+        "predict": Command(
+            "longtail.cli.predict",
+            "Answer one text, or a file of points, with labels",
+            (MODEL, DATA),
+        ),
+        "serve": Command(
+            "longtail.cli.serve", "Answer over HTTP, with a page to try the model", (MODEL,)
+        ),
+        "inspect": Command("longtail.cli.inspect", "Show what is in a model", (MODEL,)),
+        "compress": Command(
+            "longtail.cli.compress", "Make a model smaller, and say what that costs", (MODEL,)
+        ),
+        "distill": Command(
+            "longtail.cli.distill", "Make a transformer a table of words, at some cost", (MODEL,)
+        ),
+        "labels": Command(
+            "longtail.cli.labels", "Add labels to a model, or remove some, untrained"
+        ),
+        "demo": Command(
+            "longtail.demo.command", "Train, measure and query a model on bundled data"
+        ),
     }
 )
+
+
+def check_first_places(arguments: Sequence[str]) -> None:
+    """Refuse a model or a file that is not there, before a second goes by with imports.
+
+    Only what stands right behind the command is looked at. What is further back, or is no option's
+    value for sure, the command finds out itself.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        Those of the process.
+
+    Raises
+    ------
+    LongtailError
+        If there is nothing of that name.
+
+    Examples
+    --------
+    >>> from longtail.cli.lazy import check_first_places
+    >>> check_first_places(["predict", "no-such-model", "--help"])
+    >>> check_first_places(["predict", "--text", "red wine", "no-such-model"])
+    """
+    command = COMMANDS.get(arguments[0]) if arguments else None
+    if command is None or not {"-h", "--help"}.isdisjoint(arguments):
+        return
+    for kind, name in zip(command.places, arguments[1:], strict=False):
+        if name.startswith("-"):
+            return
+        if kind == DATA:
+            check_file(name)
+        elif not Path(name).exists():
+            raise ModelFolderError(
+                f"There is no model folder at {name}. Check the path, or train a model into it."
+            )
+
+
+def check_file(name: str) -> None:
+    """Raise InputError if there is nothing of that name."""
+    if not Path(name).exists():
+        raise InputError(f"{name} cannot be opened: No such file or directory. Check the path.")
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -59,7 +134,8 @@ class CommandParser(argparse.ArgumentParser):
         """Import the command, then parse; what is left over is an error."""
         self._given = sys.argv[1:] if args is None else args
         if self._module is not None:
-            command = importlib.import_module(self._module)
+            with nothing_to_lose():
+                command = importlib.import_module(self._module)
             self._module = None
             command.add_arguments(self)
             self.set_defaults(run_command=command.run_command)

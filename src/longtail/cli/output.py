@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unicodedata import category
 
+from longtail.cli.lazy import check_file
+from longtail.cli.notices import notice
 from longtail.data.paths import STDIN, is_device, replacing
 from longtail.errors import InputError
 
@@ -19,6 +21,7 @@ __all__ = [
     "bytes_text",
     "check_inputs",
     "check_output",
+    "counted",
     "is_stdout",
     "notice",
     "one_line",
@@ -30,12 +33,6 @@ __all__ = [
 
 _STDOUT = "-"
 _CONTROLS = {"Cc", "Zl", "Zp"}  # of Unicode: control characters, line and paragraph separators
-
-
-def notice(line: str) -> None:
-    """Write a line for people to standard error."""
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
 
 
 def result(line: str) -> None:
@@ -78,6 +75,18 @@ def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     )
 
 
+def counted(number: int, thing: str) -> str:
+    """Return a number of things, of which one is only one.
+
+    Examples
+    --------
+    >>> from longtail.cli.output import counted
+    >>> counted(1, "label"), counted(2000, "label")
+    ('1 label', '2,000 labels')
+    """
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
 def bytes_text(n_bytes: float) -> str:
     """Return a size as people read it.
 
@@ -117,7 +126,10 @@ def is_stdout(path: Path | None) -> bool:
 
 
 def check_inputs(*names: str | None) -> None:
-    """Raise InputError if standard input is named more than once: it can be read only once."""
+    """Raise InputError if a file is not there, or standard input is named more than once."""
+    for name in names:
+        if name not in {None, STDIN}:
+            check_file(str(name))
     count = names.count(STDIN)
     if count > 1:
         raise InputError(

@@ -10,7 +10,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from longtail.cli.output import check_output, is_stdout, notice, one_line, result
+from longtail.cli.output import check_output, counted, is_stdout, notice, one_line, result
 from longtail.cli.points import PLAIN, answered, is_read_again, points_in
 from longtail.cli.resuming import identity_of, resuming
 from longtail.data.formats import FORMATS
@@ -119,7 +119,9 @@ def _answer_file(model: Predictor, arguments: argparse.Namespace) -> None:
     with _opened(arguments) as output:
         n_before = output.n_points_before
         if n_before:
-            notice(f"Going on behind the {n_before:,} points that an earlier run has answered.")
+            notice(
+                f"Going on behind what an earlier run has answered: {counted(n_before, 'point')}."
+            )
         rest = islice(blocks, output.n_blocks_before, None)
         k = arguments.top_k
         for answers in answered(
@@ -135,7 +137,7 @@ def _answer_file(model: Predictor, arguments: argparse.Namespace) -> None:
                 f"{source_name(arguments.file)} is empty. Pass a file with points in it."
             )
     if not is_stdout(arguments.output):
-        notice(f"Wrote the labels of {output.n_points:,} points to {arguments.output}.")
+        notice(f"Wrote the labels of {counted(output.n_points, 'point')} to {arguments.output}.")
 
 
 def _rows(model: Predictor, answers: Answers, threshold: float) -> Iterator[dict[str, Any]]:

@@ -6,6 +6,7 @@ import fcntl
 import gzip
 import hashlib
 import io
+import json
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -13,9 +14,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
-from longtail.cli.output import check_output
+from longtail.cli.output import check_output, counted
 from longtail.data.paths import replacing
 from longtail.errors import InputError, LongtailError
+from longtail.log import LOG
 from longtail.model_folder import MANIFEST
 
 if TYPE_CHECKING:
@@ -103,7 +105,9 @@ def resuming(path: Path, identity: dict[str, Any]) -> Iterator[BlockWriter]:
     """Open an output that takes its name once it is complete.
 
     If the run is stopped, what is written stays in a hidden file beside it, and the next run of the
-    same identity goes on there. After wrong input it is removed.
+    same identity goes on there. One of another identity says what differs and begins anew; what it
+    found is kept under another name, where a run of that identity finds it. After wrong input a
+    hidden file is removed.
 
     Parameters
     ----------
@@ -123,10 +127,10 @@ def resuming(path: Path, identity: dict[str, Any]) -> Iterator[BlockWriter]:
     """
     check_output(path)
     target = path.resolve()
-    partial = target.with_name(f".{target.name}.partial")
-    beside = target.with_name(f".{target.name}.partial.json")
-    with partial.open("ab") as stream:
-        _lock(stream, path)
+    partial, beside = _hidden(target)
+    with _alone_in(partial, path):
+        _set_aside(target, identity)
+    with _alone_in(partial, path) as stream:
         progress = _resumed(stream, beside, identity)
         writer = BlockWriter(stream, beside, progress, is_packed=path.suffix == ".gz")
         try:
@@ -140,24 +144,82 @@ def resuming(path: Path, identity: dict[str, Any]) -> Iterator[BlockWriter]:
             raise
 
 
-def _lock(stream: IO[bytes], path: Path) -> None:
-    """Keep other runs away until the stream is closed."""
-    try:
-        fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError as error:
-        raise InputError(
-            f"Another run is writing {path} now. Wait until it is done, or name another output."
-        ) from error
+@contextmanager
+def _alone_in(partial: Path, path: Path) -> Iterator[IO[bytes]]:
+    """Open a partial file, and keep other runs away until it is closed."""
+    with partial.open("ab") as stream:
+        try:
+            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            raise InputError(
+                f"Another run is writing {path} now. Wait until it is done, or name another output."
+            ) from error
+        except OSError:
+            pass  # a file system without locks
+        yield stream
+
+
+def _hidden(target: Path, mark: str = "") -> tuple[Path, Path]:
+    """Return where the answers and the progress of an output that is not complete are kept."""
+    name = f".{target.name}{mark}.partial"
+    return target.with_name(name), target.with_name(f"{name}.json")
+
+
+def _set_aside(target: Path, identity: dict[str, Any]) -> None:
+    """Put what a run of another identity has left under another name, and take up one's own."""
+    partial, beside = _hidden(target)
+    earlier = _progress_of(beside)
+    if earlier is not None and earlier.identity != identity and earlier.n_points:
+        kept, kept_beside = _hidden(target, f".{_digest(earlier.identity)}")
+        beside.replace(kept_beside)
+        partial.replace(kept)
+        LOG.warning(
+            "An earlier run of %s stopped after %s, with %s. This one begins anew. What was "
+            "answered is in %s, where the earlier command goes on with it; delete it if you need "
+            "it no more.",
+            target,
+            counted(earlier.n_points, "point"),
+            _differences(identity, earlier.identity),
+            kept,
+        )
+    own, own_beside = _hidden(target, f".{_digest(identity)}")
+    if (earlier is None or earlier.identity != identity) and own_beside.exists() and own.exists():
+        own.replace(partial)
+        own_beside.replace(beside)
+
+
+def _digest(identity: dict[str, Any]) -> str:
+    """Return a short name of an identity."""
+    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _differences(own: dict[str, Any], other: dict[str, Any]) -> str:
+    """Say what another identity has that one's own has not."""
+    words = {
+        "longtail": "another version of longtail",
+        "model": "another model",
+        "file": "another input, or one that was changed since",
+    }
+    return "; ".join(
+        words.get(key, f"--{key.replace('_', '-')} {other.get(key)}, not {own.get(key)}")
+        for key in {**own, **other}
+        if own.get(key) != other.get(key)
+    )
 
 
 def _resumed(stream: IO[bytes], beside: Path, identity: dict[str, Any]) -> _Progress:
     """Return how far an earlier run of the same identity came, and cut off what lies behind."""
-    try:
-        progress = msgspec.json.decode(beside.read_bytes(), type=_Progress)
-        n_bytes_there = stream.seek(0, io.SEEK_END)
-        if progress.identity != identity or progress.n_bytes > n_bytes_there:
-            progress = _Progress(identity)
-    except (OSError, msgspec.DecodeError):
+    progress = _progress_of(beside)
+    n_bytes_there = stream.seek(0, io.SEEK_END)
+    if progress is None or progress.identity != identity or progress.n_bytes > n_bytes_there:
         progress = _Progress(identity)
     stream.truncate(progress.n_bytes)
     return progress
+
+
+def _progress_of(beside: Path) -> _Progress | None:
+    """Return how far an earlier run came; None if there was none."""
+    try:
+        return msgspec.json.decode(beside.read_bytes(), type=_Progress)
+    except (OSError, msgspec.DecodeError):
+        return None

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import argparse
 import os
+import secrets
 import shlex
+import tempfile
 import time
 from contextlib import ExitStack, closing, nullcontext, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from longtail.cli.interrupts import code_of, nothing_to_lose
 from longtail.cli.one_at_a_time import alone_in
-from longtail.cli.output import bytes_text, check_inputs, notice, result, time_text
+from longtail.cli.output import bytes_text, check_inputs, counted, notice, result, time_text
 from longtail.cli.settings import parse_settings, settings_help
 from longtail.data.dataset import Dataset
 from longtail.data.formats import FORMATS
-from longtail.errors import InputError, TooLargeError
+from longtail.errors import InputError, LongtailError, ModelFolderError, TooLargeError
+from longtail.folder_exchange import is_fixed
 from longtail.model_folder import check_target
 from longtail.recipes.names import DEFAULT_RECIPE, RECIPES, recipe
 
@@ -27,8 +31,6 @@ if TYPE_CHECKING:
 __all__ = ["add_arguments", "run_command"]
 
 EXAMPLE = "longtail train train.jsonl --model model"
-
-INTERRUPTED = 130
 
 
 class _Help(argparse.Action):
@@ -81,7 +83,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="change settings of the recipe; `longtail train --recipe NAME --help` lists them",
     )
     parser.add_argument(
-        "--fresh", action="store_true", help="do not go on from a training that was cut off"
+        "--fresh",
+        action="store_true",
+        help="do not go on from a training that was cut off; all that such have kept is deleted",
     )
     parser.add_argument(
         "--ignore-memory", action="store_true", help="train even what is sure not to fit in memory"
@@ -103,20 +107,25 @@ def run_command(arguments: argparse.Namespace) -> int:
 def _train(arguments: argparse.Namespace) -> int:
     """See `run_command`."""
     started = time.perf_counter()
+    # Before some seconds go by with importing the recipe.
     check_inputs(arguments.train, arguments.labels, arguments.label_pairs)
     estimator = _configured(arguments)
     checkpoints = _checkpoint_folder(arguments.model)
     with nullcontext() if _is_later_process() else alone_in(checkpoints, arguments.model):
-        if not _trained(estimator, arguments, checkpoints):
-            return INTERRUPTED
+        stop = _trained(estimator, arguments, checkpoints)
+        if stop is not None:
+            return code_of(stop)
         if not _is_later_process():
             _summarise(estimator, arguments, time.perf_counter() - started)
     return 0
 
 
-def _trained(estimator: LabelEstimator, arguments: argparse.Namespace, checkpoints: Path) -> bool:
-    """Read, train and save; return False if that was stopped."""
-    _say_whether_it_goes_on(checkpoints, fresh=arguments.fresh)
+def _trained(
+    estimator: LabelEstimator, arguments: argparse.Namespace, checkpoints: Path
+) -> KeyboardInterrupt | None:
+    """Read, train and save; return what has stopped that, if anything."""
+    if arguments.fresh:
+        _clear(checkpoints)
     dataset = Dataset.read(
         arguments.train,
         labels_file=arguments.labels,
@@ -127,18 +136,37 @@ def _trained(estimator: LabelEstimator, arguments: argparse.Namespace, checkpoin
     _announce(estimator, dataset, ignore_memory=arguments.ignore_memory)
     try:
         _fit(estimator, dataset, checkpoints, arguments.tensorboard)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as stop:
         kept = _has_checkpoints(checkpoints)
         what = "the same command goes on from there" if kept else "nothing is kept"
         notice(f"Stopped: {what}.")
-        return False
-    estimator.save(arguments.model)
-    return True
+        return stop
+    _save(estimator, arguments.model)
+    return None
+
+
+def _save(estimator: LabelEstimator, target: str) -> None:
+    """Save the model; where that fails, save it elsewhere and say where."""
+    try:
+        estimator.save(target)
+    except ModelFolderError as error:
+        name = Path(target).resolve().name or "model"
+        for place in (Path.cwd(), Path(tempfile.gettempdir())):
+            kept = place / f"{name}.{secrets.token_hex(4)}"
+            try:
+                estimator.save(kept)
+            except (LongtailError, OSError):
+                continue
+            raise ModelFolderError(
+                f"{error} The trained model is not lost: it is in {kept}. Move it from there."
+            ) from error
+        raise
 
 
 def _configured(arguments: argparse.Namespace) -> LabelEstimator:
     """Make the estimator, and find out what is wrong before any data is read."""
-    kind = recipe(arguments.recipe)
+    with nothing_to_lose():
+        kind = recipe(arguments.recipe)
     settings = parse_settings(kind, arguments.set)
     for option, key in (("seed", "random_state"), ("device", "device")):
         given = getattr(arguments, option)
@@ -160,10 +188,10 @@ def _checkpoint_folder(model: str) -> Path:
     """Check that model and checkpoints can be written, and return the place of the latter."""
     check_target(model)
     target = Path(model).resolve()
-    place = next(parent for parent in target.parents if parent.exists())
-    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
-        raise InputError(f"The model cannot be written to {target}: {place} cannot be written to.")
+    # Beside the model; or within, where what is beside it may be on another disk, or gone tomorrow.
     folder = target.with_name(f"{target.name}.checkpoint")
+    if is_fixed(target):
+        folder = target / ".checkpoint"
     if folder.exists() and not folder.is_dir():
         raise InputError(
             f"{folder} is where checkpoints would be kept, but it is a file. Move it away, or name "
@@ -172,24 +200,18 @@ def _checkpoint_folder(model: str) -> Path:
     return folder
 
 
-def _say_whether_it_goes_on(folder: Path, *, fresh: bool) -> None:
-    """Delete checkpoints that are not wanted, or say that there are some."""
-    from longtail.training.checkpoints import CheckpointFolder  # noqa: PLC0415 - imports torch
-
-    if fresh:
-        CheckpointFolder(folder, fingerprint="").clear()
-    elif _has_checkpoints(folder):
-        notice(
-            f"Resuming from {folder}, as far as it belongs to the same data and settings "
-            "(--fresh starts anew)."
-        )
-
-
 def _has_checkpoints(folder: Path) -> bool:
     """Return whether there is something to go on from."""
-    from longtail.training.checkpoints import SUFFIX  # noqa: PLC0415 - imports torch
+    from longtail.training.checkpoints import CheckpointFolder  # noqa: PLC0415 - imports torch
 
-    return any(folder.glob(f"*{SUFFIX}"))
+    return CheckpointFolder.has_any(folder)
+
+
+def _clear(folder: Path) -> None:
+    """Delete all checkpoints."""
+    from longtail.training.checkpoints import CheckpointFolder  # noqa: PLC0415 - imports torch
+
+    CheckpointFolder.clear_all(folder)
 
 
 def _statistics(dataset: Dataset) -> str:
@@ -198,10 +220,11 @@ def _statistics(dataset: Dataset) -> str:
     of_points = (
         f"{facts['words_per_text']:.1f} words a text"
         if dataset.texts is not None
-        else f"{facts['n_features']:,} features, {facts['features_per_point']:.1f} a point"
+        else f"{counted(int(facts['n_features']), 'feature')}, "
+        f"{facts['features_per_point']:.1f} a point"
     )
     return (
-        f"{dataset.n_points:,} points, {dataset.n_labels:,} labels, "
+        f"{counted(dataset.n_points, 'point')}, {counted(dataset.n_labels, 'label')}, "
         f"{facts['labels_per_point']:.2f} labels a point, {of_points}."
     )
 
@@ -277,7 +300,8 @@ def _is_later_process() -> bool:
 def _summarise(estimator: LabelEstimator, arguments: argparse.Namespace, seconds: float) -> None:
     """Say what there is now, and what can be done with it."""
     report = estimator.training_report()
-    size = sum(file.stat().st_size for file in Path(arguments.model).iterdir())
+    files = [file for file in Path(arguments.model).iterdir() if file.is_file()]
+    size = sum(file.stat().st_size for file in files)
     folder = shlex.quote(arguments.model)
     what = '--text "..."' if estimator.predictor_.vectorizer is not None else "FILE"
     result(

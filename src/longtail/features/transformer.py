@@ -226,8 +226,8 @@ def read_transformer(folder: str | Path, n_pieces: int) -> TransformerEncoder:
     config = network.config
     if config.is_encoder_decoder or layers_and_width(config.to_dict()) is None:
         raise InputError(
-            f"The transformer in {folder}, a {config.model_type}, is no encoder of texts. Name the "
-            "folder of one, such as a BERT, DistilBERT, RoBERTa or MPNet."
+            f"The transformer in {folder}, of type {config.model_type!r}, is no encoder of texts. "
+            "Name the folder of one, such as a BERT, DistilBERT, RoBERTa or MPNet."
         )
     pieces = PiecesOfTexts(
         (Path(folder) / "tokenizer.json").read_text(encoding="utf-8"),

@@ -55,7 +55,8 @@ class CodedIndex(ExactIndex):
         check_k(k)
         matrix = as_queries(queries, self.vectors.shape[1])
         lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-        directions = matrix / np.where(lengths > 0, lengths, 1)  # of one unit, whatever is beside
+        # Of one unit, whatever is beside a query.
+        directions = (matrix / np.where(lengths > 0, lengths, 1)).astype(np.float32)
         unit = code_unit(np.eye(1, dtype=np.float32))
         asked = byte_codes(directions, unit, np.arange(len(matrix), dtype=np.int32))
         keys = empty_keys(len(matrix), k)

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import TypeVar, cast
 
 import numba
+
+from longtail.kernels.code_cache import CodeCache, code_folders
 
 __all__ = [
     "fast_kernel",
@@ -32,6 +34,7 @@ _CONTROL_GROUPS = (
     ("/sys/fs/cgroup/cpu", "cpu.cfs_quota_us", "cpu.cfs_period_us"),
 )
 _MOST_THREADS_A_CORE = 4
+_SOURCES = Path(__file__).parent
 
 _FAST_MATH = {"reassoc", "contract", "arcp", "nsz"}
 
@@ -76,18 +79,15 @@ def inner_kernel(function: F) -> F:
 def _compiled(function: F, **options: object) -> F:
     """Leave to numba to compile `function` when it is first called."""
     for_kernels_alone = {"no_cpython_wrapper": True} if function.__name__.startswith("_") else {}
-    compile_it = partial(
-        numba.njit,
+    compiled = numba.njit(
         nogil=True,
         error_model="numpy",
         no_cfunc_wrapper=True,  # nobody passes kernels to kernels
         **for_kernels_alone,
         **options,
-    )
-    try:
-        return cast("F", compile_it(cache=True)(function))
-    except RuntimeError:  # there is no folder that machine code could be kept in
-        return cast("F", compile_it()(function))
+    )(function)
+    compiled._cache = CodeCache(function, code_folders(_SOURCES))
+    return cast("F", compiled)
 
 
 def n_usable_cores() -> int:

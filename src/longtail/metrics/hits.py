@@ -86,7 +86,7 @@ def as_binary_csr(matrix: csr_array, name: str) -> csr_array:
     """Return `matrix` as sorted CSR without stored zeros; the caller's own is left as it is."""
     if not issparse(matrix):
         raise InputError(
-            f"`{name}` is a {type(matrix).__name__}, which is dense. "
+            f"`{name}` is of the type {type(matrix).__name__}, not sparse. "
             f"Pass a scipy sparse matrix of shape (n_points, n_labels), such as a csr_array."
         )
     csr = csr_array(matrix)

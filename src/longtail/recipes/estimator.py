@@ -158,7 +158,7 @@ class LabelEstimator(Parameters):
         checkpoint_folder : str or Path, optional
             Where training keeps its state. If it holds that of a run with the same settings and
             data which was cut off, training goes on from there, to the very same model. `save`
-            removes them.
+            removes it. That of runs which differ stays beside it.
         checkpoint_seconds : float
             Least time between two checkpoints of a stage.
 
@@ -179,12 +179,14 @@ class LabelEstimator(Parameters):
         checkpoints = None
         if checkpoint_folder is not None:
             space = dataset.label_space
+            settings = {"recipe": type(self).__name__, **self._settings()}
             mark = fingerprint(
-                self._settings(), features, dataset.labels, dataset.texts, space.names, space.texts
+                settings, features, dataset.labels, dataset.texts, space.names, space.texts
             )
             checkpoints = CheckpointFolder(
                 checkpoint_folder, fingerprint=mark, every_seconds=checkpoint_seconds
             )
+            checkpoints.announce()
         self.run_ = TrainingRun(
             seed=self.random_state,
             device=own_device(as_device(self.device)),

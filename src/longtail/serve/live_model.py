@@ -11,11 +11,11 @@ from pathlib import Path
 from longtail.errors import InputError, LongtailError
 from longtail.model_folder import ModelFolder
 from longtail.predictor import Predictor
+from longtail.warm_up import warm_up
 
 __all__ = ["LiveModel"]
 
 SECONDS_BETWEEN_TRIES = 10.0  # of a folder that could not be loaded and has not changed
-N_WARM_UP = 20  # label names that are answered before a model is used
 _log = logging.getLogger("longtail.serve")
 
 Fingerprint = tuple[int, int, int]
@@ -75,7 +75,8 @@ class LiveModel:
                 return
             try:
                 model = Predictor.from_folder(ModelFolder.open(self.path))
-                _warm_up(model)
+                _check_reads_texts(model)
+                warm_up(model)
                 identity = _checksum(self.path)
             except Exception as error:  # noqa: BLE001  # whatever is wrong, the old model goes on
                 self._note(_sentence(error))
@@ -108,19 +109,13 @@ def _sentence(error: Exception) -> str:
     return f"The folder cannot be used ({type(error).__name__}: {error}). Train or copy it again."
 
 
-def _warm_up(model: Predictor) -> None:
-    """Answer something, so that compiled code and pages are there before the first client."""
+def _check_reads_texts(model: Predictor) -> None:
+    """Raise InputError for a model that no request could ask."""
     if model.vectorizer is None:
         raise InputError(
             "The model was trained on ready-made features, so it cannot answer texts. Serve a "
             "model that was trained on texts."
         )
-    step = max(1, model.n_labels // N_WARM_UP)
-    texts = [model.label_space.name(label) for label in range(0, model.n_labels, step)]
-    for text in texts:
-        model.predict(text, k=5)
-    model.predict([*texts, *texts], k=5)  # a batch is other compiled code than one text
-    model.explain(texts[0], k=1)  # so is the search for near points
 
 
 def _checksum(path: Path) -> str:

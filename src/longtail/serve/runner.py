@@ -6,7 +6,7 @@ import os
 import shutil
 import signal
 import tempfile
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -68,7 +68,8 @@ def serve(path: Path, settings: ServerSettings, limits: Limits) -> int:
     )
     if settings.workers == 1:
         server = uvicorn.Server(config)
-        server.run()
+        with suppress(KeyboardInterrupt):  # uvicorn raises it again, once all is finished
+            server.run()
         return 0 if server.started else 1
     with _shared_metrics():
         _Workers(config, sockets=[config.bind_socket()]).run()

@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
-from longtail.data.text_column import TextColumn
 from longtail.errors import TrainingError
+from longtail.log import LOG
+from longtail.training.fingerprint import Fingerprint, fingerprint
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from scipy.sparse import csr_array
     from torch import Tensor
 
-__all__ = ["Checkpoint", "CheckpointFolder", "fingerprint"]
+__all__ = ["Checkpoint", "CheckpointFolder", "Fingerprint", "fingerprint"]
 
 SUFFIX = ".checkpoint"
 
@@ -40,35 +38,64 @@ class Checkpoint:
 class CheckpointFolder:
     """One safetensors file a stage, replaced as the stage goes on, removed in the end.
 
-    What else is in the folder is left alone.
-
-    A checkpoint counts only for the same settings and the same data: both are in the fingerprint.
+    A checkpoint counts only for the same settings and the same data, which the fingerprint is made
+    of. Each fingerprint has a folder of its own within, so trainings that differ do not touch each
+    other's. What else is there is left alone.
 
     Parameters
     ----------
     path : str or Path
-    fingerprint : str
-        See `fingerprint`.
+    fingerprint : Fingerprint
     every_seconds : float
         Epochs that end sooner after the last checkpoint are not written.
     """
 
-    def __init__(self, path: str | Path, *, fingerprint: str, every_seconds: float = 60.0) -> None:
+    def __init__(
+        self, path: str | Path, *, fingerprint: Fingerprint, every_seconds: float = 60.0
+    ) -> None:
         self.path = Path(path)
+        self._own = self.path / fingerprint.digest
         self._fingerprint = fingerprint
         self._every_seconds = every_seconds
         self._last_saved = time.monotonic()
 
+    def announce(self) -> None:
+        """Say whether there is something to go on from, or only what differs and how."""
+        others = {folder for folder in _in_use(self.path) if folder != self._own}
+        if self._own in _in_use(self.path):
+            LOG.info("Resuming from %s: the data and the settings are the same.", self._own)
+        elif others:
+            latest = max(others, key=lambda folder: folder.stat().st_mtime)
+            LOG.warning(
+                "This training begins anew: the earlier one in %s has %s. It is kept, and the "
+                "command that began it would go on with it; delete it if you need it no more.",
+                latest,
+                self._differences(latest),
+            )
+
+    def _differences(self, folder: Path) -> str:
+        """Say what the checkpoints of another folder were made with."""
+        for file in folder.glob(f"*{SUFFIX}"):
+            with suppress(OSError, SafetensorError, ValueError, KeyError, TypeError):
+                with safe_open(file, framework="np") as opened:
+                    note = json.loads(opened.metadata()["longtail"])
+                return self._fingerprint.differences(Fingerprint(**note["fingerprint"]))
+        return "checkpoints that cannot be read"
+
     def load(self, stage: str) -> Checkpoint | None:
         """Return the last checkpoint of a stage, None if there is none for this run."""
+        file = self._file(stage)
         try:
-            with safe_open(self._file(stage), framework="np") as file:
-                note = json.loads((file.metadata() or {}).get("longtail", "{}"))
-                if note.get("fingerprint") != self._fingerprint:
+            with safe_open(file, framework="np") as opened:
+                note = json.loads((opened.metadata() or {}).get("longtail", "{}"))
+                if note.get("fingerprint") != asdict(self._fingerprint):
                     return None
-                arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except (OSError, SafetensorError, json.JSONDecodeError):
-            return None  # absent, or cut short by a full disk: that stage starts anew
+                arrays = {name: opened.get_tensor(name) for name in opened.keys()}  # noqa: SIM118
+        except FileNotFoundError:
+            return None
+        except (OSError, SafetensorError, json.JSONDecodeError) as error:
+            LOG.warning("%s cannot be read (%s): %s begins anew.", file, error, stage)
+            return None
         return Checkpoint(note["epoch"], arrays, note["history"])
 
     def save(
@@ -89,11 +116,11 @@ class CheckpointFolder:
         """
         if not at_once and time.monotonic() - self._last_saved < self._every_seconds:
             return
-        note = {"fingerprint": self._fingerprint, "epoch": epoch, "history": history}
+        note = {"fingerprint": asdict(self._fingerprint), "epoch": epoch, "history": history}
         target = self._file(stage)
         partial = target.with_suffix(".partial")
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            target.parent.mkdir(parents=True, exist_ok=True)
             on_cpu = {name: tensor.detach().cpu() for name, tensor in tensors.items()}
             save_file(on_cpu, partial, metadata={"longtail": json.dumps(note)})
             partial.replace(target)
@@ -106,50 +133,37 @@ class CheckpointFolder:
             ) from error
         self._last_saved = time.monotonic()
 
-    def clear(self) -> None:
-        """Delete all checkpoints."""
-        for pattern in (f"*{SUFFIX}", "*.partial"):  # the latter from a kill while it was written
-            for file in self.path.glob(pattern):
-                file.unlink(missing_ok=True)
-
     def remove(self) -> None:
-        """Delete all checkpoints, and the folder if nothing else is in it."""
-        self.clear()
+        """Delete the checkpoints of this run, and the folder if nothing else is in it."""
+        _clear(self._own)
         with suppress(OSError):
             self.path.rmdir()
 
+    @staticmethod
+    def has_any(path: Path) -> bool:
+        """Return whether a folder has checkpoints of any run."""
+        return bool(_in_use(path))
+
+    @staticmethod
+    def clear_all(path: Path) -> None:
+        """Delete the checkpoints of all runs."""
+        for folder in _in_use(path):
+            _clear(folder)
+
     def _file(self, stage: str) -> Path:
         """Return the file of a stage."""
-        return self.path / f"{re.sub('[^a-z0-9]+', '-', stage.lower())}{SUFFIX}"
+        return self._own / f"{re.sub('[^a-z0-9]+', '-', stage.lower())}{SUFFIX}"
 
 
-def fingerprint(settings: dict[str, Any], *data: csr_array | TextColumn | None) -> str:
-    """Return a digest of settings and data.
-
-    Parameters
-    ----------
-    settings : dict
-        JSON values.
-    *data : csr_array, TextColumn or None
-        None for what is not there.
-
-    Returns
-    -------
-    str
-    """
-    digest = hashlib.sha256(json.dumps(settings, sort_keys=True, default=str).encode())
-    for part in data:
-        arrays = _arrays_of(part)
-        digest.update(repr([array.shape for array in arrays]).encode())
-        for array in arrays:
-            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
-    return digest.hexdigest()
+def _in_use(path: Path) -> set[Path]:
+    """Return the folders of all runs."""
+    return {file.parent for file in path.glob(f"*/*{SUFFIX}")}
 
 
-def _arrays_of(part: csr_array | TextColumn | None) -> tuple[NDArray[Any], ...]:
-    """Return what a matrix or a column of texts is made of."""
-    if part is None:
-        return ()
-    if isinstance(part, TextColumn):
-        return part.buffer, part.offsets
-    return np.array(part.shape), part.indptr, part.indices, part.data
+def _clear(folder: Path) -> None:
+    """Delete the checkpoints of a run, and its folder."""
+    for pattern in (f"*{SUFFIX}", "*.partial"):  # the latter from a kill while it was written
+        for file in folder.glob(pattern):
+            file.unlink(missing_ok=True)
+    with suppress(OSError):
+        folder.rmdir()

@@ -6,9 +6,12 @@ import math
 import shutil
 import sys
 import time
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Self
 
 from tqdm import tqdm
+
+from longtail.log import heard_by
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -86,24 +89,23 @@ class ProgressBar:
         self._stream = sys.stderr if stream is None else stream
         self._shows_bar = self._stream.isatty()
         self._stage = ""
-        self._is_line_open = False  # the name of a stage was written, and nothing after it yet
+        self._open_line = ""  # the name of a stage that was written, and nothing after it yet
         self._bar: Any = None
         self._loss = math.nan
         self._first = 0  # batches that an earlier run had done
         self._done = self._total = 0
         self._started = 0.0
+        self._stack = ExitStack()
 
     def on_stage(self, stage: str) -> None:
         """Say what is done now: not every stage has batches to count."""
         self.close()
-        self._stream.write(f"{stage} ...")
-        self._stream.flush()
-        self._is_line_open = True
+        self._open(f"{stage} ...")
 
     def on_stage_end(self, stage: str, seconds: float) -> None:  # noqa: ARG002 - it is the open one
         """Say how long it took, unless batches and epochs were shown."""
-        if self._is_line_open:
-            self._is_line_open = False
+        if self._open_line:
+            self._open_line = ""
             self._write(f" {seconds:,.0f} s")
 
     def on_batch(self, stage: str, done: int, total: int, loss: float | None) -> None:
@@ -133,16 +135,29 @@ class ProgressBar:
         elif epoch == epochs:
             self.close()
 
+    def say(self, line: str) -> None:
+        """Write a line of somebody else's, which neither a bar nor an open line must spoil."""
+        if self._bar is not None:
+            self._bar.write(line, file=self._stream)
+            return
+        still_open = self._open_line
+        self.close()
+        self._write(line)
+        if still_open:
+            self._open(still_open)
+
     def close(self) -> None:
         """End the bar or the line, if there is one."""
-        if self._is_line_open:
-            self._is_line_open = False
+        if self._open_line:
+            self._open_line = ""
             self._write("")
         if self._bar is not None:
             self._bar.close()
             self._bar = None
 
     def __enter__(self) -> Self:
+        """Have what the library says shown between the lines of the progress."""
+        self._stack.enter_context(heard_by(self.say))
         return self
 
     def __exit__(
@@ -152,6 +167,7 @@ class ProgressBar:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+        self._stack.close()
 
     def _begin(self, stage: str, already_done: int, total: int) -> None:
         """Start the bar of a stage, further along if an earlier run had begun it."""
@@ -166,6 +182,12 @@ class ProgressBar:
             self._bar = bar(
                 stage, total, unit=" batches", initial=already_done, stream=self._stream
             )
+
+    def _open(self, line: str) -> None:
+        """Begin a line."""
+        self._stream.write(line)
+        self._stream.flush()
+        self._open_line = line
 
     def _write(self, line: str) -> None:
         """Write a line at once: a log may be followed."""

@@ -1,0 +1,155 @@
+"""Putting a whole folder in the place of another, so that nobody ever sees half of one.
+
+By renaming it; within a folder that cannot be renamed, such as one where a disk is mounted, file by
+file.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from longtail.data.paths import hidden_beside
+from longtail.errors import ModelFolderError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+__all__ = ["check_writable", "exchange", "is_fixed", "new_folder_for", "would_be_lost"]
+
+_OF_A_DISK = "lost+found"
+_HIDDEN = "partial"
+_REFUSALS = {errno.EBUSY, errno.EXDEV, errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+def is_fixed(target: Path) -> bool:
+    """Return whether a folder is there and cannot be renamed, so that it is written within.
+
+    Where a disk or a container's volume is mounted, the system refuses; where this process works,
+    whoever works there would be left in a folder that is no more.
+
+    Parameters
+    ----------
+    target : Path
+        With all links followed.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from longtail.folder_exchange import is_fixed
+    >>> is_fixed(Path("/")), is_fixed(Path.cwd()), is_fixed(Path("/no/such/folder"))
+    (True, True, False)
+    """
+    if not target.is_dir():
+        return False
+    with suppress(OSError):  # of a folder that is no more
+        if Path.cwd().is_relative_to(target):
+            return True
+    return target.parent == target or _is_refused(target)
+
+
+def _is_refused(target: Path) -> bool:
+    """Try to rename a folder to where that is never possible, and see for which reason it fails.
+
+    Neither names nor devices tell: a folder of the same disk may be mounted, and one of a
+    container's image, which is on no disk of its own, stays where it is. Such are refused before
+    the system finds out that the new name is taken.
+    """
+    taken = hidden_beside(target, "trial")
+    try:
+        (taken / "taken").mkdir(parents=True)
+        target.rename(taken)
+    except OSError as error:
+        shutil.rmtree(taken, ignore_errors=True)
+        return error.errno in _REFUSALS
+    taken.rename(target)  # a file system of its own mind
+    return False
+
+
+def would_be_lost(target: Path) -> set[str]:
+    """Return the names in a folder that may be lost with it, or hinder those that come.
+
+    In one that stays, hidden files and what a disk has of its own are in nobody's way.
+    """
+    names = {entry.name for entry in target.iterdir()}
+    if names and is_fixed(target):
+        return {name for name in names if not name.startswith(".")} - {_OF_A_DISK}
+    return names
+
+
+def check_writable(target: Path) -> None:
+    """Raise ModelFolderError unless `exchange` could put a folder there.
+
+    Parameters
+    ----------
+    target : Path
+        With all links followed.
+    """
+    place = target if is_fixed(target) else next(p for p in target.parents if p.exists())
+    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+        raise ModelFolderError(
+            f"The model cannot be written to {target}: {place} cannot be written to. Make it "
+            "writable, or name another folder."
+        )
+
+
+@contextmanager
+def new_folder_for(target: Path) -> Iterator[Path]:
+    """Make a hidden folder on the same disk as `target`, to be filled and then exchanged."""
+    partial = hidden_beside(target / target.name if is_fixed(target) else target, _HIDDEN)
+    try:
+        partial.mkdir(parents=True)
+        yield partial
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+def exchange(partial: Path, target: Path, *, last: str, old: Iterable[str]) -> None:
+    """Give a new folder its name, or its files to a folder that stays.
+
+    Parameters
+    ----------
+    partial : Path
+        From `new_folder_for`.
+    target : Path
+    last : str
+        The file without which the others are nothing: of a folder that stays it goes first and
+        comes last.
+    old : iterable of str
+        All files of what is there now.
+    """
+    if partial.parent == target:
+        _exchange_files(partial, target, last, old)
+    else:
+        _exchange_folders(partial, target)
+
+
+def _exchange_files(partial: Path, target: Path, last: str, old: Iterable[str]) -> None:
+    """Move files into a folder; who has an old one mapped keeps it."""
+    names = [file.name for file in partial.iterdir() if file.name != last]
+    (target / last).unlink(missing_ok=True)
+    for name in [*names, last]:
+        (partial / name).replace(target / name)
+    for name in {*old} - {*names, last}:
+        with suppress(OSError):  # it is in nobody's way
+            (target / name).unlink()
+    partial.rmdir()
+
+
+def _exchange_folders(partial: Path, target: Path) -> None:
+    """Give the new folder its name; the old one is deleted only after that."""
+    before = hidden_beside(target, "old")
+    had_old = target.exists()
+    if had_old:
+        target.rename(before)
+    try:
+        partial.rename(target)
+    except BaseException:  # Ctrl-C, too
+        if had_old:
+            before.rename(target)
+        raise
+    shutil.rmtree(before, ignore_errors=True)

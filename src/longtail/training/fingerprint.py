@@ -1,0 +1,100 @@
+"""What a training was begun with: its settings, and a digest of its data."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from longtail.data.text_column import TextColumn
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+__all__ = ["Fingerprint", "fingerprint"]
+
+N_SHOWN = 4  # settings
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """What two trainings must have alike, if one is to go on from the other's checkpoints.
+
+    Attributes
+    ----------
+    settings : str
+        JSON, in the order of the keys.
+    data : str
+        A digest.
+    """
+
+    settings: str
+    data: str
+
+    @property
+    def digest(self) -> str:
+        """A short name of both."""
+        return hashlib.sha256(f"{self.settings}\n{self.data}".encode()).hexdigest()[:12]
+
+    def differences(self, other: Fingerprint) -> str:
+        """Say what another one has that this one has not.
+
+        Examples
+        --------
+        >>> from longtail.training.fingerprint import Fingerprint
+        >>> earlier = Fingerprint('{"dimension": 300, "epochs": 7}', "data")
+        >>> Fingerprint('{"dimension": 64, "epochs": 7}', "data").differences(earlier)
+        'dimension=300, not 64'
+        """
+        own, others = json.loads(self.settings), json.loads(other.settings)
+        changed = [
+            f"{key}={_shown(others.get(key))}, not {_shown(own.get(key))}"
+            for key in {**own, **others}
+            if own.get(key) != others.get(key)
+        ]
+        if own.get("recipe") != others.get("recipe"):
+            changed = [f"the recipe {others.get('recipe')}, not {own.get('recipe')}"]
+        more = [f"{len(changed) - N_SHOWN} further settings"] if len(changed) > N_SHOWN else []
+        data = ["other training data"] if self.data != other.data else []
+        return "; ".join([*changed[:N_SHOWN], *more, *data])
+
+
+def fingerprint(settings: dict[str, Any], *data: csr_array | TextColumn | None) -> Fingerprint:
+    """Return what a training with these settings and data is known by.
+
+    Parameters
+    ----------
+    settings : dict
+        JSON values.
+    *data : csr_array, TextColumn or None
+        None for what is not there.
+
+    Returns
+    -------
+    Fingerprint
+    """
+    digest = hashlib.sha256()
+    for part in data:
+        arrays = _arrays_of(part)
+        digest.update(repr([array.shape for array in arrays]).encode())
+        for array in arrays:
+            digest.update(np.ascontiguousarray(array).view(np.uint8).data)
+    return Fingerprint(json.dumps(settings, sort_keys=True, default=str), digest.hexdigest())
+
+
+def _shown(value: Any) -> str:
+    """Write a setting as ``--set`` takes it."""
+    return "none" if value is None else json.dumps(value).strip('"[]')
+
+
+def _arrays_of(part: csr_array | TextColumn | None) -> tuple[NDArray[Any], ...]:
+    """Return what a matrix or a column of texts is made of."""
+    if part is None:
+        return ()
+    if isinstance(part, TextColumn):
+        return part.buffer, part.offsets
+    return np.array(part.shape), part.indptr, part.indices, part.data

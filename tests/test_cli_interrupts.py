@@ -1,0 +1,127 @@
+"""Starting and stopping: what is imported when, Ctrl-C at any moment, SIGTERM."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import nullcontext, suppress
+
+import pytest
+
+from command_line import SMALL, refused, run
+from longtail.cli.interrupts import Terminated, nothing_to_lose, stoppable
+from longtail.recipes.longtail import LongtailClassifier
+
+COMMAND = [sys.executable, "-m", "longtail"]
+HEAVY = {"numpy", "numba", "scipy", "torch"}
+
+
+def imported_by(*arguments):
+    """Return exit code, error and which heavy packages a command imports."""
+    code = f"""
+import sys
+from longtail.cli import main
+try:
+    code = main(sys.argv[1:])
+except SystemExit as stop:
+    code = stop.code
+print(code, sorted({HEAVY} & set(sys.modules)), file=sys.stderr)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, check=True
+    )
+    return done.stderr.splitlines()
+
+
+@pytest.mark.parametrize("option", ["--version", "--help"])
+def test_version_and_help_import_next_to_nothing(option):
+    assert imported_by(option)[-1] == "0 []"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["train", "no-file", "--model", "x"], "no-file cannot be opened"),
+        (["predict", "no-model", "--text", "wine"], "There is no model folder at no-model"),
+        (["predict", ".", "no-file"], "no-file cannot be opened"),
+        (["evaluate", ".", "no-file"], "no-file cannot be opened"),
+        (["serve", "no-model"], "There is no model folder at no-model"),
+    ],
+)
+def test_what_is_missing_is_told_before_anything_is_imported(arguments, said):
+    error, *_, last = imported_by(*arguments)
+    assert said in error
+    assert last == "2 []"
+
+
+@pytest.mark.parametrize("option", ["--labels", "--label-pairs"])
+def test_a_file_that_is_missing_is_told_before_the_recipe_is_looked_up(place, capsys, option):
+    command = ("train", place / "train.jsonl", "--model", "x", "--recipe", "none")
+    assert "no-file cannot be opened" in refused(capsys, *command, option, "no-file")
+    assert "There is no recipe" in refused(capsys, *command)
+
+
+def test_the_help_of_a_command_asks_for_no_file(capsys):
+    code, out, _ = run(capsys, "predict", "no-model", "--help")
+    assert code == 0
+    assert "--top-k" in out
+
+
+def stopped_after(seconds, number, *arguments):
+    """Start a command, send it a signal, and return exit code and standard error."""
+    with subprocess.Popen(
+        [*COMMAND, *map(str, arguments)], stderr=subprocess.PIPE, text=True
+    ) as process:
+        time.sleep(seconds)
+        process.send_signal(number)
+        return process.wait(timeout=60), process.stderr.read()
+
+
+@pytest.mark.parametrize("seconds", [0.3, 0.6, 0.9])
+def test_ctrl_c_during_imports_is_one_line(place, tmp_path, seconds):
+    command = ("train", place / "train.jsonl", "--model", tmp_path / "model")
+    assert stopped_after(seconds, signal.SIGINT, *command) == (130, "Stopped.\n")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_stop_that_compiling_loses_is_one_line(capsys, monkeypatch, number, code):
+    def compile_something(*_):
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(number)
+        raise RuntimeError("no compiled object yet")
+
+    monkeypatch.setattr("longtail.cli.lazy.nothing_to_lose", nullcontext)
+    monkeypatch.setattr("longtail.cli.lazy.importlib.import_module", compile_something)
+    assert run(capsys, "train", __file__, "--model", "y") == (code, "", "Stopped.\n")
+
+
+def test_sigterm_stops_a_training_as_ctrl_c_does(place, capsys, tmp_path, monkeypatch):
+    def asked_to_stop(*_, **__):
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(10)
+
+    monkeypatch.setattr(LongtailClassifier, "fit_dataset", asked_to_stop)
+    code, _, err = run(
+        capsys, "train", place / "train.jsonl", "--model", tmp_path / "model", *SMALL
+    )
+    assert code == 143
+    assert err.splitlines()[-1] == "Stopped: nothing is kept."
+    assert not list(tmp_path.iterdir())
+    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+
+
+def test_handlers_of_the_caller_stay():
+    def own(*_):
+        pass
+
+    before = signal.signal(signal.SIGTERM, own)
+    try:
+        with stoppable(), nothing_to_lose():
+            assert signal.getsignal(signal.SIGTERM) is own
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    with pytest.raises(Terminated), stoppable():
+        signal.raise_signal(signal.SIGTERM)

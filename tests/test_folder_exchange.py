@@ -1,0 +1,142 @@
+"""Saving into folders that cannot be renamed: mounted ones, and the one where one is."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from longtail import folder_exchange
+from longtail.errors import ModelFolderError
+from longtail.folder_exchange import is_fixed
+from longtail.model_folder import ModelFolder, check_target, write_model_folder
+
+
+def save(path, value, **groups):
+    arrays = {f"{group}/a": np.full(3, value) for group in ("first", *groups)}
+    write_model_folder(path, manifest={"value": value}, arrays=arrays)
+
+
+@pytest.fixture
+def mounted(tmp_path, monkeypatch):
+    """A folder that the system does not let anybody rename, with what a disk has of its own."""
+    target = tmp_path / "disk"
+    (target / "lost+found").mkdir(parents=True)
+    rename = Path.rename
+
+    def refusing(self, other):
+        if target in {self, Path(other)}:
+            raise OSError(errno.EBUSY, "Device or resource busy")
+        return rename(self, other)
+
+    monkeypatch.setattr(Path, "rename", refusing)
+    return target
+
+
+def names(folder):
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def test_a_mounted_folder_is_written_within(mounted):
+    check_target(mounted)
+    save(mounted, 1, second=True)
+    opened = ModelFolder.open(mounted, verify=True)
+    save(mounted, 2)
+    assert names(mounted) == ["first.safetensors", "lost+found", "manifest.json"]
+    assert opened.arrays["first/a"].tolist() == [1, 1, 1]  # who has it mapped keeps it
+    assert ModelFolder.open(mounted, verify=True).arrays["first/a"].tolist() == [2, 2, 2]
+    assert names(mounted.parent) == ["disk"]
+
+
+def test_foreign_files_in_a_mounted_folder_are_refused(mounted):
+    (mounted / "thesis.txt").touch()
+    with pytest.raises(ModelFolderError, match="holds files but is not a model folder"):
+        check_target(mounted)
+
+
+def test_a_full_disk_leaves_the_old_model_of_a_mounted_folder(mounted, monkeypatch):
+    save(mounted, 1)
+
+    def full(path, _):
+        path.write_bytes(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("longtail.model_folder.write_arrays", full)
+    with pytest.raises(ModelFolderError, match="the disk is full"):
+        save(mounted, 2)
+    assert names(mounted) == ["first.safetensors", "lost+found", "manifest.json"]
+    assert ModelFolder.open(mounted, verify=True).manifest == {"value": 1}
+
+
+def test_one_is_still_in_the_folder_that_one_was_in(tmp_path, monkeypatch):
+    place = tmp_path / "here"
+    place.mkdir()
+    monkeypatch.chdir(place)
+    for value in (1, 2):
+        save(".", value)
+        assert names(Path()) == ["first.safetensors", "manifest.json"]
+        assert ModelFolder.open(".").manifest == {"value": value}
+    assert names(tmp_path) == ["here"]
+
+
+def test_a_folder_in_a_place_that_is_not_writable_is_written_within(tmp_path, monkeypatch):
+    place = tmp_path / "place"
+    (place / "model").mkdir(parents=True)
+
+    def refuse(self, *_, **__):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "rename", refuse)
+    save(place / "model", 1)
+    assert names(place / "model") == ["first.safetensors", "manifest.json"]
+
+
+def test_a_place_that_is_not_writable_is_told_beforehand(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(ModelFolderError, match=r"cannot be written to\. Make it writable"):
+        check_target(tmp_path / "model")
+
+
+def test_a_folder_that_can_be_renamed_is_left_as_it_was(tmp_path):
+    (tmp_path / "model").mkdir()
+    before = (tmp_path / "model").stat().st_ino
+    assert not is_fixed(tmp_path / "model")
+    assert (tmp_path / "model").stat().st_ino == before
+    assert names(tmp_path) == ["model"]
+
+
+def test_a_model_that_is_replaced_while_it_is_opened_is_opened_again(tmp_path, monkeypatch):
+    from longtail import model_folder
+
+    save(tmp_path / "model", 1)
+    check = model_folder._check_file
+    replaced = []
+
+    def replacing(*arguments, **keywords):
+        if not replaced:
+            replaced.append(True)
+            save(tmp_path / "model", 2)
+        check(*arguments, **keywords)
+
+    monkeypatch.setattr(model_folder, "_check_file", replacing)
+    opened = ModelFolder.open(tmp_path / "model")
+    assert opened.manifest == {"value": 2}
+    assert opened.arrays["first/a"].tolist() == [2, 2, 2]
+
+
+def test_what_comes_last_is_gone_first(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    save(".", 1)
+    seen = []
+    replace = Path.replace
+
+    def watching(self, other):
+        seen.append(("manifest.json" in names(tmp_path), Path(other).name))
+        return replace(self, other)
+
+    monkeypatch.setattr(folder_exchange.Path, "replace", watching)
+    save(".", 2)
+    assert seen == [(False, "first.safetensors"), (False, "manifest.json")]

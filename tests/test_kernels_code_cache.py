@@ -1,0 +1,210 @@
+"""Compiled code: taken from where it is, put where one may write, never of other sources."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numba
+import pytest
+
+from command_line import run
+from longtail.kernels import code_cache, jit
+from longtail.kernels.code_cache import code_folders, stamp_of
+from longtail.log import heard_by
+
+
+@pytest.fixture
+def sources(tmp_path):
+    """A folder with two sources, and what was compiled of one of them."""
+    folder = tmp_path / "kernels"
+    folder.mkdir()
+    for name in ("sums", "walks"):
+        (folder / f"{name}.py").write_text("pass\n")
+    code_cache.code_folders.__wrapped__(folder)
+    for kind in ("nbi", "1.nbc"):
+        (folder / "__pycache__" / f"sums.total-3.py311.{kind}").touch()
+    (folder / "__pycache__" / "sums.cpython-311.pyc").touch()
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def no_folder_of_ones_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", "")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(sys, "platform", "linux")
+
+
+def folders(sources):
+    return code_folders.__wrapped__(sources)
+
+
+def read_only(monkeypatch, *places):
+    writable = code_cache._is_writable
+    monkeypatch.setattr(
+        code_cache, "_is_writable", lambda place: place not in places and writable(place)
+    )
+
+
+def compiled(sources):
+    return sorted(path.name for path in (sources / "__pycache__").glob("*.nb?"))
+
+
+def test_code_of_the_same_sources_stays(sources):
+    for path in sources.glob("*.py"):
+        os.utime(path, (1, 1))  # as whoever unpacks an image may leave it
+    assert folders(sources).writable == sources / "__pycache__"
+    assert len(compiled(sources)) == 2
+
+
+def test_a_mark_that_is_right_is_not_written_again(sources, monkeypatch):
+    mark = sources / "__pycache__" / "sources.stamp"
+    before = mark.stat()
+    folders(sources)  # while it was written, another process would take the code for stale
+    assert (mark.stat().st_ino, mark.stat().st_mtime_ns) == (before.st_ino, before.st_mtime_ns)
+
+
+def changed(sources):
+    (sources / "walks.py").write_text("fail\n")
+
+
+def added(sources):
+    (sources / "votes.py").touch()
+
+
+def removed(sources):
+    (sources / "walks.py").unlink()
+
+
+@pytest.mark.parametrize("change", [changed, added, removed])
+def test_a_change_of_any_file_removes_it(sources, change):
+    change(sources)
+    folders(sources)
+    assert compiled(sources) == []
+    assert (sources / "__pycache__" / "sums.cpython-311.pyc").exists()
+
+
+def test_code_that_cannot_be_written_beside_is_read_all_the_same(sources, tmp_path, monkeypatch):
+    read_only(monkeypatch, sources / "__pycache__")
+    found = folders(sources)
+    own = tmp_path / "home" / f"longtail-{stamp_of(sources)}"
+    assert (found.readable, found.writable) == ((sources / "__pycache__", own), own)
+    changed(sources)
+    found = folders(sources)
+    assert sources / "__pycache__" not in found.readable
+    assert found.writable != own
+
+
+def test_the_folder_that_is_named_comes_first(sources, tmp_path, monkeypatch):
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path / "named"))
+    named = tmp_path / "named" / f"longtail-{stamp_of(sources)}"
+    assert folders(sources).writable == named
+    assert named in folders(sources).readable
+
+
+def test_without_any_folder_code_is_compiled_all_the_same(sources, monkeypatch):
+    monkeypatch.setattr(code_cache, "_is_writable", lambda _: False)
+    (sources / "__pycache__" / "sources.stamp").unlink()
+    none = folders(sources)
+    assert (none.readable, none.writable) == ((), None)
+    monkeypatch.setattr(jit, "code_folders", lambda _: none)
+    assert jit.kernel(twice)(3) == 6
+
+
+def twice(number):
+    return 2 * number
+
+
+def test_a_full_disk_is_no_reason_to_stop(sources, tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(jit, "code_folders", lambda _: folders(sources))
+    monkeypatch.setattr("numba.core.caching.IndexDataCacheFile.save", full)
+    assert jit.kernel(twice)(3) == 6
+
+
+def test_a_second_function_takes_what_the_first_one_kept(sources, tmp_path, monkeypatch):
+    monkeypatch.setattr(jit, "code_folders", lambda _: folders(sources))
+    first = jit.kernel(twice)
+    assert first(3) == 6
+    read_only(monkeypatch, sources / "__pycache__")
+    second = jit.kernel(twice)
+    assert second(3) == 6
+    assert (sum(second.stats.cache_hits.values()), sum(second.stats.cache_misses.values())) == (
+        1,
+        0,
+    )
+    assert second.stats.cache_path.startswith(str(tmp_path / "home"))
+
+
+class TestNotice:
+    def lines(self, monkeypatch, *steps, silence=1.0):
+        """Return what is said of functions that begin (+1) and end (-1) at some times."""
+        notice, heard = code_cache._CompilingNotice(), []
+        monkeypatch.setattr(code_cache, "SECONDS_IN_SILENCE", silence)
+        for seconds, step, module in steps:
+            monkeypatch.setattr(code_cache.time, "perf_counter", lambda at=seconds: at)
+            dispatcher = SimpleNamespace(py_func=SimpleNamespace(__module__=module))
+            event = SimpleNamespace(data={"dispatcher": dispatcher})
+            with heard_by(heard.append):
+                (notice.on_start if step > 0 else notice.on_end)(event)
+        return heard
+
+    OURS = "longtail.kernels.text"
+
+    def test_a_moment_is_not_told(self, monkeypatch):
+        ours = self.OURS
+        assert self.lines(monkeypatch, (0, 1, ours), (0.9, -1, ours), (50, 1, ours)) == []
+
+    def test_what_takes_longer_is_told_once(self, monkeypatch):
+        ours = self.OURS
+        steps = [(0, 1, ours), (2, 1, ours), (3, -1, ours), (4, -1, ours), (9, 1, ours)]
+        (line,) = self.lines(monkeypatch, *steps)
+        assert "Compiling code for this machine" in line
+        assert "it is kept in" in line
+
+    def test_others_are_not_ours(self, monkeypatch):
+        assert self.lines(monkeypatch, (0, 1, "pandas"), (9, 1, "pandas")) == []
+
+    def test_without_a_folder_it_says_what_to_do(self, monkeypatch):
+        nowhere = SimpleNamespace(writable=None)
+        monkeypatch.setattr(code_cache, "code_folders", lambda _: nowhere)
+        ours = self.OURS
+        (line,) = self.lines(monkeypatch, (0, 1, ours), (2, 1, ours))
+        assert "Set NUMBA_CACHE_DIR" in line
+
+
+def test_inspect_compiles_what_answers_need(place, capsys):
+    for model in ("model", "sparse"):
+        code, out, _ = run(capsys, "inspect", place / model, "--compile")
+        assert code == 0
+        assert out.startswith("The code that this model answers with is in ")
+
+
+def test_another_process_compiles_nothing_again(place):
+    """Also where neither the package nor a home can be written to."""
+    code = """
+import sys, pathlib, longtail.kernels.code_cache as code_cache
+code_cache._is_writable = lambda place: False
+from numba.core import event
+compiled = []
+class Listener(event.Listener):
+    def on_start(self, event): compiled.append(event.data["dispatcher"])
+    def on_end(self, event): pass
+event.register("numba:compile", Listener())
+import longtail
+longtail.load(sys.argv[1]).predict("red wine")
+sys.stdout.write(str(len(compiled)))
+"""
+    place_of_code = Path(code_cache.__file__).parent / "__pycache__"
+    if not os.access(place_of_code, os.W_OK):
+        pytest.skip("code is kept elsewhere here")
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(place / "model")],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout == "0"
