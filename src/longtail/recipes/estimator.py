@@ -10,7 +10,6 @@ from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import torch
 from scipy.sparse import csr_array
 
 from longtail.classifiers.calibration import N_CALIBRATED, Calibration
@@ -30,6 +29,7 @@ from longtail.recipes.scikit_learn import Parameters, classifier_tags, not_fitte
 from longtail.training.checkpoints import CheckpointFolder, fingerprint
 from longtail.training.processes import join_processes, own_device, processes
 from longtail.training.run import Callback, TrainingData, TrainingRun, as_device
+from longtail.training.threads import torch_for_training
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,7 +78,8 @@ class LabelEstimator(Parameters):
     device : str
         ``"cpu"``, or ``"cuda"`` to train on a GPU.
     n_threads : int or None
-        Threads for training, at most four a core; None for one a core.
+        Threads for training, at most four a core; None for one a core. Trainings in several threads
+        of one process take turns. In a forked process torch computes on one thread.
     """
 
     word_ngrams: int = 2
@@ -171,31 +172,41 @@ class LabelEstimator(Parameters):
             self.__dict__.pop(of_another_fit, None)
         join_processes()
         n_threads = n_usable_threads(self.n_threads)
-        torch.set_num_threads(n_threads)
+        with torch_for_training(n_threads):
+            run = TrainingRun(
+                seed=self.random_state,
+                device=own_device(as_device(self.device)),
+                n_threads=n_threads,
+                callbacks=callbacks,
+            )
+            self._fit(dataset, run, checkpoint_folder, checkpoint_seconds)
+        return self
+
+    def _fit(
+        self,
+        dataset: Dataset,
+        run: TrainingRun,
+        checkpoint_folder: str | Path | None,
+        checkpoint_seconds: float,
+    ) -> None:
+        """See `fit_dataset`."""
         self.reads().check(is_text=dataset.texts is not None)
         power = self._power_for(dataset)
         vectorizer, features = self._vectorized(dataset, power)
-        checkpoints = None
         if checkpoint_folder is not None:
             space = dataset.label_space
             mark = fingerprint(
                 self._settings(), features, dataset.labels, dataset.texts, space.names, space.texts
             )
-            checkpoints = CheckpointFolder(
+            folder = CheckpointFolder(
                 checkpoint_folder, fingerprint=mark, every_seconds=checkpoint_seconds
             )
-        self.run_ = TrainingRun(
-            seed=self.random_state,
-            device=own_device(as_device(self.device)),
-            n_threads=n_threads,
-            callbacks=callbacks,
-            checkpoints=checkpoints,
-        )
+            run = replace(run, checkpoints=folder)
+        self.run_ = run
         data, held_out = self._split(dataset, features, vectorizer)
         n_features = features.shape[1]
         del features  # the two parts hold their own rows
-        with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay his own
-            scorer, calibration = self._trained(data, held_out, self.run_)
+        scorer, calibration = self._trained(data, held_out, run)
         self.predictor_ = Predictor(
             scorer=scorer,
             label_space=dataset.label_space,
@@ -208,7 +219,6 @@ class LabelEstimator(Parameters):
         )
         self.label_form_ = LabelForm.SPARSE
         self._label_dtype = np.dtype(np.float32)
-        return self
 
     def _trained(
         self, data: TrainingData, held_out: TrainingData, run: TrainingRun
