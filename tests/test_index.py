@@ -225,6 +225,15 @@ def test_wrong_queries(index):
 def test_wrong_vectors():
     with pytest.raises(InputError, match="NaN"):
         GraphIndex.build(np.full((3, 2), np.inf, np.float32))
+    for large in (1e16, 1e30):
+        with pytest.raises(InputError, match=r"vectors hold NaN, infinity or .*beyond 1e\+15"):
+            GraphIndex.build(VECTORS * np.float32(large))
+    with pytest.raises(InputError, match="vectors of the index hold"):
+        ExactIndex(VECTORS * np.float32(1e30)).query(QUERIES * np.float32(1e15), 3)
+    with pytest.raises(InputError, match="Query 0 holds NaN, infinity or numbers beyond"):
+        ExactIndex(VECTORS).query(QUERIES * np.float32(1e30), 3)
+    with pytest.raises(InputError, match="vectors of real numbers, got complex64"):
+        ExactIndex(VECTORS.astype(np.complex64))
     with pytest.raises(InputError, match="n_neighbours"):
         GraphIndex.build(VECTORS, n_neighbours=1)
     with pytest.raises(InputError, match=r"at most 65536 dimensions, got 65537.*ExactIndex"):

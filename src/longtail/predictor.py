@@ -360,9 +360,10 @@ class Predictor:
         Parameters
         ----------
         dtype : {"float32", "float16", "int8"}
-            int8 has one scale a row. float32 loses nothing, and opens without being read. Of a
-            model with a transformer, the transformer alone changes: it becomes a graph that ONNX
-            Runtime runs, without torch, as float32 or int8.
+            int8 has one scale a row. float32 loses nothing, and opens without being read. A model
+            whose numbers are kept so already stays as it is. Of a model with a transformer, the
+            transformer alone changes: it becomes a graph that ONNX Runtime runs, without torch, as
+            float32 or int8.
 
         Raises
         ------

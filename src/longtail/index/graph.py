@@ -8,7 +8,14 @@ import numpy as np
 
 from longtail.errors import InputError
 from longtail.index.graph_building import GraphBuilder, group_equal_rows
-from longtail.index.protocol import as_queries, as_vectors, check_k, read_only
+from longtail.index.protocol import (
+    LARGEST_NUMBER,
+    OUT_OF_BOUNDS,
+    as_queries,
+    as_vectors,
+    check_k,
+    read_only,
+)
 from longtail.kernels.byte_codes import MAX_DIMENSION
 from longtail.kernels.graph import search_rows
 from longtail.kernels.jit import over_row_chunks
@@ -109,7 +116,8 @@ class GraphIndex:
         Parameters
         ----------
         vectors : array (n_rows, d)
-            Finite, with d at most 65,536; of unit length for the thinning to be well founded.
+            No number beyond 1e15, d at most 65,536; of unit length for the thinning to be well
+            founded.
         n_neighbours : int, default 32
             The most edges that leave a node, at least 2.
         seed : int, default 0
@@ -133,8 +141,8 @@ class GraphIndex:
                 f"A graph index takes at most {MAX_DIMENSION} dimensions, got {matrix.shape[1]}. "
                 "Use an ExactIndex."
             )
-        if not np.isfinite([matrix.min(), matrix.max()]).all():  # a mask would be large
-            raise InputError("The vectors hold NaN or infinity. Pass finite numbers.")
+        if not max(-matrix.min(), matrix.max()) <= LARGEST_NUMBER:  # a mask would be large
+            raise InputError(f"The vectors hold {OUT_OF_BOUNDS}")
         firsts, *groups = group_equal_rows(matrix)
         nodes = matrix if len(firsts) == len(matrix) else matrix[firsts]
         edges = GraphBuilder(nodes, n_neighbours, seed, n_threads).build()

@@ -19,7 +19,7 @@ from longtail.data.from_python import LabelForm, labels_from, own_dtype, texts_f
 from longtail.data.point_input import PointInput
 from longtail.data.split import held_out_split
 from longtail.data.vectorizer import TextVectorizer
-from longtail.errors import InputError
+from longtail.errors import InputError, named
 from longtail.kernels.jit import n_usable_threads
 from longtail.metrics import precision_at_k
 from longtail.predictor import Predictor
@@ -468,9 +468,7 @@ def _holds_texts(X: Any) -> bool:
 def _check_dataset(dataset: Dataset) -> None:
     """Raise InputError for data from which nothing can be learnt."""
     if not isinstance(dataset, Dataset):
-        raise InputError(
-            f"fit_dataset takes a Dataset, got a {type(dataset).__name__}. Pass lists to fit."
-        )
+        raise InputError(f"fit_dataset takes a Dataset, got {named(dataset)}. Pass lists to fit.")
     if dataset.n_points == 0:
         raise InputError("The training data has no points. Pass at least one.")
     if dataset.features is not None and not dataset.features.shape[1]:
