@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-from scipy.sparse import csr_array
 
+from longtail.blocks import POINTS_AT_ONCE, Points, blocks_of, points_of
 from longtail.data.dataset import Dataset
 from longtail.data.paths import BYTE_ORDER_MARK, decode_line, numbered_lines
 from longtail.data.text_column import TextColumn, TextColumnBuilder
@@ -35,14 +35,11 @@ __all__ = [
     "points_of",
 ]
 
-POINTS_AT_ONCE = 4096
 STDIN = "-"
 PLAIN = "text"
 _DATASET_SUFFIXES = {".tsv", ".csv", ".fasttext", ".ft", ".svm", ".svmlight", ".libsvm"}
 _JSON_SUFFIXES = {".jsonl", ".ndjson", ".json"}
 _JSON_SHAPE = 'Write one object a line: {"text": "some words"}.'
-
-Points: TypeAlias = TextColumn | csr_array
 
 
 class Answers(NamedTuple):
@@ -102,13 +99,6 @@ def answered(
             shown.update(len(ids))
 
 
-def blocks_of(points: Points) -> Iterator[Points]:
-    """Cut points that are in memory into blocks."""
-    n_points = len(points) if isinstance(points, TextColumn) else points.shape[0]
-    for start in range(0, n_points, POINTS_AT_ONCE):
-        yield points[start : start + POINTS_AT_ONCE]
-
-
 def points_in(
     model: Predictor, path: str, *, format_name: str | None
 ) -> tuple[Iterator[Points], int | None]:
@@ -144,11 +134,6 @@ def points_in(
         n_features=None if model.vectorizer is not None else model.n_features,
     )
     return blocks_of(points_of(dataset)), dataset.n_points
-
-
-def points_of(dataset: Dataset) -> Points:
-    """Return the texts or the features."""
-    return dataset.features if dataset.texts is None else dataset.texts
 
 
 def _is_lines(model: Predictor, path: str, format_name: str | None) -> bool:
