@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -145,6 +146,13 @@ def test_a_memory_mapped_index_gives_the_same(tmp_path, kind):
     assert np.shares_memory(opened.vectors, mapped["index/vectors"])
     for one, other in zip(opened.query(QUERIES, 9), made.query(QUERIES, 9), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_scratch_stays_in_its_process(graph):
+    own = GraphIndex.from_arrays(graph.to_arrays())
+    size = len(pickle.dumps(own))
+    own.query(QUERIES, 3)
+    assert len(pickle.dumps(own)) == size
 
 
 def test_near_rows_are_others_and_nearer_than_most(index):

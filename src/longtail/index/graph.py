@@ -19,6 +19,7 @@ from longtail.index.protocol import (
 from longtail.kernels.byte_codes import MAX_DIMENSION
 from longtail.kernels.graph import search_rows
 from longtail.kernels.jit import over_row_chunks
+from longtail.spares import Spares
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -90,7 +91,7 @@ class GraphIndex:
         self.members = read_only(members, np.int32)
         self.beam = beam
         self.n_threads = n_threads
-        self._free_stamps: list[Ids] = []
+        self._spares: Spares[Ids] = Spares()
 
     @classmethod
     def build(
@@ -205,7 +206,7 @@ class GraphIndex:
         beam = min(max(self.beam, k), len(self.vectors))
 
         def work(start: int, stop: int) -> None:
-            stamps = self._borrow_stamps()
+            stamps = self._spares.taken(self._new_stamps)
             search_rows(
                 matrix,
                 start,
@@ -220,17 +221,14 @@ class GraphIndex:
                 ids,
                 similarities,
             )
-            self._free_stamps.append(stamps)
+            self._spares.keep(stamps)
 
         over_row_chunks(work, len(matrix), n_threads=self.n_threads, chunk=128)
         return ids, similarities
 
-    def _borrow_stamps(self) -> Ids:
-        """Take scratch nobody uses now: clearing n_nodes numbers a query would cost too much."""
-        try:
-            return self._free_stamps.pop()
-        except IndexError:
-            return np.zeros(len(self.vectors) + 1, np.int32)
+    def _new_stamps(self) -> Ids:
+        """Return scratch: clearing n_nodes numbers a query would cost too much."""
+        return np.zeros(len(self.vectors) + 1, np.int32)
 
 
 def _check_parts(index: GraphIndex) -> None:
