@@ -138,6 +138,18 @@ def test_what_cannot_be_compressed_says_so(model):
         LongtailClassifier(storage="int4").fit(TEXTS, NAMES)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
+def test_what_is_kept_so_already_stays_as_it_is(model, dtype, tmp_path, capsys):
+    own = model.compressed(dtype)
+    again = own.compressed(dtype)
+    assert again.predict(TEXTS) == own.predict(TEXTS)
+    own.save(tmp_path / "own")
+    assert main(["compress", f"{tmp_path}/own", f"{tmp_path}/again", "--dtype", dtype]) == 0
+    assert f"are kept as {dtype} already" in capsys.readouterr().err
+    for path in (tmp_path / "own").glob("*.safetensors"):
+        assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes()
+
+
 def test_a_compressed_model_can_be_compressed_further(model):
     twice = model.compressed("float16").compressed("int8").scorer.parts
     once = model.compressed("int8").scorer.parts

@@ -304,5 +304,5 @@ class TestPictures:
     def test_a_model_without_energy(self, points):
         (X, Y), _ = points
         model = Parabel(n_learners=1, n_threads=1).fit(X, Y)
-        with pytest.raises(InputError, match="has no energy"):
+        with pytest.raises(InputError, match=r"^A \w+ has no energy"):
             label_pairs(model.predictor_)

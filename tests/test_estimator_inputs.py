@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 from sklearn.feature_extraction.text import TfidfVectorizer
-from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
+from sklearn.metrics import get_scorer
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score, cross_validate
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MultiLabelBinarizer
 
 from longtail.data.dataset import Dataset
 from longtail.data.from_python import labels_from, texts_from
+from longtail.data.input_notes import InputWarning
 from longtail.errors import InputError
+from longtail.predictor import Predictor
 from longtail.recipes.astec import Astec
 from longtail.recipes.json_values import json_value
 from longtail.recipes.longtail import LongtailClassifier
@@ -55,7 +59,6 @@ class TestScore:
         assert of_names.score(TEXTS[TURNED], NAMES[TURNED]) == expected
         found = of_names.evaluate(dataset(TEXTS[TURNED], NAMES[TURNED]))
         assert found["P@1"] == pytest.approx(100 * expected)
-        assert of_names.evaluate(dataset(TEXTS, [["unheard of"]] * 24))["P@1"] == 0
 
     def test_ids_and_columns_are_those_of_the_model(self, of_names):
         ids = of_names.predictor_.label_space.ids_by_name
@@ -66,6 +69,29 @@ class TestScore:
         for row, columns in enumerate(by_id):
             matrix[row, columns] = 1
         assert of_names.score(TEXTS, matrix) == expected
+
+    def test_a_matrix_of_another_width(self, of_names):
+        for wrong in (np.eye(24, 2, dtype=int), csr_array(np.eye(24, 4))):
+            with pytest.raises(InputError, match=r"y has \d columns, but the model has 3 labels"):
+                of_names.score(TEXTS, wrong)
+        with pytest.warns(InputWarning, match="has 2 labels without names, the model 3"):
+            of_names.evaluate(dataset(TEXTS, np.eye(24, 2, dtype=int)))
+
+    @pytest.mark.parametrize("unknown", [[["unheard of"]] * 24, [[7]] * 24])
+    def test_labels_that_the_model_knows_none_of(self, of_names, unknown):
+        with pytest.raises(InputError, match=r"None of the labels .* it has '(7|unheard of)'"):
+            of_names.evaluate(dataset(TEXTS, unknown))
+        with pytest.warns(InputWarning, match="does not know 24 of the 24 labels"):
+            assert of_names.score(TEXTS, unknown) == 0
+        with pytest.raises(InputError, match="No point of the test set has a label"):
+            of_names.evaluate(dataset(TEXTS, csr_array((24, 3))))
+
+    def test_few_labels_that_the_model_knows(self, of_names):
+        few = [["drink"]] * 4 + [["Drink"]] * 20
+        with pytest.warns(InputWarning, match=r"does not know 20 of the 24 labels .* as misses"):
+            of_names.evaluate(dataset(TEXTS, few))
+        few = [["drink"]] * 12 + [["Drink"]] * 12
+        assert of_names.evaluate(dataset(TEXTS, few))["P@1"] > 0  # the rest may be new
 
     def test_one_class_a_point(self, of_names, of_classes):
         assert of_classes.score(TEXTS, CLASSES) == 1
@@ -140,6 +166,96 @@ def test_a_data_set_goes_elsewhere(of_names):
         small().fit_dataset(TEXTS)
     with pytest.raises(InputError, match="evaluate takes a Dataset, got a list"):
         of_names.evaluate(TEXTS, NAMES)
+
+
+class Table:
+    """A table of pandas or polars: an array whose columns have names."""
+
+    def __init__(self, columns, values):
+        self.columns, self._values = columns, np.asarray(values)
+        self.shape, self.ndim = self._values.shape, 2
+
+    def __array__(self, dtype=None, copy=None):
+        return self._values
+
+
+def test_the_columns_of_a_table_name_the_labels():
+    matrix = MultiLabelBinarizer().fit(NAMES)
+    y = Table(matrix.classes_, matrix.transform(NAMES))
+    model = small().fit(TEXTS, y)
+    assert list(model.predictor_.label_space.names) == list(matrix.classes_)
+    assert model.predictor_.label_space.texts == model.predictor_.label_space.names
+    assert model.predict(TEXTS).shape == (24, len(matrix.classes_))
+    turned = Table(matrix.classes_[::-1], matrix.transform(NAMES)[:, ::-1])
+    assert model.score(TEXTS, turned) == model.score(TEXTS, NAMES) > 0.9
+    counted = small().fit(TEXTS, Table(range(3), matrix.transform(NAMES)))
+    assert counted.predictor_.label_space.names is None
+    years = small().fit(TEXTS, Table([1990, 2000, 2010], matrix.transform(NAMES))).predictor_
+    assert (list(years.label_space.names), years.label_space.texts) == (
+        ["1990", "2000", "2010"],
+        None,
+    )
+
+
+SCORERS = ["f1_micro", "f1_samples", "precision_samples", "accuracy", "roc_auc"]
+
+
+def test_scorers_of_scikit_learn_take_several_labels():
+    matrix = MultiLabelBinarizer().fit_transform(NAMES * 2)
+    own = {"cv": KFold(2, shuffle=True, random_state=0), "error_score": "raise"}
+    found = cross_validate(small(), TEXTS * 2, matrix, scoring=SCORERS, **own)
+    assert all(found[f"test_{name}"].min() > 0.5 for name in SCORERS)
+    search = GridSearchCV(small(), {"tail": [0.0, 0.5]}, scoring="f1_micro", **own)
+    assert search.fit(TEXTS * 2, matrix).best_score_ > 0.5
+
+
+def test_scorers_of_scikit_learn_take_a_sparse_matrix():
+    matrix = MultiLabelBinarizer(sparse_output=True).fit_transform(NAMES)
+    model = small().fit(TEXTS, matrix)
+    for name in SCORERS[:4]:  # the others take none from anybody
+        assert get_scorer(name)(model, TEXTS, matrix) > 0.5
+
+
+def test_scorers_of_scikit_learn_take_two_labels_and_classes(of_classes):
+    two = np.array([[1, 0], [1, 0], [0, 1], [0, 1]] * 6)
+    model = small().fit(TEXTS, two)
+    assert get_scorer("roc_auc")(model, TEXTS, two) > 0.9  # not taken for two classes
+    assert get_scorer("roc_auc")(of_classes, TEXTS, CLASSES) > 0.9
+    assert get_scorer("neg_log_loss")(of_classes, TEXTS, CLASSES) > -0.7
+
+
+def test_scorers_of_scikit_learn_cannot_read_lists(of_names):
+    with pytest.raises(AttributeError, match=r"read a matrix of 0 and 1.*MultiLabelBinarizer"):
+        get_scorer("f1_micro")(of_names, TEXTS, NAMES)
+
+
+def test_all_probabilities(of_names, of_classes, monkeypatch):
+    found = of_names.predict_proba(TEXTS)
+    ids, probabilities = of_names.predict_topk(TEXTS, 3)
+    for row, labels, own in zip(found, ids, probabilities, strict=True):
+        assert np.array_equal(row[labels[labels >= 0]], own[labels >= 0])
+    assert found[ids[:, 0] < 0].sum() == 0
+    of_each = of_classes.predict_proba([*TEXTS, "日本語"])
+    np.testing.assert_allclose(of_each.sum(axis=1), 1)
+    assert of_each[-1].tolist() == [0.5, 0.5]  # as in training
+    assert (of_classes.classes_[of_each[:24].argmax(axis=1)] == of_classes.predict(TEXTS)).all()
+    monkeypatch.setattr("longtail.recipes.answers.MOST_NUMBERS", 71)
+    with pytest.raises(InputError, match=r"All probabilities of 24 points and 3 labels .*topk"):
+        of_names.predict_proba(TEXTS)
+
+
+def test_a_test_set_is_answered_block_by_block(of_names, monkeypatch):
+    expected = of_names.evaluate(dataset(TEXTS, NAMES))
+    asked, bags = [], Predictor.bags
+
+    def counted(self, X):
+        asked.append(len(X))
+        return bags(self, X)
+
+    monkeypatch.setattr("longtail.blocks.POINTS_AT_ONCE", 10)
+    monkeypatch.setattr(Predictor, "bags", counted)
+    assert of_names.evaluate(dataset(TEXTS, NAMES)) == expected
+    assert asked == [10, 10, 4]
 
 
 def test_it_works_within_scikit_learn():

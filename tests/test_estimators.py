@@ -18,6 +18,7 @@ import longtail
 from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
 from longtail.data.dataset import Dataset
 from longtail.data.from_python import labels_from, texts_from
+from longtail.data.input_notes import InputWarning
 from longtail.errors import InputError
 from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.negatives.nearest_labels import NearestLabels
@@ -450,7 +451,8 @@ class TestSmallData:
 
 class TestScore:
     def test_labels_that_the_model_does_not_know_are_misses(self, fitted):
-        assert fitted.score(TEXTS[:4], [["unheard of"]] * 4) == 0
+        with pytest.warns(InputWarning, match="does not know 4 of the 4 labels"):
+            assert fitted.score(TEXTS[:4], [["unheard of"]] * 4) == 0
 
 
 def test_astec_refuses_a_device_that_is_not_there():

@@ -34,6 +34,20 @@ def test_the_word_that_a_label_rests_on_moves_it_up(model):
     assert effects(by_name["old"])["old"] > 0
 
 
+def test_the_best_label_of_every_source_rests_on_words_too():
+    texts = [
+        "how long to knead bread dough",
+        "why did my sourdough not rise",
+        "tune a guitar by ear",
+        "easy guitar chords for beginners",
+    ] * 5
+    labels = [["bread", "baking"], ["bread", "yeast"], ["guitar", "tuning"], ["guitar", "chords"]]
+    model = LongtailClassifier(n_threads=1).fit(texts, labels * 5).predictor_
+    first = model.explain("kneading a dough", k=1).labels[0]
+    assert first.label == "baking"
+    assert (first.words[0].word, first.words[0].effect > 0.1) == ("kneading", True)
+
+
 def test_near_points_tell_their_labels(model):
     explanation = model.explain("an old car", k=1)
     assert len(explanation.near_points) == 5

@@ -162,6 +162,18 @@ class TestWrongInput:
         with pytest.raises(InputError, match=r"given an array \(2, 4, 4, 3\)"):
             reads.matrix(np.ones((2, 4, 4, 3)))
 
+    def test_word_vectors_of_another_model(self, data):
+        n_tokens = data.features.shape[1]
+        for wrong in (np.ones((n_tokens - 1, 8)), np.ones((n_tokens, 9)), np.ones(8)):
+            with pytest.raises(InputError, match=rf"must have \({n_tokens}, 8\): a row of"):
+                KimCNN(word_dimension=8, word_vectors=wrong).network(data, data.labels, run())
+        for wrong in (np.full((n_tokens, 8), np.nan), np.full((n_tokens, 8), "a")):
+            with pytest.raises(InputError, match="must hold finite numbers"):
+                KimCNN(word_dimension=8, word_vectors=wrong).network(data, data.labels, run())
+        KimCNN(word_dimension=8, word_vectors=np.ones((n_tokens, 8))).network(
+            data, data.labels, run()
+        )
+
     def test_filters_wider_than_the_vectors(self, data):
         with pytest.raises(InputError, match="width 8 does not fit along word vectors of 4"):
             XMLCNN(word_dimension=4, along_embedding=True).network(data, data.labels, run())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -159,6 +160,13 @@ def test_a_memory_mapped_index_gives_the_same(tmp_path, kind):
         np.testing.assert_array_equal(one, other)
 
 
+def test_scratch_stays_in_its_process(graph):
+    own = GraphIndex.from_arrays(graph.to_arrays())
+    size = len(pickle.dumps(own))
+    own.query(QUERIES, 3)
+    assert len(pickle.dumps(own)) == size
+
+
 def test_near_rows_are_others_and_nearer_than_most(index):
     near = index.near_rows(8)
     assert near.shape == (len(index.vectors), 8)
@@ -237,6 +245,15 @@ def test_wrong_queries(index):
 def test_wrong_vectors():
     with pytest.raises(InputError, match="NaN"):
         GraphIndex.build(np.full((3, 2), np.inf, np.float32))
+    for large in (1e16, 1e30):
+        with pytest.raises(InputError, match=r"vectors hold NaN, infinity or .*beyond 1e\+15"):
+            GraphIndex.build(VECTORS * np.float32(large))
+    with pytest.raises(InputError, match="vectors of the index hold"):
+        ExactIndex(VECTORS * np.float32(1e30)).query(QUERIES * np.float32(1e15), 3)
+    with pytest.raises(InputError, match="Query 0 holds NaN, infinity or numbers beyond"):
+        ExactIndex(VECTORS).query(QUERIES * np.float32(1e30), 3)
+    with pytest.raises(InputError, match="vectors of real numbers, got complex64"):
+        ExactIndex(VECTORS.astype(np.complex64))
     with pytest.raises(InputError, match="n_neighbours"):
         GraphIndex.build(VECTORS, n_neighbours=1)
     with pytest.raises(InputError, match=r"at most 65536 dimensions, got 65537.*ExactIndex"):

@@ -170,7 +170,7 @@ class TestBadInput:
             precision_at_k(np.empty((0, 3), dtype=int), csr_array((0, 5)), 1)
 
     def test_dense_truth(self):
-        with pytest.raises(InputError, match="`truth` is of the type ndarray, not sparse"):
+        with pytest.raises(InputError, match="`truth` is an ndarray, which is dense"):
             ps_precision_at_k(IDS, TRUTH.toarray(), 1, WEIGHTS)
 
     @pytest.mark.parametrize("ids", [IDS[0], IDS.astype(float)])

@@ -82,6 +82,14 @@ def until(holds, seconds=60):
         time.sleep(0.05)
 
 
+def test_counts_are_kept_where_the_user_wants_them(text_model_path, tmp_path, monkeypatch):
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", f"{tmp_path}/counts")
+    with server(text_model_path, "--workers", 2) as (_, port):
+        assert ask(port, "GET", "/metrics")[0] == 200
+        assert list(tmp_path.glob("counts/*.db"))
+    assert (tmp_path / "counts").exists()
+
+
 def test_workers_share_counts_and_a_new_model_without_a_dropped_request(text_model_path, tmp_path):
     folder = tmp_path / "model"
     load(text_model_path).save(folder)

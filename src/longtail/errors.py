@@ -30,6 +30,7 @@ __all__ = [
     "ModelFolderError",
     "TooLargeError",
     "TrainingError",
+    "named",
     "source_name",
 ]
 
@@ -99,3 +100,20 @@ class MissingExtraError(LongtailError, ImportError):
 
 class TrainingError(LongtailError, RuntimeError):
     """Training cannot start, or cannot go on."""
+
+
+def named(thing: object, *, first: bool = False) -> str:
+    """Return what kind of thing this is, behind "a" or "an"; `first` in the sentence.
+
+    Examples
+    --------
+    >>> from longtail.errors import named
+    >>> named([]), named(1.0), named(0), named(0, first=True)
+    ('a list', 'a float', 'an int', 'An int')
+    """
+    name = type(thing).__name__
+    # As it is spoken: "one" and "unit" begin with a consonant, "ndarray" does not.
+    is_open = name[:1].upper() in set("AEIOU") and not name.startswith(("One", "Uni"))
+    is_open = is_open or name == "ndarray"
+    article = "an" if is_open else "a"
+    return f"{article.capitalize() if first else article} {name}"

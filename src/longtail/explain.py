@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Explanation", "LabelExplanation", "NearPoint", "WordEffect", "explain", "words_of"]
 
 MOST_WORDS = 64  # words of a text that are left out in turn
+SAME_SCORE = 1e-5
 MOST_NEAR_LABELS = 20  # labels shown of a near training point
 
 
@@ -38,6 +39,9 @@ MOST_NEAR_LABELS = 20  # labels shown of a near training point
 class WordEffect:
     """How much a label's log-odds fall when a word is left out; below 0, they rise.
 
+    Of a label that no word moves, how much its lead falls, over the best of the other labels: after
+    a few training points only, scores say how far behind the best a label is, and so nothing of a
+    label that is the best without any of the words.
     A word that the model knows only in pieces is still one word here.
     """
 
@@ -123,7 +127,9 @@ def explain(
     labels = ids[0][ids[0] >= 0]
     bags = model.bags([text])
     words, bags_without = _without_each_word(model.vectorizer, text, bags)
-    scores = _scores_of(model, _joined([bags, *bags_without]), labels)
+    scores, others = _scores_of(model, _joined([bags, *bags_without]), labels)
+    moves_none = np.ptp(scores, axis=0) < SAME_SCORE
+    scores[:, moves_none] -= others[:, moves_none]
     effects = model.calibration.slope * (scores[0] - scores[1:])  # (n_words, n_labels)
     explained = tuple(
         LabelExplanation(
@@ -225,20 +231,24 @@ def _joined(bags: Sequence[Bags]) -> Bags:
     )
 
 
-def _scores_of(model: Predictor, bags: Bags, labels: Ids) -> Floats:
-    """Return the scores (n, n_labels) of some labels.
+def _scores_of(model: Predictor, bags: Bags, labels: Ids) -> tuple[Floats, Floats]:
+    """Return the scores (n, n_labels) of some labels, and the best score beside each of them.
 
     Where a scorer leaves a label out, that counts as its lowest score of the bag.
     """
     found, scores = ranked_candidates(model.scorer, bags, labels, model.n_labels)
     own: Floats = np.zeros((len(found), len(labels)), np.float32)
-    for row, row_labels, row_scores in zip(own, found, scores, strict=True):
+    others = np.zeros_like(own)
+    for row, beside, row_labels, row_scores in zip(own, others, found, scores, strict=True):
         known = np.isfinite(row_scores)
         if known.any():  # otherwise nothing is known of the bag
             every = np.full(model.n_labels, row_scores[known].min(), np.float32)
             every[row_labels[known]] = row_scores[known]
             row[:] = every[labels]
-    return own
+            if model.n_labels > 1:
+                second, first = np.partition(every, -2)[-2:]
+                beside[:] = np.where(row == first, second, first)
+    return own, others
 
 
 def _ordered(words: Sequence[str], effects: Floats) -> tuple[WordEffect, ...]:

@@ -15,17 +15,15 @@ from longtail.classifiers.one_text import OneText
 from longtail.classifiers.scorer import scorer_from
 from longtail.data.bags import Bags
 from longtail.data.from_python import texts_from
-from longtail.data.label_space import LabelSpace, in_ids_of
+from longtail.data.label_space import LabelSpace
 from longtail.data.point_input import PointInput
 from longtail.data.text_column import TextColumn
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError, ModelFolderError
+from longtail.evaluation import evaluate_model
 from longtail.explain import Explanation, explain
 from longtail.kernels.jit import n_usable_threads
 from longtail.label_changes import with_labels, without_labels
-from longtail.metrics import evaluate
-from longtail.metrics.hits import deepest_place
-from longtail.metrics.predictions import places_to_predict
 from longtail.model_folder import ModelFolder, write_model_folder
 from longtail.named_parts import with_prefix, without_prefix
 from longtail.restriction import Restriction, check_threshold
@@ -295,7 +293,7 @@ class Predictor:
         ----------
         dataset : Dataset
             Labels with names are matched by name, and those that the model does not know count as
-            misses. Ids are taken for the model's.
+            misses, with a warning where they are the most. Ids are taken for the model's.
         ks, recall_ks, propensity, set_aside
             See `longtail.metrics.evaluate`.
 
@@ -303,22 +301,20 @@ class Predictor:
         -------
         dict of str to float
             In percent.
+
+        Raises
+        ------
+        InputError
+            If no point has a label, or the model knows none of the labels.
         """
-        dataset = in_ids_of(self.label_space, dataset)
-        points = dataset.texts if dataset.features is None else dataset.features
-        most = min(self.n_labels, LARGEST_K)
-        n_places = places_to_predict(deepest_place(ks, recall_ks), set_aside, most)
-        ids, scores = self.predict_topk(points, n_places)
-        return evaluate(
-            ids,
-            scores,
-            dataset.labels,
-            train_label_counts=self.train_label_counts,
-            n_train_points=self.description["n_points"],
-            ks=ks,
+        return evaluate_model(
+            self,
+            dataset,
+            ks,
             recall_ks=recall_ks,
             propensity=propensity,
             set_aside=set_aside,
+            most_places=LARGEST_K,
         )
 
     def save(
@@ -360,9 +356,10 @@ class Predictor:
         Parameters
         ----------
         dtype : {"float32", "float16", "int8"}
-            int8 has one scale a row. float32 loses nothing, and opens without being read. Of a
-            model with a transformer, the transformer alone changes: it becomes a graph that ONNX
-            Runtime runs, without torch, as float32 or int8.
+            int8 has one scale a row. float32 loses nothing, and opens without being read. A model
+            whose numbers are kept so already stays as it is. Of a model with a transformer, the
+            transformer alone changes: it becomes a graph that ONNX Runtime runs, without torch, as
+            float32 or int8.
 
         Raises
         ------

@@ -16,6 +16,7 @@ from longtail.index.stored import index_from_arrays
 from longtail.kernels.blend import gather_candidates
 from longtail.kernels.jit import over_row_chunks
 from longtail.named_parts import with_prefix, without_prefix
+from longtail.spares import Spares
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -125,7 +126,7 @@ class CandidateSearch:
     popular: Ids
     n_labels: int
     sizes: SearchSizes
-    _free_scratch: list[Floats] = field(default_factory=list, init=False, repr=False)
+    _spares: Spares[Floats] = field(default_factory=Spares, init=False, repr=False)
 
     @classmethod
     def build(
@@ -196,10 +197,6 @@ class CandidateSearch:
                 f"{self.n_labels} labels. Build it again."
             )
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave scratch out: unpickled as a memory map it could not be written to."""
-        return {**self.__dict__, "_free_scratch": []}
-
     def find(self, points: Floats, more: Ids, n_threads: int = 1) -> Candidates:
         """Return the candidates of each point.
 
@@ -222,7 +219,7 @@ class CandidateSearch:
             some = points[start:stop]
             found, near, similarities = self._searched(some, more[start:stop])
             nearness[start:stop] = np.where(near[:, 0] < 0, 0, similarities[:, 0])
-            scratch = self._borrow_scratch()
+            scratch = self._spares.taken(self._new_scratch)
             gather_candidates(
                 found,
                 near,
@@ -236,7 +233,7 @@ class CandidateSearch:
                 labels[start:stop],
                 votes[start:stop],
             )
-            self._free_scratch.append(scratch)
+            self._spares.keep(scratch)
 
         over_row_chunks(work, len(points), n_threads=n_threads, chunk=256)
         return Candidates(labels, votes, nearness)
@@ -255,9 +252,9 @@ class CandidateSearch:
         own = (self.label_starts, self.label_ids, N_CONFUSED_LABELS)
 
         def work(start: int, stop: int) -> None:
-            scratch = self._borrow_scratch()
+            scratch = self._spares.taken(self._new_scratch)
             gather_candidates(found, near, alike, *own, start, stop, scratch, labels, votes)
-            self._free_scratch.append(scratch)
+            self._spares.keep(scratch)
 
         over_row_chunks(work, len(near), n_threads=n_threads, chunk=4096)
         return labels
@@ -293,12 +290,9 @@ class CandidateSearch:
         """Return the labels of a training point."""
         return self.label_ids[self.label_starts[row] : self.label_starts[row + 1]]
 
-    def _borrow_scratch(self) -> Floats:
-        """Take scratch nobody uses now: filling n_labels numbers a query would cost too much."""
-        try:
-            return self._free_scratch.pop()
-        except IndexError:
-            return np.zeros(self.n_labels, np.float32)
+    def _new_scratch(self) -> Floats:
+        """Return scratch: filling n_labels numbers a query would cost too much."""
+        return np.zeros(self.n_labels, np.float32)
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return what the search is made of."""

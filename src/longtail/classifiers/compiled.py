@@ -43,6 +43,7 @@ from longtail.kernels.label_links import Relations
 from longtail.kernels.packed_codes import pack_rows
 from longtail.kernels.sparse_lookup import span_of
 from longtail.kernels.wide_network import Network
+from longtail.spares import Spares
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -84,7 +85,7 @@ class CompiledScorer:
         self.sizes = sizes
         self.n_matches, self.n_linked = n_matches, n_linked
         self._model = handle_of(parts)
-        self._free_scratch: list[Any] = []
+        self._spares: Spares[Any] = Spares()
 
     @classmethod
     def of(cls, scorer: BlendedScorer, dtype: StorageType = "float32", n_threads: int = 1) -> Self:
@@ -175,9 +176,9 @@ class CompiledScorer:
         columns, values = read_only(bags.columns, np.int32), read_only(bags.values, np.float32)
 
         def work(start: int, stop: int) -> None:
-            scratch = self._borrow_scratch()
+            scratch = self._spares.taken(self._new_scratch)
             answer_bags(model, scratch, row_starts, columns, values, start, stop, ids, scores)
-            self._free_scratch.append(scratch)
+            self._spares.keep(scratch)
 
         over_row_chunks(work, bags.n_rows, n_threads=n_threads, chunk=256)
         return ids, scores
@@ -188,9 +189,9 @@ class CompiledScorer:
         row_starts = np.array([0, len(columns)], np.int32)
         for array in (row_starts, columns, values):
             array.flags.writeable = False  # kernels are compiled for what memory maps are
-        scratch = self._borrow_scratch()
+        scratch = self._spares.taken(self._new_scratch)
         answer_bags(self._model_for(k), scratch, row_starts, columns, values, 0, 1, ids, scores)
-        self._free_scratch.append(scratch)
+        self._spares.keep(scratch)
         return ids, scores
 
     def answer_text(
@@ -203,10 +204,10 @@ class CompiledScorer:
     ) -> tuple[Ids, Floats]:
         """Return ids and probabilities (1, k) of one text; see `OneText`, which has the rest."""
         ids, probabilities = np.empty((1, k), np.int32), np.empty((1, k), np.float32)
-        scratch = self._borrow_scratch()
+        scratch = self._spares.taken(self._new_scratch)
         model = self._model_for(k)
         answer_text(vocabulary, model, scratch, room, codes, *curve, ids, probabilities)
-        self._free_scratch.append(scratch)
+        self._spares.keep(scratch)
         return ids, probabilities
 
     @property
@@ -242,9 +243,9 @@ class CompiledScorer:
         """See `KnowsPoints`; at most as many as the beam is long."""
         ids, similarities = np.empty(n, np.int32), np.empty(n, np.float32)
         columns, values = read_only(bag.columns, np.int32), read_only(bag.values, np.float32)
-        scratch = self._borrow_scratch()
+        scratch = self._spares.taken(self._new_scratch)
         n_found = near_rows(self._model, scratch, columns, values, ids, similarities)
-        self._free_scratch.append(scratch)
+        self._spares.keep(scratch)
         return ids[:n_found], similarities[:n_found]
 
     def labels_of_point(self, row: int) -> Ids:
@@ -279,12 +280,9 @@ class CompiledScorer:
         frequent = most_frequent(self.parts.commonness)
         return handle_of(self.parts._replace(frequent=frequent))
 
-    def _borrow_scratch(self) -> Any:
-        """Take scratch nobody uses now: making it for each query would cost too much."""
-        try:
-            return self._free_scratch.pop()
-        except IndexError:
-            return handle_of(new_scratch(self.parts, self.sizes, self.n_matches, self.n_linked))
+    def _new_scratch(self) -> Any:
+        """Return scratch: making it for each query would cost too much."""
+        return handle_of(new_scratch(self.parts, self.sizes, self.n_matches, self.n_linked))
 
     def __reduce__(self) -> Any:
         """Leave out what belongs to this process."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from longtail.classifiers.blended import BlendedScorer
-from longtail.classifiers.compiled import CompiledScorer, StorageType
+from longtail.classifiers.compiled import CompiledScorer, StorageType, as_storage
 from longtail.classifiers.encoders import transformers_of, with_transformers_as
 from longtail.classifiers.expanded import expanded
 from longtail.errors import InputError
@@ -25,8 +25,8 @@ def compressed(scorer: Scorer, dtype: StorageType) -> Scorer:
     Parameters
     ----------
     scorer : Scorer
-        `BlendedScorer` becomes a `CompiledScorer`, and this one of another `dtype`; transformers in
-        others become `OnnxEncoder`.
+        `BlendedScorer` becomes a `CompiledScorer`, and this one of another `dtype`, or stays itself
+        where that is its own; transformers in others become `OnnxEncoder`.
     dtype : {"float32", "float16", "int8"}
 
     Raises
@@ -37,6 +37,8 @@ def compressed(scorer: Scorer, dtype: StorageType) -> Scorer:
         If there is a transformer and a package that exports it is missing.
     """
     if isinstance(scorer, CompiledScorer):
+        if scorer.dtype == as_storage(dtype):
+            return scorer  # what is rounded twice is not what was rounded once
         scorer = expanded(scorer)
     if isinstance(scorer, BlendedScorer):
         return CompiledScorer.of(scorer, dtype)

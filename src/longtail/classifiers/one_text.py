@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from longtail.data.characters import code_points
 from longtail.kernels.answer_text import MOST_CODES, new_text_room
 from longtail.kernels.handle import handle_of
+from longtail.spares import Spares
 
 if TYPE_CHECKING:
     import numpy as np
@@ -41,7 +42,7 @@ class OneText:
             float(calibration.intercept),
             float(calibration.first),
         )
-        self._free_rooms: list[Any] = []
+        self._rooms: Spares[Any] = Spares()
 
     def top_k(self, text: str, k: int) -> tuple[Ids, Floats]:
         """Return ids and probabilities (1, k): the same bits as its row of a batch."""
@@ -50,17 +51,14 @@ class OneText:
             columns, values = self._vectorizer.encode_one(text)
             ids, scores = self._scorer.top_k_of_one(columns, values, k)
             return ids, self._calibration.probabilities(scores)
-        room = self._borrow_room()
+        room = self._rooms.taken(self._new_room)
         answer = self._scorer.answer_text(self._vectorizer.handle(), room, codes, self._curve, k)
-        self._free_rooms.append(room)
+        self._rooms.keep(room)
         return answer
 
-    def _borrow_room(self) -> Any:
-        """Take room for tokens that nobody uses now."""
-        try:
-            return self._free_rooms.pop()
-        except IndexError:
-            return handle_of(new_text_room(self._vectorizer.fitted_rules()))
+    def _new_room(self) -> Any:
+        """Return room for the tokens of a text."""
+        return handle_of(new_text_room(self._vectorizer.fitted_rules()))
 
     def __reduce__(self) -> Any:
         """Leave out what belongs to this process."""

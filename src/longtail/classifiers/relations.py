@@ -16,6 +16,7 @@ from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.relations import best_links, best_matches, link_votes
 from longtail.kernels.sparse_lookup import SparseRows
 from longtail.named_parts import with_prefix, without_prefix
+from longtail.spares import Spares
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -88,7 +89,7 @@ class LabelRelations:
     link_weights: Floats
     n_matches: int = 3
     n_linked: int = 20
-    _free_scratch: list[Floats] = field(default_factory=list, init=False, repr=False)
+    _spares: Spares[Floats] = field(default_factory=Spares, init=False, repr=False)
 
     @classmethod
     def build(
@@ -151,10 +152,6 @@ class LabelRelations:
                 "Build them again."
             )
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave scratch out: unpickled as a memory map it could not be written to."""
-        return {**self.__dict__, "_free_scratch": []}
-
     def matches(self, bags: Bags, n_threads: int = 1) -> Matches:
         """Return the labels whose texts are most like each bag's."""
         ids = np.empty((bags.n_rows, self.n_matches), np.int32)
@@ -167,9 +164,9 @@ class LabelRelations:
         )
 
         def work(start: int, stop: int) -> None:
-            scratch = self._borrow_scratch()
+            scratch = self._spares.taken(self._new_scratch)
             best_matches(*own, start, stop, scratch, ids, similarities)
-            self._free_scratch.append(scratch)
+            self._spares.keep(scratch)
 
         over_row_chunks(work, bags.n_rows, n_threads=n_threads, chunk=256)
         return Matches(ids, similarities)
@@ -180,9 +177,9 @@ class LabelRelations:
         own = self._as_kernels_take(matches)
 
         def work(start: int, stop: int) -> None:
-            scratch = self._borrow_scratch()
+            scratch = self._spares.taken(self._new_scratch)
             best_links(*own, start, stop, scratch, found)
-            self._free_scratch.append(scratch)
+            self._spares.keep(scratch)
 
         over_row_chunks(work, len(found), n_threads=n_threads, chunk=256)
         return found
@@ -193,9 +190,9 @@ class LabelRelations:
         own, labels = self._as_kernels_take(matches), read_only(labels, np.int32)
 
         def work(start: int, stop: int) -> None:
-            scratch = self._borrow_scratch()
+            scratch = self._spares.taken(self._new_scratch)
             link_votes(*own, labels, start, stop, scratch, votes)
-            self._free_scratch.append(scratch)
+            self._spares.keep(scratch)
 
         over_row_chunks(work, len(votes), n_threads=n_threads, chunk=256)
         return votes
@@ -208,12 +205,9 @@ class LabelRelations:
             _as_rows(self.link_starts, self.link_labels, self.link_weights),
         )
 
-    def _borrow_scratch(self) -> Floats:
-        """Take scratch nobody uses now: filling n_labels numbers a query would cost too much."""
-        try:
-            return self._free_scratch.pop()
-        except IndexError:
-            return np.zeros(self.texts.n_labels, np.float32)
+    def _new_scratch(self) -> Floats:
+        """Return scratch: filling n_labels numbers a query would cost too much."""
+        return np.zeros(self.texts.n_labels, np.float32)
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return what the relations are made of."""

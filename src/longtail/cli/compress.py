@@ -61,6 +61,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     model = Predictor.from_folder(before)
     dataset = comparison_set(model, arguments)
     smaller = model.compressed(arguments.dtype)
+    if smaller.scorer is model.scorer:
+        notice(f"The numbers of {arguments.model} are kept as {arguments.dtype} already: a copy.")
     smaller.save(arguments.target, before.documents())
     rows = comparison(model, smaller, size_of(before), arguments.target, dataset)
     result(table(["", "before", arguments.dtype, "change"], rows))

@@ -15,7 +15,7 @@ from longtail.classifiers.energy_reranker import EnergyReranker
 from longtail.classifiers.scorer import EnsembleScorer, HasVectors
 from longtail.classifiers.search_recall import label_recall
 from longtail.cli.output import bytes_text, counted, result, table, time_text
-from longtail.errors import InputError, ModelFolderError
+from longtail.errors import InputError, ModelFolderError, named
 from longtail.kernels.code_cache import code_folders
 from longtail.kernels.text import TokenKind
 from longtail.model_folder import MANIFEST, ModelFolder
@@ -287,7 +287,7 @@ def _first_learner(model: Predictor) -> tuple[Scorer, int]:
 def _no_vectors(learner: Scorer, things: str, option: str) -> InputError:
     """Return what is said where nothing can be near anything."""
     return InputError(
-        f"A {type(learner).__name__} has no vectors of {things} that could be near each other. "
+        f"{named(learner, first=True)} has no vectors of {things} that could be near each other. "
         f"Leave {option} away."
     )
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
-from scipy.sparse import csr_array
 
+from longtail.blocks import POINTS_AT_ONCE, Points, blocks_of, n_points_of, points_of
 from longtail.cli.output import notice
 from longtail.data.fasttext import PREFIX, parse_line
 from longtail.data.paths import STDIN, decode_line, numbered_lines
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from longtail.data.dataset import Dataset
     from longtail.predictor import Predictor
 
 __all__ = [
@@ -39,7 +38,6 @@ __all__ = [
     "points_of",
 ]
 
-POINTS_AT_ONCE = 4096
 PLAIN = "text"
 _DATASET_SUFFIXES = {".tsv", ".csv", ".fasttext", ".ft", ".svm", ".svmlight", ".libsvm"}
 _JSON_SUFFIXES = {".jsonl", ".ndjson", ".json"}
@@ -50,8 +48,6 @@ _SPARSE_LINE = re.compile(
     rb"(?:\d+(?:,\d+)*[ \t]+|[ \t]*)" + _ENTRY + rb"((?:[ \t]+" + _ENTRY + rb")*)\s*"
 )
 _JSON_SHAPE = 'Write one object a line: {"text": "some words"}.'
-
-Points: TypeAlias = TextColumn | csr_array
 
 
 class Answers(NamedTuple):
@@ -114,12 +110,6 @@ def answered(
             shown.update(len(ids))
 
 
-def blocks_of(points: Points) -> Iterator[Points]:
-    """Cut points that are in memory into blocks."""
-    for start in range(0, _n_points(points), POINTS_AT_ONCE):
-        yield points[start : start + POINTS_AT_ONCE]
-
-
 def points_in(
     model: Predictor, path: str, *, format_name: str | None
 ) -> tuple[Iterator[Points], int | None]:
@@ -147,7 +137,7 @@ def points_in(
         n_points = sum(1 for _ in numbered_lines(path)) if is_read_again(path) else None
         return _text_blocks(path, format_name), n_points
     points = read_points(path, n_features=n_features, format_name=format_name)
-    return blocks_of(points), _n_points(points)
+    return blocks_of(points), n_points_of(points)
 
 
 def n_features_of(model: Predictor) -> int | None:
@@ -158,16 +148,6 @@ def n_features_of(model: Predictor) -> int | None:
 def is_read_again(path: str) -> bool:
     """Tell a file from a pipe, whose content can be read only once."""
     return path != STDIN and Path(path).is_file()
-
-
-def _n_points(points: Points) -> int:
-    """Count texts, or rows of features."""
-    return len(points) if isinstance(points, TextColumn) else int(points.shape[0])
-
-
-def points_of(dataset: Dataset) -> Points:
-    """Return the texts or the features."""
-    return dataset.features if dataset.texts is None else dataset.texts
 
 
 def _is_lines(model: Predictor, path: str, format_name: str | None) -> bool:

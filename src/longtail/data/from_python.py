@@ -134,8 +134,9 @@ def labels_from(
     Parameters
     ----------
     labels : list of lists of str or int, sparse matrix, 2-D array of 0 and 1, or 1-D of classes
-        A list of lists holds names or ids, never zeros and ones: pass those as an array. Classes
-        get ids in the order of ``numpy.unique(labels)``, and their values as strings are the names.
+        A list of lists holds names or ids, never zeros and ones: pass those as an array, or as a
+        table, whose columns are the labels' names unless they are 0, 1, 2 and so on. Classes get
+        ids in the order of ``numpy.unique(labels)``, and their values as strings are the names.
     n_points : int
         How many rows there should be.
 
@@ -144,7 +145,7 @@ def labels_from(
     labels : csr_array of float32, shape (n_points, n_labels)
         Ones.
     label_space : LabelSpace
-        With names for names (in order of first appearance) and classes.
+        With names for names (in order of first appearance), columns of a table and classes.
     form : LabelForm
         What `labels` was.
 
@@ -164,9 +165,11 @@ def labels_from(
     if issparse(labels):
         return _from_matrix(csr_array(labels), n_points, LabelForm.SPARSE)
     if hasattr(labels, "__array__"):
+        columns = getattr(labels, "columns", None)
         labels = np.asarray(labels)
         if labels.ndim == 2:
-            return _from_matrix(_sparsified(labels), n_points, LabelForm.DENSE)
+            matrix, _, form = _from_matrix(_sparsified(labels), n_points, LabelForm.DENSE)
+            return matrix, _named_by(columns, labels.shape[1]), form
     if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
         raise InputError(f"`labels` must hold one label list per text, got {_shown(labels)}.")
     if isinstance(labels, AbstractSet | Mapping):
@@ -234,6 +237,17 @@ def _from_matrix(
     matrix.sum_duplicates()
     matrix.data[:] = 1
     return matrix, LabelSpace(int(matrix.shape[1])), form
+
+
+def _named_by(columns: Iterable[object] | None, n_labels: int) -> LabelSpace:
+    """Return labels that are called as the columns of a table, unless those are but counted."""
+    names = list(range(n_labels) if columns is None else columns)
+    if names == [*range(n_labels)]:
+        return LabelSpace(n_labels)
+    if all(isinstance(name, str) for name in names):
+        return LabelSpace.from_names(cast("list[str]", names))
+    # A number is a name to show, but no text to learn from.
+    return LabelSpace(n_labels, TextColumn.from_strings(map(str, names)))
 
 
 def _from_lists(rows: Sequence[Collection[object]]) -> tuple[csr_array, LabelSpace, LabelForm]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from longtail.data.csr import MOST_DIGITS
 from longtail.data.paths import decode_line, numbered_lines, replacing
 from longtail.data.text_column import TextColumn, TextColumnBuilder
-from longtail.errors import DataFormatError, InputError
+from longtail.errors import DataFormatError, InputError, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -254,7 +254,7 @@ def in_ids_of(known: LabelSpace, dataset: Dataset) -> Dataset:
     """
     if not hasattr(dataset, "label_space"):
         raise InputError(
-            f"evaluate takes a Dataset, got a {type(dataset).__name__}. Pass what Dataset.read "
-            "returns; texts and their labels in lists go to an estimator's score."
+            f"evaluate takes a Dataset, got {named(dataset)}. Pass what "
+            "Dataset.read returns; texts and their labels in lists go to an estimator's score."
         )
     return dataset if dataset.label_space.names is None else dataset.relabelled(known)

@@ -9,7 +9,7 @@ import numpy as np
 
 from longtail.classifiers.energy_reranker import EnergyReranker
 from longtail.classifiers.energy_scorer import EnergyScorer
-from longtail.errors import InputError, MissingExtraError
+from longtail.errors import InputError, MissingExtraError, named
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -198,7 +198,7 @@ def _reranker(scorer: Scorer) -> EnergyReranker:
     """Return the re-ranker, or raise InputError."""
     if not isinstance(scorer, EnergyReranker):
         raise InputError(
-            f"A {type(scorer).__name__} has no energy. Train with --recipe spen or icnn, or with "
+            f"{named(scorer, first=True)} has no energy. Train with --recipe spen or icnn, or with "
             "--set reranker=spen (which keeps the energy only where it gains)."
         )
     return scorer

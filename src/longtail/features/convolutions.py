@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -22,7 +23,6 @@ from longtail.training.optimisers import RowwiseAdagrad
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    import numpy as np
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
@@ -89,7 +89,7 @@ class KimCNN:
         start: ConvolutionEncoder | None = None,
     ) -> ConvolutionNetwork:
         """Return filters ready to be trained; see `FeatureArchitecture.network`."""
-        vectors = self.word_vectors if start is None else start.word_vectors
+        vectors = self._own_vectors(data.features.shape[1]) if start is None else start.word_vectors
         if vectors is None:
             seed = run.seed_for("word vectors")
             vectors = sketched_vectors(data.features, targets, self.word_dimension, seed)
@@ -108,6 +108,21 @@ class KimCNN:
     def frozen(self, network: ConvolutionNetwork) -> ConvolutionEncoder:
         """Return the encoder as a trained model keeps it."""
         return network.frozen()
+
+    def _own_vectors(self, n_features: int) -> NDArray[np.float32] | None:
+        """Return `word_vectors`, if there are any, or raise InputError."""
+        if self.word_vectors is None:
+            return None
+        vectors, expected = np.asarray(self.word_vectors), (n_features, self.word_dimension)
+        if vectors.shape != expected:
+            raise InputError(
+                f"`word_vectors` has the shape {vectors.shape}, but must have {expected}: a row of "
+                f"`word_dimension` numbers for each of the {n_features:,} tokens, in the order of "
+                "the vectoriser."
+            )
+        if vectors.dtype.kind not in "biuf" or not np.isfinite(vectors).all():
+            raise InputError("`word_vectors` must hold finite numbers. Replace what is none.")
+        return np.ascontiguousarray(vectors, np.float32)
 
     def _module(self) -> _Convolutions:
         """Return fresh filters."""

@@ -144,7 +144,10 @@ class TransformerEncoder:
         network = self.network
         import torch  # noqa: PLC0415 - there, for the network is
 
-        with torch.inference_mode():
+        from longtail.training.threads import torch_threads  # noqa: PLC0415 - it imports torch
+
+        # As many as there are, but those that a fork has lost.
+        with torch.inference_mode(), torch_threads(torch.get_num_threads()):
             vectors: NDArray[np.float32] = mean_of_pieces(network, *self.pieces.of(texts)).numpy()
         return vectors
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.index.protocol import as_queries, as_vectors, check_k
+from longtail.errors import InputError
+from longtail.index.protocol import OUT_OF_BOUNDS, as_queries, as_vectors, check_k
 from longtail.kernels.exact import exact_topk
 from longtail.kernels.jit import over_row_chunks
 
@@ -77,6 +78,8 @@ class ExactIndex:
             exact_topk(matrix, self.vectors, start, stop, ids, similarities)
 
         over_row_chunks(work, len(matrix), n_threads=self.n_threads, chunk=128)
+        if not np.isfinite(similarities[ids >= 0]).all():  # sooner than to read all vectors before
+            raise InputError(f"The vectors of the index hold {OUT_OF_BOUNDS}")
         return ids, similarities
 
     def near_rows(self, n_near: int) -> NDArray[np.int32]:

@@ -8,10 +8,18 @@ import numpy as np
 
 from longtail.errors import InputError
 from longtail.index.graph_building import GraphBuilder, group_equal_rows
-from longtail.index.protocol import as_queries, as_vectors, check_k, read_only
+from longtail.index.protocol import (
+    LARGEST_NUMBER,
+    OUT_OF_BOUNDS,
+    as_queries,
+    as_vectors,
+    check_k,
+    read_only,
+)
 from longtail.kernels.byte_codes import MAX_DIMENSION
 from longtail.kernels.graph import search_rows
 from longtail.kernels.jit import over_row_chunks
+from longtail.spares import Spares
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -83,7 +91,7 @@ class GraphIndex:
         self.members = read_only(members, np.int32)
         self.beam = beam
         self.n_threads = n_threads
-        self._free_stamps: list[Ids] = []
+        self._spares: Spares[Ids] = Spares()
 
     @classmethod
     def build(
@@ -109,7 +117,8 @@ class GraphIndex:
         Parameters
         ----------
         vectors : array (n_rows, d)
-            Finite, with d at most 65,536; of unit length for the thinning to be well founded.
+            No number beyond 1e15, d at most 65,536; of unit length for the thinning to be well
+            founded.
         n_neighbours : int, default 32
             The most edges that leave a node, at least 2.
         seed : int, default 0
@@ -133,8 +142,8 @@ class GraphIndex:
                 f"A graph index takes at most {MAX_DIMENSION} dimensions, got {matrix.shape[1]}. "
                 "Use an ExactIndex."
             )
-        if not np.isfinite([matrix.min(), matrix.max()]).all():  # a mask would be large
-            raise InputError("The vectors hold NaN or infinity. Pass finite numbers.")
+        if not max(-matrix.min(), matrix.max()) <= LARGEST_NUMBER:  # a mask would be large
+            raise InputError(f"The vectors hold {OUT_OF_BOUNDS}")
         firsts, *groups = group_equal_rows(matrix)
         nodes = matrix if len(firsts) == len(matrix) else matrix[firsts]
         edges = GraphBuilder(nodes, n_neighbours, seed, n_threads).build()
@@ -197,7 +206,7 @@ class GraphIndex:
         beam = min(max(self.beam, k), len(self.vectors))
 
         def work(start: int, stop: int) -> None:
-            stamps = self._borrow_stamps()
+            stamps = self._spares.taken(self._new_stamps)
             search_rows(
                 matrix,
                 start,
@@ -212,17 +221,14 @@ class GraphIndex:
                 ids,
                 similarities,
             )
-            self._free_stamps.append(stamps)
+            self._spares.keep(stamps)
 
         over_row_chunks(work, len(matrix), n_threads=self.n_threads, chunk=128)
         return ids, similarities
 
-    def _borrow_stamps(self) -> Ids:
-        """Take scratch nobody uses now: clearing n_nodes numbers a query would cost too much."""
-        try:
-            return self._free_stamps.pop()
-        except IndexError:
-            return np.zeros(len(self.vectors) + 1, np.int32)
+    def _new_stamps(self) -> Ids:
+        """Return scratch: clearing n_nodes numbers a query would cost too much."""
+        return np.zeros(len(self.vectors) + 1, np.int32)
 
 
 def _check_parts(index: GraphIndex) -> None:

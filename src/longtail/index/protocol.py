@@ -11,7 +11,21 @@ from longtail.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["VectorIndex", "as_queries", "as_vectors", "check_k", "read_only"]
+__all__ = [
+    "LARGEST_NUMBER",
+    "OUT_OF_BOUNDS",
+    "VectorIndex",
+    "as_queries",
+    "as_vectors",
+    "check_k",
+    "read_only",
+]
+
+LARGEST_NUMBER = 1e15  # products of two such are finite in float32, and sums of 65,536 of those
+OUT_OF_BOUNDS = (
+    f"NaN, infinity or numbers beyond {LARGEST_NUMBER:g}. Pass smaller ones: vectors are compared "
+    "by inner products, so scale all of them alike."
+)
 
 
 Scalar = TypeVar("Scalar", bound=np.generic)
@@ -64,6 +78,8 @@ def read_only(array: ArrayLike, dtype: type[Scalar]) -> NDArray[Scalar]:
 def as_vectors(vectors: ArrayLike) -> NDArray[np.float32]:
     """Return the vectors of an index as read-only float32 (n, d), or raise InputError."""
     matrix = np.asarray(vectors)
+    if matrix.dtype.kind not in "biuf":
+        raise InputError(f"An index needs vectors of real numbers, got {matrix.dtype}.")
     if matrix.ndim != 2 or matrix.shape[1] == 0:
         message = f"An index needs vectors of shape (n, d) with d > 0, got {matrix.shape}."
         raise InputError(message)
@@ -80,9 +96,10 @@ def as_queries(queries: ArrayLike, n_dimensions: int) -> NDArray[np.float32]:
             f"The queries have {matrix.shape[1]} dimensions and the index {n_dimensions}. "
             "Encode both with the same model."
         )
-    if not np.isfinite(matrix).all():
-        row = int(np.flatnonzero(~np.isfinite(matrix).all(axis=1))[0])
-        raise InputError(f"Query {row} holds NaN or infinity. Pass finite numbers.")
+    fits = np.abs(matrix) <= LARGEST_NUMBER  # NaN does not
+    if not fits.all():
+        row = int(np.flatnonzero(~fits.all(axis=1))[0])
+        raise InputError(f"Query {row} holds {OUT_OF_BOUNDS}")
     return matrix
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
@@ -18,6 +19,7 @@ __all__ = [
     "fast_lean_kernel",
     "in_background",
     "inner_kernel",
+    "is_fork_of_torch",
     "kernel",
     "lean_kernel",
     "n_usable_cores",
@@ -185,5 +187,30 @@ def _helpers(n_threads: int) -> ThreadPoolExecutor:
     return ThreadPoolExecutor(n_threads, thread_name_prefix="longtail")
 
 
+_forked_with_torch: set[int] = set()
+
+
+def is_fork_of_torch() -> bool:
+    """Return whether this process was forked from one that had loaded torch.
+
+    Torch's own threads do not come along: if the parent has used them, a product that is shared
+    out among them waits for ever.
+
+    Examples
+    --------
+    >>> from longtail.kernels.jit import is_fork_of_torch
+    >>> is_fork_of_torch()
+    False
+    """
+    return os.getpid() in _forked_with_torch
+
+
+def _after_fork() -> None:
+    """Note in the child what did not come along."""
+    _helpers.cache_clear()
+    if "torch" in sys.modules:
+        _forked_with_torch.add(os.getpid())
+
+
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_helpers.cache_clear)
+    os.register_at_fork(after_in_child=_after_fork)

@@ -75,11 +75,18 @@ def row_dot(query: Floats, rows: Rows, row: int) -> np.float32:
 
 
 @fast_lean_kernel
-def quantise(vector: Floats, codes: NDArray[np.int8]) -> np.float32:
-    """Write the nearest multiples of a scale, -127 to 127 times, and return the scale."""
+def _largest(vector: Floats) -> np.float32:
+    """Return the largest size of a number; its order does not matter, so it is shared out."""
     largest = np.float32(0)
     for t in range(len(vector)):
         largest = max(largest, abs(vector[t]))
+    return largest
+
+
+@lean_kernel  # a fast one may divide or multiply, and rounds what lies between two codes by chance
+def quantise(vector: Floats, codes: NDArray[np.int8]) -> np.float32:
+    """Write the nearest multiples of a scale, -127 to 127 times, and return the scale."""
+    largest = _largest(vector)
     if not largest > 0:
         codes[:] = 0
         return np.float32(0)

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
-from longtail.errors import InputError
+from longtail.errors import InputError, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,7 +86,7 @@ def as_binary_csr(matrix: csr_array, name: str) -> csr_array:
     """Return `matrix` as sorted CSR without stored zeros; the caller's own is left as it is."""
     if not issparse(matrix):
         raise InputError(
-            f"`{name}` is of the type {type(matrix).__name__}, not sparse. "
+            f"`{name}` is {named(matrix)}, which is dense. "
             f"Pass a scipy sparse matrix of shape (n_points, n_labels), such as a csr_array."
         )
     csr = csr_array(matrix)

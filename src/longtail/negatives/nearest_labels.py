@@ -7,7 +7,7 @@ mines hard negatives for training and shortlists labels at prediction.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from longtail.index.stored import index_from_arrays
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.scoring import merge_shortlists
 from longtail.named_parts import with_prefix, without_prefix
+from longtail.spares import Spares
 from longtail.surrogates.k_means import spherical_k_means
 from longtail.surrogates.rows import binary, require_positive, unit_vectors
 
@@ -238,16 +239,12 @@ class LabelShortlister:
     label_starts: NDArray[np.int32]
     label_ids: NDArray[np.int32]
     n_labels: int
-    _free_scratch: list[Scratch] = field(default_factory=list, init=False, repr=False)
+    _spares: Spares[Scratch] = field(default_factory=Spares, init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held."""
         for name in ("label_of_representative", "label_starts", "label_ids"):
             object.__setattr__(self, name, read_only(getattr(self, name), np.int32))
-
-    def __getstate__(self) -> dict[str, Any]:
-        """Leave scratch out: unpickled as a memory map it could not be written to."""
-        return {**self.__dict__, "_free_scratch": []}
 
     def query(
         self, features: NDArray[np.float32], n_threads: int = 1
@@ -279,7 +276,7 @@ class LabelShortlister:
             points, point_similarities = self._near_points(some)
             silent = ~some.any(axis=1)
             near[silent], points[silent] = -1, -1
-            scratch = self._borrow_scratch()
+            scratch = self._spares.taken(self._new_scratch)
             merge_shortlists(
                 near,
                 near_similarities,
@@ -295,7 +292,7 @@ class LabelShortlister:
                 labels[start:stop],
                 similarities[start:stop],
             )
-            self._free_scratch.append(scratch)
+            self._spares.keep(scratch)
 
         over_row_chunks(work, len(queries), n_threads=n_threads, chunk=256)
         return labels, similarities
@@ -308,12 +305,9 @@ class LabelShortlister:
             NearestLabels(**own | smaller), self.to_arrays(), self.n_labels
         )
 
-    def _borrow_scratch(self) -> Scratch:
-        """Take scratch nobody uses now: filling n_labels numbers a query would cost too much."""
-        try:
-            return self._free_scratch.pop()
-        except IndexError:
-            return np.full(self.n_labels, -np.inf, np.float32), np.zeros(self.n_labels, np.float32)
+    def _new_scratch(self) -> Scratch:
+        """Return scratch: filling n_labels numbers a query would cost too much."""
+        return np.full(self.n_labels, -np.inf, np.float32), np.zeros(self.n_labels, np.float32)
 
     def _near_points(
         self, queries: NDArray[np.float32]

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import resource
 import sys
-from collections.abc import Iterator, ValuesView
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-import torch
-from scipy.sparse import csr_array
 
 from longtail.classifiers.calibration import N_CALIBRATED, Calibration
 from longtail.data.damping import chosen_power
@@ -20,25 +17,26 @@ from longtail.data.from_python import LabelForm, labels_from, own_dtype, texts_f
 from longtail.data.point_input import PointInput
 from longtail.data.split import held_out_split
 from longtail.data.vectorizer import TextVectorizer
-from longtail.errors import InputError
+from longtail.errors import InputError, named
 from longtail.kernels.jit import n_usable_threads
-from longtail.metrics import precision_at_k
 from longtail.predictor import Predictor
+from longtail.recipes.answers import Answers, kept
 from longtail.recipes.json_values import json_value
 from longtail.recipes.limits import check_min_df, check_settings
-from longtail.recipes.scikit_learn import Parameters, classifier_tags, not_fitted
+from longtail.recipes.scikit_learn import classifier_tags
 from longtail.training.checkpoints import CheckpointFolder, fingerprint
 from longtail.training.processes import join_processes, own_device, processes
 from longtail.training.run import Callback, TrainingData, TrainingRun, as_device
+from longtail.training.threads import torch_for_training
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
+    from scipy.sparse import csr_array
 
     from longtail.classifiers.scorer import Scorer
-    from longtail.data.label_space import LabelSpace
 
 __all__ = ["VERY_FEW_POINTS", "LabelEstimator", "calibrated"]
 
@@ -48,8 +46,8 @@ VERY_FEW_POINTS = 20_000
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LabelEstimator(Parameters):
-    """Base of all recipes: fit, predict, predict_topk, score, save.
+class LabelEstimator(Answers):
+    """Base of all recipes: fit, predict, predict_topk, score, save; see also `Answers`.
 
     A recipe adds its hyper-parameters as fields and writes `_learn`.
 
@@ -79,7 +77,8 @@ class LabelEstimator(Parameters):
     device : str
         ``"cpu"``, or ``"cuda"`` to train on a GPU.
     n_threads : int or None
-        Threads for training, at most four a core; None for one a core.
+        Threads for training, at most four a core; None for one a core. Trainings in several threads
+        of one process take turns. In a forked process torch computes on one thread.
     """
 
     word_ngrams: int = 2
@@ -105,7 +104,8 @@ class LabelEstimator(Parameters):
             Texts, or features: sparse, or dense numbers.
         y : one of
             a list of label names a point; a list of label ids a point; a sparse or dense 0/1
-            matrix (n_points, n_labels); or one class a point.
+            matrix (n_points, n_labels), or such a table, whose columns name the labels; or one
+            class a point.
 
         Returns
         -------
@@ -125,7 +125,7 @@ class LabelEstimator(Parameters):
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
                 "is None."
             )
-        y = _kept(y)
+        y = kept(y)
         is_text = _holds_texts(X)
         texts = texts_from(X) if is_text else None
         features = None if is_text else self.reads().matrix(X)
@@ -134,7 +134,7 @@ class LabelEstimator(Parameters):
         self.fit_dataset(Dataset(texts, features, labels, space))
         self.label_form_ = form
         if form is LabelForm.CLASSES:
-            self.classes_ = np.unique(np.asarray(y))
+            self._own_classes = np.unique(np.asarray(y))
         if features is not None:
             self.n_features_in_ = features.shape[1]
         self._label_dtype = own_dtype(y) or np.dtype(np.float32)
@@ -168,37 +168,46 @@ class LabelEstimator(Parameters):
         """
         check_settings(self)
         _check_dataset(dataset)
-        for of_another_fit in ("classes_", "n_features_in_"):
-            self.__dict__.pop(of_another_fit, None)
+        self.__dict__.pop("n_features_in_", None)  # of another fit
         join_processes()
         n_threads = n_usable_threads(self.n_threads)
-        torch.set_num_threads(n_threads)
+        with torch_for_training(n_threads):
+            run = TrainingRun(
+                seed=self.random_state,
+                device=own_device(as_device(self.device)),
+                n_threads=n_threads,
+                callbacks=callbacks,
+            )
+            self._fit(dataset, run, checkpoint_folder, checkpoint_seconds)
+        return self
+
+    def _fit(
+        self,
+        dataset: Dataset,
+        run: TrainingRun,
+        checkpoint_folder: str | Path | None,
+        checkpoint_seconds: float,
+    ) -> None:
+        """See `fit_dataset`."""
         self.reads().check(is_text=dataset.texts is not None)
         power = self._power_for(dataset)
         vectorizer, features = self._vectorized(dataset, power)
-        checkpoints = None
         if checkpoint_folder is not None:
             space = dataset.label_space
             settings = {"recipe": type(self).__name__, **self._settings()}
             mark = fingerprint(
                 settings, features, dataset.labels, dataset.texts, space.names, space.texts
             )
-            checkpoints = CheckpointFolder(
+            folder = CheckpointFolder(
                 checkpoint_folder, fingerprint=mark, every_seconds=checkpoint_seconds
             )
-            checkpoints.announce()
-        self.run_ = TrainingRun(
-            seed=self.random_state,
-            device=own_device(as_device(self.device)),
-            n_threads=n_threads,
-            callbacks=callbacks,
-            checkpoints=checkpoints,
-        )
+            folder.announce()
+            run = replace(run, checkpoints=folder)
+        self.run_ = run
         data, held_out = self._split(dataset, features, vectorizer)
         n_features = features.shape[1]
         del features  # the two parts hold their own rows
-        with torch.random.fork_rng(devices=[]):  # the caller's random numbers stay his own
-            scorer, calibration = self._trained(data, held_out, self.run_)
+        scorer, calibration = self._trained(data, held_out, run)
         self.predictor_ = Predictor(
             scorer=scorer,
             label_space=dataset.label_space,
@@ -211,7 +220,6 @@ class LabelEstimator(Parameters):
         )
         self.label_form_ = LabelForm.SPARSE
         self._label_dtype = np.dtype(np.float32)
-        return self
 
     def _trained(
         self, data: TrainingData, held_out: TrainingData, run: TrainingRun
@@ -229,48 +237,6 @@ class LabelEstimator(Parameters):
     def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
         """Train on `data`; choose weights, if any, on `held_out`, which may be empty."""
         raise NotImplementedError
-
-    def predict(self, X: Any) -> Any:
-        """Return the labels whose probability is at least one half, in the form that y had.
-
-        Lists of names or of ids, or a matrix (n_points, n_labels). Where y had one class a point,
-        the most probable one; the most frequent one for a point of which nothing is known. For the
-        best k labels whatever their probability, see `predict_topk`.
-        """
-        self._check_is_fitted()
-        if self.label_form_ is LabelForm.CLASSES:
-            return self._best_classes(self.predict_topk(X, 1)[0])
-        n_labels = self.predictor_.n_labels
-        ids, probabilities = self.predict_topk(X, min(n_labels, 100))
-        chosen = (ids >= 0) & (probabilities >= 0.5)
-        return self._in_form_of_y(ids, chosen)
-
-    def predict_topk(self, X: Any, k: int = 5) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """Return ids (n_points, k) and probabilities of the best labels, best first.
-
-        Ids are int32, padded with -1; probabilities float32, padded with -inf. `Predictor` has more
-        to ask for: names, a threshold, only some labels.
-        """
-        self._check_is_fitted()
-        return self.predictor_.predict_topk(X, k)
-
-    def score(self, X: Any, y: Any) -> float:
-        """Return P@1, the share (0 to 1) of points whose best label is right.
-
-        Labels of y with names are matched by name, and those that the model does not know count as
-        misses. Ids and the columns of a matrix are taken for the model's.
-        """
-        ids, _ = self.predict_topk(X, 1)
-        y = _kept(y)
-        labels, space, form = labels_from(y, len(ids))
-        if self.label_form_ is form is LabelForm.CLASSES:
-            return float(np.mean(self._best_classes(ids) == np.asarray(y)))
-        return precision_at_k(ids, self._in_own_ids(labels, space), 1)
-
-    def evaluate(self, dataset: Dataset, ks: Sequence[int] = (1, 3, 5)) -> dict[str, float]:
-        """Return all metrics on a test set, in percent; see `Predictor.evaluate`."""
-        self._check_is_fitted()
-        return self.predictor_.evaluate(dataset, ks)
 
     def save(self, path: str | Path) -> None:
         """Save as a folder that `longtail.load` reads; see `Predictor.save`.
@@ -301,10 +267,6 @@ class LabelEstimator(Parameters):
 
     def __sklearn_tags__(self) -> Any:
         return classifier_tags()
-
-    def _check_is_fitted(self) -> None:
-        if not hasattr(self, "predictor_"):
-            raise not_fitted(self)
 
     def _settings(self) -> dict[str, Any]:
         """Return all hyper-parameters as JSON values."""
@@ -417,40 +379,6 @@ class LabelEstimator(Parameters):
 
         return part(train), part(held)
 
-    def _best_classes(self, ids: NDArray[np.int32]) -> NDArray[Any]:
-        """Return the class of each point from the ids of its best labels."""
-        usual = self.predictor_.train_label_counts.argmax()
-        classes: NDArray[Any] = self.classes_[np.where(ids[:, 0] < 0, usual, ids[:, 0])]
-        return classes
-
-    def _in_form_of_y(self, ids: NDArray[np.int32], chosen: NDArray[np.bool_]) -> Any:
-        """Return chosen labels as names, ids, or a sparse or dense matrix."""
-        if self.label_form_ is LabelForm.NAMES:
-            name = self.predictor_.label_space.name
-            return [[name(i) for i in row[on]] for row, on in zip(ids, chosen, strict=True)]
-        if self.label_form_ is LabelForm.IDS:
-            return [row[on].tolist() for row, on in zip(ids, chosen, strict=True)]
-        starts = np.concatenate([[0], np.cumsum(chosen.sum(axis=1))])
-        shape = (len(ids), self.predictor_.n_labels)
-        matrix = csr_array(
-            (np.ones(int(starts[-1]), self._label_dtype), ids[chosen], starts), shape
-        )
-        matrix.sort_indices()
-        return matrix if self.label_form_ is LabelForm.SPARSE else matrix.toarray()
-
-    def _in_own_ids(self, labels: csr_array, space: LabelSpace) -> csr_array:
-        """Return true labels in the model's ids, with names that it does not know behind them."""
-        if space.names is None:
-            return labels
-        empty = csr_array((labels.shape[0], 0), dtype=np.float32)
-        known = self.predictor_.label_space
-        return Dataset(None, empty, labels, space).relabelled(known).labels
-
-
-def _kept(y: Any) -> Any:
-    """Return labels that can be read more than once."""
-    return list(y) if isinstance(y, Iterator | ValuesView) else y
-
 
 def _holds_texts(X: Any) -> bool:
     """Return whether X is a sequence of strings, or of strings and what should be one."""
@@ -462,9 +390,7 @@ def _holds_texts(X: Any) -> bool:
 def _check_dataset(dataset: Dataset) -> None:
     """Raise InputError for data from which nothing can be learnt."""
     if not isinstance(dataset, Dataset):
-        raise InputError(
-            f"fit_dataset takes a Dataset, got a {type(dataset).__name__}. Pass lists to fit."
-        )
+        raise InputError(f"fit_dataset takes a Dataset, got {named(dataset)}. Pass lists to fit.")
     if dataset.n_points == 0:
         raise InputError("The training data has no points. Pass at least one.")
     if dataset.features is not None and not dataset.features.shape[1]:

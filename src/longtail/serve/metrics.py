@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
@@ -36,6 +37,8 @@ class Metrics:
     def __init__(self) -> None:
         own = CollectorRegistry()
         self._shared_folder = os.environ.get(SHARED_FOLDER)
+        if self._shared_folder:
+            Path(self._shared_folder).mkdir(parents=True, exist_ok=True)
         self._requests = Counter(
             "longtail_requests", "Requests by path and status.", ["path", "status"], registry=own
         )

@@ -88,7 +88,10 @@ class _Workers(Multiprocess):
 
 @contextmanager
 def _shared_metrics() -> Iterator[None]:
-    """Give the workers a folder in which each keeps its counts."""
+    """Give the workers a folder in which each keeps its counts: the user's own, if there is one."""
+    if os.environ.get(SHARED_FOLDER):
+        yield
+        return
     folder = tempfile.mkdtemp(prefix="longtail-metrics-")
     os.environ[SHARED_FOLDER] = folder
     try:

@@ -14,6 +14,7 @@ from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError
 from longtail.kernels.jit import n_usable_threads
 from longtail.training.label_table import product_dtype
+from longtail.training.threads import torch_threads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -271,12 +272,8 @@ def _sample(texts: TextColumn) -> tuple[TextColumn, float]:
 
 def product_rate(device: torch.device, n_threads: int, seconds: float = 0.2) -> float:
     """Measure the matrix products of training, in floating-point operations a second."""
-    n_before = torch.get_num_threads()
-    torch.set_num_threads(n_threads)
-    try:
+    with torch_threads(n_threads):
         return _product_rate(device, seconds)
-    finally:
-        torch.set_num_threads(n_before)  # to look ahead changes nothing
 
 
 def _product_rate(device: torch.device, seconds: float) -> float:

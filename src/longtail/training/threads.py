@@ -1,32 +1,95 @@
-"""How many threads torch computes on, and what is learnt beside something else."""
+"""What trainings share with all of their process: torch's threads and its random numbers."""
 
 from __future__ import annotations
 
+import os
+import threading
+import warnings
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import torch
 
-from longtail.kernels.jit import in_background
+from longtail.kernels.jit import in_background, is_fork_of_torch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
+    from contextlib import AbstractContextManager
 
-__all__ = ["meanwhile", "one_torch_thread"]
+__all__ = ["meanwhile", "one_torch_thread", "torch_for_training", "torch_threads"]
 
 R = TypeVar("R")
 
 
+class _Turn:
+    """Who of this process's threads trains now; a training within a training goes on at once."""
+
+    def __init__(self) -> None:
+        self.begin()
+
+    def begin(self) -> None:
+        """Let nobody train: whoever did so is not in a forked process."""
+        self.lock = threading.RLock()
+
+
+_turn = _Turn()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_turn.begin)
+
+
 @contextmanager
-def one_torch_thread() -> Iterator[None]:
-    """Let torch compute on one thread in this thread and in those that begin in the meantime."""
+def torch_for_training(n_threads: int) -> Iterator[None]:
+    """Have torch's random numbers and threads for one training, and then leave them as they were.
+
+    Torch has one state of random numbers and one number of threads for the whole process, and
+    layers of its own and of others draw from that. So trainings in several threads take turns: each
+    draws what it would have drawn alone.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longtail.training.threads import torch_for_training
+    >>> before = torch.get_num_threads(), torch.random.get_rng_state()
+    >>> with torch_for_training(n_threads=1):
+    ...     _ = torch.manual_seed(3)
+    >>> torch.get_num_threads() == before[0]
+    True
+    >>> torch.equal(torch.random.get_rng_state(), before[1])
+    True
+    """
+    if n_threads > 1 and is_fork_of_torch():
+        warnings.warn(
+            "This process was forked from one that had loaded torch, and torch's threads do not "
+            f"outlive a fork: its products are computed on one thread, all else on {n_threads}. "
+            "Begin processes by 'spawn' or 'forkserver' to have them all, or pass n_threads=1.",
+            RuntimeWarning,
+            stacklevel=4,  # who asks for the training
+        )
+    # Seeds are of all devices that are in use.
+    in_use = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]  # torch has no type for it
+    devices = range(torch.cuda.device_count()) if in_use else ()
+    with _turn.lock, torch.random.fork_rng(devices), torch_threads(n_threads):
+        yield
+
+
+@contextmanager
+def torch_threads(n_threads: int) -> Iterator[None]:
+    """Let torch compute on so many threads, in this thread and in those that begin in the meantime.
+
+    On one only in a process that was forked from one with torch: more would wait for ever.
+    """
     before = torch.get_num_threads()
-    torch.set_num_threads(1)
+    torch.set_num_threads(1 if is_fork_of_torch() else n_threads)
     try:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def one_torch_thread() -> AbstractContextManager[None]:
+    """See `torch_threads`."""
+    return torch_threads(1)
 
 
 @contextmanager

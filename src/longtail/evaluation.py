@@ -1,0 +1,110 @@
+"""How good a model's answers to a test set are."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.blocks import blocks_of, points_of
+from longtail.data.input_notes import InputWarning
+from longtail.data.label_space import in_ids_of
+from longtail.errors import InputError
+from longtail.metrics import evaluate
+from longtail.metrics.hits import deepest_place
+from longtail.metrics.predictions import places_to_predict
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from scipy.sparse import csr_array
+
+    from longtail.data.dataset import Dataset
+    from longtail.data.label_space import LabelSpace
+    from longtail.predictor import Predictor
+
+__all__ = ["evaluate_model", "warn_of_unknown_labels"]
+
+LEAST_KNOWN = 0.5  # of a test set's pairs of a point and a label; with fewer, it may be another's
+
+
+def evaluate_model(
+    model: Predictor,
+    dataset: Dataset,
+    ks: Sequence[int],
+    *,
+    recall_ks: Sequence[int],
+    propensity: tuple[float, float],
+    set_aside: csr_array | None,
+    most_places: int,
+) -> dict[str, float]:
+    """Return all metrics of the answers to a test set, asked block by block.
+
+    Parameters
+    ----------
+    model : Predictor
+    dataset, ks, recall_ks, propensity, set_aside
+        See `Predictor.evaluate`.
+    most_places : int
+        As many labels as the model can be asked for.
+    """
+    dataset = in_ids_of(model.label_space, dataset)
+    _check_labels(dataset, model.label_space)
+    most = min(model.n_labels, most_places)
+    n_places = places_to_predict(deepest_place(ks, recall_ks), set_aside, most)
+    answers = [model.predict_topk(block, n_places) for block in blocks_of(points_of(dataset))]
+    return evaluate(
+        np.concatenate([ids for ids, _ in answers]),
+        np.concatenate([scores for _, scores in answers]),
+        dataset.labels,
+        train_label_counts=model.train_label_counts,
+        n_train_points=model.description["n_points"],
+        ks=ks,
+        recall_ks=recall_ks,
+        propensity=propensity,
+        set_aside=set_aside,
+    )
+
+
+def _check_labels(dataset: Dataset, known: LabelSpace) -> None:
+    """Raise InputError for labels of which the model knows none, and warn where it knows few."""
+    ids = dataset.labels.indices
+    if not len(ids):
+        raise InputError("No point of the test set has a label, so nothing can be measured.")
+    if ids.min() >= known.n_labels:
+        raise InputError(
+            f"None of the labels of the test set is one of the model's {known.n_labels:,}. Names "
+            "must match exactly, capital letters and spaces included, and ids must be the model's: "
+            f"it has {dataset.label_space.name(int(ids[0]))!r}, the model has {known.name(0)!r}."
+        )
+    if dataset.label_space.names is None and dataset.n_labels < known.n_labels:
+        warnings.warn(
+            f"The test set has {dataset.n_labels:,} labels without names, the model "
+            f"{known.n_labels:,}: its ids are taken for the model's. Make it as wide as the model, "
+            "or read it with label_space=model.label_space.",
+            InputWarning,
+            stacklevel=4,
+        )
+    warn_of_unknown_labels(dataset.labels, known.n_labels, stacklevel=5)
+
+
+def warn_of_unknown_labels(labels: csr_array, n_known: int, *, stacklevel: int = 2) -> None:
+    """Warn where most labels of the points are behind those that the model knows.
+
+    Parameters
+    ----------
+    labels : csr_array (n_points, n_labels)
+        In the model's ids; those that it does not know come behind them.
+    n_known : int
+    stacklevel : int
+        See `warnings.warn`; 2 is whoever calls this.
+    """
+    n_pairs, n_unknown = labels.nnz, int(np.count_nonzero(labels.indices >= n_known))
+    if n_unknown > (1 - LEAST_KNOWN) * n_pairs:
+        warnings.warn(
+            f"The model does not know {n_unknown:,} of the {n_pairs:,} labels of the points, which "
+            "count as misses. Were they named otherwise when it was trained?",
+            InputWarning,
+            stacklevel=stacklevel,
+        )

@@ -1,0 +1,102 @@
+"""Trainings beside each other: in threads, in forked processes, and after a user's own torch."""
+
+from __future__ import annotations
+
+import multiprocessing
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+import torch
+
+from longtail import LongtailClassifier
+from longtail.errors import InputError
+
+TEXTS = ["red wine", "white wine", "fast car", "old car"] * 20
+NAMES = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 20
+FORKED = pytest.mark.skipif(
+    "fork" not in multiprocessing.get_all_start_methods(), reason="no fork here"
+)
+
+
+def trained(seed, n_threads=1):
+    model = LongtailClassifier(dimension=16, epochs=2, random_state=seed, n_threads=n_threads)
+    return model.fit(TEXTS, NAMES).predictor_.scorer.to_arrays()
+
+
+def same(first, second):
+    return all(np.array_equal(first[name], second[name]) for name in first)
+
+
+def answer_in_child(seed):
+    with pytest.warns(RuntimeWarning, match=r"forked from one .*on one thread, all else on 2"):
+        model = LongtailClassifier(dimension=16, epochs=2, n_threads=2, random_state=seed).fit(
+            TEXTS, NAMES
+        )
+    return model.predict(TEXTS[:1])
+
+
+@FORKED
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
+def test_a_forked_process_trains_without_torchs_threads():
+    trained(0, n_threads=2)  # torch's threads have begun
+    with multiprocessing.get_context("fork").Pool(1) as pool:
+        assert pool.map_async(answer_in_child, [0]).get(timeout=120) == [[["drink"]]]
+
+
+def test_trainings_in_several_threads_are_those_that_would_have_been_alone():
+    seeds = [0, 1, 0, 1]
+    alone = {seed: trained(seed) for seed in set(seeds)}
+    torch.manual_seed(3)
+    expected = torch.rand(2)
+    torch.manual_seed(3)
+    with ThreadPoolExecutor(4) as pool:
+        together = list(pool.map(trained, seeds))
+    assert all(same(alone[seed], arrays) for seed, arrays in zip(seeds, together, strict=True))
+    assert torch.equal(torch.rand(2), expected)
+
+
+class Another:
+    """A callback that trains another model while a training goes on."""
+
+    seen = ()
+
+    def on_stage(self, stage):
+        if not self.seen:
+            self.seen = (stage,)
+            trained(1)
+
+    def on_stage_end(self, stage, seconds):
+        pass
+
+    def on_batch(self, stage, done, total, loss):
+        pass
+
+    on_epoch = on_batch
+
+
+def test_a_training_within_a_training():
+    from longtail import Dataset
+    from longtail.data.from_python import labels_from, texts_from
+
+    labels, space, _ = labels_from(NAMES, len(NAMES))
+    dataset = Dataset(texts_from(TEXTS), None, labels, space)
+    model = LongtailClassifier(dimension=16, epochs=2, n_threads=1)
+    model.fit_dataset(dataset, callbacks=[another := Another()])
+    assert another.seen
+    assert same(trained(0), model.predictor_.scorer.to_arrays())
+
+
+def test_training_leaves_the_number_of_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(3)
+    try:
+        trained(0)
+        assert torch.get_num_threads() == 3
+        with pytest.raises(InputError):
+            LongtailClassifier(n_threads=1).fit(np.full((4, 2), np.nan), [0, 1, 0, 1])
+        with pytest.raises(InputError):
+            LongtailClassifier(n_threads=1).fit([""] * 4, [["a"]] * 4)
+        assert torch.get_num_threads() == 3
+    finally:
+        torch.set_num_threads(before)
