@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from longtail.classifiers import candidates
 from longtail.classifiers.candidates import CandidateSearch, SearchSizes, search_rows_of
 from longtail.errors import InputError
+from longtail.index.coded import CodedIndex
 from longtail.index.exact import ExactIndex
 from longtail.index.graph import GraphIndex
 
@@ -256,7 +257,7 @@ class TestSearchRows:
 class TestOfASearchThatIsNotKept:
     """What is asked a few times is not worth a graph of its labels."""
 
-    @pytest.mark.parametrize(("n_asked", "kind"), [(50, ExactIndex), (5_000, GraphIndex)])
+    @pytest.mark.parametrize(("n_asked", "kind"), [(50, CodedIndex), (5_000, GraphIndex)])
     def test_few_questions_look_at_every_label(self, monkeypatch, n_asked, kind):
         monkeypatch.setattr(candidates, "EXACT_BELOW", 0)
         monkeypatch.setattr(candidates, "PRODUCTS_OF_BUILDING", 100)
@@ -264,8 +265,9 @@ class TestOfASearchThatIsNotKept:
         made = build(n_asked=n_asked)
         assert isinstance(made.label_index, kind)
         assert isinstance(made.point_index, GraphIndex)
-        kept = build()
-        np.testing.assert_array_equal(find(made).labels, find(kept).labels)
+        # In eight bits a number, two labels may change places.
+        found = [np.sort(find(some).labels, axis=1) for some in (made, build())]
+        np.testing.assert_array_equal(*found)
 
     def test_of_few_labels_every_one_is_looked_at_however_often(self, monkeypatch):
         monkeypatch.setattr(candidates, "EXACT_BELOW", 0)

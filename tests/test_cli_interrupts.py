@@ -19,6 +19,14 @@ COMMAND = [sys.executable, "-m", "longtail"]
 HEAVY = {"numpy", "numba", "scipy", "torch"}
 
 
+@pytest.fixture(autouse=True)
+def _heard():
+    """What a shell starts in the background, as it may start these tests, is deaf to Ctrl-C."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def imported_by(*arguments):
     """Return exit code, error and which heavy packages a command imports."""
     code = f"""

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from longtail.data.label_space import LabelSpace
     from longtail.predictor import Predictor
 
-__all__ = ["evaluate_model", "warn_of_unknown_labels"]
+__all__ = ["LEAST_KNOWN", "evaluate_model", "warn_of_unknown_labels"]
 
 LEAST_KNOWN = 0.5  # of a test set's pairs of a point and a label; with fewer, it may be another's
 

@@ -51,8 +51,12 @@ class NetworkTraining:
         Sizes of the two layers.
     epochs : (int, int)
         Most and fewest: as many as make `steps`.
-    steps, batch_size : int
-        Batches are of points, with all their candidates.
+    steps : int
+    batch_size : (int, int)
+        Points, with all their candidates, in a batch of few points, and in one of many: these give
+        more steps in the same time, and few are learnt by heart in so many.
+    few_points : int
+        Up to so many are few.
     learning_rate, weight_decay : float
         Of AdamW; the rate falls in a straight line, to `averaged` times the first.
     averaged : float
@@ -98,7 +102,8 @@ class NetworkTraining:
     n_hidden: tuple[int, int] = (64, 32)
     epochs: tuple[int, int] = (40, 20)
     steps: int = 500
-    batch_size: int = 62
+    batch_size: tuple[int, int] = (125, 62)
+    few_points: int = 5_000
     learning_rate: float = 0.01
     weight_decay: float = 1e-3
     averaged: float = 0.3
@@ -183,14 +188,15 @@ class NetworkTraining:
         network = RankingNetwork(inputs.shape[2], *self.n_hidden, self.dropout, random)
         optimiser = AdamW(network.parameters, self.weight_decay)
         useful = rows[is_true[rows].any(dim=1)]  # the others have nothing to rank
-        n_batches = max(1, -(-len(useful) // self.batch_size))
+        batch_size = self.batch_size[len(useful) > self.few_points]
+        n_batches = max(1, -(-len(useful) // batch_size))
         most, fewest = self.epochs
         n_steps = n_batches * min(max(-(-self.steps // n_batches), fewest), most)
         first_averaged = int((1 - self.averaged) * n_steps)
         mean, step = torch.zeros_like(network.parameters), 0
         while step < n_steps:
             order = useful[torch.randperm(len(useful), generator=random)]
-            for batch in torch.split(order, self.batch_size):
+            for batch in torch.split(order, batch_size):
                 rate = self.learning_rate * (1 - (1 - self.averaged) * step / n_steps)
                 gradient = network.gradient(inputs[batch], is_true[batch], log_counts[batch])
                 optimiser.step(gradient, rate)

@@ -14,6 +14,7 @@ from longtail.data.dataset import Dataset
 from longtail.data.formats import FORMATS
 from longtail.data.unlabelled import check_kind
 from longtail.errors import InputError, source_name
+from longtail.evaluation import LEAST_KNOWN
 
 if TYPE_CHECKING:
     import argparse
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from longtail.predictor import Predictor
 
 __all__ = ["add_test_arguments", "labelled_points"]
-
-_LITTLE = 0.5  # of the labels that the points have, where it is likely that something is amiss
 
 
 def add_test_arguments(parser: argparse.ArgumentParser) -> None:
@@ -120,8 +119,8 @@ def _say_what_matches(model: Predictor, dataset: Dataset, arguments: argparse.Na
             f"{model.label_space.name(0)!r}."
         )
     share = float(is_new.mean())
+    severity = "longtail: warning: " if share > 1 - LEAST_KNOWN else ""
     notice(
-        f"{'longtail: warning: ' if share > _LITTLE else ''}{name}: {n_new:,} of its {len(used):,} "
-        f"labels, such as {first!r}, are not in the model and count as missed: "
-        f"{100 * share:.1f} % of the labels of its points."
+        f"{severity}{name}: {n_new:,} of its {len(used):,} labels, such as {first!r}, are not in "
+        f"the model and count as missed: {100 * share:.1f} % of the labels of its points."
     )
