@@ -1,12 +1,14 @@
-"""Four data sets that nothing was tuned for, made of what a Debian mirror has.
+"""Data sets that nothing was tuned for, made of what a Debian mirror has.
 
     apt-get update
     apt-get download mythes-fr unicode-cldr-core
     for package in *.deb; do dpkg -x $package unpacked; done
-    python -m benchmarks.debian_sets OUT --unpacked unpacked
+    curl -O http://deb.debian.org/debian/dists/bookworm/main/i18n/Translation-en.xz
+    python -m benchmarks.debian_sets OUT --unpacked unpacked --descriptions Translation-en.xz
 
-Each is a folder as `benchmarks.peers --data` takes it; a random fifth of the points is the test
-set. The packages' index moves, so a later one differs.
+Two of the six are of texts of 65 words, and these two are there as features, too. Each is a folder
+as `benchmarks.peers --data` takes it; a random fifth of the points is the test set. The packages'
+index moves, so a later one differs.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from __future__ import annotations
 import argparse
 import gzip
 import json
+import lzma
 import random
 import re
 import subprocess
@@ -22,6 +25,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, cast
 from xml.etree import ElementTree as ET
 
+from sklearn.feature_extraction.text import TfidfVectorizer
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -29,10 +34,11 @@ if TYPE_CHECKING:
 
 
 def main() -> None:
-    """Write all four."""
+    """Write all of them."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path)
     parser.add_argument("--unpacked", type=Path, required=True)
+    parser.add_argument("--descriptions", type=Path, required=True)
     arguments = parser.parse_args()
     share = arguments.unpacked / "usr" / "share"
     entries = list(package_entries())
@@ -42,9 +48,17 @@ def main() -> None:
         "thesaurus-fr": synonyms(share / "mythes" / "thes_fr.dat"),
         "emoji": character_names(share / "unicode" / "cldr" / "common" / "annotations"),
     }
-    for name, points in sets.items():
+    long = descriptions(arguments.descriptions)
+    described = [entry for entry in entries if entry["Package"] in long]
+    long_sets = {
+        "long-tags": [(long[e["Package"]], tags_of(e["Tag"])) for e in described if "Tag" in e],
+        "long-depends": [(long[e["Package"]], packages_named_by(e)) for e in described],
+    }
+    for name, points in {**sets, **long_sets}.items():
         distinct = {text: (text, labels) for text, labels in points if labels}
         write(arguments.out / name, list(distinct.values()))
+    for name in long_sets:
+        write_features(arguments.out / name, arguments.out / f"{name}-features")
 
 
 def package_entries() -> Iterator[dict[str, str]]:
@@ -74,6 +88,25 @@ def tags_of(field: str) -> list[str]:
     for facet, braced, plain in re.findall(r"([^\s,{}]+::)(?:\{([^}]*)\}|([^\s,{}]+))", field):
         found |= {facet + tag.strip() for tag in (braced or plain).split(",")}
     return sorted(found)
+
+
+def packages_named_by(entry: dict[str, str]) -> list[str]:
+    """Return the packages that a package depends on, recommends or suggests."""
+    fields = [entry.get(name, "") for name in ("Depends", "Recommends", "Suggests")]
+    names = (re.split(r"[\s(:]", word.strip())[0] for word in re.split("[,|]", ",".join(fields)))
+    return sorted(set(filter(None, names)))
+
+
+def descriptions(path: Path) -> dict[str, str]:
+    """Return the title and the whole description of each package."""
+    found = {}
+    with lzma.open(path, "rt", encoding="utf-8") as file:
+        for block in file.read().split("\n\n"):
+            first, *rest = block.split("\n")
+            if len(rest) > 1:
+                lines = [rest[1].partition(": ")[2] + ".", *(line.strip() for line in rest[2:])]
+                found[first.partition(": ")[2]] = " ".join(line for line in lines if line != ".")
+    return found
 
 
 def synonyms(path: Path) -> Points:
@@ -124,6 +157,28 @@ def write(folder: Path, points: Points) -> None:
                 row = {"text": text, "labels": sorted(ids[label] for label in labels)}
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
     print(f"{folder}: {len(points):,} points, {len(names):,} labels")
+
+
+def write_features(texts: Path, folder: Path) -> None:
+    """Write the TF-IDF of the words of a set, logarithms of counts, as ready-made features."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with gzip.open(texts / "labels.txt.gz", "rt", encoding="utf-8") as file:
+        n_labels = sum(1 for _ in file)
+    words = TfidfVectorizer(min_df=2, sublinear_tf=True)
+    for part in ("train", "test"):
+        with gzip.open(texts / f"{part}.jsonl.gz", "rt", encoding="utf-8") as file:
+            rows = [json.loads(line) for line in file]
+        if part == "train":
+            words.fit([row["text"] for row in rows])
+        features = words.transform([row["text"] for row in rows]).sorted_indices()
+        with opened(folder / f"{part}.txt.gz") as file:
+            file.write(f"{len(rows)} {features.shape[1]} {n_labels}\n")
+            for row, start, stop in zip(
+                rows, features.indptr[:-1], features.indptr[1:], strict=True
+            ):
+                entries = zip(features.indices[start:stop], features.data[start:stop], strict=True)
+                values = " ".join(f"{i}:{value:.5g}" for i, value in entries)
+                file.write(f"{','.join(map(str, row['labels']))} {values}\n")
 
 
 def opened(path: Path) -> TextIO:
