@@ -17,6 +17,12 @@ def test_the_number_of_points_decides_how_long_vectors_are(n_points, dimension, 
     assert LongtailClassifier(dimension=64).shared_space(n_points, 9, 9).dimension == 64
 
 
+@pytest.mark.parametrize(("n_points", "dimension"), [(50_000, 512), (50_001, 192)])
+def test_vectors_are_longer_where_bags_are_of_words_alone(n_points, dimension):
+    space = LongtailClassifier().shared_space(n_points, 30_000, 3 * n_points, has_pieces=False)
+    assert space.dimension == dimension
+
+
 def test_texts_stand_alone_where_labels_are_rare():
     rare = LongtailClassifier().shared_space(100_000, 30_000, 20 * 30_000)
     frequent = LongtailClassifier().shared_space(500_000, 30_000, 20 * 30_000 + 1)

@@ -60,8 +60,9 @@ class LongtailClassifier(RerankedEstimator):
     Parameters
     ----------
     dimension : int or None
-        Length of token and label vectors. None takes 512 for up to 20,000 points, where training is
-        short, 192 for up to 200,000, and 256 beyond, where there is more to learn.
+        Length of token and label vectors. None takes 512 where training is short, for up to 20,000
+        points, and for up to 50,000 of ready-made features or without pieces of words; else 192 for
+        up to 200,000, and 256 beyond, where there is more to learn.
     epochs : int or None
         None takes 7 for up to 20,000 points, 3 for up to 50,000, and 4 beyond. Up to 50,000, 2 more
         follow with the points that the blend was learnt from.
@@ -220,14 +221,20 @@ class LongtailClassifier(RerankedEstimator):
     def _space_for(self, data: TrainingData) -> SharedSpace:
         """Return how the points, labels and texts of a training set are trained."""
         n_points, n_labels = data.labels.shape
-        return self.shared_space(n_points, n_labels, data.labels.nnz)
+        has_pieces = data.is_word is not None and not data.is_word.all()
+        return self.shared_space(n_points, n_labels, data.labels.nnz, has_pieces=has_pieces)
 
-    def shared_space(self, n_points: int, n_labels: int, n_label_pairs: int) -> SharedSpace:
-        """Return how points, labels and texts are trained, for a training set of such a size."""
+    def shared_space(
+        self, n_points: int, n_labels: int, n_label_pairs: int, *, has_pieces: bool = True
+    ) -> SharedSpace:
+        """Return how points, labels and texts are trained, for a training set of such a size.
+
+        `has_pieces` tells bags with pieces of words, which are long, from others.
+        """
         most = min(n_points // 40, MOST_IN_POOL * n_points // max(n_label_pairs, 1))
         fitting = fitting_batch_size(most, n_batches=1, most=1024)
         return SharedSpace(
-            dimension=self.dimension or usual_dimension(n_points),
+            dimension=self.dimension or usual_dimension(n_points, has_pieces=has_pieces),
             schedule=Schedule(
                 epochs=self.epochs_for(n_points), learning_rate=self.learning_rate_for(n_points)
             ),
@@ -318,9 +325,9 @@ class LongtailClassifier(RerankedEstimator):
         return replace(scorer, linear=linear)
 
 
-def usual_dimension(n_points: int) -> int:
+def usual_dimension(n_points: int, *, has_pieces: bool) -> int:
     """Return how long the vectors for so many training points are, unless that is set."""
-    if n_points <= VERY_FEW_POINTS:
+    if n_points <= (VERY_FEW_POINTS if has_pieces else FEW_POINTS):
         return 512
     return 192 if n_points <= MANY_POINTS else 256
 

@@ -92,7 +92,9 @@ class LongtailCosts:
 
     def _space(self, w: Workload) -> SharedSpace:
         """Return how points, labels and texts are trained."""
-        return self.settings.shared_space(w.n_points, w.n_labels, w.n_label_pairs)
+        return self.settings.shared_space(
+            w.n_points, w.n_labels, w.n_label_pairs, has_pieces=w.n_word_entries < w.n_nonzero
+        )
 
     def _dimension(self, w: Workload) -> int:
         """Return the length of the vectors."""
