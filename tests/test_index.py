@@ -59,6 +59,11 @@ def test_codes_find_nearly_all():
     assert (np.diff(similarities, axis=1) <= 0).all()
 
 
+def test_codes_of_no_vector_at_all():
+    ids, similarities = CodedIndex(np.zeros((1, 3))).query(np.zeros((1, 3)), 2)
+    assert (ids.tolist(), similarities.tolist()) == ([[0, -1]], [[0, -np.inf]])
+
+
 def test_a_wider_beam_finds_more():
     exact = ExactIndex(VECTORS)
     narrow = GraphIndex.build(VECTORS, n_neighbours=4, beam=10)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.index.exact import ExactIndex
-from longtail.index.protocol import as_queries, check_k
+from longtail.index.protocol import as_queries, check_k, read_only
 from longtail.kernels.byte_codes import byte_codes, code_unit
 from longtail.kernels.graph_building import LOWEST, empty_keys, nearest_rows, row_of, similarity_in
 from longtail.kernels.jit import over_row_chunks
@@ -44,6 +44,7 @@ class CodedIndex(ExactIndex):
     def __init__(self, vectors: ArrayLike, *, n_threads: int = 1) -> None:
         super().__init__(vectors, n_threads=n_threads)
         self._unit = code_unit(self.vectors)
+        self._unit_of_queries = code_unit(read_only(np.ones((1, 1)), np.float32))  # of directions
         every_row = np.arange(len(self.vectors), dtype=np.int32)
         self._codes = byte_codes(self.vectors, self._unit, every_row)
 
@@ -55,10 +56,10 @@ class CodedIndex(ExactIndex):
         check_k(k)
         matrix = as_queries(queries, self.vectors.shape[1])
         lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
-        # Of one unit, whatever is beside a query.
-        directions = (matrix / np.where(lengths > 0, lengths, 1)).astype(np.float32)
-        unit = code_unit(np.eye(1, dtype=np.float32))
-        asked = byte_codes(directions, unit, np.arange(len(matrix), dtype=np.int32))
+        # Directions have one unit, so that a row's products do not depend on the rows beside it.
+        directions = read_only(matrix / np.where(lengths > 0, lengths, 1), np.float32)
+        rows = np.arange(len(matrix), dtype=np.int32)
+        asked = byte_codes(directions, self._unit_of_queries, rows)
         keys = empty_keys(len(matrix), k)
 
         def work(start: int, stop: int) -> None:
@@ -68,6 +69,6 @@ class CodedIndex(ExactIndex):
         best = keys[:, 1 : k + 1]
         is_found = best != LOWEST
         ids = np.where(is_found, row_of(best), -1).astype(np.int32)
-        steps = np.where(self._unit > 0, unit * self._unit, 1)
-        similarities = np.where(is_found, similarity_in(best) / steps, -np.inf) * lengths
+        steps = self._unit_of_queries * self._unit if self._unit > 0 else np.float32(1)
+        similarities = np.where(is_found, similarity_in(best) / steps * lengths, -np.inf)
         return ids, similarities.astype(np.float32)
