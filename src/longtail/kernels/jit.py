@@ -7,22 +7,14 @@ import sys
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TypeVar, cast
 
 import numba
-import numpy as np
 
 from longtail.kernels.code_cache import CodeCache, code_folders
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from numpy.typing import NDArray
-
 __all__ = [
-    "equal_shares",
     "fast_kernel",
     "fast_lean_kernel",
     "in_background",
@@ -32,7 +24,6 @@ __all__ = [
     "lean_kernel",
     "n_usable_cores",
     "n_usable_threads",
-    "over_ranges",
     "over_row_chunks",
 ]
 
@@ -144,40 +135,12 @@ def _shares_of_containers(groups: tuple[tuple[str, ...], ...]) -> list[float]:
 def over_row_chunks(
     work: Callable[[int, int], None], n_rows: int, *, n_threads: int, chunk: int = 1024
 ) -> None:
-    """Call ``work(start, stop)`` for consecutive ranges of as many rows, on several threads.
+    """Call ``work(start, stop)`` for consecutive row ranges, on several threads.
 
     The kernels release the global lock, so plain threads are enough; and because a row is always
     computed whole by one of them, the result does not depend on how many there are.
     """
     ranges = [(start, min(start + chunk, n_rows)) for start in range(0, n_rows, chunk)]
-    over_ranges(work, ranges, n_threads=n_threads)
-
-
-def equal_shares(starts: NDArray[np.integer], n_shares: int) -> list[tuple[int, int]]:
-    """Return ranges of rows that hold about as many entries each, at most `n_shares` of them.
-
-    Parameters
-    ----------
-    starts : int (n_rows + 1,)
-        Row i has the entries ``starts[i]`` to ``starts[i + 1]``.
-    n_shares : int
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from longtail.kernels.jit import equal_shares
-    >>> equal_shares(np.array([0, 90, 95, 100, 110]), 2)
-    [(0, 1), (1, 4)]
-    """
-    wanted = np.linspace(starts[0], starts[-1], n_shares + 1)
-    ends = np.unique([0, *np.searchsorted(starts, wanted[1:-1]), len(starts) - 1]).tolist()
-    return list(pairwise(ends))
-
-
-def over_ranges(
-    work: Callable[[int, int], None], ranges: Sequence[tuple[int, int]], *, n_threads: int
-) -> None:
-    """Call ``work(start, stop)`` for ranges of rows, on several threads: see `over_row_chunks`."""
     n_helpers = min(n_threads, len(ranges)) - 1
     rest = iter(ranges)
 

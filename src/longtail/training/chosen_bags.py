@@ -73,7 +73,7 @@ class ChosenBags(NamedTuple):
             lambda start, stop: sum_chosen_rows(*arrays, start, stop, sums),
             n_rows,
             n_threads=n_threads,
-            chunk=max(1, -(-n_rows // (8 * n_threads))),
+            chunk=max(1, -(-n_rows // (4 * n_threads))),
         )
 
 

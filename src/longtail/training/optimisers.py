@@ -13,7 +13,7 @@ import torch
 from scipy.sparse import eye_array
 
 from longtail.data.bags import Bags
-from longtail.kernels.jit import equal_shares, over_ranges, over_row_chunks
+from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.optimisers import adagrad_of_sums, adagrad_rows, adam_rows
 from longtail.kernels.unit_rows import adagrad_of_units
 from longtail.training.processes import add_up, processes
@@ -27,9 +27,6 @@ if TYPE_CHECKING:
     from longtail.training.unit_rows import UnitRows
 
 __all__ = ["LazyAdam", "RowOptimiser", "RowwiseAdagrad", "in_threads", "numbers_of"]
-
-_FEWEST_ROWS, _CHUNKS_A_THREAD = 256, 8
-_ENTRIES_OF_A_STEP = 2  # that take as long as to change the row itself
 
 
 class RowOptimiser(Protocol):
@@ -106,7 +103,6 @@ class RowwiseAdagrad:
         in_threads(
             lambda start, stop: adagrad_of_sums(*arrays, learning_rate, self._epsilon, start, stop),
             len(rows),
-            bags.row_starts + _ENTRIES_OF_A_STEP * np.arange(len(rows) + 1),
         )
 
     def step_by_units(
@@ -186,26 +182,15 @@ class LazyAdam:
         return {"means": self._means, "squares": self._squares, "n_steps": self._n_steps}
 
 
-def in_threads(
-    work: Callable[[int, int], None], n_rows: int, starts: NDArray[np.integer] | None = None
-) -> None:
+def in_threads(work: Callable[[int, int], None], n_rows: int) -> None:
     """Call ``work(start, stop)`` on chunks of rows, in as many threads as torch has.
 
-    There are more chunks than threads, so that all end together; few rows are not worth a thread.
-
-    Parameters
-    ----------
-    work : callable
-    n_rows : int
-    starts : int (n_rows + 1,), optional
-        Of the rows' entries, where a row takes as long as it has entries: a chunk has as many then.
+    The first rows may be of frequent tokens, each of which takes longer, so that there are more
+    chunks than threads; few rows are not worth a thread.
     """
     n_threads = torch.get_num_threads()
-    chunk = max(_FEWEST_ROWS, -(-n_rows // (_CHUNKS_A_THREAD * n_threads)))
-    if starts is None:
-        over_row_chunks(work, n_rows, n_threads=n_threads, chunk=chunk)
-    else:
-        over_ranges(work, equal_shares(starts, -(-n_rows // chunk)), n_threads=n_threads)
+    chunk = max(256, -(-n_rows // (8 * n_threads)))
+    over_row_chunks(work, n_rows, n_threads=n_threads, chunk=chunk)
 
 
 def numbers_of(tensor: Tensor) -> NDArray[Any]:
