@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail import Dataset
-from longtail.classifiers.energy_scorer import EnergyScorer
 from longtail.data.damping import unit_rows_of_power
 from longtail.data.split import held_out_split
 from longtail.metrics import precision_at_k
 from longtail.recipes.icnn import Icnn
 from longtail.recipes.spen import Spen
+from longtail.scorers.energy import EnergyScorer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

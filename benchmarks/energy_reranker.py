@@ -17,16 +17,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail import Dataset
-from longtail.classifiers.energy_reranker import EnergyReranker
 from longtail.data import InputWarning
 from longtail.data.split import held_out_split
 from longtail.metrics import precision_at_k
 from longtail.recipes.names import recipe
 from longtail.recipes.reranked import RERANKERS
+from longtail.scorers.energy_reranker import EnergyReranker
 
 if TYPE_CHECKING:
-    from longtail.classifiers.scorer import Scorer
     from longtail.data.bags import Bags
+    from longtail.scorers.protocols import Scorer
 
 
 def row(name: str, scorer: Scorer, points: Bags, test: Dataset, gain: float) -> str:

@@ -24,9 +24,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail import Dataset
-from longtail.classifiers.blended import BlendedScorer
-from longtail.classifiers.encoded import EncodedScorer
-from longtail.classifiers.label_head import LabelHead
+from longtail.blend.blended import BlendedScorer
+from longtail.blend.encoded import EncodedScorer
+from longtail.blend.label_head import LabelHead
 from longtail.cli.settings import parse_settings
 from longtail.data import InputWarning
 from longtail.data.split import held_out_split

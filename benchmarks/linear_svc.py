@@ -18,12 +18,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.svm import LinearSVC
 
-from longtail.classifiers.fusion import best_first
 from longtail.data import InputWarning
 from longtail.data.bags import Bags
 from longtail.data.damping import unit_rows_of_power
 from longtail.metrics import precision_at_k
 from longtail.recipes.dismec import DiSMEC
+from longtail.scorers.fusion import best_first
 from longtail.training.run import TrainingRun, as_device
 
 from .classics import read

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from longtail.classifiers.compiled import CompiledScorer
+    from longtail.compiled.scorer import CompiledScorer
 
 K = 100
 

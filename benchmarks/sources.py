@@ -17,19 +17,19 @@ import numpy as np
 import torch
 
 from longtail import Dataset, LongtailClassifier
-from longtail.classifiers.expanded import expanded
-from longtail.classifiers.fusion import best_first
-from longtail.classifiers.network_training import NetworkTraining
+from longtail.blend.network_training import NetworkTraining
+from longtail.compiled.expanded import expanded
 from longtail.data import InputWarning
 from longtail.metrics import inverse_propensities, precision_at_k, ps_precision_at_k
+from longtail.scorers.fusion import best_first
 from longtail.training.run import TrainingRun
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from longtail.classifiers.blended import BlendedScorer
-    from longtail.classifiers.compiled import CompiledScorer
-    from longtail.classifiers.score_network import Evidence
+    from longtail.blend.blended import BlendedScorer
+    from longtail.blend.score_network import Evidence
+    from longtail.compiled.scorer import CompiledScorer
 
 
 def main() -> None:

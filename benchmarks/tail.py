@@ -15,10 +15,10 @@ import numpy as np
 
 from benchmarks.sources import split_as_asked
 from longtail import LongtailClassifier
-from longtail.classifiers.expanded import expanded
+from longtail.compiled.expanded import expanded
 
 if TYPE_CHECKING:
-    from longtail.classifiers.compiled import CompiledScorer
+    from longtail.compiled.scorer import CompiledScorer
 
 TAILS = (0.0, 0.2, 0.3, 0.4, 0.5, 0.6, 0.8)
 METRICS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5")

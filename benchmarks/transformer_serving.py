@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from longtail.classifiers.encoders import transformers_of
 from longtail.data import InputWarning
-from longtail.features.distillation import distilled
+from longtail.distillation import distilled
 from longtail.metrics import precision_at_k
 from longtail.recipes.xtransformer import XTransformer
+from longtail.scorers.encoders import transformers_of
 
 from .peers.xtransformer import _read
 

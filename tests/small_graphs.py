@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from longtail.index.protocol import read_only
+from longtail.kernels.arrays import read_only
 
 
 def whole_numbers(random, *shape):

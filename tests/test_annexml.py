@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from longtail.classifiers.scorer import scorer_from
 from longtail.data.bags import Bags
 from longtail.kernels.annexml import (
     Comparisons,
@@ -19,6 +18,7 @@ from longtail.kernels.annexml import (
     ranking_gains,
 )
 from longtail.recipes.annexml import AnnexML
+from longtail.scorers.restoring import scorer_from
 
 
 def grouped_points(n_points=300, n_groups=6, seed=0):

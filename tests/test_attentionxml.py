@@ -13,7 +13,6 @@ from scipy.sparse import csr_array
 
 import longtail
 from killing import Killer
-from longtail.classifiers.label_attention_scorer import AttentionLevel, children_of
 from longtail.data.bags import Bags
 from longtail.data.dataset import Dataset
 from longtail.data.from_python import labels_from, texts_from
@@ -22,6 +21,7 @@ from longtail.features.word_table import WordTable
 from longtail.kernels.attention import AttentionWeights
 from longtail.metrics import precision_at_k
 from longtail.recipes.attentionxml import AttentionXML
+from longtail.scorers.label_attention import AttentionLevel, children_of
 from longtail.training import label_attention
 from longtail.training.optimisers import RowwiseAdagrad
 from longtail.training.run import TrainingData, TrainingRun

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from longtail import TextVectorizer
 from longtail.data.bags import Bags
 from longtail.errors import InputError
-from longtail.index.protocol import read_only
+from longtail.kernels.arrays import read_only
 from longtail.kernels.blend import (
     LARGEST_VIEW,
     N_CONTEXT_VIEWS,

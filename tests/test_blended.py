@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from longtail import LongtailClassifier
-from longtail.classifiers.blended import BlendedScorer
-from longtail.classifiers.expanded import expanded
-from longtail.classifiers.fusion import best_first
-from longtail.classifiers.label_head import LabelHead
+from longtail.blend.blended import BlendedScorer
+from longtail.blend.label_head import LabelHead
+from longtail.compiled.expanded import expanded
 from longtail.errors import InputError
-from longtail.index.protocol import read_only
+from longtail.kernels.arrays import read_only
 from longtail.kernels.scoring import angle_logits
+from longtail.scorers.fusion import best_first
 
 # --------------------------------------------------------------------------------------- one head
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from longtail.classifiers.calibration import Calibration
+from longtail.scorers.calibration import Calibration
 
 
 def planted(slope=6.0, intercept=-2.0, n=20_000, seed=0):

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
-from longtail.classifiers import candidates
-from longtail.classifiers.candidates import CandidateSearch, SearchSizes, search_rows_of
+from longtail.blend import candidates
+from longtail.blend.candidates import CandidateSearch, SearchSizes, search_rows_of
 from longtail.errors import InputError
 from longtail.index.coded import CodedIndex
 from longtail.index.exact import ExactIndex

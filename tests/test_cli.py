@@ -12,11 +12,11 @@ import pytest
 from command_line import refused, run
 from longtail.cli.settings import parse_settings
 from longtail.errors import InputError
+from longtail.estimators.limits import check_settings
 from longtail.recipes.astec import Astec
-from longtail.recipes.limits import check_settings
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.names import RECIPES, recipe
-from longtail.training.pair_losses import TripletLoss
+from longtail.siamese.pair_losses import TripletLoss
 
 
 def test_help_version_and_prediction_need_neither_torch_nor_scikit_learn(place):

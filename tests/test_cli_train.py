@@ -12,9 +12,9 @@ from command_line import SMALL, SMALL_ASTEC, files_of, refused, run, write_lines
 from longtail import model_folder
 from longtail.cli.settings import parse_settings, settings_help
 from longtail.errors import ModelFolderError
+from longtail.progress import ProgressBar
 from longtail.recipes.names import RECIPES, recipe
 from longtail.training.checkpoints import CheckpointFolder
-from longtail.training.progress import ProgressBar
 
 
 def test_training_tells_statistics_estimate_progress_and_what_to_do_next(place, capsys, tmp_path):

@@ -12,23 +12,23 @@ from scipy.sparse import csr_array
 
 import longtail
 from longtail import LongtailClassifier
-from longtail.classifiers.compiled import CompiledScorer
-from longtail.classifiers.compiled_parts import dimension_of
-from longtail.classifiers.earlier_layout import with_split_rows
-from longtail.classifiers.expanded import expanded
-from longtail.classifiers.row_store import (
+from longtail.cli import main
+from longtail.compiled.earlier_layout import with_split_rows
+from longtail.compiled.expanded import expanded
+from longtail.compiled.parts import dimension_of
+from longtail.compiled.row_store import (
     column_ids,
     float_weights,
     neighbours_of,
     token_vectors_of,
     whole_rows,
 )
-from longtail.classifiers.scorer import HasVectors
-from longtail.cli import main
+from longtail.compiled.scorer import CompiledScorer
 from longtail.data.bags import Bags
 from longtail.errors import InputError, ModelFolderError
 from longtail.model_folder import ModelFolder
 from longtail.recipes.parabel import Parabel
+from longtail.scorers.protocols import HasVectors
 
 KINDS = ["float32", "float16", "int8"]
 WORDS = ["wine", "beer", "cars", "buses", "roses", "oaks", "trains", "ferns"]

@@ -13,7 +13,7 @@ from longtail.training.dropped_rows import (
     dropped_rows,
     unit_rows_in_place,
 )
-from longtail.training.memory import Scratch, empty_tensor
+from longtail.training.scratch import Scratch, empty_tensor
 from longtail.training.unit_rows import UnitRows
 
 few = settings(max_examples=25, deadline=None)

@@ -12,8 +12,6 @@ import scipy.sparse as sp
 import torch
 
 import longtail
-from longtail.classifiers.energy_inference import EnergyInference
-from longtail.classifiers.energy_reranker import EnergyReranker
 from longtail.data.bags import Bags
 from longtail.data.dataset import Dataset
 from longtail.data.label_space import LabelSpace
@@ -35,6 +33,8 @@ from longtail.recipes.icnn import Icnn
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.parabel import Parabel
 from longtail.recipes.spen import Spen
+from longtail.scorers.energy_inference import EnergyInference
+from longtail.scorers.energy_reranker import EnergyReranker
 from longtail.training.run import TrainingRun
 
 N_PAIRS, N_WORDS = 6, 30

@@ -9,13 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
-from longtail.classifiers.energy_inference import EnergyInference
 from longtail.energy.descent import Descent, Entropy, Logit, Projected
 from longtail.energy.global_energies import ConvexEnergy, SoftplusEnergy
 from longtail.energy.losses import CrossEntropy, SoftF1, SquaredError, StructuredHinge
 from longtail.energy.terms import EnergyTerms, energy_gradient, energy_of
 from longtail.errors import InputError, TrainingError
 from longtail.kernels.energy import EnergyLayers, PointTerms
+from longtail.scorers.energy_inference import EnergyInference
 
 few = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 2**31 - 1)

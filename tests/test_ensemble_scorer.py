@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longtail.classifiers.scorer import EnsembleScorer
 from longtail.data.bags import Bags
+from longtail.scorers.ensemble import EnsembleScorer
 
 N_LABELS = 12
 

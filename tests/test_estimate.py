@@ -12,24 +12,24 @@ import scipy.sparse as sp
 import torch
 
 from longtail import Astec, Astec3, Dataset, DeepXML, LongtailClassifier
-from longtail.data import LabelSpace, TextColumn
-from longtail.errors import InputError
-from longtail.recipes.annexml import AnnexML
-from longtail.recipes.attentionxml import AttentionXML
-from longtail.recipes.costs import costs_of
-from longtail.recipes.dexa import Dexa
-from longtail.recipes.names import RECIPES, recipe
-from longtail.recipes.ngame import Ngame
-from longtail.recipes.parabel import Parabel
-from longtail.recipes.siamesexml import SiameseXML
-from longtail.recipes.xtransformer import XTransformer
-from longtail.training.estimate import (
+from longtail.costs.estimate import (
     Machine,
     Workload,
     estimate_training,
     product_rate,
     workload_of,
 )
+from longtail.costs.of_recipe import costs_of
+from longtail.data import LabelSpace, TextColumn
+from longtail.errors import InputError
+from longtail.recipes.annexml import AnnexML
+from longtail.recipes.attentionxml import AttentionXML
+from longtail.recipes.dexa import Dexa
+from longtail.recipes.names import RECIPES, recipe
+from longtail.recipes.ngame import Ngame
+from longtail.recipes.parabel import Parabel
+from longtail.recipes.siamesexml import SiameseXML
+from longtail.recipes.xtransformer import XTransformer
 
 # 110 K titles with 38 K labels, and what a run with three epochs a stage took on two cores that
 # multiply at about 400 GFlop/s in bfloat16. The re-ranker's time has since been cut.
@@ -366,7 +366,7 @@ def texts_of(n_points):
 
 
 def test_the_bags_of_texts_are_foreseen_from_a_sample(monkeypatch):
-    monkeypatch.setattr("longtail.training.estimate.SAMPLE", 1500)
+    monkeypatch.setattr("longtail.costs.estimate.SAMPLE", 1500)
     dataset = texts_of(6000)
     vectorizer, features = Astec()._vectorized(dataset)
     workload = workload_of(dataset, Astec())

@@ -15,9 +15,9 @@ from longtail.data.dataset import Dataset
 from longtail.data.from_python import labels_from, texts_from
 from longtail.data.input_notes import InputWarning
 from longtail.errors import InputError
+from longtail.estimators.json_values import json_value
 from longtail.predictor import Predictor
 from longtail.recipes.astec import Astec
-from longtail.recipes.json_values import json_value
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.names import recipe
 from longtail.recipes.parabel import Parabel
@@ -239,7 +239,7 @@ def test_all_probabilities(of_names, of_classes, monkeypatch):
     np.testing.assert_allclose(of_each.sum(axis=1), 1)
     assert of_each[-1].tolist() == [0.5, 0.5]  # as in training
     assert (of_classes.classes_[of_each[:24].argmax(axis=1)] == of_classes.predict(TEXTS)).all()
-    monkeypatch.setattr("longtail.recipes.answers.MOST_NUMBERS", 71)
+    monkeypatch.setattr("longtail.estimators.answers.MOST_NUMBERS", 71)
     with pytest.raises(InputError, match=r"All probabilities of 24 points and 3 labels .*topk"):
         of_names.predict_proba(TEXTS)
 
@@ -252,7 +252,7 @@ def test_a_test_set_is_answered_block_by_block(of_names, monkeypatch):
         asked.append(len(X))
         return bags(self, X)
 
-    monkeypatch.setattr("longtail.blocks.POINTS_AT_ONCE", 10)
+    monkeypatch.setattr("longtail.data.blocks.POINTS_AT_ONCE", 10)
     monkeypatch.setattr(Predictor, "bags", counted)
     assert of_names.evaluate(dataset(TEXTS, NAMES)) == expected
     assert asked == [10, 10, 4]

@@ -475,7 +475,7 @@ EXPECTED_TO_FAIL = {
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
-# To import that class takes as long as a small training: see longtail.recipes.scikit_learn.
+# To import that class takes as long as a small training: see longtail.estimators.scikit_learn.
 @pytest.mark.filterwarnings("ignore:Estimator Astec does not inherit:UserWarning")
 def test_scikit_learns_own_checks():
     results = check_estimator(

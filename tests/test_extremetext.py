@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
-from longtail.classifiers.label_vectors import LabelVectors
-from longtail.classifiers.probabilistic_tree import ProbabilisticTreeScorer
 from longtail.data.bags import Bags
 from longtail.features.bag_encoder import BagEncoder
 from longtail.recipes.extremetext import tree_targets
+from longtail.scorers.label_vectors import LabelVectors
+from longtail.scorers.probabilistic_tree import ProbabilisticTreeScorer
 from longtail.surrogates.label_tree import LabelTree
 
 

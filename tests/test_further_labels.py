@@ -10,9 +10,9 @@ from numba import njit
 
 import longtail
 from longtail import LongtailClassifier
-from longtail.classifiers.compiled_parts import most_frequent
-from longtail.index.protocol import read_only
+from longtail.compiled.parts import most_frequent
 from longtail.kernels.answer import Head
+from longtail.kernels.arrays import read_only
 from longtail.kernels.code_search import CodedGraph, excess_of, new_walk, node_of, walk_graph
 from longtail.kernels.further_labels import LEAST_STEP, write_further
 from longtail.kernels.packed_codes import pack_rows

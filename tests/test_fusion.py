@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from longtail.classifiers.fusion import PartialScores, ScoreFusion, best_first, choose_fusion
 from longtail.errors import InputError
+from longtail.scorers.fusion import PartialScores, ScoreFusion, best_first, choose_fusion
 
 
 def s(logit):

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from longtail.clustering.k_means import spherical_k_means
 from longtail.errors import InputError
-from longtail.surrogates.k_means import spherical_k_means
 
 few = settings(max_examples=25, deadline=None)
 

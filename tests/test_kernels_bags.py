@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longtail.data.bags import Bags
-from longtail.index.protocol import read_only
+from longtail.kernels.arrays import read_only
 from longtail.kernels.bags import sum_chosen_rows, sum_rows
 from longtail.training.chosen_bags import ChosenBags, by_column
-from longtail.training.memory import Scratch
+from longtail.training.scratch import Scratch
 
 few = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 2**32 - 1)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longtail.classifiers.walk_starts import homes_of, unsure_below
-from longtail.index.protocol import read_only
+from longtail.compiled.walk_starts import homes_of, unsure_below
+from longtail.kernels.arrays import read_only
 from longtail.kernels.code_search import (
     CodedGraph,
     first_homes,
@@ -199,7 +199,7 @@ def test_a_label_is_at_home_at_the_nearest_point(monkeypatch):
     best = (labels @ points.T).max(axis=1)
     assert ((labels * points[homes]).sum(axis=1) > best - 0.05).mean() > 0.9
     assert len(homes_of(labels, coded(points, neighbours[:, :0], np.arange(300)))) == 0
-    monkeypatch.setattr("longtail.classifiers.walk_starts._ROWS_AT_ONCE", 30)
+    monkeypatch.setattr("longtail.compiled.walk_starts._ROWS_AT_ONCE", 30)
     assert homes_of(labels, graph, n_threads=3).tolist() == homes.tolist()
 
 

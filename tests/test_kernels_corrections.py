@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longtail.kernels.corrections import add_up_groups, shorten_rows
-from longtail.training.siamese import Corrections
+from longtail.siamese.task import Corrections
 from longtail.training.unit_rows import SMALLEST_LENGTH, UnitRows
 
 few = settings(max_examples=25, deadline=None)

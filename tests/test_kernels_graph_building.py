@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from longtail.index.protocol import read_only
 from longtail.kernels import byte_codes as codes_module
+from longtail.kernels.arrays import read_only
 from longtail.kernels.byte_codes import (
     at_least,
     byte_codes,

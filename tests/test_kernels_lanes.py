@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from longtail.index.protocol import read_only
 from longtail.kernels import sparse_lanes, walk_lanes
+from longtail.kernels.arrays import read_only
 from longtail.kernels.byte_rows import SplitQuery, products_of_bytes, split_query, split_width
 from longtail.kernels.digit_sort import N_DIGITS, sort_by_digits
 from longtail.kernels.packed_ids import pack_ids

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from longtail.data.point_input import word_sequences
 from longtail.data.vectorizer import TextVectorizer
 from longtail.features.dense_layer import DenseLayer
-from longtail.index.protocol import read_only
+from longtail.kernels.arrays import read_only
 from longtail.kernels.hashed_labels import best_hashed_labels
 from longtail.kernels.networks import convolve_texts
 

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longtail.index.protocol import read_only
+from longtail.kernels.arrays import read_only
 from longtail.kernels.scoring import (
     add_residual,
     best_labels,

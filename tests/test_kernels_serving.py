@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from longtail.index.protocol import read_only
+from longtail.kernels.arrays import read_only
 from longtail.kernels.bag_vector import pack_with_scales, unit_bag_vector
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS, blend_rows
 from longtail.kernels.label_links import add_links, best_sums, strongest_links

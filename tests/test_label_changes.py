@@ -8,9 +8,9 @@ from scipy.sparse import csr_array
 
 import longtail
 from longtail import LongtailClassifier
-from longtail.classifiers.compiled import CompiledScorer
-from longtail.classifiers.expanded import expanded
 from longtail.cli import main
+from longtail.compiled.expanded import expanded
+from longtail.compiled.scorer import CompiledScorer
 from longtail.data.dataset import Dataset
 from longtail.data.label_space import LabelSpace
 from longtail.errors import InputError

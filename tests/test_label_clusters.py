@@ -10,10 +10,10 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from longtail.clustering.balanced import balanced_clusters
 from longtail.errors import InputError
 from longtail.surrogates.label_clusters import (
     LabelClusters,
-    balanced_clusters,
     label_centroids,
     label_correlation,
     meta_labels,

@@ -9,14 +9,15 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
 import longtail
-from longtail.classifiers.label_tree_scorer import LabelTreeScorer
-from longtail.classifiers.scorer import EnsembleScorer, scorer_from
-from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.data.bags import Bags
+from longtail.data.rows import unit_rows
 from longtail.errors import InputError
 from longtail.recipes.parabel import Bonsai, Parabel
+from longtail.scorers.ensemble import EnsembleScorer
+from longtail.scorers.label_tree import LabelTreeScorer
+from longtail.scorers.restoring import scorer_from
+from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 from longtail.surrogates.label_tree import LabelTree, balanced_tree, k_means_tree
-from longtail.surrogates.rows import unit_rows
 
 few = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 10_000)

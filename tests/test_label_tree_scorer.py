@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from longtail import load
-from longtail.classifiers import label_tree_scorer
-from longtail.classifiers.label_tree_scorer import LabelTreeScorer
 from longtail.kernels.label_tree import beam_search
 from longtail.recipes.parabel import Parabel
+from longtail.scorers import label_tree
+from longtail.scorers.label_tree import LabelTreeScorer
 
 TEXTS = [f"{word} number{i}" for i in range(6) for word in ("wine", "beer", "cars", "oaks", "tea")]
 NAMES = [[text.split()[0]] for text in TEXTS]
@@ -33,7 +33,7 @@ def test_the_widest_beam_holds_no_more_than_the_tree(model, monkeypatch):
         beam_sizes.add(beam_size)
         beam_search(bags, tree, min(beam_size, 1000), *rest)  # more would take all memory
 
-    monkeypatch.setattr(label_tree_scorer, "beam_search", noted)
+    monkeypatch.setattr(label_tree, "beam_search", noted)
     ids, scores = scorer.top_k(bags, 5)
     assert beam_sizes == {5}
     np.testing.assert_array_equal(ids, expected[0])

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from longtail.classifiers.label_vectors import LabelVectors
 from longtail.kernels.scoring import label_logits
+from longtail.scorers.label_vectors import LabelVectors
 
 
 def drawn(n=700, n_labels=300, dimension=41, size=20):

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 import torch
 
-from longtail.classifiers.expanded import expanded
-from longtail.classifiers.score_network import ScoreNetwork
+from longtail.blend.score_network import ScoreNetwork
+from longtail.compiled.expanded import expanded
 from longtail.data.dataset import Dataset
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn

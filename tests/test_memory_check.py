@@ -8,8 +8,9 @@ import pytest
 
 from command_line import SMALL, refused, run
 from longtail import Dataset, DeepXML
-from longtail.errors import InputError, TooLargeError
-from longtail.recipes.memory_check import (
+from longtail.costs import available_memory as system
+from longtail.costs.available_memory import available_memory, resident_memory
+from longtail.costs.memory_check import (
     SURE,
     Fit,
     MemoryNeed,
@@ -17,11 +18,10 @@ from longtail.recipes.memory_check import (
     memory_need,
     savings,
 )
+from longtail.errors import InputError, TooLargeError
 from longtail.recipes.names import RECIPES, recipe
-from longtail.training import available_memory as system
-from longtail.training.available_memory import available_memory, resident_memory
 
-AVAILABLE = "longtail.recipes.memory_check.available_memory"
+AVAILABLE = "longtail.costs.memory_check.available_memory"
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def dataset(place):
 def leave(monkeypatch, n_bytes):
     """Let the process hold nothing, and leave it so much."""
     monkeypatch.setattr(AVAILABLE, lambda: n_bytes)
-    monkeypatch.setattr("longtail.recipes.memory_check.resident_memory", lambda: 0)
+    monkeypatch.setattr("longtail.costs.memory_check.resident_memory", lambda: 0)
 
 
 def test_training_fits_may_not_fit_or_cannot():

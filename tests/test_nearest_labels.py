@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from longtail.data.rows import unit_vectors
 from longtail.errors import InputError
 from longtail.index import ExactIndex, GraphIndex
 from longtail.kernels.scoring import merge_shortlists
@@ -17,7 +18,6 @@ from longtail.negatives.nearest_labels import (
     NearestLabels,
     ShortlistSizes,
 )
-from longtail.surrogates.rows import unit_vectors
 
 # Unit rows: (1, 0), (0, 1), (.6, .8).
 POINTS = np.array([[1, 0], [0, 5], [3, 4]], np.float32)

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 from sklearn.svm import LinearSVC
 
-from longtail.classifiers import one_vs_rest_scorer
-from longtail.classifiers.one_vs_rest_scorer import OneVsRestScorer
-from longtail.classifiers.scorer import scorer_from
-from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.data.bags import Bags
+from longtail.data.rows import unit_rows
 from longtail.kernels.one_vs_rest import keep_best
 from longtail.recipes.dismec import DiSMEC
-from longtail.surrogates.rows import unit_rows
+from longtail.scorers import one_vs_rest
+from longtail.scorers.one_vs_rest import OneVsRestScorer
+from longtail.scorers.restoring import scorer_from
+from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
 few = settings(max_examples=25, deadline=None)
 N_LABELS, N_FEATURES = 30, 12
@@ -41,7 +41,7 @@ class TestScorer:
         vectors, weights = classifiers(seed)
         labels = np.arange(N_LABELS, dtype=np.int32) * 3 + 5
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(one_vs_rest_scorer, "LABELS_A_BLOCK", block)
+            patch.setattr(one_vs_rest, "LABELS_A_BLOCK", block)
             scorer = OneVsRestScorer.of(labels, vectors)
         points = some_rows(seed + 1, 20)
         ids, scores = scorer.top_k(Bags.of(points), k)

@@ -12,8 +12,8 @@ from longtail import DeepXML
 from longtail.errors import InputError
 from longtail.features.hashed_mlp import HashedMLP
 from longtail.negatives.nearest_labels import NearestLabels
+from longtail.siamese.pair_losses import ProbabilisticContrast
 from longtail.surrogates.meta_label_task import MetaLabelTask
-from longtail.training.pair_losses import ProbabilisticContrast
 from longtail.training.schedule import Schedule
 from longtail.transfer.bounded_residual import BoundedResidual
 

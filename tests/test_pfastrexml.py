@@ -10,10 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
-from longtail.classifiers.forest_scorer import ForestScorer
-from longtail.classifiers.fusion import head_and_tail_precision
-from longtail.classifiers.scorer import scorer_from
 from longtail.data.bags import Bags
+from longtail.data.rows import unit_rows
 from longtail.kernels.ranking_tree import discounted_gains
 from longtail.metrics import inverse_propensities
 from longtail.recipes.pfastrexml import (
@@ -24,7 +22,9 @@ from longtail.recipes.pfastrexml import (
     ranking_gains,
     worth_of_labels,
 )
-from longtail.surrogates.rows import unit_rows
+from longtail.scorers.forest import ForestScorer
+from longtail.scorers.fusion import head_and_tail_precision
+from longtail.scorers.restoring import scorer_from
 from longtail.training.run import TrainingData
 
 few = settings(max_examples=25, deadline=None)

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from longtail.log import LOG
-from longtail.training.progress import ProgressBar
+from longtail.progress import ProgressBar
 
 
 class Terminal(io.StringIO):
@@ -104,7 +104,7 @@ def test_a_terminal_that_does_not_tell_its_size_has_a_bar_too():
 
     parent, child = pty.openpty()  # 0 by 0
     script = (
-        "from longtail.training.progress import ProgressBar\n"
+        "from longtail.progress import ProgressBar\n"
         "with ProgressBar() as progress:\n    progress.on_batch('module I', 2, 2, 1.0)\n"
     )
     subprocess.run([sys.executable, "-c", script], stdout=child, stderr=child, check=True)

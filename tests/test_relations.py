@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
-from longtail.classifiers.relations import MOST_LINKS, MOST_POSTINGS, LabelRelations, Matches
+from longtail.blend.relations import MOST_LINKS, MOST_POSTINGS, LabelRelations, Matches
 from longtail.data.bags import Bags
 from longtail.errors import InputError
-from longtail.index.protocol import read_only
+from longtail.kernels.arrays import read_only
 from longtail.kernels.relations import best_links, best_matches, link_votes
 from longtail.kernels.sparse_lookup import SparseRows
 

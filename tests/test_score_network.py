@@ -9,21 +9,21 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
-from longtail.classifiers import network_training
-from longtail.classifiers.network_training import (
+from longtail.blend import network_training
+from longtail.blend.network_training import (
     NetworkTraining,
     _Examples,
     _frozen,
     _true_candidates,
 )
-from longtail.classifiers.ranking_network import (
+from longtail.blend.ranking_network import (
     RankingNetwork,
     log_counts_of,
     ranking_loss,
     ranking_slope,
 )
-from longtail.classifiers.score_network import Evidence, ScoreNetwork
-from longtail.classifiers.weighed_sum import weighed_sum
+from longtail.blend.score_network import Evidence, ScoreNetwork
+from longtail.blend.weighted_sum import weighted_sum
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS
 from longtail.training.run import TrainingRun
 
@@ -347,14 +347,14 @@ class TestWeighedSum:
         factors = np.array([1, 1000], np.float32)
         louder = replace(evidence, values=evidence.values * factors[:, np.newaxis])
         first, second = (
-            weighed_sum(one, is_true, np.arange(100)).scores(one) for one in (evidence, louder)
+            weighted_sum(one, is_true, np.arange(100)).scores(one) for one in (evidence, louder)
         )
         np.testing.assert_allclose(first, second, rtol=1e-3, atol=1e-3)
 
     def test_it_makes_the_loss_smaller_than_a_plain_sum_and_each_source(self):
         evidence, truth = made_up(400)
         is_true = _true_candidates(evidence, truth)
-        learnt = weighed_sum(evidence, is_true, np.arange(400))
+        learnt = weighted_sum(evidence, is_true, np.arange(400))
         others = [ScoreNetwork.of_all(evidence), *(ScoreNetwork.of_source(i, 2) for i in (0, 1))]
         log_counts, true = torch.zeros(is_true.shape), torch.from_numpy(is_true)
         losses = [
@@ -372,10 +372,10 @@ class TestWeighedSum:
             values=np.pad(evidence.values, ((0, 0), (0, 0), (0, 3)), constant_values=99),
         )
         rows = np.arange(60)
-        own = weighed_sum(evidence, is_true, rows)
-        padded_too = weighed_sum(longer, np.pad(is_true, ((0, 0), (0, 3))), rows)
+        own = weighted_sum(evidence, is_true, rows)
+        padded_too = weighted_sum(longer, np.pad(is_true, ((0, 0), (0, 3))), rows)
         np.testing.assert_allclose(own.scale, padded_too.scale, rtol=1e-4)
-        nothing = weighed_sum(evidence, np.zeros_like(is_true), rows)
+        nothing = weighted_sum(evidence, np.zeros_like(is_true), rows)
         assert not nothing.scale.any()
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import longtail
-from longtail.classifiers import candidates
+from longtail.blend import candidates
 from longtail.index import GraphIndex
 from longtail.negatives import nearest_labels
 from test_estimators import NAMES, RECIPES, TEXTS

@@ -16,12 +16,12 @@ from longtail.errors import InputError
 from longtail.kernels.split_rows import join_rows, split_rows
 from longtail.recipes.dexa import Dexa
 from longtail.recipes.ngame import Ngame
-from longtail.training import siamese
+from longtail.siamese import task as siamese_task
+from longtail.siamese.pair_losses import DecoupledSoftmax, ProbabilisticContrast, TripletLoss
+from longtail.siamese.task import Corrections, LearntBags, SiameseTask
+from longtail.siamese.text_block import TextBlock
 from longtail.training.batches import Batch, SharedPool
 from longtail.training.neighbourhood_batches import LabelBatches, NeighbourhoodBatches
-from longtail.training.pair_losses import DecoupledSoftmax, ProbabilisticContrast, TripletLoss
-from longtail.training.siamese import Corrections, LearntBags, SiameseTask
-from longtail.training.text_block import TextBlock
 from longtail.training.token_table import TokenTable
 from longtail.training.unit_rows import UnitRows
 
@@ -92,8 +92,8 @@ def random_bags(n_rows, n_tokens, seed):
 
 
 def test_a_step_follows_the_gradient_through_both_sides(monkeypatch):
-    monkeypatch.setattr(siamese, "product_dtype", lambda _: torch.float32)
-    monkeypatch.setattr(siamese, "RowwiseAdagrad", PlainSteps)
+    monkeypatch.setattr(siamese_task, "product_dtype", lambda _: torch.float32)
+    monkeypatch.setattr(siamese_task, "RowwiseAdagrad", PlainSteps)
     monkeypatch.setattr("longtail.training.token_table.RowwiseAdagrad", PlainSteps)
     points, labels = random_bags(4, 7, 0), random_bags(6, 7, 1)
     tokens = TokenTable(7, 3, seed=0, n_threads=1, device=CPU)

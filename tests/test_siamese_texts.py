@@ -11,23 +11,23 @@ from scipy.sparse import csr_array
 
 import longtail
 from killing import Killer
-from longtail.classifiers.blended import BlendedScorer
-from longtail.classifiers.encoded import EncodedScorer, scorer_around
+from longtail.blend.blended import BlendedScorer
+from longtail.blend.encoded import EncodedScorer, scorer_around
 from longtail.cli import main
+from longtail.costs.estimate import Machine, Workload
+from longtail.costs.of_recipe import costs_of
 from longtail.data.dataset import Dataset
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
+from longtail.distillation import distilled
 from longtail.errors import InputError
-from longtail.features.distillation import distilled
 from longtail.features.encoder import encoder_from
 from longtail.features.transformer import read_transformer
 from longtail.features.tuned_transformer import TunedTransformer, encoded_texts
-from longtail.recipes.costs import costs_of
+from longtail.progress import ProgressBar
 from longtail.recipes.dexa import Dexa
 from longtail.recipes.ngame import Ngame
 from longtail.recipes.siamesexml import SiameseXML
-from longtail.training.estimate import Machine, Workload
-from longtail.training.progress import ProgressBar
 from longtail.training.run import TrainingRun
 from small_transformer import BERT, LABELS, TEXTS, as_bags, saved
 

@@ -13,10 +13,10 @@ from sklearn.svm import LinearSVC
 from longtail.classifiers.dense_one_vs_rest import DenseOneVsRest
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.data.bags import Bags
+from longtail.data.rows import unit_rows
 from longtail.errors import InputError
 from longtail.features.fixed_vectors import AsGiven, RandomProjection, TruncatedSVD
 from longtail.recipes.slice import Slice
-from longtail.surrogates.rows import unit_rows
 from longtail.training.run import TrainingRun
 
 

@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 from sklearn.svm import LinearSVC
 
-from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.data.bags import Bags
+from longtail.data.rows import unit_rows
 from longtail.errors import InputError
 from longtail.kernels.clusters import random_unit
-from longtail.surrogates.rows import unit_rows
+from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 from longtail.training.run import TrainingRun
 
 EXACT = SparseOneVsRest(tolerance=1e-5, max_passes=2000, prune=0.0)
@@ -262,7 +262,7 @@ class TestLogits:
     def test_needs_no_torch(self):
         code = (
             "import sys\n"
-            "import longtail.classifiers.sparse_label_vectors\n"
+            "import longtail.scorers.sparse_label_vectors\n"
             "import longtail.classifiers.sparse_one_vs_rest\n"
             "sys.exit('torch' in sys.modules)\n"
         )

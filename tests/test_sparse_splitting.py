@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
-from longtail.classifiers.row_store import RowStore, column_ids, float_weights, whole_rows
+from longtail.compiled.row_store import RowStore, column_ids, float_weights, whole_rows
 from longtail.kernels.packed_ids import pack_ids, unpacked_ids
 from longtail.kernels.sparse_splitting import (
     count_ids,

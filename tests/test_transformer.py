@@ -13,20 +13,20 @@ import torch
 from scipy.sparse import csr_array
 
 import longtail
-from longtail.classifiers.encoders import with_transformers_as
-from longtail.classifiers.scorer import EnsembleScorer
 from longtail.cli import main
+from longtail.distillation import distilled
 from longtail.errors import InputError, MissingExtraError
+from longtail.estimators.limits import check_settings
 from longtail.features import distillation, onnx_export, transformer_encoder
-from longtail.features.distillation import distilled
 from longtail.features.encoder import encoder_from
 from longtail.features.onnx_encoder import OnnxEncoder
 from longtail.features.transformer import Transformer, TransformerNetwork, read_transformer
 from longtail.features.transformer_encoder import PiecesOfTexts, TransformerEncoder
 from longtail.features.tuned_transformer import TunedTransformer
 from longtail.recipes.deepxml import DeepXML
-from longtail.recipes.limits import check_settings
 from longtail.recipes.xtransformer import XTransformer
+from longtail.scorers.encoders import with_transformers_as
+from longtail.scorers.ensemble import EnsembleScorer
 from longtail.surrogates.label_indexing import LabelTexts, PointEmbeddings, PointFeatures
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.training.run import TrainingData

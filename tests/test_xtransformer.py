@@ -9,8 +9,6 @@ from scipy.sparse import csr_array
 
 import longtail
 from killing import Killer
-from longtail.classifiers.joined_features import JoinedFeatures
-from longtail.classifiers.scorer import EnsembleScorer
 from longtail.data.bags import Bags
 from longtail.data.dataset import Dataset
 from longtail.data.label_space import LabelSpace
@@ -20,6 +18,8 @@ from longtail.errors import InputError
 from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.metrics import precision_at_k
 from longtail.recipes.xtransformer import XTransformer
+from longtail.scorers.ensemble import EnsembleScorer
+from longtail.scorers.joined_features import JoinedFeatures
 from longtail.surrogates.label_indexing import LabelTexts, PointEmbeddings, PointFeatures
 from longtail.training import cluster_matcher
 from longtail.training.batches import AllLabels

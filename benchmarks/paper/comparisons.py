@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from longtail import Dataset
+    from longtail.estimators.estimator import LabelEstimator
     from longtail.recipes.deepxml import DeepXML
-    from longtail.recipes.estimator import LabelEstimator
 
     Settings = dict[str, Any]
     Make = Callable[[Settings, int], LabelEstimator]

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from longtail import Dataset
+    from longtail.estimators.estimator import LabelEstimator
     from longtail.recipes.deepxml import DeepXML
-    from longtail.recipes.estimator import LabelEstimator
 
     from .on_features import OnFeatures
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from longtail import Dataset
     from longtail.data.label_space import LabelSpace
+    from longtail.estimators.estimator import LabelEstimator
     from longtail.recipes.deepxml import DeepXML
-    from longtail.recipes.estimator import LabelEstimator
 
 __all__ = ["OnFeatures"]
 

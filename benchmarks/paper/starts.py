@@ -15,6 +15,7 @@ from scipy.sparse import csr_array, eye_array, vstack
 
 from longtail import TextVectorizer
 from longtail.data.bags import Bags
+from longtail.data.rows import binary, unit_rows
 from longtail.errors import InputError
 from longtail.features.bag_encoder import BagEncoder
 from longtail.features.sketches import sketched_vectors
@@ -23,7 +24,6 @@ from longtail.metrics import precision_at_k, recall_at_k
 from longtail.negatives.samplers import UniformLabels
 from longtail.surrogates.assignments import LabelSelection, RandomHashing
 from longtail.surrogates.label_clusters import meta_labels
-from longtail.surrogates.rows import binary, unit_rows
 from longtail.training.batches import SharedPool, neighbourhoods
 
 if TYPE_CHECKING:

@@ -34,8 +34,8 @@ from .on_features import OnFeatures
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from longtail.estimators.estimator import LabelEstimator
     from longtail.recipes.deepxml import Classifier, DeepXML
-    from longtail.recipes.estimator import LabelEstimator
 
     Settings = dict[str, Any]
     Make = Callable[[Settings, int], LabelEstimator | OnFeatures]

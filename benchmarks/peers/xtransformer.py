@@ -35,9 +35,9 @@ from .running import call_worker
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from longtail.classifiers.joined_features import JoinedTreeScorer
     from longtail.data.bags import Bags
-    from longtail.recipes.estimator import LabelEstimator
+    from longtail.estimators.estimator import LabelEstimator
+    from longtail.scorers.joined_features import JoinedTreeScorer
 
 KS = (1, 3, 5)
 NEGATIVES = {

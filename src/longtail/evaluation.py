@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.blocks import blocks_of, points_of
+from longtail.data.blocks import blocks_of, points_of
 from longtail.data.input_notes import InputWarning
 from longtail.data.label_space import in_ids_of
 from longtail.errors import InputError

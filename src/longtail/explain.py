@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.classifiers.scorer import KnowsPoints
 from longtail.data.bags import Bags
 from longtail.data.characters import character_classes, code_points
 from longtail.data.vectorizer import TokenKind
 from longtail.errors import InputError
 from longtail.kernels.text import CharacterClass, mark_words
 from longtail.restriction import ranked_candidates
+from longtail.scorers.protocols import KnowsPoints
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

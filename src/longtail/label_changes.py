@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from longtail.classifiers.blended import BlendedScorer
-from longtail.classifiers.compiled import CompiledScorer
-from longtail.classifiers.expanded import expanded
-from longtail.classifiers.kept_labels import keep_labels
-from longtail.classifiers.new_labels import NewLabels, add_labels, reads_label_texts
+from longtail.blend.blended import BlendedScorer
+from longtail.blend.kept_labels import keep_labels
+from longtail.blend.new_labels import NewLabels, add_labels, reads_label_texts
+from longtail.compiled.expanded import expanded
+from longtail.compiled.scorer import CompiledScorer
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
@@ -38,7 +38,7 @@ def with_labels(
     """Return a model that knows further labels; the given one stays as it is.
 
     What each part of the model makes of them is told in
-    `longtail.classifiers.new_labels.add_labels`. Nothing is trained, so a label that has many
+    `longtail.blend.new_labels.add_labels`. Nothing is trained, so a label that has many
     points is better trained on them.
 
     Parameters

@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from longtail.classifiers.blended import compiled_of
-from longtail.classifiers.calibration import Calibration
-from longtail.classifiers.compression import compressed
-from longtail.classifiers.one_text import OneText
-from longtail.classifiers.scorer import scorer_from
+from longtail.blend.blended import compiled_of
+from longtail.compiled.compression import compressed
+from longtail.compiled.one_text import OneText
 from longtail.data.bags import Bags
 from longtail.data.from_python import texts_from
 from longtail.data.label_space import LabelSpace
@@ -27,6 +25,8 @@ from longtail.label_changes import with_labels, without_labels
 from longtail.model_folder import ModelFolder, write_model_folder
 from longtail.named_parts import with_prefix, without_prefix
 from longtail.restriction import Restriction, check_threshold
+from longtail.scorers.calibration import Calibration
+from longtail.scorers.restoring import scorer_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from longtail.classifiers.compiled import StorageType
-    from longtail.classifiers.scorer import Scorer
+    from longtail.compiled.scorer import StorageType
     from longtail.data.dataset import Dataset
+    from longtail.scorers.protocols import Scorer
 
 __all__ = ["Predictor", "load"]
 

@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.classifiers.blended import compiled_of
-from longtail.classifiers.blocks import top_k_in_blocks
-from longtail.classifiers.fusion import best_first
+from longtail.blend.blended import compiled_of
 from longtail.errors import InputError
+from longtail.scorers.blocks import top_k_in_blocks
+from longtail.scorers.fusion import best_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from numpy.typing import NDArray
 
-    from longtail.classifiers.calibration import Calibration
-    from longtail.classifiers.scorer import Scorer
     from longtail.data.bags import Bags
     from longtail.data.label_space import LabelSpace
+    from longtail.scorers.calibration import Calibration
+    from longtail.scorers.protocols import Scorer
 
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]

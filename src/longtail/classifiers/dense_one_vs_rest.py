@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.classifiers.label_vectors import LabelVectors
 from longtail.classifiers.sparse_one_vs_rest import equal_parts, points_listing, require_shortlists
+from longtail.data.rows import as_rows, binary, offsets_and_indices, row_norms
 from longtail.kernels.dense_dual_coordinate import train_dense_machines
 from longtail.kernels.dual_coordinate import Problems, Stopping
 from longtail.kernels.jit import over_row_chunks
-from longtail.surrogates.rows import as_rows, binary, offsets_and_indices, row_norms
+from longtail.scorers.label_vectors import LabelVectors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

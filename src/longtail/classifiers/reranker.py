@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.classifiers.fusion import ROWS_AT_ONCE, best_first
-from longtail.classifiers.scorer import Ranker
+from longtail.scorers.deepxml import Ranker
+from longtail.scorers.fusion import ROWS_AT_ONCE, best_first
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

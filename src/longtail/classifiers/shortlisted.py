@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from longtail.classifiers.label_vectors import LabelVectors
+from longtail.scorers.label_vectors import LabelVectors
 from longtail.training.batches import AllLabels, SharedPool, neighbourhoods
 from longtail.training.label_table import LabelTable
 from longtail.training.loop import train

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
+from longtail.data.rows import as_rows, binary, offsets_and_indices, row_norms
 from longtail.errors import InputError
 from longtail.kernels.dual_coordinate import Problems, Stopping, train_machines
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.sparse_points import Points
-from longtail.surrogates.rows import as_rows, binary, offsets_and_indices, row_norms
+from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from longtail.surrogates.rows import Rows
+    from longtail.data.rows import Rows
     from longtail.training.run import TrainingRun
 
 __all__ = ["SparseOneVsRest", "equal_parts", "points_listing", "require_shortlists"]

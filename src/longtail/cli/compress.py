@@ -6,9 +6,9 @@ import time
 from statistics import median
 from typing import TYPE_CHECKING, get_args
 
-from longtail.classifiers.compiled import StorageType
 from longtail.cli.labelled_points import add_test_arguments, labelled_points
 from longtail.cli.output import bytes_text, check_inputs, notice, result, table
+from longtail.compiled.scorer import StorageType
 from longtail.model_folder import MANIFEST, ModelFolder, check_target
 from longtail.predictor import Predictor
 

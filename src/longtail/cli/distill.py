@@ -12,8 +12,8 @@ from longtail.cli.compress import (
 )
 from longtail.cli.output import check_inputs, counted, notice, result, table
 from longtail.cli.points import points_in
+from longtail.distillation import distilled
 from longtail.errors import InputError
-from longtail.features.distillation import distilled
 from longtail.model_folder import ModelFolder, check_target
 from longtail.predictor import Predictor
 

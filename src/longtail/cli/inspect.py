@@ -9,18 +9,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail import kernels
-from longtail.classifiers.blended import compiled_of
-from longtail.classifiers.compiled import CompiledScorer
-from longtail.classifiers.energy_reranker import EnergyReranker
-from longtail.classifiers.scorer import EnsembleScorer, HasVectors
-from longtail.classifiers.search_recall import label_recall
+from longtail.blend.blended import compiled_of
 from longtail.cli.output import bytes_text, counted, result, table, time_text
+from longtail.compiled.scorer import CompiledScorer
+from longtail.compiled.search_recall import label_recall
+from longtail.data.rows import unit_vectors
 from longtail.errors import InputError, ModelFolderError, named
 from longtail.kernels.code_cache import code_folders
 from longtail.kernels.text import TokenKind
 from longtail.model_folder import MANIFEST, ModelFolder
 from longtail.predictor import Predictor
-from longtail.surrogates.rows import unit_vectors
+from longtail.scorers.energy_reranker import EnergyReranker
+from longtail.scorers.ensemble import EnsembleScorer
+from longtail.scorers.protocols import HasVectors
 from longtail.warm_up import warm_up
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from longtail.classifiers.scorer import Scorer
+    from longtail.scorers.protocols import Scorer
 
 __all__ = ["add_arguments", "run_command"]
 

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from longtail.blocks import POINTS_AT_ONCE, Points, blocks_of, n_points_of, points_of
 from longtail.cli.output import notice
+from longtail.data.blocks import POINTS_AT_ONCE, Points, blocks_of, n_points_of, points_of
 from longtail.data.fasttext import PREFIX, parse_line
 from longtail.data.paths import STDIN, decode_line, numbered_lines
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.data.unlabelled import check_kind, read_points
 from longtail.errors import DataFormatError, source_name
-from longtail.training.progress import bar
+from longtail.progress import bar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

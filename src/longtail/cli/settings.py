@@ -17,7 +17,7 @@ from longtail.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from longtail.recipes.estimator import LabelEstimator
+    from longtail.estimators.estimator import LabelEstimator
 
 __all__ = ["parse_settings", "settings_help"]
 

@@ -24,8 +24,8 @@ from longtail.model_folder import check_target
 from longtail.recipes.names import DEFAULT_RECIPE, RECIPES, recipe
 
 if TYPE_CHECKING:
-    from longtail.recipes.estimator import LabelEstimator
-    from longtail.recipes.memory_check import MemoryNeed
+    from longtail.costs.memory_check import MemoryNeed
+    from longtail.estimators.estimator import LabelEstimator
     from longtail.training.run import Callback
 
 __all__ = ["add_arguments", "run_command"]
@@ -178,7 +178,7 @@ def _configured(arguments: argparse.Namespace) -> LabelEstimator:
             )
         settings[key] = given
     estimator = kind(**settings)
-    from longtail.recipes.limits import check_settings  # noqa: PLC0415 - imports torch
+    from longtail.estimators.limits import check_settings  # noqa: PLC0415 - imports torch
 
     check_settings(estimator)
     return estimator
@@ -231,13 +231,13 @@ def _statistics(dataset: Dataset) -> str:
 
 def _announce(estimator: LabelEstimator, dataset: Dataset, *, ignore_memory: bool) -> None:
     """Say how long training will take and how much memory; refuse what cannot fit."""
-    from longtail.recipes.costs import costs_of  # noqa: PLC0415 - imports torch
-    from longtail.recipes.memory_check import memory_need  # noqa: PLC0415 - imports torch
-    from longtail.training.estimate import (  # noqa: PLC0415 - imports torch
+    from longtail.costs.estimate import (  # noqa: PLC0415 - imports torch
         Machine,
         estimate_training,
         workload_of,
     )
+    from longtail.costs.memory_check import memory_need  # noqa: PLC0415 - imports torch
+    from longtail.costs.of_recipe import costs_of  # noqa: PLC0415 - imports torch
 
     costs = costs_of(estimator)
     if costs is None:
@@ -255,7 +255,7 @@ def _warn_of_memory(
     need: MemoryNeed, estimator: LabelEstimator, dataset: Dataset, *, ignore_memory: bool
 ) -> None:
     """Warn of what may not fit, and refuse what cannot, unless that is wanted all the same."""
-    from longtail.recipes.memory_check import (  # noqa: PLC0415 - imports torch
+    from longtail.costs.memory_check import (  # noqa: PLC0415 - imports torch
         Fit,
         advice,
         refuse_what_cannot_fit,
@@ -282,7 +282,7 @@ def _fit(
     estimator: LabelEstimator, dataset: Dataset, checkpoints: Path, curves: str | None
 ) -> None:
     """Train with progress and checkpoints, and curves if wanted."""
-    from longtail.training.progress import ProgressBar  # noqa: PLC0415 - imports torch
+    from longtail.progress import ProgressBar  # noqa: PLC0415 - imports torch
     from longtail.training.tensorboard import TensorBoard  # noqa: PLC0415 - imports torch
 
     with ExitStack() as stack:

@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.errors import InputError
-from longtail.index.protocol import read_only
+from longtail.kernels.arrays import read_only
 from longtail.kernels.bags import keep_columns, sum_rows
 from longtail.kernels.jit import over_row_chunks
 

@@ -32,7 +32,7 @@ def unit_rows_of_power(features: csr_array, power: float = 1.0) -> csr_array:
     >>> unit_rows_of_power(csr_array([[9.0, -16.0]]), 0.5).toarray().round(1).tolist()
     [[0.6, -0.8]]
     """
-    # Not `surrogates.rows.unit_rows`: it looks at all rows before it scales any, and here a row
+    # Not `rows.unit_rows`: it looks at all rows before it scales any, and here a row
     # must not depend on what else is in the batch.
     result = features.copy()
     if power != 1:

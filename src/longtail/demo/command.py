@@ -21,7 +21,7 @@ from longtail.errors import InputError
 from longtail.kernels.jit import n_usable_cores
 from longtail.metrics import by_frequency_quantile, evaluate
 from longtail.model_folder import check_target
-from longtail.training.progress import ProgressBar
+from longtail.progress import ProgressBar
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from longtail.classifiers.energy_reranker import EnergyReranker
-from longtail.classifiers.energy_scorer import EnergyScorer
 from longtail.errors import InputError, MissingExtraError, named
+from longtail.scorers.energy import EnergyScorer
+from longtail.scorers.energy_reranker import EnergyReranker
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from longtail.classifiers.scorer import Scorer
     from longtail.data.bags import Bags
     from longtail.kernels.energy import EnergyLayers, PointTerms
     from longtail.predictor import Predictor
+    from longtail.scorers.protocols import Scorer
 
     Floats = NDArray[np.float32]
 

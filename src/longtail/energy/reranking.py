@@ -11,14 +11,14 @@ from scipy.sparse import csr_array, diags_array
 from scipy.sparse.linalg import svds
 from torch import Tensor, nn
 
-from longtail.classifiers.energy_inference import EnergyInference
-from longtail.classifiers.energy_reranker import ShortlistEnergy, shortlist_evidence
-from longtail.classifiers.fusion import best_first
-from longtail.classifiers.ranking_network import log_counts_of, ranking_loss
+from longtail.blend.ranking_network import log_counts_of, ranking_loss
 from longtail.energy.descent import Descent
 from longtail.energy.terms import EnergyTerms
 from longtail.metrics import precision_at_k
 from longtail.metrics.hits import stored_in
+from longtail.scorers.energy_inference import EnergyInference
+from longtail.scorers.energy_reranker import ShortlistEnergy, shortlist_evidence
+from longtail.scorers.fusion import best_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from longtail.index.protocol import read_only
+from longtail.kernels.arrays import read_only
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

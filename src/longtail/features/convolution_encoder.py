@@ -9,7 +9,7 @@ import numpy as np
 
 from longtail.errors import InputError
 from longtail.features.dense_layer import DenseLayer
-from longtail.index.protocol import read_only
+from longtail.kernels.arrays import read_only
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.networks import convolve_texts
 

@@ -14,7 +14,7 @@ from longtail.features.onnx_encoder import OnnxEncoder
 from longtail.features.row_encoder import RowEncoder
 from longtail.features.summed_encoder import SummedEncoder
 from longtail.features.transformer_encoder import TransformerEncoder
-from longtail.index.protocol import read_only
+from longtail.kernels.arrays import read_only
 from longtail.named_parts import without_prefix
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from longtail.data.bags import Bags
+from longtail.data.rows import require_positive
 from longtail.features.bag_encoder import UnitBagEncoder
-from longtail.surrogates.rows import require_positive
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

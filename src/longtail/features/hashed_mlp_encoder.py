@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from longtail.features.dense_layer import DenseLayer
-from longtail.index.protocol import read_only
+from longtail.kernels.arrays import read_only
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

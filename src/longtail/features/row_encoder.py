@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from longtail.surrogates.rows import unit_vectors
+from longtail.data.rows import unit_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from longtail.data.rows import unit_vectors
 from longtail.named_parts import with_prefix
-from longtail.surrogates.rows import unit_vectors
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,14 +8,8 @@ import numpy as np
 
 from longtail.errors import InputError
 from longtail.index.graph_building import GraphBuilder, group_equal_rows
-from longtail.index.protocol import (
-    LARGEST_NUMBER,
-    OUT_OF_BOUNDS,
-    as_queries,
-    as_vectors,
-    check_k,
-    read_only,
-)
+from longtail.index.protocol import LARGEST_NUMBER, OUT_OF_BOUNDS, as_queries, as_vectors, check_k
+from longtail.kernels.arrays import read_only
 from longtail.kernels.byte_codes import MAX_DIMENSION
 from longtail.kernels.graph import search_rows
 from longtail.kernels.jit import over_row_chunks

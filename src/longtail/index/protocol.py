@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
 from longtail.errors import InputError
+from longtail.kernels.arrays import read_only
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -18,7 +19,6 @@ __all__ = [
     "as_queries",
     "as_vectors",
     "check_k",
-    "read_only",
 ]
 
 LARGEST_NUMBER = 1e15  # products of two such are finite in float32, and sums of 65,536 of those
@@ -26,9 +26,6 @@ OUT_OF_BOUNDS = (
     f"NaN, infinity or numbers beyond {LARGEST_NUMBER:g}. Pass smaller ones: vectors are compared "
     "by inner products, so scale all of them alike."
 )
-
-
-Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 class VectorIndex(Protocol):
@@ -63,16 +60,6 @@ class VectorIndex(Protocol):
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return the arrays from which the index is made again."""
         ...
-
-
-def read_only(array: ArrayLike, dtype: type[Scalar]) -> NDArray[Scalar]:
-    """Return a read-only C-ordered view, or a copy where the type differs.
-
-    Kernels are compiled anew for writable arrays; so all are handed over as a memory map is.
-    """
-    view = np.ascontiguousarray(array, dtype=dtype).view()
-    view.flags.writeable = False
-    return view
 
 
 def as_vectors(vectors: ArrayLike) -> NDArray[np.float32]:

@@ -1,6 +1,6 @@
 """One point at a time from its bag of tokens to its best labels: the whole of a prediction.
 
-What `longtail.classifiers.blended.BlendedScorer` does batch by batch is done here by one compiled
+What `longtail.blend.blended.BlendedScorer` does batch by batch is done here by one compiled
 call, a row at a time, with scratch that stays in the processor's cache. Whatever a damaged file
 says, nothing is read or written out of bounds: every id that comes from a table is compared with
 the length of the table that it points into.
@@ -54,7 +54,7 @@ _N_HOMES = 16
 
 
 class Head(NamedTuple):
-    """See `longtail.classifiers.blended.LabelHead`."""
+    """See `longtail.blend.blended.LabelHead`."""
 
     rows: Rows
     row_of_label: Ids
@@ -63,7 +63,7 @@ class Head(NamedTuple):
 
 
 class Answerer(NamedTuple):
-    """Everything that a prediction looks at; see `longtail.classifiers.blended.BlendedScorer`.
+    """Everything that a prediction looks at; see `longtail.blend.blended.BlendedScorer`.
 
     ``frequent`` are labels that may follow those that a search has met, the most frequent first;
     without any, candidates alone are answered.

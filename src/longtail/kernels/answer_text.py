@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from longtail.index.protocol import read_only
 from longtail.kernels.answer import answer_bag
+from longtail.kernels.arrays import read_only
 from longtail.kernels.jit import kernel
 from longtail.kernels.scoring import logistic_rows
 from longtail.kernels.text import Scratch, encode_into, new_scratch
@@ -70,7 +70,7 @@ def answer_text(
     codes : uint32 (n,)
         Code points, at most `MOST_CODES`.
     slope, intercept, first : float
-        See `longtail.classifiers.calibration.Calibration`.
+        See `longtail.scorers.calibration.Calibration`.
     ids, probabilities : int32, float32 (1, k)
         Written: descending, padded with -1 and -inf.
     """

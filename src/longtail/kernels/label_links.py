@@ -25,7 +25,7 @@ _LEAST_SUM = np.float32(1e-20)
 
 
 class Relations(NamedTuple):
-    """See `longtail.classifiers.relations.LabelRelations`; all are empty where there are none."""
+    """See `longtail.blend.relations.LabelRelations`; all are empty where there are none."""
 
     texts: SplitRows
     links: SparseRows

@@ -203,7 +203,7 @@ def fuse_scores(
     stop: int,
     scores: NDArray[np.float32],
 ) -> None:
-    """Combine the three scores of each shortlisted label; see `longtail.classifiers.fusion`.
+    """Combine the three scores of each shortlisted label; see `longtail.scorers.fusion`.
 
     `reranker_logits` may have no columns: then there is no re-ranker. Padding has a nearness of
     -inf and keeps a score of -inf.

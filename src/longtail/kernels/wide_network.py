@@ -25,7 +25,7 @@ __all__ = ["Network", "NetworkScratch", "blend_candidates"]
 
 
 class Network(NamedTuple):
-    """See `longtail.classifiers.score_network.ScoreNetwork`; the matrices have outputs first."""
+    """See `longtail.blend.score_network.ScoreNetwork`; the matrices have outputs first."""
 
     centre: Floats
     scale: Floats

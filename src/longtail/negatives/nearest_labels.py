@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.clustering.k_means import spherical_k_means
+from longtail.data.rows import binary, require_positive, unit_vectors
 from longtail.errors import InputError
 from longtail.index.exact import EXACT_BELOW, ExactIndex
 from longtail.index.graph import GraphIndex
-from longtail.index.protocol import read_only
 from longtail.index.stored import index_from_arrays
+from longtail.kernels.arrays import read_only
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.scoring import merge_shortlists
 from longtail.named_parts import with_prefix, without_prefix
 from longtail.spares import Spares
-from longtail.surrogates.k_means import spherical_k_means
-from longtail.surrogates.rows import binary, require_positive, unit_vectors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

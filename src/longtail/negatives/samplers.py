@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.clustering.balanced import balanced_clusters
+from longtail.data.rows import binary, require_positive, unit_vectors
 from longtail.negatives.nearest_labels import NearestLabels
-from longtail.surrogates.label_clusters import balanced_clusters
-from longtail.surrogates.rows import binary, require_positive, unit_vectors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.classifiers.annexml_scorer import AnnexLearner, AnnexScorer
 from longtail.data.bags import Bags
+from longtail.data.rows import binary
+from longtail.estimators.estimator import LabelEstimator
 from longtail.kernels.annexml import (
     Comparisons,
     embedding_epoch,
@@ -16,14 +17,13 @@ from longtail.kernels.annexml import (
     points_sharing_labels,
 )
 from longtail.kernels.jit import over_row_chunks
-from longtail.recipes.estimator import LabelEstimator
-from longtail.surrogates.rows import binary
+from longtail.scorers.annexml import AnnexLearner, AnnexScorer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from longtail.classifiers.scorer import Scorer
+    from longtail.scorers.protocols import Scorer
     from longtail.training.run import TrainingData, TrainingRun
 
     Floats = NDArray[np.float32]

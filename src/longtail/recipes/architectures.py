@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from longtail.errors import InputError
+from longtail.estimators.estimator import LabelEstimator
 from longtail.features.convolutions import XMLCNN, KimCNN
 from longtail.features.hashed_mlp import HashedMLP
-from longtail.recipes.estimator import LabelEstimator
 
 if TYPE_CHECKING:
     from longtail.data.point_input import PointInput

@@ -13,11 +13,11 @@ from scipy.sparse import csr_array
 
 from longtail.classifiers.reranker import Reranker
 from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
+from longtail.estimators.estimator import LabelEstimator
 from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.negatives.nearest_labels import NearestLabels, ShortlistSizes
 from longtail.recipes.astec_as_published import published_astec
 from longtail.recipes.deepxml import DeepXML
-from longtail.recipes.estimator import LabelEstimator
 from longtail.surrogates.label_clusters import LabelClusters
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.training.batches import fitting_batch_size
@@ -26,7 +26,7 @@ from longtail.training.schedule import Schedule
 from longtail.transfer.bounded_residual import BoundedResidual
 
 if TYPE_CHECKING:
-    from longtail.classifiers.scorer import Scorer
+    from longtail.scorers.protocols import Scorer
     from longtail.training.run import TrainingRun
 
 __all__ = ["Astec", "Astec3", "Sizes"]

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.classifiers.fusion import best_first
-from longtail.classifiers.label_attention_scorer import AttentionLevel, LabelAttentionScorer
 from longtail.data.point_input import InputKind, PointInput
-from longtail.recipes.estimator import LabelEstimator
+from longtail.estimators.estimator import LabelEstimator
+from longtail.scorers.fusion import best_first
+from longtail.scorers.label_attention import AttentionLevel, LabelAttentionScorer
 from longtail.surrogates.label_clusters import label_centroids, meta_labels
 from longtail.surrogates.label_tree import balanced_tree
 from longtail.training.early_stopping import HeldOut
@@ -20,7 +20,7 @@ from longtail.training.schedule import Schedule
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from longtail.classifiers.scorer import Scorer
+    from longtail.scorers.protocols import Scorer
     from longtail.training.run import TrainingData, TrainingRun
 
     Ids = NDArray[np.int32]

@@ -11,14 +11,15 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 
-from longtail.classifiers.fusion import ScoreFusion, choose_fusion
-from longtail.classifiers.scorer import DeepXMLScorer, EnsembleScorer, Ranker, Scorer
 from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
+from longtail.estimators.estimator import LabelEstimator
 from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.metrics import inverse_propensities
 from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels, ShortlistSizes
-from longtail.recipes.estimator import LabelEstimator
 from longtail.recipes.own_parts import check_parts, checked_shortlists
+from longtail.scorers.deepxml import DeepXMLScorer, Ranker
+from longtail.scorers.ensemble import EnsembleScorer
+from longtail.scorers.fusion import ScoreFusion, choose_fusion
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.training.schedule import Schedule
 from longtail.transfer.bounded_residual import BoundedResidual
@@ -28,11 +29,12 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from longtail.classifiers.label_vectors import LabelVectors
     from longtail.classifiers.reranker import Reranker
     from longtail.data.point_input import PointInput
     from longtail.features.architecture import FeatureArchitecture
     from longtail.features.encoder import Encoder
+    from longtail.scorers.label_vectors import LabelVectors
+    from longtail.scorers.protocols import Scorer
     from longtail.training.one_vs_all import FeatureNetwork
     from longtail.training.run import TrainingData, TrainingRun
     from longtail.transfer.block import TransferBlock

@@ -20,7 +20,7 @@ from longtail.training.schedule import Schedule
 from longtail.transfer.bounded_residual import BoundedResidual
 
 if TYPE_CHECKING:
-    from longtail.classifiers.scorer import Scorer
+    from longtail.scorers.protocols import Scorer
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["DeepXMLKimCNN", "DeepXMLMACH", "DeepXMLWith", "DeepXMLXMLCNN"]

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.clustering.balanced import balanced_clusters
 from longtail.recipes.ngame import Ngame
-from longtail.surrogates.label_clusters import balanced_clusters, n_meta_labels
+from longtail.surrogates.label_clusters import n_meta_labels
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
+    from longtail.siamese.modules import EncoderModule
     from longtail.training.run import TrainingRun
-    from longtail.training.siamese_modules import EncoderModule
 
 __all__ = ["Dexa"]
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from longtail.classifiers.one_vs_rest_scorer import OneVsRestScorer
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
-from longtail.recipes.estimator import LabelEstimator
+from longtail.estimators.estimator import LabelEstimator
+from longtail.scorers.one_vs_rest import OneVsRestScorer
 
 if TYPE_CHECKING:
-    from longtail.classifiers.scorer import Scorer
-    from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
+    from longtail.scorers.protocols import Scorer
+    from longtail.scorers.sparse_label_vectors import SparseLabelVectors
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["DiSMEC"]

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.classifiers.one_vs_all_scorer import OneVsAllScorer
 from longtail.recipes.architectures import OfArchitecture, OfKimCNN, OfXMLCNN
+from longtail.scorers.one_vs_all import OneVsAllScorer
 from longtail.training.batches import AllLabels
 from longtail.training.label_table import LabelTable
 from longtail.training.loop import train
@@ -21,9 +21,9 @@ from longtail.training.schedule import Schedule
 from longtail.transfer.plain import Identity
 
 if TYPE_CHECKING:
-    from longtail.classifiers.scorer import Scorer
     from longtail.features.architecture import FeatureArchitecture
     from longtail.features.encoder import Encoder
+    from longtail.scorers.protocols import Scorer
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["EndToEnd", "KimCNNClassifier", "XMLCNNClassifier", "learn_end_to_end"]

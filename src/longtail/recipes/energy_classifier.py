@@ -10,16 +10,16 @@ import numpy as np
 import torch
 from torch import nn
 
-from longtail.classifiers.energy_inference import EnergyInference
-from longtail.classifiers.energy_scorer import EnergyScorer
-from longtail.classifiers.label_vectors import LabelVectors
 from longtail.energy.descent import Descent, Entropy, Logit, Projected
 from longtail.energy.losses import CrossEntropy, SoftF1, SquaredError, StructuredHinge
 from longtail.energy.training import EnergyNetwork, EnergyStages
 from longtail.errors import InputError
+from longtail.estimators.estimator import LabelEstimator
 from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.kernels.energy import EnergyLayers
-from longtail.recipes.estimator import LabelEstimator
+from longtail.scorers.energy import EnergyScorer
+from longtail.scorers.energy_inference import EnergyInference
+from longtail.scorers.label_vectors import LabelVectors
 from longtail.training.schedule import Schedule
 
 if TYPE_CHECKING:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import hstack
 
-from longtail.classifiers.probabilistic_tree import ProbabilisticTreeScorer
 from longtail.classifiers.shortlisted import ShortlistTraining
+from longtail.estimators.estimator import LabelEstimator
 from longtail.features.bag_of_tokens import BagOfTokens
-from longtail.recipes.estimator import LabelEstimator
+from longtail.scorers.probabilistic_tree import ProbabilisticTreeScorer
 from longtail.surrogates.label_clusters import label_centroids, meta_labels
 from longtail.surrogates.label_tree import LabelTree, balanced_tree
 from longtail.training.schedule import Schedule
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from longtail.classifiers.scorer import Scorer
+    from longtail.scorers.protocols import Scorer
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["ExtremeText"]

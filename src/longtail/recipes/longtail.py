@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.classifiers.blended import BlendedScorer
-from longtail.classifiers.calibration import N_CALIBRATED, Calibration
-from longtail.classifiers.candidates import CandidateSearch, SearchSizes
-from longtail.classifiers.compiled import CompiledScorer, as_storage
-from longtail.classifiers.fusion import best_first
-from longtail.classifiers.label_head import LabelHead
-from longtail.classifiers.linear_source import linear_source
-from longtail.classifiers.network_training import NetworkTraining
-from longtail.classifiers.relations import LabelRelations
-from longtail.classifiers.score_network import ScoreNetwork, count_sources
-from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
+from longtail.blend.blended import BlendedScorer
+from longtail.blend.candidates import CandidateSearch, SearchSizes
+from longtail.blend.label_head import LabelHead
+from longtail.blend.linear_source import linear_source
+from longtail.blend.network_training import NetworkTraining
+from longtail.blend.relations import LabelRelations
+from longtail.blend.score_network import ScoreNetwork, count_sources
+from longtail.compiled.scorer import CompiledScorer, as_storage
 from longtail.data.bags import Bags
+from longtail.estimators.estimator import VERY_FEW_POINTS, calibrated
 from longtail.metrics import inverse_propensities
-from longtail.recipes.estimator import VERY_FEW_POINTS, calibrated
 from longtail.recipes.reranked import RerankedEstimator
+from longtail.scorers.calibration import N_CALIBRATED, Calibration
+from longtail.scorers.fusion import best_first
+from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 from longtail.training.batches import fitting_batch_size
 from longtail.training.schedule import Schedule
 from longtail.training.shared_space import LearntSpace, SharedSpace, SpaceTables
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from longtail.classifiers.score_network import Evidence
+    from longtail.blend.score_network import Evidence
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["LongtailClassifier"]

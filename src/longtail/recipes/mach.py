@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.classifiers.hashed_labels_scorer import BucketNetwork, HashedLabelsScorer
 from longtail.features.dense_layer import DenseLayer
 from longtail.recipes.architectures import OfMLP
 from longtail.recipes.end_to_end import learn_end_to_end
+from longtail.scorers.hashed_labels import BucketNetwork, HashedLabelsScorer
 from longtail.surrogates.assignments import RandomHashing
 from longtail.surrogates.label_clusters import meta_labels
 from longtail.training.schedule import Schedule
@@ -18,7 +18,7 @@ from longtail.training.schedule import Schedule
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from longtail.classifiers.scorer import Scorer
+    from longtail.scorers.protocols import Scorer
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["MACH"]

@@ -12,7 +12,7 @@ from longtail.errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from longtail.recipes.estimator import LabelEstimator
+    from longtail.estimators.estimator import LabelEstimator
 
 __all__ = ["DEFAULT_RECIPE", "RECIPES", "recipe"]
 

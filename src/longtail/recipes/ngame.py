@@ -7,44 +7,44 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.classifiers.blend import Blend
-from longtail.classifiers.candidates import SearchSizes
-from longtail.classifiers.encoded import scorer_around
-from longtail.classifiers.label_head import LabelHead
-from longtail.classifiers.linear_source import linear_source
-from longtail.classifiers.network_training import NetworkTraining
-from longtail.classifiers.relations import LabelRelations
-from longtail.classifiers.score_network import ScoreNetwork, count_sources
-from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
+from longtail.blend.blend import Blend
+from longtail.blend.candidates import SearchSizes
+from longtail.blend.encoded import scorer_around
+from longtail.blend.label_head import LabelHead
+from longtail.blend.linear_source import linear_source
+from longtail.blend.network_training import NetworkTraining
+from longtail.blend.relations import LabelRelations
+from longtail.blend.score_network import ScoreNetwork, count_sources
 from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError
+from longtail.estimators.estimator import LabelEstimator
 from longtail.features.transformer import Transformer, check_folder
 from longtail.metrics import inverse_propensities
-from longtail.recipes.estimator import LabelEstimator
 from longtail.recipes.own_parts import check_part
-from longtail.surrogates.label_clusters import label_centroids
-from longtail.training.batches import fitting_batch_size
-from longtail.training.early_stopping import HeldOut
-from longtail.training.pair_losses import PairLoss, TripletLoss
-from longtail.training.schedule import Schedule
-from longtail.training.siamese_modules import (
+from longtail.scorers.sparse_label_vectors import SparseLabelVectors
+from longtail.siamese.modules import (
     ClassifierModule,
     EncodedPairs,
     EncoderModule,
     search_labels,
     unit,
 )
-from longtail.training.siamese_networks import BagArchitecture, Side
-from longtail.training.siamese_texts import TransformerArchitecture
+from longtail.siamese.networks import BagArchitecture, Side
+from longtail.siamese.pair_losses import PairLoss, TripletLoss
+from longtail.siamese.texts import TransformerArchitecture
+from longtail.surrogates.label_clusters import label_centroids
+from longtail.training.batches import fitting_batch_size
+from longtail.training.early_stopping import HeldOut
+from longtail.training.schedule import Schedule
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from longtail.classifiers.blended import BlendedScorer
-    from longtail.classifiers.encoded import EncodedScorer
+    from longtail.blend.blended import BlendedScorer
+    from longtail.blend.encoded import EncodedScorer
+    from longtail.siamese.networks import SiameseArchitecture
     from longtail.training.run import TrainingData, TrainingRun
-    from longtail.training.siamese_networks import SiameseArchitecture
 
     Floats = NDArray[np.float32]
 
@@ -104,7 +104,7 @@ class Ngame(LabelEstimator):
     dropout : float
         Of the points' vectors, in training.
     encoder_loss, classifier_loss : PairLoss
-        The losses of Module I and Module II; see `longtail.training.pair_losses`.
+        The losses of Module I and Module II; see `longtail.siamese.pair_losses`.
     cluster_size, refresh_every : int
         Most points of a neighbourhood, and after how many epochs neighbourhoods are made anew.
     freeze_encoder : bool

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.classifiers.dense_scorer import DenseScorer
 from longtail.classifiers.shortlisted import ShortlistTraining
+from longtail.estimators.estimator import LabelEstimator
 from longtail.features.bag_of_tokens import BagOfTokens
-from longtail.recipes.estimator import LabelEstimator
+from longtail.scorers.dense import DenseScorer
 from longtail.training.batches import AllLabels
 from longtail.training.schedule import Schedule
 from longtail.transfer.plain import Identity
 
 if TYPE_CHECKING:
-    from longtail.classifiers.scorer import Scorer
+    from longtail.scorers.protocols import Scorer
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["OneVsAll"]

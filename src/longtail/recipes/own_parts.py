@@ -70,7 +70,7 @@ def check_part(name: str, part: Any, members: Sequence[str], example: str) -> No
     Examples
     --------
     >>> from longtail.recipes.own_parts import check_part
-    >>> from longtail.training.pair_losses import TripletLoss
+    >>> from longtail.siamese.pair_losses import TripletLoss
     >>> check_part("encoder_loss", TripletLoss(), ["slope"], "TripletLoss()")
     """
     if isinstance(part, type):

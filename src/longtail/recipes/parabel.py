@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.classifiers.label_tree_scorer import LabelTreeScorer
-from longtail.classifiers.scorer import EnsembleScorer, Scorer
-from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.recipes.reranked import RerankedEstimator
+from longtail.scorers.ensemble import EnsembleScorer
+from longtail.scorers.label_tree import LabelTreeScorer
+from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 from longtail.surrogates.label_clusters import label_centroids, meta_labels
 from longtail.surrogates.label_tree import LabelTree, balanced_tree, k_means_tree
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
+    from longtail.scorers.protocols import Scorer
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["Bonsai", "Parabel"]

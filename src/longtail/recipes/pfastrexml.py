@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.classifiers.forest_scorer import ForestScorer, TailClassifiers, joined_forest
-from longtail.classifiers.fusion import best_first, head_and_tail_precision
-from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
+from longtail.data.rows import binary, offsets_and_indices, row_norms, unit_product
 from longtail.data.split import held_out_split
 from longtail.errors import InputError
+from longtail.estimators.estimator import LabelEstimator
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.ranking_tree import Gains, grow_tree
 from longtail.kernels.sparse_logistic import Regression
 from longtail.kernels.sparse_points import Points
 from longtail.metrics import inverse_propensities
-from longtail.recipes.estimator import LabelEstimator
-from longtail.surrogates.rows import binary, offsets_and_indices, row_norms, unit_product
+from longtail.scorers.forest import ForestScorer, TailClassifiers, joined_forest
+from longtail.scorers.fusion import best_first, head_and_tail_precision
+from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 from longtail.training.run import TrainingData
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from longtail.classifiers.scorer import Scorer
     from longtail.kernels.forest import Forest
+    from longtail.scorers.protocols import Scorer
     from longtail.training.run import TrainingRun
 
 __all__ = ["PfastreXML"]

@@ -6,18 +6,18 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from longtail.classifiers.energy_reranker import EnergyReranker
 from longtail.data.split import held_out_split
 from longtail.energy.reranking import LEAST_POINTS, RerankerTraining
 from longtail.errors import InputError
-from longtail.recipes.estimator import LabelEstimator, calibrated
+from longtail.estimators.estimator import LabelEstimator, calibrated
+from longtail.scorers.energy_reranker import EnergyReranker
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from longtail.classifiers.calibration import Calibration
-    from longtail.classifiers.energy_reranker import ShortlistEnergy
-    from longtail.classifiers.scorer import Scorer
+    from longtail.scorers.calibration import Calibration
+    from longtail.scorers.energy_reranker import ShortlistEnergy
+    from longtail.scorers.protocols import Scorer
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["RERANKERS", "RerankedEstimator"]

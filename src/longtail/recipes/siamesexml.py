@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from longtail.recipes.ngame import Ngame
-from longtail.training.pair_losses import PairLoss, ProbabilisticContrast
+from longtail.siamese.pair_losses import PairLoss, ProbabilisticContrast
 
 if TYPE_CHECKING:
-    from longtail.classifiers.candidates import SearchSizes
-    from longtail.training.siamese_modules import EncoderModule
+    from longtail.blend.candidates import SearchSizes
+    from longtail.siamese.modules import EncoderModule
 
 __all__ = ["SiameseXML"]
 

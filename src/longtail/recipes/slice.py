@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.classifiers.dense_one_vs_rest import DenseOneVsRest
-from longtail.classifiers.fusion import ScoreFusion, choose_fusion
-from longtail.classifiers.slice_scorer import SliceScorer
 from longtail.data.bags import Bags
+from longtail.estimators.estimator import LabelEstimator
 from longtail.features.fixed_vectors import AsGiven, FixedVectors, TruncatedSVD, is_dense
 from longtail.metrics import inverse_propensities
 from longtail.negatives.samplers import NearestCentroids
-from longtail.recipes.estimator import LabelEstimator
 from longtail.recipes.own_parts import check_part
+from longtail.scorers.fusion import ScoreFusion, choose_fusion
+from longtail.scorers.slice import SliceScorer
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
-    from longtail.classifiers.scorer import Scorer
+    from longtail.scorers.protocols import Scorer
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["Slice"]

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array, hstack
 
-from longtail.classifiers.joined_features import HALF_LENGTH, JoinedFeatures, JoinedTreeScorer
-from longtail.classifiers.label_tree_scorer import LabelTreeScorer
-from longtail.classifiers.scorer import EnsembleScorer
-from longtail.classifiers.sparse_label_vectors import SparseLabelVectors
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.data.bags import Bags
 from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError
+from longtail.estimators.estimator import LabelEstimator
 from longtail.features.transformer import Transformer, check_folder
-from longtail.recipes.estimator import LabelEstimator
 from longtail.recipes.own_parts import check_part
+from longtail.scorers.ensemble import EnsembleScorer
+from longtail.scorers.joined_features import HALF_LENGTH, JoinedFeatures, JoinedTreeScorer
+from longtail.scorers.label_tree import LabelTreeScorer
+from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 from longtail.surrogates.label_clusters import label_centroids, meta_labels
 from longtail.surrogates.label_indexing import LabelIndexer, PointFeatures
 from longtail.surrogates.label_tree import LabelTree, balanced_tree
@@ -33,9 +33,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from longtail.classifiers.scorer import Scorer
+    from longtail.data.rows import Rows
     from longtail.features.encoder import UnitEncoder
-    from longtail.surrogates.rows import Rows
+    from longtail.scorers.protocols import Scorer
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["XTransformer"]

@@ -13,28 +13,27 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from longtail.errors import InputError
-from longtail.kernels.clusters import label_walks, split_dense_nodes, split_sparse_nodes
-from longtail.kernels.jit import over_row_chunks
-from longtail.surrogates.rows import (
+from longtail.clustering.balanced import balanced_clusters
+from longtail.data.rows import (
     as_rows,
     binary,
     from_padded,
     offsets_and_indices,
     require_positive,
-    row_norms,
     unit_product,
     unit_rows,
 )
+from longtail.errors import InputError
+from longtail.kernels.clusters import label_walks
+from longtail.kernels.jit import over_row_chunks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from longtail.surrogates.rows import Rows
+    from longtail.data.rows import Rows
 
 __all__ = [
     "LabelClusters",
-    "balanced_clusters",
     "label_centroids",
     "label_correlation",
     "meta_labels",
@@ -310,85 +309,6 @@ def label_correlation(
     return from_padded(ids, counts / counts.sum(axis=1, keepdims=True))
 
 
-def balanced_clusters(
-    vectors: Rows,
-    n_clusters: int,
-    *,
-    seed: int,
-    n_threads: int,
-    plus_plus: bool = True,
-    tolerance: float = 1e-4,
-    max_iterations: int = 50,
-) -> NDArray[np.int32]:
-    """Cluster rows by cosine into equal parts: balanced 2-means, again and again.
-
-    Each node of the tree is cut by spherical 2-means: rows are sorted by the difference of their
-    cosines to the two centres, the sorted list is cut in the middle, centres become the mean
-    directions of the halves, until the mean cosine gains less than `tolerance` (Prabhu et al.,
-    "Parabel", WWW 2018, section 3.1). Sizes differ by at most 1. Rows of zeros, which have no
-    direction, are dealt out evenly afterwards.
-
-    Parameters
-    ----------
-    vectors : csr_array or ndarray, (n_rows, n_features)
-        Need not have unit length; never made dense.
-    n_clusters : int
-        A power of two. More than there are rows leaves some clusters empty.
-    seed : int
-        Same seed, same clusters, whatever `n_threads` is.
-    n_threads : int
-        Threads to use.
-    plus_plus : bool
-        Choose the two first centres far apart (k-means++ on cosine distance: "2-means++");
-        otherwise two random rows, as the authors of DeepXML do in their code.
-    tolerance : float
-        Least gain in mean cosine for which to go on.
-    max_iterations : int
-        Most iterations a node.
-
-    Returns
-    -------
-    ndarray of int32, (n_rows,)
-        Cluster numbers. Bit b, from the top, is the side taken at level b of the tree, so clusters
-        2k and 2k + 1 are siblings.
-
-    Raises
-    ------
-    InputError
-        If `n_clusters` is not a power of two, or a value is not finite.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from longtail.surrogates.label_clusters import balanced_clusters
-    >>> vectors = np.array([[1, 0], [0, 1], [9, 1], [1, 9]], dtype=np.float32)
-    >>> clusters = balanced_clusters(vectors, 2, seed=0, n_threads=1)
-    >>> bool(clusters[0] == clusters[2] != clusters[1] == clusters[3])
-    True
-    """
-    require_positive("n_clusters", n_clusters)
-    require_positive("max_iterations", max_iterations)
-    require_positive("n_threads", n_threads)
-    if n_clusters & (n_clusters - 1):
-        raise InputError(
-            f"n_clusters must be a power of two, got {n_clusters}. "
-            "`n_meta_labels(n_labels, requested)` chooses one."
-        )
-    rows = as_rows("vectors", vectors)
-    has_direction = row_norms(rows) > 0.0
-    order = np.flatnonzero(has_direction).astype(np.int32)
-    splitter = _Splitter(unit_rows(rows), seed, plus_plus, tolerance, max_iterations, n_threads)
-    bounds = np.array([0, len(order)])
-    while len(bounds) <= n_clusters:
-        splitter.split_level(order, bounds)
-        bounds = _halved(bounds)
-    clusters = np.empty(rows.shape[0], np.int32)
-    clusters[order] = np.repeat(np.arange(n_clusters, dtype=np.int32), np.diff(bounds))
-    smallest_first = np.argsort(np.diff(bounds), kind="stable").astype(np.int32)
-    clusters[~has_direction] = np.resize(smallest_first, int(np.sum(~has_direction)))
-    return clusters
-
-
 def meta_labels(
     labels: sp.csr_array, assignment: NDArray[np.int32], n_clusters: int
 ) -> sp.csr_array:
@@ -442,44 +362,4 @@ def meta_labels(
     )
     result = binary(binary(labels) @ cluster_of)
     result.sort_indices()
-    return result
-
-
-# ---------------------------------------------------------------------------------------------
-# Parts of balanced_clusters
-
-
-@dataclass(frozen=True)
-class _Splitter:
-    """What all nodes of the tree share, so that a level is one call."""
-
-    rows: Rows
-    seed: int
-    plus_plus: bool
-    tolerance: float
-    max_iterations: int
-    n_threads: int
-
-    def split_level(self, order: NDArray[np.int32], bounds: NDArray[np.int64]) -> None:
-        """Cut all nodes of a level; threads take several nodes at a time, with one workspace."""
-        n_nodes = len(bounds) - 1
-        settings = (self.seed, self.plus_plus, self.tolerance, self.max_iterations)
-
-        # The number of nodes doubles from level to level: it serves as the first random stream.
-        def split(first: int, last: int) -> None:
-            if isinstance(self.rows, np.ndarray):
-                split_dense_nodes(self.rows, order, bounds, first, last, n_nodes, *settings)
-            else:
-                matrix = (*offsets_and_indices(self.rows), self.rows.data, self.rows.shape[1])
-                split_sparse_nodes(*matrix, order, bounds, first, last, n_nodes, *settings)
-
-        chunk = -(-n_nodes // (8 * self.n_threads))
-        over_row_chunks(split, n_nodes, n_threads=self.n_threads, chunk=chunk)
-
-
-def _halved(bounds: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Insert the middle of each node; the lower half is the larger one."""
-    result = np.empty(2 * len(bounds) - 1, np.int64)
-    result[::2] = bounds
-    result[1::2] = (bounds[:-1] + bounds[1:] + 1) // 2
     return result

@@ -10,8 +10,8 @@ from longtail.surrogates.label_clusters import label_centroids
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from longtail.data.rows import Rows
     from longtail.features.encoder import Encoder
-    from longtail.surrogates.rows import Rows
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["LabelIndexer", "LabelTexts", "PointEmbeddings", "PointFeatures"]

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.clustering.balanced import balanced_clusters
 from longtail.data.bags import Bags
+from longtail.data.rows import require_positive
 from longtail.kernels.bags import sum_rows
 from longtail.kernels.jit import over_row_chunks
-from longtail.surrogates.label_clusters import balanced_clusters
-from longtail.surrogates.rows import require_positive
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from longtail.data.rows import require_positive
 from longtail.errors import InputError
 from longtail.surrogates.label_clusters import LabelClusters, meta_labels
-from longtail.surrogates.rows import require_positive
 from longtail.training.batches import AllLabels
 from longtail.training.label_table import LabelTable
 from longtail.training.loop import train

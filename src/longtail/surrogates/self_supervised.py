@@ -9,9 +9,9 @@ import numpy as np
 from scipy.sparse import vstack
 
 from longtail.data.point_input import InputKind
+from longtail.data.rows import binary, unit_rows
 from longtail.errors import InputError
 from longtail.surrogates.meta_label_task import classification_task
-from longtail.surrogates.rows import binary, unit_rows
 from longtail.training.batches import SharedPool
 from longtail.training.loop import train
 from longtail.training.schedule import Schedule

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from longtail.surrogates.label_clusters import balanced_clusters
+from longtail.clustering.balanced import balanced_clusters
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 
 from longtail.data.bags import Bags
-from longtail.index.protocol import read_only
+from longtail.kernels.arrays import read_only
 from longtail.kernels.bags import count_columns, place_entries, starts_of_columns, sum_chosen_rows
 from longtail.kernels.jit import over_row_chunks
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from longtail.training.memory import Scratch
+    from longtail.training.scratch import Scratch
 
 __all__ = ["ByColumn", "ChosenBags", "by_column"]
 
@@ -110,7 +110,7 @@ def by_column(parts: Sequence[ChosenBags], room: NDArray[np.int32], scratch: Scr
     >>> from scipy.sparse import csr_array
     >>> from longtail.data.bags import Bags
     >>> from longtail.training.chosen_bags import ChosenBags, by_column
-    >>> from longtail.training.memory import Scratch
+    >>> from longtail.training.scratch import Scratch
     >>> bags = Bags.of(csr_array([[0.0, 1.0, 0.0], [2.0, 3.0, 0.0]]))
     >>> parts = [ChosenBags.of(bags, np.array([row])) for row in (0, 1)]
     >>> columns, rows = by_column(parts, np.zeros(3, np.int32), Scratch())

@@ -10,14 +10,14 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from longtail.classifiers.fusion import best_first
-from longtail.classifiers.label_attention_scorer import AttentionLevel, children_of
 from longtail.errors import InputError
 from longtail.features.sketches import sketched_vectors
 from longtail.features.word_table import WordTable
 from longtail.kernels.attention import AttentionWeights
 from longtail.metrics import precision_at_k
 from longtail.named_parts import joined_parts
+from longtail.scorers.fusion import best_first
+from longtail.scorers.label_attention import AttentionLevel, children_of
 from longtail.training.batches import AllLabels
 from longtail.training.early_stopping import EarlyStopping
 from longtail.training.loop import train

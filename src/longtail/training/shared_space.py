@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from longtail.classifiers.label_head import LabelHead
+from longtail.blend.label_head import LabelHead
 from longtail.data.bags import Bags
 from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.training.batches import SharedPool

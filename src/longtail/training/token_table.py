@@ -15,8 +15,8 @@ from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.kernels.jit import in_background
 from longtail.kernels.split_rows import join_rows, split_rows
 from longtail.training.chosen_bags import ChosenBags, by_column
-from longtail.training.memory import Scratch, empty_tensor
 from longtail.training.optimisers import RowwiseAdagrad, in_threads
+from longtail.training.scratch import Scratch, empty_tensor
 
 if TYPE_CHECKING:
     from concurrent.futures import Future

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from scipy.sparse import csr_array
 
-from longtail.classifiers.joined_features import HALF_LENGTH, JoinedFeatures
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.features.transformer import TransformerNetwork
 from longtail.named_parts import joined_parts
+from longtail.scorers.joined_features import HALF_LENGTH, JoinedFeatures
 from longtail.training.batches import AllLabels
 from longtail.training.cluster_matcher import LearntMatcher, squared_hinge
 from longtail.training.early_stopping import EarlyStopping

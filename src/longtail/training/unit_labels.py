@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from longtail.classifiers.label_head import LabelHead
+from longtail.blend.label_head import LabelHead
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.softmax import decoupled_slopes
 from longtail.training.label_table import product_dtype
-from longtail.training.memory import Scratch, empty_tensor
 from longtail.training.optimisers import RowwiseAdagrad, numbers_of
+from longtail.training.scratch import Scratch, empty_tensor
 from longtail.training.unit_rows import SMALLEST_LENGTH, UnitRows, pool_rows
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""The default recipe: candidates, what each source says of them, and the blend of it all."""

@@ -1,0 +1,196 @@
+"""What blended models share: candidates, what each source says of them, and the blend; no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from longtail.blend.candidates import CandidateSearch
+from longtail.blend.label_head import LabelHead
+from longtail.blend.relations import LabelRelations
+from longtail.blend.score_network import Evidence, ScoreNetwork, count_sources
+from longtail.errors import InputError
+from longtail.named_parts import joined_parts, without_prefix
+from longtail.scorers.sparse_label_vectors import SparseLabelVectors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from longtail.blend.candidates import Candidates
+    from longtail.blend.relations import Matches
+    from longtail.data.bags import Bags
+
+    Arrays = Mapping[str, NDArray[np.generic]]
+    Floats = NDArray[np.float32]
+
+__all__ = ["Blend"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blend:
+    """Find candidates, let every source score them, and blend the scores by a small network.
+
+    The sources are the heads, the linear classifiers, the votes of near training points and, where
+    labels have texts, lexical matches and links. Which vector a point has, scorers add.
+
+    Parameters
+    ----------
+    search : CandidateSearch
+    heads : tuple of LabelHead
+        The first shares its vectors with the label index of the search.
+    relations : LabelRelations or None
+        None where labels have no texts.
+    linear : SparseLabelVectors
+        On the bags themselves.
+    is_word : bool (n_features,) or None
+        Columns that `linear` looks at; None for all.
+    commonness : float32 (n_labels,)
+        ``log(1 + number of training points)`` of each label.
+    tail_weights : float32 (n_labels,)
+        Added to the scores: what trades P@k for PSP@k.
+    network : ScoreNetwork
+    """
+
+    search: CandidateSearch
+    heads: tuple[LabelHead, ...]
+    relations: LabelRelations | None
+    linear: SparseLabelVectors
+    is_word: NDArray[np.bool_] | None
+    commonness: Floats
+    tail_weights: Floats
+    network: ScoreNetwork
+
+    def check_parts(self, dimension: int, n_tokens: int | None = None) -> None:
+        """Raise InputError if parts are of other labels, tokens or dimensions than each other.
+
+        Parameters
+        ----------
+        dimension : int
+            Of the points' vectors.
+        n_tokens : int or None
+            Of the bags; None where the parts alone say.
+        """
+        labels = [len(head.bias) for head in self.heads]
+        labels += [self.linear.n_labels, len(self.commonness), len(self.tail_weights)]
+        tokens = [] if self.is_word is None else [len(self.is_word)]
+        if self.relations is not None:
+            labels.append(self.relations.texts.n_labels)
+            tokens.append(len(self.relations.posting_starts) - 1)
+        if n_tokens is None:
+            n_tokens = tokens[0] if tokens else 0
+        dimensions = {head.vectors.shape[1] for head in self.heads}
+        if (
+            {*labels} != {self.search.n_labels}
+            or {*tokens} - {n_tokens}
+            or dimensions != {dimension}
+        ):
+            raise InputError(
+                "The parts of a blended model do not belong together: the search has "
+                f"{self.search.n_labels} labels, others have {labels}; the encoder has {n_tokens} "
+                f"tokens of {dimension} dimensions, others have {tokens} and {sorted(dimensions)}. "
+                "Train again."
+            )
+
+    @property
+    def n_sources(self) -> int:
+        """How many scores a candidate has before they are blended."""
+        return count_sources(len(self.heads), has_relations=self.relations is not None)
+
+    @property
+    def dimension(self) -> int:
+        """Length of the vectors of points and labels, as numbers."""
+        return int(self.heads[0].vectors.shape[1])
+
+    def vectors_of_labels(self) -> Floats:
+        """Return those of the first head: see `HasVectors`."""
+        return self.heads[0].vectors_of_labels()
+
+    def vectors_of_tokens(self) -> Floats | None:
+        """See `HasVectors`; there are none but where a scorer says so."""
+        return None
+
+    def evidence_of(self, points: Floats, bags: Bags, n_threads: int = 1) -> Evidence:
+        """Return the candidates of points and what each source says of them.
+
+        Parameters
+        ----------
+        points : float32 (n, dimension)
+            Unit vectors.
+        bags : Bags
+            Of the same points.
+        n_threads : int
+        """
+        matches = None if self.relations is None else self.relations.matches(bags, n_threads)
+        labels, votes, nearness = self._candidates(points, matches, n_threads)
+        sources = [head.logits(points, labels, n_threads) for head in self.heads]
+        words = bags if self.is_word is None else bags.kept(self.is_word)
+        sources += [self.linear.logits(words, labels, n_threads), votes]
+        if self.relations is not None and matches is not None:
+            sources.append(self.relations.texts.logits(bags, labels, n_threads))
+            sources.append(self.relations.votes(matches, labels, n_threads))
+        values = np.stack(sources, axis=1)
+        values[np.broadcast_to((labels < 0)[:, None], values.shape)] = 0
+        return Evidence(labels, values, nearness, self.commonness)
+
+    def _candidates(self, points: Floats, matches: Matches | None, n_threads: int) -> Candidates:
+        """Return what search and relations find."""
+        more = np.empty((len(points), 0), np.int32)
+        if self.relations is not None and matches is not None:
+            linked = self.relations.linked(matches, n_threads)
+            more = np.concatenate([matches.labels, linked], axis=1)
+        return self.search.find(points, more, n_threads)
+
+    def parts(self) -> dict[str, Any]:
+        """Return all parts but the encoder, by name."""
+        return {field.name: getattr(self, field.name) for field in fields(Blend)}
+
+    def parts_to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Return all arrays but the encoder's, named ``"group/name"``."""
+        parts: dict[str, Mapping[str, NDArray[np.generic]]] = {
+            "search": self.search.to_arrays(),
+            "linear": self.linear.to_arrays(),
+            "labels": {"commonness": self.commonness, "tail_weights": self.tail_weights},
+            "network": self.network.to_arrays(),
+        }
+        for i, head in enumerate(self.heads):
+            own = {} if i == 0 else {"vectors": head.vectors, "row_of_label": head.row_of_label}
+            parts[f"head{i}"] = {"bias": head.bias, **own}  # the first shares those of the search
+        if self.relations is not None:
+            parts["relations"] = self.relations.to_arrays()
+        if self.is_word is not None:
+            parts["linear"] = {**parts["linear"], "is_word": self.is_word}
+        return joined_parts(parts, "/")
+
+    def parts_config(self) -> dict[str, Any]:
+        """Return the rest, as JSON values."""
+        return {"scales": [head.scale for head in self.heads], "search": self.search.config()}
+
+    @staticmethod
+    def parts_from(config: Mapping[str, Any], arrays: Arrays) -> dict[str, Any]:
+        """Return all parts but the encoder, by name, from what the two above have returned."""
+
+        def part(name: str) -> dict[str, Any]:
+            return without_prefix(f"{name}/", arrays)
+
+        search = CandidateSearch.from_parts(config["search"], part("search"))
+        first, *others = config["scales"]
+        heads = [LabelHead.of_search(search, part("head0")["bias"], first)]
+        for i, scale in enumerate(others, start=1):
+            own = part(f"head{i}")
+            heads.append(LabelHead(own["vectors"], own["row_of_label"], own["bias"], scale))
+        linear, relations = part("linear"), part("relations")
+        labels = part("labels")
+        return {
+            "search": search,
+            "heads": tuple(heads),
+            "relations": LabelRelations.from_arrays(relations) if relations else None,
+            "is_word": linear.pop("is_word", None),
+            "linear": SparseLabelVectors(**linear),
+            "commonness": np.asarray(labels["commonness"], np.float32),
+            "tail_weights": np.asarray(labels["tail_weights"], np.float32),
+            "network": ScoreNetwork.from_arrays(part("network")),
+        }

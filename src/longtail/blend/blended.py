@@ -1,0 +1,100 @@
+"""A trained default model: a blend around a bag of token vectors; no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from longtail.blend.blend import Blend
+from longtail.compiled.scorer import CompiledScorer
+from longtail.features.bag_encoder import UnitBagEncoder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from longtail.blend.score_network import Evidence
+    from longtail.data.bags import Bags
+    from longtail.scorers.protocols import Scorer
+
+    Arrays = Mapping[str, NDArray[np.generic]]
+
+__all__ = ["BlendedScorer", "compiled_of"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlendedScorer(Blend):
+    """A blend whose points are bags of tokens, answered by one compiled call.
+
+    Parameters
+    ----------
+    encoder : UnitBagEncoder
+    **kwargs
+        Those of `Blend`.
+
+    Raises
+    ------
+    InputError
+        If the parts are of different labels, tokens or dimensions.
+    """
+
+    encoder: UnitBagEncoder
+
+    def __post_init__(self) -> None:
+        """Refuse parts that do not fit."""
+        n_tokens, dimension = self.encoder.token_vectors.shape
+        self.check_parts(dimension, n_tokens)
+
+    def top_k(
+        self, bags: Bags, k: int, n_threads: int = 1
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """See `Scorer.top_k`."""
+        return self.compiled.top_k(bags, k, n_threads)
+
+    @cached_property
+    def compiled(self) -> CompiledScorer:
+        """The same model as one compiled call, made at the first answer."""
+        return CompiledScorer.of(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Leave out what belongs to this process."""
+        return {name: part for name, part in self.__dict__.items() if name != "compiled"}
+
+    def vectors_of_tokens(self) -> NDArray[np.float32]:
+        """See `HasVectors`."""
+        return self.encoder.token_vectors
+
+    def evidence(self, bags: Bags, n_threads: int = 1) -> Evidence:
+        """Return the candidates of each bag and what each source says of them."""
+        return self.evidence_of(self.encoder.encode(bags, n_threads), bags, n_threads)
+
+    def near_points(self, bag: Bags, n: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """See `KnowsPoints`."""
+        return self.compiled.near_points(bag, n)
+
+    def labels_of_point(self, row: int) -> NDArray[np.int32]:
+        """See `KnowsPoints`."""
+        return self.search.labels_of_point(row)
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """See `Scorer.to_arrays`."""
+        return {"encoder/token_vectors": self.encoder.token_vectors, **self.parts_to_arrays()}
+
+    def config(self) -> dict[str, Any]:
+        """See `Scorer.config`."""
+        return {"kind": "blended", **self.parts_config()}
+
+    @classmethod
+    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> BlendedScorer:
+        """Make it again from `config` and `to_arrays`, on memory maps as they are."""
+        token_vectors: Any = arrays["encoder/token_vectors"]
+        return cls(encoder=UnitBagEncoder(token_vectors), **cls.parts_from(config, arrays))
+
+
+def compiled_of(scorer: Scorer) -> CompiledScorer | None:
+    """Return a scorer as one compiled call, or None where it cannot be one."""
+    own = scorer.compiled if isinstance(scorer, BlendedScorer) else scorer
+    return own if isinstance(own, CompiledScorer) else None

@@ -1,0 +1,367 @@
+"""Which labels are worth scoring: near label vectors, labels of near points, popular labels."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from longtail.errors import InputError
+from longtail.index.coded import CodedIndex
+from longtail.index.exact import EXACT_BELOW, ExactIndex
+from longtail.index.graph import GraphIndex
+from longtail.index.stored import index_from_arrays
+from longtail.kernels.arrays import read_only
+from longtail.kernels.blend import gather_candidates
+from longtail.kernels.jit import over_row_chunks
+from longtail.named_parts import with_prefix, without_prefix
+from longtail.spares import Spares
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from longtail.index.protocol import VectorIndex
+
+    Arrays = Mapping[str, NDArray[np.generic]]
+    Floats = NDArray[np.float32]
+    Ids = NDArray[np.int32]
+
+__all__ = [
+    "N_CONFUSED_LABELS",
+    "N_LABEL_NEIGHBOURS",
+    "N_POINT_NEIGHBOURS",
+    "CandidateSearch",
+    "Candidates",
+    "SearchSizes",
+    "built_index",
+    "search_rows_of",
+]
+
+# Of a graph's nodes. Labels that are near a point need not be near each other: it takes many edges
+# to come from one to the next, and edges to the nearest there are.
+N_POINT_NEIGHBOURS, N_LABEL_NEIGHBOURS = 24, 48
+# What a graph takes, in the time of one product of two vectors in eight bits a number: a row to be
+# built in, and a query of one of a few edges. Measured for 20,000 and 100,000 vectors of 192
+# numbers.
+PRODUCTS_OF_BUILDING, PRODUCTS_OF_WALK = 20_000, 200_000
+# Of a training point, to be told apart from its own labels.
+N_CONFUSED_POINTS = 32
+N_CONFUSED_LABELS = 100
+
+
+@dataclass(frozen=True, kw_only=True)
+class SearchSizes:
+    """How many candidates each search contributes; few are better than many, and quicker.
+
+    Parameters
+    ----------
+    n_found : int
+        Labels with the nearest vectors.
+    n_near_points : int
+        Training points that vote for their labels; 0 for no votes.
+    n_near_labels : int
+        Labels that only near points bring.
+    n_popular : int
+        Most frequent labels, candidates of every point: no search by angle finds them.
+    beam : int
+        Of both searches; see `GraphIndex`. A `CompiledScorer` takes three quarters of it for
+        labels, twice that where these are far, and half of it for points.
+    """
+
+    n_found: int = 30
+    n_near_points: int = 20
+    n_near_labels: int = 20
+    n_popular: int = 10
+    beam: int = 64
+
+
+class Candidates(NamedTuple):
+    """What the searches find for some points.
+
+    Attributes
+    ----------
+    labels : int32 (n, size)
+        Padded with -1. A point of which nothing is known has none.
+    votes : float32 (n, size)
+        Sum of the squared similarities of near points that carry the label.
+    nearness : float32 (n,)
+        Similarity of the nearest training point.
+    """
+
+    labels: Ids
+    votes: Floats
+    nearness: Floats
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CandidateSearch:
+    """Two indices over unit vectors; `find` may be called from several threads at once.
+
+    Parameters
+    ----------
+    label_index : VectorIndex
+        Over label vectors.
+    label_of_row : int32 (n_rows,)
+        The label of each row of `label_index`.
+    point_index : VectorIndex
+        Over the training points.
+    label_starts : int32 (n_points + 1,)
+    label_ids : int32 (n_pairs,)
+        The labels of point i are ``label_ids[label_starts[i]:label_starts[i + 1]]``.
+    popular : int32 (n_popular,)
+        Candidates of every point.
+    n_labels : int
+    sizes : SearchSizes
+    """
+
+    label_index: VectorIndex
+    label_of_row: Ids
+    point_index: VectorIndex
+    label_starts: Ids
+    label_ids: Ids
+    popular: Ids
+    n_labels: int
+    sizes: SearchSizes
+    _spares: Spares[Floats] = field(default_factory=Spares, init=False, repr=False)
+
+    @classmethod
+    def build(
+        cls,
+        label_vectors: Floats,
+        points: Floats,
+        labels: csr_array,
+        *,
+        sizes: SearchSizes,
+        seed: int,
+        n_threads: int,
+        n_asked: int | None = None,
+    ) -> CandidateSearch:
+        """Index label vectors and training points.
+
+        Parameters
+        ----------
+        label_vectors : float32 (n_labels, dimension)
+            Unit rows; a label with a row of zeros is not found by its vector.
+        points : float32 (n_points, dimension)
+            Unit rows.
+        labels : csr_array (n_points, n_labels)
+        sizes : SearchSizes
+        seed, n_threads : int
+            Same seed, same search, whatever `n_threads` is.
+        n_asked : int or None
+            For how many points labels will be searched, if it is not kept: little time is spent on
+            building then.
+        """
+        counts = np.bincount(labels.indices, minlength=labels.shape[1])
+        n_popular = min(sizes.n_popular, int(np.count_nonzero(counts)))
+        known = np.flatnonzero(label_vectors.any(axis=1)).astype(np.int32)
+        return cls(
+            label_index=_label_index(
+                label_vectors if len(known) == len(label_vectors) else label_vectors[known],
+                n_asked,
+                sizes.beam,
+                seed,
+                n_threads,
+            ),
+            label_of_row=known,
+            point_index=built_index(points, N_POINT_NEIGHBOURS, sizes.beam, seed, n_threads),
+            label_starts=labels.indptr,
+            label_ids=labels.indices,
+            popular=np.argsort(-counts, kind="stable")[:n_popular].astype(np.int32),
+            n_labels=labels.shape[1],
+            sizes=sizes,
+        )
+
+    def __post_init__(self) -> None:
+        """Hold the arrays as memory maps are held, and refuse those that do not fit."""
+        for name in ("label_of_row", "label_starts", "label_ids", "popular"):
+            object.__setattr__(self, name, read_only(getattr(self, name), np.int32))
+        ids = (self.label_of_row, self.label_ids, self.popular)
+        fits = (
+            len(self.label_of_row) == _n_rows(self.label_index)
+            and len(self.label_starts) == _n_rows(self.point_index) + 1
+            and self.label_starts[0] == 0
+            and self.label_starts[-1] == len(self.label_ids)
+            and bool((np.diff(self.label_starts) >= 0).all())
+            and all(part.min(initial=0) >= 0 for part in ids)
+            and all(part.max(initial=-1) < self.n_labels for part in ids)
+        )
+        if not fits:
+            raise InputError(
+                f"The arrays of a candidate search do not belong together: "
+                f"{len(self.label_of_row)} label vectors, {len(self.label_starts) - 1} points, "
+                f"{self.n_labels} labels. Build it again."
+            )
+
+    def find(self, points: Floats, more: Ids, n_threads: int = 1) -> Candidates:
+        """Return the candidates of each point.
+
+        Parameters
+        ----------
+        points : float32 (n, dimension)
+            Unit rows.
+        more : int32 (n, n_more)
+            Labels that are candidates whatever the searches find; may hold -1 and labels twice.
+        n_threads : int
+        """
+        sizes = self.sizes
+        n_most = self._n_found + len(self.popular) + sizes.n_near_labels + more.shape[1]
+        width = min(n_most, self.n_labels)
+        labels = np.empty((len(points), width), np.int32)
+        votes = np.empty((len(points), width), np.float32)
+        nearness = np.zeros(len(points), np.float32)
+
+        def work(start: int, stop: int) -> None:
+            some = points[start:stop]
+            found, near, similarities = self._searched(some, more[start:stop])
+            nearness[start:stop] = np.where(near[:, 0] < 0, 0, similarities[:, 0])
+            scratch = self._spares.taken(self._new_scratch)
+            gather_candidates(
+                found,
+                near,
+                read_only(similarities, np.float32),
+                self.label_starts,
+                self.label_ids,
+                sizes.n_near_labels,
+                0,
+                len(some),
+                scratch,
+                labels[start:stop],
+                votes[start:stop],
+            )
+            self._spares.keep(scratch)
+
+        over_row_chunks(work, len(points), n_threads=n_threads, chunk=256)
+        return Candidates(labels, votes, nearness)
+
+    def confused(self, n_threads: int = 1) -> Ids:
+        """Return labels that training points are easily taken to have, int32 (n_points, size).
+
+        They are those that most of a point's near points carry, some of them rightly, and the
+        popular ones; padded with -1. Nothing is searched: the point index knows near points.
+        """
+        near = read_only(self.point_index.near_rows(N_CONFUSED_POINTS), np.int32)
+        alike = read_only(np.ones(near.shape), np.float32)
+        found = read_only(np.broadcast_to(self.popular, (len(near), len(self.popular))), np.int32)
+        shape = (len(near), min(found.shape[1] + N_CONFUSED_LABELS, self.n_labels))
+        labels, votes = np.empty(shape, np.int32), np.empty(shape, np.float32)
+        own = (self.label_starts, self.label_ids, N_CONFUSED_LABELS)
+
+        def work(start: int, stop: int) -> None:
+            scratch = self._spares.taken(self._new_scratch)
+            gather_candidates(found, near, alike, *own, start, stop, scratch, labels, votes)
+            self._spares.keep(scratch)
+
+        over_row_chunks(work, len(near), n_threads=n_threads, chunk=4096)
+        return labels
+
+    def _searched(self, points: Floats, more: Ids) -> tuple[Ids, Ids, Floats]:
+        """Return labels that are candidates, near points and their similarities."""
+        rows, _ = self.label_index.query(points, max(1, self._n_found))
+        near, similarities = self.near_points(points, self.sizes.n_near_points)
+        known = np.full(rows.shape, -1, np.int32)
+        known[rows >= 0] = self.label_of_row[rows[rows >= 0]]
+        popular = np.broadcast_to(self.popular, (len(points), len(self.popular)))
+        found = np.concatenate([known, popular, more], axis=1)
+        silent = ~points.any(axis=1)  # nothing is known of them, so nothing is said
+        found[silent], near[silent] = -1, -1
+        return read_only(found, np.int32), read_only(near, np.int32), similarities
+
+    @property
+    def _n_found(self) -> int:
+        """How many labels there are to be found, at most as many as were asked for."""
+        return min(self.sizes.n_found, len(self.label_of_row))
+
+    def near_points(self, points: Floats, n: int) -> tuple[Ids, Floats]:
+        """Return at most n near training points of each, nearest first, and their similarities.
+
+        Padded with -1, which is all there is where n is 0 or no points are kept.
+        """
+        n_near = min(n, len(self.label_starts) - 1)
+        if not n_near:
+            return np.full((len(points), 1), -1, np.int32), np.zeros((len(points), 1), np.float32)
+        return self.point_index.query(points, n_near)
+
+    def labels_of_point(self, row: int) -> Ids:
+        """Return the labels of a training point."""
+        return self.label_ids[self.label_starts[row] : self.label_starts[row + 1]]
+
+    def _new_scratch(self) -> Floats:
+        """Return scratch: filling n_labels numbers a query would cost too much."""
+        return np.zeros(self.n_labels, np.float32)
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Return what the search is made of."""
+        return {
+            "label_of_row": self.label_of_row,
+            "label_starts": self.label_starts,
+            "label_ids": self.label_ids,
+            "popular": self.popular,
+            **with_prefix("label_index.", self.label_index.to_arrays()),
+            **with_prefix("point_index.", self.point_index.to_arrays()),
+        }
+
+    def config(self) -> dict[str, Any]:
+        """Return the rest as JSON values."""
+        return {"n_labels": self.n_labels, "sizes": asdict(self.sizes)}
+
+    @classmethod
+    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> CandidateSearch:
+        """Make it again from `config` and `to_arrays`, on memory maps as they are."""
+        sizes = SearchSizes(**config["sizes"])
+        own: Any = arrays
+        return cls(
+            label_index=index_from_arrays(without_prefix("label_index.", arrays), sizes.beam),
+            label_of_row=own["label_of_row"],
+            point_index=index_from_arrays(without_prefix("point_index.", arrays), sizes.beam),
+            label_starts=own["label_starts"],
+            label_ids=own["label_ids"],
+            popular=own["popular"],
+            n_labels=config["n_labels"],
+            sizes=sizes,
+        )
+
+
+def _label_index(
+    vectors: Floats, n_asked: int | None, beam: int, seed: int, n_threads: int
+) -> VectorIndex:
+    """Index the vectors of labels, for good or to be asked a number of times."""
+    if n_asked is None:
+        return built_index(vectors, N_LABEL_NEIGHBOURS, beam, seed, n_threads)
+    by_graph = PRODUCTS_OF_BUILDING * len(vectors) + PRODUCTS_OF_WALK * n_asked
+    if n_asked * len(vectors) <= by_graph:
+        return CodedIndex(vectors)
+    return built_index(vectors, N_POINT_NEIGHBOURS, beam, seed, n_threads)  # few are soon made
+
+
+def built_index(
+    vectors: Floats, n_neighbours: int, beam: int, seed: int, n_threads: int
+) -> VectorIndex:
+    """Index unit rows: by a graph, unless they are few."""
+    if len(vectors) < EXACT_BELOW:
+        return ExactIndex(vectors)
+    graph = GraphIndex.build(
+        vectors, n_neighbours=n_neighbours, seed=seed, n_threads=n_threads, beam=beam
+    )
+    graph.n_threads = 1  # `CandidateSearch.find` spreads its points over threads itself
+    return graph
+
+
+def search_rows_of(index: VectorIndex) -> tuple[Floats, Ids]:
+    """Return the vectors that an index holds, and the place of each of its rows among them.
+
+    A graph keeps equal rows once; whoever scores rows of an index need not keep them again.
+    """
+    if not isinstance(index, GraphIndex):
+        vectors: Any = index.to_arrays()["vectors"]
+        return vectors, np.arange(len(vectors), dtype=np.int32)
+    return index.vectors, index.node_of_row()
+
+
+def _n_rows(index: VectorIndex) -> int:
+    """Return how many rows an index finds."""
+    return len(search_rows_of(index)[1])

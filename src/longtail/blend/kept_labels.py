@@ -1,0 +1,138 @@
+"""A trained default model without some of its labels: nothing is left of them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from longtail.blend.candidates import (
+    N_LABEL_NEIGHBOURS,
+    N_POINT_NEIGHBOURS,
+    built_index,
+    search_rows_of,
+)
+from longtail.blend.label_head import LabelHead
+from longtail.scorers.sparse_label_vectors import SparseLabelVectors
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from longtail.blend.blended import BlendedScorer
+    from longtail.blend.candidates import CandidateSearch
+    from longtail.blend.relations import LabelRelations
+
+    Floats = NDArray[np.float32]
+    Ids = NDArray[np.int32]
+
+__all__ = ["keep_labels"]
+
+SEED = 0
+
+
+def keep_labels(scorer: BlendedScorer, kept: NDArray[np.int64], n_threads: int) -> BlendedScorer:
+    """Return the scorer of some of its labels, which are numbered anew in their order.
+
+    Training points that have no label any more go too: a near one would make the network expect
+    votes that do not come. The graphs of what has changed are built anew.
+
+    Parameters
+    ----------
+    scorer : BlendedScorer
+    kept : int64 (n_kept,)
+        Ids, ascending.
+    n_threads : int
+    """
+    search = _kept_search(scorer.search, kept, n_threads)
+    first, *others = scorer.heads
+    heads = [LabelHead.of_search(search, first.bias[kept], first.scale)]
+    heads += [LabelHead.of(h.vectors_of_labels()[kept], h.bias[kept], h.scale) for h in others]
+    return replace(
+        scorer,
+        search=search,
+        heads=tuple(heads),
+        relations=None if scorer.relations is None else _kept_relations(scorer.relations, kept),
+        linear=_kept_vectors(scorer.linear, kept),
+        commonness=scorer.commonness[kept],
+        tail_weights=scorer.tail_weights[kept],
+    )
+
+
+def _kept_search(
+    search: CandidateSearch, kept: NDArray[np.int64], n_threads: int
+) -> CandidateSearch:
+    """Return a search that finds some labels only."""
+    new_ids = _new_ids(search.n_labels, kept)
+    vectors, places = search_rows_of(search.label_index)
+    label_of_row = new_ids[search.label_of_row]
+    rows = np.flatnonzero(label_of_row >= 0)
+    starts, labels, _ = _mapped(search.label_starts, search.label_ids, None, new_ids)
+    beam, point_index, has_labels = search.sizes.beam, search.point_index, np.diff(starts) > 0
+    if not has_labels.all():
+        points, nodes = search_rows_of(point_index)
+        kept_points = points[nodes[has_labels]]
+        point_index = built_index(kept_points, N_POINT_NEIGHBOURS, beam, SEED, n_threads)
+        starts = np.append(starts[:-1][has_labels], starts[-1])
+    popular = new_ids[search.popular]
+    return replace(
+        search,
+        label_index=built_index(vectors[places[rows]], N_LABEL_NEIGHBOURS, beam, SEED, n_threads),
+        label_of_row=label_of_row[rows],
+        point_index=point_index,
+        label_starts=starts,
+        label_ids=labels,
+        popular=popular[popular >= 0],
+        n_labels=len(kept),
+    )
+
+
+def _kept_relations(relations: LabelRelations, kept: NDArray[np.int64]) -> LabelRelations:
+    """Return what the texts of some labels say."""
+    new_ids = _new_ids(relations.texts.n_labels, kept)
+    posting_starts, posting_labels, posting_weights = _mapped(
+        relations.posting_starts, relations.posting_labels, relations.posting_weights, new_ids
+    )
+    links = (relations.link_starts, relations.link_labels, relations.link_weights)
+    link_starts, link_labels, link_weights = _mapped(*_taken(*links, kept), new_ids)
+    return replace(
+        relations,
+        texts=_kept_vectors(relations.texts, kept),
+        posting_starts=posting_starts,
+        posting_labels=posting_labels,
+        posting_weights=posting_weights,
+        link_starts=link_starts,
+        link_labels=link_labels,
+        link_weights=link_weights,
+    )
+
+
+def _kept_vectors(vectors: SparseLabelVectors, kept: NDArray[np.int64]) -> SparseLabelVectors:
+    """Return the classifiers of some labels."""
+    parts = _taken(vectors.starts, vectors.features, vectors.weights, kept)
+    return SparseLabelVectors(*parts, vectors.bias[kept])
+
+
+def _new_ids(n_labels: int, kept: NDArray[np.int64]) -> Ids:
+    """Return the new id of each label, -1 for those that go."""
+    new_ids = np.full(n_labels, -1, np.int32)
+    new_ids[kept] = np.arange(len(kept), dtype=np.int32)
+    return new_ids
+
+
+def _mapped(starts: Any, labels: Ids, weights: Any, new_ids: Ids) -> tuple[Any, Ids, Any]:
+    """Return rows of labels, with their weights if any, under their new ids."""
+    mapped = new_ids[labels]
+    stays = mapped >= 0
+    before = np.concatenate([[0], np.cumsum(stays)])
+    return before[starts], mapped[stays], None if weights is None else weights[stays]
+
+
+def _taken(
+    starts: NDArray[np.int64], columns: Ids, weights: Floats, rows: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], Ids, Floats]:
+    """Return some of sparse rows."""
+    shape = (len(starts) - 1, int(columns.max(initial=-1)) + 1)
+    taken = csr_array((weights, columns, starts), shape)[rows]
+    return taken.indptr.astype(np.int64), taken.indices.astype(np.int32), taken.data

@@ -1,0 +1,302 @@
+"""How the network that blends scores is learnt, on held-out rows of the training data."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from longtail.blend.ranking_network import RankingNetwork, log_counts_of
+from longtail.blend.score_network import ScoreNetwork
+from longtail.blend.weighted_sum import weighted_sum
+from longtail.kernels.blend import LARGEST_VIEW
+from longtail.metrics import precision_at_k
+from longtail.metrics.hits import stored_in
+from longtail.scorers.fusion import best_first, head_and_tail_precision
+from longtail.training.adamw import AdamW
+from longtail.training.label_table import product_dtype
+from longtail.training.threads import one_torch_thread
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from longtail.blend.ranking_network import Layers
+    from longtail.blend.score_network import Evidence
+    from longtail.training.run import TrainingRun
+
+    Floats = NDArray[np.float32]
+    Ids = NDArray[np.int32]
+
+__all__ = ["NetworkTraining"]
+
+_POINTS_AT_ONCE = 512
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkTraining:
+    """Train a `ScoreNetwork`, and keep it only where it beats the weighed sum of the sources.
+
+    The loss ranks: each true candidate of a point against all its false ones (decoupled softmax;
+    Gupta et al., "Dual-encoders for extreme multi-label classification", ICLR 2024), a point
+    counting as the square root of its number of true candidates.
+
+    Parameters
+    ----------
+    n_hidden : (int, int)
+        Sizes of the two layers.
+    epochs : (int, int)
+        Most and fewest: as many as make `steps`.
+    steps : int
+    batch_size : (int, int)
+        Points, with all their candidates, in a batch of few points, and in one of many: these give
+        more steps in the same time, and few are learnt by heart in so many.
+    few_points : int
+        Up to so many are few.
+    learning_rate, weight_decay : float
+        Of AdamW; the rate falls in a straight line, to `averaged` times the first.
+    averaged : float
+        Share of the steps, the last ones, whose mean is the network (Polyak and Juditsky, 1992), so
+        that less depends on the start.
+    dropout : float
+        After each layer.
+    least_points : int
+        With fewer held-out points that have a true candidate, the weighed sum is taken.
+    least_quality : float
+        Where neither a source nor their sum has as much, of 6, all count alike.
+    trial_steps, trial_points : int
+        Where points are many, the trial on halves ends after about so many steps, and is of so many
+        points: enough to see that the network gains, and which candidates are hard to tell apart.
+    n_compared : (int, int)
+        Of a point's candidates, the network learns from those that rank first in a trial, and from
+        some that are drawn from the rest and stand for all of it.
+
+    Examples
+    --------
+    Of two sources, the second ranks the true candidate first; five points are too few to learn
+    more than that.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.blend.network_training import NetworkTraining
+    >>> from longtail.blend.score_network import Evidence
+    >>> from longtail.training.run import TrainingRun
+    >>> evidence = Evidence(
+    ...     labels=np.tile(np.arange(3, dtype=np.int32), (5, 1)),
+    ...     values=np.tile(np.array([[0, 2, 1], [2, 1, 0]], np.float32), (5, 1, 1)),
+    ...     nearness=np.ones(5, np.float32),
+    ...     commonness=np.zeros(3, np.float32),
+    ... )
+    >>> truth = csr_array(np.tile([1, 0, 0], (5, 1)))
+    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> network = NetworkTraining().learn(evidence, truth, np.ones(3), run)
+    >>> network.scores(evidence)[0].argmax().item()
+    0
+    """
+
+    n_hidden: tuple[int, int] = (64, 32)
+    epochs: tuple[int, int] = (40, 20)
+    steps: int = 500
+    batch_size: tuple[int, int] = (125, 62)
+    few_points: int = 5_000
+    learning_rate: float = 0.01
+    weight_decay: float = 1e-3
+    averaged: float = 0.3
+    dropout: float = 0.1
+    least_points: int = 20
+    least_quality: float = 0.1
+    trial_steps: int = 100
+    trial_points: int = 4_000
+    n_compared: tuple[int, int] = (24, 8)
+
+    def learn(
+        self,
+        evidence: Evidence,
+        truth: csr_array,
+        inverse_propensities: NDArray[np.float64],
+        run: TrainingRun,
+    ) -> ScoreNetwork:
+        """Return the network, or the weighed sum of the sources.
+
+        Both are tried on each half of the points, learnt from the other half. If the network gains
+        in precision at 1, 3 and 5, or in the sum of that and propensity-scored precision, it is
+        returned, learnt from all points. (By the sum alone, a ranking that puts rare labels first
+        can pass for better though it is far less precise; how much rare labels count is for their
+        weights to say, which come on top.)
+
+        Parameters
+        ----------
+        evidence : Evidence
+            Of the held-out points.
+        truth : csr_array (n, n_labels)
+        inverse_propensities : float64 (n_labels,)
+        run : TrainingRun
+
+        Returns
+        -------
+        ScoreNetwork
+        """
+        n_points = len(evidence.labels)
+        if n_points == 0:
+            return ScoreNetwork.of_source(0, evidence.values.shape[1])
+        shuffled = np.random.default_rng(run.seed_for("halves")).permutation(n_points)
+        tried = shuffled[: self.trial_points]
+        some, some_truth = evidence.of_rows(tried), truth[tried]
+
+        def qualities(scores: Floats) -> tuple[float, float]:
+            ids, _ = best_first(some.labels, scores, 5, run.n_threads)
+            precision = sum(precision_at_k(ids, some_truth, k) for k in (1, 3, 5))
+            return precision, head_and_tail_precision(ids, some_truth, inverse_propensities)
+
+        total = ScoreNetwork.of_all(evidence)
+        plain = [total.scores(some, run.n_threads), *_said_by_each(some)]
+        if max(qualities(said)[1] for said in plain) < self.least_quality:
+            return total  # chance hits do not tell the sources apart
+        is_true = _true_candidates(evidence, truth)
+        with one_torch_thread():  # the products are too small to be shared
+            if is_true[tried].any(axis=1).sum() < self.least_points:
+                return weighted_sum(evidence, is_true, tried)
+            examples = _Examples.of(evidence, is_true, run)
+            trial, logits = self._tried(examples, torch.from_numpy(tried), run)
+            of_sum = qualities(_summed_by_halves(some, is_true[tried], run))
+            if (np.array(qualities(logits.numpy())) <= of_sum).all():
+                return weighted_sum(evidence, is_true, tried)
+            hardest = examples.hardest(trial, self.n_compared, run.seed_for("candidates"))
+            network = self._fit(hardest, torch.arange(n_points), run)
+        return _frozen(network.layers, examples)
+
+    def _tried(
+        self, examples: _Examples, rows: Tensor, run: TrainingRun
+    ) -> tuple[RankingNetwork, Tensor]:
+        """Learn from each half of some points what ranks the other: a network, and all logits."""
+        trial = replace(self, steps=self.trial_steps, epochs=(self.epochs[0], 1))
+        halves = torch.tensor_split(rows, 2)
+        with ThreadPoolExecutor(min(2, run.n_threads)) as pool:
+            networks = list(pool.map(lambda half: trial._fit(examples, half, run), halves[::-1]))
+        pairs = zip(networks, halves, strict=True)
+        return networks[0], torch.cat([examples.logits(network, half) for network, half in pairs])
+
+    def _fit(self, examples: _Examples, rows: Tensor, run: TrainingRun) -> RankingNetwork:
+        """Train on some points."""
+        random = torch.Generator().manual_seed(run.seed_for("score network"))
+        inputs, is_true, log_counts = examples[:3]
+        network = RankingNetwork(inputs.shape[2], *self.n_hidden, self.dropout, random)
+        optimiser = AdamW(network.parameters, self.weight_decay)
+        useful = rows[is_true[rows].any(dim=1)]  # the others have nothing to rank
+        batch_size = self.batch_size[len(useful) > self.few_points]
+        n_batches = max(1, -(-len(useful) // batch_size))
+        most, fewest = self.epochs
+        n_steps = n_batches * min(max(-(-self.steps // n_batches), fewest), most)
+        first_averaged = int((1 - self.averaged) * n_steps)
+        mean, step = torch.zeros_like(network.parameters), 0
+        while step < n_steps:
+            order = useful[torch.randperm(len(useful), generator=random)]
+            for batch in torch.split(order, batch_size):
+                rate = self.learning_rate * (1 - (1 - self.averaged) * step / n_steps)
+                gradient = network.gradient(inputs[batch], is_true[batch], log_counts[batch])
+                optimiser.step(gradient, rate)
+                if step >= first_averaged:
+                    mean += network.parameters / (n_steps - first_averaged)
+                step += 1
+        network.parameters.copy_(mean)
+        return network
+
+
+class _Examples(NamedTuple):
+    """Candidates of held-out points as the network is shown them.
+
+    Attributes
+    ----------
+    inputs : Tensor (n, size, n_views)
+        With mean 0 and deviation 1 over all candidates, in the type of products.
+    is_true : Tensor of bool (n, size)
+        Which candidates are true.
+    log_counts : float32 Tensor (n, size)
+        See `ranking_loss`.
+    centre, spread : float32 Tensor (n_views,)
+        Mean and deviation before.
+    """
+
+    inputs: Tensor
+    is_true: Tensor
+    log_counts: Tensor
+    centre: Tensor
+    spread: Tensor
+
+    @classmethod
+    def of(cls, evidence: Evidence, is_true: NDArray[np.bool_], run: TrainingRun) -> _Examples:
+        """View the evidence and bring it to one scale, once for all trainings."""
+        views = evidence.views(run.n_threads)
+        seen = views[evidence.labels >= 0]
+        centre = torch.from_numpy(seen.mean(axis=0))
+        spread = torch.from_numpy(seen.std(axis=0)).clamp_min(1e-4)
+        limit = float(LARGEST_VIEW)
+        inputs = torch.from_numpy(views).sub_(centre).div_(spread).clamp_(-limit, limit)
+        log_counts = log_counts_of(torch.from_numpy(evidence.labels))
+        inputs = inputs.to(product_dtype(inputs.device))
+        return cls(inputs, torch.from_numpy(is_true), log_counts, centre, spread)
+
+    def logits(self, network: RankingNetwork, rows: Tensor) -> Tensor:
+        """Return how a network ranks the candidates of some points, -inf for padding."""
+        parts = [network.logits(self.inputs[some]) for some in torch.split(rows, _POINTS_AT_ONCE)]
+        return torch.cat(parts).masked_fill_(self.log_counts[rows].isinf(), -torch.inf)
+
+    def hardest(self, network: RankingNetwork, n_compared: tuple[int, int], seed: int) -> _Examples:
+        """Return the candidates that are true or that a network ranks first, and some others.
+
+        The others are drawn from the rest, and stand for all of it.
+        """
+        n_first, n_drawn = n_compared
+        n_points, size = self.is_true.shape
+        if size <= n_first + n_drawn:
+            return self
+        every = torch.arange(n_points)
+        logits = self.logits(network, every).masked_fill_(self.is_true, torch.inf)
+        order = logits.argsort(dim=1, descending=True, stable=True)
+        first, rest = order[:, :n_first], order[:, n_first:]
+        is_left = ~self.log_counts.gather(1, rest).isinf()
+        lots = torch.rand(rest.shape, generator=torch.Generator().manual_seed(seed))
+        drawn = rest.gather(1, lots.masked_fill_(~is_left, -1).topk(n_drawn, dim=1).indices)
+        chosen = torch.cat([first, drawn], dim=1)
+        log_counts = self.log_counts.gather(1, chosen)
+        n_left = is_left.sum(dim=1, keepdim=True)
+        log_counts[:, n_first:] += (n_left / n_drawn).clamp_min(1).log()
+        inputs = self.inputs[every[:, None], chosen]
+        return self._replace(
+            inputs=inputs, is_true=self.is_true.gather(1, chosen), log_counts=log_counts
+        )
+
+
+def _frozen(layers: Layers, examples: _Examples) -> ScoreNetwork:
+    """Return the network as a model keeps it."""
+    parts = (examples.centre, 1 / examples.spread, *layers)
+    return ScoreNetwork(*(part.numpy() for part in parts))
+
+
+def _summed_by_halves(evidence: Evidence, is_true: NDArray[np.bool_], run: TrainingRun) -> Floats:
+    """Return the scores of each half of the points by the sum that the other half weighs."""
+    halves = np.array_split(np.arange(len(is_true)), 2)
+    scores = [
+        weighted_sum(evidence, is_true, other).scores(evidence.of_rows(half), run.n_threads)
+        for half, other in zip(halves, halves[::-1], strict=True)
+    ]
+    return np.concatenate(scores)
+
+
+def _said_by_each(evidence: Evidence) -> list[Floats]:
+    """Return what each source says of the candidates, (n, size), -inf of padding."""
+    is_real = evidence.labels >= 0
+    return [np.where(is_real, said, -np.inf) for said in evidence.values.swapaxes(0, 1)]
+
+
+def _true_candidates(evidence: Evidence, truth: csr_array) -> NDArray[np.bool_]:
+    """Return which candidates are true, (n, size)."""
+    rows, places = np.nonzero(evidence.labels >= 0)
+    is_true = np.zeros(evidence.labels.shape, bool)
+    is_true[rows, places] = stored_in(truth, rows, evidence.labels[rows, places])
+    return is_true

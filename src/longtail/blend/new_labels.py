@@ -1,0 +1,205 @@
+"""Labels that a trained default model learns of afterwards: from texts, from a few points."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from longtail.blend.candidates import (
+    N_LABEL_NEIGHBOURS,
+    N_POINT_NEIGHBOURS,
+    built_index,
+    search_rows_of,
+)
+from longtail.blend.kept_labels import SEED
+from longtail.blend.label_head import LabelHead
+from longtail.blend.relations import postings_of
+from longtail.data.bags import Bags
+from longtail.data.rows import unit_rows
+from longtail.scorers.sparse_label_vectors import SparseLabelVectors
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from longtail.blend.blended import BlendedScorer
+    from longtail.blend.candidates import CandidateSearch
+    from longtail.blend.relations import LabelRelations
+
+    Floats = NDArray[np.float32]
+    Ids = NDArray[np.int32]
+
+__all__ = ["NewLabels", "add_labels", "reads_label_texts"]
+
+# What the linear classifier of a new label answers to everything. Those of trained labels answer
+# about -1 where the label is wrong and more where it is right, and nobody knows which it is.
+UNDECIDED = -0.5
+N_HEADS_WITH_TEXTS = 3  # see `LearntSpace.heads`
+
+
+class NewLabels(NamedTuple):
+    """What is known of n new labels.
+
+    Attributes
+    ----------
+    texts : csr_array of float32 (n, n_features)
+        Unit bags of their texts; not looked at by a model without label texts.
+    points : csr_array of float32 (n_points, n_features)
+        Unit bags of example points; there may be none.
+    label_of_point : int64 (n_points,)
+        Which of the new labels, from 0, each point has.
+    """
+
+    texts: csr_array
+    points: csr_array
+    label_of_point: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """Return the number of labels."""
+        return int(self.texts.shape[0])
+
+    def counts(self) -> NDArray[np.int64]:
+        """Return how many points each label has."""
+        return np.bincount(self.label_of_point, minlength=len(self))
+
+
+def reads_label_texts(scorer: BlendedScorer) -> bool:
+    """Return whether a model has learnt from label texts."""
+    return len(scorer.heads) == N_HEADS_WITH_TEXTS and scorer.relations is not None
+
+
+def add_labels(scorer: BlendedScorer, new: NewLabels, n_threads: int) -> BlendedScorer:
+    """Return the scorer with new labels behind those that it has.
+
+    A new label starts as training would start it: its free vector is the mean direction of its
+    points, its vector with text the direction of that plus its text's. Its points vote, its text is
+    matched, and its points' texts link it. It counts as common as the mean label, or as it has
+    points if those are more, and has the bias that labels as common have. Its linear classifier is
+    undecided: to train one takes the training points. The graphs are built anew.
+
+    Parameters
+    ----------
+    scorer : BlendedScorer
+    new : NewLabels
+    n_threads : int
+    """
+    points = scorer.encoder.encode(Bags.of(new.points), n_threads)
+    commonness = _commonness(scorer, new.counts())
+    means = _mean_directions(points, new)
+    vectors = [means]
+    if reads_label_texts(scorer):
+        texts = scorer.encoder.encode(Bags.of(new.texts), n_threads)
+        vectors = [unit_rows(means + texts), means, texts]
+    heads = [
+        _longer_head(scorer, head, own, commonness)
+        for head, own in zip(scorer.heads, vectors, strict=True)
+    ]
+    first = heads[0]
+    search = _longer_search(scorer.search, first.vectors, points, new, n_threads)
+    heads[0] = LabelHead.of_search(search, first.bias, first.scale)
+    relations = scorer.relations
+    tail_weights = _as_common_ones(scorer, scorer.tail_weights, commonness)
+    return replace(
+        scorer,
+        search=search,
+        heads=tuple(heads),
+        relations=None if relations is None else _longer_relations(relations, new, n_threads),
+        linear=SparseLabelVectors.joined([scorer.linear, _undecided(len(new))]),
+        commonness=np.concatenate([scorer.commonness, commonness]),
+        tail_weights=np.concatenate([scorer.tail_weights, tail_weights]),
+    )
+
+
+def _commonness(scorer: BlendedScorer, counts: NDArray[np.int64]) -> Floats:
+    """Return how common new labels pass for: as their points say, or else as the mean label."""
+    known = np.expm1(scorer.commonness[scorer.commonness > 0])
+    mean = float(known.mean()) if len(known) else 1.0
+    return np.asarray(np.log1p(np.maximum(counts, mean)), np.float32)
+
+
+def _as_common_ones(scorer: BlendedScorer, values: Floats, commonness: Floats) -> Floats:
+    """Return what a straight line through the trained labels' values says of new labels."""
+    trained = scorer.commonness > 0
+    design = np.stack([scorer.commonness[trained], np.ones(trained.sum(), np.float32)], axis=1)
+    slope, level = np.linalg.lstsq(design, values[trained], rcond=None)[0]
+    line: Floats = slope * commonness + level
+    return line.astype(np.float32)
+
+
+def _mean_directions(points: Floats, new: NewLabels) -> Floats:
+    """Return the direction of the mean of each label's points; zeros where it has none."""
+    ones = np.ones(len(points), np.float32)
+    of_label = csr_array(
+        (ones, (new.label_of_point, np.arange(len(points)))), (len(new), len(points))
+    )
+    return unit_rows(of_label @ points)
+
+
+def _longer_head(
+    scorer: BlendedScorer, head: LabelHead, vectors: Floats, commonness: Floats
+) -> LabelHead:
+    """Return a head that knows the new labels too."""
+    bias = _as_common_ones(scorer, head.bias, commonness)
+    every = np.concatenate([head.vectors_of_labels(), vectors])
+    return LabelHead.of(every, np.concatenate([head.bias, bias]), head.scale)
+
+
+def _longer_search(
+    search: CandidateSearch, vectors: Floats, points: Floats, new: NewLabels, n_threads: int
+) -> CandidateSearch:
+    """Return a search over all label vectors and, besides the training points, the new ones."""
+    sizes, point_index = search.sizes, search.point_index
+    known = np.flatnonzero(vectors.any(axis=1)).astype(np.int32)
+    if len(points):
+        old, places = search_rows_of(point_index)
+        every = np.concatenate([old[places], points])
+        point_index = built_index(every, N_POINT_NEIGHBOURS, sizes.beam, SEED, n_threads)
+    first = len(search.label_ids) + 1
+    return replace(
+        search,
+        label_index=built_index(vectors[known], N_LABEL_NEIGHBOURS, sizes.beam, SEED, n_threads),
+        label_of_row=known,
+        point_index=point_index,
+        label_starts=np.concatenate([search.label_starts, first + np.arange(len(points))]),
+        label_ids=np.concatenate([search.label_ids, search.n_labels + new.label_of_point]),
+        n_labels=search.n_labels + len(new),
+    )
+
+
+def _undecided(n: int) -> SparseLabelVectors:
+    """Return linear classifiers that answer the same to everything."""
+    return replace(SparseLabelVectors.empty(n), bias=np.full(n, UNDECIDED, np.float32))
+
+
+def _longer_relations(relations: LabelRelations, new: NewLabels, n_threads: int) -> LabelRelations:
+    """Return what the texts of all labels say, and what the new points link the new labels to."""
+    texts = SparseLabelVectors.joined([relations.texts, _as_vectors(new.texts)])
+    starts, labels, weights = postings_of(texts, len(relations.posting_starts) - 1)
+    unlinked = np.full(len(new), relations.link_starts[-1])
+    longer = replace(
+        relations,
+        texts=texts,
+        posting_starts=starts,
+        posting_labels=labels,
+        posting_weights=weights,
+        link_starts=np.concatenate([relations.link_starts, unlinked]),
+    )
+    own = longer.matches(Bags.of(new.points), n_threads)
+    known = np.flatnonzero(own.labels[:, 0] >= 0)
+    strength = own.similarities[known, 0] ** 2
+    where = (new.label_of_point[known], own.labels[known, 0])
+    links = csr_array((strength, where), (len(new), texts.n_labels)).tocsr()
+    return replace(
+        longer,
+        link_starts=np.concatenate([relations.link_starts[:-1], unlinked[:1] + links.indptr]),
+        link_labels=np.concatenate([relations.link_labels, links.indices]),
+        link_weights=np.concatenate([relations.link_weights, links.data]),
+    )
+
+
+def _as_vectors(bags: csr_array) -> SparseLabelVectors:
+    """Return the bags of label texts as sparse label vectors."""
+    no_bias = np.zeros(bags.shape[0], np.float32)
+    return SparseLabelVectors(bags.indptr.astype(np.int64), bags.indices, bags.data, no_bias)

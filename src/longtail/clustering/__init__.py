@@ -1,0 +1,1 @@
+"""Clusters of vectors: of equal size, and around means."""

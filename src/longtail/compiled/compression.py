@@ -1,0 +1,60 @@
+"""A trained scorer laid out for serving."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from longtail.blend.blended import BlendedScorer
+from longtail.compiled.expanded import expanded
+from longtail.compiled.scorer import CompiledScorer, StorageType, as_storage
+from longtail.errors import InputError
+from longtail.features.onnx_encoder import OnnxEncoder
+from longtail.features.transformer_encoder import TransformerEncoder
+from longtail.scorers.encoders import transformers_of, with_transformers_as
+
+if TYPE_CHECKING:
+    from longtail.scorers.encoders import TextEncoder
+    from longtail.scorers.protocols import Scorer
+
+__all__ = ["compressed"]
+
+
+def compressed(scorer: Scorer, dtype: StorageType) -> Scorer:
+    """Return a scorer that answers alike, quicker, and does not need what training needs.
+
+    Parameters
+    ----------
+    scorer : Scorer
+        `BlendedScorer` becomes a `CompiledScorer`, and this one of another `dtype`, or stays itself
+        where that is its own; transformers in others become `OnnxEncoder`.
+    dtype : {"float32", "float16", "int8"}
+
+    Raises
+    ------
+    InputError
+        If the scorer is another, or cannot be kept as `dtype`.
+    MissingExtraError
+        If there is a transformer and a package that exports it is missing.
+    """
+    if isinstance(scorer, CompiledScorer):
+        if scorer.dtype == as_storage(dtype):
+            return scorer  # what is rounded twice is not what was rounded once
+        scorer = expanded(scorer)
+    if isinstance(scorer, BlendedScorer):
+        return CompiledScorer.of(scorer, dtype)
+    if not any(isinstance(one, TransformerEncoder) for one in transformers_of(scorer)):
+        raise InputError(
+            "Only a model of the default recipe, or one with a transformer, can be compressed; "
+            f"this one answers by {type(scorer).__name__}."
+        )
+    if dtype not in {"float32", "int8"}:
+        raise InputError(f"dtype of a transformer must be 'float32' or 'int8', got {dtype!r}.")
+
+    def exported(encoder: TextEncoder) -> OnnxEncoder:
+        from longtail.features.onnx_export import to_onnx  # noqa: PLC0415 - it needs torch
+
+        if isinstance(encoder, OnnxEncoder):
+            return encoder
+        return to_onnx(encoder, int8=dtype == "int8")
+
+    return with_transformers_as(scorer, exported)

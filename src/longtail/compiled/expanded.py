@@ -1,0 +1,127 @@
+"""A compiled model as the parts that it was laid out from, so that it can be changed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from longtail.blend.blended import BlendedScorer
+from longtail.blend.candidates import CandidateSearch
+from longtail.blend.label_head import LabelHead
+from longtail.blend.relations import LabelRelations
+from longtail.blend.score_network import ScoreNetwork
+from longtail.compiled.parts import dimension_of
+from longtail.compiled.row_store import (
+    column_ids,
+    float_rows,
+    float_weights,
+    neighbours_of,
+    token_vectors_of,
+    vectors_of,
+    whole_rows,
+)
+from longtail.features.bag_encoder import UnitBagEncoder
+from longtail.index.exact import ExactIndex
+from longtail.index.graph import GraphIndex
+from longtail.scorers.sparse_label_vectors import SparseLabelVectors
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from longtail.compiled.scorer import CompiledScorer
+    from longtail.index.protocol import VectorIndex
+    from longtail.kernels.code_search import CodedGraph
+    from longtail.kernels.sparse_lookup import SplitRows
+
+__all__ = ["expanded"]
+
+
+def expanded(compiled: CompiledScorer) -> BlendedScorer:
+    """Return a model of float32 parts that, compiled to the same type, is the same model.
+
+    To the last bit for float32. Numbers of 16 and of 8 bits come back as they are stored; the codes
+    that the search follows are made of them anew, and may differ in the last place.
+    """
+    parts = compiled.parts
+    dimension = dimension_of(parts)
+    search = CandidateSearch(
+        label_index=_index(parts.labels, dimension, compiled.sizes.beam),
+        label_of_row=parts.label_of_row,
+        point_index=_index(parts.points, dimension, compiled.sizes.beam),
+        label_starts=parts.point_starts,
+        label_ids=parts.point_labels,
+        popular=parts.popular,
+        n_labels=len(parts.commonness),
+        sizes=compiled.sizes,
+    )
+    first, *others = parts.heads
+    heads = [LabelHead.of_search(search, first.bias, float(first.scale))]
+    heads += [
+        LabelHead(float_rows(head.rows), head.row_of_label, head.bias, float(head.scale))
+        for head in others
+    ]
+    return BlendedScorer(
+        encoder=UnitBagEncoder(token_vectors_of(parts.tokens, dimension)),
+        search=search,
+        heads=tuple(heads),
+        relations=_relations(compiled),
+        linear=_label_vectors(parts.linear, parts.linear_bias),
+        is_word=parts.is_word if len(parts.is_word) else None,
+        commonness=parts.commonness,
+        tail_weights=parts.tail_weights,
+        network=_network(compiled),
+    )
+
+
+def _index(graph: CodedGraph, dimension: int, beam: int) -> VectorIndex:
+    """Return an index; one without edges is an exact one."""
+    vectors = vectors_of(graph, dimension)
+    neighbours = neighbours_of(graph)
+    if not neighbours.shape[1]:
+        return ExactIndex(vectors)
+    arrays = {name: getattr(graph, name) for name in _GRAPH_PARTS}
+    arrays |= {"vectors": vectors, "neighbours": neighbours}
+    return GraphIndex.from_arrays(arrays, beam=beam)
+
+
+def _relations(compiled: CompiledScorer) -> LabelRelations | None:
+    """Return what label texts say, where there are any."""
+    if not compiled.parts.has_relations:
+        return None
+    texts, links = compiled.parts.relations
+    no_bias = np.zeros(len(texts.common.starts) - 1, np.float32)
+    return LabelRelations(
+        texts=_label_vectors(texts, no_bias),
+        posting_starts=np.asarray(texts.rare.starts, np.int64),
+        posting_labels=column_ids(texts.rare),
+        posting_weights=float_weights(texts.rare),
+        link_starts=np.asarray(links.starts, np.int64),
+        link_labels=column_ids(links),
+        link_weights=float_weights(links),
+        n_matches=compiled.n_matches,
+        n_linked=compiled.n_linked,
+    )
+
+
+def _label_vectors(rows: SplitRows, bias: NDArray[np.float32]) -> SparseLabelVectors:
+    """Return the weights of labels, each label's together."""
+    whole = whole_rows(rows, len(bias))
+    return SparseLabelVectors(whole.indptr.astype(np.int64), whole.indices, whole.data, bias)
+
+
+def _network(compiled: CompiledScorer) -> ScoreNetwork:
+    """Return the network with inputs first."""
+    own: Any = compiled.parts.network
+    return ScoreNetwork(
+        centre=own.centre,
+        scale=own.scale,
+        matrix1=np.ascontiguousarray(own.matrix1.T),
+        bias1=own.bias1,
+        matrix2=np.ascontiguousarray(own.matrix2.T),
+        bias2=own.bias2,
+        last=own.last,
+    )
+
+
+_GRAPH_PARTS = ("entries", "member_starts", "members")

@@ -1,0 +1,263 @@
+"""How the numbers of a compiled model are put away, in few bits, and taken out again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from longtail.kernels.arrays import read_only
+from longtail.kernels.bag_vector import pack_with_scales
+from longtail.kernels.code_search import n_edges
+from longtail.kernels.packed_codes import unpacked_rows
+from longtail.kernels.packed_ids import is_packed, pack_ids, unpacked_ids
+from longtail.kernels.rows import Rows, quantise_rows
+from longtail.kernels.sparse_lookup import SparseRows, SplitRows
+from longtail.kernels.sparse_splitting import (
+    count_ids,
+    keep_entries,
+    place_rows,
+    place_weights,
+    quantise_entries,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from longtail.kernels.code_search import CodedGraph
+
+    Floats = NDArray[np.float32]
+    Ids = NDArray[np.int32]
+
+__all__ = [
+    "MOST_RARE",
+    "RowStore",
+    "are_common",
+    "column_ids",
+    "float_rows",
+    "float_weights",
+    "named_arrays",
+    "neighbours_of",
+    "no_scales",
+    "packed_neighbours",
+    "some_nodes",
+    "token_vectors_of",
+    "vectors_of",
+    "whole_rows",
+]
+
+# Labels with a weight for a word: of more, the weights are kept with the labels. A text adds up all
+# weights of its rare words, and looks at a twentieth of few labels, a thousandth of many.
+MOST_RARE, MOST_RARE_SHARE = 1000, 0.05
+_LAST_INT32 = np.iinfo(np.int32).max
+
+
+class RowStore(NamedTuple):
+    """Puts rows away as float32, float16 or int8."""
+
+    dtype: str
+
+    def rows(self, vectors: Floats) -> Rows:
+        """Store rows of a table."""
+        vectors = read_only(vectors, np.float32)
+        if self.dtype != "int8":
+            return Rows(self._numbers(vectors), no_scales())
+        codes = np.empty(vectors.shape, np.int8)
+        scales = np.empty(len(vectors), np.float32)
+        quantise_rows(vectors, codes, scales)
+        return Rows(read_only(codes, np.int8), read_only(scales, np.float32))
+
+    def tokens(self, vectors: Floats) -> Rows:
+        """Store rows of which many are added up: four bits a number where others take eight."""
+        if self.dtype != "int8":
+            return self.rows(vectors)
+        codes, scales = pack_with_scales(read_only(vectors, np.float32))
+        return Rows(read_only(codes, np.uint8), read_only(scales, np.float32))
+
+    def sparse(self, starts: Any, columns: Any, weights: Any, n_columns: int) -> SparseRows:
+        """Store sparse rows."""
+        ids = read_only(pack_ids(columns, n_columns), np.uint8)
+        return self._sparse(np.asarray(starts, np.int64), ids, np.asarray(weights, np.float32))
+
+    def split(self, by_label: csr_array, is_common: NDArray[np.bool_]) -> SplitRows:
+        """Store rows of labels: what is common with the labels, the rest with the features.
+
+        Weights may fill most of the memory there is, so no step needs much beside the result.
+
+        Parameters
+        ----------
+        by_label : csr_array (n_labels, n_features)
+        is_common : bool (n_features,)
+        """
+        is_common = read_only(is_common, np.bool_)
+        n_places = int(np.count_nonzero(is_common)) + 1
+        places = np.zeros(len(is_common), np.int32)
+        places[is_common] = np.arange(1, n_places)
+        return SplitRows(
+            self._by_feature(by_label, is_common),
+            self._by_label(by_label, is_common, places, n_places),
+            read_only(pack_ids(places, n_places), np.uint8),
+        )
+
+    def _by_feature(self, by_label: csr_array, is_left: NDArray[np.bool_]) -> SparseRows:
+        """Store the entries of all other features, by feature."""
+        rows, columns, weights = _arrays_of(by_label)
+        starts = np.zeros(len(is_left) + 1, np.int64)
+        np.cumsum(np.where(is_left, 0, _entries_of_columns(by_label)), out=starts[1:])
+        labels = np.empty(starts[-1], np.int32)
+        place_rows(rows, columns, is_left, starts[:-1].copy(), labels)
+        ids = read_only(pack_ids(labels, by_label.shape[0]), np.uint8)
+        del labels
+        placed = np.empty(starts[-1], np.float32)
+        place_weights(columns, weights, is_left, starts[:-1].copy(), placed)
+        return self._sparse(starts, ids, placed)
+
+    def _by_label(
+        self, by_label: csr_array, is_kept: NDArray[np.bool_], places: Ids, n_places: int
+    ) -> SparseRows:
+        """Store the entries of some features, by label."""
+        n_kept = int(_entries_of_columns(by_label)[is_kept].sum())
+        columns, weights = np.empty(n_kept, np.int32), np.empty(n_kept, np.float32)
+        starts = np.empty(by_label.shape[0] + 1, np.int64)
+        keep_entries(*_arrays_of(by_label), is_kept, places, columns, weights, starts)
+        return self.sparse(starts, columns, weights, n_places)
+
+    def _sparse(
+        self, starts: NDArray[np.int64], ids: NDArray[np.uint8], weights: Floats
+    ) -> SparseRows:
+        """Store sparse rows whose columns are packed."""
+        kind = np.int32 if starts[-1] <= _LAST_INT32 else np.int64
+        numbers, scales = self._weights(starts, weights)
+        return SparseRows(read_only(starts, kind), ids, numbers, scales)
+
+    def no_split(self) -> SplitRows:
+        """Store nothing."""
+        none = self.sparse(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0, np.float32), 1)
+        return SplitRows(none, none, none.columns)
+
+    def _weights(self, starts: NDArray[np.int64], weights: Floats) -> tuple[NDArray[Any], Floats]:
+        """Store the weights of sparse rows; return also the scale of each row, if there are any."""
+        if self.dtype != "int8":
+            return self._numbers(weights), no_scales()
+        codes, scales = np.empty(len(weights), np.int8), np.empty(len(starts) - 1, np.float32)
+        quantise_entries(read_only(starts, np.int64), read_only(weights, np.float32), codes, scales)
+        return read_only(codes, np.int8), read_only(scales, np.float32)
+
+    def _numbers(self, numbers: Floats) -> NDArray[Any]:
+        """Store numbers that need no scale."""
+        if self.dtype == "float16":
+            return read_only(numbers.astype(np.float16).view(np.uint16), np.uint16)
+        return read_only(numbers, np.float32)
+
+
+def _arrays_of(rows: csr_array) -> tuple[NDArray[np.int64], Ids, Floats]:
+    """Return starts, columns and weights as kernels take them."""
+    columns, weights = read_only(rows.indices, np.int32), read_only(rows.data, np.float32)
+    return read_only(rows.indptr, np.int64), columns, weights
+
+
+def _entries_of_columns(rows: csr_array) -> NDArray[np.int64]:
+    """Return how many entries each column has."""
+    counts = np.zeros(rows.shape[1], np.int64)
+    count_ids(read_only(rows.indices, np.int32), counts)
+    return counts
+
+
+def are_common(by_label: csr_array) -> NDArray[np.bool_]:
+    """Tell of which features too many labels have a weight for them to be kept with the feature."""
+    most = min(MOST_RARE, int(MOST_RARE_SHARE * by_label.shape[0]))
+    return _entries_of_columns(by_label) > most
+
+
+def whole_rows(rows: SplitRows, n_labels: int) -> csr_array:
+    """Return the rows of labels that were split, float32 (n_labels, n_features)."""
+    n_features = len(rows.rare.starts) - 1
+    by_feature = (float_weights(rows.rare), column_ids(rows.rare), rows.rare.starts)
+    feature_of = np.zeros(int(unpacked_ids(rows.places).max(initial=0)) + 1, np.int32)
+    feature_of[unpacked_ids(rows.places)] = np.arange(n_features, dtype=np.int32)
+    features = feature_of[column_ids(rows.common)]
+    by_label = (float_weights(rows.common), features, rows.common.starts)
+    rare = csr_array(by_feature, (n_features, n_labels)).T.tocsr()
+    whole = rare + csr_array(by_label, (n_labels, n_features))
+    whole.sort_indices()
+    return whole
+
+
+def packed_neighbours(neighbours: Ids) -> NDArray[np.uint8]:
+    """Return the edges of all nodes as kernels take them."""
+    return read_only(pack_ids(neighbours.reshape(-1), len(neighbours)), np.uint8)
+
+
+def neighbours_of(graph: CodedGraph) -> Ids:
+    """Return the edges of all nodes, int32 (n_nodes, n_edges), padded with -1."""
+    n_nodes = len(graph.codes)
+    ids = unpacked_ids(graph.neighbours)[: n_nodes * n_edges(graph)]
+    ids = ids.reshape(n_nodes, n_edges(graph))
+    return np.where((ids >= 0) & (ids < n_nodes), ids, np.int32(-1))
+
+
+def column_ids(rows: SparseRows) -> Ids:
+    """Return the columns of sparse rows as int32."""
+    return unpacked_ids(rows.columns) if is_packed(rows.columns) else rows.columns
+
+
+def float_rows(rows: Rows) -> Floats:
+    """Return a stored table as float32."""
+    vectors = _widened(rows.values)
+    return vectors * rows.scales[:, None] if len(rows.scales) else vectors
+
+
+def token_vectors_of(tokens: Rows, dimension: int) -> Floats:
+    """Return the vectors of the tokens as float32."""
+    values, scales = tokens
+    if values.dtype != np.uint8:
+        return float_rows(tokens)
+    return unpacked_rows(values, scales[:, None], dimension)
+
+
+def vectors_of(graph: CodedGraph, dimension: int) -> Floats:
+    """Return the vectors of an index as float32: those of its codes, where it has no others."""
+    if len(graph.rows.values):
+        return float_rows(graph.rows)
+    return unpacked_rows(graph.codes, graph.step, dimension)
+
+
+def some_nodes(graph: CodedGraph, drawn: NDArray[np.int64]) -> CodedGraph:
+    """Return a graph with the vectors of some nodes alone; its edges are left as they are."""
+    rows = graph.rows
+    if len(rows.values):
+        scales = rows.scales[drawn] if len(rows.scales) else rows.scales
+        rows = rows._replace(values=rows.values[drawn], scales=scales)
+    return graph._replace(codes=graph.codes[drawn], rows=rows)
+
+
+def float_weights(rows: SparseRows) -> Floats:
+    """Return the weights of stored sparse rows as float32."""
+    weights = _widened(rows.weights)
+    return weights * np.repeat(rows.scales, np.diff(rows.starts)) if len(rows.scales) else weights
+
+
+def _widened(stored: NDArray[Any]) -> Floats:
+    """Return stored numbers as float32, not yet scaled."""
+    numbers = stored.view(np.float16) if stored.dtype == np.uint16 else stored
+    return numbers.astype(np.float32)
+
+
+def named_arrays(prefix: str, members: Mapping[str, Any]) -> dict[str, NDArray[np.generic]]:
+    """Return the arrays among some members, and those of the named tuples among them."""
+    arrays: dict[str, NDArray[np.generic]] = {}
+    for name, member in members.items():
+        if isinstance(member, np.ndarray):
+            arrays[f"{prefix}{name}"] = member
+        elif isinstance(member, tuple):
+            own: Any = member
+            arrays |= named_arrays(f"{prefix}{name}.", own._asdict())
+    return arrays
+
+
+def no_scales() -> Floats:
+    """Return the scales of numbers that have none."""
+    return read_only(np.zeros(0), np.float32)

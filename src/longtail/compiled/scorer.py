@@ -1,0 +1,368 @@
+"""A trained default model as it serves: one compiled call, tables of 32, 16 or 8 bits."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from longtail.blend.candidates import SearchSizes, search_rows_of
+from longtail.blend.score_network import count_sources
+from longtail.compiled.parts import (
+    answerer_from,
+    arrays_of,
+    check_answerer,
+    dimension_of,
+    label_beam,
+    log_ranks_of,
+    most_frequent,
+    new_scratch,
+    no_ids,
+    width_of,
+)
+from longtail.compiled.row_store import (
+    RowStore,
+    are_common,
+    float_rows,
+    packed_neighbours,
+    token_vectors_of,
+)
+from longtail.compiled.walk_starts import homes_of, unsure_below
+from longtail.errors import InputError
+from longtail.index.graph import GraphIndex
+from longtail.kernels.answer import Answerer, Head, answer_bags, near_rows
+from longtail.kernels.answer_text import answer_text
+from longtail.kernels.arrays import read_only
+from longtail.kernels.code_search import CodedGraph
+from longtail.kernels.handle import handle_of
+from longtail.kernels.jit import over_row_chunks
+from longtail.kernels.label_links import Relations
+from longtail.kernels.packed_codes import pack_rows
+from longtail.kernels.sparse_lookup import span_of
+from longtail.kernels.wide_network import Network
+from longtail.spares import Spares
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from longtail.blend.blended import BlendedScorer
+    from longtail.blend.relations import LabelRelations
+    from longtail.blend.score_network import ScoreNetwork
+    from longtail.data.bags import Bags
+    from longtail.index.protocol import VectorIndex
+    from longtail.scorers.sparse_label_vectors import SparseLabelVectors
+
+    Floats = NDArray[np.float32]
+    Ids = NDArray[np.int32]
+
+__all__ = ["CompiledScorer", "StorageType", "as_storage"]
+
+StorageType = Literal["float32", "float16", "int8"]
+
+
+class CompiledScorer:
+    """Answers by one compiled call a row; any number of threads may use one at once.
+
+    A row is computed the same way alone and in a batch. What is loaded from a folder is not read
+    before it is needed; ids that lead out of bounds, in a damaged folder, are passed over.
+
+    Parameters
+    ----------
+    parts : Answerer
+    sizes : SearchSizes
+    n_matches, n_linked : int
+        See `LabelRelations`; 0 where labels have no texts.
+    """
+
+    def __init__(self, parts: Answerer, sizes: SearchSizes, n_matches: int, n_linked: int) -> None:
+        check_answerer(parts)
+        self.parts = parts
+        self.sizes = sizes
+        self.n_matches, self.n_linked = n_matches, n_linked
+        self._model = handle_of(parts)
+        self._spares: Spares[Any] = Spares()
+
+    @classmethod
+    def of(cls, scorer: BlendedScorer, dtype: StorageType = "float32", n_threads: int = 1) -> Self:
+        """Lay a trained model out for serving.
+
+        Parameters
+        ----------
+        scorer : BlendedScorer
+        dtype : {"float32", "float16", "int8"}
+            How vectors and weights are kept; int8 with one scale a row, and 4 bits a number for
+            tokens and training points.
+        n_threads : int
+
+        Raises
+        ------
+        InputError
+            If there is no such `dtype`.
+        """
+        store = RowStore(as_storage(dtype))
+        scorer.network.check_sources(scorer.n_sources)
+        search, relations = scorer.search, scorer.relations
+        texts = () if relations is None else (relations.n_matches, relations.n_linked)
+        n_matches, n_linked = texts or (0, 0)
+        sizes = search.sizes
+        width = width_of(
+            sizes,
+            len(search.label_of_row),
+            len(search.popular),
+            n_matches + n_linked,
+            search.n_labels,
+        )
+        labels = _graph(search.label_index, store)
+        points = _graph(search.point_index, store, only_codes=dtype == "int8")
+        first, *others = scorer.heads
+        heads = [Head(labels.rows, first.row_of_label, first.bias, np.float32(first.scale))]
+        for head in others:
+            rows = store.rows(head.vectors)
+            heads.append(Head(rows, head.row_of_label, head.bias, np.float32(head.scale)))
+        every = np.zeros(0) if scorer.is_word is None else scorer.is_word
+        linear, n_tokens = scorer.linear, len(scorer.encoder.token_vectors)
+        words = _as_csr(linear, n_tokens)
+        parts = Answerer(
+            tokens=store.tokens(scorer.encoder.token_vectors),
+            labels=labels,
+            label_of_row=search.label_of_row,
+            homes=homes_of(search_rows_of(search.label_index)[0], points, n_threads),
+            unsure_below=unsure_below(points, labels, sizes.n_found, label_beam(sizes)),
+            points=points,
+            point_starts=search.label_starts,
+            point_labels=search.label_ids,
+            popular=search.popular,
+            frequent=no_ids(),
+            heads=tuple(heads),
+            linear=store.split(words, are_common(words)),
+            linear_bias=linear.bias,
+            is_word=read_only(every, np.bool_),
+            relations=_relations(scorer.relations, store),
+            has_relations=relations is not None,
+            commonness=read_only(scorer.commonness, np.float32),
+            tail_weights=read_only(scorer.tail_weights, np.float32),
+            network=_network(scorer.network, width),
+        )
+        return cls(parts, sizes, n_matches, n_linked)
+
+    @property
+    def dtype(self) -> StorageType:
+        """How vectors and weights are kept."""
+        kinds: dict[str, StorageType] = {"uint16": "float16", "int8": "int8", "uint8": "int8"}
+        return kinds.get(self.parts.tokens.values.dtype.name, "float32")
+
+    def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> tuple[Ids, Floats]:
+        """See `longtail.scorers.protocols.Scorer.top_k`.
+
+        Candidates come first. Where `k` is more than these, labels follow that the search has met,
+        then the most frequent of those with training points, at most 10,000.
+        """
+        return self._answers(self._model_for(k), bags, k, n_threads)
+
+    def candidates(self, bags: Bags, n_threads: int = 1) -> tuple[Ids, Floats]:
+        """Return what the network has scored of each bag, (n, width), best first."""
+        return self._answers(self._model, bags, self.width, n_threads)
+
+    def _answers(self, model: Any, bags: Bags, k: int, n_threads: int) -> tuple[Ids, Floats]:
+        """Return the k best labels of each bag and their scores."""
+        ids = np.empty((bags.n_rows, k), np.int32)
+        scores = np.empty((bags.n_rows, k), np.float32)
+        row_starts = read_only(bags.row_starts, np.int32)
+        columns, values = read_only(bags.columns, np.int32), read_only(bags.values, np.float32)
+
+        def work(start: int, stop: int) -> None:
+            scratch = self._spares.taken(self._new_scratch)
+            answer_bags(model, scratch, row_starts, columns, values, start, stop, ids, scores)
+            self._spares.keep(scratch)
+
+        over_row_chunks(work, bags.n_rows, n_threads=n_threads, chunk=256)
+        return ids, scores
+
+    def top_k_of_one(self, columns: Ids, values: Floats, k: int) -> tuple[Ids, Floats]:
+        """Return ids and scores (1, k) of one bag: the same numbers as `top_k`, sooner."""
+        ids, scores = np.empty((1, k), np.int32), np.empty((1, k), np.float32)
+        row_starts = np.array([0, len(columns)], np.int32)
+        for array in (row_starts, columns, values):
+            array.flags.writeable = False  # kernels are compiled for what memory maps are
+        scratch = self._spares.taken(self._new_scratch)
+        answer_bags(self._model_for(k), scratch, row_starts, columns, values, 0, 1, ids, scores)
+        self._spares.keep(scratch)
+        return ids, scores
+
+    def answer_text(
+        self,
+        vocabulary: Any,
+        room: Any,
+        codes: NDArray[np.uint32],
+        curve: tuple[float, float, float],
+        k: int,
+    ) -> tuple[Ids, Floats]:
+        """Return ids and probabilities (1, k) of one text; see `OneText`, which has the rest."""
+        ids, probabilities = np.empty((1, k), np.int32), np.empty((1, k), np.float32)
+        scratch = self._spares.taken(self._new_scratch)
+        model = self._model_for(k)
+        answer_text(vocabulary, model, scratch, room, codes, *curve, ids, probabilities)
+        self._spares.keep(scratch)
+        return ids, probabilities
+
+    @property
+    def dimension(self) -> int:
+        """See `HasVectors`."""
+        return dimension_of(self.parts)
+
+    def vectors_of_labels(self) -> Floats:
+        """See `HasVectors`: those of the first head, as they are stored."""
+        head = self.parts.heads[0]
+        vectors = float_rows(head.rows)[head.row_of_label]
+        vectors[head.row_of_label < 0] = 0
+        return vectors
+
+    def vectors_of_tokens(self) -> Floats:
+        """See `HasVectors`, as they are stored."""
+        return token_vectors_of(self.parts.tokens, self.dimension)
+
+    @property
+    def width(self) -> int:
+        """Most candidates that a point can have."""
+        return len(self.parts.network.log_ranks)
+
+    def finding_also(self, labels: Ids) -> CompiledScorer:
+        """Return the same model, on the same tables, that scores some labels for every point."""
+        popular = read_only(np.concatenate([self.parts.popular, labels]), np.int32)
+        ranks = log_ranks_of(self.width + len(labels))
+        network = self.parts.network._replace(log_ranks=ranks)
+        parts = self.parts._replace(popular=popular, network=network)
+        return CompiledScorer(parts, self.sizes, self.n_matches, self.n_linked)
+
+    def near_points(self, bag: Bags, n: int) -> tuple[Ids, Floats]:
+        """See `KnowsPoints`; at most as many as the beam is long."""
+        ids, similarities = np.empty(n, np.int32), np.empty(n, np.float32)
+        columns, values = read_only(bag.columns, np.int32), read_only(bag.values, np.float32)
+        scratch = self._spares.taken(self._new_scratch)
+        n_found = near_rows(self._model, scratch, columns, values, ids, similarities)
+        self._spares.keep(scratch)
+        return ids[:n_found], similarities[:n_found]
+
+    def labels_of_point(self, row: int) -> Ids:
+        """See `KnowsPoints`."""
+        starts, labels = self.parts.point_starts, self.parts.point_labels
+        first, after = span_of(starts, row, len(labels))
+        return labels[first:after]
+
+    def with_network(self, network: ScoreNetwork) -> CompiledScorer:
+        """Return the same model, on the same tables, that blends scores by another network.
+
+        Raises
+        ------
+        InputError
+            If the network was learnt from another number of sources.
+        """
+        has_relations = bool(self.parts.has_relations)
+        network.check_sources(count_sources(len(self.parts.heads), has_relations=has_relations))
+        parts = self.parts._replace(network=_network(network, self.width))
+        return CompiledScorer(parts, self.sizes, self.n_matches, self.n_linked)
+
+    def _model_for(self, k: int) -> Any:
+        """Return the handle of a model that answers so many labels.
+
+        Popular labels are candidates of every point, so fewer labels need no others.
+        """
+        return self._model if k <= len(self.parts.popular) else self._model_of_many
+
+    @cached_property
+    def _model_of_many(self) -> Any:
+        """A handle of the model that lets further labels follow the candidates."""
+        frequent = most_frequent(self.parts.commonness)
+        return handle_of(self.parts._replace(frequent=frequent))
+
+    def _new_scratch(self) -> Any:
+        """Return scratch: making it for each query would cost too much."""
+        return handle_of(new_scratch(self.parts, self.sizes, self.n_matches, self.n_linked))
+
+    def __reduce__(self) -> Any:
+        """Leave out what belongs to this process."""
+        return type(self).from_parts, (self.config(), self.to_arrays())
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """See `longtail.scorers.protocols.Scorer.to_arrays`."""
+        return arrays_of(self.parts)
+
+    def config(self) -> dict[str, Any]:
+        """See `longtail.scorers.protocols.Scorer.config`."""
+        return {
+            "kind": "compiled",
+            "dtype": self.dtype,
+            "scales": [float(head.scale) for head in self.parts.heads],
+            "sizes": asdict(self.sizes),
+            "n_matches": self.n_matches,
+            "n_linked": self.n_linked,
+            "has_relations": bool(self.parts.has_relations),
+        }
+
+    @classmethod
+    def from_parts(
+        cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[np.generic]]
+    ) -> CompiledScorer:
+        """Make it again from `config` and `to_arrays`, on memory maps as they are."""
+        parts = answerer_from(arrays, config["scales"], has_relations=config["has_relations"])
+        sizes = SearchSizes(**config["sizes"])
+        return cls(parts, sizes, int(config["n_matches"]), int(config["n_linked"]))
+
+
+def as_storage(name: str) -> StorageType:
+    """Return the way to keep numbers that has this name, or raise InputError."""
+    if name not in get_args(StorageType):
+        raise InputError(f"Numbers are kept as one of {get_args(StorageType)}, got {name!r}.")
+    return cast("StorageType", name)
+
+
+def _graph(index: VectorIndex, store: RowStore, *, only_codes: bool = False) -> CodedGraph:
+    """Return an index as a graph; one without edges has all its vectors for entries."""
+    if isinstance(index, GraphIndex):
+        vectors, neighbours, entries = index.vectors, index.neighbours, index.entries
+        member_starts, members = index.member_starts, index.members
+    else:
+        vectors = read_only(index.to_arrays()["vectors"], np.float32)
+        every = np.arange(len(vectors) + 1, dtype=np.int32)
+        neighbours = np.empty((len(vectors), 0), np.int32)
+        member_starts, entries, members = every, every[:-1], every[:-1]
+    codes, step = pack_rows(vectors)
+    return CodedGraph(
+        read_only(codes, np.uint8),
+        read_only(step, np.float32),
+        store.rows(vectors[:0] if only_codes else vectors),
+        packed_neighbours(neighbours),
+        *(read_only(part, np.int32) for part in (entries, member_starts, members)),
+    )
+
+
+def _relations(own: LabelRelations | None, store: RowStore) -> Relations:
+    """Return what label texts say; empty where there are none."""
+    if own is None:
+        none = store.no_split()
+        return Relations(none, none.rare)
+    n_features, n_labels = len(own.posting_starts) - 1, own.texts.n_labels
+    # Whatever has no postings is too common for them.
+    texts, is_common = _as_csr(own.texts, n_features), np.diff(own.posting_starts) == 0
+    return Relations(
+        store.split(texts, is_common & (np.bincount(texts.indices, minlength=n_features) > 0)),
+        store.sparse(own.link_starts, own.link_labels, own.link_weights, n_labels),
+    )
+
+
+def _as_csr(rows: SparseLabelVectors, n_features: int) -> csr_array:
+    """Return the weights of labels as a matrix, on the same memory where int32 can count them."""
+    kind = np.int32 if len(rows.features) <= np.iinfo(np.int32).max else np.int64
+    parts = (rows.weights, rows.features, rows.starts.astype(kind))
+    return csr_array(parts, (rows.n_labels, n_features))
+
+
+def _network(own: ScoreNetwork, width: int) -> Network:
+    """Return the network with outputs first, and the logarithms of all ranks."""
+    layers = (own.centre, own.scale, own.matrix1.T, own.bias1, own.matrix2.T, own.bias2, own.last)
+    return Network(*(read_only(array, np.float32) for array in (*layers, log_ranks_of(width))))

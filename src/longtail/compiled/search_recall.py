@@ -1,0 +1,83 @@
+"""How much of what an exact search would find the graph of labels finds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.compiled.parts import dimension_of, walk_of_labels, wide_beam
+from longtail.compiled.row_store import float_rows, neighbours_of, some_nodes, vectors_of
+from longtail.index.exact import ExactIndex
+from longtail.kernels.arrays import read_only
+from longtail.kernels.code_search import (
+    nearest_members,
+    new_keys,
+    similarity_at,
+    walk_graph,
+    walk_on,
+    walk_wider,
+)
+from longtail.kernels.rows import quantise
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from longtail.compiled.scorer import CompiledScorer
+
+    Ids = NDArray[np.int32]
+
+__all__ = ["label_recall"]
+
+
+def label_recall(scorer: CompiledScorer, *, n_queries: int = 200, seed: int = 0) -> float:
+    """Return the share of the nearest labels of some training points that the walk finds.
+
+    A model that looks at no near points keeps none: there, some labels take their place.
+
+    Parameters
+    ----------
+    scorer : CompiledScorer
+    n_queries : int
+        Training points, or labels, that are searched for.
+    seed : int
+
+    Returns
+    -------
+    float
+        Recall at ``sizes.n_found``, from 0 to 1.
+    """
+    graph, sizes = scorer.parts.labels, scorer.sizes
+    asked = scorer.parts.points if len(scorer.parts.points.codes) else graph
+    random = np.random.default_rng(seed)
+    drawn = random.permutation(len(asked.codes))[:n_queries]
+    queries = vectors_of(some_nodes(asked, drawn), dimension_of(scorer.parts))
+    codes = np.zeros(2 * graph.codes.shape[1], np.int8)
+    k = min(sizes.n_found, len(graph.members))
+    walk = walk_of_labels(graph, sizes, sizes.n_near_labels)
+    wide = walk._replace(keys=new_keys(wide_beam(sizes)))
+    ids, similarities = np.empty(k, np.int32), np.empty(k, np.float32)
+    exact = ExactIndex(float_rows(graph.rows)).query(queries, min(k, len(graph.codes)))[1][:, -1]
+    found = 0
+    n_near = sizes.n_near_points if asked is scorer.parts.points else 0
+    edges = neighbours_of(asked)[drawn, :n_near]
+    for near, query, least in zip(edges, queries, exact, strict=True):
+        scale, starts = quantise(query, codes), _starts(scorer, near)
+        size = walk_graph(codes, graph, starts, 0, walk)
+        size, used = walk_on(codes, graph, starts, len(starts), walk), walk
+        last = similarity_at(min(k, size), codes, scale, graph, walk)
+        if last < scorer.parts.unsure_below[0]:
+            size, used = walk_wider(codes, graph, size, walk, wide), wide
+        n = nearest_members(query, codes, scale, graph, size, used, ids, similarities)
+        found += int((similarities[:n] >= least - 1e-5).sum())
+    return found / max(k * len(queries), 1)
+
+
+def _starts(scorer: CompiledScorer, near: Ids) -> Ids:
+    """Return where the walk for a training point begins: at the labels of points near it."""
+    points, sizes = scorer.parts.points, scorer.sizes
+    rows = points.members[points.member_starts[near[near >= 0]]]
+    labels = [scorer.labels_of_point(int(row))[: sizes.n_near_labels] for row in rows]
+    found = np.unique(np.concatenate([np.zeros(0, np.int32), *labels]))
+    nodes = scorer.parts.heads[0].row_of_label[found]
+    return read_only(nodes[nodes >= 0][: sizes.n_near_labels], np.int32)

@@ -1,0 +1,80 @@
+"""What training AttentionXML costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from longtail.costs.estimate import PROCESS
+
+if TYPE_CHECKING:
+    from longtail.costs.estimate import Machine, Workload
+    from longtail.recipes.attentionxml import AttentionXML
+
+__all__ = ["AttentionXMLCosts"]
+
+# Core-seconds, as in `longtail.costs.estimate`.
+STATE = 4e-10  # a word, times the weights that its states are made of: forward, backward and step
+LOOK = 4e-10  # a candidate and a word, times the width of what is compared and mixed
+
+
+@dataclass(frozen=True)
+class AttentionXMLCosts:
+    """See `longtail.costs.estimate.CostModel`.
+
+    Parameters
+    ----------
+    settings : AttentionXML
+    """
+
+    settings: AttentionXML
+
+    def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
+        """Return the seconds of each level."""
+        own, n_words = self.settings, self._n_words(workload)
+        n_weights = 2 * 4 * own.n_hidden * (own.dimension + own.n_hidden)
+        states = n_words * n_weights * STATE
+        n_visits = own.epochs * workload.n_points / machine.n_threads
+        return {
+            f"level {depth}": n_visits * (states + n_candidates * self._looking(n_words))
+            for depth, (_, n_candidates) in enumerate(self._levels(workload), start=1)
+        }
+
+    def _looking(self, n_words: float) -> float:
+        """Return the core-seconds of one candidate of one point."""
+        return n_words * 3 * self.settings.n_hidden * LOOK
+
+    def memory(self, workload: Workload) -> float:
+        """Return the bytes at the peak: tables of all levels, bags, one batch, what is followed.
+
+        With patience also those of the best epoch of a level.
+        """
+        w, own, n_words = workload, self.settings, self._n_words(workload)
+        levels = self._levels(w)
+        words = 2 * 4 * own.dimension * w.n_features * len(levels)
+        nodes = 2 * 4 * 2 * own.n_hidden * sum(n_nodes for n_nodes, _ in levels)
+        kept = 0.0 if own.patience is None else (words + nodes) / (2 * len(levels))
+        bags = 2 * 8 * w.n_nonzero + 4 * own.n_words * w.n_points
+        most = max(n_candidates for _, n_candidates in levels)
+        batch = 4 * own.batch_size * most * (6 * own.n_hidden + 3 * n_words)
+        followed = 24 * w.n_points * most
+        # Words are fewer than tokens, by about as much as temporaries add.
+        return PROCESS + words + nodes + kept + bags + batch + followed
+
+    def _n_words(self, w: Workload) -> float:
+        """Return how many words of a text are read."""
+        return min(w.n_word_entries / w.n_points, self.settings.n_words)
+
+    def _levels(self, w: Workload) -> list[tuple[int, float]]:
+        """Return how many nodes each level has, and how many of them a point is scored against."""
+        own = self.settings
+        if w.n_labels <= own.first_level:
+            return [(w.n_labels, w.n_labels)]
+        sizes = [1 << (-(-w.n_labels // own.leaf_size) - 1).bit_length()]
+        n_children = 1 << max(own.n_children.bit_length() - 1, 1)
+        while sizes[0] > max(own.first_level, n_children):
+            sizes.insert(0, sizes[0] // n_children)
+        sizes.append(w.n_labels)
+        below = [own.beam_size * lower / upper for upper, lower in pairwise(sizes)]
+        return list(zip(sizes, [float(sizes[0]), *below], strict=True))

@@ -1,0 +1,80 @@
+"""What training DeepXML with the features of another paper costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from longtail.costs.astec import CLUSTER, SHARED
+from longtail.costs.estimate import BAGS, CENTROIDS, INDEX, LOGIT, PROCESS, VISIT
+from longtail.costs.network import BAG, FILTER, NetworkShape, words_and_maps
+from longtail.surrogates.label_clusters import n_meta_labels
+
+if TYPE_CHECKING:
+    from longtail.costs.estimate import Machine, Workload
+    from longtail.recipes.deepxml_with import DeepXMLWith
+
+__all__ = ["DeepXMLCosts"]
+
+SEARCH = 0.5  # of what graphs of Astec, with their larger dimension, take
+OWN = 0.5  # share of the true labels of a batch that are distinct
+CENTROID_ENTRIES = 2048  # of a label, at most
+
+
+@dataclass(frozen=True)
+class DeepXMLCosts:
+    """See `longtail.costs.estimate.CostModel`.
+
+    Parameters
+    ----------
+    settings : DeepXMLWith
+    """
+
+    settings: DeepXMLWith
+
+    def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
+        """Return the seconds of each module."""
+        w, own, threads = workload, self.settings, machine.n_threads
+        shape = NetworkShape.of(own, w.n_features)
+
+        def products(n_outputs: float) -> float:
+            """Return the seconds of an epoch against so many labels."""
+            logits = w.n_points * n_outputs
+            return 6 * logits * shape.width / machine.rate + logits * LOGIT / threads
+
+        reading = w.n_nonzero * shape.row_width * BAG / threads
+        if shape.n_filters:
+            reading = w.n_word_entries * shape.filter_size * FILTER / threads
+        n_visits = own.n_near_labels + own.n_near_points
+        searching = (w.n_trained_labels + w.n_points) * INDEX + w.n_points * n_visits * VISIT
+        return {
+            "label clusters": w.n_label_pairs * w.n_nonzero / w.n_points * CLUSTER / threads,
+            "module I": own.surrogate_epochs * (products(self._n_meta_labels(w)) + reading),
+            "module II": SEARCH * searching * shape.width / threads,
+            "module IV": own.extreme_epochs * products(self._pool_size(w)),
+        }
+
+    def memory(self, workload: Workload) -> float:
+        """Return the bytes at the peak: of clusters of labels, of Module I, or of Module IV."""
+        w, own = workload, self.settings
+        shape = NetworkShape.of(own, w.n_features)
+        n_meta, batch = self._n_meta_labels(w), own.batch_size
+        n_entries = min(w.n_centroid_entries, float(CENTROID_ENTRIES * w.n_labels))
+        of_words, maps = words_and_maps(own, w, shape)
+        kept = BAGS * w.n_nonzero + of_words
+        module_1 = 3 * shape.table + 4 * 4 * n_meta * shape.width + 12 * batch * n_meta + maps
+        n_vectors = 3 * w.n_points + 2 * (w.n_labels + w.n_trained_labels)
+        vectors = 4 * shape.width * n_vectors
+        shortlists = 8 * w.n_points * min(own.shortlist_size, w.n_labels)
+        module_4 = shape.table + vectors + shortlists + 24 * batch * self._pool_size(w)
+        return PROCESS + kept + max(CENTROIDS * n_entries, module_1, module_4)
+
+    def _n_meta_labels(self, w: Workload) -> int:
+        """Return how many label clusters there will be."""
+        return n_meta_labels(w.n_labels, self.settings.n_meta_labels)
+
+    def _pool_size(self, w: Workload) -> float:
+        """Return about how many labels a batch on shortlists is scored against."""
+        own, n_points = self.settings, 2 * self.settings.batch_size
+        true = OWN * n_points * w.n_label_pairs / w.n_points
+        return min(w.n_labels, true + SHARED * n_points * own.n_hard + own.n_random)

@@ -1,0 +1,60 @@
+"""What training SPEN and ICNN costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from longtail.costs.estimate import BAGS, PROCESS
+from longtail.costs.network import BAG
+from longtail.energy.training import MOST_CHECKED
+
+if TYPE_CHECKING:
+    from longtail.costs.estimate import Machine, Workload
+    from longtail.recipes.energy_classifier import EnergyClassifier
+
+__all__ = ["EnergyCosts"]
+
+# Core-seconds, as in `longtail.costs.estimate`.
+ENERGY = 1e-8  # a label of a point in a step of inference, looked through
+SLOWER = 3.0  # products in float32, over those of half the precision that most recipes use
+
+STATES_LEARNT, STATES_CHECKED = 8, 2  # numbers that are kept of a label in a step of inference
+
+
+@dataclass(frozen=True)
+class EnergyCosts:
+    """See `longtail.costs.estimate.CostModel`.
+
+    Parameters
+    ----------
+    settings : EnergyClassifier
+    """
+
+    settings: EnergyClassifier
+
+    def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
+        """Return the seconds of each stage."""
+        w, own = workload, self.settings
+        n_inner = own.n_hidden * getattr(own, "n_layers", 1)
+        logits = w.n_points * w.n_trained_labels
+        bags = w.n_nonzero * own.dimension * BAG / machine.n_threads
+        rate, in_memory = machine.rate / SLOWER, ENERGY / machine.n_threads
+        unaries = logits * (6 * own.dimension / rate + in_memory)
+        steps = own.n_steps * logits * (12 * n_inner / rate + in_memory)
+        return {
+            "unaries": own.unary_epochs * (unaries + bags),
+            "energy": own.energy_epochs * (unaries + steps),
+            "everything": own.joint_epochs * (unaries + steps + bags),
+        }
+
+    def memory(self, workload: Workload) -> float:
+        """Return the bytes at the peak: parameters, their moments, and all steps of a batch."""
+        w, own = workload, self.settings
+        n_layers = getattr(own, "n_layers", 1)
+        parameters = w.n_trained_labels * (own.dimension + n_layers * own.n_hidden)
+        n_steps = own.n_steps + 1
+        learnt = own.batch_size * (STATES_LEARNT * w.n_trained_labels + 4 * n_layers * own.n_hidden)
+        checked = MOST_CHECKED * STATES_CHECKED * w.n_trained_labels
+        numbers = 4 * parameters + n_steps * max(learnt, checked)
+        return PROCESS + BAGS * w.n_nonzero + 12 * w.n_features * own.dimension + 4 * numbers

@@ -1,0 +1,288 @@
+"""How long training will take and how much memory, from the arithmetic, before it starts."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+import torch
+
+from longtail.data.vectorizer import TextVectorizer
+from longtail.errors import InputError
+from longtail.kernels.jit import n_usable_threads
+from longtail.training.label_table import product_dtype
+from longtail.training.threads import torch_threads
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from longtail.data.dataset import Dataset
+    from longtail.data.text_column import TextColumn
+    from longtail.estimators.estimator import LabelEstimator
+
+__all__ = [
+    "CostModel",
+    "Estimate",
+    "Machine",
+    "Workload",
+    "estimate_training",
+    "product_rate",
+    "workload_of",
+]
+
+SAMPLE = 12_000  # texts that are looked at to learn how long bags are
+# Core-seconds for what is bound by memory, measured with 256 dimensions on two cores of a server.
+VECTORISE = 4e-7  # an entry of the features
+LOGIT = 3.5e-9  # loss and slope of one logit
+INDEX = 7e-5 / 256  # putting a vector into a graph, times the dimension
+VISIT = 1.8e-6 / 256  # a neighbour asked for, times the dimension
+START = 3.0  # seconds: reading compiled code, threads
+PROCESS = 450e6  # bytes: interpreter, torch, compiled code
+BAGS = 4 * 8  # bytes an entry of the features: as read, as unit rows, a part of them, and a copy
+CENTROIDS = 16  # bytes an entry of the labels' centroids, made in blocks and put together
+SAME_TOKENS = 0.6  # a label's points to that power have as many tokens as there are different ones
+TEMPORARIES = 2.0  # the peak over what is kept, as measured on three data sets
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """The size of a training set as training sees it.
+
+    Parameters
+    ----------
+    n_points, n_features, n_labels : int
+    n_nonzero : int
+        Entries of the feature matrix.
+    n_label_pairs : int
+        Entries of the label matrix.
+    n_word_entries : int
+        How many of the entries are words or pairs of words; all of ready-made features.
+    n_label_entries : int
+        Entries of the bags of the labels' texts; 0 where the recipe does not look at any.
+    n_used_labels : int or None
+        Labels that some point has; None for all.
+    n_most_labels : int
+        Labels of the point that has the most.
+    """
+
+    n_points: int
+    n_features: int
+    n_labels: int
+    n_nonzero: int
+    n_label_pairs: int
+    n_word_entries: int
+    n_label_entries: int = 0
+    n_used_labels: int | None = None
+    n_most_labels: int = 1
+
+    @property
+    def n_trained_labels(self) -> int:
+        """Labels of which a recipe learns that leaves out those without points."""
+        return self.n_labels if self.n_used_labels is None else self.n_used_labels
+
+    @property
+    def n_centroid_entries(self) -> float:
+        """Entries of the sums of all labels' points, about: the same tokens come again."""
+        n_labels = max(self.n_trained_labels, 1)
+        n_different: float = max(self.n_label_pairs / n_labels, 1.0) ** SAME_TOKENS
+        of_point = self.n_nonzero / self.n_points
+        return n_labels * min(of_point * n_different, float(self.n_features))
+
+
+class Machine(NamedTuple):
+    """What training runs on.
+
+    Attributes
+    ----------
+    rate : float
+        Floating-point operations a second of its matrix products, on all threads.
+    n_threads : int
+    """
+
+    rate: float
+    n_threads: int
+
+    @classmethod
+    def measured(cls, settings: LabelEstimator) -> Machine:
+        """Return this machine, with the device and the threads that the settings say."""
+        n_threads = n_usable_threads(settings.n_threads)
+        return cls(product_rate(torch.device(settings.device), n_threads), n_threads)
+
+
+class CostModel(Protocol):
+    """What a recipe, with its settings, costs."""
+
+    def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
+        """Return the seconds of each stage after the texts have become bags; none if unknown."""
+        ...
+
+    def memory(self, workload: Workload) -> float:
+        """Return the bytes at the peak."""
+        ...
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What training will take, within a factor of about two; on a GPU, at most.
+
+    Parameters
+    ----------
+    stages : mapping of str to float
+        Seconds of each stage; empty where nobody has measured them.
+    memory : int
+        Bytes at the peak.
+
+    Examples
+    --------
+    >>> from longtail.costs.estimate import Estimate
+    >>> Estimate({"trees": 3.0, "calibration": 1.5}, 10**9).seconds
+    4.5
+    >>> Estimate({}, 10**9).seconds is None
+    True
+    """
+
+    stages: Mapping[str, float]
+    memory: int
+
+    @property
+    def seconds(self) -> float | None:
+        """Wall seconds of all stages; None where they are unknown."""
+        return sum(self.stages.values()) if self.stages else None
+
+
+def estimate_training(workload: Workload, costs: CostModel, machine: Machine) -> Estimate:
+    """Return what training will take.
+
+    Parameters
+    ----------
+    workload : Workload
+    costs : CostModel
+        Of the recipe; see `longtail.costs.of_recipe`.
+    machine : Machine
+
+    Returns
+    -------
+    Estimate
+
+    Examples
+    --------
+    >>> from longtail import Astec
+    >>> from longtail.costs.of_recipe import costs_of
+    >>> from longtail.costs.estimate import Machine, Workload, estimate_training
+    >>> small = Workload(
+    ...     n_points=10_000,
+    ...     n_features=5_000,
+    ...     n_labels=1_000,
+    ...     n_nonzero=10**6,
+    ...     n_label_pairs=20_000,
+    ...     n_word_entries=10**5,
+    ... )
+    >>> machine = Machine(rate=1e11, n_threads=2)
+    >>> once = estimate_training(small, costs_of(Astec()), machine)
+    >>> thrice = estimate_training(small, costs_of(Astec(n_learners=3)), machine)
+    >>> round(thrice.stages["module I"] / once.stages["module I"])
+    3
+    """
+    n_entries = workload.n_nonzero + workload.n_label_entries
+    vectoriser = START + n_entries * VECTORISE / machine.n_threads
+    stages = costs.stages(workload, machine)
+    if stages:  # the vectoriser alone would pass for the whole
+        stages = {"vectoriser": vectoriser, **stages}
+    return Estimate(stages, int(costs.memory(workload)))
+
+
+def workload_of(dataset: Dataset, settings: LabelEstimator) -> Workload:
+    """Return the size of a data set; of texts, from the bags of a sample.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    settings : LabelEstimator
+        Says how texts become bags, and whether it looks at those of labels.
+    """
+    if dataset.features is not None:
+        bags = _Bags(dataset.features.shape[1], int(dataset.features.nnz), dataset.features.nnz, 0)
+    else:
+        bags = _bags_of_texts(dataset, settings)
+    return Workload(
+        n_points=max(dataset.n_points, 1),
+        n_labels=dataset.n_labels,
+        n_label_pairs=int(dataset.labels.nnz),
+        n_used_labels=len(np.unique(dataset.labels.indices)),
+        n_most_labels=int(np.diff(dataset.labels.indptr).max(initial=1)),
+        **bags._asdict(),
+    )
+
+
+class _Bags(NamedTuple):
+    """The part of a workload that depends on the vectoriser."""
+
+    n_features: int
+    n_nonzero: int
+    n_word_entries: int
+    n_label_entries: int
+
+
+def _bags_of_texts(dataset: Dataset, settings: LabelEstimator) -> _Bags:
+    """Count features and entries, by the growth of the vocabulary (Heaps' law)."""
+    some, share = _sample(dataset.texts)  # type: ignore[arg-type]  # the caller has texts
+    vectorizer = TextVectorizer(
+        word_ngrams=settings.word_ngrams, char_ngrams=settings.char_ngrams, min_df=1
+    )
+    try:
+        vectorizer.fit(some)
+    except InputError:  # no word in the sample
+        return _Bags(0, 0, 0, 0)
+    entries = vectorizer.transform(some)
+    min_df = settings.min_df_for(dataset.n_points)
+    n_tokens = [
+        int((np.bincount(part.indices, minlength=part.shape[1]) >= min_df).sum())
+        for part in (entries[: len(some) // 2], entries)
+    ]
+    growth = math.log2(n_tokens[1] / n_tokens[0]) if n_tokens[0] else 1.0
+    n_features = n_tokens[1] * share ** -min(max(growth, 0.0), 0.9)
+    most = settings.max_features or n_features
+    n_word_entries = np.count_nonzero(vectorizer.is_word()[entries.indices])
+    return _Bags(
+        int(min(n_features, most)),
+        int(entries.nnz / share),
+        int(n_word_entries / share),
+        _n_label_entries(dataset, settings, vectorizer),
+    )
+
+
+def _n_label_entries(dataset: Dataset, settings: LabelEstimator, vectorizer: TextVectorizer) -> int:
+    """Count the entries of the labels' texts, or else names, where the recipe looks at them."""
+    space = dataset.label_space
+    texts = space.names if space.texts is None else space.texts
+    if texts is None or not settings.looks_at_label_texts():
+        return 0
+    some, share = _sample(texts)
+    return int(vectorizer.transform(some).nnz / share)
+
+
+def _sample(texts: TextColumn) -> tuple[TextColumn, float]:
+    """Return evenly spaced texts, and which share of all they are."""
+    some = texts[:: max(1, len(texts) // SAMPLE)]
+    return some, len(some) / max(len(texts), 1)
+
+
+def product_rate(device: torch.device, n_threads: int, seconds: float = 0.2) -> float:
+    """Measure the matrix products of training, in floating-point operations a second."""
+    with torch_threads(n_threads):
+        return _product_rate(device, seconds)
+
+
+def _product_rate(device: torch.device, seconds: float) -> float:
+    """See `product_rate`; on the threads that torch has."""
+    left = torch.ones(512, 256, dtype=product_dtype(device), device=device)
+    right = torch.ones(256, 4096, dtype=left.dtype, device=device)
+    float((left @ right)[0, 0])  # the first product prepares the library, and on a GPU waits for it
+    n_products, started = 0, time.perf_counter()
+    while (elapsed := time.perf_counter() - started) < seconds:
+        float((left @ right)[0, 0])
+        n_products += 1
+    return 2.0 * n_products * left.numel() * right.shape[1] / elapsed

@@ -1,0 +1,132 @@
+"""What training the default recipe costs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from longtail.blend.candidates import N_CONFUSED_LABELS, SearchSizes
+from longtail.blend.relations import LabelRelations
+from longtail.costs.estimate import INDEX, LOGIT, PROCESS
+from longtail.recipes.longtail import EPOCHS_AGAIN, FEW_POINTS
+
+if TYPE_CHECKING:
+    from longtail.costs.estimate import Machine, Workload
+    from longtail.recipes.longtail import LongtailClassifier
+    from longtail.training.shared_space import SharedSpace
+
+__all__ = ["LongtailCosts"]
+
+# Core-seconds, as in `longtail.costs.estimate`.
+BAG = 7e-10  # an entry of a point or of a label's text, times the dimension
+ENTRY = 3e-8  # such an entry, laid out by its token
+DISTINCT = 0.4  # share of the true labels of a batch that are distinct
+DESCENT = 4e-9  # an entry of a point that trains a support vector machine, in one pass
+PASSES = 10  # of dual coordinate descent, about
+RELATE = 2e-7  # an entry of a point, compared with label texts through their inverted index
+EVIDENCE = 5e-6  # a candidate of a held-out point, scored by all sources
+BLEND = 1.8e-5  # a candidate of a held-out point, in three trainings; they use one thread
+OVER_KEPT = 1.2  # the peak over what is kept, as measured on three data sets
+N_VIEWS = 40  # of a candidate, about; see `longtail.blend.score_network`
+
+
+@dataclass(frozen=True)
+class LongtailCosts:
+    """See `longtail.costs.estimate.CostModel`.
+
+    Parameters
+    ----------
+    settings : LongtailClassifier
+    """
+
+    settings: LongtailClassifier
+
+    def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
+        """Return the seconds of each stage."""
+        share = 1 - self._n_held_out(workload) / workload.n_points
+        sources = self._sources(_with_share_of_points(workload, share), machine)
+        n_scored = self._n_held_out(workload) * self._n_candidates(workload)
+        blend = n_scored * BLEND
+        stages = {**sources, "evidence": n_scored * EVIDENCE / machine.n_threads}
+        if blend and workload.n_points <= FEW_POINTS:  # once more, with the held-out points
+            again = self._sources(workload, machine)
+            again["shared space"] = EPOCHS_AGAIN * self._epoch(workload, machine)
+            stages |= {f"again: {stage}": seconds for stage, seconds in again.items()}
+            if machine.n_threads > 1:  # the blend is learnt meanwhile
+                blend = max(blend - sum(again.values()), 0.0)
+        return {**stages, "blend": blend}
+
+    def _sources(self, w: Workload, machine: Machine) -> dict[str, float]:
+        """Return the seconds of each stage before the scores are blended."""
+        D, threads = self._dimension(w), machine.n_threads
+        epochs = self._space(w).schedule.epochs
+        relating = w.n_nonzero * RELATE / threads if w.n_label_entries else 0.0
+        n_negatives = min(N_CONFUSED_LABELS + SearchSizes.n_popular, w.n_labels)
+        descents = PASSES * n_negatives * w.n_word_entries * DESCENT / threads
+        return {
+            "shared space": epochs * self._epoch(w, machine),
+            "search": relating + (w.n_points + w.n_labels) * INDEX * D / threads,
+            "linear": descents,
+        }
+
+    def _epoch(self, w: Workload, machine: Machine) -> float:
+        """Return the seconds of an epoch in the shared space."""
+        D, pool = self._dimension(w), self._pool_size(w)
+        n_batches = w.n_points / self._batch_size(w)
+        n_entries = w.n_nonzero + n_batches * pool * w.n_label_entries / max(w.n_labels, 1)
+        logits = w.n_points * pool
+        in_memory = n_entries * (D * BAG + ENTRY) + logits * LOGIT
+        return in_memory / machine.n_threads + 6 * logits * D / machine.rate
+
+    def memory(self, workload: Workload) -> float:
+        """Return the bytes at the peak: tables, bags, what is known of each point, one batch."""
+        w, D = workload, self._dimension(workload)
+        n_heads = 3 if w.n_label_entries else 1  # and what one of them was trained as
+        tables = 4 * D * (w.n_features + (1 + n_heads) * w.n_labels)
+        bags = 2 * 8 * (w.n_nonzero + w.n_label_entries)  # all, and the training part of them
+        points = 2 * 4 * D * w.n_points  # encoded, and in the graph
+        candidates = w.n_points * self._n_candidates(w) * 8  # labels and votes
+        batch = 3 * 4 * self._batch_size(w) * self._pool_size(w)
+        views = 4 * self._n_held_out(w) * self._n_candidates(w) * N_VIEWS
+        return PROCESS + OVER_KEPT * (tables + bags + points + candidates + batch + views)
+
+    def _space(self, w: Workload) -> SharedSpace:
+        """Return how points, labels and texts are trained."""
+        return self.settings.shared_space(
+            w.n_points, w.n_labels, w.n_label_pairs, has_pieces=w.n_word_entries < w.n_nonzero
+        )
+
+    def _dimension(self, w: Workload) -> int:
+        """Return the length of the vectors."""
+        return self._space(w).dimension
+
+    def _batch_size(self, w: Workload) -> int:
+        """Return how many points a batch has."""
+        return self._space(w).batch_size
+
+    def _pool_size(self, w: Workload) -> float:
+        """Return about how many labels a batch is scored against."""
+        own = DISTINCT * self._batch_size(w) * w.n_label_pairs / w.n_points
+        return min(w.n_labels, own + self.settings.n_random)
+
+    def _n_candidates(self, w: Workload) -> int:
+        """Return about how many labels of a point are scored."""
+        n_most = self.settings.n_found + self.settings.n_near_labels + SearchSizes.n_popular
+        if w.n_label_entries:
+            n_most += LabelRelations.n_matches + LabelRelations.n_linked
+        return min(n_most, w.n_labels)
+
+    def _n_held_out(self, w: Workload) -> float:
+        """Return on how many points the blend is learnt."""
+        return self.settings.n_held_out(w.n_points)
+
+
+def _with_share_of_points(w: Workload, share: float) -> Workload:
+    """Return the workload of a share of the points."""
+    return replace(
+        w,
+        n_points=max(round(share * w.n_points), 1),
+        n_nonzero=round(share * w.n_nonzero),
+        n_label_pairs=round(share * w.n_label_pairs),
+        n_word_entries=round(share * w.n_word_entries),
+    )

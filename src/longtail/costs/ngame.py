@@ -1,0 +1,170 @@
+"""What training NGAME, DEXA and SiameseXML costs."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from longtail.blend.candidates import N_CONFUSED_LABELS, SearchSizes
+from longtail.blend.relations import LabelRelations
+from longtail.costs.estimate import LOGIT, PROCESS, VISIT
+from longtail.costs.longtail import DESCENT, PASSES, RELATE
+from longtail.costs.transformer import (
+    READ,
+    TRAIN,
+    layers_and_width_of,
+    transformer_memory,
+)
+from longtail.recipes.dexa import LABELS_OF_A_CLUSTER, Dexa
+from longtail.recipes.ngame import BAG
+
+if TYPE_CHECKING:
+    from longtail.costs.estimate import Machine, Workload
+    from longtail.recipes.ngame import Ngame
+
+__all__ = ["NgameCosts"]
+
+# Core-seconds, as in `longtail.costs.estimate`.
+BAG_ENTRY = 6e-10  # an entry of a point or of a label's text, times the dimension
+DISTINCT = 0.5  # share of the true labels of a batch that are distinct
+SHARED = 0.3  # share of the hard negatives of a batch that are distinct
+HALVE = 2.5e-9  # an entry of a point's vector, each time that neighbourhoods are halved
+HALVE_TEXTS = 4e-8  # an entry of a label's bag, each time that clusters of labels are halved
+PUT = 7e-5 / 256  # a label's or point's vector into a graph, times the dimension
+BLEND = 3.5e-5  # a candidate of a held-out point, in three trainings; they use one thread
+OVER_KEPT = 1.3  # the peak over what is kept, as measured on two data sets
+SHORTEST = 0.3  # to read the shortest text, over a usual one
+N_VIEWS = 40  # of a candidate, about
+
+
+@dataclass(frozen=True)
+class NgameCosts:
+    """See `longtail.costs.estimate.CostModel`.
+
+    Parameters
+    ----------
+    settings : Ngame
+        Or one of its kind.
+    """
+
+    settings: Ngame
+
+    def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
+        """Return the seconds of each stage."""
+        w, own = workload, self.settings
+        D, threads = self._dimension(), machine.n_threads
+        index = w.n_labels * PUT * D / threads
+        points = w.n_points * PUT * D / threads if own.n_near_points else 0.0
+        mined = points if own.mining_sizes().n_near_points else 0.0
+        relating = w.n_nonzero * RELATE / threads if self._relates(w) else 0.0
+        mining = w.n_points * own.mining_beam * VISIT * D / threads
+        on_pool = own.classifier_epochs * self._products(w, machine, self._hard_pool(w))
+        if not own.freeze_encoder:
+            on_pool += own.classifier_epochs * self._bags(w, self._hard_pool(w)) / threads
+            on_pool += self._reading(w, own.classifier_epochs) / threads
+        return {
+            "relations": relating,
+            "label clusters": self._clusters(w) / threads if isinstance(own, Dexa) else 0.0,
+            "encoder": self._encoder(w, machine) + self._reading(w, own.encoder_epochs) / threads,
+            "classifiers": index + mined + mining + on_pool,
+            "search": index + points,
+            "linear": self._linear(w) / threads,
+            "fusion": self._n_held_out(w) * self._n_candidates(w) * BLEND,
+        }
+
+    def _encoder(self, w: Workload, machine: Machine) -> float:
+        """Return the seconds of Module I: bags, products, and neighbourhoods now and then."""
+        own, pool = self.settings, self._own_pool(w)
+        epoch = self._products(w, machine, pool) + self._bags(w, pool) / machine.n_threads
+        n_refreshes = math.ceil(own.encoder_epochs / own.refresh_every)
+        halvings = _halvings(w.n_points) * w.n_points * self._dimension() * HALVE
+        halvings /= machine.n_threads
+        return own.encoder_epochs * epoch + n_refreshes * halvings
+
+    def _clusters(self, w: Workload) -> float:
+        """Return the core-seconds of clustering labels by their texts."""
+        halvings = _halvings(max(w.n_labels // LABELS_OF_A_CLUSTER, 2))
+        return halvings * self._n_text_entries(w) * HALVE_TEXTS
+
+    def _products(self, w: Workload, machine: Machine, pool: float) -> float:
+        """Return the seconds of an epoch of points against a pool, without the bags."""
+        logits = w.n_points * pool
+        in_memory = logits * LOGIT / machine.n_threads
+        return in_memory + 6 * logits * self._dimension() / machine.rate
+
+    def _bags(self, w: Workload, pool: float) -> float:
+        """Return the core-seconds of an epoch of bags: points, and the texts of each pool."""
+        n_batches = w.n_points / self.settings.batch_size_for(w.n_points)
+        of_texts = n_batches * pool * self._n_text_entries(w) / max(w.n_labels, 1)
+        return (w.n_nonzero + of_texts) * self._dimension() * BAG_ENTRY
+
+    def memory(self, workload: Workload) -> float:
+        """Return the bytes at the peak: tables, bags, points, one batch, the fusion's views."""
+        w, D, own = workload, self._dimension(), self.settings
+        weights = 0.0 if own.encoder == BAG else transformer_memory(own)
+        tables = 4 * D * (w.n_features + 5 * w.n_labels)  # texts, vectors, three heads
+        bags = 2 * 8 * (w.n_nonzero + self._n_text_entries(w))
+        points = (3 if own.n_near_points else 2) * 4 * D * w.n_points  # encoded, and in a graph
+        batch = 3 * 4 * self.settings.batch_size_for(w.n_points) * self._hard_pool(w)
+        views = 4 * self._n_held_out(w) * self._n_candidates(w) * N_VIEWS
+        return weights + PROCESS + OVER_KEPT * (tables + bags + points + batch + views)
+
+    def _linear(self, w: Workload) -> float:
+        """Return the core-seconds of the linear classifiers."""
+        n_negatives = min(N_CONFUSED_LABELS + SearchSizes.n_popular, w.n_labels)
+        return self.settings.linear * PASSES * n_negatives * w.n_word_entries * DESCENT
+
+    def _reading(self, w: Workload, epochs: int) -> float:
+        """Return the core-seconds of a transformer: once, and in each epoch if it is trained."""
+        own = self.settings
+        if own.encoder == BAG:
+            return 0.0
+        layers, width = layers_and_width_of(own.encoder)
+        label_length = self._n_text_entries(w) / max(w.n_labels, 1)
+        of_labels = label_length * w.n_points / max(w.n_nonzero, 1)  # over the length of points
+        of_labels = min(max(of_labels, SHORTEST), 1.0)
+        once = w.n_points + of_labels * w.n_labels
+        n_batches = w.n_points / own.batch_size_for(w.n_points)
+        an_epoch = w.n_points + of_labels * n_batches * self._own_pool(w)
+        n_read = once + own.fine_tune * epochs * TRAIN * an_epoch
+        return n_read * layers * width**2 * READ
+
+    def _dimension(self) -> int:
+        """Return the length of the encoder's vectors."""
+        own = self.settings
+        return own.dimension if own.encoder == BAG else layers_and_width_of(own.encoder)[1]
+
+    def _n_text_entries(self, w: Workload) -> float:
+        """Return the entries of the labels' texts, for which their points may stand."""
+        return w.n_label_entries or min(w.n_label_pairs / w.n_points * w.n_nonzero, w.n_nonzero)
+
+    def _own_pool(self, w: Workload) -> float:
+        """Return about how many labels the points of a batch have."""
+        own = DISTINCT * self.settings.batch_size_for(w.n_points) * w.n_label_pairs / w.n_points
+        return min(w.n_labels, own)
+
+    def _hard_pool(self, w: Workload) -> float:
+        """Return about how many labels a batch is scored against in Module II."""
+        hard = SHARED * self.settings.batch_size_for(w.n_points) * self.settings.shortlist_size
+        return min(w.n_labels, self._own_pool(w) + hard + self.settings.n_random)
+
+    def _n_candidates(self, w: Workload) -> int:
+        """Return about how many labels of a point are scored."""
+        own = self.settings
+        near = own.n_near_labels if own.n_near_points else 0
+        related = LabelRelations.n_matches + LabelRelations.n_linked if self._relates(w) else 0
+        return min(own.n_found + near + related + SearchSizes.n_popular, w.n_labels)
+
+    def _relates(self, w: Workload) -> bool:
+        """Return whether points are compared with label texts word by word."""
+        return self.settings.relations and w.n_label_entries > 0
+
+    def _n_held_out(self, w: Workload) -> float:
+        """Return on how many points the fusion is learnt."""
+        return self.settings.n_held_out(w.n_points)
+
+
+def _halvings(n_rows: int) -> float:
+    """Return how often rows are halved until each is alone."""
+    return math.log2(max(n_rows, 2))

@@ -1,0 +1,68 @@
+"""What a transformer costs: reading a text, and training on one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Protocol
+
+from longtail.errors import InputError
+from longtail.features.transformer_encoder import layers_and_width
+
+__all__ = ["READ", "TRAIN", "ReadsTexts", "layers_and_width_of", "transformer_memory"]
+
+# Core-seconds, as in `longtail.costs.estimate`.
+READ = 9e-3 / (6 * 384**2)  # a title, times layers and squared width of a transformer
+TRAIN = 3.0  # forward, backward and step, over forward alone
+ACTIVATIONS = 34  # bytes of a piece of a text, times layers and width, in half precision
+VOCABULARY = 30_000  # pieces with a vector each: fewer than in models of many languages
+COPIES = 2  # of the weights: as arrays, and as a network
+TUNED = 4  # further ones: the network that is trained, its gradient, Adam's two moments
+
+
+class ReadsTexts(Protocol):
+    """The settings of a recipe that can have a transformer."""
+
+    encoder: str
+    n_pieces: int
+    fine_tune: bool
+    texts_at_once: int
+
+
+def layers_and_width_of(folder: str) -> tuple[int, int]:
+    """Return the number of layers of a transformer and its width, which its folder tells.
+
+    Raises
+    ------
+    InputError
+        If the folder does not tell.
+    """
+    try:
+        config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{folder} is no folder of a transformer: its config.json cannot be read ({error}). "
+            "Name another folder, or the encoder 'bag'."
+        ) from error
+    sizes = layers_and_width(config)
+    if sizes is None:
+        raise InputError(
+            f"{folder} is no folder of a transformer: its config.json does not tell how many "
+            "layers it has and how wide they are. Name another folder, or the encoder 'bag'."
+        )
+    return sizes
+
+
+def transformer_memory(settings: ReadsTexts) -> float:
+    """Return the bytes of a transformer's weights, and of what its training adds.
+
+    The activations of a piece of a text are 34 numbers of half precision, times layers and width
+    (Korthikanti et al., "Reducing activation recomputation in large transformer models", MLSys
+    2023, section 4.1), without those of attention, which short texts have few of.
+    """
+    layers, width = layers_and_width_of(settings.encoder)
+    weights = 4 * width * (12 * layers * width + VOCABULARY)
+    if not settings.fine_tune:
+        return COPIES * weights
+    pieces = settings.texts_at_once * settings.n_pieces
+    return (COPIES + TUNED) * weights + ACTIVATIONS * layers * width * pieces

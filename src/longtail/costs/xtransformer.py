@@ -1,0 +1,109 @@
+"""What training X-Transformer costs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from longtail.costs.estimate import LOGIT, PROCESS, TEMPORARIES
+from longtail.costs.transformer import (
+    READ,
+    TRAIN,
+    layers_and_width_of,
+    transformer_memory,
+)
+from longtail.recipes.xtransformer import BAG
+
+if TYPE_CHECKING:
+    from longtail.costs.estimate import Machine, Workload
+    from longtail.recipes.xtransformer import XTransformer
+
+__all__ = ["XTransformerCosts"]
+
+# Core-seconds, as in `longtail.costs.estimate`.
+BAG_ENTRY = 8e-10  # an entry of a bag, times the dimension: forward, backward and step
+HALVE = 6e-8  # an entry of the labels' centroids, each time that clusters are halved
+RANK = 3e-9  # an entry of a point's joined features, for each label of which it is a negative
+MATCH = 1.5e-8  # the same, for each cluster that a frozen transformer is matched to
+
+
+@dataclass(frozen=True)
+class XTransformerCosts:
+    """See `longtail.costs.estimate.CostModel`.
+
+    Parameters
+    ----------
+    settings : XTransformer
+    """
+
+    settings: XTransformer
+
+    def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
+        """Return the seconds of each stage, of all members together."""
+        stages: Counter[str] = Counter()
+        for settings in self.settings.of_each_encoder():
+            stages.update(XTransformerCosts(settings)._stages(workload, machine))
+        return dict(stages)
+
+    def _stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
+        """Return the seconds of each stage around one encoder."""
+        w, threads = workload, machine.n_threads
+        K = self._n_clusters(w)
+        of_each = self._n_negatives() * w.n_points * w.n_labels / K
+        stages = {
+            "label indexing": w.n_nonzero * HALVE * K.bit_length() / threads,
+            "matcher": self._matcher(w, machine),
+            "ranker": of_each * self._joined(w) * RANK / threads,
+        }
+        return {stage: seconds * len(self.settings.indexers) for stage, seconds in stages.items()}
+
+    def _matcher(self, w: Workload, machine: Machine) -> float:
+        """Return the seconds of training the encoder and the clusters' vectors."""
+        own, threads = self.settings, machine.n_threads
+        logits = w.n_points * self._n_clusters(w)
+        products = logits * LOGIT / threads + 6 * logits * self._dimension() / machine.rate
+        if own.encoder == BAG:
+            return own.epochs * (products + w.n_nonzero * own.dimension * BAG_ENTRY / threads)
+        layers, width = layers_and_width_of(own.encoder)
+        reading = w.n_points * layers * width**2 * READ / threads
+        solving = logits * self._joined(w) * MATCH / threads
+        tuning = own.epochs * (products + TRAIN * reading) if own.fine_tune else 0.0
+        return reading + solving + tuning
+
+    def memory(self, workload: Workload) -> float:
+        """Return the bytes at the peak, which is that of the largest encoder."""
+        each = map(XTransformerCosts, self.settings.of_each_encoder())
+        return max(costs._memory(workload) for costs in each)
+
+    def _memory(self, workload: Workload) -> float:
+        """Return the bytes: tables, bags, joined points, negatives, one batch."""
+        w, D = workload, self._dimension()
+        n_rows = self._n_clusters(w) + (w.n_features if self.settings.encoder == BAG else 0)
+        # Early stopping keeps the best tables, and makes encoders of those of today.
+        tables = 4 * D * n_rows * (1 if self.settings.patience is None else 3)
+        bags = 2 * 8 * w.n_nonzero
+        joined = 8 * w.n_points * self._joined(w)
+        negatives = 12 * w.n_points * self._n_negatives()
+        batch = 3 * 4 * self.settings.batch_size * self._n_clusters(w)
+        own = self.settings
+        weights = 0.0 if own.encoder == BAG else transformer_memory(own)
+        return weights + PROCESS + TEMPORARIES * (tables + bags + joined + negatives + batch)
+
+    def _n_negatives(self) -> float:
+        """Return about of how many clusters' labels a point is a negative."""
+        own = self.settings
+        return own.teacher_forcing * 2 + own.matcher_aware * own.beam_size
+
+    def _joined(self, w: Workload) -> float:
+        """Return how many entries a point has, its vector's among them."""
+        return w.n_nonzero / w.n_points + self._dimension()
+
+    def _n_clusters(self, w: Workload) -> int:
+        """Return how many clusters the labels are halved into."""
+        return 1 << (-(-w.n_labels // self.settings.leaf_size) - 1).bit_length()
+
+    def _dimension(self) -> int:
+        """Return the length of the encoder's vectors."""
+        own = self.settings
+        return own.dimension if own.encoder == BAG else layers_and_width_of(own.encoder)[1]

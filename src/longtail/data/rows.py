@@ -1,0 +1,163 @@
+"""Rows of features, dense or sparse: checked, scaled to unit length, multiplied and cut short."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from longtail.errors import InputError
+from longtail.kernels.clusters import keep_largest_entries
+from longtail.kernels.jit import over_row_chunks
+
+__all__ = [
+    "Rows",
+    "as_rows",
+    "binary",
+    "from_padded",
+    "offsets_and_indices",
+    "require_positive",
+    "row_norms",
+    "unit_product",
+    "unit_rows",
+    "unit_vectors",
+]
+
+Rows: TypeAlias = sp.csr_array | NDArray[np.float32]
+
+
+def require_positive(name: str, value: int) -> None:
+    """Refuse counts below 1."""
+    if value < 1:
+        raise InputError(f"{name} must be at least 1, got {value}.")
+
+
+def as_rows(name: str, matrix: Rows) -> Rows:
+    """Bring a matrix to the one form the kernels are compiled for: float32, CSR or C order."""
+    if sp.issparse(matrix):
+        result = sp.csr_array(matrix, dtype=np.float32)
+        if not result.has_canonical_format:
+            result = result.copy()
+            result.sum_duplicates()
+        values = result.data
+    else:
+        values = result = np.ascontiguousarray(matrix, dtype=np.float32)
+        if result.ndim != 2:
+            raise InputError(f"`{name}` must be a matrix, got {result.ndim} dimension(s).")
+    if not np.isfinite(values).all():
+        raise InputError(f"`{name}` holds NaN or infinite values. Remove or replace them.")
+    return result
+
+
+def binary(labels: sp.csr_array) -> sp.csr_array:
+    """Copy a label matrix as ones, without stored zeros and duplicates; the input stays as is."""
+    result = sp.csr_array(labels, dtype=np.float32, copy=True)
+    result.sum_duplicates()
+    result.eliminate_zeros()
+    result.data[:] = 1.0
+    return result
+
+
+def row_norms(rows: Rows) -> NDArray[np.float32]:
+    """Return the length of each row."""
+    if isinstance(rows, np.ndarray):
+        squares = np.einsum("ij,ij->i", rows, rows)
+    else:
+        squares = sp.csr_array((rows.data**2, rows.indices, rows.indptr), rows.shape).sum(axis=1)
+    norms: NDArray[np.float32] = np.sqrt(squares)
+    return norms
+
+
+def unit_rows(rows: Rows) -> Rows:
+    """Scale rows to unit length, but those of zeros; nothing is copied if all have it already.
+
+    For training data; a prediction takes `unit_vectors`, which never depends on the other rows.
+    """
+    norms = row_norms(rows)
+    norms[norms == 0.0] = 1.0
+    if np.abs(norms - 1.0).max(initial=0.0) < 1e-6:
+        return rows
+    if isinstance(rows, np.ndarray):
+        return rows / norms[:, np.newaxis]
+    values = rows.data / np.repeat(norms, np.diff(rows.indptr))
+    return sp.csr_array((values, rows.indices, rows.indptr), rows.shape)
+
+
+def unit_vectors(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Scale dense rows to unit length; rows of zeros stay so.
+
+    Each row by itself, so that a point alone gets the numbers that it gets in a batch. `unit_rows`
+    looks at all rows before it scales any.
+
+    Parameters
+    ----------
+    vectors : float32 (n, dimension)
+
+    Returns
+    -------
+    float32 (n, dimension)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.data.rows import unit_vectors
+    >>> unit_vectors(np.array([[3, 4], [0, 0]], np.float32)).tolist()
+    [[0.6000000238418579, 0.800000011920929], [0.0, 0.0]]
+    """
+    # einsum sums each row in the same order however many rows there are; a norm over axis 1 too,
+    # but with a temporary as large as the matrix.
+    lengths = np.sqrt(np.einsum("ij,ij->i", vectors, vectors))
+    lengths[lengths == 0] = 1
+    unit: NDArray[np.float32] = vectors / lengths[:, None]
+    return unit
+
+
+def offsets_and_indices(matrix: sp.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return the index arrays in the types that the kernels are compiled for."""
+    return matrix.indptr.astype(np.int64, copy=False), matrix.indices.astype(np.int32, copy=False)
+
+
+def unit_product(left: sp.csr_array, right: Rows, max_entries: int | None, n_threads: int) -> Rows:
+    """Return ``left @ right`` with unit rows; a sparse one truncated."""
+    if isinstance(right, np.ndarray):
+        return unit_rows(left @ right)
+    return unit_rows(truncated_product(left, right, max_entries, n_threads))
+
+
+def truncated_product(
+    left: sp.csr_array, right: sp.csr_array, max_entries: int | None, n_threads: int
+) -> sp.csr_array:
+    """Return ``left @ right`` with the largest entries of each row, by blocks, cut at once."""
+    blocks: dict[int, sp.csr_array] = {}
+
+    def multiply(start: int, stop: int) -> None:
+        block = _truncated(left[start:stop] @ right, max_entries)
+        block.sort_indices()
+        blocks[start] = block
+
+    # 256 rows a block: a product of frequent labels is nearly dense before it is truncated.
+    over_row_chunks(multiply, left.shape[0], n_threads=n_threads, chunk=256)
+    empty = sp.csr_array((0, right.shape[1]), dtype=np.float32)
+    return sp.vstack([empty, *(blocks[start] for start in sorted(blocks))], format="csr")
+
+
+def _truncated(rows: sp.csr_array, max_entries: int | None) -> sp.csr_array:
+    """Keep the largest entries of each row."""
+    if max_entries is None:
+        return rows
+    keep = np.zeros(rows.nnz, np.bool_)
+    keep_largest_entries(rows.indptr.astype(np.int64), rows.data, max_entries, keep)
+    starts = np.concatenate([[0], np.cumsum(keep)])[rows.indptr]
+    return sp.csr_array((rows.data[keep], rows.indices[keep], starts), rows.shape)
+
+
+def from_padded(ids: NDArray[np.int32], values: NDArray[np.float64]) -> sp.csr_array:
+    """Make CSR rows of (n, k) arrays in which -1 stands for nothing; a square matrix."""
+    is_used = ids >= 0
+    starts = np.concatenate([[0], np.cumsum(is_used.sum(axis=1))])
+    shape = (len(ids), len(ids))
+    result = sp.csr_array((values[is_used].astype(np.float32), ids[is_used], starts), shape)
+    result.sort_indices()
+    return result

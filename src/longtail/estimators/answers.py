@@ -1,0 +1,189 @@
+"""How an estimator answers: in the form that y had, and as scikit-learn's scorers ask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, ValuesView
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from longtail.data.dataset import Dataset
+from longtail.data.from_python import LabelForm, labels_from
+from longtail.errors import InputError
+from longtail.estimators.scikit_learn import Parameters, not_fitted
+from longtail.evaluation import warn_of_unknown_labels
+from longtail.metrics import precision_at_k
+from longtail.predictor import LARGEST_K, Predictor
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from longtail.data.label_space import LabelSpace
+
+__all__ = ["Answers", "kept"]
+
+MOST_PREDICTED = 100
+MOST_NUMBERS = 2**30  # of a matrix of all probabilities: 8 GB
+MATRICES = (LabelForm.SPARSE, LabelForm.DENSE)
+
+
+class Answers(Parameters):
+    """What a fitted estimator says of points."""
+
+    predictor_: Predictor
+    label_form_: LabelForm
+    _label_dtype: np.dtype[Any]
+    _own_classes: np.ndarray[Any, Any]
+
+    @property
+    def classes_(self) -> NDArray[Any]:
+        """Return the classes, where y had one a point; where it was a matrix, 0 and 1 a label.
+
+        With it scikit-learn's scorers tell several classes, (n_classes,), from several labels,
+        (n_labels, 2). Where y was lists there is no such attribute: they cannot read lists.
+        """
+        self._check_is_fitted()
+        if self.label_form_ is LabelForm.CLASSES:
+            return self._own_classes
+        if self.label_form_ in MATRICES:
+            return np.tile([0, 1], (self.predictor_.n_labels, 1))
+        raise AttributeError(
+            "There are no `classes_` where y was lists of labels: scikit-learn's scorers, which "
+            "ask for them, read a matrix of 0 and 1. Pass y as "
+            "MultiLabelBinarizer(sparse_output=True).fit_transform(y) makes it, or leave `scoring` "
+            "away for P@1."
+        )
+
+    def predict(self, X: Any) -> Any:
+        """Return the labels whose probability is at least one half, in the form that y had.
+
+        Lists of names or of ids, or a matrix (n_points, n_labels). Where y had one class a point,
+        the most probable one; the most frequent one for a point of which nothing is known. For the
+        best k labels whatever their probability, see `predict_topk`.
+        """
+        self._check_is_fitted()
+        if self.label_form_ is LabelForm.CLASSES:
+            return self._best_classes(self.predict_topk(X, 1)[0])
+        n_labels = self.predictor_.n_labels
+        ids, probabilities = self.predict_topk(X, min(n_labels, MOST_PREDICTED))
+        chosen = (ids >= 0) & (probabilities >= 0.5)
+        return self._in_form_of_y(ids, chosen)
+
+    def predict_topk(self, X: Any, k: int = 5) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return ids (n_points, k) and probabilities of the best labels, best first.
+
+        Ids are int32, padded with -1; probabilities float32, padded with -inf. `Predictor` has more
+        to ask for: names, a threshold, only some labels.
+        """
+        self._check_is_fitted()
+        return self.predictor_.predict_topk(X, k)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Return the probability of every label, for scorers of scikit-learn: (n_points, n_labels).
+
+        Columns are in the order of the label ids, which is that of y's columns; 0 for what is not
+        among the 10,000 best. Where y had one class a point, of the classes in the order of
+        `classes_`; they add up to 1, and are those of the training where nothing is known of a
+        point. Of many labels, `predict_topk` says the best few in far less memory.
+
+        Raises
+        ------
+        InputError
+            If there would be more than a milliard numbers.
+        """
+        self._check_is_fitted()
+        n_points, n_labels = _n_points(X), self.predictor_.n_labels
+        if n_points * n_labels > MOST_NUMBERS:
+            raise InputError(
+                f"All probabilities of {n_points:,} points and {n_labels:,} labels would take "
+                f"{8e-9 * n_points * n_labels:,.0f} GB. Ask predict_topk for the best few, or for "
+                "fewer points at a time."
+            )
+        ids, probabilities = self.predict_topk(X, min(n_labels, LARGEST_K))
+        of_all = np.zeros((len(ids), n_labels))
+        rows, places = np.nonzero(ids >= 0)
+        of_all[rows, ids[rows, places]] = probabilities[rows, places]
+        if self.label_form_ is LabelForm.CLASSES:
+            of_all[~of_all.any(axis=1)] = self.predictor_.train_label_counts
+            of_all /= of_all.sum(axis=1, keepdims=True)
+        return of_all
+
+    def score(self, X: Any, y: Any) -> float:
+        """Return P@1, the share (0 to 1) of points whose best label is right.
+
+        Labels of y with names are matched by name, and those that the model does not know count as
+        misses; so do ids beyond the model's. A matrix without names has the model's columns.
+
+        Raises
+        ------
+        InputError
+            If y is of other points, or a matrix of another width than the model's.
+        """
+        ids, _ = self.predict_topk(X, 1)
+        y = kept(y)
+        labels, space, form = labels_from(y, len(ids))
+        if self.label_form_ is form is LabelForm.CLASSES:
+            return float(np.mean(self._best_classes(ids) == np.asarray(y)))
+        n_labels = self.predictor_.n_labels
+        if space.names is None and form in MATRICES and space.n_labels != n_labels:
+            raise InputError(
+                f"y has {space.n_labels:,} columns, but the model has {n_labels:,} labels. Pass a "
+                "matrix with the columns of the training."
+            )
+        labels = self._in_own_ids(labels, space)
+        warn_of_unknown_labels(labels, n_labels, stacklevel=3)
+        return precision_at_k(ids, labels, 1)
+
+    def evaluate(self, dataset: Dataset, ks: Sequence[int] = (1, 3, 5)) -> dict[str, float]:
+        """Return all metrics on a test set, in percent; see `Predictor.evaluate`."""
+        self._check_is_fitted()
+        return self.predictor_.evaluate(dataset, ks)
+
+    def _check_is_fitted(self) -> None:
+        if not hasattr(self, "predictor_"):
+            raise not_fitted(self)
+
+    def _best_classes(self, ids: NDArray[np.int32]) -> NDArray[Any]:
+        """Return the class of each point from the ids of its best labels."""
+        usual = self.predictor_.train_label_counts.argmax()
+        classes: NDArray[Any] = self.classes_[np.where(ids[:, 0] < 0, usual, ids[:, 0])]
+        return classes
+
+    def _in_form_of_y(self, ids: NDArray[np.int32], chosen: NDArray[np.bool_]) -> Any:
+        """Return chosen labels as names, ids, or a sparse or dense matrix."""
+        if self.label_form_ is LabelForm.NAMES:
+            name = self.predictor_.label_space.name
+            return [[name(i) for i in row[on]] for row, on in zip(ids, chosen, strict=True)]
+        if self.label_form_ is LabelForm.IDS:
+            return [row[on].tolist() for row, on in zip(ids, chosen, strict=True)]
+        starts = np.concatenate([[0], np.cumsum(chosen.sum(axis=1))])
+        shape = (len(ids), self.predictor_.n_labels)
+        matrix = csr_array(
+            (np.ones(int(starts[-1]), self._label_dtype), ids[chosen], starts), shape
+        )
+        matrix.sort_indices()
+        return matrix if self.label_form_ is LabelForm.SPARSE else matrix.toarray()
+
+    def _in_own_ids(self, labels: csr_array, space: LabelSpace) -> csr_array:
+        """Return true labels in the model's ids, with names that it does not know behind them."""
+        if space.names is None:
+            return labels
+        empty = csr_array((labels.shape[0], 0), dtype=np.float32)
+        known = self.predictor_.label_space
+        return Dataset(None, empty, labels, space).relabelled(known).labels
+
+
+def kept(y: Any) -> Any:
+    """Return labels that can be read more than once."""
+    return list(y) if isinstance(y, Iterator | ValuesView) else y
+
+
+def _n_points(X: Any) -> int:
+    """Return how many points there are, or 0 of what is no points, which will be refused."""
+    shape = getattr(X, "shape", None)
+    if shape:
+        return int(shape[0])
+    return len(X) if hasattr(X, "__len__") else 0

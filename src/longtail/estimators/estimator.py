@@ -1,0 +1,418 @@
+"""What every recipe is to its users: a scikit-learn estimator of texts or features and labels."""
+
+from __future__ import annotations
+
+import resource
+import sys
+from contextlib import suppress
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from longtail.data.damping import chosen_power
+from longtail.data.dataset import Dataset
+from longtail.data.from_python import LabelForm, labels_from, own_dtype, texts_from
+from longtail.data.point_input import PointInput
+from longtail.data.split import held_out_split
+from longtail.data.vectorizer import TextVectorizer
+from longtail.errors import InputError, named
+from longtail.estimators.answers import Answers, kept
+from longtail.estimators.json_values import json_value
+from longtail.estimators.limits import check_min_df, check_settings
+from longtail.estimators.scikit_learn import classifier_tags
+from longtail.kernels.jit import n_usable_threads
+from longtail.predictor import Predictor
+from longtail.scorers.calibration import N_CALIBRATED, Calibration
+from longtail.training.checkpoints import CheckpointFolder, fingerprint
+from longtail.training.processes import join_processes, own_device, processes
+from longtail.training.run import Callback, TrainingData, TrainingRun, as_device
+from longtail.training.threads import torch_for_training
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from longtail.scorers.protocols import Scorer
+
+__all__ = ["VERY_FEW_POINTS", "LabelEstimator", "calibrated"]
+
+LARGEST_HELD_OUT = 2_500  # points: enough for two weights and a calibration
+LEAST_HELD_OUT = 20
+VERY_FEW_POINTS = 20_000
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class LabelEstimator(Answers):
+    """Base of all recipes: fit, predict, predict_topk, score, save; see also `Answers`.
+
+    A recipe adds its hyper-parameters as fields and writes `_learn`.
+
+    Parameters
+    ----------
+    word_ngrams : int
+        Tokens are words with 1, words and pairs of neighbouring words with 2. This and the next
+        three are not used for ready-made features.
+    char_ngrams : (int, int) or None
+        Shortest and longest pieces of words that are tokens, too; None for no pieces.
+    min_df : int or None
+        How many training texts a token must be in to be kept; more than one in twenty is cut, with
+        a warning, and more than there are is refused. None takes 1 for up to 20,000 points, and 2
+        beyond.
+    max_features : int or None
+        Most tokens that are kept, those in the most texts; None keeps all.
+    feature_power : float or None
+        Ready-made features are raised to it before their rows are scaled to unit length. None takes
+        1/2 where that brings points nearer to those that share their labels, else 1.
+    held_out : float
+        Share of the training points on which score fusion and calibration are chosen, and by which
+        a recipe with `patience` stops; at most 2,500 points, near-identical texts kept together.
+        With 0, or of few points, weights of scores are built in, and probabilities, learnt from
+        points that were trained on, surer than they should be.
+    random_state : int
+        Seed of everything random: same seed and same number of cores, same model.
+    device : str
+        ``"cpu"``, or ``"cuda"`` to train on a GPU.
+    n_threads : int or None
+        Threads for training, at most four a core; None for one a core. Trainings in several threads
+        of one process take turns. In a forked process torch computes on one thread.
+    """
+
+    word_ngrams: int = 2
+    char_ngrams: tuple[int, int] | None = (3, 5)
+    min_df: int | None = 2
+    max_features: int | None = 300_000
+    feature_power: float | None = 1.0
+    held_out: float = 0.05
+    random_state: int = 0
+    device: str = "cpu"
+    n_threads: int | None = None
+
+    predictor_: Predictor = field(init=False, repr=False)
+    label_form_: LabelForm = field(init=False, repr=False)
+    run_: TrainingRun = field(init=False, repr=False)
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Learn from points and their labels.
+
+        Parameters
+        ----------
+        X : sequence of str, or matrix (n_points, n_features)
+            Texts, or features: sparse, or dense numbers.
+        y : one of
+            a list of label names a point; a list of label ids a point; a sparse or dense 0/1
+            matrix (n_points, n_labels), or such a table, whose columns name the labels; or one
+            class a point.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        InputError
+            If X and y cannot be used, with the reason.
+        TrainingError
+            If training runs away.
+        """
+        if isinstance(X, Dataset):
+            raise InputError("A Dataset holds points and labels. Pass it to fit_dataset.")
+        if y is None:
+            raise InputError(
+                f"This {type(self).__name__} estimator requires y to be passed, but the target y "
+                "is None."
+            )
+        y = kept(y)
+        is_text = _holds_texts(X)
+        texts = texts_from(X) if is_text else None
+        features = None if is_text else self.reads().matrix(X)
+        n_points = len(texts) if texts is not None else features.shape[0]  # type: ignore[union-attr]
+        labels, space, form = labels_from(y, n_points)
+        self.fit_dataset(Dataset(texts, features, labels, space))
+        self.label_form_ = form
+        if form is LabelForm.CLASSES:
+            self._own_classes = np.unique(np.asarray(y))
+        if features is not None:
+            self.n_features_in_ = features.shape[1]
+        self._label_dtype = own_dtype(y) or np.dtype(np.float32)
+        return self
+
+    def fit_dataset(
+        self,
+        dataset: Dataset,
+        *,
+        callbacks: Sequence[Callback] = (),
+        checkpoint_folder: str | Path | None = None,
+        checkpoint_seconds: float = 60.0,
+    ) -> Self:
+        """Learn from a data set.
+
+        Parameters
+        ----------
+        dataset : Dataset
+        callbacks : sequence of Callback
+            Told after every batch and epoch.
+        checkpoint_folder : str or Path, optional
+            Where training keeps its state. If it holds that of a run with the same settings and
+            data which was cut off, training goes on from there, to the very same model. `save`
+            removes it. That of runs which differ stays beside it.
+        checkpoint_seconds : float
+            Least time between two checkpoints of a stage.
+
+        Returns
+        -------
+        self
+        """
+        check_settings(self)
+        _check_dataset(dataset)
+        self.__dict__.pop("n_features_in_", None)  # of another fit
+        join_processes()
+        n_threads = n_usable_threads(self.n_threads)
+        with torch_for_training(n_threads):
+            run = TrainingRun(
+                seed=self.random_state,
+                device=own_device(as_device(self.device)),
+                n_threads=n_threads,
+                callbacks=callbacks,
+            )
+            self._fit(dataset, run, checkpoint_folder, checkpoint_seconds)
+        return self
+
+    def _fit(
+        self,
+        dataset: Dataset,
+        run: TrainingRun,
+        checkpoint_folder: str | Path | None,
+        checkpoint_seconds: float,
+    ) -> None:
+        """See `fit_dataset`."""
+        self.reads().check(is_text=dataset.texts is not None)
+        power = self._power_for(dataset)
+        vectorizer, features = self._vectorized(dataset, power)
+        if checkpoint_folder is not None:
+            space = dataset.label_space
+            settings = {"recipe": type(self).__name__, **self._settings()}
+            mark = fingerprint(
+                settings, features, dataset.labels, dataset.texts, space.names, space.texts
+            )
+            folder = CheckpointFolder(
+                checkpoint_folder, fingerprint=mark, every_seconds=checkpoint_seconds
+            )
+            folder.announce()
+            run = replace(run, checkpoints=folder)
+        self.run_ = run
+        data, held_out = self._split(dataset, features, vectorizer)
+        n_features = features.shape[1]
+        del features  # the two parts hold their own rows
+        scorer, calibration = self._trained(data, held_out, run)
+        self.predictor_ = Predictor(
+            scorer=scorer,
+            label_space=dataset.label_space,
+            vectorizer=vectorizer,
+            n_features=n_features,
+            calibration=calibration,
+            train_label_counts=np.asarray(dataset.labels.sum(axis=0)).ravel().astype(np.int64),
+            description=self._description(dataset, n_features),
+            reads=replace(self.reads(), power=power),
+        )
+        self.label_form_ = LabelForm.SPARSE
+        self._label_dtype = np.dtype(np.float32)
+
+    def _trained(
+        self, data: TrainingData, held_out: TrainingData, run: TrainingRun
+    ) -> tuple[Scorer, Calibration]:
+        """Return the trained scorer and its probabilities; a base of several recipes may add."""
+        return self._learn_calibrated(data, held_out, run)
+
+    def _learn_calibrated(
+        self, data: TrainingData, held_out: TrainingData, run: TrainingRun
+    ) -> tuple[Scorer, Calibration]:
+        """Learn, and then probabilities from points that nothing was learnt from."""
+        scorer = self._learn(data, held_out, run)
+        return scorer, calibrated(scorer, held_out, data, run.n_threads)
+
+    def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
+        """Train on `data`; choose weights, if any, on `held_out`, which may be empty."""
+        raise NotImplementedError
+
+    def save(self, path: str | Path) -> None:
+        """Save as a folder that `longtail.load` reads; see `Predictor.save`.
+
+        Of several processes that have trained together, the first one alone does so.
+        Checkpoints, if training kept any, are then removed: not before, so that a full disk costs
+        no more than the saving.
+        """
+        self._check_is_fitted()
+        if processes().rank:
+            return
+        self.predictor_.save(path, {"training.json": self.training_report()})
+        if self.run_.checkpoints is not None:
+            self.run_.checkpoints.remove()
+
+    def training_report(self) -> dict[str, Any]:
+        """Return how the model came about: settings, time a stage, peak memory, history."""
+        self._check_is_fitted()
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        return {
+            **self.predictor_.description,
+            "stages": self.run_.timings,
+            "wall_seconds": sum(t["wall_seconds"] for t in self.run_.timings.values()),
+            "cpu_seconds": sum(t["cpu_seconds"] for t in self.run_.timings.values()),
+            "peak_memory_mb": round(peak / (2**20 if sys.platform == "darwin" else 2**10)),
+            "history": self.run_.history,
+        }
+
+    def __sklearn_tags__(self) -> Any:
+        return classifier_tags()
+
+    def _settings(self) -> dict[str, Any]:
+        """Return all hyper-parameters as JSON values."""
+        return {f.name: json_value(getattr(self, f.name)) for f in fields(self) if f.init}
+
+    def _description(self, dataset: Dataset, n_features: int) -> dict[str, Any]:
+        """Return what a model folder says of itself."""
+        return {
+            "recipe": type(self).__name__,
+            "settings": self._settings(),
+            "seed": self.random_state,
+            "n_points": dataset.n_points,
+            "n_labels": dataset.n_labels,
+            "n_features": n_features,
+        }
+
+    def _power_for(self, dataset: Dataset) -> float:
+        """Return the power of ready-made features; 1 for texts, whose weights are our own."""
+        if dataset.features is None or self.reads().needs_numbers:
+            return 1.0
+        if self.feature_power is None:
+            return chosen_power(dataset.features, dataset.labels, seed=self.random_state)
+        return self.feature_power
+
+    def _vectorized(
+        self, dataset: Dataset, power: float = 1.0
+    ) -> tuple[TextVectorizer | None, csr_array]:
+        """Return unit rows of features, and the vectoriser that made them of texts."""
+        if dataset.texts is None:
+            return None, replace(self.reads(), power=power).rows(dataset.features)
+        check_min_df(self, dataset.n_points)
+        vectorizer = TextVectorizer(
+            word_ngrams=self.word_ngrams,
+            char_ngrams=self.char_ngrams,
+            min_df=self.min_df_for(dataset.n_points),
+            max_features=self.max_features,
+        ).fit(dataset.texts)
+        return vectorizer, vectorizer.transform(dataset.texts)
+
+    def min_df_for(self, n_points: int) -> int:
+        """Return in how many of so many training texts a token must be to be kept."""
+        usual = 1 if n_points <= VERY_FEW_POINTS else 2
+        return min(self.min_df or usual, max(1, n_points // 20))
+
+    def check(self) -> None:
+        """Raise InputError for settings with which no data could be learnt from.
+
+        `check_settings` asks, before any data is read. A recipe whose settings are words, or must
+        go together, adds what they may be.
+        """
+        TextVectorizer(
+            word_ngrams=self.word_ngrams, char_ngrams=self.char_ngrams
+        ).check_parameters()
+
+    def reads(self) -> PointInput:
+        """Return what the recipe reads of a point: its bag of tokens, unless it says otherwise."""
+        return PointInput()
+
+    def looks_at_label_texts(self) -> bool:
+        """Return whether the recipe learns from the labels' texts."""
+        return False
+
+    def n_held_out(self, n_points: int) -> float:
+        """Return about how many of so many training points are set aside."""
+        return min(self.held_out * n_points, LARGEST_HELD_OUT)
+
+    def _label_features(
+        self, dataset: Dataset, vectorizer: TextVectorizer | None
+    ) -> csr_array | None:
+        """Return the bags of the labels' texts, or else names, where the recipe looks at them."""
+        space = dataset.label_space
+        texts = space.names if space.texts is None else space.texts
+        if vectorizer is None or texts is None or not self.looks_at_label_texts():
+            return None
+        return vectorizer.transform(texts)
+
+    def _split(
+        self, dataset: Dataset, features: csr_array, vectorizer: TextVectorizer | None
+    ) -> tuple[TrainingData, TrainingData]:
+        """Set some points with labels aside; too few to be of use, none."""
+        share = self.n_held_out(dataset.n_points) / max(dataset.n_points, 1)
+        points = features if dataset.texts is None else dataset.texts
+        train, held = np.arange(dataset.n_points), np.arange(0)
+        if share * dataset.n_points >= LEAST_HELD_OUT:
+            with suppress(InputError):  # nearly all points alike: nothing can be set aside
+                train, held = held_out_split(points, share, self.random_state)
+        labelled = np.diff(dataset.labels.indptr) > 0
+        if not labelled[train].any():  # nothing would be left to learn from
+            train, held = np.arange(dataset.n_points), held[:0]
+        train, held = train[labelled[train]], held[labelled[held]]
+        label_features = self._label_features(dataset, vectorizer)
+        is_word = None
+        if vectorizer is not None and vectorizer.char_ngrams is not None:
+            is_word = vectorizer.is_word()
+        words = self.reads().words(vectorizer, dataset.texts or ())
+        texts = self.reads().texts(dataset.texts or ())
+        space = dataset.label_space
+        label_texts = self.reads().texts(space.texts or space.names or ())
+
+        def part(rows: NDArray[np.int64]) -> TrainingData:
+            return TrainingData(
+                features[rows],
+                dataset.labels[rows],
+                label_features,
+                is_word,
+                None if words is None else words[rows],
+                None if texts is None else texts[rows],
+                None if label_features is None else label_texts,
+            )
+
+        return part(train), part(held)
+
+
+def _holds_texts(X: Any) -> bool:
+    """Return whether X is a sequence of strings, or of strings and what should be one."""
+    if getattr(X, "ndim", 1) != 1 or not hasattr(X, "__len__"):
+        return False
+    return not len(X) or any(isinstance(value, str) for value in X)
+
+
+def _check_dataset(dataset: Dataset) -> None:
+    """Raise InputError for data from which nothing can be learnt."""
+    if not isinstance(dataset, Dataset):
+        raise InputError(f"fit_dataset takes a Dataset, got {named(dataset)}. Pass lists to fit.")
+    if dataset.n_points == 0:
+        raise InputError("The training data has no points. Pass at least one.")
+    if dataset.features is not None and not dataset.features.shape[1]:
+        raise InputError(
+            f"Found array with 0 feature(s) (shape={dataset.features.shape}) while a minimum of 1 "
+            "is required."
+        )
+    if dataset.labels.nnz == 0:
+        raise InputError(
+            f"None of the {dataset.n_points} training points has a label. Pass at least one label."
+        )
+
+
+def calibrated(
+    scorer: Scorer, held_out: TrainingData, seen: TrainingData, n_threads: int
+) -> Calibration:
+    """Learn probabilities from the best labels of points that the scorer has not seen.
+
+    Where there are none, from points that it has seen: surer than it should be, but not blind.
+    """
+    is_any = held_out.labels.shape[0] > 0
+    points = held_out if is_any else seen.of_first_points(LARGEST_HELD_OUT)
+    k = min(N_CALIBRATED, points.labels.shape[1])
+    ids, scores = scorer.top_k(points.bags(), k, n_threads)
+    return Calibration.of_answers(ids, scores, points.labels)

@@ -1,0 +1,202 @@
+"""Which values the settings of a recipe may have."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from dataclasses import fields
+from numbers import Integral, Real
+from os import PathLike
+from types import MappingProxyType
+from typing import TYPE_CHECKING, get_args
+
+import numpy as np
+
+from longtail.compiled.scorer import StorageType
+from longtail.data.input_notes import InputWarning
+from longtail.errors import InputError
+from longtail.training.run import as_device
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from longtail.estimators.estimator import LabelEstimator
+
+__all__ = ["LIMITS", "check_min_df", "check_settings"]
+
+_MANY = 2**31 - 1
+_KINDS: Mapping[str, tuple[tuple[type, ...], str]] = MappingProxyType(
+    {
+        "int": ((Integral,), "a whole number"),
+        "float": ((Real,), "a number"),
+        "bool": ((bool, np.bool_), "True or False"),
+        "str": ((str, PathLike), "a string"),
+    }
+)
+_CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType({"storage": get_args(StorageType)})
+
+# Least and greatest value, both allowed.
+LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
+    {
+        "word_ngrams": (1, 2),
+        "dimension": (1, 2**16),
+        "n_meta_labels": (1, _MANY),
+        "dropout": (0.0, 0.99),
+        "texts_alone": (0.0, 1.0),
+        "scale": (0.1, 100.0),
+        "max_norm": (1e-6, 1e6),
+        "epochs": (0, _MANY),
+        "encoder_epochs": (0, _MANY),
+        "classifier_epochs": (0, _MANY),
+        "surrogate_epochs": (0, _MANY),
+        "extreme_epochs": (0, _MANY),
+        "reranker_epochs": (0, _MANY),
+        "learning_rate": (1e-9, 1e3),
+        "surrogate_learning_rate": (1e-9, 1e3),
+        "extreme_learning_rate": (1e-9, 1e3),
+        "reranker_learning_rate": (1e-9, 1e3),
+        "encoder_learning_rate": (1e-9, 1e3),
+        "classifier_learning_rate": (1e-9, 1e3),
+        "warm_up": (0.0, 0.99),
+        "clip": (1e-6, 1e6),
+        "patience": (1, _MANY),
+        "batch_size": (1, _MANY),
+        "cluster_size": (1, _MANY),
+        "refresh_every": (1, _MANY),
+        "n_clusters": (1, _MANY),
+        "n_private": (0, _MANY),
+        "auxiliary_speed": (1e-3, 1e3),
+        "label_power": (0.0, 1.0),
+        "n_near_labels": (1, _MANY),
+        "n_near_points": (0, _MANY),
+        "shortlist_size": (1, _MANY),
+        "predict_near_labels": (1, _MANY),
+        "predict_near_points": (0, _MANY),
+        "predict_shortlist_size": (1, _MANY),
+        "n_representatives": (0, _MANY),
+        "head_frequency": (1, _MANY),
+        "n_hard": (0, _MANY),
+        "n_random": (0, _MANY),
+        "n_confused": (1, _MANY),
+        "n_learners": (1, 1000),
+        "n_hashes": (1, 1000),
+        "n_buckets": (1, _MANY),
+        "n_filters": (1, 2**16),
+        "n_words": (1, 2**16),
+        "n_pieces": (2, 2**16),
+        "texts_at_once": (1, _MANY),
+        "fine_tune_rate": (1e-9, 1e3),
+        "n_chunks": (1, 2**16),
+        "bottleneck": (1, 2**16),
+        "first_level": (1, _MANY),
+        "leaf_size": (1, _MANY),
+        "n_found": (1, _MANY),
+        "beam": (1, _MANY),
+        "beam_size": (1, _MANY),
+        "n_candidates": (1, _MANY),
+        "trial_trees": (1, 1000),
+        "trial_share": (1e-6, 0.9),
+        "max_mean_entries": (1, _MANY),
+        "max_passes": (1, _MANY),
+        "n_children": (1, _MANY),
+        "max_depth": (1, _MANY),
+        "cost": (1e-6, 1e6),
+        "n_neighbours": (1, _MANY),
+        "partition_size": (1, _MANY),
+        "penalty": (0.0, 1e6),
+        "prune": (0.0, 1e3),
+        "tolerance": (1e-9, 1e3),
+        "alpha": (0.0, 1.0),
+        "gamma": (0.0, 1e3),
+        "tail": (0.0, 10.0),
+        "n_hidden": (1, 2**12),
+        "n_layers": (1, 16),
+        "n_steps": (0, 10_000),
+        "step": (1e-9, 1e3),
+        "momentum": (0.0, 0.999),
+        "unary_epochs": (0, _MANY),
+        "energy_epochs": (0, _MANY),
+        "joint_epochs": (0, _MANY),
+        "feature_learning_rate": (1e-9, 1e3),
+        "feature_power": (1e-3, 1e3),
+        "held_out": (0.0, 0.9),
+        "random_state": (0, _MANY),
+        "n_threads": (1, 4096),
+        "min_df": (1, _MANY),
+        "max_features": (1, _MANY),
+    }
+)
+
+
+def _check_kind(name: str, value: object, kind: str) -> None:
+    """Raise InputError if a number, a switch or a word is something else."""
+    allowed, words = _KINDS.get(kind, ((object,), ""))
+    is_switch = isinstance(value, bool) and bool not in allowed  # True is a number to Python
+    if kind in _KINDS and (is_switch or not isinstance(value, allowed)):
+        raise InputError(f"{name} must be {words}, got {value!r}.")
+
+
+def check_min_df(estimator: LabelEstimator, n_points: int) -> None:
+    """Say that `min_df` is cut for few points; the default is for all, and cut without a word.
+
+    Parameters
+    ----------
+    estimator : LabelEstimator
+    n_points : int
+        Training texts.
+
+    Raises
+    ------
+    InputError
+        If no token could be in so many texts.
+    """
+    given, most = estimator.min_df, estimator.min_df_for(n_points)
+    if given is None or given in (type(estimator).min_df, most):
+        return
+    if given > n_points:
+        raise InputError(
+            f"min_df={given:,} leaves no token: there are only {n_points:,} training texts. Pass "
+            f"at most {max(1, n_points // 20):,}, one text in twenty."
+        )
+    warnings.warn(
+        f"min_df={given:,} is cut to {most:,}, one in twenty of the {n_points:,} training texts.",
+        InputWarning,
+        stacklevel=4,
+    )
+
+
+def check_settings(estimator: LabelEstimator) -> None:
+    """Raise unless every setting is of its kind and in its range, and the device is there.
+
+    Parameters
+    ----------
+    estimator : LabelEstimator
+
+    Raises
+    ------
+    InputError
+        Naming the setting, what it is and what it may be.
+
+    Examples
+    --------
+    >>> from longtail import Astec
+    >>> from longtail.estimators.limits import check_settings
+    >>> check_settings(Astec(dimension=64))
+    """
+    for field in fields(estimator):
+        value = getattr(estimator, field.name, None)
+        kind = str(field.type)
+        if field.name in _CHOICES and value not in _CHOICES[field.name]:
+            choices = ", ".join(map(repr, _CHOICES[field.name]))
+            raise InputError(f"{field.name} must be one of {choices}, got {value!r}.")
+        if value is not None or kind in _KINDS:
+            _check_kind(field.name, value, kind.removesuffix(" | None"))
+        if field.name not in LIMITS or value is None:
+            continue
+        least, greatest = LIMITS[field.name]
+        if not least <= value <= greatest or math.isnan(value):
+            raise InputError(
+                f"{field.name} must be between {least:,} and {greatest:,}, got {value!r}."
+            )
+    as_device(estimator.device)
+    estimator.check()

@@ -1,0 +1,1 @@
+"""Trained models as folders keep them and predictors ask them; none needs torch."""

@@ -1,0 +1,138 @@
+"""Scores into probabilities."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from longtail.kernels.arrays import read_only
+from longtail.kernels.scoring import logistic_rows
+from longtail.metrics.hits import find_hits
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+__all__ = ["N_CALIBRATED", "Calibration"]
+
+N_CALIBRATED = 5  # best labels of a point, from which probabilities are learnt
+N_NEWTON_STEPS = 30
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Probability that a predicted label is right.
+
+    ``1 / (1 + exp(-z))`` with ``z = slope * score + intercept``, and `first` added for the best
+    label of a point: being ahead of all others says more than its score does. After Platt,
+    "Probabilistic outputs for support vector machines" (1999). The slope is positive and `first`
+    not negative, so the order of a point's labels never changes.
+
+    Parameters
+    ----------
+    slope, intercept, first : float
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.scorers.calibration import Calibration
+    >>> Calibration(2.0, -1.0).probabilities(np.array([0.5, -np.inf], np.float32)).tolist()
+    [0.5, -inf]
+    """
+
+    slope: float = 1.0
+    intercept: float = 0.0
+    first: float = 0.0
+
+    @classmethod
+    def fit(cls, scores: NDArray[np.float32], is_right: NDArray[np.bool_]) -> Calibration:
+        """Learn from predictions of held-out points.
+
+        Parameters
+        ----------
+        scores : float32 (n, k), or (n,)
+            Best first in each row, if there are rows. Padding of -inf is left out.
+        is_right : bool, the same shape
+
+        Returns
+        -------
+        Calibration
+            The identity where there is nothing to learn from: no scores, or all of them right or
+            all wrong.
+        """
+        known = np.isfinite(scores)
+        x, is_true = scores[known].astype(np.float64), is_right[known]
+        n_right, n_wrong = int(is_true.sum()), int((~is_true).sum())
+        if not n_right or not n_wrong or np.ptp(x) == 0:
+            return cls()
+        # Platt's targets: a prior that keeps the slope finite where the classes part cleanly.
+        target = np.where(is_true, (n_right + 1) / (n_right + 2), 1 / (n_wrong + 2))
+        centre, scale = x.mean(), x.std()
+        design = np.stack([(x - centre) / scale, _is_first(scores)[known], np.ones_like(x)])
+        slope, first, intercept = _logistic(design, target)
+        if first < 0:
+            slope, _, intercept = _logistic(design * [[1], [0], [1]], target)
+        slope = max(slope, 1e-3) / scale
+        return cls(float(slope), float(intercept - slope * centre), float(max(first, 0.0)))
+
+    @classmethod
+    def of_answers(
+        cls, ids: NDArray[np.int32], scores: NDArray[np.float32], truth: csr_array
+    ) -> Calibration:
+        """Learn from the answers to held-out points.
+
+        Parameters
+        ----------
+        ids : int32 (n, k)
+            Labels, best first, padded with -1.
+        scores : float32 (n, k)
+        truth : csr_array (n, n_labels)
+
+        Returns
+        -------
+        Calibration
+            See `fit`; the identity if there are no points.
+        """
+        if not len(ids):
+            return cls()
+        right = find_hits(ids, truth, ids.shape[1])
+        is_right = np.zeros(ids.shape, bool)
+        is_right[right.points, right.ranks] = True
+        return cls.fit(scores, is_right)
+
+    def probabilities(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Return probabilities, float32, of scores as `fit` takes them; padding stays -inf."""
+        first = self.first if scores.ndim > 1 else 0.0
+        width = scores.shape[1] if scores.ndim > 1 else 1  # not -1: there may be no row at all
+        rows = read_only(scores, np.float32).reshape(len(scores), width)
+        result = np.empty(rows.shape, np.float32)
+        logistic_rows(rows, float(self.slope), float(self.intercept), float(first), result)
+        return result.reshape(scores.shape)
+
+    def config(self) -> dict[str, Any]:
+        """Return the parameters as JSON values."""
+        return asdict(self)
+
+
+def _is_first(scores: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Return ones in the first column of a matrix, and nowhere in a vector."""
+    first = np.zeros(scores.shape)
+    if scores.ndim > 1:
+        first[:, 0] = 1
+    return first
+
+
+def _logistic(design: NDArray[np.float64], target: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Fit a logistic model by Newton's method, a trace of ridge keeping each step finite."""
+    weights = np.zeros(len(design))
+    for _ in range(N_NEWTON_STEPS):
+        p = 1 / (1 + np.exp(-np.clip(weights @ design, -30, 30)))
+        slope = design @ (p - target) + 1e-6 * weights
+        curvature = (design * (p * (1 - p))) @ design.T + 1e-6 * np.eye(len(design))
+        step = np.linalg.solve(curvature, slope)
+        weights -= np.clip(step, -2, 2)
+        if np.abs(step).max() < 1e-9:
+            break
+    return weights

@@ -1,0 +1,86 @@
+"""Linear classifiers of all labels over a bag encoder, every label scored: no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from longtail.features.bag_encoder import BagEncoder
+from longtail.index.exact import ExactIndex
+from longtail.kernels.arrays import read_only
+from longtail.scorers.blocks import top_k_in_blocks
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from longtail.data.bags import Bags
+
+    Arrays = Mapping[str, NDArray[np.generic]]
+
+__all__ = ["DenseScorer"]
+
+ROWS_AT_ONCE = 4096  # points whose features are held in memory together
+
+
+@dataclass(frozen=True, kw_only=True)
+class DenseScorer:
+    """The score of a label is ``w . v + b`` for the features v of a point; all labels are scored.
+
+    Parameters
+    ----------
+    encoder : BagEncoder
+    classifiers : float32 (n_rows, dimension + 1)
+        The vector w of each label, and b as its last entry.
+    labels : int32 (n_rows,)
+        Which labels those are, ascending: one without points is never an answer.
+    """
+
+    encoder: BagEncoder
+    classifiers: NDArray[np.float32]
+    labels: NDArray[np.int32]
+
+    def __post_init__(self) -> None:
+        """Hold the arrays as memory maps are held."""
+        object.__setattr__(self, "classifiers", read_only(self.classifiers, np.float32))
+        object.__setattr__(self, "labels", read_only(self.labels, np.int32))
+
+    def top_k(
+        self, bags: Bags, k: int, n_threads: int = 1
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """See `Scorer.top_k`."""
+        index = ExactIndex(self.classifiers, n_threads=n_threads)
+
+        def answer(some: Bags) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+            features = self.encoder.encode(some, n_threads)
+            ones = np.ones((len(features), 1), np.float32)
+            rows, found = index.query(np.concatenate([features, ones], axis=1), k)
+            return np.where(rows >= 0, self.labels[rows], np.int32(-1)), found
+
+        ids, scores = top_k_in_blocks(bags, k, ROWS_AT_ONCE, answer)
+        silent = np.diff(bags.row_starts) == 0  # nothing is known of them, so nothing is said
+        ids[silent], scores[silent] = -1, -np.inf
+        return ids, scores
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """See `Scorer.to_arrays`."""
+        return {
+            "encoder/token_vectors": self.encoder.token_vectors,
+            "labels/classifiers": self.classifiers,
+            "labels/ids": self.labels,
+        }
+
+    def config(self) -> dict[str, Any]:
+        """See `Scorer.config`."""
+        return {"kind": "dense-one-vs-all"}
+
+    @classmethod
+    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> DenseScorer:  # noqa: ARG003 - the arrays say all
+        """Make it again from `config` and `to_arrays`."""
+        table: Any = arrays["encoder/token_vectors"]
+        classifiers: Any = arrays["labels/classifiers"]
+        labels: Any = arrays["labels/ids"]
+        return cls(encoder=BagEncoder(table), classifiers=classifiers, labels=labels)

@@ -1,0 +1,80 @@
+"""Several trained models that answer as one; no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from longtail.named_parts import joined_parts
+from longtail.scorers.fusion import best_first
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from longtail.data.bags import Bags
+    from longtail.scorers.protocols import Scorer
+
+__all__ = ["EnsembleScorer"]
+
+
+@dataclass(frozen=True)
+class EnsembleScorer:
+    """Several models whose scores are averaged; a label that a model leaves out scores 0 there.
+
+    Astec-3 is three (DeepXML paper, section 5).
+
+    Parameters
+    ----------
+    members : tuple of Scorer
+    n_candidates : int
+        Best labels of each member that can be in the answer.
+    """
+
+    members: tuple[Scorer, ...]
+    n_candidates: int = 100
+
+    def top_k(
+        self, bags: Bags, k: int, n_threads: int = 1
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """See `Scorer.top_k`."""
+        found = [
+            member.top_k(bags, max(k, self.n_candidates), n_threads) for member in self.members
+        ]
+        ids = np.concatenate([ids for ids, _ in found], axis=1)
+        scores = np.concatenate([scores for _, scores in found], axis=1)
+        best, totals = best_first(*_summed(ids, scores), k, n_threads)
+        # Divided last: rounding would otherwise part labels whose sums are equal.
+        return best, totals / np.float32(len(self.members))
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """See `Scorer.to_arrays`."""
+        members = {f"learner{i}": member.to_arrays() for i, member in enumerate(self.members)}
+        return joined_parts(members, "-")
+
+    def config(self) -> dict[str, Any]:
+        """See `Scorer.config`."""
+        members = [member.config() for member in self.members]
+        return {"kind": "ensemble", "members": members, "n_candidates": self.n_candidates}
+
+
+def _summed(
+    ids: NDArray[np.int32], scores: NDArray[np.float32]
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Add the scores of equal labels of a row; each label stays once, padding at the end."""
+    order = np.argsort(np.where(ids < 0, np.iinfo(np.int32).max, ids), axis=1, kind="stable")
+    ids = np.take_along_axis(ids, order, axis=1)
+    scores = np.where(ids < 0, 0, np.take_along_axis(scores, order, axis=1))
+    is_first = np.ones(ids.shape, bool)
+    is_first[:, 1:] = ids[:, 1:] != ids[:, :-1]
+    flat_starts = np.flatnonzero(is_first.ravel())
+    totals = np.zeros(ids.size, np.float32)
+    totals[flat_starts] = np.add.reduceat(scores.ravel(), flat_starts)
+    kept = is_first & (ids >= 0)
+    # Bring the kept labels of each row to its front.
+    order = np.argsort(~kept, axis=1, kind="stable")
+    kept = np.take_along_axis(kept, order, axis=1)
+    ids = np.where(kept, np.take_along_axis(ids, order, axis=1), -1).astype(np.int32)
+    totals = np.take_along_axis(totals.reshape(ids.shape), order, axis=1)
+    return ids, np.where(kept, totals, -np.inf).astype(np.float32)

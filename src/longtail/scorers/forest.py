@@ -1,0 +1,210 @@
+"""A trained forest of ranking trees, and its re-ranking with tail classifiers: no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from longtail.kernels.arrays import read_only
+from longtail.kernels.forest import Forest, best_of_forest
+from longtail.kernels.jit import over_row_chunks
+from longtail.named_parts import with_prefix, without_prefix
+from longtail.scorers.blocks import top_k_in_blocks
+from longtail.scorers.fusion import best_first
+from longtail.scorers.sparse_label_vectors import SparseLabelVectors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from longtail.data.bags import Bags
+
+    Arrays = Mapping[str, NDArray[np.generic]]
+
+__all__ = ["ForestScorer", "TailClassifiers", "joined_forest"]
+
+ROWS_AT_ONCE = 4096  # points whose candidates are held in memory together
+_OFFSETS = frozenset({"starts", "leaf_starts"})
+_FLOATS = frozenset({"bias", "weights", "leaf_scores"})
+
+
+@dataclass(frozen=True)
+class TailClassifiers:
+    """How near a point is to the points of a label, which holds where those are few, too.
+
+    ``log P(l | x) = -log(1 + exp(gamma / 2 |x - mu_l|^2))`` with the mean mu of the label's
+    points, and x of unit length (Jain, Prabhu and Varma, KDD 2016, section 5).
+
+    Parameters
+    ----------
+    means : SparseLabelVectors
+        mu, with a bias of ``(1 - |mu|^2) / 2``: their logits are ``1 - |x - mu|^2 / 2``.
+    gamma : float
+    """
+
+    means: SparseLabelVectors
+    gamma: float
+
+    def log_probabilities(
+        self, bags: Bags, labels: NDArray[np.int32], n_threads: int = 1
+    ) -> NDArray[np.float64]:
+        """Return float64 (n, size) for given labels; -inf at padding."""
+        nearness = self.means.logits(bags, labels, n_threads).astype(np.float64)
+        return -np.logaddexp(0.0, self.gamma * (1.0 - nearness))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ForestScorer:
+    """The best labels of all trees together, ranked again with tail classifiers.
+
+    The score of a label is ``alpha log(mean leaf score) + (1 - alpha) log P_tail(l | x)`` and what
+    the label itself is given.
+
+    Parameters
+    ----------
+    forest : Forest
+    tail : TailClassifiers
+    alpha : float
+        Weight of the trees; 1 for FastXML's order.
+    n_candidates : int
+        Best labels of the trees that are ranked again.
+    tail_weights : float32 (n_labels,)
+        Added to the scores: what trades P@k for PSP@k.
+    """
+
+    forest: Forest
+    tail: TailClassifiers
+    alpha: float
+    n_candidates: int
+    tail_weights: NDArray[np.float32]
+
+    def __post_init__(self) -> None:
+        """Hold the arrays as memory maps are held."""
+        arrays: dict[str, Any] = {
+            name: read_only(array, _dtype(name)) for name, array in self.forest._asdict().items()
+        }
+        object.__setattr__(self, "forest", Forest(**arrays))
+        object.__setattr__(self, "tail_weights", read_only(self.tail_weights, np.float32))
+
+    def top_k(
+        self, bags: Bags, k: int, n_threads: int = 1
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """See `Scorer.top_k`."""
+
+        def answer(some: Bags) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+            found, leaves = self.tree_scores(some, max(k, self.n_candidates), n_threads)
+            return best_first(found, self.ranked(some, found, leaves, n_threads), k, n_threads)
+
+        return top_k_in_blocks(bags, k, ROWS_AT_ONCE, answer)
+
+    def tree_scores(
+        self, bags: Bags, k: int, n_threads: int = 1
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return the k labels with the largest mean leaf scores, and those."""
+        points = bags.for_kernels()
+        n_features = 1 + int(self.forest.features.max(initial=-1))
+        n_labels = self.tail.means.n_labels
+        ids = np.empty((bags.n_rows, k), np.int32)
+        scores = np.empty((bags.n_rows, k), np.float32)
+
+        def search(start: int, stop: int) -> None:
+            best_of_forest(points, self.forest, n_features, n_labels, start, stop, ids, scores)
+
+        over_row_chunks(search, bags.n_rows, n_threads=n_threads, chunk=256)
+        return ids, scores
+
+    def ranked(
+        self,
+        bags: Bags,
+        labels: NDArray[np.int32],
+        leaves: NDArray[np.float32],
+        n_threads: int = 1,
+    ) -> NDArray[np.float32]:
+        """Return the scores of both together, -inf at padding."""
+        return self.combined(labels, *self.logarithms(bags, labels, leaves, n_threads))
+
+    def logarithms(
+        self,
+        bags: Bags,
+        labels: NDArray[np.int32],
+        leaves: NDArray[np.float32],
+        n_threads: int = 1,
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return those of the leaf scores and of the tail classifiers, 0 at padding."""
+        known = labels >= 0
+        tail = self.tail.log_probabilities(bags, labels, n_threads)
+        return np.log(np.where(known, leaves, 1).astype(np.float64)), np.where(known, tail, 0)
+
+    def combined(
+        self, labels: NDArray[np.int32], trees: NDArray[np.float64], tail: NDArray[np.float64]
+    ) -> NDArray[np.float32]:
+        """Return scores of both logarithms, -inf at padding."""
+        both = self.alpha * trees + (1 - self.alpha) * tail + self.tail_weights[labels]
+        return np.where(labels >= 0, both, -np.inf).astype(np.float32)
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """See `Scorer.to_arrays`."""
+        trees = with_prefix("forest/", self.forest._asdict())
+        tail = with_prefix("tail/", self.tail.means.to_arrays())
+        return trees | tail | {"tail_weights": self.tail_weights}
+
+    def config(self) -> dict[str, Any]:
+        """See `Scorer.config`."""
+        return {
+            "kind": "forest",
+            "alpha": self.alpha,
+            "gamma": self.tail.gamma,
+            "n_candidates": self.n_candidates,
+        }
+
+    @classmethod
+    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> ForestScorer:
+        """Make it again from `config` and `to_arrays`."""
+        trees: dict[str, Any] = without_prefix("forest/", arrays)
+        tail: dict[str, Any] = without_prefix("tail/", arrays)
+        means = SparseLabelVectors(**tail)
+        none = np.zeros(means.n_labels, np.float32)  # in folders that are older than the weights
+        weights: Any = arrays.get("tail_weights", none)
+        return cls(
+            forest=Forest(**trees),
+            tail=TailClassifiers(means, config["gamma"]),
+            alpha=config["alpha"],
+            n_candidates=config["n_candidates"],
+            tail_weights=weights,
+        )
+
+
+def joined_forest(trees: Sequence[Forest]) -> Forest:
+    """Return trees, numbered from 0 each, as one forest."""
+    first = np.cumsum([0, *(len(tree.bias) for tree in trees)])
+    children = [
+        np.where(tree.children >= 0, tree.children + before, -1)
+        for tree, before in zip(trees, first[:-1], strict=True)
+    ]
+    together = {
+        name: np.concatenate([getattr(tree, name) for tree in trees])
+        for name in ("bias", "features", "weights", "leaf_labels", "leaf_scores")
+    }
+    return Forest(
+        roots=first[:-1].astype(np.int32),
+        children=np.concatenate(children).astype(np.int32),
+        starts=_joined_starts([tree.starts for tree in trees]),
+        leaf_starts=_joined_starts([tree.leaf_starts for tree in trees]),
+        **together,
+    )
+
+
+def _joined_starts(parts: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
+    """Return where each node begins once the entries of all trees lie end to end."""
+    lengths = np.concatenate([np.diff(part) for part in parts])
+    return np.concatenate([[0], np.cumsum(lengths)])
+
+
+def _dtype(name: str) -> type[np.generic]:
+    """Return the type that the kernels are compiled for."""
+    if name in _OFFSETS:
+        return np.int64
+    return np.float32 if name in _FLOATS else np.int32

@@ -1,0 +1,180 @@
+"""A trained AttentionXML: down a tree whose nodes look at words of their own; no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+
+from longtail.errors import InputError
+from longtail.kernels.arrays import read_only
+from longtail.kernels.attention import AttentionWeights, score_candidates
+from longtail.kernels.jit import over_row_chunks
+from longtail.named_parts import with_prefix
+from longtail.scorers.blocks import top_k_in_blocks
+from longtail.scorers.fusion import best_first
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from longtail.data.bags import Bags
+
+__all__ = ["AttentionLevel", "LabelAttentionScorer", "children_of"]
+
+ROWS_AT_ONCE = 1024  # points whose candidates are held in memory together
+
+
+class AttentionLevel(NamedTuple):
+    """One level of the tree.
+
+    Attributes
+    ----------
+    weights : AttentionWeights
+    child_starts : int32 (n_parents + 1,)
+        Nodes of this level below each node of the one above; all of them, for the first level.
+    """
+
+    weights: AttentionWeights
+    child_starts: NDArray[np.int32]
+
+    def probabilities(
+        self, bags: Bags, candidates: NDArray[np.int32], n_threads: int = 1
+    ) -> NDArray[np.float32]:
+        """Return those of candidate nodes, float32 (n, n_candidates), -inf for the padding."""
+        if bags.words is None:
+            raise InputError(
+                "AttentionXML reads the words of a text in order, but these points are bags. Pass "
+                "texts."
+            )
+        words = read_only(bags.words, np.int32)
+        weights = AttentionWeights(*(read_only(part, np.float32) for part in self.weights))
+        nodes = read_only(candidates, np.int32)
+        out = np.empty(candidates.shape, np.float32)
+
+        def work(start: int, stop: int) -> None:
+            score_candidates(words, weights, nodes, start, stop, out)
+
+        over_row_chunks(work, len(out), n_threads=n_threads, chunk=16)
+        return out
+
+    def children(
+        self,
+        bags: Bags,
+        parents: NDArray[np.int32],
+        above: NDArray[np.float32],
+        n_threads: int = 1,
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return the nodes below some parents, padding at the end, and their scores.
+
+        Parameters
+        ----------
+        bags : Bags
+        parents : int32 (n, b)
+            Padded with -1.
+        above : float32 (n, b)
+            Their scores.
+        n_threads : int
+        """
+        nodes, places = children_of(parents, self.child_starts)
+        found = self.probabilities(bags, nodes, n_threads)
+        scores = np.full(found.shape, -np.inf, np.float32)
+        np.multiply(found, above[:, places], out=scores, where=np.isfinite(found))
+        nodes = np.where(np.isfinite(scores), nodes, np.int32(-1))
+        order = np.argsort(nodes < 0, axis=1, kind="stable")
+        return np.take_along_axis(nodes, order, 1), np.take_along_axis(scores, order, 1)
+
+
+@dataclass(frozen=True)
+class LabelAttentionScorer:
+    """AttentionXML at work (You et al., NeurIPS 2019).
+
+    A label's score is the product of the probabilities of the nodes from the first level to it;
+    of each level but the last, the best b nodes are followed.
+
+    Parameters
+    ----------
+    levels : tuple of AttentionLevel
+        The nodes of the last stand for labels.
+    labels : int32 (n_used,)
+        The label of each of those nodes.
+    beam_size : int
+        b.
+    """
+
+    levels: tuple[AttentionLevel, ...]
+    labels: NDArray[np.int32]
+    beam_size: int
+
+    def top_k(
+        self, bags: Bags, k: int, n_threads: int = 1
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """See `Scorer.top_k`."""
+
+        def answer(some: Bags) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+            best, scores = best_first(*self.nodes(some, n_threads), k, n_threads)
+            return np.where(best >= 0, self.labels[best], np.int32(-1)), scores
+
+        return top_k_in_blocks(bags, k, ROWS_AT_ONCE, answer)
+
+    def nodes(
+        self, bags: Bags, n_threads: int = 1
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Return candidates of the last level and their scores, (n, n_candidates)."""
+        nodes = np.zeros((bags.n_rows, 1), np.int32)  # the root
+        scores = np.ones((bags.n_rows, 1), np.float32)
+        for level in self.levels:
+            parents, above = best_first(nodes, scores, self.beam_size, n_threads)
+            nodes, scores = level.children(bags, parents, above, n_threads)
+        return nodes, scores
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """See `Scorer.to_arrays`."""
+        arrays: dict[str, NDArray[np.generic]] = {"attention/labels": self.labels}
+        for i, level in enumerate(self.levels):
+            arrays |= with_prefix(f"level{i}/", level.weights._asdict())
+            arrays[f"level{i}/child_starts"] = level.child_starts
+        return arrays
+
+    def config(self) -> dict[str, Any]:
+        """See `Scorer.config`."""
+        return {
+            "kind": "label-attention",
+            "n_levels": len(self.levels),
+            "beam_size": self.beam_size,
+        }
+
+    @classmethod
+    def from_parts(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Make it again from `config` and `to_arrays`."""
+        levels = []
+        for i in range(config["n_levels"]):
+            own = (arrays[f"level{i}/{name}"] for name in AttentionWeights._fields)
+            starts = np.asarray(arrays[f"level{i}/child_starts"], np.int32)
+            levels.append(AttentionLevel(AttentionWeights(*own), starts))
+        labels = np.asarray(arrays["attention/labels"], np.int32)
+        return cls(tuple(levels), labels, config["beam_size"])
+
+
+def children_of(
+    parents: NDArray[np.int32], child_starts: NDArray[np.int32]
+) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+    """Return the children of some nodes, padded with -1, and the place of the parent of each.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.scorers.label_attention import children_of
+    >>> nodes, places = children_of(np.array([[1, -1]], np.int32), np.array([0, 1, 3], np.int32))
+    >>> nodes.tolist(), places.tolist()
+    ([[1, 2, -1, -1]], [0, 0, 1, 1])
+    """
+    most = int(np.diff(child_starts).max())
+    first = np.where(parents >= 0, child_starts[parents], 0)
+    after = np.where(parents >= 0, child_starts[parents + 1], 0)
+    nodes = first[:, :, np.newaxis] + np.arange(most)
+    nodes = np.where(nodes < after[:, :, np.newaxis], nodes, -1)
+    places = np.repeat(np.arange(parents.shape[1]), most)
+    return nodes.reshape(len(parents), -1).astype(np.int32), places

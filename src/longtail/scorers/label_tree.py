@@ -1,0 +1,159 @@
+"""Trained trees of labels, as Parabel and Bonsai grow them: no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from longtail.kernels.arrays import read_only
+from longtail.kernels.jit import over_row_chunks
+from longtail.kernels.label_tree import TrainedTree, beam_search
+from longtail.named_parts import with_prefix
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from longtail.data.bags import Bags
+    from longtail.scorers.sparse_label_vectors import SparseLabelVectors
+
+    Arrays = Mapping[str, NDArray[np.generic]]
+
+__all__ = ["LabelTreeScorer"]
+
+_DTYPES: Mapping[str, type[np.generic]] = MappingProxyType(
+    {
+        "child_starts": np.int32,
+        "labels": np.int32,
+        "bias": np.float32,
+        "feature_starts": np.int64,
+        "features": np.int32,
+        "weight_starts": np.int64,
+        "children": np.int32,
+        "weights": np.float32,
+    }
+)
+
+
+@dataclass(frozen=True)
+class LabelTreeScorer:
+    """One trained tree: a sparse linear classifier a node, followed down the best branches.
+
+    The score of a label is the product of ``exp(-max(0, 1 - margin)^2)`` over the nodes from the
+    root to it (Parabel, WWW 2018, section 4.3, with the squared hinge loss of its classifiers).
+
+    Parameters
+    ----------
+    tree : TrainedTree
+        Made by `of`.
+    beam_size : int
+        Nodes of a level that are followed; all, if it has fewer.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.scorers.label_tree import LabelTreeScorer
+    >>> from longtail.scorers.sparse_label_vectors import SparseLabelVectors
+    >>> from longtail.data.bags import Bags
+    >>> nodes = SparseLabelVectors(np.array([0, 1, 2]), np.array([0, 1]), np.ones(2), np.zeros(2))
+    >>> scorer = LabelTreeScorer.of(np.array([1, 3]), np.array([8, 5]), nodes, beam_size=10)
+    >>> bag = Bags.one(np.array([1], np.int32), np.array([1], np.float32))
+    >>> ids, scores = scorer.top_k(bag, 2)
+    >>> ids.tolist(), scores.round(2).tolist()
+    ([[5, 8]], [[1.0, 0.3700000047683716]])
+    """
+
+    tree: TrainedTree
+    beam_size: int
+
+    def __post_init__(self) -> None:
+        """Hold the arrays as memory maps are held."""
+        arrays: dict[str, Any] = {
+            name: read_only(array, _DTYPES[name]) for name, array in self.tree._asdict().items()
+        }
+        object.__setattr__(self, "tree", TrainedTree(**arrays))
+
+    @classmethod
+    def of(
+        cls,
+        child_starts: NDArray[np.int32],
+        labels: NDArray[np.int32],
+        nodes: SparseLabelVectors,
+        *,
+        beam_size: int,
+        n_threads: int = 1,
+    ) -> LabelTreeScorer:
+        """Lay the classifiers of a tree out for fast search.
+
+        Parameters
+        ----------
+        child_starts : int32 (n_inner + 1,)
+            Nodes are numbered level by level from the root, 0; the children of node v are those
+            from ``child_starts[v]`` to ``child_starts[v + 1]``; the labels, all in one level, come
+            last.
+        labels : int32 (n_leaves,)
+            The label that each node of the last level stands for.
+        nodes : SparseLabelVectors
+            Of all nodes but the root.
+        beam_size, n_threads : int
+        """
+        first_weights = nodes.starts[child_starts.astype(np.int64) - 1]  # of children of a node
+        order = np.empty(len(nodes.features), np.int64)
+
+        def sort(start: int, stop: int) -> None:
+            for node in range(start, stop):
+                own = slice(first_weights[node], first_weights[node + 1])
+                order[own] = own.start + np.argsort(nodes.features[own], kind="stable")
+
+        n_inner = len(child_starts) - 1
+        over_row_chunks(sort, n_inner, n_threads=n_threads, chunk=64)
+        features = nodes.features[order]
+        parents = np.repeat(np.arange(n_inner, dtype=np.int32), np.diff(first_weights))
+        is_first = np.ones(len(features), np.bool_)
+        is_first[1:] = (features[1:] != features[:-1]) | (parents[1:] != parents[:-1])
+        places = np.flatnonzero(is_first)
+        children = np.repeat(np.arange(nodes.n_labels, dtype=np.int32), np.diff(nodes.starts))
+        tree = TrainedTree(
+            child_starts=child_starts,
+            labels=labels,
+            bias=nodes.bias,
+            feature_starts=np.searchsorted(places, first_weights),
+            features=features[places],
+            weight_starts=np.append(places, len(features)),
+            children=children[order] + np.int32(1) - child_starts[parents],
+            weights=nodes.weights[order],
+        )
+        return cls(tree, beam_size)
+
+    def top_k(
+        self, bags: Bags, k: int, n_threads: int = 1
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """See `Scorer.top_k`."""
+        points = bags.for_kernels()
+        ids = np.empty((bags.n_rows, k), np.int32)
+        scores = np.empty((bags.n_rows, k), np.float32)
+        beam_size = min(self.beam_size, len(self.tree.labels))  # no level has more nodes
+
+        def search(start: int, stop: int) -> None:
+            beam_search(points, self.tree, beam_size, start, stop, ids, scores)
+
+        over_row_chunks(search, bags.n_rows, n_threads=n_threads, chunk=256)
+        return ids, scores
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """See `Scorer.to_arrays`."""
+        return with_prefix("tree/", self.tree._asdict())
+
+    def config(self) -> dict[str, Any]:
+        """See `Scorer.config`."""
+        return {"kind": "label-tree", "beam_size": self.beam_size}
+
+    @classmethod
+    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> LabelTreeScorer:
+        """Make it again from `config` and `to_arrays`."""
+        tree: dict[str, Any] = {name: arrays[f"tree/{name}"] for name in TrainedTree._fields}
+        return cls(TrainedTree(**tree), config["beam_size"])

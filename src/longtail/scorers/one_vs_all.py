@@ -1,0 +1,99 @@
+"""Full 1-vs-All without shortlists, as a trained model keeps it: no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from longtail.features.encoder import encoder_from
+from longtail.kernels.arrays import read_only
+from longtail.kernels.exact import exact_topk
+from longtail.kernels.jit import over_row_chunks
+from longtail.named_parts import with_prefix, without_prefix
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from longtail.data.bags import Bags
+    from longtail.features.encoder import Encoder
+
+    Arrays = Mapping[str, NDArray[np.generic]]
+
+__all__ = ["OneVsAllScorer"]
+
+
+@dataclass(frozen=True)
+class OneVsAllScorer:
+    """Features and one linear classifier a label, all of which are scored: O(L D) a point.
+
+    Parameters
+    ----------
+    encoder : Encoder
+    classifiers : float32 (n_used, dimension + 1)
+        Of each label that is used, and its bias behind.
+    labels : int32 (n_used,)
+        Their ids, ascending.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.scorers.one_vs_all import OneVsAllScorer
+    >>> from longtail.data.bags import Bags
+    >>> from longtail.features.bag_encoder import BagEncoder
+    >>> encoder = BagEncoder(np.eye(2, dtype=np.float32))
+    >>> classifiers = np.array([[1, 0, 0], [0, 1, 3]], np.float32)
+    >>> scorer = OneVsAllScorer(encoder, classifiers, np.array([4, 7], np.int32))
+    >>> bag = Bags.one(np.array([0], np.int32), np.array([1], np.float32))
+    >>> ids, scores = scorer.top_k(bag, 3)
+    >>> ids.tolist(), scores.round(2).tolist()
+    ([[7, 4, -1]], [[0.949999988079071, 0.7300000190734863, -inf]])
+    """
+
+    encoder: Encoder
+    classifiers: NDArray[np.float32]
+    labels: NDArray[np.int32]
+
+    def top_k(
+        self, bags: Bags, k: int, n_threads: int = 1
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """See `Scorer.top_k`; scores are sigmoids. A point without features has no answer."""
+        features = self.encoder.encode(bags, n_threads)
+        # A last feature of 1 meets the bias.
+        queries = read_only(np.pad(features, ((0, 0), (0, 1)), constant_values=1), np.float32)
+        classifiers = read_only(self.classifiers, np.float32)
+        places = np.empty((len(queries), k), np.int32)
+        logits = np.empty((len(queries), k), np.float32)
+
+        def work(start: int, stop: int) -> None:
+            exact_topk(queries, classifiers, start, stop, places, logits)
+
+        over_row_chunks(work, len(queries), n_threads=n_threads, chunk=128)
+        places[~features.any(axis=1)] = -1
+        known = places >= 0
+        ids = np.where(known, self.labels[places], np.int32(-1))
+        scores = 0.5 + 0.5 * np.tanh(0.5 * logits)  # the sigmoid, without overflow
+        scores[~known] = -np.inf
+        return ids.astype(np.int32), scores
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """See `Scorer.to_arrays`."""
+        encoder = with_prefix("encoder/", self.encoder.to_arrays())
+        own = {"one-vs-all/classifiers": self.classifiers, "one-vs-all/labels": self.labels}
+        return {**encoder, **own}
+
+    def config(self) -> dict[str, Any]:
+        """See `Scorer.config`."""
+        return {"kind": "one-vs-all", "encoder": self.encoder.config()}
+
+    @classmethod
+    def from_parts(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Make it again from `config` and `to_arrays`."""
+        return cls(
+            encoder_from(config["encoder"], without_prefix("encoder/", arrays)),
+            arrays["one-vs-all/classifiers"],
+            np.asarray(arrays["one-vs-all/labels"], np.int32),
+        )

@@ -1,0 +1,125 @@
+"""A trained probabilistic label tree over bag embeddings, as extremeText grows it: no torch."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from longtail.features.bag_encoder import BagEncoder
+from longtail.kernels.arrays import read_only
+from longtail.scorers.blocks import top_k_in_blocks
+from longtail.scorers.fusion import best_first
+from longtail.scorers.label_vectors import LabelVectors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from longtail.data.bags import Bags
+
+    Arrays = Mapping[str, NDArray[np.generic]]
+
+__all__ = ["ProbabilisticTreeScorer"]
+
+ROWS_AT_ONCE = 1024  # points whose beams are held in memory together
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbabilisticTreeScorer:
+    """``log P(l | x)``: the sum of ``log s(w_v . e(x) + b_v)`` over the nodes v down to the label.
+
+    Only the best `beam_size` nodes of a level are followed.
+
+    Parameters
+    ----------
+    encoder : BagEncoder
+    nodes : LabelVectors
+        Of all nodes but the root, labels last.
+    child_starts : int32 (n_inner + 1,)
+        See `LabelTreeScorer.of`.
+    labels : int32 (n_leaves,)
+        The label of each node of the last level.
+    beam_size : int
+    """
+
+    encoder: BagEncoder
+    nodes: LabelVectors
+    child_starts: NDArray[np.int32]
+    labels: NDArray[np.int32]
+    beam_size: int
+
+    def __post_init__(self) -> None:
+        """Hold the arrays as memory maps are held."""
+        for name in ("child_starts", "labels"):
+            object.__setattr__(self, name, read_only(getattr(self, name), np.int32))
+
+    def top_k(
+        self, bags: Bags, k: int, n_threads: int = 1
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """See `Scorer.top_k`."""
+        return top_k_in_blocks(
+            bags, k, ROWS_AT_ONCE, lambda some: self._searched(some, k, n_threads)
+        )
+
+    def _searched(
+        self, bags: Bags, k: int, n_threads: int
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """Go down all levels with all bags at once."""
+        features = self.encoder.encode(bags, n_threads)
+        n_inner = len(self.child_starts) - 1
+        beam = np.where(np.diff(bags.row_starts) > 0, 0, -1).astype(np.int32)[:, None]
+        scores = np.zeros(beam.shape, np.float32)
+        while True:
+            children, parents = self._children(beam)
+            logits = self.nodes.logits(
+                features, np.where(children > 0, children - 1, -1), n_threads
+            )
+            gains = -np.logaddexp(0, -logits.astype(np.float64))
+            totals = (np.take_along_axis(scores, parents, axis=1) + gains).astype(np.float32)
+            if children.max(initial=-1) >= n_inner or not children.size:
+                labels = self.labels[np.maximum(children - n_inner, 0)]
+                return best_first(np.where(children > 0, labels, -1), totals, k, n_threads)
+            beam, scores = best_first(children, totals, self.beam_size, n_threads)
+
+    def _children(self, beam: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
+        """Return the children of the nodes of each row, padded with -1, and their places in it."""
+        first = np.where(beam >= 0, self.child_starts[beam], 0)
+        n_children = np.where(beam >= 0, self.child_starts[beam + 1] - first, 0)
+        within = np.arange(n_children.max(initial=0))
+        is_child = (within < n_children[:, :, None]).reshape(len(beam), -1)
+        children = (first[:, :, None] + within).reshape(len(beam), -1)
+        parents = np.broadcast_to(np.arange(beam.shape[1])[:, None], (*beam.shape, len(within))[1:])
+        order = np.argsort(~is_child, axis=1, kind="stable")  # padding to the end
+        order = order[:, : int(n_children.sum(axis=1).max(initial=0))]
+        known = np.take_along_axis(is_child, order, axis=1)
+        chosen = np.where(known, np.take_along_axis(children, order, axis=1), -1)
+        return chosen.astype(np.int32), parents.ravel()[order]
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """See `Scorer.to_arrays`."""
+        return {
+            "encoder/token_vectors": self.encoder.token_vectors,
+            "nodes/vectors": self.nodes.vectors,
+            "nodes/bias": self.nodes.bias,
+            "tree/child_starts": self.child_starts,
+            "tree/labels": self.labels,
+        }
+
+    def config(self) -> dict[str, Any]:
+        """See `Scorer.config`."""
+        return {"kind": "probabilistic-tree", "beam_size": self.beam_size}
+
+    @classmethod
+    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> ProbabilisticTreeScorer:
+        """Make it again from `config` and `to_arrays`."""
+        held: Any = arrays
+        return cls(
+            encoder=BagEncoder(held["encoder/token_vectors"]),
+            nodes=LabelVectors(held["nodes/vectors"], held["nodes/bias"]),
+            child_starts=held["tree/child_starts"],
+            labels=held["tree/labels"],
+            beam_size=config["beam_size"],
+        )

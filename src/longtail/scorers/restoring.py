@@ -1,0 +1,84 @@
+"""Which trained model a folder holds, made again from its manifest and its arrays."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from longtail.blend.blended import BlendedScorer
+from longtail.blend.encoded import EncodedScorer
+from longtail.compiled.scorer import CompiledScorer
+from longtail.named_parts import without_prefix
+from longtail.scorers.annexml import AnnexScorer
+from longtail.scorers.deepxml import DeepXMLScorer
+from longtail.scorers.dense import DenseScorer
+from longtail.scorers.energy import EnergyScorer
+from longtail.scorers.energy_inference import EnergyInference
+from longtail.scorers.energy_reranker import EnergyReranker, ShortlistEnergy
+from longtail.scorers.ensemble import EnsembleScorer
+from longtail.scorers.forest import ForestScorer
+from longtail.scorers.hashed_labels import HashedLabelsScorer
+from longtail.scorers.joined_features import JoinedTreeScorer
+from longtail.scorers.label_attention import LabelAttentionScorer
+from longtail.scorers.label_tree import LabelTreeScorer
+from longtail.scorers.one_vs_all import OneVsAllScorer
+from longtail.scorers.one_vs_rest import OneVsRestScorer
+from longtail.scorers.probabilistic_tree import ProbabilisticTreeScorer
+from longtail.scorers.slice import SliceScorer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from longtail.scorers.protocols import Scorer
+
+    Arrays = Mapping[str, NDArray[np.generic]]
+
+__all__ = ["scorer_from"]
+
+
+def scorer_from(config: Mapping[str, Any], arrays: Arrays) -> Scorer:
+    """Return the scorer that a model folder describes."""
+    kinds = {
+        "annexml": AnnexScorer.from_parts,
+        "blended": BlendedScorer.from_parts,
+        "compiled": CompiledScorer.from_parts,
+        "deepxml": DeepXMLScorer.from_parts,
+        "dense-one-vs-all": DenseScorer.from_parts,
+        "encoded": EncodedScorer.from_parts,
+        "energy": EnergyScorer.from_parts,
+        "energy-reranked": _reranked_from,
+        "ensemble": _ensemble_from,
+        "forest": ForestScorer.from_parts,
+        "joined-tree": JoinedTreeScorer.from_parts,
+        "label-attention": LabelAttentionScorer.from_parts,
+        "label-tree": LabelTreeScorer.from_parts,
+        "one-vs-rest": OneVsRestScorer.from_parts,
+        "probabilistic-tree": ProbabilisticTreeScorer.from_parts,
+        "slice": SliceScorer.from_parts,
+        "hashed-labels": HashedLabelsScorer.from_parts,
+        "one-vs-all": OneVsAllScorer.from_parts,
+    }
+    make: Any = kinds[config["kind"]]
+    scorer: Scorer = make(config, arrays)
+    return scorer
+
+
+def _ensemble_from(config: Mapping[str, Any], arrays: Arrays) -> EnsembleScorer:
+    """Make an ensemble again, and its members."""
+    members = (
+        scorer_from(member, without_prefix(f"learner{i}-", arrays))
+        for i, member in enumerate(config["members"])
+    )
+    return EnsembleScorer(tuple(members), config["n_candidates"])
+
+
+def _reranked_from(config: Mapping[str, Any], arrays: Arrays) -> EnergyReranker:
+    """Make a re-ranker again, and the scorer that it re-orders."""
+    settings = dict(config["energy"])
+    inference = EnergyInference(**settings.pop("inference"))
+    parts: dict[str, Any] = without_prefix("reranker-energy/", arrays)
+    energy = ShortlistEnergy(**parts, **settings, inference=inference)
+    scorer = scorer_from(config["scorer"], without_prefix("reranked-", arrays))
+    return EnergyReranker(scorer, energy)

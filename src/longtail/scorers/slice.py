@@ -1,0 +1,90 @@
+"""A trained Slice model: fixed vectors, near label centroids, linear classifiers; no torch."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from longtail.features.bag_encoder import UnitBagEncoder
+from longtail.named_parts import joined_parts, without_prefix
+from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels
+from longtail.scorers.fusion import PartialScores, ScoreFusion, fused_top_k
+from longtail.scorers.label_vectors import LabelVectors
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from longtail.data.bags import Bags
+
+    Arrays = Mapping[str, NDArray[np.generic]]
+
+__all__ = ["SliceScorer"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SliceScorer:
+    """Shortlist the labels with the nearest centroids, classify those, and mix both scores.
+
+    Parameters
+    ----------
+    encoder : UnitBagEncoder
+    shortlister : LabelShortlister
+    classifier : LabelVectors
+    fusion : ScoreFusion
+        Its alpha is the weight of the classifier against nearness.
+    """
+
+    encoder: UnitBagEncoder
+    shortlister: LabelShortlister
+    classifier: LabelVectors
+    fusion: ScoreFusion
+
+    def top_k(
+        self, bags: Bags, k: int, n_threads: int = 1
+    ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+        """See `Scorer.top_k`."""
+        return fused_top_k(self.partial_scores, self.fusion, bags, k, n_threads)
+
+    def partial_scores(self, bags: Bags, n_threads: int = 1) -> PartialScores:
+        """Return what nearness and classifier say of each bag's shortlist."""
+        vectors = self.encoder.encode(bags, n_threads)
+        labels, nearness = self.shortlister.query(vectors, n_threads)
+        logits = self.classifier.logits(vectors, labels, n_threads)
+        return PartialScores(labels, nearness, logits, np.empty((bags.n_rows, 0), np.float32))
+
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """See `Scorer.to_arrays`."""
+        parts: dict[str, dict[str, NDArray[np.generic]]] = {
+            "encoder": {"token_vectors": self.encoder.token_vectors},
+            "classifier": self.classifier.to_arrays(),
+            "shortlist": self.shortlister.to_arrays(),
+        }
+        return joined_parts(parts, "/")
+
+    def config(self) -> dict[str, Any]:
+        """See `Scorer.config`."""
+        return {
+            "kind": "slice",
+            "shortlist": asdict(self.shortlister.settings),
+            "n_labels": self.shortlister.n_labels,
+            "fusion": self.fusion.config(),
+        }
+
+    @classmethod
+    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> SliceScorer:
+        """Make it again from `config` and `to_arrays`."""
+        shortlist = without_prefix("shortlist/", arrays)
+        settings = NearestLabels(**config["shortlist"])
+        vectors: Any = arrays["classifier/vectors"]
+        bias: Any = arrays["classifier/bias"]
+        table: Any = arrays["encoder/token_vectors"]
+        return cls(
+            encoder=UnitBagEncoder(table),
+            shortlister=LabelShortlister.from_arrays(settings, shortlist, config["n_labels"]),
+            classifier=LabelVectors(vectors, bias),
+            fusion=ScoreFusion(**config["fusion"]),
+        )

@@ -1,0 +1,295 @@
+"""DEXA's two modules: an encoder with auxiliary vectors, then a free vector a label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+
+from longtail.blend.candidates import CandidateSearch
+from longtail.index import ExactIndex
+from longtail.metrics import recall_at_k
+from longtail.siamese.networks import Side
+from longtail.siamese.task import Corrections, FrozenPairs, SiameseTask
+from longtail.siamese.text_block import TextBlock
+from longtail.training.batches import SharedPool, neighbourhoods
+from longtail.training.early_stopping import EarlyStopping
+from longtail.training.loop import train
+from longtail.training.neighbourhood_batches import LabelBatches, NeighbourhoodBatches
+from longtail.training.unit_rows import UnitRows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from longtail.blend.candidates import SearchSizes
+    from longtail.siamese.networks import SiameseNetwork
+    from longtail.siamese.pair_losses import PairLoss
+    from longtail.training.batches import Batches
+    from longtail.training.early_stopping import HeldOut
+    from longtail.training.run import TrainingData, TrainingRun
+    from longtail.training.schedule import Schedule
+
+    Floats = NDArray[np.float32]
+
+__all__ = ["ClassifierModule", "EncodedPairs", "EncoderModule", "search_labels", "unit"]
+
+N_NEAREST = 10  # labels of a held-out point that early stopping looks at
+LONGEST_AUXILIARY = 1.0  # no longer than the unit text that it corrects: rare words still count
+
+
+class EncodedPairs(NamedTuple):
+    """Unit vectors of training points and of label texts.
+
+    Attributes
+    ----------
+    points : float32 (n_points, dimension)
+    texts : float32 (n_labels, dimension)
+    """
+
+    points: Floats
+    texts: Floats
+
+
+@dataclass(frozen=True, kw_only=True)
+class EncoderModule:
+    """Module I: train the encoder on in-batch negatives, with auxiliary vectors or without.
+
+    Parameters
+    ----------
+    schedule : Schedule
+    loss : PairLoss
+    batch_size : int
+    cluster_size, refresh_every : int
+        Of the points' neighbourhoods; see `NeighbourhoodBatches`.
+    label_power : float or None
+        Batches over labels instead; see `LabelBatches`.
+    auxiliary_speed : float
+        Times the learning rate of the encoder is that of the auxiliary vectors.
+    """
+
+    schedule: Schedule
+    loss: PairLoss
+    batch_size: int
+    cluster_size: int
+    refresh_every: int
+    label_power: float | None = None
+    auxiliary_speed: float = 1.0
+
+    def learn(
+        self,
+        data: TrainingData,
+        network: SiameseNetwork,
+        used: NDArray[np.integer],
+        clusters: NDArray[np.int64] | None,
+        held_out: HeldOut | None,
+        run: TrainingRun,
+    ) -> Corrections | None:
+        """Train the network in place; return its auxiliary vectors, if any.
+
+        Parameters
+        ----------
+        data : TrainingData
+            Of labels with points alone.
+        network : SiameseNetwork
+            Of the same points.
+        used : int (n_labels,)
+            Which of the network's labels those are.
+        clusters : int64 (n_labels,) or None
+            Which auxiliary vector is a label's; None for no such vectors.
+        held_out : HeldOut or None
+            Stop by the recall of these labels; see `recall_of_nearest`.
+        run : TrainingRun
+        """
+        auxiliary = None
+        if clusters is not None:
+            start = np.zeros((int(clusters.max()) + 1, network.dimension), np.float32)
+            auxiliary = Corrections(
+                start, clusters, run.device, self.auxiliary_speed, LONGEST_AUXILIARY
+            )
+        near = self._neighbourhoods(data, network, run)
+        batches: Batches = near
+        if self.label_power is not None:
+            batches = LabelBatches(
+                labels=data.labels, batch_size=self.batch_size, power=self.label_power
+            )
+        task = SiameseTask(
+            encoder=network.pairs(used),
+            corrections=auxiliary,
+            loss=self.loss,
+            extra_state=near.state(),
+        )
+        stopping = None
+        if held_out is not None:
+            truth = held_out.targets
+            stopping = EarlyStopping(
+                lambda: recall_of_nearest(network, auxiliary, used, truth, run.n_threads),
+                held_out.patience,
+            )
+        train(task, batches, self.schedule, run, "encoder", stopping)
+        return auxiliary
+
+    def _neighbourhoods(
+        self, data: TrainingData, network: SiameseNetwork, run: TrainingRun
+    ) -> NeighbourhoodBatches:
+        """Return NGAME's batches: a pool is the true labels of the batch's points."""
+        pool = SharedPool(
+            labels=data.labels,
+            shortlists=np.zeros((data.labels.shape[0], 0), np.int32),
+            batch_size=self.batch_size,
+            n_hard=0,
+            n_random=0,
+        )
+        return NeighbourhoodBatches(
+            pool,
+            lambda: network.vectors(Side.POINTS),
+            refresh_every=self.refresh_every,
+            cluster_size=self.cluster_size,
+            seed=run.seed_for("neighbourhoods"),
+            n_threads=run.n_threads,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClassifierModule:
+    """Module II: train a free vector a label on its points and on hard negatives.
+
+    A point's negatives are the labels that a search finds near it, in O(log L), so an epoch takes
+    O(N D log L).
+
+    Parameters
+    ----------
+    schedule : Schedule
+    loss : PairLoss
+    batch_size : int
+    dropout : float
+    cluster_size : int
+        Points of a neighbourhood, which share a batch and so their negatives.
+    sizes : SearchSizes
+        How many negatives a point has.
+    n_random : int
+        Random labels in a batch's pool.
+    freeze_encoder : bool
+        Leave the encoder as Module I made it.
+    text_block : bool
+        Put DECAF's `TextBlock` between a label's text and its vector.
+    """
+
+    schedule: Schedule
+    loss: PairLoss
+    batch_size: int
+    dropout: float
+    cluster_size: int
+    sizes: SearchSizes
+    n_random: int
+    freeze_encoder: bool
+    text_block: bool = False
+
+    def learn(
+        self,
+        data: TrainingData,
+        network: SiameseNetwork,
+        used: NDArray[np.integer],
+        encoded: EncodedPairs,
+        start: Floats,
+        run: TrainingRun,
+    ) -> tuple[Floats, TextBlock | None]:
+        """Train; the network changes, too, unless the encoder is frozen.
+
+        Parameters
+        ----------
+        data : TrainingData
+            Of labels with points alone.
+        network : SiameseNetwork
+            Of the same points.
+        used : int (n_labels,)
+            Which of the network's labels those are.
+        encoded : EncodedPairs
+            Its vectors of the points and of those labels' texts.
+        start : float32 (n_labels, dimension)
+            What is added to the texts already.
+        run : TrainingRun
+
+        Returns
+        -------
+        added : float32 (n_labels, dimension)
+            What is to be added to the texts.
+        block : TextBlock or None
+            What texts must go through before.
+        """
+        points, texts = encoded
+        search = search_labels(unit(texts + start), points, data.labels, self.sizes, run)
+        none = np.empty((len(points), 0), np.int32)
+        shortlists = search.find(points, none, run.n_threads).labels
+        near = neighbourhoods(
+            points,
+            self.cluster_size,
+            seed=run.seed_for("classifiers", "neighbourhoods"),
+            n_threads=run.n_threads,
+        )
+        batches = SharedPool(
+            labels=data.labels,
+            shortlists=shortlists,
+            batch_size=self.batch_size,
+            groups=near,
+            n_hard=shortlists.shape[1],
+            n_random=min(self.n_random, len(start)),
+        )
+        block = TextBlock(start.shape[1], run.device) if self.text_block else None
+        corrections = Corrections(start, np.arange(len(start)), run.device, block=block)
+        frozen = FrozenPairs(points, texts, self.dropout, run.device)
+        task = SiameseTask(
+            encoder=frozen if self.freeze_encoder else network.pairs(used),
+            corrections=corrections,
+            loss=self.loss,
+        )
+        train(task, batches, self.schedule, run, "classifiers")
+        return corrections.of_labels(), block
+
+
+def recall_of_nearest(
+    network: SiameseNetwork,
+    auxiliary: Corrections | None,
+    used: NDArray[np.integer],
+    truth: csr_array,
+    n_threads: int,
+) -> float:
+    """Return the share of a held-out point's labels among the ten nearest of those that are used.
+
+    Of all labels half are looked at, at the most: all of them would always be right.
+    """
+    labels = network.vectors(Side.LABELS)[used]
+    if auxiliary is not None:
+        labels = unit(labels + auxiliary.of_labels())
+    n_nearest = min(N_NEAREST, max(len(labels) // 2, 1))
+    nearest = ExactIndex(labels, n_threads=n_threads).query(
+        network.vectors(Side.HELD_OUT), n_nearest
+    )
+    return recall_at_k(nearest[0], truth, n_nearest)
+
+
+def search_labels(
+    vectors: Floats, points: Floats, labels: csr_array, sizes: SearchSizes, run: TrainingRun
+) -> CandidateSearch:
+    """Return a search over label vectors, and over training points where `sizes` wants any."""
+    some = slice(None) if sizes.n_near_points else slice(0)
+    search = CandidateSearch.build(
+        vectors,
+        points[some],
+        labels[some],
+        sizes=sizes,
+        seed=run.seed_for("search"),
+        n_threads=run.n_threads,
+    )
+    counts = np.bincount(labels.indices, minlength=labels.shape[1])
+    n_popular = min(sizes.n_popular, int(np.count_nonzero(counts)))
+    popular = np.argsort(-counts, kind="stable")[:n_popular].astype(np.int32)
+    return replace(search, popular=popular)
+
+
+def unit(rows: Floats) -> Floats:
+    """Scale rows to length 1; those of zeros stay so."""
+    scaled: Floats = UnitRows.of(torch.from_numpy(rows)).unit.numpy()
+    return scaled

@@ -1,0 +1,130 @@
+"""Encoders of points and label texts while they are trained: what Module I makes, whatever reads.
+
+`SiameseArchitecture` is the seam: a bag of token vectors here, transformers in
+`longtail.siamese.texts`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Protocol
+
+from longtail.features.bag_encoder import UnitBagEncoder
+from longtail.siamese.task import LearntBags
+from longtail.training.token_table import TokenTable
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from longtail.features.encoder import UnitEncoder
+    from longtail.siamese.task import SiameseEncoder
+    from longtail.training.run import TrainingData, TrainingRun
+
+    Floats = NDArray[np.float32]
+
+__all__ = ["BagArchitecture", "BagNetwork", "SiameseArchitecture", "SiameseNetwork", "Side"]
+
+
+class Side(Enum):
+    """What is encoded: training points, labels' texts, or points that nothing is learnt from."""
+
+    POINTS = "points"
+    LABELS = "labels"
+    HELD_OUT = "held-out points"
+
+
+class SiameseNetwork(Protocol):
+    """One encoder of training points and label texts.
+
+    Attributes
+    ----------
+    dimension : int
+        Of its vectors.
+    """
+
+    dimension: int
+
+    def pairs(self, labels: NDArray[np.integer]) -> SiameseEncoder:
+        """Return what encodes batches of points and of these labels, and learns from them."""
+        ...
+
+    def vectors(self, side: Side) -> Floats:
+        """Return unit vectors (n, dimension) of all of one side by the encoder as it is now."""
+        ...
+
+    def frozen(self) -> UnitEncoder:
+        """Return the encoder as a trained model keeps it; it is not trained any more."""
+        ...
+
+
+class SiameseArchitecture(Protocol):
+    """How points and labels are encoded."""
+
+    def start(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> SiameseNetwork:
+        """Return a network to be trained on the points and label texts of `data`."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class BagArchitecture:
+    """Sums of token vectors, scaled to unit length: what a CPU trains in seconds.
+
+    Parameters
+    ----------
+    dimension : int
+    dropout : float
+        Of the points' sums, in training.
+    """
+
+    dimension: int = 256
+    dropout: float = 0.0
+
+    def start(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> BagNetwork:
+        """See `SiameseArchitecture.start`."""
+        tokens = TokenTable(
+            data.features.shape[1],
+            self.dimension,
+            seed=run.seed_for("token vectors"),
+            n_threads=run.n_threads,
+            device=run.device,
+        )
+        return BagNetwork(tokens, data, held_out, self.dropout)
+
+
+class BagNetwork:
+    """A table of token vectors, and the bags that are summed up from it.
+
+    Parameters
+    ----------
+    tokens : TokenTable
+    data : TrainingData
+        With the bags of the labels' texts.
+    held_out : TrainingData
+    dropout : float
+    """
+
+    def __init__(
+        self, tokens: TokenTable, data: TrainingData, held_out: TrainingData, dropout: float
+    ) -> None:
+        self.dimension = tokens.dimension
+        self._tokens, self._dropout = tokens, dropout
+        self._bags = {
+            Side.POINTS: data.features,
+            Side.LABELS: data.label_features,
+            Side.HELD_OUT: held_out.features,
+        }
+
+    def pairs(self, labels: NDArray[np.integer]) -> LearntBags:
+        """See `SiameseNetwork.pairs`."""
+        texts = self._bags[Side.LABELS][labels]
+        return LearntBags(self._tokens, self._bags[Side.POINTS], texts, self._dropout)
+
+    def vectors(self, side: Side) -> Floats:
+        """See `SiameseNetwork.vectors`."""
+        return self._tokens.encode(self._bags[side])
+
+    def frozen(self) -> UnitBagEncoder:
+        """See `SiameseNetwork.frozen`."""
+        return UnitBagEncoder(self._tokens.into_vectors().numpy())

@@ -1,0 +1,158 @@
+"""Losses of a batch of points against a pool of labels, given their cosines, and their slopes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import torch
+
+from longtail.errors import InputError
+from longtail.training.unit_labels import decoupled_softmax
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+__all__ = ["DecoupledSoftmax", "PairLoss", "ProbabilisticContrast", "TripletLoss"]
+
+
+class PairLoss(Protocol):
+    """How far true labels should be before false ones."""
+
+    def slope(self, cosines: Tensor, rows: Tensor, columns: Tensor) -> tuple[float, Tensor]:
+        """Return the mean loss of a point, and its slope with respect to the cosines.
+
+        Parameters
+        ----------
+        cosines : float32 Tensor (n, n_pool)
+            Overwritten.
+        rows, columns : int64 Tensor (n_positives,)
+            Where the true labels are; all others are negatives.
+        """
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class TripletLoss:
+    """Each true label should be nearer than the hardest false ones by a margin.
+
+    NGAME (Dahiya et al., WSDM 2023, section 3) and DEXA (KDD 2023): the sum over true labels p and
+    the `n_hardest` nearest negatives n of the batch of ``max(0, margin + cos_n - cos_p)``.
+
+    Parameters
+    ----------
+    margin : float
+    n_hardest : int
+        Negatives of a point that count.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longtail.siamese.pair_losses import TripletLoss
+    >>> cosines, first = torch.tensor([[0.5, 0.4, -0.9]]), torch.tensor([0])
+    >>> loss, slope = TripletLoss(margin=0.3, n_hardest=1).slope(cosines, first, first)
+    >>> round(loss, 2), slope.tolist()
+    (0.2, [[-1.0, 1.0, 0.0]])
+    """
+
+    margin: float = 0.3
+    n_hardest: int = 10
+
+    def slope(self, cosines: Tensor, rows: Tensor, columns: Tensor) -> tuple[float, Tensor]:
+        """See `PairLoss.slope`."""
+        of_true = cosines[rows, columns]
+        hardest, places = _hardest(cosines, rows, columns, self.n_hardest)
+        excess = (self.margin + hardest[rows] - of_true[:, None]).clamp_min_(0)
+        violates = (excess > 0).float()  # (n_positives, n_hardest)
+        n_violations = torch.zeros_like(hardest).index_add_(0, rows, violates)
+        slope = cosines.zero_().scatter_(1, places, n_violations)
+        slope[rows, columns] = -violates.sum(dim=1)
+        return float(excess.sum()) / len(cosines), slope
+
+
+@dataclass(frozen=True, kw_only=True)
+class DecoupledSoftmax:
+    """Each true label against all false ones of the pool; see `UnitLabelTable`.
+
+    Parameters
+    ----------
+    scale : float
+        The inverse of the softmax's temperature.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longtail.siamese.pair_losses import DecoupledSoftmax
+    >>> cosines, first = torch.tensor([[0.5, 0.5]]), torch.tensor([0])
+    >>> DecoupledSoftmax(scale=10.0).slope(cosines, first, first)[1]
+    tensor([[-5.,  5.]])
+    """
+
+    scale: float = 20.0
+
+    def slope(self, cosines: Tensor, rows: Tensor, columns: Tensor) -> tuple[float, Tensor]:
+        """See `PairLoss.slope`."""
+        logits = cosines.mul_(self.scale)
+        loss, slope = decoupled_softmax(logits, rows, columns, self.scale)
+        return loss, slope.mul_(self.scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProbabilisticContrast:
+    """True labels and the hardest false ones, each by itself, as a probability.
+
+    SiameseXML (Dahiya et al., ICML 2021, section 3) takes ``c exp(d (cos - 1))`` for the
+    probability that a label is true, and sums the negative log-likelihoods.
+
+    Parameters
+    ----------
+    c, d : float
+        c above 0 and below 1, d above 0.
+    n_hardest : int
+        Negatives of a point that count.
+
+    Raises
+    ------
+    InputError
+        If c or d is anything else.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longtail.siamese.pair_losses import ProbabilisticContrast
+    >>> cosines, first = torch.tensor([[0.5, 0.4, -0.9]]), torch.tensor([0])
+    >>> ProbabilisticContrast(n_hardest=1).slope(cosines, first, first)[1].round(decimals=1)
+    tensor([[-1.5000,  0.9000,  0.0000]])
+    """
+
+    c: float = 0.9
+    d: float = 1.5
+    n_hardest: int = 2
+
+    def __post_init__(self) -> None:
+        if not (0 < self.c < 1 and self.d > 0):
+            raise InputError(
+                f"c must be above 0 and below 1, and d above 0, got {self.c} and {self.d}."
+            )
+
+    def slope(self, cosines: Tensor, rows: Tensor, columns: Tensor) -> tuple[float, Tensor]:
+        """See `PairLoss.slope`."""
+        of_true = cosines[rows, columns]
+        hardest, places = _hardest(cosines, rows, columns, self.n_hardest)
+        chances = self.c * (self.d * (hardest - 1)).exp()  # no negative, no chance
+        loss = self.d * (1 - of_true).sum() - (-chances).log1p().sum()
+        slope = cosines.zero_().scatter_(1, places, self.d * chances / (1 - chances))
+        slope[rows, columns] = -self.d
+        return float(loss) / len(cosines), slope
+
+
+def _hardest(
+    cosines: Tensor, rows: Tensor, columns: Tensor, n_hardest: int
+) -> tuple[Tensor, Tensor]:
+    """Return the cosines and places of each point's nearest negatives; -inf where there are none.
+
+    The cosines of the true labels are overwritten.
+    """
+    cosines[rows, columns] = -torch.inf
+    hardest, places = cosines.topk(min(n_hardest, cosines.shape[1]), dim=1)
+    return hardest, places

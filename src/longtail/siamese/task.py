@@ -1,0 +1,298 @@
+"""Points and label texts through one encoder, with vectors that correct what texts cannot say."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+import torch
+
+from longtail.data.bags import Bags
+from longtail.kernels.corrections import add_up_groups, shorten_rows
+from longtail.kernels.unit_rows import write_units
+from longtail.named_parts import with_prefix
+from longtail.training.chosen_bags import ChosenBags
+from longtail.training.dropout import kept_units
+from longtail.training.label_table import product_dtype
+from longtail.training.optimisers import RowwiseAdagrad, in_threads
+from longtail.training.unit_rows import SMALLEST_LENGTH, UnitRows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+    from torch import Tensor
+
+    from longtail.siamese.pair_losses import PairLoss
+    from longtail.siamese.text_block import TextBlock
+    from longtail.training.batches import Batch
+    from longtail.training.token_table import TokenTable
+
+__all__ = ["Corrections", "FrozenPairs", "LearntBags", "SiameseEncoder", "SiameseTask"]
+
+
+class SiameseEncoder(Protocol):
+    """Encodes points and label texts with shared weights."""
+
+    def encode(self, batch: Batch) -> tuple[UnitRows, UnitRows]:
+        """Return the unit rows of a batch's points, and of the texts of its pool's labels."""
+        ...
+
+    def step(self, to_points: Tensor, to_texts: Tensor, learning_rate: float) -> None:
+        """Learn from the gradients with respect to what `encode` returned last, unit rows."""
+        ...
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the live tensors that a checkpoint keeps."""
+        ...
+
+
+class LearntBags:
+    """Bags of token vectors, trained: what the tables of points and labels share.
+
+    Parameters
+    ----------
+    tokens : TokenTable
+    features : csr_array (n_points, n_tokens)
+    label_features : csr_array (n_labels, n_tokens)
+    dropout : float
+        Of the sums of the points' token vectors.
+    """
+
+    def __init__(
+        self, tokens: TokenTable, features: csr_array, label_features: csr_array, dropout: float
+    ) -> None:
+        self._tokens = tokens
+        self._features, self._label_features = Bags.of(features), Bags.of(label_features)
+        self._dropout = dropout
+
+    def encode(self, batch: Batch) -> tuple[UnitRows, UnitRows]:
+        """See `SiameseEncoder.encode`."""
+        points = ChosenBags.of(self._features, batch.points)
+        sums = self._tokens.sums(points, ChosenBags.of(self._label_features, batch.pool))
+        of_points, of_texts = sums[: len(batch.points)], sums[len(batch.points) :]
+        self._kept = kept_units(of_points, self._dropout)
+        self._points, self._texts = UnitRows.of(of_points * self._kept), UnitRows.of(of_texts)
+        return self._points, self._texts
+
+    def step(self, to_points: Tensor, to_texts: Tensor, learning_rate: float) -> None:
+        """See `SiameseEncoder.step`."""
+        slopes = [self._points.backward(to_points) * self._kept, self._texts.backward(to_texts)]
+        self._tokens.step(torch.cat(slopes), learning_rate)
+
+    def state(self) -> dict[str, Tensor]:
+        """See `SiameseEncoder.state`."""
+        return with_prefix("tokens.", self._tokens.state())
+
+
+class FrozenPairs:
+    """Points and label texts encoded once and for all.
+
+    Parameters
+    ----------
+    points : float32 (n_points, dimension)
+    texts : float32 (n_labels, dimension)
+        Unit rows, both.
+    dropout : float
+        Of the points' entries.
+    device : torch.device
+    """
+
+    def __init__(
+        self,
+        points: NDArray[np.float32],
+        texts: NDArray[np.float32],
+        dropout: float,
+        device: torch.device,
+    ) -> None:
+        self._points, self._texts = torch.from_numpy(points), torch.from_numpy(texts)
+        self._dropout = dropout
+        self._device = device
+
+    def encode(self, batch: Batch) -> tuple[UnitRows, UnitRows]:
+        """See `SiameseEncoder.encode`."""
+        points = self._points[torch.from_numpy(batch.points)].to(self._device)
+        texts = self._texts[torch.as_tensor(batch.pool)].to(self._device)
+        kept = kept_units(points, self._dropout)
+        return UnitRows.of(points * kept), UnitRows.of(texts)
+
+    def step(self, to_points: Tensor, to_texts: Tensor, learning_rate: float) -> None:
+        """See `SiameseEncoder.step`; nothing is learnt."""
+
+    def state(self) -> dict[str, Tensor]:
+        """See `SiameseEncoder.state`."""
+        return {}
+
+
+class Corrections:
+    """What is added to label texts: ``w_l = unit(E(z_l) + a_k)`` for a label of cluster k.
+
+    DEXA's auxiliary vectors, a label to a cluster, or its free vectors eta, a cluster to a label.
+
+    Parameters
+    ----------
+    start : float32 (n_clusters, dimension)
+        Vectors to start from.
+    cluster_of_label : int (n_labels,)
+    device : torch.device
+    speed : float
+        Times the learning rate of the encoder is theirs.
+    longest : float
+        Longer vectors are cut to this length; that of a text is 1.
+    block : TextBlock or None
+        Texts go through it first.
+
+    Attributes
+    ----------
+    vectors : float32 Tensor (n_clusters, dimension)
+    """
+
+    def __init__(
+        self,
+        start: NDArray[np.float32],
+        cluster_of_label: NDArray[np.integer],
+        device: torch.device,
+        speed: float = 1.0,
+        longest: float = math.inf,
+        block: TextBlock | None = None,
+    ) -> None:
+        self.vectors = torch.tensor(start, device=device)
+        self._speed = speed
+        self._longest = longest
+        self._block = block
+        self._cluster_of_label = torch.as_tensor(cluster_of_label, dtype=torch.int64).to(device)
+        self._optimiser = RowwiseAdagrad(self.vectors)
+
+    def add(self, texts: Tensor, pool: Tensor) -> UnitRows:
+        """Return the label vectors of a pool, given its unit texts."""
+        combined = texts if self._block is None else self._block.forward(texts)
+        vectors, groups = self.vectors, self._cluster_of_label[pool]
+        if combined.device.type != "cpu":
+            return UnitRows.of(combined + vectors[groups])
+        labels = UnitRows(torch.empty_like(combined), torch.empty(len(combined), 1))
+        read = (vectors.numpy(), groups.numpy(), combined.numpy(), SMALLEST_LENGTH)
+        out = (labels.lengths.view(-1).numpy(), labels.unit.numpy())
+        in_threads(lambda start, stop: write_units(*read, start, stop, *out), len(combined))
+        return labels
+
+    def step(
+        self, pool: Tensor, labels: UnitRows, gradient: Tensor, learning_rate: float
+    ) -> Tensor:
+        """Learn from the gradient with respect to the unit rows that `add` returned.
+
+        Parameters
+        ----------
+        pool : int64 Tensor (n_pool,)
+        labels : UnitRows (n_pool, dimension)
+        gradient : float32 Tensor (n_pool, dimension)
+            May be overwritten.
+        learning_rate : float
+
+        Returns
+        -------
+        Tensor (n_pool, dimension)
+            The gradient with respect to the texts.
+        """
+        clusters, summed, gradient = self._of_clusters(pool, labels, gradient)
+        self._optimiser.step(self.vectors, clusters, summed, self._speed * learning_rate)
+        if math.isfinite(self._longest):
+            self._shorten(clusters)
+        if self._block is None:
+            return gradient
+        return self._block.backward(gradient, learning_rate)
+
+    def _of_clusters(
+        self, pool: Tensor, labels: UnitRows, gradient: Tensor
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Return clusters, the gradient of each one's vector, and that of the sums."""
+        groups = self._cluster_of_label[pool]
+        if gradient.device.type != "cpu":
+            gradient = labels.backward(gradient)
+            clusters, places = torch.unique(groups, return_inverse=True)
+            summed = torch.zeros(len(clusters), gradient.shape[1], device=gradient.device)
+            return clusters, summed.index_add_(0, places, gradient), gradient
+        order = np.argsort(groups.numpy(), kind="stable")
+        in_order = groups.numpy()[order]
+        starts = np.flatnonzero(np.diff(in_order, prepend=-1, append=-1))
+        summed, gradient = torch.empty(len(starts) - 1, gradient.shape[1]), gradient.contiguous()
+        rows = (labels.unit.numpy(), labels.lengths.numpy(), gradient.numpy())
+        out = (order, starts, summed.numpy())
+        in_threads(lambda *part: add_up_groups(*rows, *out, *part), len(summed))
+        return torch.from_numpy(in_order[starts[:-1]]), summed, gradient
+
+    def _shorten(self, clusters: Tensor) -> None:
+        """Cut vectors that have grown too long."""
+        if self.vectors.device.type == "cpu":
+            table = (self.vectors.numpy(), clusters.numpy(), self._longest)
+            in_threads(lambda *part: shorten_rows(*table, *part), len(clusters))
+            return
+        stepped = self.vectors[clusters]
+        lengths = stepped.norm(dim=1, keepdim=True).clamp_min(self._longest)
+        self.vectors[clusters] = stepped * (self._longest / lengths)
+
+    def of_labels(self) -> NDArray[np.float32]:
+        """Return the vector of each label, (n_labels, dimension)."""
+        vectors: NDArray[np.float32] = self.vectors[self._cluster_of_label].cpu().numpy()
+        return vectors
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the live tensors that a checkpoint keeps."""
+        block = {} if self._block is None else self._block.state()
+        return {
+            "corrections": self.vectors,
+            **self._optimiser.state(),
+            **with_prefix("block.", block),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class SiameseTask:
+    """One step: encode both sides, compare them by angle, and change everything.
+
+    Parameters
+    ----------
+    encoder : SiameseEncoder
+    corrections : Corrections or None
+        None leaves the texts alone, as NGAME does.
+    loss : PairLoss
+    extra_state : dict
+        Live tensors of others that a checkpoint must keep, too.
+    """
+
+    encoder: SiameseEncoder
+    corrections: Corrections | None
+    loss: PairLoss
+    extra_state: dict[str, Tensor] = field(default_factory=dict)
+
+    def step(
+        self,
+        batch: Batch,
+        learning_rate: float,
+        share: float,  # noqa: ARG002 - the loop tells every task
+        *,
+        measure: bool,
+    ) -> float | None:
+        """See `longtail.training.loop.Task.step`."""
+        points, texts = self.encoder.encode(batch)
+        device = points.unit.device
+        rows = torch.from_numpy(batch.positive_rows).to(device)
+        columns = torch.from_numpy(batch.positive_columns).to(device)
+        pool = torch.as_tensor(batch.pool).to(device)
+        labels = texts
+        if self.corrections is not None:
+            labels = self.corrections.add(texts.unit, pool)
+        dtype = product_dtype(device)
+        x, w = points.unit.to(dtype), labels.unit.to(dtype)
+        loss, slope = self.loss.slope((x @ w.T).float(), rows, columns)
+        narrow = slope.to(dtype)
+        to_labels = (narrow.T @ x).float()
+        if self.corrections is not None:
+            to_labels = self.corrections.step(pool, labels, to_labels, learning_rate)
+        self.encoder.step((narrow @ w).float(), to_labels, learning_rate)
+        return loss if measure else None
+
+    def state(self) -> dict[str, Tensor]:
+        """See `longtail.training.loop.Task.state`."""
+        corrections = {} if self.corrections is None else self.corrections.state()
+        return {**self.encoder.state(), **corrections, **self.extra_state}

@@ -1,0 +1,253 @@
+"""Transformers as encoders of points and label texts, as they are or trained on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from longtail.data.rows import unit_vectors
+from longtail.errors import InputError
+from longtail.features.summed_encoder import SummedEncoder
+from longtail.features.tuned_transformer import encoded_texts
+from longtail.named_parts import joined_parts
+from longtail.siamese.networks import Side
+from longtail.training.chosen_bags import ChosenBags
+from longtail.training.dropout import kept_units
+from longtail.training.optimisers import LazyAdam
+from longtail.training.scratch import empty_tensor
+from longtail.training.token_table import TokenTable
+from longtail.training.unit_rows import UnitRows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+    from longtail.data.bags import Bags
+    from longtail.features.transformer import Transformer
+    from longtail.features.transformer_encoder import TransformerEncoder
+    from longtail.features.tuned_transformer import TunedTransformer
+    from longtail.training.batches import Batch
+    from longtail.training.run import TrainingData, TrainingRun
+
+    Floats = NDArray[np.float32]
+
+__all__ = ["TransformerArchitecture"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformerArchitecture:
+    """A pretrained transformer reads points and label texts.
+
+    As it is, each text is read once, and what is trained is a linear map of its vectors and a table
+    of token vectors, from 0 on, which points and labels share: ``E(x) = unit(A t(x) + sum_t x_t
+    e_t)``. Fine-tuned, it is trained itself, and alone.
+
+    Parameters
+    ----------
+    transformer : Transformer
+    speed : float
+        Times the learning rate of the tables is Adam's: of the map, or of the transformer.
+    dropout : float
+        Of the points' vectors, in training.
+    """
+
+    transformer: Transformer
+    speed: float
+    dropout: float = 0.0
+
+    def start(
+        self, data: TrainingData, held_out: TrainingData, run: TrainingRun
+    ) -> ReadTexts | TunedTexts:
+        """See `SiameseArchitecture.start`."""
+        encoder, bags = self.transformer.read(), _texts_of(data, held_out)
+        if not self.transformer.fine_tune:
+            n_tokens = data.features.shape[1]
+            return ReadTexts(encoder, bags, n_tokens, run, speed=self.speed, dropout=self.dropout)
+        tuned = self.transformer.tuned(encoder, run)
+        return TunedTexts(tuned, bags, speed=self.speed, dropout=self.dropout)
+
+
+class ReadTexts:
+    """Vectors of a transformer that stays as it is, and what is learnt around it.
+
+    Parameters
+    ----------
+    encoder : TransformerEncoder
+    bags : dict of Side to Bags
+        With texts.
+    n_tokens : int
+    run : TrainingRun
+    speed, dropout : float
+    """
+
+    def __init__(
+        self,
+        encoder: TransformerEncoder,
+        bags: dict[Side, Bags],
+        n_tokens: int,
+        run: TrainingRun,
+        *,
+        speed: float,
+        dropout: float,
+    ) -> None:
+        self.dimension = encoder.dimension
+        self._encoder, self.run = encoder, run
+        self._bags = bags
+        self._read = {s: encoded_texts(encoder, some, run, s.value) for s, some in bags.items()}
+        self.tokens = TokenTable(
+            n_tokens,
+            self.dimension,
+            seed=0,
+            n_threads=run.n_threads,
+            device=run.device,
+            start=empty_tensor((n_tokens, self.dimension)).zero_(),
+        )
+        self.turn = torch.eye(encoder.dimension, device=run.device)
+        self._adam = LazyAdam(self.turn)
+        self._speed, self.dropout = speed, dropout
+
+    def pairs(self, labels: NDArray[np.integer]) -> _ReadPairs:
+        """See `SiameseNetwork.pairs`."""
+        return _ReadPairs(self, labels)
+
+    def read(self, points: NDArray[np.int64], labels: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
+        """Return what the transformer makes of some texts, and sums of that and of the tokens'."""
+        chosen = {Side.POINTS: points, Side.LABELS: labels}
+        rows = np.concatenate([self._read[side][some] for side, some in chosen.items()])
+        sums = self.tokens.sums(*(ChosenBags.of(self._bags[s], some) for s, some in chosen.items()))
+        read = torch.from_numpy(rows).to(sums.device)
+        return read, sums.add_(read @ self.turn.T)
+
+    def step(self, rows: Tensor, slopes: Tensor, learning_rate: float) -> None:
+        """Step map and token vectors against the gradient by the sums of both."""
+        self.tokens.step(slopes, learning_rate)
+        every = torch.arange(len(self.turn), device=rows.device)
+        self._adam.step(self.turn, every, slopes.T @ rows, self._speed * learning_rate)
+
+    def vectors(self, side: Side) -> Floats:
+        """See `SiameseNetwork.vectors`."""
+        vectors = self._read[side] @ self.turn.cpu().numpy().T
+        vectors += self._bags[side].times(self.tokens.vectors().numpy(), self.run.n_threads)
+        return unit_vectors(vectors)
+
+    def frozen(self) -> SummedEncoder:
+        """See `SiameseNetwork.frozen`."""
+        return SummedEncoder(
+            self._encoder, self.turn.cpu().numpy(), self.tokens.into_vectors().numpy()
+        )
+
+    def state(self) -> dict[str, Tensor]:
+        """Return the live tensors that a checkpoint keeps."""
+        parts = {"turn": self._adam.state(), "tokens": self.tokens.state()}
+        return {"turn": self.turn, **joined_parts(parts, ".")}
+
+
+class _ReadPairs:
+    """Batches of read points and labels; see `SiameseEncoder`."""
+
+    def __init__(self, network: ReadTexts, labels: NDArray[np.integer]) -> None:
+        self._network, self._labels = network, labels.astype(np.int64)
+
+    def encode(self, batch: Batch) -> tuple[UnitRows, UnitRows]:
+        """See `SiameseEncoder.encode`."""
+        self._read, sums = self._network.read(batch.points, self._labels[batch.pool])
+        n = len(batch.points)
+        self._kept = kept_units(sums[:n], self._network.dropout)
+        self._unit = UnitRows.of(sums[:n] * self._kept), UnitRows.of(sums[n:])
+        return self._unit
+
+    def step(self, to_points: Tensor, to_texts: Tensor, learning_rate: float) -> None:
+        """See `SiameseEncoder.step`."""
+        points, texts = self._unit
+        slopes = [points.backward(to_points) * self._kept, texts.backward(to_texts)]
+        self._network.step(self._read, torch.cat(slopes), learning_rate)
+
+    def state(self) -> dict[str, Tensor]:
+        """See `SiameseEncoder.state`."""
+        return self._network.state()
+
+
+class TunedTexts:
+    """A transformer that is trained on, with weights shared by points and label texts.
+
+    Parameters
+    ----------
+    tuned : TunedTransformer
+    bags : dict of Side to Bags
+        With texts.
+    speed, dropout : float
+    """
+
+    def __init__(
+        self,
+        tuned: TunedTransformer,
+        bags: dict[Side, Bags],
+        *,
+        speed: float,
+        dropout: float,
+    ) -> None:
+        self.dimension = tuned.dimension
+        self.tuned, self.speed, self.dropout = tuned, speed, dropout
+        self._bags = bags
+        self._strings = {side: _strings(some) for side, some in bags.items()}
+
+    def pairs(self, labels: NDArray[np.integer]) -> _TunedPairs:
+        """See `SiameseNetwork.pairs`."""
+        return _TunedPairs(self, self._strings[Side.POINTS], self._strings[Side.LABELS][labels])
+
+    def vectors(self, side: Side) -> Floats:
+        """See `SiameseNetwork.vectors`."""
+        return self.tuned.read(self._bags[side])
+
+    def frozen(self) -> TransformerEncoder:
+        """See `SiameseNetwork.frozen`."""
+        return self.tuned.encoder()
+
+
+class _TunedPairs:
+    """Batches of points and labels through the transformer; see `SiameseEncoder`."""
+
+    def __init__(
+        self, network: TunedTexts, points: NDArray[np.object_], texts: NDArray[np.object_]
+    ) -> None:
+        self._network, self._points, self._texts = network, points, texts
+
+    def encode(self, batch: Batch) -> tuple[UnitRows, UnitRows]:
+        """See `SiameseEncoder.encode`."""
+        read = np.concatenate([self._points[batch.points], self._texts[batch.pool]])
+        self._vectors = self._network.tuned.forward(read)
+        n, vectors = len(batch.points), self._vectors.detach()
+        self._kept = kept_units(vectors[:n], self._network.dropout)
+        self._unit = UnitRows.of(vectors[:n] * self._kept), UnitRows.of(vectors[n:])
+        return self._unit
+
+    def step(self, to_points: Tensor, to_texts: Tensor, learning_rate: float) -> None:
+        """See `SiameseEncoder.step`."""
+        points, texts = self._unit
+        slopes = [points.backward(to_points) * self._kept, texts.backward(to_texts)]
+        torch.autograd.backward(self._vectors, torch.cat(slopes))
+        self._network.tuned.step(self._network.speed * learning_rate)
+
+    def state(self) -> dict[str, Tensor]:
+        """See `SiameseEncoder.state`."""
+        return self._network.tuned.state()
+
+
+def _texts_of(data: TrainingData, held_out: TrainingData) -> dict[Side, Bags]:
+    """Return what is read of each side."""
+    labels = data.label_bags()
+    if labels is None or labels.texts is None or data.texts is None:
+        raise InputError(
+            "A transformer reads the texts of points and labels, but "
+            f"{'labels have ids alone' if data.texts is not None else 'these points are bags'}. "
+            "Pass texts and names, or take the encoder 'bag'."
+        )
+    return {Side.POINTS: data.bags(), Side.LABELS: labels, Side.HELD_OUT: held_out.bags()}
+
+
+def _strings(bags: Bags) -> NDArray[np.object_]:
+    """Return the texts of bags that have some."""
+    return np.empty(0, np.object_) if bags.texts is None else bags.texts
