@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from longtail import load
+from longtail import LongtailClassifier, load
 from longtail.data.label_space import LabelSpace
 from longtail.errors import InputError
 from longtail.recipes.parabel import Parabel
@@ -37,6 +37,22 @@ def test_allowed_labels_are_scored_even_if_the_search_does_not_find_them(model):
     assert [name for name, _ in model.predict(TEXTS[0], allowed=far, masked=["fast"])] == [
         "vehicle"
     ]
+
+
+def test_what_the_search_has_not_found_comes_last():
+    topics = [f"topic{i} word{i % 7}" for i in range(60)]
+    narrow = LongtailClassifier(n_found=2, n_near_points=2, n_near_labels=2, n_threads=1)
+    model = narrow.fit(topics * 3, [[text.split()[0]] for text in topics] * 3).predictor_
+    bags = model.bags(topics[:5])
+    found, _ = model.scorer.candidates(bags)
+    restriction = Restriction.of(model.label_space, [text.split()[0] for text in topics], ())
+    ids, probabilities = model.predict_topk(topics[:5], 60, restriction=restriction)
+    for row, own in zip(ids, found, strict=True):
+        n_found = int((own >= 0).sum())
+        assert 2 <= n_found < 60
+        assert row[:n_found].tolist() == own[:n_found].tolist()
+        assert sorted(row.tolist()) == list(range(60))
+    assert (np.diff(probabilities, axis=1) <= 0).all()
 
 
 def test_a_batch_and_its_rows_agree(model):

@@ -30,6 +30,7 @@ __all__ = ["MOST_GIVEN", "Restriction", "check_threshold", "ranked_candidates"]
 
 MOST_GIVEN = 1_000  # labels that are scored whether or not the search finds them
 MOST_RANKED = 1_000  # candidates asked of a scorer that scores only what it finds
+LEAST_STEP = 1e-3  # of a score, between the last label found and the first that was not
 PAIRS_AT_ONCE = 400_000  # of a point and a candidate, held in memory together
 
 
@@ -38,14 +39,15 @@ class Restriction:
     """Which labels may be in an answer.
 
     A restriction takes labels away and changes nothing else: a candidate keeps the
-    probability that it has without one. Up to 1,000 allowed labels are all scored by the default
-    recipe, found or not; of more, and by other recipes, those among the first 1,000 of an answer.
+    probability that it has without one. Up to 1,000 allowed labels are all answered by the default
+    recipe, those that it would not find below those that it finds; of more, and by other recipes,
+    those among the first 1,000 of an answer.
 
     Parameters
     ----------
     is_allowed : bool (n_labels,)
     given : int32 (n_given,)
-        Labels to be scored whether or not they are found.
+        Labels to be scored whether or not they are found; what is not comes last.
 
     Examples
     --------
@@ -139,7 +141,8 @@ def ranked_candidates(
     scorer : Scorer
     bags : Bags
     given : int32 (n_given,)
-        Labels that a default model, compressed or not, scores whether or not it finds them.
+        Labels that a default model, compressed or not, scores whether or not it finds them; those
+        that it does not find come last.
     n_labels, n_threads : int
 
     Returns
@@ -159,12 +162,34 @@ def ranked_candidates(
     all_labels, all_scores = wider.candidates(bags, n_threads)
     # The blend weighs a label against the others, so what is found is scored among itself.
     is_found = (all_labels[:, :, None] == labels[:, None]).any(axis=2)
-    labels = np.concatenate([labels, np.where(is_found, -1, all_labels)], axis=1)
-    scores = np.concatenate([scores, np.where(is_found, -np.inf, all_scores)], axis=1)
+    others = np.where(is_found, np.int32(-1), all_labels)
+    labels = np.concatenate([labels, others], axis=1)
+    scores = np.concatenate([scores, _put_below(scores, others, all_scores)], axis=1)
     order = np.argsort(labels < 0, axis=1, kind="stable")  # padding goes to the end
     labels = np.take_along_axis(labels, order, axis=1)
     scores = np.take_along_axis(scores, order, axis=1)
     return best_first(labels, scores, scores.shape[1], n_threads)
+
+
+def _put_below(found: Floats, others: Ids, scores: Floats) -> Floats:
+    """Return the scores of labels that no search has found, below all that it has.
+
+    The blend was taught on what is found, and thinks too well of the rest: in its own order, 1,000
+    allowed labels are answered much worse than 1,001, of which only what is found is answered.
+
+    Parameters
+    ----------
+    found : float32 (n, n_found)
+        Of what was found, padded with -inf.
+    others : int32 (n, size)
+        Labels that were not, padded with -1.
+    scores : float32 (n, size)
+        What the blend says of these; they stay as far apart as they are.
+    """
+    own = np.where(others >= 0, scores, np.float32(-np.inf))
+    least = np.where(np.isfinite(found), found, np.inf).min(axis=1, initial=np.inf)
+    fall = np.maximum(own.max(axis=1, initial=-np.inf) - least + LEAST_STEP, 0)
+    return own - fall[:, None].astype(np.float32)
 
 
 def _ids(space: LabelSpace, names: Iterable[str]) -> NDArray[np.int64]:
