@@ -186,10 +186,11 @@ def _put_below(found: Floats, others: Ids, scores: Floats) -> Floats:
     scores : float32 (n, size)
         What the blend says of these; they stay as far apart as they are.
     """
-    own = np.where(others >= 0, scores, np.float32(-np.inf))
+    unfound = np.where(others >= 0, scores, np.float32(-np.inf))
     least = np.where(np.isfinite(found), found, np.inf).min(axis=1, initial=np.inf)
-    fall = np.maximum(own.max(axis=1, initial=-np.inf) - least + LEAST_STEP, 0)
-    return own - fall[:, None].astype(np.float32)
+    fall = np.maximum(unfound.max(axis=1, initial=-np.inf) - least + LEAST_STEP, 0)
+    below: Floats = unfound - fall[:, None].astype(np.float32)
+    return below
 
 
 def _ids(space: LabelSpace, names: Iterable[str]) -> NDArray[np.int64]:
