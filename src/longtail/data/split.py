@@ -3,6 +3,9 @@
 Data sets are full of near-identical points: editions of one book, variants of one product. A point
 whose twin stays in the training part looks easier than any test point, and whatever is tuned on it
 learns to trust the nearest neighbour too much. So points are grouped first, and groups are split.
+
+A text that comes again and again is another thing: a query that many ask will be asked again, and
+points set aside must show it. So the points of large groups are split one by one.
 """
 
 from __future__ import annotations
@@ -30,12 +33,15 @@ Keys: TypeAlias = "NDArray[np.uint64]"
 _WORD = re.compile(r"\w+")
 _N_TOP_FEATURES = 16
 _CHUNK = 8_192
+MOST_TWINS = 4  # editions, variants; more points than these are one question asked often
 
 
 def held_out_split(
     texts_or_features: Sequence[str] | csr_array, fraction: float, seed: int
 ) -> tuple[Rows, Rows]:
     """Split points into two parts such that near-identical points stay on one side.
+
+    More than four near-identical ones are split like any other points.
 
     Parameters
     ----------
@@ -73,7 +79,8 @@ def held_out_split(
         keys = feature_group_keys(texts_or_features)
     else:
         keys = text_group_keys(texts_or_features)
-    _, group_of_row, group_sizes = np.unique(keys, return_inverse=True, return_counts=True)
+    group_of_row = _groups(keys)
+    group_sizes = np.bincount(group_of_row)
     n_wanted = max(1, round(fraction * len(keys)))
     # Groups that are too large to be set aside are never drawn; else they would block the rest.
     candidates = np.flatnonzero(group_sizes <= n_wanted)
@@ -86,6 +93,16 @@ def held_out_split(
             f"split with fraction {fraction}. Pass more points or another fraction."
         )
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+
+
+def _groups(keys: Keys) -> Rows:
+    """Number the groups of rows that are set aside together, and return that of each row."""
+    _, group_of_row, sizes = np.unique(keys, return_inverse=True, return_counts=True)
+    is_alone = sizes[group_of_row] > MOST_TWINS
+    group_of_row[is_alone] = len(sizes) + np.arange(np.count_nonzero(is_alone))
+    _, numbers = np.unique(group_of_row, return_inverse=True)
+    groups: Rows = numbers.astype(np.int64)
+    return groups
 
 
 def text_group_keys(texts: Iterable[str]) -> Keys:
