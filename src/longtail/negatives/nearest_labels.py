@@ -7,7 +7,7 @@ mines hard negatives for training and shortlists labels at prediction.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -324,6 +324,17 @@ class LabelShortlister:
             **with_prefix("label_index.", self.label_index.to_arrays()),
             **with_prefix("point_index.", self.point_index.to_arrays()),
         }
+
+    def config(self) -> dict[str, Any]:
+        """Return the rest as JSON values."""
+        return {"shortlist": asdict(self.settings), "n_labels": self.n_labels}
+
+    @classmethod
+    def from_parts(
+        cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[np.generic]]
+    ) -> LabelShortlister:
+        """Make it again from `config` and `to_arrays`; see `from_arrays`."""
+        return cls.from_arrays(NearestLabels(**config["shortlist"]), arrays, config["n_labels"])
 
     @classmethod
     def from_arrays(
