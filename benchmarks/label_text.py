@@ -32,7 +32,8 @@ from longtail.data import InputWarning
 from longtail.data.split import held_out_split
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
-from longtail.metrics import inverse_propensities, precision_at_k, ps_precision_at_k
+from longtail.metrics import precision_at_k, ps_precision_at_k
+from longtail.metrics.propensity import inverse_propensities_in
 from longtail.recipes.names import recipe
 
 from .reciprocal_pairs import own_labels, reversed_labels
@@ -152,7 +153,7 @@ def _ranked(predictor: Any, test: Dataset, train: Dataset) -> Iterator[tuple[str
         yield part, _nearest(points, scorer.heads[place])
     yield "mean of both", _nearest(points, _mean_of(scorer.heads[0], scorer.heads[1]))
     yield "fused", scorer.top_k(bags, N_BEST)[0]
-    weights = (TAIL * np.log(_inverse_propensities(train))).astype(np.float32)
+    weights = (TAIL * np.log(inverse_propensities_in(train.labels))).astype(np.float32)
     yield f"fused, tail={TAIL}", replace(scorer, tail_weights=weights).top_k(bags, N_BEST)[0]
 
 
@@ -161,11 +162,6 @@ def _mean_of(head: LabelHead, other: LabelHead) -> LabelHead:
     vectors = head.vectors[head.row_of_label] + other.vectors[other.row_of_label]
     is_known = (head.row_of_label >= 0) & (other.row_of_label >= 0)
     return LabelHead.of(vectors * is_known[:, np.newaxis], head.bias, head.scale)
-
-
-def _inverse_propensities(train: Dataset) -> NDArray[np.float64]:
-    """Return the weights of the labels in PSP@k."""
-    return inverse_propensities(np.asarray(train.labels.sum(axis=0)).ravel(), train.n_points)
 
 
 def _nearest(points: NDArray[np.float32], head: LabelHead) -> Ids:
@@ -204,7 +200,7 @@ def _not_reversed(test: Dataset, reverse: Sequence[set[int]]) -> Dataset:
 
 def _row(ids: Ids, test: Dataset, train: Dataset) -> str:
     """Return P@k and PSP@k as cells."""
-    weights = _inverse_propensities(train)
+    weights = inverse_propensities_in(train.labels)
     values = [precision_at_k(ids, test.labels, k) for k in KS]
     values += [ps_precision_at_k(ids, test.labels, k, weights) for k in KS]
     return " | ".join(f"{100 * value:.2f}" for value in values)

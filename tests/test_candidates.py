@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 from longtail.blend import candidates
 from longtail.blend.candidates import CandidateSearch, SearchSizes, search_rows_of
 from longtail.errors import InputError
+from longtail.index import stored
 from longtail.index.coded import CodedIndex
 from longtail.index.exact import ExactIndex
 from longtail.index.graph import GraphIndex
@@ -52,7 +53,7 @@ def build(sizes=SIZES, *, label_vectors=LABEL_VECTORS, has=HAS, n_asked=None):
 def search(request):
     """A search by indices of each kind; a graph of so few finds what an exact search finds."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(candidates, "EXACT_BELOW", MANY if request.param is ExactIndex else 0)
+        patch.setattr(stored, "EXACT_BELOW", MANY if request.param is ExactIndex else 0)
         made = build()
     assert isinstance(made.label_index, request.param)
     assert isinstance(made.point_index, request.param)
@@ -259,7 +260,7 @@ class TestOfASearchThatIsNotKept:
 
     @pytest.mark.parametrize(("n_asked", "kind"), [(50, CodedIndex), (5_000, GraphIndex)])
     def test_few_questions_look_at_every_label(self, monkeypatch, n_asked, kind):
-        monkeypatch.setattr(candidates, "EXACT_BELOW", 0)
+        monkeypatch.setattr(stored, "EXACT_BELOW", 0)
         monkeypatch.setattr(candidates, "PRODUCTS_OF_BUILDING", 100)
         monkeypatch.setattr(candidates, "PRODUCTS_OF_WALK", 10)
         made = build(n_asked=n_asked)
@@ -270,5 +271,5 @@ class TestOfASearchThatIsNotKept:
         np.testing.assert_array_equal(*found)
 
     def test_of_few_labels_every_one_is_looked_at_however_often(self, monkeypatch):
-        monkeypatch.setattr(candidates, "EXACT_BELOW", 0)
+        monkeypatch.setattr(stored, "EXACT_BELOW", 0)
         assert isinstance(build(n_asked=10**9).label_index, ExactIndex)

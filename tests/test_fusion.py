@@ -7,9 +7,18 @@ from math import exp
 import numpy as np
 import pytest
 import scipy.sparse as sp
+import torch
 
 from longtail.errors import InputError
-from longtail.scorers.fusion import PartialScores, ScoreFusion, best_first, choose_fusion
+from longtail.metrics import inverse_propensities
+from longtail.scorers.fusion import (
+    PartialScores,
+    ScoreFusion,
+    best_first,
+    choose_fusion,
+    fusion_learnt,
+)
+from longtail.training.run import TrainingData, TrainingRun
 
 
 def s(logit):
@@ -150,3 +159,29 @@ class TestChooseFusion:
         made, truth = self.planted(0.2, 0.3)
         with pytest.raises(InputError, match="150 rows but `truth` has 149"):
             choose_fusion(made, truth[:149], np.ones(12))
+
+
+class Fusing:
+    """A scorer that says what it was told, in the code's way."""
+
+    fusion = ScoreFusion(alpha=0.1, as_in_code=True)
+
+    def __init__(self, made):
+        self.made = made
+
+    def partial_scores(self, bags, n_threads=1):
+        assert bags.n_rows == len(self.made.labels)
+        return self.made
+
+
+def test_a_fusion_is_learnt_on_held_out_points_and_stays_where_there_are_none():
+    made, truth = TestChooseFusion().planted(0.2, 0.3)
+    held_out = TrainingData(sp.csr_array((150, 3), dtype=np.float32), truth)
+    none = TrainingData(held_out.features[:0], truth[:0])
+    run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    scorer = Fusing(made)
+    learnt = fusion_learnt(scorer, held_out, held_out, run, grid=(0.2, 0.9))
+    worth = inverse_propensities(truth.sum(axis=0), 150)
+    assert learnt == choose_fusion(made, truth, worth, as_in_code=True, grid=(0.2, 0.9))
+    assert "score fusion" in run.timings
+    assert fusion_learnt(scorer, held_out, none, run) is scorer.fusion

@@ -195,3 +195,11 @@ def test_a_model_without_training_points_can_be_changed_on(whole):
     bare = whole.with_labels({"a new one": TEXTS[0]}).without_labels(set(whole.label_space.names))
     again = bare.with_labels({"another": TEXTS[1]})
     assert {name for name, _ in again.predict(TEXTS[1], k=5)} == {"a new one", "another"}
+
+
+def test_a_model_with_another_part_is_else_the_same(whole):
+    model = whole.replaced(n_features=7)
+    assert model.n_features == 7
+    assert model.description == whole.description
+    for name in ("scorer", "label_space", "vectorizer", "calibration", "reads"):
+        assert getattr(model, name) is getattr(whole, name), name

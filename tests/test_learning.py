@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 
+from longtail.blend.relations import LabelRelations
 from longtail.blend.score_network import ScoreNetwork
 from longtail.compiled.expanded import expanded
 from longtail.data.dataset import Dataset
@@ -168,7 +169,7 @@ class TestLongtailClassifier:
         assert 50 < found < default.evaluate(data[1])["P@1"] - 3
 
     def test_relations_pay_beside_the_texts(self, data, default, monkeypatch):
-        monkeypatch.setattr(LongtailClassifier, "_relations", lambda *_: None)
+        monkeypatch.setattr(LabelRelations, "of_data", lambda *_: None)
         found = learnt_by_default(data).evaluate(data[1])["P@1"]
         assert 55 < found < default.evaluate(data[1])["P@1"] - 2
 

@@ -22,7 +22,18 @@ from longtail.metrics import (
     ps_precision_at_k,
     recall_at_k,
 )
+from longtail.metrics.hits import true_among
 from ranked_labels import IDS, TRUTH, WEIGHTS, csr, falling
+
+
+@pytest.mark.parametrize("n_points", [0, 5, 4100])  # none, some, more than are looked at together
+def test_true_labels_are_found_among_others(n_points):
+    random = np.random.default_rng(n_points)
+    truth = random.random((n_points, 7)) < 0.3
+    ids = random.integers(-1, 7, (n_points, 4))
+    expected = np.take_along_axis(truth, np.maximum(ids, 0), axis=1) & (ids >= 0)
+    np.testing.assert_array_equal(true_among(ids, csr_array(truth)), expected)
+
 
 HALF = 1 / math.log2(3)  # the discount of the second place; of the third it is 1/2
 

@@ -10,9 +10,8 @@ import scipy.sparse as sp
 
 from longtail.data.rows import unit_vectors
 from longtail.errors import InputError
-from longtail.index import ExactIndex, GraphIndex
+from longtail.index import ExactIndex, GraphIndex, stored
 from longtail.kernels.scoring import merge_shortlists
-from longtail.negatives import nearest_labels
 from longtail.negatives.nearest_labels import (
     LabelShortlister,
     NearestLabels,
@@ -187,7 +186,7 @@ def build_for_many(n_threads, *, exact=False):
     """Index 1,500 points, by default through graphs."""
     miner = NearestLabels(n_near_labels=40, n_near_points=15, size=60, exact=exact)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(nearest_labels, "EXACT_BELOW", 200)
+        patch.setattr(stored, "EXACT_BELOW", 200)
         return miner.build(*clustered(), seed=1, n_threads=n_threads)
 
 

@@ -14,13 +14,13 @@ from longtail.data.bags import Bags
 from longtail.data.rows import unit_rows
 from longtail.kernels.ranking_tree import discounted_gains
 from longtail.metrics import inverse_propensities
+from longtail.metrics.propensity import inverse_propensities_in
 from longtail.recipes.pfastrexml import (
     ALPHAS,
     PfastreXML,
     best_alpha,
     n_trees_for,
     ranking_gains,
-    worth_of_labels,
 )
 from longtail.scorers.forest import ForestScorer
 from longtail.scorers.fusion import head_and_tail_precision
@@ -153,7 +153,7 @@ class TestForest:
             means = scorer.tail.means
             moved = replace(means, features=random.permutation(means.features))
             scorer = replace(scorer, tail=replace(scorer.tail, means=moved))
-        worth = worth_of_labels(labels)
+        worth = inverse_propensities_in(labels)
         found = best_alpha(scorer, TrainingData(points, labels), worth, 2)
 
         def quality(alpha):

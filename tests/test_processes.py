@@ -112,19 +112,53 @@ with open(f"{sys.argv[1]}/{place.count}-{place.rank}.json", "w") as file:
 """
 
 
-def test_clip_the_sum_of_their_gradients_and_agree(tmp_path):
-    script = tmp_path / "worker.py"
-    script.write_text(WORKER)
+def tables_of(worker, folder):
+    """Run a worker in two processes and in one; return what the two and the one have written."""
+    script = folder / "worker.py"
+    script.write_text(worker)
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"]
-    for command in ([*launcher, script, tmp_path], [sys.executable, script, tmp_path]):
+    for command in ([*launcher, script, folder], [sys.executable, script, folder]):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-    first, second, alone = (
-        json.loads((tmp_path / f"{name}.json").read_text()) for name in ("2-0", "2-1", "1-0")
-    )
+    return [json.loads((folder / f"{name}.json").read_text()) for name in ("2-0", "2-1", "1-0")]
+
+
+def test_clip_the_sum_of_their_gradients_and_agree(tmp_path):
+    first, second, alone = tables_of(WORKER, tmp_path)
     assert first == second
     assert first[0] == 0.25
     np.testing.assert_allclose(first, alone, rtol=1e-4)
+
+
+# One batch gives each process a point, the other gives the second one an empty bag alone.
+EMPTY_SHARE = """
+import faulthandler, json, sys, numpy as np, torch
+from longtail.features.bag_of_tokens import BagOfTokens
+from longtail.training.batches import Batch
+from longtail.training.processes import join_processes, share_of
+from longtail.training.run import TrainingData, TrainingRun
+from scipy.sparse import csr_array
+
+faulthandler.dump_traceback_later(100, exit=True)  # rather than wait for ever
+place = join_processes()
+bags = csr_array(np.array([[1, 2, 0], [0, 0, 0], [0, 1, 1]], np.float32))
+start = BagOfTokens(dimension=2, dropout=0.0, token_vectors=np.ones((3, 2), np.float32))
+run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+network = start.network(TrainingData(bags, bags), bags, run)
+none = np.arange(0)
+for points in ([0, 2], [0, 1], [1, 1]):
+    features = network.forward(share_of(Batch(np.array(points), None, none, none)).points)
+    features.square().sum().backward()
+    network.step(0.1)
+with open(f"{sys.argv[1]}/{place.count}-{place.rank}.json", "w") as file:
+    json.dump(network.table.tolist(), file)
+"""
+
+
+def test_wait_for_no_share_of_empty_bags(tmp_path):
+    first, second, alone = tables_of(EMPTY_SHARE, tmp_path)
+    assert first == second
+    np.testing.assert_allclose(first, alone, rtol=1e-5)
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from longtail.blend.network_training import (
     NetworkTraining,
     _Examples,
     _frozen,
-    _true_candidates,
 )
 from longtail.blend.ranking_network import (
     RankingNetwork,
@@ -25,6 +24,7 @@ from longtail.blend.ranking_network import (
 from longtail.blend.score_network import Evidence, ScoreNetwork
 from longtail.blend.weighted_sum import weighted_sum
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS
+from longtail.metrics.hits import true_among
 from longtail.training.run import TrainingRun
 
 N_LABELS, SIZE = 50, 8
@@ -257,7 +257,7 @@ def test_a_candidate_that_stands_for_others_counts_as_often():
 def test_candidates_that_are_hard_to_tell_apart_are_kept_and_others_stand_for_the_rest():
     evidence, truth = made_up(50, size=30)
     evidence = padded(evidence)
-    is_true = _true_candidates(evidence, truth)
+    is_true = true_among(evidence.labels, truth)
     examples = _Examples.of(evidence, is_true, RUN)
     n_views = examples.inputs.shape[2]
     network = RankingNetwork(n_views, 8, 4, 0.0, torch.Generator().manual_seed(3))
@@ -275,7 +275,7 @@ def test_candidates_that_are_hard_to_tell_apart_are_kept_and_others_stand_for_th
 def test_logits_are_the_scores_of_the_frozen_network(learnt):
     evidence, truth = made_up(40)
     evidence = padded(evidence)
-    examples = _Examples.of(evidence, _true_candidates(evidence, truth), RUN)
+    examples = _Examples.of(evidence, true_among(evidence.labels, truth), RUN)
     examples = examples._replace(inputs=examples.inputs.float())
     n_views = examples.inputs.shape[2]
     network = RankingNetwork(n_views, 8, 4, 0.0, torch.Generator().manual_seed(3))
@@ -343,7 +343,7 @@ class TestWeighedSum:
 
     def test_the_unit_of_a_source_does_not_matter(self):
         evidence, truth = made_up(100)
-        is_true = _true_candidates(evidence, truth)
+        is_true = true_among(evidence.labels, truth)
         factors = np.array([1, 1000], np.float32)
         louder = replace(evidence, values=evidence.values * factors[:, np.newaxis])
         first, second = (
@@ -353,7 +353,7 @@ class TestWeighedSum:
 
     def test_it_makes_the_loss_smaller_than_a_plain_sum_and_each_source(self):
         evidence, truth = made_up(400)
-        is_true = _true_candidates(evidence, truth)
+        is_true = true_among(evidence.labels, truth)
         learnt = weighted_sum(evidence, is_true, np.arange(400))
         others = [ScoreNetwork.of_all(evidence), *(ScoreNetwork.of_source(i, 2) for i in (0, 1))]
         log_counts, true = torch.zeros(is_true.shape), torch.from_numpy(is_true)
@@ -365,7 +365,7 @@ class TestWeighedSum:
 
     def test_padding_and_points_without_a_true_candidate_teach_nothing(self):
         evidence, truth = made_up(60)
-        is_true = _true_candidates(evidence, truth)
+        is_true = true_among(evidence.labels, truth)
         longer = replace(
             evidence,
             labels=np.pad(evidence.labels, ((0, 0), (0, 3)), constant_values=-1),

@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 
 import longtail
-from longtail.blend import candidates
-from longtail.index import GraphIndex
-from longtail.negatives import nearest_labels
+from longtail.index import GraphIndex, stored
 from test_estimators import NAMES, RECIPES, TEXTS
 
 # Those that look for labels, or for training points, by vectors.
@@ -17,8 +15,7 @@ SEARCHING = ["Astec", "DeepXML", "LongtailClassifier", "Dexa", "SiameseXML", "Sl
 
 @pytest.fixture(autouse=True)
 def nothing_is_scanned(monkeypatch):
-    for module in (candidates, nearest_labels):
-        monkeypatch.setattr(module, "EXACT_BELOW", 1)
+    monkeypatch.setattr(stored, "EXACT_BELOW", 1)
 
 
 @pytest.mark.parametrize("name", SEARCHING)

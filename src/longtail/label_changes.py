@@ -10,7 +10,7 @@ from scipy.sparse import csr_array, vstack
 
 from longtail.blend.blended import BlendedScorer
 from longtail.blend.kept_labels import keep_labels
-from longtail.blend.new_labels import NewLabels, add_labels, reads_label_texts
+from longtail.blend.new_labels import NewLabels, add_labels
 from longtail.compiled.expanded import expanded
 from longtail.compiled.scorer import CompiledScorer
 from longtail.data.label_space import LabelSpace
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 __all__ = ["with_labels", "without_labels"]
 
-DEFAULT_RECIPE = "LongtailClassifier"
+CHANGEABLE = "LongtailClassifier"  # the recipe; see `_changeable`
 
 
 def with_labels(
@@ -146,9 +146,9 @@ def _changeable(model: Predictor) -> BlendedScorer:
     """Return the scorer as parts that can be changed."""
     recipe = model.description.get("recipe")
     # NGAME and its kin answer by a blend as well, but of other label vectors.
-    if recipe == DEFAULT_RECIPE and isinstance(model.scorer, CompiledScorer):
+    if recipe == CHANGEABLE and isinstance(model.scorer, CompiledScorer):
         return expanded(model.scorer)
-    if recipe == DEFAULT_RECIPE and isinstance(model.scorer, BlendedScorer):
+    if recipe == CHANGEABLE and isinstance(model.scorer, BlendedScorer):
         return model.scorer
     raise InputError(
         "Only the labels of a model of the default recipe can be changed without training; this "
@@ -162,15 +162,11 @@ def _changed(
 ) -> Predictor:
     """Return the model with other labels, stored as it was."""
     was = model.scorer
-    return type(model)(
+    return model.replaced(
         scorer=CompiledScorer.of(scorer, was.dtype) if isinstance(was, CompiledScorer) else scorer,
         label_space=space,
-        vectorizer=model.vectorizer,
-        n_features=model.n_features,
-        calibration=model.calibration,
         train_label_counts=counts,
         description={**model.description, "n_labels": space.n_labels},
-        reads=model.reads,
     )
 
 
@@ -228,7 +224,7 @@ def _new_labels(
 def _check_known(scorer: BlendedScorer, new: NewLabels, names: Sequence[str]) -> None:
     """Refuse labels that could never be found."""
     known = new.counts() > 0
-    texts_are_read = reads_label_texts(scorer)
+    texts_are_read = scorer.reads_label_texts
     if texts_are_read:
         known |= np.diff(new.texts.indptr) > 0
     if not known.all():

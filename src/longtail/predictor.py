@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import operator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, overload
@@ -373,16 +374,12 @@ class Predictor:
 
     def with_scorer(self, scorer: Scorer, reads: PointInput | None = None) -> Predictor:
         """Return the same model answering by another scorer of the same points and labels."""
-        return Predictor(
-            scorer=scorer,
-            label_space=self.label_space,
-            vectorizer=self.vectorizer,
-            n_features=self.n_features,
-            calibration=self.calibration,
-            train_label_counts=self.train_label_counts,
-            description=self.description,
-            reads=reads or self.reads,
-        )
+        return self.replaced(scorer=scorer, reads=reads or self.reads)
+
+    def replaced(self, **parts: Any) -> Predictor:
+        """Return the same model with other parts, by the names of the constructor's parameters."""
+        own = {name: getattr(self, name) for name in inspect.signature(Predictor).parameters}
+        return type(self)(**own | parts)
 
     def with_labels(
         self,

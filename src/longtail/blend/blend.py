@@ -12,13 +12,15 @@ from longtail.blend.label_head import LabelHead
 from longtail.blend.relations import LabelRelations
 from longtail.blend.score_network import Evidence, ScoreNetwork, count_sources
 from longtail.errors import InputError
+from longtail.metrics.propensity import inverse_propensities_in
 from longtail.named_parts import joined_parts, without_prefix
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
+    from scipy.sparse import csr_array
 
     from longtail.blend.candidates import Candidates
     from longtail.blend.relations import Matches
@@ -64,6 +66,47 @@ class Blend:
     tail_weights: Floats
     network: ScoreNetwork
 
+    @staticmethod
+    def untaught(
+        search: CandidateSearch,
+        heads: Sequence[LabelHead],
+        relations: LabelRelations | None,
+        labels: csr_array,
+        *,
+        tail: float,
+        is_word: NDArray[np.bool_] | None = None,
+    ) -> Blend:
+        """Return a blend that answers as its first head does; its linear part says nothing yet.
+
+        Parameters
+        ----------
+        search : CandidateSearch
+        heads : sequence of LabelHead
+            The first is that of the search.
+        relations : LabelRelations or None
+        labels : csr_array (n_points, n_labels)
+            Of the training points: how common labels are.
+        tail : float
+            That times the logarithm of a label's inverse propensity is added to its score.
+        is_word : bool (n_features,) or None
+
+        Returns
+        -------
+        Blend
+        """
+        counts = np.bincount(labels.indices, minlength=labels.shape[1])
+        n_sources = count_sources(len(heads), has_relations=relations is not None)
+        return Blend(
+            search=search,
+            heads=tuple(heads),
+            relations=relations,
+            linear=SparseLabelVectors.empty(labels.shape[1]),
+            is_word=is_word,
+            commonness=np.log1p(counts).astype(np.float32),
+            tail_weights=(tail * np.log(inverse_propensities_in(labels))).astype(np.float32),
+            network=ScoreNetwork.of_source(0, n_sources),
+        )
+
     def check_parts(self, dimension: int, n_tokens: int | None = None) -> None:
         """Raise InputError if parts are of other labels, tokens or dimensions than each other.
 
@@ -99,6 +142,11 @@ class Blend:
     def n_sources(self) -> int:
         """How many scores a candidate has before they are blended."""
         return count_sources(len(self.heads), has_relations=self.relations is not None)
+
+    @property
+    def reads_label_texts(self) -> bool:
+        """Whether labels have texts, which points are matched with."""
+        return self.relations is not None
 
     @property
     def dimension(self) -> int:

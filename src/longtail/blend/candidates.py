@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from longtail.data.csr import fits_rows, is_within
 from longtail.errors import InputError
 from longtail.index.coded import CodedIndex
-from longtail.index.exact import EXACT_BELOW, ExactIndex
 from longtail.index.graph import GraphIndex
-from longtail.index.stored import index_from_arrays
+from longtail.index.stored import built_index, index_from_arrays, n_rows_of
 from longtail.kernels.arrays import read_only
 from longtail.kernels.blend import gather_candidates
 from longtail.kernels.jit import over_row_chunks
@@ -37,7 +37,9 @@ __all__ = [
     "CandidateSearch",
     "Candidates",
     "SearchSizes",
-    "built_index",
+    "index_of_labels",
+    "index_of_points",
+    "popular_labels",
     "search_rows_of",
 ]
 
@@ -156,8 +158,6 @@ class CandidateSearch:
             For how many points labels will be searched, if it is not kept: little time is spent on
             building then.
         """
-        counts = np.bincount(labels.indices, minlength=labels.shape[1])
-        n_popular = min(sizes.n_popular, int(np.count_nonzero(counts)))
         known = np.flatnonzero(label_vectors.any(axis=1)).astype(np.int32)
         return cls(
             label_index=_label_index(
@@ -168,10 +168,10 @@ class CandidateSearch:
                 n_threads,
             ),
             label_of_row=known,
-            point_index=built_index(points, N_POINT_NEIGHBOURS, sizes.beam, seed, n_threads),
+            point_index=index_of_points(points, sizes.beam, seed, n_threads),
             label_starts=labels.indptr,
             label_ids=labels.indices,
-            popular=np.argsort(-counts, kind="stable")[:n_popular].astype(np.int32),
+            popular=popular_labels(labels, sizes.n_popular),
             n_labels=labels.shape[1],
             sizes=sizes,
         )
@@ -180,15 +180,12 @@ class CandidateSearch:
         """Hold the arrays as memory maps are held, and refuse those that do not fit."""
         for name in ("label_of_row", "label_starts", "label_ids", "popular"):
             object.__setattr__(self, name, read_only(getattr(self, name), np.int32))
-        ids = (self.label_of_row, self.label_ids, self.popular)
         fits = (
-            len(self.label_of_row) == _n_rows(self.label_index)
-            and len(self.label_starts) == _n_rows(self.point_index) + 1
-            and self.label_starts[0] == 0
-            and self.label_starts[-1] == len(self.label_ids)
-            and bool((np.diff(self.label_starts) >= 0).all())
-            and all(part.min(initial=0) >= 0 for part in ids)
-            and all(part.max(initial=-1) < self.n_labels for part in ids)
+            len(self.label_of_row) == n_rows_of(self.label_index)
+            and len(self.label_starts) == n_rows_of(self.point_index) + 1
+            and fits_rows(self.label_starts, self.label_ids, self.n_labels)
+            and is_within(self.label_of_row, 0, self.n_labels)
+            and is_within(self.popular, 0, self.n_labels)
         )
         if not fits:
             raise InputError(
@@ -331,24 +328,32 @@ def _label_index(
 ) -> VectorIndex:
     """Index the vectors of labels, for good or to be asked a number of times."""
     if n_asked is None:
-        return built_index(vectors, N_LABEL_NEIGHBOURS, beam, seed, n_threads)
+        return index_of_labels(vectors, beam, seed, n_threads)
     by_graph = PRODUCTS_OF_BUILDING * len(vectors) + PRODUCTS_OF_WALK * n_asked
     if n_asked * len(vectors) <= by_graph:
         return CodedIndex(vectors)
-    return built_index(vectors, N_POINT_NEIGHBOURS, beam, seed, n_threads)  # few are soon made
+    return index_of_points(vectors, beam, seed, n_threads)  # few edges are soon made
 
 
-def built_index(
-    vectors: Floats, n_neighbours: int, beam: int, seed: int, n_threads: int
-) -> VectorIndex:
-    """Index unit rows: by a graph, unless they are few."""
-    if len(vectors) < EXACT_BELOW:
-        return ExactIndex(vectors)
-    graph = GraphIndex.build(
-        vectors, n_neighbours=n_neighbours, seed=seed, n_threads=n_threads, beam=beam
+def index_of_labels(vectors: Floats, beam: int, seed: int, n_threads: int) -> VectorIndex:
+    """Index label vectors: with many edges where it is a graph."""
+    return built_index(
+        vectors, n_neighbours=N_LABEL_NEIGHBOURS, beam=beam, seed=seed, n_threads=n_threads
     )
-    graph.n_threads = 1  # `CandidateSearch.find` spreads its points over threads itself
-    return graph
+
+
+def index_of_points(vectors: Floats, beam: int, seed: int, n_threads: int) -> VectorIndex:
+    """Index the vectors of training points: with fewer edges than labels have."""
+    return built_index(
+        vectors, n_neighbours=N_POINT_NEIGHBOURS, beam=beam, seed=seed, n_threads=n_threads
+    )
+
+
+def popular_labels(labels: csr_array, n_most: int) -> Ids:
+    """Return the labels with the most points, most first, ties by smaller id; none without."""
+    counts = np.bincount(labels.indices, minlength=labels.shape[1])
+    n_popular = min(n_most, int(np.count_nonzero(counts)))
+    return np.argsort(-counts, kind="stable")[:n_popular].astype(np.int32)
 
 
 def search_rows_of(index: VectorIndex) -> tuple[Floats, Ids]:
@@ -360,8 +365,3 @@ def search_rows_of(index: VectorIndex) -> tuple[Floats, Ids]:
         vectors: Any = index.to_arrays()["vectors"]
         return vectors, np.arange(len(vectors), dtype=np.int32)
     return index.vectors, index.node_of_row()
-
-
-def _n_rows(index: VectorIndex) -> int:
-    """Return how many rows an index finds."""
-    return len(search_rows_of(index)[1])

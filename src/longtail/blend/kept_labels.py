@@ -9,9 +9,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.blend.candidates import (
-    N_LABEL_NEIGHBOURS,
-    N_POINT_NEIGHBOURS,
-    built_index,
+    index_of_labels,
+    index_of_points,
     search_rows_of,
 )
 from longtail.blend.label_head import LabelHead
@@ -73,12 +72,12 @@ def _kept_search(
     if not has_labels.all():
         points, nodes = search_rows_of(point_index)
         kept_points = points[nodes[has_labels]]
-        point_index = built_index(kept_points, N_POINT_NEIGHBOURS, beam, SEED, n_threads)
+        point_index = index_of_points(kept_points, beam, SEED, n_threads)
         starts = np.append(starts[:-1][has_labels], starts[-1])
     popular = new_ids[search.popular]
     return replace(
         search,
-        label_index=built_index(vectors[places[rows]], N_LABEL_NEIGHBOURS, beam, SEED, n_threads),
+        label_index=index_of_labels(vectors[places[rows]], beam, SEED, n_threads),
         label_of_row=label_of_row[rows],
         point_index=point_index,
         label_starts=starts,

@@ -15,7 +15,7 @@ from longtail.blend.score_network import ScoreNetwork
 from longtail.blend.weighted_sum import weighted_sum
 from longtail.kernels.blend import LARGEST_VIEW
 from longtail.metrics import precision_at_k
-from longtail.metrics.hits import stored_in
+from longtail.metrics.hits import true_among
 from longtail.scorers.fusion import best_first, head_and_tail_precision
 from longtail.training.adamw import AdamW
 from longtail.training.label_table import product_dtype
@@ -157,7 +157,7 @@ class NetworkTraining:
         plain = [total.scores(some, run.n_threads), *_said_by_each(some)]
         if max(qualities(said)[1] for said in plain) < self.least_quality:
             return total  # chance hits do not tell the sources apart
-        is_true = _true_candidates(evidence, truth)
+        is_true = true_among(evidence.labels, truth)
         with one_torch_thread():  # the products are too small to be shared
             if is_true[tried].any(axis=1).sum() < self.least_points:
                 return weighted_sum(evidence, is_true, tried)
@@ -292,11 +292,3 @@ def _said_by_each(evidence: Evidence) -> list[Floats]:
     """Return what each source says of the candidates, (n, size), -inf of padding."""
     is_real = evidence.labels >= 0
     return [np.where(is_real, said, -np.inf) for said in evidence.values.swapaxes(0, 1)]
-
-
-def _true_candidates(evidence: Evidence, truth: csr_array) -> NDArray[np.bool_]:
-    """Return which candidates are true, (n, size)."""
-    rows, places = np.nonzero(evidence.labels >= 0)
-    is_true = np.zeros(evidence.labels.shape, bool)
-    is_true[rows, places] = stored_in(truth, rows, evidence.labels[rows, places])
-    return is_true

@@ -9,9 +9,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.blend.candidates import (
-    N_LABEL_NEIGHBOURS,
-    N_POINT_NEIGHBOURS,
-    built_index,
+    index_of_labels,
+    index_of_points,
     search_rows_of,
 )
 from longtail.blend.kept_labels import SEED
@@ -31,12 +30,11 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["NewLabels", "add_labels", "reads_label_texts"]
+__all__ = ["NewLabels", "add_labels"]
 
 # What the linear classifier of a new label answers to everything. Those of trained labels answer
 # about -1 where the label is wrong and more where it is right, and nobody knows which it is.
 UNDECIDED = -0.5
-N_HEADS_WITH_TEXTS = 3  # see `LearntSpace.heads`
 
 
 class NewLabels(NamedTuple):
@@ -65,11 +63,6 @@ class NewLabels(NamedTuple):
         return np.bincount(self.label_of_point, minlength=len(self))
 
 
-def reads_label_texts(scorer: BlendedScorer) -> bool:
-    """Return whether a model has learnt from label texts."""
-    return len(scorer.heads) == N_HEADS_WITH_TEXTS and scorer.relations is not None
-
-
 def add_labels(scorer: BlendedScorer, new: NewLabels, n_threads: int) -> BlendedScorer:
     """Return the scorer with new labels behind those that it has.
 
@@ -89,7 +82,7 @@ def add_labels(scorer: BlendedScorer, new: NewLabels, n_threads: int) -> Blended
     commonness = _commonness(scorer, new.counts())
     means = _mean_directions(points, new)
     vectors = [means]
-    if reads_label_texts(scorer):
+    if scorer.reads_label_texts:  # as in `LearntSpace.heads`
         texts = scorer.encoder.encode(Bags.of(new.texts), n_threads)
         vectors = [unit_rows(means + texts), means, texts]
     heads = [
@@ -155,11 +148,11 @@ def _longer_search(
     if len(points):
         old, places = search_rows_of(point_index)
         every = np.concatenate([old[places], points])
-        point_index = built_index(every, N_POINT_NEIGHBOURS, sizes.beam, SEED, n_threads)
+        point_index = index_of_points(every, sizes.beam, SEED, n_threads)
     first = len(search.label_ids) + 1
     return replace(
         search,
-        label_index=built_index(vectors[known], N_LABEL_NEIGHBOURS, sizes.beam, SEED, n_threads),
+        label_index=index_of_labels(vectors[known], sizes.beam, SEED, n_threads),
         label_of_row=known,
         point_index=point_index,
         label_starts=np.concatenate([search.label_starts, first + np.arange(len(points))]),

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.data.bags import Bags
+from longtail.data.csr import fits_rows
 from longtail.errors import InputError
 from longtail.kernels.arrays import read_only
 from longtail.kernels.jit import over_row_chunks
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
+
+    from longtail.training.run import TrainingData
 
     Arrays = Mapping[str, NDArray[np.generic]]
     Floats = NDArray[np.float32]
@@ -132,6 +135,13 @@ class LabelRelations:
             link_labels=linked,
             link_weights=weights,
         )
+
+    @classmethod
+    def of_data(cls, data: TrainingData, n_threads: int) -> LabelRelations | None:
+        """Return what `build` makes of training data; None where its labels have no texts."""
+        if data.label_features is None:
+            return None
+        return cls.build(data.features, data.labels, data.label_features, n_threads=n_threads)
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held, and refuse those that do not fit."""
@@ -251,15 +261,8 @@ _DTYPES: dict[str, Any] = {
 
 
 def _fit(starts: NDArray[np.int64], labels: Ids, weights: Floats, n_labels: int) -> bool:
-    """Return whether a kernel may follow `starts` to `labels` and these to `n_labels` places."""
-    return (
-        len(starts) > 0
-        and starts[0] == 0
-        and starts[-1] == len(labels) == len(weights)
-        and bool((np.diff(starts) >= 0).all())
-        and labels.min(initial=0) >= 0
-        and labels.max(initial=-1) < n_labels
-    )
+    """Return whether starts, labels and weights are those of rows of `n_labels` columns."""
+    return len(labels) == len(weights) and fits_rows(starts, labels, n_labels)
 
 
 def _links(own: Matches, labels: csr_array) -> tuple[NDArray[np.int64], Ids, Floats]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from longtail.blend.score_network import count_sources
 from longtail.compiled.earlier_layout import as_held_now
 from longtail.compiled.row_store import RowStore, named_arrays
 from longtail.errors import InputError
@@ -235,7 +236,7 @@ def check_answerer(parts: Answerer) -> None:
     n_views, n_hidden1, n_hidden2 = (
         len(part) for part in (network.centre, network.bias1, network.bias2)
     )
-    n_sources = len(parts.heads) + 2 + 2 * parts.has_relations
+    n_sources = count_sources(len(parts.heads), has_relations=parts.has_relations)
     fits = (
         all(len(part) == n_labels for part in (parts.tail_weights, parts.linear_bias))
         and all(_head_fits(head, n_labels, dimension) for head in parts.heads)
@@ -393,7 +394,7 @@ def new_scratch(
     n_labels, network = len(parts.commonness), parts.network
     width = len(network.log_ranks)
     walk = walk_of_labels(parts.labels, sizes, width)
-    n_sources = len(parts.heads) + 2 + 2 * parts.has_relations
+    n_sources = count_sources(len(parts.heads), has_relations=parts.has_relations)
 
     def ids(size: int) -> Ids:
         return np.zeros(size, np.int32)

@@ -12,7 +12,15 @@ from longtail.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["MAX_IDS", "MOST_DIGITS", "csr_from_rows", "n_labels_of", "with_int32_indices"]
+__all__ = [
+    "MAX_IDS",
+    "MOST_DIGITS",
+    "csr_from_rows",
+    "fits_rows",
+    "is_within",
+    "n_labels_of",
+    "with_int32_indices",
+]
 
 MAX_IDS = 2**31 - 1  # column ids are kept as int32
 MOST_DIGITS = 19  # of a number in a text: Python refuses thousands with an error of its own
@@ -100,3 +108,35 @@ def with_int32_indices(matrix: csr_array) -> csr_array:
         return matrix
     indices, row_starts = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32)
     return csr_array((matrix.data, indices, row_starts), shape=matrix.shape)
+
+
+def fits_rows(starts: NDArray[np.integer], ids: NDArray[np.integer], n_ids: int) -> bool:
+    """Tell whether a kernel may follow `starts` to `ids`, and these to `n_ids` places.
+
+    Parameters
+    ----------
+    starts : int (n_rows + 1,)
+        Row i has the ids ``ids[starts[i]:starts[i + 1]]``.
+    ids : int (n,)
+    n_ids : int
+
+    Examples
+    --------
+    >>> from longtail.data.csr import fits_rows
+    >>> fits_rows(np.array([0, 2, 3]), np.array([0, 1, 1]), 2)
+    True
+    >>> fits_rows(np.array([0, 2, 4]), np.array([0, 1, 1]), 2)
+    False
+    """
+    return (
+        len(starts) > 0
+        and starts[0] == 0
+        and starts[-1] == len(ids)
+        and bool((np.diff(starts) >= 0).all())
+        and is_within(ids, 0, n_ids)
+    )
+
+
+def is_within(numbers: NDArray[np.integer], low: int, high: int) -> bool:
+    """Tell whether all numbers are at least `low` and below `high`."""
+    return numbers.size == 0 or (int(numbers.min()) >= low and int(numbers.max()) < high)

@@ -15,7 +15,7 @@ from longtail.blend.ranking_network import log_counts_of, ranking_loss
 from longtail.energy.descent import Descent
 from longtail.energy.terms import EnergyTerms
 from longtail.metrics import precision_at_k
-from longtail.metrics.hits import stored_in
+from longtail.metrics.hits import true_among
 from longtail.scorers.energy_inference import EnergyInference
 from longtail.scorers.energy_reranker import ShortlistEnergy, shortlist_evidence
 from longtail.scorers.fusion import best_first
@@ -151,11 +151,9 @@ class _Shortlists(NamedTuple):
 
     @classmethod
     def of(cls, ids: Ids, scores: Floats, truth: csr_array) -> _Shortlists:
-        rows, places = np.nonzero(ids >= 0)
-        is_true = np.zeros(ids.shape, bool)
-        is_true[rows, places] = stored_in(truth, rows, ids[rows, places])
+        is_true = torch.from_numpy(true_among(ids, truth))
         evidence = torch.from_numpy(shortlist_evidence(scores))
-        return cls(torch.from_numpy(ids.astype(np.int64)), evidence, torch.from_numpy(is_true))
+        return cls(torch.from_numpy(ids.astype(np.int64)), evidence, is_true)
 
     def rows(self, rows: Tensor) -> _Shortlists:
         """Return some of the points."""

@@ -16,6 +16,7 @@ from longtail.errors import InputError
 from longtail.features.bag_encoder import BagEncoder
 from longtail.features.sketches import sketched_vectors
 from longtail.training.optimisers import RowOptimiser, RowwiseAdagrad
+from longtail.training.processes import processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -168,7 +169,9 @@ class BagOfTokensNetwork:
         """See `FeatureNetwork.step`."""
         slope = self._sums.grad
         if slope is None or not self._bags.nnz:
-            return
+            if processes().count == 1:
+                return
+            slope = torch.zeros_like(self._sums)  # others may have some, to be added up
         by_token = self._bags.T.tocsr()
         touched = np.flatnonzero(np.diff(by_token.indptr))
         some = by_token[touched]

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.data.csr import fits_rows, is_within
 from longtail.errors import InputError
 from longtail.index.graph_building import GraphBuilder, group_equal_rows
 from longtail.index.protocol import LARGEST_NUMBER, OUT_OF_BOUNDS, as_queries, as_vectors, check_k
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["GraphIndex"]
 
 DEFAULT_BEAM = 160
+DEFAULT_NEIGHBOURS = 32
 _ARRAY_NAMES = ("vectors", "neighbours", "entries", "member_starts", "members")
 
 
@@ -92,7 +94,7 @@ class GraphIndex:
         cls,
         vectors: ArrayLike,
         *,
-        n_neighbours: int = 32,
+        n_neighbours: int = DEFAULT_NEIGHBOURS,
         seed: int = 0,
         n_threads: int = 1,
         beam: int = DEFAULT_BEAM,
@@ -234,20 +236,12 @@ def _check_parts(index: GraphIndex) -> None:
         and len(index.neighbours) == n_nodes
         and index.entries.ndim == starts.ndim == index.members.ndim == 1
         and len(starts) == n_nodes + 1
-        and starts[0] == 0
-        and starts[-1] == n_rows
-        and bool((np.diff(starts) >= 0).all())
-        and _is_within(index.neighbours, -1, n_nodes)
-        and _is_within(index.entries, 0, n_nodes)
-        and _is_within(index.members, 0, n_rows)
+        and fits_rows(starts, index.members, n_rows)
+        and is_within(index.neighbours, -1, n_nodes)
+        and is_within(index.entries, 0, n_nodes)
     )
     if not fits:
         raise InputError(
             f"The arrays of the graph index do not belong together: {n_nodes} vectors, neighbours "
             f"{index.neighbours.shape}, {n_rows} members. Build it again."
         )
-
-
-def _is_within(numbers: Ids, low: int, high: int) -> bool:
-    """Tell whether all numbers are at least `low` and below `high`."""
-    return numbers.size == 0 or (int(numbers.min()) >= low and int(numbers.max()) < high)

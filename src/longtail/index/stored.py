@@ -1,11 +1,11 @@
-"""An index made again from what it has stored of itself."""
+"""Which index vectors get, and the same made again from what it has stored of itself."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from longtail.index.exact import ExactIndex
-from longtail.index.graph import GraphIndex
+from longtail.index.exact import EXACT_BELOW, ExactIndex
+from longtail.index.graph import DEFAULT_NEIGHBOURS, GraphIndex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -15,7 +15,62 @@ if TYPE_CHECKING:
 
     from longtail.index.protocol import VectorIndex
 
-__all__ = ["index_from_arrays"]
+__all__ = ["built_index", "index_from_arrays", "n_rows_of"]
+
+
+def built_index(
+    vectors: NDArray[np.float32],
+    *,
+    n_neighbours: int = DEFAULT_NEIGHBOURS,
+    beam: int,
+    seed: int,
+    n_threads: int,
+) -> VectorIndex:
+    """Index vectors: by a graph, unless they are few.
+
+    Parameters
+    ----------
+    vectors : float32 (n, d)
+    n_neighbours, beam : int
+        Of a graph; see `GraphIndex`.
+    seed, n_threads : int
+        Same seed, same index, whatever `n_threads` is, which serves building alone: a query takes
+        one thread, for those who ask spread their queries over threads themselves.
+
+    Returns
+    -------
+    VectorIndex
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.index.stored import built_index
+    >>> index = built_index(np.eye(2, dtype=np.float32), beam=8, seed=0, n_threads=1)
+    >>> type(index).__name__
+    'ExactIndex'
+    """
+    if len(vectors) < EXACT_BELOW:
+        return ExactIndex(vectors)
+    graph = GraphIndex.build(
+        vectors, n_neighbours=n_neighbours, seed=seed, n_threads=n_threads, beam=beam
+    )
+    graph.n_threads = 1
+    return graph
+
+
+def n_rows_of(index: VectorIndex) -> int:
+    """Return how many rows an index finds: in a graph, equal ones share a vector.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.index import GraphIndex
+    >>> from longtail.index.stored import n_rows_of
+    >>> n_rows_of(GraphIndex.build(np.ones((3, 2), np.float32)))
+    3
+    """
+    arrays = index.to_arrays()
+    return len(arrays.get("members", arrays["vectors"]))
 
 
 def index_from_arrays(arrays: Mapping[str, NDArray[np.generic]], beam: int) -> VectorIndex:

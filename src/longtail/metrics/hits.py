@@ -31,6 +31,7 @@ __all__ = [
     "find_hits",
     "row_chunks",
     "stored_in",
+    "true_among",
 ]
 
 Integers: TypeAlias = NDArray[np.integer[Any]]
@@ -154,6 +155,36 @@ def stored_in(matrix: csr_array, points: Integers, labels: Integers) -> NDArray[
     return np.asarray(stored[nearest] == keys)
 
 
+def true_among(ids: Integers, truth: csr_array) -> NDArray[np.bool_]:
+    """Tell which of some labels of each point are true.
+
+    Parameters
+    ----------
+    ids : int (n, k)
+        Padded with -1, which is never true.
+    truth : csr_array (n, n_labels)
+        Sorted; what it stores is true.
+
+    Returns
+    -------
+    bool (n, k)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.metrics.hits import true_among
+    >>> true_among(np.array([[2, 0, -1], [1, 0, 2]]), csr_array([[1, 0, 0], [0, 1, 1]]))
+    array([[False,  True, False],
+           [ True, False,  True]])
+    """
+    is_true = np.empty(ids.shape, np.bool_)
+    for chunk in row_chunks(len(ids)):
+        some = ids[chunk]
+        is_true[chunk] = stored_in(truth[chunk], np.arange(len(some))[:, np.newaxis], some)
+    return is_true
+
+
 def find_hits(ids: Integers, truth: csr_array, k: int) -> Hits:
     """Return the true labels in the first k places of each row of `ids`.
 
@@ -165,13 +196,7 @@ def find_hits(ids: Integers, truth: csr_array, k: int) -> Hits:
     truth = as_binary_csr(truth, "truth")
     ids = check_ids(ids, truth.shape[0])
     check_k(k, ids.shape[1])
-    points, ranks = [], []
-    for chunk in row_chunks(len(ids)):
-        top = ids[chunk, :k]
-        local, rank = np.nonzero(stored_in(truth[chunk], np.arange(len(top))[:, np.newaxis], top))
-        points.append(local + chunk.start)
-        ranks.append(rank)
-    point, rank = np.concatenate(points), np.concatenate(ranks)
+    point, rank = np.nonzero(true_among(ids[:, :k], truth))
     hits = Hits(point, rank, ids[point, rank], np.diff(truth.indptr))
     _check_no_label_twice(hits, truth.shape[1])
     return hits

@@ -10,8 +10,9 @@ from longtail.errors import InputError
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+    from scipy.sparse import csr_array
 
-__all__ = ["inverse_propensities"]
+__all__ = ["inverse_propensities", "inverse_propensities_in"]
 
 
 def inverse_propensities(
@@ -67,3 +68,31 @@ def inverse_propensities(
         )
     scale = max(np.log(n_points) - 1.0, 0.0) * (b + 1.0) ** a
     return np.asarray(1.0 + scale * (counts + b) ** -a)
+
+
+def inverse_propensities_in(labels: csr_array) -> NDArray[np.float64]:
+    """Return the `inverse_propensities` of labels from the training points that have them.
+
+    Parameters
+    ----------
+    labels : csr_array (n_points, n_labels)
+        Of the training points; what it stores counts.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_labels,)
+
+    Raises
+    ------
+    InputError
+        If there are no points.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.metrics.propensity import inverse_propensities_in
+    >>> inverse_propensities_in(csr_array([[1, 0], [1, 0], [1, 1], [1, 0]])).round(2).tolist()
+    [1.25, 1.39]
+    """
+    counts = np.bincount(labels.indices, minlength=labels.shape[1])
+    return inverse_propensities(counts, labels.shape[0])

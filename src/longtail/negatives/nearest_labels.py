@@ -7,16 +7,16 @@ mines hard negatives for training and shortlists labels at prediction.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from longtail.clustering.k_means import spherical_k_means
+from longtail.data.csr import fits_rows, is_within
 from longtail.data.rows import binary, require_positive, unit_vectors
 from longtail.errors import InputError
-from longtail.index.exact import EXACT_BELOW, ExactIndex
-from longtail.index.graph import GraphIndex
-from longtail.index.stored import index_from_arrays
+from longtail.index.exact import ExactIndex
+from longtail.index.stored import built_index, index_from_arrays, n_rows_of
 from longtail.kernels.arrays import read_only
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.scoring import merge_shortlists
@@ -205,11 +205,9 @@ class NearestLabels:
 
     def _index(self, vectors: NDArray[np.float32], seed: int, n_threads: int) -> VectorIndex:
         """Return a structure to search `vectors` with."""
-        if self.exact or len(vectors) < EXACT_BELOW:
+        if self.exact:
             return ExactIndex(vectors)
-        index = GraphIndex.build(vectors, seed=seed, n_threads=n_threads, beam=self.beam)
-        index.n_threads = 1  # the shortlister spreads its queries over threads itself
-        return index
+        return built_index(vectors, beam=self.beam, seed=seed, n_threads=n_threads)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -327,6 +325,17 @@ class LabelShortlister:
             **with_prefix("point_index.", self.point_index.to_arrays()),
         }
 
+    def config(self) -> dict[str, Any]:
+        """Return the rest as JSON values."""
+        return {"shortlist": asdict(self.settings), "n_labels": self.n_labels}
+
+    @classmethod
+    def from_parts(
+        cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[np.generic]]
+    ) -> LabelShortlister:
+        """Make it again from `config` and `to_arrays`; see `from_arrays`."""
+        return cls.from_arrays(NearestLabels(**config["shortlist"]), arrays, config["n_labels"])
+
     @classmethod
     def from_arrays(
         cls, settings: NearestLabels, arrays: Mapping[str, NDArray[np.generic]], n_labels: int
@@ -354,24 +363,15 @@ class LabelShortlister:
         return shortlister
 
 
-def _n_rows(index: VectorIndex) -> int:
-    """Return how many rows an index finds: in a graph, equal ones share a vector."""
-    arrays = index.to_arrays()
-    return len(arrays.get("members", arrays["vectors"]))
-
-
 def _check_parts(shortlister: LabelShortlister) -> None:
     """Refuse arrays that would lead a kernel out of bounds."""
     starts, ids = shortlister.label_starts, shortlister.label_ids
     label_of, n_labels = shortlister.label_of_representative, shortlister.n_labels
     fits = (
-        len(label_of) == _n_rows(shortlister.label_index)
-        and len(starts) > _n_rows(shortlister.point_index)
-        and starts[0] == 0
-        and starts[-1] == len(ids)
-        and bool((np.diff(starts) >= 0).all())
-        and all(part.min(initial=0) >= 0 for part in (label_of, ids))
-        and all(part.max(initial=-1) < n_labels for part in (label_of, ids))
+        len(label_of) == n_rows_of(shortlister.label_index)
+        and len(starts) > n_rows_of(shortlister.point_index)
+        and fits_rows(starts, ids, n_labels)
+        and is_within(label_of, 0, n_labels)
     )
     if not fits:
         raise InputError(

@@ -9,6 +9,7 @@ import numpy as np
 
 from longtail.data.point_input import InputKind, PointInput
 from longtail.estimators.estimator import LabelEstimator
+from longtail.metrics.hits import true_among
 from longtail.scorers.fusion import best_first
 from longtail.scorers.label_attention import AttentionLevel, LabelAttentionScorer
 from longtail.surrogates.label_clusters import label_centroids, meta_labels
@@ -199,9 +200,6 @@ class AttentionXML(LabelEstimator):
         parents, above = np.broadcast_to(parents, shape), np.broadcast_to(above, shape)
         found, scores = level.children(bags, parents, above, run.n_threads)
         targets = meta_labels(data.labels, nodes, int(nodes.max()) + 1)
-        n_true = np.repeat(np.arange(bags.n_rows), np.diff(targets.indptr))
-        is_true = np.zeros(targets.shape, bool)
-        is_true[n_true, targets.indices] = True
-        first = np.take_along_axis(is_true, np.maximum(found, 0), axis=1) & (found >= 0)
-        best, _ = best_first(found, scores + 2 * first, self.beam_size, run.n_threads)
+        first = np.float32(2) * true_among(found, targets)
+        best, _ = best_first(found, scores + first, self.beam_size, run.n_threads)
         return best, np.where(best >= 0, np.float32(1), -np.inf).astype(np.float32)

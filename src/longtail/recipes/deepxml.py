@@ -9,22 +9,20 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Protocol, cast
 
-import numpy as np
-
 from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
 from longtail.estimators.estimator import LabelEstimator
 from longtail.features.bag_of_tokens import BagOfTokens
-from longtail.metrics import inverse_propensities
 from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels, ShortlistSizes
 from longtail.recipes.own_parts import check_parts, checked_shortlists
 from longtail.scorers.deepxml import DeepXMLScorer, Ranker
 from longtail.scorers.ensemble import EnsembleScorer
-from longtail.scorers.fusion import ScoreFusion, choose_fusion
+from longtail.scorers.fusion import ScoreFusion, fusion_learnt
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.training.schedule import Schedule
 from longtail.transfer.bounded_residual import BoundedResidual
 
 if TYPE_CHECKING:
+    import numpy as np
     import torch
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
@@ -227,7 +225,7 @@ class DeepXML(LabelEstimator):
             label_clusters=clusters,
             fusion=ScoreFusion(as_in_code=self.fusion_as_in_code),
         )
-        return self._fused(scorer, data, held_out, run)
+        return replace(scorer, fusion=fusion_learnt(scorer, data, held_out, run))
 
     def _mine(
         self, features: NDArray[np.float32], labels: csr_array, run: TrainingRun
@@ -276,24 +274,3 @@ class DeepXML(LabelEstimator):
             return None
         with run.stage("re-ranker"):
             return self.reranker.learn(data, shortlists, features, ranker, run)
-
-    def _fused(
-        self,
-        scorer: DeepXMLScorer,
-        data: TrainingData,
-        held_out: TrainingData,
-        run: TrainingRun,
-    ) -> DeepXMLScorer:
-        """Choose alpha and beta on the held-out points."""
-        if not held_out.features.shape[0]:
-            return scorer
-        with run.stage("score fusion"):
-            counts = np.asarray(data.labels.sum(axis=0)).ravel()
-            fusion = choose_fusion(
-                scorer.partial_scores(held_out.bags(), run.n_threads),
-                held_out.labels,
-                inverse_propensities(counts, data.labels.shape[0]),
-                as_in_code=self.fusion_as_in_code,
-                n_threads=run.n_threads,
-            )
-        return replace(scorer, fusion=fusion)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.blend.candidates import popular_labels
 from longtail.clustering.balanced import balanced_clusters
 from longtail.recipes.ngame import Ngame
 from longtail.surrogates.label_clusters import n_meta_labels
@@ -77,8 +78,6 @@ class Dexa(Ngame):
             tolerance=CLUSTERING_TOLERANCE,
             n_threads=run.n_threads,
         ).astype(np.int64)
-        counts = np.bincount(labels.indices, minlength=n_labels)
-        head = np.argsort(-counts, kind="stable")[: self.n_private]
-        head = head[counts[head] > 0]
+        head = popular_labels(labels, self.n_private)
         clusters[head] = clusters.max() + 1 + np.arange(len(head))
         return clusters

@@ -11,18 +11,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.classifiers.shortlisted import ShortlistTraining
 from longtail.recipes.architectures import OfArchitecture, OfKimCNN, OfXMLCNN
 from longtail.scorers.one_vs_all import OneVsAllScorer
 from longtail.training.batches import AllLabels
-from longtail.training.label_table import LabelTable
-from longtail.training.loop import train
-from longtail.training.one_vs_all import OneVsAllTask
 from longtail.training.schedule import Schedule
 from longtail.transfer.plain import Identity
 
 if TYPE_CHECKING:
     from longtail.features.architecture import FeatureArchitecture
     from longtail.features.encoder import Encoder
+    from longtail.scorers.label_vectors import LabelVectors
     from longtail.scorers.protocols import Scorer
     from longtail.training.run import TrainingData, TrainingRun
 
@@ -62,14 +61,14 @@ class EndToEnd(OfArchitecture):
         used, data = data.of_used_labels()
         schedule = Schedule(epochs=self.epochs, learning_rate=self.learning_rate)
         with run.stage("network"):
-            encoder, table = learn_end_to_end(
+            encoder, labels = learn_end_to_end(
                 self.architecture(),
                 data,
                 run,
                 schedule=schedule,
                 batch_size=self.batch_size,
             )
-        classifiers = np.concatenate([table.vectors.cpu().numpy(), table.bias.cpu().numpy()], 1)
+        classifiers = np.concatenate([labels.vectors, labels.bias[:, np.newaxis]], axis=1)
         return OneVsAllScorer(encoder, classifiers, used)
 
 
@@ -80,7 +79,7 @@ def learn_end_to_end(
     *,
     schedule: Schedule,
     batch_size: int,
-) -> tuple[Encoder, LabelTable]:
+) -> tuple[Encoder, LabelVectors]:
     """Train features and the classifiers of all labels together.
 
     Parameters
@@ -94,21 +93,13 @@ def learn_end_to_end(
     Returns
     -------
     encoder : Encoder
-    table : LabelTable
+    classifiers : LabelVectors
     """
-    n_points, n_labels = data.labels.shape
     network = architecture.network(data, data.labels, run)
-    table = LabelTable(
-        n_labels,
-        network.dimension,
-        frequencies=data.labels.sum(axis=0) / n_points,
-        seed=run.seed_for("classifiers"),
-        device=run.device,
-    )
     block = Identity().block(network.dimension, run.device)
-    task = OneVsAllTask(network, block, table, block_learning_rate=block.learning_rate)
-    train(task, AllLabels(data.labels, batch_size), schedule, run, "network")
-    return architecture.frozen(network), table
+    batches = AllLabels(data.labels, batch_size)
+    classifiers = ShortlistTraining(schedule=schedule).fit(network, block, batches, run, "network")
+    return architecture.frozen(network), classifiers
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -119,8 +119,7 @@ class ExtremeText(LabelEstimator):
             seed=run.seed_for("label tree"),
             n_threads=run.n_threads,
         )
-        order = np.argsort(tree.nodes[-1], kind="stable")
-        return LabelTree(tree.nodes[:, order]), order
+        return tree.in_leaf_order()
 
 
 def tree_targets(tree: LabelTree, labels: csr_array) -> tuple[csr_array, NDArray[np.int32]]:

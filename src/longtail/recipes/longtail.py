@@ -6,33 +6,31 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-import numpy as np
-
+from longtail.blend.blend import Blend
 from longtail.blend.blended import BlendedScorer
 from longtail.blend.candidates import CandidateSearch, SearchSizes
 from longtail.blend.label_head import LabelHead
 from longtail.blend.linear_source import linear_source
 from longtail.blend.network_training import NetworkTraining
 from longtail.blend.relations import LabelRelations
-from longtail.blend.score_network import ScoreNetwork, count_sources
 from longtail.compiled.scorer import CompiledScorer, as_storage
 from longtail.data.bags import Bags
 from longtail.estimators.estimator import VERY_FEW_POINTS, calibrated
-from longtail.metrics import inverse_propensities
+from longtail.metrics.propensity import inverse_propensities_in
 from longtail.recipes.reranked import RerankedEstimator
 from longtail.scorers.calibration import N_CALIBRATED, Calibration
 from longtail.scorers.fusion import best_first
-from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 from longtail.training.batches import fitting_batch_size
 from longtail.training.schedule import Schedule
 from longtail.training.shared_space import LearntSpace, SharedSpace, SpaceTables
 from longtail.training.threads import meanwhile
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from longtail.blend.score_network import Evidence
+    from longtail.blend.score_network import Evidence, ScoreNetwork
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["LongtailClassifier"]
@@ -268,8 +266,6 @@ class LongtailClassifier(RerankedEstimator):
         self, space: LearntSpace, data: TrainingData, run: TrainingRun, n_asked: int | None
     ) -> BlendedScorer:
         """Return a scorer whose search works; its linear part and its blend are yet to come."""
-        n_labels = data.labels.shape[1]
-        counts = np.bincount(data.labels.indices, minlength=n_labels)
         search = CandidateSearch.build(
             space.heads[0].vectors,
             space.points,
@@ -285,37 +281,16 @@ class LongtailClassifier(RerankedEstimator):
             n_asked=n_asked,
         )
         first, *others = space.heads
-        heads = (LabelHead.of_search(search, first.bias, first.scale), *others)
-        relations = self._relations(data, run)
-        n_sources = count_sources(len(heads), has_relations=relations is not None)
-        return BlendedScorer(
-            encoder=space.encoder,
-            search=search,
-            heads=heads,
-            relations=relations,
-            linear=SparseLabelVectors.empty(n_labels),
-            is_word=data.is_word,
-            commonness=np.log1p(counts).astype(np.float32),
-            tail_weights=self._tail_weights(counts, data),
-            network=ScoreNetwork.of_source(0, n_sources),
-        )
-
-    def _relations(self, data: TrainingData, run: TrainingRun) -> LabelRelations | None:
-        """Return what label texts say, where there are any."""
-        if data.label_features is None:
-            return None
-        return LabelRelations.build(
-            data.features, data.labels, data.label_features, n_threads=run.n_threads
-        )
-
-    def _tail_weights(self, counts: NDArray[np.int64], data: TrainingData) -> NDArray[np.float32]:
-        """Return what is added to the labels' scores for the sake of rare ones."""
         usual = TAIL_WITHOUT_TEXTS if data.label_features is None else TAIL_WITH_TEXTS
-        tail = usual if self.tail is None else self.tail
-        weights: NDArray[np.float64] = tail * np.log(
-            inverse_propensities(counts, data.labels.shape[0])
+        blend = Blend.untaught(
+            search,
+            (LabelHead.of_search(search, first.bias, first.scale), *others),
+            LabelRelations.of_data(data, run.n_threads),
+            data.labels,
+            tail=usual if self.tail is None else self.tail,
+            is_word=data.is_word,
         )
-        return weights.astype(np.float32)
+        return BlendedScorer(encoder=space.encoder, **blend.parts())
 
     def _with_linear(
         self, scorer: BlendedScorer, data: TrainingData, run: TrainingRun
@@ -343,8 +318,7 @@ def _blend(
 
     Their labels are `truth`; those of the points that the sources have seen are `seen`.
     """
-    rarity = inverse_propensities(np.asarray(seen.sum(axis=0)), seen.shape[0])
-    network = NetworkTraining().learn(evidence, truth, rarity, run)
+    network = NetworkTraining().learn(evidence, truth, inverse_propensities_in(seen), run)
     scores = network.scores(evidence, run.n_threads)
     is_real = evidence.labels >= 0
     scores[is_real] += tail_weights[evidence.labels[is_real]]

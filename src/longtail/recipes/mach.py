@@ -95,12 +95,11 @@ class MACH(OfMLP):
     ) -> BucketNetwork:
         """Train one perceptron to predict the buckets of a point's labels."""
         targets = meta_labels(data.labels, assignment, int(assignment.max()) + 1)
-        encoder, table = learn_end_to_end(
+        encoder, buckets = learn_end_to_end(
             self.architecture(),
             data._replace(labels=targets),
             run,
             schedule=Schedule(epochs=self.epochs, learning_rate=self.learning_rate),
             batch_size=self.batch_size,
         )
-        bias = np.ascontiguousarray(table.bias.cpu().numpy()[:, 0])
-        return BucketNetwork(encoder, DenseLayer(table.vectors.cpu().numpy(), bias))
+        return BucketNetwork(encoder, DenseLayer(buckets.vectors, buckets.bias))

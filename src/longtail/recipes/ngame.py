@@ -14,14 +14,12 @@ from longtail.blend.label_head import LabelHead
 from longtail.blend.linear_source import linear_source
 from longtail.blend.network_training import NetworkTraining
 from longtail.blend.relations import LabelRelations
-from longtail.blend.score_network import ScoreNetwork, count_sources
 from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError
 from longtail.estimators.estimator import LabelEstimator
 from longtail.features.transformer import Transformer, check_folder
-from longtail.metrics import inverse_propensities
+from longtail.metrics.propensity import inverse_propensities_in
 from longtail.recipes.own_parts import check_part
-from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 from longtail.siamese.modules import (
     ClassifierModule,
     EncodedPairs,
@@ -287,7 +285,7 @@ class Ngame(LabelEstimator):
     ) -> BlendedScorer | EncodedScorer:
         """See `LabelEstimator`."""
         with run.stage("relations"):
-            relations = self._relations(data, run)
+            relations = LabelRelations.of_data(data, run.n_threads) if self.relations else None
         texts = data.label_features
         if texts is None:
             texts = _points_as_texts(data, run)
@@ -300,7 +298,7 @@ class Ngame(LabelEstimator):
             network = NetworkTraining().learn(
                 scorer.evidence(held_out.bags(), run.n_threads),
                 held_out.labels,
-                inverse_propensities(np.asarray(data.labels.sum(axis=0)), data.labels.shape[0]),
+                inverse_propensities_in(data.labels),
                 run,
             )
         return replace(scorer, network=network)
@@ -358,33 +356,11 @@ class Ngame(LabelEstimator):
         run: TrainingRun,
     ) -> Blend:
         """Return a search and what it finds is scored by; the fusion is yet to come."""
-        n_labels = len(heads[0])
         search = search_labels(heads[0], points, labels, self.candidate_sizes(), run)
-        counts = np.bincount(labels.indices, minlength=n_labels)
-        rarity = np.log(inverse_propensities(counts, labels.shape[0]))
-        none = np.zeros(n_labels, np.float32)
-        n_sources = count_sources(len(heads), has_relations=relations is not None)
-        return Blend(
-            search=search,
-            heads=(
-                LabelHead.of_search(search, none, SCALE),
-                *(LabelHead.of(vectors, none, SCALE) for vectors in heads[1:]),
-            ),
-            relations=relations,
-            linear=SparseLabelVectors.empty(n_labels),
-            is_word=None,
-            commonness=np.log1p(counts).astype(np.float32),
-            tail_weights=(self.tail * rarity).astype(np.float32),
-            network=ScoreNetwork.of_source(0, n_sources),
-        )
-
-    def _relations(self, data: TrainingData, run: TrainingRun) -> LabelRelations | None:
-        """Return what words say that points and labels share, where labels have texts."""
-        if data.label_features is None or not self.relations:
-            return None
-        return LabelRelations.build(
-            data.features, data.labels, data.label_features, n_threads=run.n_threads
-        )
+        no_bias = np.zeros(len(heads[0]), np.float32)
+        first = LabelHead.of_search(search, no_bias, SCALE)
+        others = [LabelHead.of(vectors, no_bias, SCALE) for vectors in heads[1:]]
+        return Blend.untaught(search, [first, *others], relations, labels, tail=self.tail)
 
 
 def _points_as_texts(data: TrainingData, run: TrainingRun) -> csr_array:

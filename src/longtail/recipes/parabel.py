@@ -97,10 +97,7 @@ class Parabel(RerankedEstimator):
     ) -> LabelTreeScorer:
         """Grow one tree and train its nodes, level by level."""
         with run.stage("label tree"):
-            tree = self.grow(centroids, run)
-        # In the order of the tree, so that labels of a leaf are neighbours, too.
-        order = np.argsort(tree.nodes[-1], kind="stable")
-        tree = LabelTree(tree.nodes[:, order])
+            tree, order = self.grow(centroids, run).in_leaf_order()
         data = data._replace(labels=data.labels[:, order])
         solver = SparseOneVsRest(cost=self.cost, prune=self.prune)
         with run.stage("nodes"):

@@ -15,7 +15,7 @@ from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.ranking_tree import Gains, grow_tree
 from longtail.kernels.sparse_logistic import Regression
 from longtail.kernels.sparse_points import Points
-from longtail.metrics import inverse_propensities
+from longtail.metrics.propensity import inverse_propensities_in
 from longtail.scorers.forest import ForestScorer, TailClassifiers, joined_forest
 from longtail.scorers.fusion import best_first, head_and_tail_precision
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
@@ -136,7 +136,7 @@ class PfastreXML(LabelEstimator):
         trial = self._scorer(self._trees(self.trial_trees, part, run), part, run)
         unseen = unseen[:: -(-len(unseen) // MOST_TO_CHOOSE)]
         points = TrainingData(data.features[unseen], data.labels[unseen])
-        return best_alpha(trial, points, worth_of_labels(part.labels), run.n_threads)
+        return best_alpha(trial, points, inverse_propensities_in(part.labels), run.n_threads)
 
     def _trees(self, n_trees: int, data: TrainingData, run: TrainingRun) -> list[Forest]:
         """Grow trees, several at a time."""
@@ -162,7 +162,7 @@ class PfastreXML(LabelEstimator):
         self, trees: Sequence[Forest], data: TrainingData, run: TrainingRun
     ) -> ForestScorer:
         """Put trees and the tail classifiers of some points together."""
-        weights = self.tail * np.log(worth_of_labels(data.labels))
+        weights = self.tail * np.log(inverse_propensities_in(data.labels))
         means = label_means(data, self.max_mean_entries, run.n_threads)
         return ForestScorer(
             forest=joined_forest(trees),
@@ -238,12 +238,6 @@ def best_alpha(
     return max(sorted(ALPHAS, key=lambda alpha: abs(alpha - PUBLISHED_ALPHA)), key=precision)
 
 
-def worth_of_labels(labels: csr_array) -> NDArray[np.float64]:
-    """Return the inverse propensities of labels from the points that have them."""
-    counts = np.bincount(labels.indices, minlength=labels.shape[1])
-    return inverse_propensities(counts, labels.shape[0])
-
-
 def ranking_gains(labels: csr_array) -> Gains:
     """Return what each label of each point is worth, by propensity.
 
@@ -259,9 +253,7 @@ def ranking_gains(labels: csr_array) -> Gains:
     Gains
     """
     ones = binary(labels)
-    n_points, n_labels = ones.shape
-    counts = np.bincount(ones.indices, minlength=n_labels)
-    weights = inverse_propensities(counts, n_points)[ones.indices]
+    weights = inverse_propensities_in(ones)[ones.indices]
     starts, ids = offsets_and_indices(ones)
     lengths = np.diff(starts)
     ideal = np.concatenate([[1], np.cumsum(1 / np.log2(2 + np.arange(lengths.max(initial=0))))])
@@ -269,5 +261,5 @@ def ranking_gains(labels: csr_array) -> Gains:
         starts,
         ids,
         (weights / np.repeat(ideal[lengths], lengths)).astype(np.float32),
-        n_labels,
+        ones.shape[1],
     )

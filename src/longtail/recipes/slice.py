@@ -5,16 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from longtail.classifiers.dense_one_vs_rest import DenseOneVsRest
 from longtail.data.bags import Bags
 from longtail.estimators.estimator import LabelEstimator
 from longtail.features.fixed_vectors import AsGiven, FixedVectors, TruncatedSVD, is_dense
-from longtail.metrics import inverse_propensities
 from longtail.negatives.samplers import NearestCentroids
 from longtail.recipes.own_parts import check_part
-from longtail.scorers.fusion import ScoreFusion, choose_fusion
+from longtail.scorers.fusion import ScoreFusion, fusion_learnt
 from longtail.scorers.slice import SliceScorer
 
 if TYPE_CHECKING:
@@ -24,6 +21,8 @@ if TYPE_CHECKING:
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["Slice"]
+
+GRID = (0.2, 0.4, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0)  # weights of the classifiers
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -84,7 +83,7 @@ class Slice(LabelEstimator):
         scorer = SliceScorer(
             encoder=encoder, shortlister=built, classifier=classifier, fusion=ScoreFusion(alpha=0.8)
         )
-        return _fused(scorer, data, held_out, run)
+        return replace(scorer, fusion=fusion_learnt(scorer, data, held_out, run, grid=GRID))
 
     def _vectors_for(self, features: csr_array) -> FixedVectors:
         """Return where vectors come from."""
@@ -93,21 +92,3 @@ class Slice(LabelEstimator):
         if is_dense(features) or features.shape[1] <= self.dimension:
             return AsGiven()
         return TruncatedSVD(dimension=self.dimension)
-
-
-def _fused(
-    scorer: SliceScorer, data: TrainingData, held_out: TrainingData, run: TrainingRun
-) -> SliceScorer:
-    """Choose the weight of the classifier on the held-out points."""
-    if not held_out.features.shape[0]:
-        return scorer
-    counts = np.asarray(data.labels.sum(axis=0)).ravel()
-    with run.stage("score fusion"):
-        fusion = choose_fusion(
-            scorer.partial_scores(Bags.of(held_out.features), run.n_threads),
-            held_out.labels,
-            inverse_propensities(counts, data.labels.shape[0]),
-            grid=(0.2, 0.4, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 1.0),
-            n_threads=run.n_threads,
-        )
-    return replace(scorer, fusion=fusion)

@@ -231,9 +231,8 @@ class XTransformer(LabelEstimator):
             tree = self._tree(rows, run)
         with run.stage("matcher"):
             matcher = self._match(tree.nodes[1], data, held_out, run)
-        # In the order of the tree, so that labels of a cluster are neighbours, too.
-        order = np.argsort(tree.nodes[-1], kind="stable")
-        tree, data = LabelTree(tree.nodes[:, order]), data._replace(labels=data.labels[:, order])
+        tree, order = tree.in_leaf_order()
+        data = data._replace(labels=data.labels[:, order])
         join = JoinedFeatures(matcher.encoder, data.features.shape[1])
         with run.stage("ranker"):
             ranker = self._rank(tree, matcher, join, data, run)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from longtail.features.encoder import Encoder, HasTokenVectors, encoder_from
 from longtail.named_parts import with_prefix, without_prefix
-from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels
+from longtail.negatives.nearest_labels import LabelShortlister
 from longtail.scorers.fusion import PartialScores, ScoreFusion, fused_top_k
 from longtail.scorers.label_vectors import LabelVectors
 from longtail.transfer.transform import Transform, transform_from
@@ -133,8 +133,7 @@ class DeepXMLScorer:
         """See `Scorer.config`."""
         return {
             "kind": "deepxml",
-            "shortlist": asdict(self.shortlister.settings),
-            "n_labels": self.shortlister.n_labels,
+            **self.shortlister.config(),
             "has_reranker": self.reranker is not None,
             "ranker": self.ranker.config(),
             "reranker": None if self.reranker is None else self.reranker.config(),
@@ -144,14 +143,12 @@ class DeepXMLScorer:
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> DeepXMLScorer:
         """Make it again from `config` and `to_arrays`."""
-        shortlist = without_prefix("shortlist/", arrays)
-        settings = NearestLabels(**config["shortlist"])
         reranker = None
         if config["has_reranker"]:
             reranker = Ranker.from_parts(config.get("reranker", {}), arrays, "reranker")
         return cls(
             ranker=Ranker.from_parts(config.get("ranker", {}), arrays, "ranker"),
-            shortlister=LabelShortlister.from_arrays(settings, shortlist, config["n_labels"]),
+            shortlister=LabelShortlister.from_parts(config, without_prefix("shortlist/", arrays)),
             reranker=reranker,
             label_clusters=np.asarray(arrays["labels/clusters"], np.int32),
             fusion=ScoreFusion(**config["fusion"]),

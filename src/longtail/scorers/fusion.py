@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from longtail.kernels.arrays import read_only
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.scoring import best_labels, fuse_scores
 from longtail.metrics import precision_at_k, ps_precision_at_k
+from longtail.metrics.propensity import inverse_propensities_in
 from longtail.scorers.blocks import top_k_in_blocks
 
 if TYPE_CHECKING:
@@ -21,18 +22,22 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from longtail.data.bags import Bags
+    from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = [
     "ROWS_AT_ONCE",
+    "FusesScores",
     "PartialScores",
     "ScoreFusion",
     "best_first",
     "choose_fusion",
     "fused_top_k",
+    "fusion_learnt",
     "head_and_tail_precision",
 ]
 
 ROWS_AT_ONCE = 4096  # points whose shortlists are held in memory together
+GRID = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75, 0.9)  # weights that are tried
 
 
 @dataclass(frozen=True)
@@ -108,6 +113,19 @@ class ScoreFusion:
     def config(self) -> dict[str, Any]:
         """Return the settings as JSON values."""
         return asdict(self)
+
+
+class FusesScores(Protocol):
+    """A scorer whose parts each say something of a shortlist."""
+
+    @property
+    def fusion(self) -> ScoreFusion:
+        """How what they say becomes one score."""
+        ...
+
+    def partial_scores(self, bags: Bags, n_threads: int = 1) -> PartialScores:
+        """Return what each part says of each bag's shortlist."""
+        ...
 
 
 def best_first(
@@ -211,7 +229,7 @@ def choose_fusion(
     inverse_propensities: NDArray[np.float64],
     *,
     as_in_code: bool = False,
-    grid: Sequence[float] = (0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.75, 0.9),
+    grid: Sequence[float] = GRID,
     n_threads: int = 1,
 ) -> ScoreFusion:
     """Choose alpha and beta on held-out rows of the training data.
@@ -253,3 +271,40 @@ def choose_fusion(
         for beta in betas
     ]
     return max(candidates, key=quality)
+
+
+def fusion_learnt(
+    scorer: FusesScores,
+    data: TrainingData,
+    held_out: TrainingData,
+    run: TrainingRun,
+    *,
+    grid: Sequence[float] = GRID,
+) -> ScoreFusion:
+    """Return the fusion of a scorer that is best on held-out points; see `choose_fusion`.
+
+    Parameters
+    ----------
+    scorer : FusesScores
+    data : TrainingData
+        That the scorer has learnt from: what is rare there, counts for more.
+    held_out : TrainingData
+        None keep the fusion that the scorer has.
+    run : TrainingRun
+    grid : sequence of float
+
+    Returns
+    -------
+    ScoreFusion
+    """
+    if not held_out.features.shape[0]:
+        return scorer.fusion
+    with run.stage("score fusion"):
+        return choose_fusion(
+            scorer.partial_scores(held_out.bags(), run.n_threads),
+            held_out.labels,
+            inverse_propensities_in(data.labels),
+            as_in_code=scorer.fusion.as_in_code,
+            grid=grid,
+            n_threads=run.n_threads,
+        )

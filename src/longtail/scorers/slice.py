@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.named_parts import joined_parts, without_prefix
-from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels
+from longtail.negatives.nearest_labels import LabelShortlister
 from longtail.scorers.fusion import PartialScores, ScoreFusion, fused_top_k
 from longtail.scorers.label_vectors import LabelVectors
 
@@ -69,22 +69,19 @@ class SliceScorer:
         """See `Scorer.config`."""
         return {
             "kind": "slice",
-            "shortlist": asdict(self.shortlister.settings),
-            "n_labels": self.shortlister.n_labels,
+            **self.shortlister.config(),
             "fusion": self.fusion.config(),
         }
 
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> SliceScorer:
         """Make it again from `config` and `to_arrays`."""
-        shortlist = without_prefix("shortlist/", arrays)
-        settings = NearestLabels(**config["shortlist"])
         vectors: Any = arrays["classifier/vectors"]
         bias: Any = arrays["classifier/bias"]
         table: Any = arrays["encoder/token_vectors"]
         return cls(
             encoder=UnitBagEncoder(table),
-            shortlister=LabelShortlister.from_arrays(settings, shortlist, config["n_labels"]),
+            shortlister=LabelShortlister.from_parts(config, without_prefix("shortlist/", arrays)),
             classifier=LabelVectors(vectors, bias),
             fusion=ScoreFusion(**config["fusion"]),
         )

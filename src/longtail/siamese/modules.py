@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
-from longtail.blend.candidates import CandidateSearch
+from longtail.blend.candidates import CandidateSearch, popular_labels
 from longtail.index import ExactIndex
 from longtail.metrics import recall_at_k
 from longtail.siamese.networks import Side
@@ -283,10 +283,7 @@ def search_labels(
         seed=run.seed_for("search"),
         n_threads=run.n_threads,
     )
-    counts = np.bincount(labels.indices, minlength=labels.shape[1])
-    n_popular = min(sizes.n_popular, int(np.count_nonzero(counts)))
-    popular = np.argsort(-counts, kind="stable")[:n_popular].astype(np.int32)
-    return replace(search, popular=popular)
+    return replace(search, popular=popular_labels(labels, sizes.n_popular))
 
 
 def unit(rows: Floats) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -29,7 +29,14 @@ if TYPE_CHECKING:
     from longtail.training.batches import Batch
     from longtail.training.token_table import TokenTable
 
-__all__ = ["Corrections", "FrozenPairs", "LearntBags", "SiameseEncoder", "SiameseTask"]
+__all__ = [
+    "Corrections",
+    "FrozenPairs",
+    "LearntBags",
+    "SiameseEncoder",
+    "SiameseTask",
+    "UnitPairs",
+]
 
 
 class SiameseEncoder(Protocol):
@@ -46,6 +53,33 @@ class SiameseEncoder(Protocol):
     def state(self) -> dict[str, Tensor]:
         """Return the live tensors that a checkpoint keeps."""
         ...
+
+
+class UnitPairs(NamedTuple):
+    """Rows of points and of label texts scaled to length 1, and the way back to what they were.
+
+    Attributes
+    ----------
+    points, texts : UnitRows
+    kept : Tensor
+        What dropout has multiplied the points' rows by; see `kept_units`.
+    """
+
+    points: UnitRows
+    texts: UnitRows
+    kept: Tensor
+
+    @classmethod
+    def of(cls, rows: Tensor, n_points: int, dropout: float) -> UnitPairs:
+        """Scale float32 rows (n, d), of points first; entries of the points are dropped before."""
+        points, texts = rows[:n_points], rows[n_points:]
+        kept = kept_units(points, dropout)
+        return cls(UnitRows.of(points * kept), UnitRows.of(texts), kept)
+
+    def backward(self, to_points: Tensor, to_texts: Tensor) -> Tensor:
+        """Return the gradient with respect to the rows, given those by the unit rows."""
+        own = self.points.backward(to_points) * self.kept
+        return torch.cat([own, self.texts.backward(to_texts)])
 
 
 class LearntBags:
@@ -71,15 +105,12 @@ class LearntBags:
         """See `SiameseEncoder.encode`."""
         points = ChosenBags.of(self._features, batch.points)
         sums = self._tokens.sums(points, ChosenBags.of(self._label_features, batch.pool))
-        of_points, of_texts = sums[: len(batch.points)], sums[len(batch.points) :]
-        self._kept = kept_units(of_points, self._dropout)
-        self._points, self._texts = UnitRows.of(of_points * self._kept), UnitRows.of(of_texts)
-        return self._points, self._texts
+        self._pairs = UnitPairs.of(sums, len(batch.points), self._dropout)
+        return self._pairs.points, self._pairs.texts
 
     def step(self, to_points: Tensor, to_texts: Tensor, learning_rate: float) -> None:
         """See `SiameseEncoder.step`."""
-        slopes = [self._points.backward(to_points) * self._kept, self._texts.backward(to_texts)]
-        self._tokens.step(torch.cat(slopes), learning_rate)
+        self._tokens.step(self._pairs.backward(to_points, to_texts), learning_rate)
 
     def state(self) -> dict[str, Tensor]:
         """See `SiameseEncoder.state`."""

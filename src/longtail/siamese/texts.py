@@ -14,12 +14,11 @@ from longtail.features.summed_encoder import SummedEncoder
 from longtail.features.tuned_transformer import encoded_texts
 from longtail.named_parts import joined_parts
 from longtail.siamese.networks import Side
+from longtail.siamese.task import UnitPairs
 from longtail.training.chosen_bags import ChosenBags
-from longtail.training.dropout import kept_units
 from longtail.training.optimisers import LazyAdam
 from longtail.training.scratch import empty_tensor
 from longtail.training.token_table import TokenTable
-from longtail.training.unit_rows import UnitRows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from longtail.features.tuned_transformer import TunedTransformer
     from longtail.training.batches import Batch
     from longtail.training.run import TrainingData, TrainingRun
+    from longtail.training.unit_rows import UnitRows
 
     Floats = NDArray[np.float32]
 
@@ -154,16 +154,13 @@ class _ReadPairs:
     def encode(self, batch: Batch) -> tuple[UnitRows, UnitRows]:
         """See `SiameseEncoder.encode`."""
         self._read, sums = self._network.read(batch.points, self._labels[batch.pool])
-        n = len(batch.points)
-        self._kept = kept_units(sums[:n], self._network.dropout)
-        self._unit = UnitRows.of(sums[:n] * self._kept), UnitRows.of(sums[n:])
-        return self._unit
+        self._pairs = UnitPairs.of(sums, len(batch.points), self._network.dropout)
+        return self._pairs.points, self._pairs.texts
 
     def step(self, to_points: Tensor, to_texts: Tensor, learning_rate: float) -> None:
         """See `SiameseEncoder.step`."""
-        points, texts = self._unit
-        slopes = [points.backward(to_points) * self._kept, texts.backward(to_texts)]
-        self._network.step(self._read, torch.cat(slopes), learning_rate)
+        slopes = self._pairs.backward(to_points, to_texts)
+        self._network.step(self._read, slopes, learning_rate)
 
     def state(self) -> dict[str, Tensor]:
         """See `SiameseEncoder.state`."""
@@ -219,16 +216,13 @@ class _TunedPairs:
         """See `SiameseEncoder.encode`."""
         read = np.concatenate([self._points[batch.points], self._texts[batch.pool]])
         self._vectors = self._network.tuned.forward(read)
-        n, vectors = len(batch.points), self._vectors.detach()
-        self._kept = kept_units(vectors[:n], self._network.dropout)
-        self._unit = UnitRows.of(vectors[:n] * self._kept), UnitRows.of(vectors[n:])
-        return self._unit
+        vectors = self._vectors.detach()
+        self._pairs = UnitPairs.of(vectors, len(batch.points), self._network.dropout)
+        return self._pairs.points, self._pairs.texts
 
     def step(self, to_points: Tensor, to_texts: Tensor, learning_rate: float) -> None:
         """See `SiameseEncoder.step`."""
-        points, texts = self._unit
-        slopes = [points.backward(to_points) * self._kept, texts.backward(to_texts)]
-        torch.autograd.backward(self._vectors, torch.cat(slopes))
+        torch.autograd.backward(self._vectors, self._pairs.backward(to_points, to_texts))
         self._network.tuned.step(self._network.speed * learning_rate)
 
     def state(self) -> dict[str, Tensor]:

@@ -75,10 +75,18 @@ class LabelTree:
         parents[self.nodes[level]] = self.nodes[level - 1]
         return parents
 
+    def in_leaf_order(self) -> tuple[LabelTree, NDArray[np.int64]]:
+        """Return the tree of labels in the order of their leaves, and that order of the labels.
+
+        So labels of a leaf are neighbours, as children of a node are.
+        """
+        order = np.argsort(self.nodes[-1], kind="stable")
+        return LabelTree(self.nodes[:, order]), order
+
     def child_starts(self) -> NDArray[np.int32]:
         """Return where the children of each node begin, all nodes numbered from the root on.
 
-        The labels come last, and must already be in the order of their leaves.
+        The labels come last, and must already be in the order of their leaves: `in_leaf_order`.
         """
         n_children = [
             np.bincount(self.parents(level), minlength=self.n_nodes(level - 1))
