@@ -56,10 +56,23 @@ def test_rows_of_ones_are_told_apart_by_rare_features():
 
 
 def test_a_group_too_large_to_set_aside_blocks_nothing():
-    texts = [""] * 50 + [f"text {i}" for i in range(50)]
+    texts = ["twin"] * 4 + [f"text {i}" for i in range(6)]
+    train, held_out = held_out_split(texts, 0.3, seed=0)
+    assert len(held_out) == 3
+    assert set(range(4)) <= set(train)
+
+
+def test_a_text_that_comes_again_and_again_is_on_both_sides():
+    texts = ["a query that many ask"] * 50 + [f"text {i}" for i in range(50)]
     train, held_out = held_out_split(texts, 0.2, seed=0)
     assert len(held_out) == 20
-    assert set(range(50)) <= set(train)
+    assert 4 <= np.count_nonzero(held_out < 50) <= 16
+
+
+def test_rows_of_few_features_are_no_single_group():
+    rows = csr_array(np.random.default_rng(0).random((40, 3)) + 1)
+    _, held_out = held_out_split(rows, 0.25, seed=0)
+    assert len(held_out) == 10
 
 
 @pytest.mark.parametrize("fraction", [0, 1, -0.1, float("nan")])

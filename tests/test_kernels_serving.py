@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
+from longtail.blend.score_network import log_sums
 from longtail.kernels.arrays import read_only
 from longtail.kernels.bag_vector import pack_with_scales, unit_bag_vector
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS, blend_rows
@@ -305,8 +306,14 @@ def test_the_first_block_above(seed, size, start):
 
 
 @FEW
-@given(seed=SEEDS, n=st.integers(1, 32), n_sources=st.integers(1, 4), ties=st.booleans())
-def test_the_wide_network_is_the_narrow_one(seed, n, n_sources, ties):
+@given(
+    seed=SEEDS,
+    n=st.integers(1, 32),
+    n_sources=st.integers(1, 4),
+    ties=st.booleans(),
+    level=st.sampled_from([0.0, 0.5, 1.0]),
+)
+def test_the_wide_network_is_the_narrow_one(seed, n, n_sources, ties, level):
     random = np.random.default_rng(seed)
 
     def floats(*shape):
@@ -333,6 +340,7 @@ def test_the_wide_network_is_the_narrow_one(seed, n, n_sources, ties):
         read_only(matrix2.T, np.float32),
         bias2,
         last,
+        read_only(np.full(1, level), np.float32),
         read_only(np.log1p(np.arange(32)), np.float32),
     )
     room = NetworkScratch(
@@ -340,6 +348,7 @@ def test_the_wide_network_is_the_narrow_one(seed, n, n_sources, ties):
     )
     scores = np.empty(32, np.float32)
     blend_candidates(evidence[0], n, commonness, np.float32(0.3), network, room, scores)
+    expected -= level * log_sums(expected)[:, None]
     np.testing.assert_allclose(scores[:n], expected[0, :n], rtol=2e-3, atol=2e-3)
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from longtail.blend.level import levelled
 from longtail.blend.ranking_network import RankingNetwork, log_counts_of
 from longtail.blend.score_network import ScoreNetwork
 from longtail.blend.weighted_sum import weighted_sum
@@ -140,10 +141,25 @@ class NetworkTraining:
         Returns
         -------
         ScoreNetwork
+            With the level that tells best which answers are right.
         """
         n_points = len(evidence.labels)
         if n_points == 0:
             return ScoreNetwork.of_source(0, evidence.values.shape[1])
+        is_true = true_among(evidence.labels, truth)
+        network = self._chosen(evidence, truth, is_true, inverse_propensities, run)
+        return levelled(network, evidence, is_true, run.n_threads)
+
+    def _chosen(
+        self,
+        evidence: Evidence,
+        truth: csr_array,
+        is_true: NDArray[np.bool_],
+        inverse_propensities: NDArray[np.float64],
+        run: TrainingRun,
+    ) -> ScoreNetwork:
+        """Return the network, or the weighed sum of the sources: see `learn`."""
+        n_points = len(evidence.labels)
         shuffled = np.random.default_rng(run.seed_for("halves")).permutation(n_points)
         tried = shuffled[: self.trial_points]
         some, some_truth = evidence.of_rows(tried), truth[tried]
@@ -157,7 +173,6 @@ class NetworkTraining:
         plain = [total.scores(some, run.n_threads), *_said_by_each(some)]
         if max(qualities(said)[1] for said in plain) < self.least_quality:
             return total  # chance hits do not tell the sources apart
-        is_true = true_among(evidence.labels, truth)
         with one_torch_thread():  # the products are too small to be shared
             if is_true[tried].any(axis=1).sum() < self.least_points:
                 return weighted_sum(evidence, is_true, tried)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["Evidence", "ScoreNetwork", "count_sources"]
+__all__ = ["Evidence", "ScoreNetwork", "count_sources", "log_sums"]
 
 MOST_BEHIND = 50.0  # where a plain sum of sources cuts off what is behind the best
 SAME_FOR_ALL = 1e-4  # a source with a smaller spread counts for nothing in such a sum
@@ -142,6 +142,10 @@ class ScoreNetwork:
     matrix2 : float32 (n_hidden1, n_hidden2)
     bias2 : float32 (n_hidden2,)
     last : float32 (n_hidden2,)
+    level : float32 (1,)
+        That times the logarithm of the sum of a point's exponentiated scores is taken from all of
+        them. It changes no order; with 1, scores are the logarithms of a softmax. See
+        `longtail.blend.level`.
 
     Raises
     ------
@@ -167,6 +171,7 @@ class ScoreNetwork:
     matrix2: Floats
     bias2: Floats
     last: Floats
+    level: Floats = field(default_factory=lambda: np.zeros(1, np.float32))
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held, and refuse those that do not fit."""
@@ -174,7 +179,8 @@ class ScoreNetwork:
             object.__setattr__(self, part.name, read_only(getattr(self, part.name), np.float32))
         shapes = tuple(getattr(self, part.name).shape for part in fields(self))
         views, hidden1, hidden2 = self.centre.shape, self.bias1.shape, self.bias2.shape
-        fitting = (views, views, views + hidden1, hidden1, hidden1 + hidden2, hidden2, hidden2)
+        layers = (views, views, views + hidden1, hidden1, hidden1 + hidden2, hidden2, hidden2)
+        fitting = (*layers, (1,))
         if shapes != fitting or not len(views) == len(hidden1) == len(hidden2) == 1:
             raise InputError(
                 f"The layers of a score network do not fit together: their shapes are {shapes}. "
@@ -280,6 +286,8 @@ class ScoreNetwork:
             )
 
         over_row_chunks(work, len(scores), n_threads=n_threads, chunk=64)
+        if self.level[0]:
+            scores -= self.level * log_sums(scores)[:, np.newaxis]
         return scores
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
@@ -290,6 +298,24 @@ class ScoreNetwork:
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> ScoreNetwork:
         """Make it again from `to_arrays`."""
         return cls(*(np.asarray(arrays[part.name], np.float32) for part in fields(cls)))
+
+
+def log_sums(scores: Floats) -> Floats:
+    """Return the logarithm of the sum of each row's exponentiated scores; 0 for padding alone.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.blend.score_network import log_sums
+    >>> rows = np.array([[0, 0], [5, -np.inf], [-np.inf, -np.inf]], np.float32)
+    >>> log_sums(rows).round(3).tolist()
+    [0.6930000185966492, 5.0, 0.0]
+    """
+    best = scores.max(axis=1, initial=-np.inf)
+    best[np.isneginf(best)] = 0
+    total = np.exp(scores - best[:, np.newaxis]).sum(axis=1)
+    sums: Floats = best + np.log(np.where(total > 0, total, 1))
+    return sums
 
 
 def count_sources(n_heads: int, *, has_relations: bool) -> int:

@@ -121,6 +121,7 @@ def _network(compiled: CompiledScorer) -> ScoreNetwork:
         matrix2=np.ascontiguousarray(own.matrix2.T),
         bias2=own.bias2,
         last=own.last,
+        level=own.level,
     )
 
 

@@ -255,6 +255,7 @@ def check_answerer(parts: Answerer) -> None:
         and network.matrix1.shape == (n_hidden1, n_views)
         and network.matrix2.shape == (n_hidden2, n_hidden1)
         and network.last.shape == (n_hidden2,)
+        and network.level.shape == (1,)
         and len(network.log_ranks) % SIDE_BY_SIDE == 0
     )
     if not fits:

@@ -365,4 +365,5 @@ def _as_csr(rows: SparseLabelVectors, n_features: int) -> csr_array:
 def _network(own: ScoreNetwork, width: int) -> Network:
     """Return the network with outputs first, and the logarithms of all ranks."""
     layers = (own.centre, own.scale, own.matrix1.T, own.bias1, own.matrix2.T, own.bias2, own.last)
-    return Network(*(read_only(array, np.float32) for array in (*layers, log_ranks_of(width))))
+    parts = (*layers, own.level, log_ranks_of(width))
+    return Network(*(read_only(array, np.float32) for array in parts))

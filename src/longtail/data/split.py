@@ -96,7 +96,7 @@ def held_out_split(
 
 
 def _groups(keys: Keys) -> Rows:
-    """Number the groups of rows that are set aside together, and return that of each row."""
+    """Return the number of the group of each row: those of a group are set aside together."""
     _, group_of_row, sizes = np.unique(keys, return_inverse=True, return_counts=True)
     is_alone = sizes[group_of_row] > MOST_TWINS
     group_of_row[is_alone] = len(sizes) + np.arange(np.count_nonzero(is_alone))

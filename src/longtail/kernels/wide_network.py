@@ -34,6 +34,7 @@ class Network(NamedTuple):
     matrix2: Floats
     bias2: Floats
     last: Floats
+    level: Floats
     log_ranks: Floats
 
 
@@ -145,3 +146,9 @@ def blend_candidates(
     for h in range(len(network.last)):
         for c in range(n):
             scores[c] += scratch.hidden2[h, c] * network.last[h]
+    level = network.level[0]
+    if level != 0:
+        best = _largest(scores, n)
+        total = best + np.log(_sum_of_exponents(scores, n, best))
+        for c in range(n):
+            scores[c] -= level * total

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-__all__ = ["N_CALIBRATED", "Calibration"]
+__all__ = ["N_CALIBRATED", "Calibration", "logistic_weights"]
 
 N_CALIBRATED = 5  # best labels of a point, from which probabilities are learnt
 N_NEWTON_STEPS = 30
@@ -71,9 +71,9 @@ class Calibration:
         target = np.where(is_true, (n_right + 1) / (n_right + 2), 1 / (n_wrong + 2))
         centre, scale = x.mean(), x.std()
         design = np.stack([(x - centre) / scale, _is_first(scores)[known], np.ones_like(x)])
-        slope, first, intercept = _logistic(design, target)
+        slope, first, intercept = logistic_weights(design, target)
         if first < 0:
-            slope, _, intercept = _logistic(design * [[1], [0], [1]], target)
+            slope, _, intercept = logistic_weights(design * [[1], [0], [1]], target)
         slope = max(slope, 1e-3) / scale
         return cls(float(slope), float(intercept - slope * centre), float(max(first, 0.0)))
 
@@ -124,8 +124,28 @@ def _is_first(scores: NDArray[np.float32]) -> NDArray[np.float64]:
     return first
 
 
-def _logistic(design: NDArray[np.float64], target: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Fit a logistic model by Newton's method, a trace of ridge keeping each step finite."""
+def logistic_weights(
+    design: NDArray[np.float64], target: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Fit a logistic model by Newton's method, a trace of ridge keeping each step finite.
+
+    Parameters
+    ----------
+    design : float64 (n_inputs, n)
+    target : float64 (n,)
+        From 0 to 1.
+
+    Returns
+    -------
+    float64 (n_inputs,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.scorers.calibration import logistic_weights
+    >>> logistic_weights(np.ones((1, 4)), np.array([1.0, 1, 1, 0])).round(3).tolist()
+    [1.099]
+    """
     weights = np.zeros(len(design))
     for _ in range(N_NEWTON_STEPS):
         p = 1 / (1 + np.exp(-np.clip(weights @ design, -30, 30)))

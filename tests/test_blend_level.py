@@ -1,0 +1,61 @@
+"""Scores of a blend made comparable between points."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from longtail.blend.level import levelled
+from longtail.blend.score_network import Evidence, ScoreNetwork
+
+
+def made_points(n_points, *, offset, seed=0):
+    """Points whose best candidate is right as often as a softmax of what is said would have it.
+
+    All that is said of a point is moved by a random number, `offset` times.
+    """
+    random = np.random.default_rng(seed)
+    said = 2 * random.standard_normal((n_points, 1, 6)).astype(np.float32)
+    chances = np.exp(said[:, 0]) / np.exp(said[:, 0]).sum(axis=1, keepdims=True)
+    drawn = (random.random((n_points, 1)) > chances.cumsum(axis=1)).sum(axis=1)
+    is_true = np.arange(6) == np.minimum(drawn, 5)[:, None]
+    values = said + offset * random.standard_normal((n_points, 1, 1)).astype(np.float32)
+    labels = np.tile(np.arange(6, dtype=np.int32), (n_points, 1))
+    labels[::7, 4:] = -1
+    return Evidence(labels, values, np.ones(n_points, np.float32), np.zeros(6, np.float32)), is_true
+
+
+def passing_on():
+    """A network that says what the one source says, the point's best and all."""
+    behind_best = ScoreNetwork.of_source(0, 1)
+    scale = behind_best.scale.copy()
+    scale[0], scale[1] = scale[1] / 4, 0  # a quarter, so that what is large is not cut
+    matrix1 = behind_best.matrix1.copy()
+    matrix1[0] = matrix1[1]
+    parts = {**behind_best.to_arrays(), "scale": scale, "matrix1": matrix1}
+    return ScoreNetwork(**{**parts, "last": behind_best.last * 4})
+
+
+@pytest.mark.parametrize(("offset", "least"), [(0.0, 0.5), (6.0, 0.9)])
+def test_what_all_candidates_gain_together_is_taken_away(offset, least):
+    evidence, is_true = made_points(600, offset=offset)
+    network = levelled(passing_on(), evidence, is_true)
+    assert least <= network.level[0] <= 1
+    plain, level = passing_on().scores(evidence), network.scores(evidence)
+    assert np.array_equal(np.isneginf(plain), np.isneginf(level))
+    real = ~np.isneginf(plain)
+    order = [np.argsort(-scores[real.all(axis=1)], axis=1).tolist() for scores in (plain, level)]
+    assert order[0] == order[1]
+
+
+def test_too_few_right_answers_teach_no_level():
+    evidence, is_true = made_points(15, offset=1.0)
+    network = passing_on()
+    assert levelled(network, evidence, is_true) is network
+
+
+def test_points_without_candidates_keep_their_padding():
+    evidence, is_true = made_points(200, offset=3.0)
+    evidence.labels[0] = -1
+    network = levelled(passing_on(), evidence, is_true & (evidence.labels >= 0))
+    assert np.isneginf(network.scores(evidence)[0]).all()
