@@ -215,7 +215,7 @@ def test_recall_looks_at_no_more_than_half_of_the_clusters():
 
 @pytest.mark.parametrize(
     ("settings", "warm_up"),
-    [({}, 0.0), ({"warm_up": 0.3}, 0.3), ({"encoder": "a-folder"}, 0.1)],
+    [({}, 0.0), ({"warm_up": 0.3}, 0.3), ({"encoder": "a-folder", "fine_tune": True}, 0.1)],
     ids=str,
 )
 def test_a_transformer_warms_up_unless_told(settings, warm_up):

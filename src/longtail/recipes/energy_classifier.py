@@ -117,6 +117,11 @@ class EnergyClassifier(LabelEstimator):
                 f"{', '.join(_TRAINED_AS)}; got {self.loss!r} and {self.inference!r}."
             )
 
+    @property
+    def n_energy_layers(self) -> int:
+        """Hidden layers of the global energy."""
+        return 1
+
     def global_energy(self, n_labels: int) -> GlobalEnergy:
         """Return an energy that is yet to be trained."""
         raise NotImplementedError
