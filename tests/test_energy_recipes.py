@@ -152,11 +152,10 @@ class TestStages:
             pass
 
         class Cut:
-            def on_stage(self, stage): ...
-            def on_stage_end(self, stage, seconds): ...
+            def on_stage(self, stage, seconds): ...
             def on_batch(self, stage, done, total, loss): ...
-            def on_epoch(self, stage, epoch, epochs, loss):
-                if (stage, epoch) == ("everything", 1):
+            def on_epoch(self, report):
+                if report[:2] == ("everything", 1):
                     raise CutError
 
         folder = {"checkpoint_folder": tmp_path, "checkpoint_seconds": 0.0}
