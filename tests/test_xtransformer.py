@@ -74,7 +74,11 @@ class TestMatcher:
         weights = random.standard_normal((30, 8))
         targets = csr_array(np.argsort(-(features @ weights), axis=1)[:, :1] == np.arange(8))
         training = MatcherTraining(
-            dimension=16, schedule=Schedule(epochs=30, learning_rate=0.05), batch_size=32
+            dimension=16,
+            schedule=Schedule(epochs=30, learning_rate=0.05),
+            batch_size=32,
+            dropout=0.3,
+            n_best=10,
         )
         matcher = training.learn(features, targets, a_run())
         best = matcher.best_clusters(features, 1)[:, 0]

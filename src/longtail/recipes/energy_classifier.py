@@ -104,9 +104,9 @@ class EnergyClassifier(LabelEstimator):
     batch_size: int = 128
     loss: str = "squared-error"
     inference: str = "entropy"
-    n_steps: int = 10
-    step: float = 0.5
-    momentum: float = 0.0
+    n_steps: int = EnergyInference.n_steps
+    step: float = EnergyInference.step
+    momentum: float = EnergyInference.momentum
 
     def check(self) -> None:
         """See `LabelEstimator.check`."""

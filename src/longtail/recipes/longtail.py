@@ -131,10 +131,10 @@ class LongtailClassifier(RerankedEstimator):
     cost: float = 1.0
     tail: float | None = None
     feature_power: float | None = None
-    n_found: int = 30
-    n_near_points: int = 20
-    n_near_labels: int = 20
-    beam: int = 64
+    n_found: int = SearchSizes.n_found
+    n_near_points: int = SearchSizes.n_near_points
+    n_near_labels: int = SearchSizes.n_near_labels
+    beam: int = SearchSizes.beam
     held_out: float = 0.2
     storage: str = "int8"
 
