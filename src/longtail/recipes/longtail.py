@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
@@ -15,8 +15,9 @@ from longtail.blend.linear_source import linear_source
 from longtail.blend.network_training import NetworkTraining
 from longtail.blend.relations import LabelRelations
 from longtail.blend.score_network import ScoreNetwork, count_sources
-from longtail.compiled.scorer import CompiledScorer, as_storage
+from longtail.compiled.scorer import CompiledScorer, StorageType, as_storage
 from longtail.data.bags import Bags
+from longtail.errors import InputError
 from longtail.estimators.estimator import VERY_FEW_POINTS, calibrated
 from longtail.metrics import inverse_propensities
 from longtail.recipes.reranked import RerankedEstimator
@@ -137,6 +138,13 @@ class LongtailClassifier(RerankedEstimator):
     beam: int = SearchSizes.beam
     held_out: float = 0.2
     storage: str = "int8"
+
+    def check(self) -> None:
+        """See `LabelEstimator.check`."""
+        super().check()
+        if self.storage not in get_args(StorageType):
+            choices = ", ".join(map(repr, get_args(StorageType)))
+            raise InputError(f"storage must be one of {choices}, got {self.storage!r}.")
 
     def looks_at_label_texts(self) -> bool:
         """See `LabelEstimator`."""

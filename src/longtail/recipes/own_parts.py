@@ -86,8 +86,8 @@ def check_part(name: str, part: Any, members: Sequence[str], example: str) -> No
     missing = [member for member in members if not hasattr(part, member)]
     if missing:
         raise InputError(
-            f"{name} must be an object that has {', '.join(members)}, such as {example}; a "
-            f"{type(part).__name__} has no {', '.join(missing)}."
+            f"{name} must be an object that has {', '.join(members)}, such as {example}; "
+            f"{named(part)} has no {', '.join(missing)}."
         )
 
 
