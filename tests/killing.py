@@ -9,15 +9,12 @@ class Killer:
     def __init__(self, epoch, stage=None):
         self.epoch, self.stage = epoch, stage
 
-    def on_stage(self, stage):
-        pass
-
-    def on_stage_end(self, stage, seconds):
+    def on_stage(self, stage, seconds):
         pass
 
     def on_batch(self, stage, done, total, loss):
         pass
 
-    def on_epoch(self, stage, epoch, epochs, loss, quality=None):
-        if epoch == self.epoch and self.stage in {None, stage}:
+    def on_epoch(self, report):
+        if report.epoch == self.epoch and self.stage in {None, report.stage}:
             raise KeyboardInterrupt

@@ -93,6 +93,7 @@ def test_what_only_python_can_do_is_not_advised(place, capsys, tmp_path):
     command = ("train", place / "train.jsonl", "--labels", labels, "--model", tmp_path / "model")
     message = refused(capsys, *command)
     assert "The label 'red' is none of the 1 known ones. Correct it. (Read as" in message
+    assert "; pass --format if it is another.)" in message
 
 
 def test_a_pair_of_sparse_files_is_read(capsys, tmp_path):
@@ -149,6 +150,16 @@ def test_wrong_usage_is_said_in_few_lines(arguments, message, capsys, monkeypatc
     assert usage == "usage: longtail train TRAIN --model DIR [options]"
     assert example == "  such as: longtail train train.jsonl --model model"
     assert message in error
+
+
+def test_what_a_user_wrote_is_said_as_it_was_written(capsys, tmp_path):
+    name = "device=, format= {}.jsonl"
+    (tmp_path / name).write_text('{"text": "wine", "labels": ["labels_path="]}\n')
+    (tmp_path / "labels.txt").write_text("drink\n")
+    files = (tmp_path / name, "--labels", tmp_path / "labels.txt")
+    message = refused(capsys, "train", *files, "--model", tmp_path / "model")
+    assert f"{name}, line 1: The label 'labels_path=' is none of the 1 known ones." in message
+    assert "unknown_labels" not in message
 
 
 def test_one_setting_is_not_set_twice(capsys, tmp_path):

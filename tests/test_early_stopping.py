@@ -51,8 +51,8 @@ class Recorder:
     def on_batch(self, stage, done, total, loss):
         pass
 
-    def on_epoch(self, stage, epoch, epochs, loss, quality=None):
-        self.epochs.append((epoch, quality))
+    def on_epoch(self, report):
+        self.epochs.append((report.epoch, report.quality))
 
 
 class Killer(Recorder):
@@ -66,8 +66,8 @@ class Killer(Recorder):
         if done == self.batch:
             raise KeyboardInterrupt
 
-    def on_epoch(self, stage, epoch, epochs, loss, quality=None):
-        if epoch == self.epoch:
+    def on_epoch(self, report):
+        if report.epoch == self.epoch:
             raise KeyboardInterrupt
 
 

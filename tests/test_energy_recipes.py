@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import torch
 
 import longtail
+from longtail.cli.settings import parse_settings
 from longtail.data.bags import Bags
 from longtail.data.dataset import Dataset
 from longtail.data.label_space import LabelSpace
@@ -22,6 +23,7 @@ from longtail.energy.diagnostics import (
     label_pairs,
     pair_energies,
 )
+from longtail.energy.losses import StructuredHinge
 from longtail.energy.reranking import (
     RerankerTraining,
     _ShortlistNetwork,
@@ -152,11 +154,10 @@ class TestStages:
             pass
 
         class Cut:
-            def on_stage(self, stage): ...
-            def on_stage_end(self, stage, seconds): ...
+            def on_stage(self, stage, seconds): ...
             def on_batch(self, stage, done, total, loss): ...
-            def on_epoch(self, stage, epoch, epochs, loss):
-                if (stage, epoch) == ("everything", 1):
+            def on_epoch(self, report):
+                if report[:2] == ("everything", 1):
                     raise CutError
 
         folder = {"checkpoint_folder": tmp_path, "checkpoint_seconds": 0.0}
@@ -174,6 +175,17 @@ class TestStages:
         (X, Y), _ = points
         with pytest.raises(InputError):
             Spen(**{**SMALL, **settings}).fit(X, Y)
+
+
+def test_a_loss_is_an_object_or_its_word(points):
+    (X, Y), (X_test, _) = points
+    word, own = (Spen(**SMALL, loss=loss).fit(X, Y) for loss in ("hinge", StructuredHinge()))
+    for ids, others in zip(word.predict_topk(X_test), own.predict_topk(X_test), strict=True):
+        np.testing.assert_array_equal(ids, others)
+    for wrong in (StructuredHinge, 0.5):
+        with pytest.raises(InputError, match="loss must be an object"):
+            Spen(**SMALL, loss=wrong).fit(X, Y)
+    assert parse_settings(Spen, ["loss=hinge"]) == {"loss": "hinge"}
 
 
 def test_icnn_has_one_answer_whatever_the_method(points):

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from longtail import DeepXML
 from longtail.errors import InputError
@@ -87,6 +88,32 @@ def test_negatives_may_come_in_any_form(found):
 def test_what_is_no_negative(found, message):
     with pytest.raises(InputError, match=message):
         fit(surrogate=MetaLabelTask(schedule=BRIEF), negatives=Negatives(found=found))
+
+
+class Builds(Negatives):
+    """A sampler whose structure no model folder can keep."""
+
+    def build(self, features, labels, *, seed, n_threads):
+        return features
+
+
+class Blocks:
+    """A transfer whose block cannot be frozen."""
+
+    def block(self, dimension, device):
+        return torch.nn.Linear(dimension, dimension)
+
+
+@pytest.mark.parametrize(
+    ("parts", "message"),
+    [
+        ({"negatives": Builds()}, "`build` must return a LabelShortlister, got an ndarray"),
+        ({"transfer": Blocks()}, "such as a TransferBlock; a Linear has no dimension, learning"),
+    ],
+)
+def test_what_parts_make_is_looked_at(parts, message):
+    with pytest.raises(InputError, match=message):
+        fit(surrogate=MetaLabelTask(schedule=BRIEF), **parts)
 
 
 class ForFrozenFeatures:

@@ -10,6 +10,7 @@ import pytest
 
 from longtail.log import LOG
 from longtail.progress import ProgressBar
+from longtail.training.run import EpochReport
 
 
 class Terminal(io.StringIO):
@@ -22,7 +23,7 @@ def trained(stream, *, first=1, n_batches=2, epochs=3, stage="module I"):
         for done in range(first, n_batches * epochs + 1):
             progress.on_batch(stage, done, n_batches * epochs, 8.0 / done if done % 2 else None)
             if done % n_batches == 0:
-                progress.on_epoch(stage, done // n_batches, epochs, 8.0 / done)
+                progress.on_epoch(EpochReport(stage, done // n_batches, epochs, 8.0 / done))
     return stream.getvalue()
 
 
@@ -68,12 +69,12 @@ def test_a_new_stage_ends_the_bar_of_the_one_before():
 def test_a_stage_without_batches_has_one_line_with_its_time():
     stream = io.StringIO()
     with ProgressBar(stream) as progress:
-        progress.on_stage("module I")
+        progress.on_stage("module I", None)
         progress.on_batch("module I", 1, 1, 4.0)
-        progress.on_epoch("module I", 1, 1, 4.0)
-        progress.on_stage_end("module I", 7.0)
-        progress.on_stage("search")
-        progress.on_stage_end("search", 1234.4)
+        progress.on_epoch(EpochReport("module I", 1, 1, 4.0))
+        progress.on_stage("module I", 7.0)
+        progress.on_stage("search", None)
+        progress.on_stage("search", 1234.4)
     assert stream.getvalue().splitlines() == [
         "module I ...",
         "module I: epoch 1 of 1, loss 4, 0 s left",
@@ -84,7 +85,7 @@ def test_a_stage_without_batches_has_one_line_with_its_time():
 @pytest.mark.parametrize("stream", [io.StringIO(), Terminal()])
 def test_what_is_said_after_a_stopped_stage_begins_on_a_line_of_its_own(stream):
     with ProgressBar(stream) as progress:
-        progress.on_stage("search")
+        progress.on_stage("search", None)
     assert stream.getvalue() == "search ...\n"
 
 
@@ -93,7 +94,7 @@ def test_the_first_loss_is_shown_when_it_is_not_measured_at_once():
     with ProgressBar(stream) as progress:
         progress.on_batch("module I", 1, 2, None)
         progress.on_batch("module I", 2, 2, 3.25)
-        progress.on_epoch("module I", 1, 1, 3.25)
+        progress.on_epoch(EpochReport("module I", 1, 1, 3.25))
     assert "loss 3.25" in stream.getvalue()
 
 
@@ -116,8 +117,8 @@ def test_a_terminal_that_does_not_tell_its_size_has_a_bar_too():
 def test_what_others_say_spoils_no_line():
     stream = io.StringIO()
     with ProgressBar(stream) as progress:
-        progress.on_stage("search")
+        progress.on_stage("search", None)
         LOG.warning("Compiling.")
-        progress.on_stage_end("search", 3.0)
+        progress.on_stage("search", 3.0)
         LOG.info("Done.")
     assert stream.getvalue() == "search ...\nCompiling.\nsearch ... 3 s\nDone.\n"

@@ -161,10 +161,10 @@ class Killer:
     def __init__(self, done):
         self.done = done
 
-    def on_stage(self, stage):
+    def on_stage(self, stage, seconds):
         pass
 
-    def on_epoch(self, stage, epoch, epochs, loss):
+    def on_epoch(self, report):
         pass
 
     def on_batch(self, stage, done, total, loss):

@@ -333,13 +333,10 @@ class Killer:
     def __init__(self, stage, done):
         self.stage, self.done = stage, done
 
-    def on_stage(self, stage):
+    def on_stage(self, stage, seconds):
         pass
 
-    def on_stage_end(self, stage, seconds):
-        pass
-
-    def on_epoch(self, stage, epoch, epochs, loss):
+    def on_epoch(self, report):
         pass
 
     def on_batch(self, stage, done, total, loss):

@@ -89,6 +89,7 @@ def test_random_labels_count_for_all_points():
         labels=labels,
         shortlists=np.full_like(shortlists, -1),
         batch_size=50,
+        n_hard=20,
         n_random=3,
         own_only=True,
     )
@@ -113,7 +114,9 @@ def test_hard_negatives_are_of_the_points_and_drawn_anew():
 @given(st.integers(0, 99), st.integers(1, 60), st.integers(8, 300))
 def test_pools_are_filled_with_labels_that_were_not_in_them(seed, batch_size, n_labels):
     labels, shortlists = planted(n_labels=n_labels, seed=seed)
-    batches = SharedPool(labels=labels, shortlists=shortlists, batch_size=batch_size, n_random=2)
+    batches = SharedPool(
+        labels=labels, shortlists=shortlists, batch_size=batch_size, n_hard=20, n_random=2
+    )
     for batch in epoch(batches, seed):
         assert len(batch.pool) % POOL_MULTIPLE == 0 or len(batch.pool) == n_labels
         assert (np.diff(batch.pool) > 0).all()
@@ -132,7 +135,9 @@ def test_same_random_same_batches():
 def test_groups_stay_together():
     labels, shortlists = planted()
     groups = [np.arange(start, start + 10) for start in range(0, 50, 10)]
-    batches = SharedPool(labels=labels, shortlists=shortlists, batch_size=10, groups=groups)
+    batches = SharedPool(
+        labels=labels, shortlists=shortlists, batch_size=10, n_hard=20, n_random=500, groups=groups
+    )
     found = epoch(batches)
     assert sorted(b.points[0] for b in found) == [0, 10, 20, 30, 40]
     assert all(np.ptp(b.points) == 9 for b in found)

@@ -35,14 +35,11 @@ class Recorder:
     def on_batch(self, stage, done, total, loss):
         self.batches.append((stage, done, total, loss))
 
-    def on_stage(self, stage):
+    def on_stage(self, stage, seconds):
         pass
 
-    def on_stage_end(self, stage, seconds):
-        pass
-
-    def on_epoch(self, stage, epoch, epochs, loss):
-        self.epochs.append((stage, epoch, epochs, loss))
+    def on_epoch(self, report):
+        self.epochs.append(report)
 
 
 class Killer(Recorder):

@@ -61,18 +61,16 @@ class Another:
 
     seen = ()
 
-    def on_stage(self, stage):
+    def on_stage(self, stage, seconds):
         if not self.seen:
             self.seen = (stage,)
             trained(1)
 
-    def on_stage_end(self, stage, seconds):
-        pass
-
     def on_batch(self, stage, done, total, loss):
         pass
 
-    on_epoch = on_batch
+    def on_epoch(self, report):
+        pass
 
 
 def test_a_training_within_a_training():

@@ -13,11 +13,12 @@ import torch
 from scipy.sparse import csr_array
 
 import longtail
+from longtail import distillation
 from longtail.cli import main
 from longtail.distillation import distilled
 from longtail.errors import InputError, MissingExtraError
 from longtail.estimators.limits import check_settings
-from longtail.features import distillation, onnx_export, transformer_encoder
+from longtail.features import onnx_export, transformer_encoder
 from longtail.features.encoder import encoder_from
 from longtail.features.onnx_encoder import OnnxEncoder
 from longtail.features.transformer import Transformer, TransformerNetwork, read_transformer

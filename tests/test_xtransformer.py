@@ -74,7 +74,11 @@ class TestMatcher:
         weights = random.standard_normal((30, 8))
         targets = csr_array(np.argsort(-(features @ weights), axis=1)[:, :1] == np.arange(8))
         training = MatcherTraining(
-            dimension=16, schedule=Schedule(epochs=30, learning_rate=0.05), batch_size=32
+            dimension=16,
+            schedule=Schedule(epochs=30, learning_rate=0.05),
+            batch_size=32,
+            dropout=0.3,
+            n_best=10,
         )
         matcher = training.learn(features, targets, a_run())
         best = matcher.best_clusters(features, 1)[:, 0]
@@ -215,7 +219,7 @@ def test_recall_looks_at_no_more_than_half_of_the_clusters():
 
 @pytest.mark.parametrize(
     ("settings", "warm_up"),
-    [({}, 0.0), ({"warm_up": 0.3}, 0.3), ({"encoder": "a-folder"}, 0.1)],
+    [({}, 0.0), ({"warm_up": 0.3}, 0.3), ({"encoder": "a-folder", "fine_tune": True}, 0.1)],
     ids=str,
 )
 def test_a_transformer_warms_up_unless_told(settings, warm_up):

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from longtail.training.run import EpochReport
+
     Ids = NDArray[np.int32]
 
 __all__ = ["SHAPES", "Shape", "World", "report", "synthetic"]
@@ -207,29 +209,20 @@ def _measured(folder: Path, recipe_name: str, settings: dict[str, Any]) -> list[
 class _Told:
     """Say on the error stream how training goes."""
 
-    def on_stage(self, stage: str) -> None:
-        """Say that a stage begins."""
-        self._say(f"{stage} ...")
-
-    def on_stage_end(self, stage: str, seconds: float) -> None:
-        """Say how long it took."""
-        self._say(f"{stage}: {seconds:.0f} s, {_peak_mb():,.0f} MB")
+    def on_stage(self, stage: str, seconds: float | None) -> None:
+        """Say that a stage begins, or how long it took."""
+        end = "" if seconds is None else f": {seconds:.0f} s, {_peak_mb():,.0f} MB"
+        self._say(f"{stage}{end or ' ...'}")
 
     def on_batch(self, stage: str, done: int, total: int, loss: float | None) -> None:
         """Say how far it is, now and then."""
         if done % max(total // 10, 1) == 0:
             self._say(f"{stage}: {done} of {total} batches, {_peak_mb():,.0f} MB, loss {loss}")
 
-    def on_epoch(
-        self,
-        stage: str,
-        epoch: int,
-        epochs: int,
-        loss: float,
-        quality: float | None = None,  # noqa: ARG002 - nothing stops early here
-    ) -> None:
+    def on_epoch(self, report: EpochReport) -> None:
         """Say what was lost."""
-        self._say(f"{stage}: epoch {epoch} of {epochs}, loss {loss:.3f}")
+        stage, epoch, n_epochs, loss, _ = report
+        self._say(f"{stage}: epoch {epoch} of {n_epochs}, loss {loss:.3f}")
 
     def _say(self, line: str) -> None:
         sys.stderr.write(f"{time.process_time():7.0f} {line}\n")

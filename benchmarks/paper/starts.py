@@ -14,6 +14,7 @@ import numpy as np
 from scipy.sparse import csr_array, eye_array, vstack
 
 from longtail import TextVectorizer
+from longtail.classifiers.shortlisted import ShortlistTraining
 from longtail.data.bags import Bags
 from longtail.data.rows import binary, unit_rows
 from longtail.errors import InputError
@@ -88,7 +89,14 @@ def pools(train: Dataset, test: Dataset, settings: dict[str, Any]) -> Iterator[s
     batch_size = settings.get("batch_size", 128)
     for name, size in (("neighbourhoods", 200), ("random points", 0)):
         groups = neighbourhoods(points, size, seed=seed, n_threads=1) if size else None
-        batches = SharedPool(labels=labels, shortlists=drawn, batch_size=batch_size, groups=groups)
+        batches = SharedPool(
+            labels=labels,
+            shortlists=drawn,
+            batch_size=batch_size,
+            n_hard=ShortlistTraining.n_hard,
+            n_random=ShortlistTraining.n_random,
+            groups=groups,
+        )
         n_found = np.zeros(2)
         for batch in batches.epoch(np.random.default_rng(seed)):
             of_batch = wrong[batch.points]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
+from longtail.classifiers.reranker import Reranker
 from longtail.classifiers.shortlisted import ShortlistedOneVsAll
 from longtail.errors import InputError
 from longtail.features.convolutions import XMLCNN, KimCNN
@@ -96,7 +97,7 @@ def astec(change: Callable[[DeepXML], Settings]) -> Callable[[Settings, int], De
             classifier=with_training(parts.classifier, settings),
         )
         changed = replace(base, **change(base))
-        if changed.reranker is None:
+        if not isinstance(changed.reranker, Reranker):
             return changed
         reranker = replace(changed.reranker, architecture=changed.features)
         return replace(changed, reranker=reranker)

@@ -16,9 +16,10 @@ Each message says what is wrong, what came, what is allowed and what to do.
 from __future__ import annotations
 
 import errno
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
 __all__ = [
@@ -28,6 +29,7 @@ __all__ = [
     "LongtailError",
     "MissingExtraError",
     "ModelFolderError",
+    "Remedy",
     "TooLargeError",
     "TrainingError",
     "named",
@@ -43,8 +45,62 @@ class LongtailError(Exception):
     """The base of every error that longtail raises on purpose."""
 
 
+class Remedy(NamedTuple):
+    """What another argument would mend, which the command line knows by the name of an option.
+
+    Attributes
+    ----------
+    keyword : str
+        The argument, as Python functions call it.
+    sentence : str
+        What to do; ``{}`` stands for the argument.
+
+    Examples
+    --------
+    >>> from longtail.errors import Remedy
+    >>> Remedy("format", "Pass {}, such as tsv.").named("--format")
+    'Pass --format, such as tsv.'
+    """
+
+    keyword: str
+    sentence: str
+
+    def named(self, argument: str) -> str:
+        """Return the sentence with a name of the argument."""
+        return self.sentence.format(argument)
+
+
 class InputError(LongtailError, ValueError):
-    """An argument or a data set cannot be used as it is."""
+    """An argument or a data set cannot be used as it is.
+
+    Parameters
+    ----------
+    message : str
+        What is wrong and what to do.
+    *remedies : Remedy
+        Sentences behind it that name arguments.
+
+    Examples
+    --------
+    >>> from longtail.errors import InputError, Remedy
+    >>> error = InputError("The format is not known.", Remedy("format", "Pass {}, such as tsv."))
+    >>> str(error)
+    'The format is not known. Pass format=, such as tsv.'
+    >>> error.in_words_of({"format": "--format"})
+    'The format is not known. Pass --format, such as tsv.'
+    """
+
+    def __init__(self, message: str = "", *remedies: Remedy) -> None:
+        super().__init__(message)
+        self.remedies = remedies
+
+    def __str__(self) -> str:
+        return self.in_words_of({keyword: f"{keyword}=" for keyword, _ in self.remedies})
+
+    def in_words_of(self, names: Mapping[str, str]) -> str:
+        """Return the message, arguments called by other names; what has none is left out."""
+        said = (r.named(names[r.keyword]) for r in self.remedies if r.keyword in names)
+        return " ".join([str(self.args[0]), *said])
 
 
 class DataFormatError(InputError):
@@ -54,6 +110,8 @@ class DataFormatError(InputError):
     ----------
     message : str
         What is wrong and what to do, as one or two sentences.
+    *remedies : Remedy
+        See `InputError`.
     path : str or Path
         The file; ``-`` is standard input.
     line : int, optional
@@ -66,12 +124,14 @@ class DataFormatError(InputError):
     "train.txt, line 3: Expected a label id, got 'x'."
     """
 
-    def __init__(self, message: str, *, path: str | Path, line: int | None = None) -> None:
+    def __init__(
+        self, message: str, *remedies: Remedy, path: str | Path, line: int | None = None
+    ) -> None:
         self.path = str(path)
         self.line = line
         source = source_name(path)
         place = source if line is None else f"{source}, line {line}"
-        super().__init__(f"{place}: {message}")
+        super().__init__(f"{place}: {message}", *remedies)
 
 
 def source_name(path: str | Path) -> str:

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import TextIO
 
+    from longtail.training.run import EpochReport
+
 __all__ = ["ProgressBar", "bar"]
 
 
@@ -73,12 +75,13 @@ class ProgressBar:
     --------
     >>> import io
     >>> from longtail.progress import ProgressBar
+    >>> from longtail.training.run import EpochReport
     >>> stream = io.StringIO()
     >>> with ProgressBar(stream) as progress:
-    ...     progress.on_stage("search")
-    ...     progress.on_stage_end("search", 12.2)
+    ...     progress.on_stage("search", None)
+    ...     progress.on_stage("search", 12.2)
     ...     progress.on_batch("module I", 4, 8, 12.5)
-    ...     progress.on_epoch("module I", 1, 2, 12.5)
+    ...     progress.on_epoch(EpochReport("module I", 1, 2, 12.5))
     >>> print(stream.getvalue(), end="")
     search ... 12 s
     module I: goes on after 3 of 8 batches
@@ -97,14 +100,15 @@ class ProgressBar:
         self._started = 0.0
         self._stack = ExitStack()
 
-    def on_stage(self, stage: str) -> None:
-        """Say what is done now: not every stage has batches to count."""
-        self.close()
-        self._open(f"{stage} ...")
+    def on_stage(self, stage: str, seconds: float | None) -> None:
+        """Say what is done now, as not every stage has batches to count, and how long it took.
 
-    def on_stage_end(self, stage: str, seconds: float) -> None:  # noqa: ARG002 - it is the open one
-        """Say how long it took, unless batches and epochs were shown."""
-        if self._open_line:
+        How long, unless batches and epochs were shown.
+        """
+        if seconds is None:
+            self.close()
+            self._open(f"{stage} ...")
+        elif self._open_line:
             self._open_line = ""
             self._write(f" {seconds:,.0f} s")
 
@@ -121,18 +125,17 @@ class ProgressBar:
             self._bar.update(done - self._done)
         self._done = done
 
-    def on_epoch(
-        self, stage: str, epoch: int, epochs: int, loss: float, quality: float | None = None
-    ) -> None:
+    def on_epoch(self, report: EpochReport) -> None:
         """Write the epoch's line where there is no bar, and end the bar with the stage."""
+        stage, epoch, n_epochs, loss, quality = report
         if self._bar is None:
             self.close()
             per_batch = (time.perf_counter() - self._started) / max(self._done - self._first, 1)
             left = tqdm.format_interval(per_batch * (self._total - self._done))
             left = left if self._total > self._done and left != "00:00" else "0 s"
             found = f"loss {loss:.4g}" + ("" if quality is None else f", quality {quality:.4g}")
-            self._write(f"{stage}: epoch {epoch} of {epochs}, {found}, {left} left")
-        elif epoch == epochs:
+            self._write(f"{stage}: epoch {epoch} of {n_epochs}, {found}, {left} left")
+        elif epoch == n_epochs:
             self.close()
 
     def say(self, line: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -80,7 +80,7 @@ class Reranker:
         Ranker
         """
         confused = _best_scored(first, features, shortlists, self.n_confused, run.n_threads)
-        network: Any = self.architecture.network(
+        network = self.architecture.network(
             data,
             data.labels,
             run.within("re-ranker "),

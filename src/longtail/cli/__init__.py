@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import io
 import os
-import re
 import sys
 import warnings
 from contextlib import contextmanager
@@ -19,7 +18,7 @@ from longtail import __version__
 from longtail.cli.interrupts import STOPPED, code_of, stoppable
 from longtail.cli.lazy import COMMANDS, CommandParser, check_first_places
 from longtail.cli.notices import notice
-from longtail.errors import NO_SPACE, LongtailError
+from longtail.errors import NO_SPACE, InputError, LongtailError
 from longtail.log import heard_by
 
 if TYPE_CHECKING:
@@ -28,9 +27,8 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 DONE, READER_LEFT, USER_ERROR = 0, 1, 2
-_ONLY_IN_PYTHON = re.compile(r", or read with unknown_labels=[^.]*(?=\.)")
-# What the Python functions call `format=` is `--format` here.
-_OPTION_OF_KEYWORD = {"labels_path=": "--label-pairs", "format=": "--format", "device=": "--device"}
+# What the Python functions call `format` is `--format` here.
+_OPTIONS = {"labels_path": "--label-pairs", "format": "--format"}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -137,10 +135,8 @@ def _in_one_line(error: BaseException) -> str:
         if error.errno in NO_SPACE:
             advice = "Free some space, then run the same command again."
         return f"{place}{error.strerror or error}. {advice}"
-    message = _ONLY_IN_PYTHON.sub("", " ".join(str(error).split()))
-    for keyword, option in _OPTION_OF_KEYWORD.items():
-        message = message.replace(keyword, option)
-    return message
+    message = error.in_words_of(_OPTIONS) if isinstance(error, InputError) else str(error)
+    return " ".join(message.split())
 
 
 @contextmanager

@@ -88,7 +88,14 @@ def _types_of(recipe: type[LabelEstimator]) -> Mapping[str, Any]:
     """Return the type of each setting that can be written as text."""
     hints = get_type_hints(recipe)
     names = [field.name for field in dataclasses.fields(recipe) if field.init]
-    return {name: hints[name] for name in names if _is_simple(hints[name])}
+    parts = {name: _simple_part(hints[name]) for name in names}
+    return {name: kind for name, kind in parts.items() if kind is not None}
+
+
+def _simple_part(kind: Any) -> Any:
+    """Return what can be written as text of a type: the word of a word or an object; or None."""
+    simple = tuple(option for option in _alternatives(kind) if _is_simple(option))
+    return Union[simple] if set(simple) - {type(None)} else None  # noqa: UP007 - of as many
 
 
 def _is_simple(kind: Any) -> bool:

@@ -28,26 +28,25 @@ class AstecCosts:
 
     Parameters
     ----------
-    astec : Astec
-        Its settings.
+    settings : Astec
     """
 
-    astec: Astec
+    settings: Astec
 
     def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
         """Return the seconds of each stage, of all learners together."""
         of_one = self._learner_stages(workload, machine)
-        return {stage: self.astec.n_learners * seconds for stage, seconds in of_one.items()}
+        return {stage: self.settings.n_learners * seconds for stage, seconds in of_one.items()}
 
     def _learner_stages(self, w: Workload, machine: Machine) -> dict[str, float]:
         """Return the seconds of each stage of one learner."""
-        astec, threads = self.astec, machine.n_threads
-        D = astec.sizes_for(w.n_points).dimension
+        settings, threads = self.settings, machine.n_threads
+        D = settings.sizes_for(w.n_points).dimension
         sketch = w.n_nonzero * D * SKETCH
         bags = w.n_nonzero * D * BAG / threads
-        size = min(astec.shortlist_size, w.n_labels)
-        n_visits = astec.n_near_labels + astec.n_near_points
-        n_indexed = w.n_labels + (w.n_points if astec.n_near_points else 0)
+        size = min(settings.shortlist_size, w.n_labels)
+        n_visits = settings.n_near_labels + settings.n_near_points
+        n_indexed = w.n_labels + (w.n_points if settings.n_near_points else 0)
 
         def products(width: float) -> float:
             """Return the seconds of an epoch against `width` labels."""
@@ -58,35 +57,36 @@ class AstecCosts:
         on_clusters = products(self._n_meta_labels(w))
         seconds = {
             "label clusters": w.n_label_pairs * w.n_nonzero / w.n_points * CLUSTER / threads,
-            "module I": sketch + astec.surrogate_epochs * (on_clusters + bags),
+            "module I": sketch + settings.surrogate_epochs * (on_clusters + bags),
             "module II": (n_indexed * INDEX + w.n_points * n_visits * VISIT) * D / threads,
-            "module IV": astec.extreme_epochs * on_pool,
+            "module IV": settings.extreme_epochs * on_pool,
         }
-        if astec.reranker:
+        if settings.reranker:
             mining = w.n_points * size * D * SCORE / threads
-            seconds["re-ranker"] = sketch + mining + astec.reranker_epochs * (on_pool + bags)
+            seconds["re-ranker"] = sketch + mining + settings.reranker_epochs * (on_pool + bags)
         return seconds
 
     def memory(self, workload: Workload) -> float:
         """Return the bytes at the peak: all tables, what is known of each point, and one batch."""
-        w, astec = workload, self.astec
-        D, batch_size, _ = astec.sizes_for(w.n_points)
-        n_networks = 2 if astec.reranker else 1
-        tables = 4 * D * (w.n_features + w.n_labels) * n_networks * astec.n_learners
+        w, settings = workload, self.settings
+        D, batch_size, _ = settings.sizes_for(w.n_points)
+        n_networks = 2 if settings.reranker else 1
+        tables = 4 * D * (w.n_features + w.n_labels) * n_networks * settings.n_learners
         tables += 4 * D * (self._n_meta_labels(w) + w.n_features)  # and a table being made
         bags = 2 * 8 * w.n_nonzero  # all points, and the training part of them
         points = 3 * 4 * D * w.n_points  # features, unit features in the graph, a temporary
-        shortlists = w.n_points * min(astec.shortlist_size, w.n_labels) * 8
+        shortlists = w.n_points * min(settings.shortlist_size, w.n_labels) * 8
         width = max(self._pool_size(w), self._n_meta_labels(w))
         batch = 3 * 4 * 2 * batch_size * width
         return PROCESS + TEMPORARIES * (tables + bags + points + shortlists + batch)
 
     def _n_meta_labels(self, w: Workload) -> int:
         """Return how many label clusters there will be."""
-        return n_meta_labels(w.n_labels, self.astec.n_meta_labels)
+        return n_meta_labels(w.n_labels, self.settings.n_meta_labels)
 
     def _pool_size(self, w: Workload) -> float:
         """Return about how many labels a batch on shortlists is scored against."""
-        n_points = 2 * self.astec.sizes_for(w.n_points).batch_size
+        n_points = 2 * self.settings.sizes_for(w.n_points).batch_size
         own = 0.5 * n_points * w.n_label_pairs / w.n_points
-        return min(w.n_labels, own + SHARED * n_points * self.astec.n_hard + self.astec.n_random)
+        hard = SHARED * n_points * self.settings.n_hard
+        return min(w.n_labels, own + hard + self.settings.n_random)

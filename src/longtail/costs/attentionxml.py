@@ -32,10 +32,10 @@ class AttentionXMLCosts:
 
     def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
         """Return the seconds of each level."""
-        own, n_words = self.settings, self._n_words(workload)
-        n_weights = 2 * 4 * own.n_hidden * (own.dimension + own.n_hidden)
+        settings, n_words = self.settings, self._n_words(workload)
+        n_weights = 2 * 4 * settings.n_hidden * (settings.dimension + settings.n_hidden)
         states = n_words * n_weights * STATE
-        n_visits = own.epochs * workload.n_points / machine.n_threads
+        n_visits = settings.epochs * workload.n_points / machine.n_threads
         return {
             f"level {depth}": n_visits * (states + n_candidates * self._looking(n_words))
             for depth, (_, n_candidates) in enumerate(self._levels(workload), start=1)
@@ -50,14 +50,14 @@ class AttentionXMLCosts:
 
         With patience also those of the best epoch of a level.
         """
-        w, own, n_words = workload, self.settings, self._n_words(workload)
+        w, settings, n_words = workload, self.settings, self._n_words(workload)
         levels = self._levels(w)
-        words = 2 * 4 * own.dimension * w.n_features * len(levels)
-        nodes = 2 * 4 * 2 * own.n_hidden * sum(n_nodes for n_nodes, _ in levels)
-        kept = 0.0 if own.patience is None else (words + nodes) / (2 * len(levels))
-        bags = 2 * 8 * w.n_nonzero + 4 * own.n_words * w.n_points
+        words = 2 * 4 * settings.dimension * w.n_features * len(levels)
+        nodes = 2 * 4 * 2 * settings.n_hidden * sum(n_nodes for n_nodes, _ in levels)
+        kept = 0.0 if settings.patience is None else (words + nodes) / (2 * len(levels))
+        bags = 2 * 8 * w.n_nonzero + 4 * settings.n_words * w.n_points
         most = max(n_candidates for _, n_candidates in levels)
-        batch = 4 * own.batch_size * most * (6 * own.n_hidden + 3 * n_words)
+        batch = 4 * settings.batch_size * most * (6 * settings.n_hidden + 3 * n_words)
         followed = 24 * w.n_points * most
         # Words are fewer than tokens, by about as much as temporaries add.
         return PROCESS + words + nodes + kept + bags + batch + followed
@@ -68,13 +68,13 @@ class AttentionXMLCosts:
 
     def _levels(self, w: Workload) -> list[tuple[int, float]]:
         """Return how many nodes each level has, and how many of them a point is scored against."""
-        own = self.settings
-        if w.n_labels <= own.first_level:
+        settings = self.settings
+        if w.n_labels <= settings.first_level:
             return [(w.n_labels, w.n_labels)]
-        sizes = [1 << (-(-w.n_labels // own.leaf_size) - 1).bit_length()]
-        n_children = 1 << max(own.n_children.bit_length() - 1, 1)
-        while sizes[0] > max(own.first_level, n_children):
+        sizes = [1 << (-(-w.n_labels // settings.leaf_size) - 1).bit_length()]
+        n_children = 1 << max(settings.n_children.bit_length() - 1, 1)
+        while sizes[0] > max(settings.first_level, n_children):
             sizes.insert(0, sizes[0] // n_children)
         sizes.append(w.n_labels)
-        below = [own.beam_size * lower / upper for upper, lower in pairwise(sizes)]
+        below = [settings.beam_size * lower / upper for upper, lower in pairwise(sizes)]
         return list(zip(sizes, [float(sizes[0]), *below], strict=True))

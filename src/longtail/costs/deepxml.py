@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from longtail.costs.astec import CLUSTER, SHARED
 from longtail.costs.estimate import BAGS, CENTROIDS, INDEX, LOGIT, PROCESS, VISIT
-from longtail.costs.network import BAG, FILTER, NetworkShape, words_and_maps
+from longtail.costs.network import shape_of
 from longtail.surrogates.label_clusters import n_meta_labels
 
 if TYPE_CHECKING:
     from longtail.costs.estimate import Machine, Workload
     from longtail.recipes.deepxml_with import DeepXMLWith
 
-__all__ = ["DeepXMLCosts"]
+__all__ = ["DeepXMLWithCosts"]
 
 SEARCH = 0.5  # of what graphs of Astec, with their larger dimension, take
 OWN = 0.5  # share of the true labels of a batch that are distinct
@@ -22,7 +22,7 @@ CENTROID_ENTRIES = 2048  # of a label, at most
 
 
 @dataclass(frozen=True)
-class DeepXMLCosts:
+class DeepXMLWithCosts:
     """See `longtail.costs.estimate.CostModel`.
 
     Parameters
@@ -34,38 +34,36 @@ class DeepXMLCosts:
 
     def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
         """Return the seconds of each module."""
-        w, own, threads = workload, self.settings, machine.n_threads
-        shape = NetworkShape.of(own, w.n_features)
+        w, settings, threads = workload, self.settings, machine.n_threads
+        shape = shape_of(settings, w.n_features)
 
         def products(n_outputs: float) -> float:
             """Return the seconds of an epoch against so many labels."""
             logits = w.n_points * n_outputs
             return 6 * logits * shape.width / machine.rate + logits * LOGIT / threads
 
-        reading = w.n_nonzero * shape.row_width * BAG / threads
-        if shape.n_filters:
-            reading = w.n_word_entries * shape.filter_size * FILTER / threads
-        n_visits = own.n_near_labels + own.n_near_points
+        reading = shape.reading(w) / threads
+        n_visits = settings.n_near_labels + settings.n_near_points
         searching = (w.n_trained_labels + w.n_points) * INDEX + w.n_points * n_visits * VISIT
         return {
             "label clusters": w.n_label_pairs * w.n_nonzero / w.n_points * CLUSTER / threads,
-            "module I": own.surrogate_epochs * (products(self._n_meta_labels(w)) + reading),
+            "module I": settings.surrogate_epochs * (products(self._n_meta_labels(w)) + reading),
             "module II": SEARCH * searching * shape.width / threads,
-            "module IV": own.extreme_epochs * products(self._pool_size(w)),
+            "module IV": settings.extreme_epochs * products(self._pool_size(w)),
         }
 
     def memory(self, workload: Workload) -> float:
         """Return the bytes at the peak: of clusters of labels, of Module I, or of Module IV."""
-        w, own = workload, self.settings
-        shape = NetworkShape.of(own, w.n_features)
-        n_meta, batch = self._n_meta_labels(w), own.batch_size
+        w, settings = workload, self.settings
+        shape = shape_of(settings, w.n_features)
+        n_meta, batch = self._n_meta_labels(w), settings.batch_size
         n_entries = min(w.n_centroid_entries, float(CENTROID_ENTRIES * w.n_labels))
-        of_words, maps = words_and_maps(own, w, shape)
-        kept = BAGS * w.n_nonzero + of_words
-        module_1 = 3 * shape.table + 4 * 4 * n_meta * shape.width + 12 * batch * n_meta + maps
+        kept = BAGS * w.n_nonzero + shape.words(w)
+        module_1 = 3 * shape.table + 4 * 4 * n_meta * shape.width + 12 * batch * n_meta
+        module_1 += shape.maps(w, batch)
         n_vectors = 3 * w.n_points + 2 * (w.n_labels + w.n_trained_labels)
         vectors = 4 * shape.width * n_vectors
-        shortlists = 8 * w.n_points * min(own.shortlist_size, w.n_labels)
+        shortlists = 8 * w.n_points * min(settings.shortlist_size, w.n_labels)
         module_4 = shape.table + vectors + shortlists + 24 * batch * self._pool_size(w)
         return PROCESS + kept + max(CENTROIDS * n_entries, module_1, module_4)
 
@@ -75,6 +73,6 @@ class DeepXMLCosts:
 
     def _pool_size(self, w: Workload) -> float:
         """Return about how many labels a batch on shortlists is scored against."""
-        own, n_points = self.settings, 2 * self.settings.batch_size
+        settings, n_points = self.settings, 2 * self.settings.batch_size
         true = OWN * n_points * w.n_label_pairs / w.n_points
-        return min(w.n_labels, true + SHARED * n_points * own.n_hard + own.n_random)
+        return min(w.n_labels, true + SHARED * n_points * settings.n_hard + settings.n_random)

@@ -35,26 +35,26 @@ class EnergyCosts:
 
     def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
         """Return the seconds of each stage."""
-        w, own = workload, self.settings
-        n_inner = own.n_hidden * getattr(own, "n_layers", 1)
+        w, settings = workload, self.settings
+        n_inner = settings.n_hidden * settings.n_energy_layers
         logits = w.n_points * w.n_trained_labels
-        bags = w.n_nonzero * own.dimension * BAG / machine.n_threads
+        bags = w.n_nonzero * settings.dimension * BAG / machine.n_threads
         rate, in_memory = machine.rate / SLOWER, ENERGY / machine.n_threads
-        unaries = logits * (6 * own.dimension / rate + in_memory)
-        steps = own.n_steps * logits * (12 * n_inner / rate + in_memory)
+        unaries = logits * (6 * settings.dimension / rate + in_memory)
+        steps = settings.n_steps * logits * (12 * n_inner / rate + in_memory)
         return {
-            "unaries": own.unary_epochs * (unaries + bags),
-            "energy": own.energy_epochs * (unaries + steps),
-            "everything": own.joint_epochs * (unaries + steps + bags),
+            "unaries": settings.unary_epochs * (unaries + bags),
+            "energy": settings.energy_epochs * (unaries + steps),
+            "everything": settings.joint_epochs * (unaries + steps + bags),
         }
 
     def memory(self, workload: Workload) -> float:
         """Return the bytes at the peak: parameters, their moments, and all steps of a batch."""
-        w, own = workload, self.settings
-        n_layers = getattr(own, "n_layers", 1)
-        parameters = w.n_trained_labels * (own.dimension + n_layers * own.n_hidden)
-        n_steps = own.n_steps + 1
-        learnt = own.batch_size * (STATES_LEARNT * w.n_trained_labels + 4 * n_layers * own.n_hidden)
+        w, settings = workload, self.settings
+        n_inner = settings.n_hidden * settings.n_energy_layers
+        parameters = w.n_trained_labels * (settings.dimension + n_inner)
+        n_steps = settings.n_steps + 1
+        learnt = settings.batch_size * (STATES_LEARNT * w.n_trained_labels + 4 * n_inner)
         checked = MOST_CHECKED * STATES_CHECKED * w.n_trained_labels
         numbers = 4 * parameters + n_steps * max(learnt, checked)
-        return PROCESS + BAGS * w.n_nonzero + 12 * w.n_features * own.dimension + 4 * numbers
+        return PROCESS + BAGS * w.n_nonzero + 12 * w.n_features * settings.dimension + 4 * numbers

@@ -10,20 +10,14 @@ from longtail.blend.candidates import N_CONFUSED_LABELS, SearchSizes
 from longtail.blend.relations import LabelRelations
 from longtail.costs.estimate import LOGIT, PROCESS, VISIT
 from longtail.costs.longtail import DESCENT, PASSES, RELATE
-from longtail.costs.transformer import (
-    READ,
-    TRAIN,
-    layers_and_width_of,
-    transformer_memory,
-)
-from longtail.recipes.dexa import LABELS_OF_A_CLUSTER, Dexa
-from longtail.recipes.ngame import BAG
+from longtail.costs.transformer import TRAIN, encoder_width, time_to_read, transformer_memory
+from longtail.recipes.dexa import LABELS_OF_A_CLUSTER
 
 if TYPE_CHECKING:
     from longtail.costs.estimate import Machine, Workload
     from longtail.recipes.ngame import Ngame
 
-__all__ = ["NgameCosts"]
+__all__ = ["DexaCosts", "NgameCosts"]
 
 # Core-seconds, as in `longtail.costs.estimate`.
 BAG_ENTRY = 6e-10  # an entry of a point or of a label's text, times the dimension
@@ -45,28 +39,28 @@ class NgameCosts:
     Parameters
     ----------
     settings : Ngame
-        Or one of its kind.
+        SiameseXML among them.
     """
 
     settings: Ngame
 
     def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
         """Return the seconds of each stage."""
-        w, own = workload, self.settings
+        w, settings = workload, self.settings
         D, threads = self._dimension(), machine.n_threads
         index = w.n_labels * PUT * D / threads
-        points = w.n_points * PUT * D / threads if own.n_near_points else 0.0
-        mined = points if own.mining_sizes().n_near_points else 0.0
+        points = w.n_points * PUT * D / threads if settings.n_near_points else 0.0
+        mined = points if settings.mining_sizes().n_near_points else 0.0
         relating = w.n_nonzero * RELATE / threads if self._relates(w) else 0.0
-        mining = w.n_points * own.mining_beam * VISIT * D / threads
-        on_pool = own.classifier_epochs * self._products(w, machine, self._hard_pool(w))
-        if not own.freeze_encoder:
-            on_pool += own.classifier_epochs * self._bags(w, self._hard_pool(w)) / threads
-            on_pool += self._reading(w, own.classifier_epochs) / threads
+        mining = w.n_points * settings.mining_beam * VISIT * D / threads
+        on_pool = settings.classifier_epochs * self._products(w, machine, self._hard_pool(w))
+        if not settings.freeze_encoder:
+            on_pool += settings.classifier_epochs * self._bags(w, self._hard_pool(w)) / threads
+            on_pool += self._reading(w, settings.classifier_epochs) / threads
         return {
             "relations": relating,
-            "label clusters": self._clusters(w) / threads if isinstance(own, Dexa) else 0.0,
-            "encoder": self._encoder(w, machine) + self._reading(w, own.encoder_epochs) / threads,
+            "label clusters": self._clusters(w) / threads,
+            "encoder": self._encoder(w, machine),
             "classifiers": index + mined + mining + on_pool,
             "search": index + points,
             "linear": self._linear(w) / threads,
@@ -74,18 +68,18 @@ class NgameCosts:
         }
 
     def _encoder(self, w: Workload, machine: Machine) -> float:
-        """Return the seconds of Module I: bags, products, and neighbourhoods now and then."""
-        own, pool = self.settings, self._own_pool(w)
+        """Return the seconds of Module I: texts, products, and neighbourhoods now and then."""
+        settings, pool = self.settings, self._own_pool(w)
         epoch = self._products(w, machine, pool) + self._bags(w, pool) / machine.n_threads
-        n_refreshes = math.ceil(own.encoder_epochs / own.refresh_every)
+        n_refreshes = math.ceil(settings.encoder_epochs / settings.refresh_every)
         halvings = _halvings(w.n_points) * w.n_points * self._dimension() * HALVE
         halvings /= machine.n_threads
-        return own.encoder_epochs * epoch + n_refreshes * halvings
+        reading = self._reading(w, settings.encoder_epochs) / machine.n_threads
+        return settings.encoder_epochs * epoch + n_refreshes * halvings + reading
 
-    def _clusters(self, w: Workload) -> float:
-        """Return the core-seconds of clustering labels by their texts."""
-        halvings = _halvings(max(w.n_labels // LABELS_OF_A_CLUSTER, 2))
-        return halvings * self._n_text_entries(w) * HALVE_TEXTS
+    def _clusters(self, w: Workload) -> float:  # noqa: ARG002 - for `DexaCosts`
+        """Return the core-seconds of clustering labels, which NGAME does not."""
+        return 0.0
 
     def _products(self, w: Workload, machine: Machine, pool: float) -> float:
         """Return the seconds of an epoch of points against a pool, without the bags."""
@@ -101,12 +95,13 @@ class NgameCosts:
 
     def memory(self, workload: Workload) -> float:
         """Return the bytes at the peak: tables, bags, points, one batch, the fusion's views."""
-        w, D, own = workload, self._dimension(), self.settings
-        weights = 0.0 if own.encoder == BAG else transformer_memory(own)
+        w, D, settings = workload, self._dimension(), self.settings
+        weights = transformer_memory(settings)
         tables = 4 * D * (w.n_features + 5 * w.n_labels)  # texts, vectors, three heads
         bags = 2 * 8 * (w.n_nonzero + self._n_text_entries(w))
-        points = (3 if own.n_near_points else 2) * 4 * D * w.n_points  # encoded, and in a graph
-        batch = 3 * 4 * self.settings.batch_size_for(w.n_points) * self._hard_pool(w)
+        n_copies = 3 if settings.n_near_points else 2  # encoded, and in a graph
+        points = n_copies * 4 * D * w.n_points
+        batch = 3 * 4 * settings.batch_size_for(w.n_points) * self._hard_pool(w)
         views = 4 * self._n_held_out(w) * self._n_candidates(w) * N_VIEWS
         return weights + PROCESS + OVER_KEPT * (tables + bags + points + batch + views)
 
@@ -117,23 +112,19 @@ class NgameCosts:
 
     def _reading(self, w: Workload, epochs: int) -> float:
         """Return the core-seconds of a transformer: once, and in each epoch if it is trained."""
-        own = self.settings
-        if own.encoder == BAG:
-            return 0.0
-        layers, width = layers_and_width_of(own.encoder)
+        settings = self.settings
         label_length = self._n_text_entries(w) / max(w.n_labels, 1)
         of_labels = label_length * w.n_points / max(w.n_nonzero, 1)  # over the length of points
         of_labels = min(max(of_labels, SHORTEST), 1.0)
         once = w.n_points + of_labels * w.n_labels
-        n_batches = w.n_points / own.batch_size_for(w.n_points)
+        n_batches = w.n_points / settings.batch_size_for(w.n_points)
         an_epoch = w.n_points + of_labels * n_batches * self._own_pool(w)
-        n_read = once + own.fine_tune * epochs * TRAIN * an_epoch
-        return n_read * layers * width**2 * READ
+        n_read = once + settings.fine_tune * epochs * TRAIN * an_epoch
+        return n_read * time_to_read(settings)
 
     def _dimension(self) -> int:
         """Return the length of the encoder's vectors."""
-        own = self.settings
-        return own.dimension if own.encoder == BAG else layers_and_width_of(own.encoder)[1]
+        return encoder_width(self.settings)
 
     def _n_text_entries(self, w: Workload) -> float:
         """Return the entries of the labels' texts, for which their points may stand."""
@@ -151,10 +142,10 @@ class NgameCosts:
 
     def _n_candidates(self, w: Workload) -> int:
         """Return about how many labels of a point are scored."""
-        own = self.settings
-        near = own.n_near_labels if own.n_near_points else 0
+        settings = self.settings
+        near = settings.n_near_labels if settings.n_near_points else 0
         related = LabelRelations.n_matches + LabelRelations.n_linked if self._relates(w) else 0
-        return min(own.n_found + near + related + SearchSizes.n_popular, w.n_labels)
+        return min(settings.n_found + near + related + SearchSizes.n_popular, w.n_labels)
 
     def _relates(self, w: Workload) -> bool:
         """Return whether points are compared with label texts word by word."""
@@ -163,6 +154,15 @@ class NgameCosts:
     def _n_held_out(self, w: Workload) -> float:
         """Return on how many points the fusion is learnt."""
         return self.settings.n_held_out(w.n_points)
+
+
+class DexaCosts(NgameCosts):
+    """Of DEXA, which clusters labels before; see `NgameCosts`."""
+
+    def _clusters(self, w: Workload) -> float:
+        """Return the core-seconds of clustering labels by their texts."""
+        halvings = _halvings(max(w.n_labels // LABELS_OF_A_CLUSTER, 2))
+        return halvings * self._n_text_entries(w) * HALVE_TEXTS
 
 
 def _halvings(n_rows: int) -> float:

@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING
 
 from longtail.costs.astec import AstecCosts
 from longtail.costs.attentionxml import AttentionXMLCosts
-from longtail.costs.deepxml import DeepXMLCosts
+from longtail.costs.deepxml import DeepXMLWithCosts
 from longtail.costs.energy import EnergyCosts
 from longtail.costs.longtail import LongtailCosts
-from longtail.costs.network import NetworkCosts
-from longtail.costs.ngame import NgameCosts
+from longtail.costs.network import ExtremeTextCosts, MachCosts, NetworkCosts
+from longtail.costs.ngame import DexaCosts, NgameCosts
 from longtail.costs.reranked import RerankedCosts
 from longtail.costs.slice import SliceCosts
-from longtail.costs.sparse import AnnexCosts, ForestCosts, MachineCosts
+from longtail.costs.sparse import AnnexMLCosts, DismecCosts, ForestCosts, TreeCosts
 from longtail.costs.xtransformer import XTransformerCosts
 from longtail.recipes.annexml import AnnexML
 from longtail.recipes.astec import Astec
 from longtail.recipes.attentionxml import AttentionXML
 from longtail.recipes.deepxml_with import DeepXMLWith
+from longtail.recipes.dexa import Dexa
 from longtail.recipes.dismec import DiSMEC
 from longtail.recipes.end_to_end import EndToEnd
 from longtail.recipes.energy_classifier import EnergyClassifier
@@ -73,7 +74,7 @@ def _of_longtail(recipe: LongtailClassifier) -> CostModel:
 
 def _of_trees(recipe: Parabel) -> CostModel:
     """Return the costs of Parabel and Bonsai."""
-    return _with_reranker(recipe, MachineCosts(recipe))
+    return _with_reranker(recipe, TreeCosts(recipe))
 
 
 def _with_reranker(recipe: RerankedEstimator, alone: CostModel) -> CostModel:
@@ -81,16 +82,17 @@ def _with_reranker(recipe: RerankedEstimator, alone: CostModel) -> CostModel:
     return alone if recipe.reranker is None else RerankedCosts(alone)
 
 
-costs_of.register(AnnexML, AnnexCosts)
+costs_of.register(AnnexML, AnnexMLCosts)
 costs_of.register(Astec, AstecCosts)
 costs_of.register(AttentionXML, AttentionXMLCosts)
-costs_of.register(DeepXMLWith, DeepXMLCosts)
-costs_of.register(DiSMEC, MachineCosts)
+costs_of.register(DeepXMLWith, DeepXMLWithCosts)
+costs_of.register(Dexa, DexaCosts)
+costs_of.register(DiSMEC, DismecCosts)
 costs_of.register(EndToEnd, NetworkCosts)
 costs_of.register(EnergyClassifier, EnergyCosts)
-costs_of.register(ExtremeText, NetworkCosts)
+costs_of.register(ExtremeText, ExtremeTextCosts)
 costs_of.register(LongtailClassifier, _of_longtail)
-costs_of.register(MACH, NetworkCosts)
+costs_of.register(MACH, MachCosts)
 costs_of.register(Ngame, NgameCosts)
 costs_of.register(OneVsAll, NetworkCosts)
 costs_of.register(Parabel, _of_trees)

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from longtail.costs.estimate import BAGS, CENTROIDS, PROCESS
-from longtail.recipes.parabel import Parabel
 from longtail.recipes.pfastrexml import n_trees_for
 
 if TYPE_CHECKING:
     from longtail.costs.estimate import Machine, Workload
     from longtail.recipes.annexml import AnnexML
     from longtail.recipes.dismec import DiSMEC
+    from longtail.recipes.parabel import Parabel
     from longtail.recipes.pfastrexml import PfastreXML
 
-__all__ = ["AnnexCosts", "ForestCosts", "MachineCosts"]
+__all__ = ["AnnexMLCosts", "DismecCosts", "ForestCosts", "TreeCosts"]
 
 # Core-seconds, as in `longtail.costs.estimate`.
 TRAIN = 5.3e-9  # an entry of a point that trains a support vector machine, in all passes
@@ -31,46 +31,72 @@ LAID_OUT = 60  # bytes of a weight while a tree is laid out for search
 
 
 @dataclass(frozen=True)
-class MachineCosts:
-    """Of linear support vector machines, for all labels or along a tree of them.
+class DismecCosts:
+    """Of a linear support vector machine for each label.
 
     See `longtail.costs.estimate.CostModel`.
 
     Parameters
     ----------
-    settings : Parabel or DiSMEC
+    settings : DiSMEC
     """
 
-    settings: Parabel | DiSMEC
+    settings: DiSMEC
 
     def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
         """Return the seconds of each stage."""
-        w, own = workload, self.settings
-        n_entries = w.n_nonzero / w.n_points
-        of_point = TAKE + TRAIN * n_entries
-        if not isinstance(own, Parabel):
-            n_taken = w.n_points * w.n_trained_labels
-            return {"classifiers": MORE_PASSES * n_taken * of_point / machine.n_threads}
-        depth = math.ceil(math.log2(max(w.n_trained_labels / own.leaf_size, 1.0)))
+        w = workload
+        n_taken = w.n_points * w.n_trained_labels
+        return {"classifiers": MORE_PASSES * n_taken * _time_of_point(w) / machine.n_threads}
+
+    def memory(self, workload: Workload) -> float:
+        """Return the bytes at the peak: bags, and the weights of all labels."""
+        n_weights = _n_weights(workload, self.settings.prune)
+        return PROCESS + BAGS * workload.n_nonzero + 2 * WEIGHT * n_weights
+
+
+@dataclass(frozen=True)
+class TreeCosts:
+    """Of linear support vector machines along trees of labels.
+
+    See `longtail.costs.estimate.CostModel`.
+
+    Parameters
+    ----------
+    settings : Parabel
+        Bonsai among them.
+    """
+
+    settings: Parabel
+
+    def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
+        """Return the seconds of each stage."""
+        w, settings = workload, self.settings
+        depth = math.ceil(math.log2(max(w.n_trained_labels / settings.leaf_size, 1.0)))
         growing = (depth + 1) * w.n_centroid_entries * HALVE
         n_taken = w.n_label_pairs * (w.n_trained_labels / 2**depth + 2 * depth)
-        return {"trees": own.n_learners * (growing + n_taken * of_point) / machine.n_threads}
+        a_tree = growing + n_taken * _time_of_point(w)
+        return {"trees": settings.n_learners * a_tree / machine.n_threads}
 
     def memory(self, workload: Workload) -> float:
         """Return the bytes at the peak: bags, centroids, and the weights of all labels."""
-        w, own = workload, self.settings
-        n_weights, bags = self._n_weights(w), BAGS * w.n_nonzero
-        if not isinstance(own, Parabel):
-            return PROCESS + bags + 2 * WEIGHT * n_weights
-        kept = bags + CENTROIDS * w.n_centroid_entries
-        return PROCESS + kept + (LAID_OUT + (own.n_learners - 1) * WEIGHT) * n_weights
+        w, settings = workload, self.settings
+        kept = BAGS * w.n_nonzero + CENTROIDS * w.n_centroid_entries
+        of_weight = LAID_OUT + (settings.n_learners - 1) * WEIGHT
+        return PROCESS + kept + of_weight * _n_weights(w, settings.prune)
 
-    def _n_weights(self, w: Workload) -> float:
-        """Return how many weights are kept, of all labels."""
-        per_point = w.n_nonzero / w.n_points  # each about 1 / per_point^.5 in size
-        share = min(1.0, (STRONG / max(self.settings.prune * per_point, 1e-6)) ** 2)
-        most = float(w.n_trained_labels * w.n_features)
-        return share * min(OF_NEGATIVES * w.n_centroid_entries, most)
+
+def _time_of_point(w: Workload) -> float:
+    """Return the core-seconds of a point that a machine is trained on."""
+    return TAKE + TRAIN * (w.n_nonzero / w.n_points)
+
+
+def _n_weights(w: Workload, prune: float) -> float:
+    """Return how many weights are kept, of all labels."""
+    per_point = w.n_nonzero / w.n_points  # each about 1 / per_point^.5 in size
+    share = min(1.0, (STRONG / max(prune * per_point, 1e-6)) ** 2)
+    most = float(w.n_trained_labels * w.n_features)
+    return share * min(OF_NEGATIVES * w.n_centroid_entries, most)
 
 
 @dataclass(frozen=True)
@@ -96,15 +122,15 @@ class ForestCosts:
 
     def memory(self, workload: Workload) -> float:
         """Return the bytes at the peak: bags, trees, leaves, and means of labels' points."""
-        w, own = workload, self.settings
-        n_trees = own.n_learners or n_trees_for(w.n_points)
-        n_leaves = 2 * w.n_points / own.leaf_size
+        w, settings = workload, self.settings
+        n_trees = settings.n_learners or n_trees_for(w.n_points)
+        n_leaves = 2 * w.n_points / settings.leaf_size
         trees = n_trees * (w.n_points * 48 + n_leaves * 400)
         return PROCESS + BAGS * w.n_nonzero + trees + CENTROIDS * w.n_centroid_entries
 
 
 @dataclass(frozen=True)
-class AnnexCosts:
+class AnnexMLCosts:
     """Of partitions of points, and of token vectors in each of them.
 
     See `longtail.costs.estimate.CostModel`.
@@ -126,9 +152,9 @@ class AnnexCosts:
 
     def memory(self, workload: Workload) -> float:
         """Return the bytes at the peak: bags, and of each learner tokens, points and partitions."""
-        w, own = workload, self.settings
-        n_parts = max(w.n_points // own.partition_size, 1)
+        w, settings = workload, self.settings
+        n_parts = max(w.n_points // settings.partition_size, 1)
         n_tokens = min(n_parts * w.n_features, w.n_nonzero)
-        vectors = 4 * (own.dimension + 2) * (n_tokens + w.n_points)
+        vectors = 4 * (settings.dimension + 2) * (n_tokens + w.n_points)
         partitions = 4 * w.n_features * n_parts
-        return PROCESS + BAGS * w.n_nonzero + own.n_learners * (vectors + partitions)
+        return PROCESS + BAGS * w.n_nonzero + settings.n_learners * (vectors + partitions)

@@ -1,15 +1,24 @@
-"""What a transformer costs: reading a text, and training on one."""
+"""What an encoder costs that may be a transformer: reading a text, and training on one."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from longtail.errors import InputError
 from longtail.features.transformer_encoder import layers_and_width
 
-__all__ = ["READ", "TRAIN", "ReadsTexts", "layers_and_width_of", "transformer_memory"]
+if TYPE_CHECKING:
+    from longtail.recipes.text_encoders import OfTextEncoder
+
+__all__ = [
+    "TRAIN",
+    "encoder_width",
+    "layers_and_width_of",
+    "time_to_read",
+    "transformer_memory",
+]
 
 # Core-seconds, as in `longtail.costs.estimate`.
 READ = 9e-3 / (6 * 384**2)  # a title, times layers and squared width of a transformer
@@ -18,15 +27,6 @@ ACTIVATIONS = 34  # bytes of a piece of a text, times layers and width, in half 
 VOCABULARY = 30_000  # pieces with a vector each: fewer than in models of many languages
 COPIES = 2  # of the weights: as arrays, and as a network
 TUNED = 4  # further ones: the network that is trained, its gradient, Adam's two moments
-
-
-class ReadsTexts(Protocol):
-    """The settings of a recipe that can have a transformer."""
-
-    encoder: str
-    n_pieces: int
-    fine_tune: bool
-    texts_at_once: int
 
 
 def layers_and_width_of(folder: str) -> tuple[int, int]:
@@ -53,13 +53,28 @@ def layers_and_width_of(folder: str) -> tuple[int, int]:
     return sizes
 
 
-def transformer_memory(settings: ReadsTexts) -> float:
-    """Return the bytes of a transformer's weights, and of what its training adds.
+def encoder_width(settings: OfTextEncoder) -> int:
+    """Return the length of an encoder's vectors."""
+    return settings.dimension if settings.is_bag else layers_and_width_of(settings.encoder)[1]
+
+
+def time_to_read(settings: OfTextEncoder) -> float:
+    """Return the core-seconds of a transformer that reads a title; 0 where there is none."""
+    if settings.is_bag:
+        return 0.0
+    layers, width = layers_and_width_of(settings.encoder)
+    return layers * width**2 * READ
+
+
+def transformer_memory(settings: OfTextEncoder) -> float:
+    """Return the bytes of a transformer's weights, and of what its training adds; 0 without one.
 
     The activations of a piece of a text are 34 numbers of half precision, times layers and width
     (Korthikanti et al., "Reducing activation recomputation in large transformer models", MLSys
     2023, section 4.1), without those of attention, which short texts have few of.
     """
+    if settings.is_bag:
+        return 0.0
     layers, width = layers_and_width_of(settings.encoder)
     weights = 4 * width * (12 * layers * width + VOCABULARY)
     if not settings.fine_tune:

@@ -7,13 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from longtail.costs.estimate import LOGIT, PROCESS, TEMPORARIES
-from longtail.costs.transformer import (
-    READ,
-    TRAIN,
-    layers_and_width_of,
-    transformer_memory,
-)
-from longtail.recipes.xtransformer import BAG
+from longtail.costs.transformer import TRAIN, encoder_width, time_to_read, transformer_memory
 
 if TYPE_CHECKING:
     from longtail.costs.estimate import Machine, Workload
@@ -60,15 +54,15 @@ class XTransformerCosts:
 
     def _matcher(self, w: Workload, machine: Machine) -> float:
         """Return the seconds of training the encoder and the clusters' vectors."""
-        own, threads = self.settings, machine.n_threads
+        settings, threads = self.settings, machine.n_threads
         logits = w.n_points * self._n_clusters(w)
         products = logits * LOGIT / threads + 6 * logits * self._dimension() / machine.rate
-        if own.encoder == BAG:
-            return own.epochs * (products + w.n_nonzero * own.dimension * BAG_ENTRY / threads)
-        layers, width = layers_and_width_of(own.encoder)
-        reading = w.n_points * layers * width**2 * READ / threads
+        if settings.is_bag:
+            bags = w.n_nonzero * settings.dimension * BAG_ENTRY / threads
+            return settings.epochs * (products + bags)
+        reading = w.n_points * time_to_read(settings) / threads
         solving = logits * self._joined(w) * MATCH / threads
-        tuning = own.epochs * (products + TRAIN * reading) if own.fine_tune else 0.0
+        tuning = settings.epochs * (products + TRAIN * reading) if settings.fine_tune else 0.0
         return reading + solving + tuning
 
     def memory(self, workload: Workload) -> float:
@@ -79,21 +73,24 @@ class XTransformerCosts:
     def _memory(self, workload: Workload) -> float:
         """Return the bytes: tables, bags, joined points, negatives, one batch."""
         w, D = workload, self._dimension()
-        n_rows = self._n_clusters(w) + (w.n_features if self.settings.encoder == BAG else 0)
+        settings = self.settings
+        n_rows = self._n_clusters(w) + (w.n_features if settings.is_bag else 0)
         # Early stopping keeps the best tables, and makes encoders of those of today.
-        tables = 4 * D * n_rows * (1 if self.settings.patience is None else 3)
+        tables = 4 * D * n_rows * (1 if settings.patience is None else 3)
         bags = 2 * 8 * w.n_nonzero
         joined = 8 * w.n_points * self._joined(w)
         negatives = 12 * w.n_points * self._n_negatives()
-        batch = 3 * 4 * self.settings.batch_size * self._n_clusters(w)
-        own = self.settings
-        weights = 0.0 if own.encoder == BAG else transformer_memory(own)
-        return weights + PROCESS + TEMPORARIES * (tables + bags + joined + negatives + batch)
+        batch = 3 * 4 * settings.batch_size * self._n_clusters(w)
+        return (
+            transformer_memory(settings)
+            + PROCESS
+            + TEMPORARIES * (tables + bags + joined + negatives + batch)
+        )
 
     def _n_negatives(self) -> float:
         """Return about of how many clusters' labels a point is a negative."""
-        own = self.settings
-        return own.teacher_forcing * 2 + own.matcher_aware * own.beam_size
+        settings = self.settings
+        return settings.teacher_forcing * 2 + settings.matcher_aware * settings.beam_size
 
     def _joined(self, w: Workload) -> float:
         """Return how many entries a point has, its vector's among them."""
@@ -105,5 +102,4 @@ class XTransformerCosts:
 
     def _dimension(self) -> int:
         """Return the length of the encoder's vectors."""
-        own = self.settings
-        return own.dimension if own.encoder == BAG else layers_and_width_of(own.encoder)[1]
+        return encoder_width(self.settings)

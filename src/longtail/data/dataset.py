@@ -328,8 +328,7 @@ def _read_points(path: Path, name: str | None, rows: LabelRows) -> TextColumn | 
     try:
         return file_format.read(path, rows)
     except DataFormatError as error:
-        if guess:
-            error.args = (f"{error} {guess}",)
+        error.remedies += guess
         raise
 
 

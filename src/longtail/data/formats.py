@@ -13,7 +13,7 @@ from longtail.data.json_lines import read_json_lines, write_json_lines
 from longtail.data.paths import STDIN, numbered_lines
 from longtail.data.repository import read_features, read_repository, write_repository
 from longtail.data.svmlight import read_svmlight, write_svmlight
-from longtail.errors import DataFormatError, InputError
+from longtail.errors import DataFormatError, InputError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -84,11 +84,13 @@ FORMATS: Mapping[str, FileFormat] = MappingProxyType(
 )
 
 _PAIR_HEADER = re.compile(rb"\s*\d+\s+\d+\s*$")
+_NAME_IT = Remedy("format", f"Pass {{}}, one of {', '.join(FORMATS)}.")
+_NAME_BOTH = Remedy("labels_path", "Pass the file of features, and the file of labels as {}.")
 
 
 def format_for_reading(
     path: Path, name: str | None, *, points_only: bool = False
-) -> tuple[FileFormat, str]:
+) -> tuple[FileFormat, tuple[Remedy, ...]]:
     """Return the format of a file and, where it was guessed, why: for the error if it fails.
 
     Parameters
@@ -104,8 +106,8 @@ def format_for_reading(
     -------
     file_format : FileFormat
         How to read it.
-    guess : str
-        What was guessed and from what; empty where `name` was given.
+    guess : tuple of Remedy
+        What was guessed and from what; none where `name` was given.
 
     Raises
     ------
@@ -115,7 +117,7 @@ def format_for_reading(
         If the file is empty or looks like none of the formats.
     """
     if name is not None:
-        return _named(name), ""
+        return _named(name), ()
     by_suffix = _by_suffix(path)
     if by_suffix is not None:
         why = "because of the file's name"
@@ -123,7 +125,8 @@ def format_for_reading(
     else:
         why = "because of its first line"
         name = _by_first_line(path, points_only=points_only)
-    return FORMATS[name], f"(Read as {name!r} {why}; pass format= if it is another.)"
+    guess = Remedy("format", f"(Read as {name!r} {why}; pass {{}} if it is another.)")
+    return FORMATS[name], (guess,)
 
 
 def format_for_writing(path: Path, name: str | None) -> FileFormat:
@@ -136,10 +139,7 @@ def format_for_writing(path: Path, name: str | None) -> FileFormat:
     """
     name = _by_suffix(path) if name is None else name
     if name is None:
-        raise InputError(
-            f"The name {path.name!r} does not tell the format. Pass format=, one of "
-            f"{', '.join(FORMATS)}."
-        )
+        raise InputError(f"The name {path.name!r} does not tell the format.", _NAME_IT)
     return _named(name)
 
 
@@ -162,8 +162,7 @@ def _by_first_line(path: Path, *, points_only: bool) -> str:
     if path.is_fifo() or str(path) == STDIN:
         what = "Standard input" if str(path) == STDIN else f"{path} is a pipe, which"
         raise InputError(
-            f"{what} can be read only once, so its format cannot be guessed. Pass "
-            f"format=, one of {', '.join(FORMATS)}."
+            f"{what} can be read only once, so its format cannot be guessed.", _NAME_IT
         )
     first = next((line for _, line in numbered_lines(path) if line.strip()), None)
     if first is None:
@@ -174,14 +173,7 @@ def _by_first_line(path: Path, *, points_only: bool) -> str:
     if points_only and _PAIR_HEADER.match(first):
         return "repository"
     if _PAIR_HEADER.match(first):
-        message = (
-            "This looks like one of a pair of sparse files (a header of two numbers). "
-            "Pass the file of features, and the file of labels as labels_path=."
-        )
-    else:
-        shown = first[:60].decode(errors="replace")
-        message = (
-            f"No format is known that begins with {shown!r}. "
-            f"Pass format=, one of {', '.join(FORMATS)}."
-        )
-    raise DataFormatError(message, path=path, line=1)
+        message = "This looks like one of a pair of sparse files (a header of two numbers)."
+        raise DataFormatError(message, _NAME_BOTH, path=path, line=1)
+    message = f"No format is known that begins with {first[:60].decode(errors='replace')!r}."
+    raise DataFormatError(message, _NAME_IT, path=path, line=1)

@@ -10,7 +10,7 @@ import numpy as np
 from longtail.data.csr import MAX_IDS, csr_from_rows, n_labels_of
 from longtail.data.label_names import is_list_text, packed_by
 from longtail.data.label_space import LabelSpace
-from longtail.errors import DataFormatError, InputError
+from longtail.errors import DataFormatError, InputError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +24,11 @@ if TYPE_CHECKING:
 __all__ = ["LabelRows", "UnknownLabels"]
 
 UnknownLabels = Literal["error", "extend", "skip"]
+
+_SKIP = Remedy("unknown_labels", "Or read with {}'skip' (drop it).")
+_EXTEND_OR_SKIP = Remedy(
+    "unknown_labels", "Or read with {}'extend' (count it) or 'skip' (drop it)."
+)
 
 
 class LabelRows:
@@ -185,10 +190,9 @@ class LabelRows:
             self.notes.add("unknown labels (skipped)", line=line)
             return -1
         message = (
-            f"The label {name!r} is none of the {self._known.n_labels:,} known ones. "
-            "Correct it, or read with unknown_labels='extend' (count it) or 'skip' (drop it)."
+            f"The label {name!r} is none of the {self._known.n_labels:,} known ones. Correct it."
         )
-        raise DataFormatError(message, path=self.path, line=line)
+        raise DataFormatError(message, _EXTEND_OR_SKIP, path=self.path, line=line)
 
     def _check_name(self, name: str, line: int) -> None:
         """Refuse a new name that is none, or the text of a list of names."""
@@ -243,12 +247,12 @@ class LabelRows:
                 self.notes.add("unknown labels (skipped)", line=line)
             return [label for label in ids if label < n_labels]
         what = f"there are {n_labels:,} labels, from 0 to {n_labels - 1}. Correct it"
-        ways = "unknown_labels='extend' or 'skip'"
+        ways = _EXTEND_OR_SKIP
         if self._ids_are_lines:
             what = (
                 f"the labels file has {n_labels:,} lines, for the ids 0 to {n_labels - 1}. Pass "
                 "the labels file that belongs to these points"
             )
-            ways = "unknown_labels='skip'"
-        message = f"The label id {max(ids)} is out of range: {what}, or read with {ways}."
-        raise DataFormatError(message, path=self.path, line=line)
+            ways = _SKIP
+        message = f"The label id {max(ids)} is out of range: {what}."
+        raise DataFormatError(message, ways, path=self.path, line=line)

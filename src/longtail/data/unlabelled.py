@@ -62,7 +62,7 @@ def read_points(
         file_format, guess = format_for_reading(path, format_name, points_only=True)
     except DataFormatError as error:
         if n_features is not None:
-            error.args = (f"{error} The model reads ready-made features, not texts.",)
+            error.args = (f"{error.args[0]} The model reads ready-made features, not texts.",)
         raise
     check_kind(path, is_text=file_format.holds_texts, n_features=n_features)
     notes = InputNotes(path)
@@ -72,8 +72,7 @@ def read_points(
         else:
             points = file_format.read(path, _LabelsLeftOut(path, notes=notes))
     except DataFormatError as error:
-        if guess:
-            error.args = (f"{error} {guess}",)
+        error.remedies += guess
         raise
     if not isinstance(points, csr_array):
         notes.warn()

@@ -9,6 +9,7 @@ import torch
 
 from longtail.energy.terms import energy_gradient, energy_of
 from longtail.errors import TrainingError
+from longtail.scorers.energy_inference import EnergyInference
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -123,9 +124,9 @@ class Descent:
     [0.5, 0.731]
     """
 
-    n_steps: int = 10
-    step: float = 0.5
-    momentum: float = 0.0
+    n_steps: int = EnergyInference.n_steps
+    step: float = EnergyInference.step
+    momentum: float = EnergyInference.momentum
     parametrisation: Parametrisation = Entropy()
 
     def states(self, terms: EnergyTerms) -> list[Tensor]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,11 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from longtail.energy.descent import Descent
-from longtail.energy.losses import CrossEntropy, SquaredError
+from longtail.energy.losses import CrossEntropy
 from longtail.training.batches import AllLabels
 from longtail.training.loop import train
 from longtail.training.processes import refuse_several
-from longtail.training.schedule import Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -27,6 +26,7 @@ if TYPE_CHECKING:
     from longtail.features.bag_of_tokens import BagOfTokensNetwork
     from longtail.training.batches import Batch
     from longtail.training.run import TrainingRun
+    from longtail.training.schedule import Schedule
 
 __all__ = ["EnergyNetwork", "EnergyStages"]
 
@@ -68,12 +68,11 @@ class _Stage:
         trained: tuple[nn.Module, ...],
         trains_features: bool,
         feature_rate: float,
-        weight_decay: float,
     ) -> None:
         self._network, self._labels, self._loss, self._descent = network, labels, loss, descent
         self._trains_features, self._feature_rate = trains_features, feature_rate
         self._parameters = [p for module in trained for p in module.parameters() if p.requires_grad]
-        self._optimiser = torch.optim.AdamW(self._parameters, weight_decay=weight_decay)
+        self._optimiser = torch.optim.Adam(self._parameters)
         _prepare(self._optimiser, self._parameters)
 
     def step(
@@ -128,18 +127,15 @@ class EnergyStages:
     batch_size : int
     feature_rate : float
         Learning rate of the feature network in the first stage.
-    weight_decay : float
-        Of AdamW, for all but the feature network.
     """
 
-    unaries: Schedule = field(default_factory=lambda: Schedule(epochs=20, learning_rate=0.01))
-    energy: Schedule = field(default_factory=lambda: Schedule(epochs=10, learning_rate=0.01))
-    everything: Schedule = field(default_factory=lambda: Schedule(epochs=10, learning_rate=1e-3))
-    loss: EnergyLoss = field(default_factory=SquaredError)
-    descent: Descent = field(default_factory=Descent)
-    batch_size: int = 128
-    feature_rate: float = 0.05
-    weight_decay: float = 0.0
+    unaries: Schedule
+    energy: Schedule
+    everything: Schedule
+    loss: EnergyLoss
+    descent: Descent
+    batch_size: int
+    feature_rate: float
 
     def learn(self, network: EnergyNetwork, labels: csr_array, run: TrainingRun) -> None:
         """Train a network in place.
@@ -174,7 +170,6 @@ class EnergyStages:
                 trained=trained,
                 trains_features=feature_rate > 0,
                 feature_rate=feature_rate,
-                weight_decay=self.weight_decay,
             )
             with run.stage(name):
                 train(stage, batches, schedule, run, name)

@@ -8,11 +8,10 @@ from dataclasses import fields
 from numbers import Integral, Real
 from os import PathLike
 from types import MappingProxyType
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.compiled.scorer import StorageType
 from longtail.data.input_notes import InputWarning
 from longtail.errors import InputError
 from longtail.training.run import as_device
@@ -33,7 +32,6 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = MappingProxyType(
         "str": ((str, PathLike), "a string"),
     }
 )
-_CHOICES: Mapping[str, tuple[str, ...]] = MappingProxyType({"storage": get_args(StorageType)})
 
 # Least and greatest value, both allowed.
 LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
@@ -186,9 +184,6 @@ def check_settings(estimator: LabelEstimator) -> None:
     for field in fields(estimator):
         value = getattr(estimator, field.name, None)
         kind = str(field.type)
-        if field.name in _CHOICES and value not in _CHOICES[field.name]:
-            choices = ", ".join(map(repr, _CHOICES[field.name]))
-            raise InputError(f"{field.name} must be one of {choices}, got {value!r}.")
         if value is not None or kind in _KINDS:
             _check_kind(field.name, value, kind.removesuffix(" | None"))
         if field.name not in LIMITS or value is None:

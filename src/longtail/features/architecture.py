@@ -9,6 +9,7 @@ if TYPE_CHECKING:
 
     from longtail.data.point_input import PointInput
     from longtail.features.encoder import Encoder
+    from longtail.training.one_vs_all import FeatureNetwork
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["FeatureArchitecture"]
@@ -28,13 +29,14 @@ class FeatureArchitecture(Protocol):
         targets: csr_array,
         run: TrainingRun,
         start: Any = None,
-    ) -> Any:
-        """Return a `FeatureNetwork` that will learn to predict `targets`.
+    ) -> FeatureNetwork:
+        """Return what will learn to predict `targets`.
 
         `start`, if any, is an encoder of this architecture to start from.
         """
         ...
 
+    # Any, as is `start`: an architecture is given what it made itself, of a class of its own.
     def frozen(self, network: Any) -> Encoder:
-        """Return the encoder as a trained model keeps it."""
+        """Return the encoder of a network of this architecture as a trained model keeps it."""
         ...

@@ -13,7 +13,12 @@ from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTrain
 from longtail.estimators.estimator import LabelEstimator
 from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels, ShortlistSizes
-from longtail.recipes.own_parts import check_parts, checked_shortlists
+from longtail.recipes.own_parts import (
+    check_block,
+    check_parts,
+    check_shortlister,
+    checked_shortlists,
+)
 from longtail.scorers.deepxml import DeepXMLScorer, Ranker
 from longtail.scorers.ensemble import EnsembleScorer
 from longtail.scorers.fusion import ScoreFusion, fusion_learnt
@@ -27,7 +32,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from longtail.classifiers.reranker import Reranker
     from longtail.data.point_input import PointInput
     from longtail.features.architecture import FeatureArchitecture
     from longtail.features.encoder import Encoder
@@ -42,6 +46,7 @@ __all__ = [
     "DeepXML",
     "FineTuningClassifier",
     "NegativeSampler",
+    "Reranking",
     "Surrogate",
     "Transfer",
 ]
@@ -63,7 +68,7 @@ class NegativeSampler(Protocol):
     def build(
         self, features: NDArray[np.float32], labels: csr_array, *, seed: int, n_threads: int
     ) -> LabelShortlister:
-        """Return what shortlists labels for predictions."""
+        """Return what shortlists labels for predictions, and is kept in the model folder."""
         ...
 
     def mine(
@@ -118,6 +123,21 @@ class FineTuningClassifier(Classifier, Protocol):
         ...
 
 
+class Reranking(Protocol):
+    """After Module IV: what re-orders the answers of the four modules."""
+
+    def learn(
+        self,
+        data: TrainingData,
+        shortlists: NDArray[np.int32],
+        features: NDArray[np.float32],
+        first: Ranker,
+        run: TrainingRun,
+    ) -> Ranker:
+        """Train on what `first`, the network of the four modules, confuses."""
+        ...
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class DeepXML(LabelEstimator):
     """Any algorithm of the DeepXML family, from its parts.
@@ -134,8 +154,8 @@ class DeepXML(LabelEstimator):
         Module III.
     classifier : Classifier
         Module IV.
-    reranker : Reranker or None
-        Trained last, on what the others confuse.
+    reranker : Reranking or None
+        Trained last, on what the others confuse, such as `Reranker`.
     prediction_sizes : ShortlistSizes or None
         How much of the structure of Module II a prediction looks at; None for as much as in
         training.
@@ -168,7 +188,7 @@ class DeepXML(LabelEstimator):
             training=ShortlistTraining(schedule=Schedule(epochs=10, learning_rate=0.05))
         )
     )
-    reranker: Reranker | None = None
+    reranker: Reranking | None = None
     prediction_sizes: ShortlistSizes | None = None
     fusion_as_in_code: bool = False
     fine_tune: bool = False
@@ -211,6 +231,7 @@ class DeepXML(LabelEstimator):
         features = encoder.encode(data.bags(), run.n_threads)
         shortlister, shortlists = self._mine(features, data.labels, run)  # Module II
         block = self.transfer.block(features.shape[1], run.device)  # Module III
+        check_block(block)
         ranker = self._ranker(encoder, features, block, shortlists, data, run)  # Module IV
         if self.fine_tune:  # the features are others now
             features = ranker.encoder.encode(data.bags(), run.n_threads)
@@ -234,6 +255,7 @@ class DeepXML(LabelEstimator):
         with run.stage("module II"):
             seed = run.seed_for("module II")
             shortlister = self.negatives.build(features, labels, seed=seed, n_threads=run.n_threads)
+            check_shortlister(shortlister)
             shortlists = self.negatives.mine(
                 shortlister, features, labels, seed=seed, n_threads=run.n_threads
             )

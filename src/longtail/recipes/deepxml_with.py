@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
 from longtail.negatives.nearest_labels import NearestLabels, ShortlistSizes
 from longtail.recipes.architectures import OfArchitecture, OfKimCNN, OfMLP, OfXMLCNN
+from longtail.recipes.astec import Astec
 from longtail.recipes.deepxml import DeepXML
 from longtail.surrogates.label_clusters import LabelClusters
 from longtail.surrogates.meta_label_task import MetaLabelTask
@@ -52,17 +53,17 @@ class DeepXMLWith(OfArchitecture):
         Those of `OfArchitecture`.
     """
 
-    n_meta_labels: int = 8192
+    n_meta_labels: int = Astec.n_meta_labels
     surrogate_epochs: int = 15
     surrogate_learning_rate: float = 0.05
     extreme_epochs: int = 15
     extreme_learning_rate: float = 0.1
     batch_size: int = 256
-    n_near_labels: int = 300
-    n_near_points: int = 100
-    shortlist_size: int = 500
-    n_hard: int = 20
-    n_random: int = 500
+    n_near_labels: int = NearestLabels.n_near_labels
+    n_near_points: int = NearestLabels.n_near_points
+    shortlist_size: int = NearestLabels.size
+    n_hard: int = ShortlistTraining.n_hard
+    n_random: int = ShortlistTraining.n_random
 
     def deepxml(self) -> DeepXML:
         """Return the framework with these parts."""

@@ -11,12 +11,19 @@ import torch
 from torch import nn
 
 from longtail.energy.descent import Descent, Entropy, Logit, Projected
-from longtail.energy.losses import CrossEntropy, SoftF1, SquaredError, StructuredHinge
+from longtail.energy.losses import (
+    CrossEntropy,
+    EnergyLoss,
+    SoftF1,
+    SquaredError,
+    StructuredHinge,
+)
 from longtail.energy.training import EnergyNetwork, EnergyStages
 from longtail.errors import InputError
 from longtail.estimators.estimator import LabelEstimator
 from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.kernels.energy import EnergyLayers
+from longtail.recipes.own_parts import check_part
 from longtail.scorers.energy import EnergyScorer
 from longtail.scorers.energy_inference import EnergyInference
 from longtail.scorers.label_vectors import LabelVectors
@@ -29,11 +36,11 @@ if TYPE_CHECKING:
 
     from longtail.energy.descent import Parametrisation
     from longtail.energy.global_energies import GlobalEnergy
-    from longtail.energy.losses import EnergyLoss
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["LOSSES", "EnergyClassifier"]
 
+# What the command line, which has words alone, calls the losses.
 LOSSES: Mapping[str, EnergyLoss] = MappingProxyType(
     {
         "squared-error": SquaredError(),
@@ -75,9 +82,10 @@ class EnergyClassifier(LabelEstimator):
         Of row-wise Adagrad for token vectors in the first stage; a tenth in the last.
     batch_size : int
         Points of a step.
-    loss : str
-        Of the last two stages: ``"squared-error"``, ``"cross-entropy"``, ``"f1"``, all end to end,
-        or ``"hinge"``, the structured support vector machine's.
+    loss : EnergyLoss or str
+        Of the last two stages; see `longtail.energy.losses`. Or a word for one of these:
+        ``"squared-error"``, ``"cross-entropy"``, ``"f1"``, all end to end, or ``"hinge"``, the
+        structured support vector machine's.
     inference : str
         How the labels that minimise the energy are found: ``"entropy"``, ``"logit"``,
         ``"projected"`` or ``"bundle"``; see `EnergyInference`.
@@ -102,20 +110,31 @@ class EnergyClassifier(LabelEstimator):
     learning_rate: float = 0.01
     feature_learning_rate: float = 0.05
     batch_size: int = 128
-    loss: str = "squared-error"
+    loss: EnergyLoss | str = "squared-error"
     inference: str = "entropy"
-    n_steps: int = 10
-    step: float = 0.5
-    momentum: float = 0.0
+    n_steps: int = EnergyInference.n_steps
+    step: float = EnergyInference.step
+    momentum: float = EnergyInference.momentum
 
     def check(self) -> None:
         """See `LabelEstimator.check`."""
         super().check()
-        if self.loss not in LOSSES or self.inference not in _TRAINED_AS:
+        if self.inference not in _TRAINED_AS:
             raise InputError(
-                f"`loss` must be one of {', '.join(LOSSES)}, and `inference` one of "
-                f"{', '.join(_TRAINED_AS)}; got {self.loss!r} and {self.inference!r}."
+                f"`inference` must be one of {', '.join(_TRAINED_AS)}, got {self.inference!r}."
             )
+        if not isinstance(self.loss, str):
+            check_part("loss", self.loss, ["value"], "SquaredError()")
+        elif self.loss not in LOSSES:
+            raise InputError(
+                f"`loss` must be one of {', '.join(LOSSES)}, or an object such as SquaredError(), "
+                f"got {self.loss!r}."
+            )
+
+    @property
+    def n_energy_layers(self) -> int:
+        """Hidden layers of the global energy."""
+        return 1
 
     def global_energy(self, n_labels: int) -> GlobalEnergy:
         """Return an energy that is yet to be trained."""
@@ -170,7 +189,7 @@ class EnergyClassifier(LabelEstimator):
             unaries=Schedule(epochs=self.unary_epochs, learning_rate=rate),
             energy=Schedule(epochs=self.energy_epochs, learning_rate=rate),
             everything=Schedule(epochs=self.joint_epochs, learning_rate=rate / 10),
-            loss=LOSSES[self.loss],
+            loss=LOSSES[self.loss] if isinstance(self.loss, str) else self.loss,
             descent=Descent(
                 n_steps=self.n_steps,
                 step=self.step,

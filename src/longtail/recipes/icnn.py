@@ -43,6 +43,11 @@ class Icnn(EnergyClassifier):
     energy_epochs: int = 5
     n_steps: int = 5
 
+    @property
+    def n_energy_layers(self) -> int:
+        """See `EnergyClassifier`."""
+        return self.n_layers
+
     def global_energy(self, n_labels: int) -> GlobalEnergy:
         """See `EnergyClassifier`."""
         return ConvexEnergy(n_labels, self.dimension, self.n_hidden, self.n_layers)

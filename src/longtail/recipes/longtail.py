@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 from longtail.blend.blend import Blend
 from longtail.blend.blended import BlendedScorer
@@ -13,8 +13,9 @@ from longtail.blend.label_head import LabelHead
 from longtail.blend.linear_source import linear_source
 from longtail.blend.network_training import NetworkTraining
 from longtail.blend.relations import LabelRelations
-from longtail.compiled.scorer import CompiledScorer, as_storage
+from longtail.compiled.scorer import CompiledScorer, StorageType, as_storage
 from longtail.data.bags import Bags
+from longtail.errors import InputError
 from longtail.estimators.estimator import VERY_FEW_POINTS, calibrated
 from longtail.metrics.propensity import inverse_propensities_in
 from longtail.recipes.reranked import RerankedEstimator
@@ -129,12 +130,19 @@ class LongtailClassifier(RerankedEstimator):
     cost: float = 1.0
     tail: float | None = None
     feature_power: float | None = None
-    n_found: int = 30
-    n_near_points: int = 20
-    n_near_labels: int = 20
-    beam: int = 64
+    n_found: int = SearchSizes.n_found
+    n_near_points: int = SearchSizes.n_near_points
+    n_near_labels: int = SearchSizes.n_near_labels
+    beam: int = SearchSizes.beam
     held_out: float = 0.2
     storage: str = "int8"
+
+    def check(self) -> None:
+        """See `LabelEstimator.check`."""
+        super().check()
+        if self.storage not in get_args(StorageType):
+            choices = ", ".join(map(repr, get_args(StorageType)))
+            raise InputError(f"storage must be one of {choices}, got {self.storage!r}.")
 
     def looks_at_label_texts(self) -> bool:
         """See `LabelEstimator`."""

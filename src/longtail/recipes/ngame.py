@@ -14,12 +14,10 @@ from longtail.blend.label_head import LabelHead
 from longtail.blend.linear_source import linear_source
 from longtail.blend.network_training import NetworkTraining
 from longtail.blend.relations import LabelRelations
-from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError
-from longtail.estimators.estimator import LabelEstimator
-from longtail.features.transformer import Transformer, check_folder
 from longtail.metrics.propensity import inverse_propensities_in
 from longtail.recipes.own_parts import check_part
+from longtail.recipes.text_encoders import OfTextEncoder
 from longtail.siamese.modules import (
     ClassifierModule,
     EncodedPairs,
@@ -48,7 +46,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Ngame"]
 
-BAG = "bag"  # the encoder that is no folder
 MAP_RATE = 3e-4  # of Adam, for the map of a transformer's vectors
 SCALE = 20.0  # cosines times this are what the fusion sees
 MAX_ENTRIES = 256  # of a text made of a label's points
@@ -56,7 +53,7 @@ MINING_BEAM = 64  # a missed negative costs nothing, a missed candidate an answe
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Ngame(LabelEstimator):
+class Ngame(OfTextEncoder):
     """NGAME (Dahiya et al., "NGAME: negative mining-aware mini-batching", WSDM 2023).
 
     Module I trains one encoder for points and label texts, a bag of token vectors or a transformer,
@@ -66,41 +63,21 @@ class Ngame(LabelEstimator):
     is found by its text alone.
 
     Where labels have no texts, the features of a label's points stand for its text; a transformer
-    needs texts.
+    needs texts. Of one that is not fine-tuned, Module I trains a linear map of its vectors; see
+    `TransformerArchitecture`.
 
     Parameters
     ----------
-    encoder : str
-        ``"bag"`` for a bag of token vectors, or the folder of a transformer; see `Transformer`.
-    n_pieces : int
-        Pieces of words that a transformer reads of a text.
-    fine_tune : bool
-        Train a transformer itself; for a GPU, or few points. Otherwise it reads each text once, and
-        a linear map of its vectors is trained; see `TransformerArchitecture`.
-    fine_tune_rate : float
-        Of Adam, for the weights of a transformer, at the first step of Module I.
-    texts_at_once : int
-        Texts of a batch whose activations a transformer holds in memory, when it is trained.
-    dimension : int
-        Of the bag's token vectors, and so of label vectors.
     encoder_epochs, classifier_epochs : int
         Epochs of Module I, which trains the encoder, and of Module II, which trains a vector for
         each label.
     encoder_learning_rate, classifier_learning_rate : float
         Their rates of row-wise Adagrad, which fall in a straight line, after the warm-up.
-    warm_up : float or None
-        Share of the steps of Module I over which its rates rise to what they are set to. None takes
-        .1 for a transformer that is fine-tuned, as is usual, and 0 otherwise.
-    clip : float or None
-        Longest norm of the gradient of a transformer's weights, for the mean point of a batch; 1 as
-        is usual. None for no limit. Tables are not clipped.
     patience : int or None
         Stop Module I after so many epochs without a gain in the share of held-out points' labels
         that are among the ten nearest, and go back to the best epoch. None trains for all epochs.
     batch_size : int or None
         None takes 1,024, and less where that would leave fewer than about forty batches an epoch.
-    dropout : float
-        Of the points' vectors, in training.
     encoder_loss, classifier_loss : PairLoss
         The losses of Module I and Module II; see `longtail.siamese.pair_losses`.
     cluster_size, refresh_every : int
@@ -135,7 +112,7 @@ class Ngame(LabelEstimator):
         That times the logarithm of a label's inverse propensity is added to its fused score. More
         of it finds more labels that have few training points, or none, and more of PSP@k for P@k.
     **kwargs
-        Those of `LabelEstimator`.
+        Those of `OfTextEncoder`.
 
     Examples
     --------
@@ -146,21 +123,12 @@ class Ngame(LabelEstimator):
     'drink'
     """
 
-    encoder: str = "bag"
-    n_pieces: int = 128
-    fine_tune: bool = False
-    fine_tune_rate: float = 5e-5
-    texts_at_once: int = 64
-    dimension: int = 256
     encoder_epochs: int = 10
     encoder_learning_rate: float = 0.01
     classifier_epochs: int = 5
     classifier_learning_rate: float = 0.005
-    warm_up: float | None = None
-    clip: float | None = 1.0
     patience: int | None = None
     batch_size: int | None = None
-    dropout: float = 0.3
     encoder_loss: PairLoss = field(default_factory=TripletLoss)
     classifier_loss: PairLoss = field(default_factory=TripletLoss)
     cluster_size: int = 64
@@ -179,15 +147,9 @@ class Ngame(LabelEstimator):
     tail: float = 0.0
     held_out: float = 0.1
 
-    def reads(self) -> PointInput:
-        """Bags, and texts for a transformer; see `LabelEstimator`."""
-        return PointInput() if self.encoder == BAG else PointInput(InputKind.TEXTS)
-
     def check(self) -> None:
         """See `LabelEstimator.check`."""
         super().check()
-        if self.encoder != BAG:
-            check_folder(self.encoder)
         for name in ("encoder_loss", "classifier_loss"):
             check_part(name, getattr(self, name), ["slope"], "TripletLoss()")
         if self.linear and not self.n_near_points:
@@ -195,10 +157,6 @@ class Ngame(LabelEstimator):
                 "The linear classifiers learn from the labels of near points, but n_near_points is "
                 "0. Set linear to False, or n_near_points to at least 1."
             )
-
-    def looks_at_label_texts(self) -> bool:
-        """See `LabelEstimator`."""
-        return True
 
     def auxiliary_clusters(
         self,
@@ -211,28 +169,20 @@ class Ngame(LabelEstimator):
 
     def architecture(self, n_points: int) -> SiameseArchitecture:
         """Return how points and label texts are encoded."""
-        if self.encoder == BAG:
+        if self.is_bag:
             return BagArchitecture(dimension=self.dimension, dropout=self.dropout)
-        transformer = Transformer(
-            folder=self.encoder,
-            n_pieces=self.n_pieces,
-            fine_tune=self.fine_tune,
-            texts_at_once=self.texts_at_once,
-            # The gradient that is clipped is a sum over the points of a batch.
-            clip=None if self.clip is None else self.clip * self.batch_size_for(n_points),
-        )
+        transformer = self.transformer(self.batch_size_for(n_points))
         rate = self.fine_tune_rate if self.fine_tune else MAP_RATE
         speed = rate / self.encoder_learning_rate
         return TransformerArchitecture(transformer=transformer, speed=speed, dropout=self.dropout)
 
     def encoder_module(self, n_points: int) -> EncoderModule:
         """Return Module I."""
-        usual = 0.1 if self.fine_tune and self.encoder != BAG else 0.0
         return EncoderModule(
             schedule=Schedule(
                 epochs=self.encoder_epochs,
                 learning_rate=self.encoder_learning_rate,
-                warm_up=usual if self.warm_up is None else self.warm_up,
+                warm_up=self.warm_up_of_encoder(),
             ),
             loss=self.encoder_loss,
             batch_size=self.batch_size_for(n_points),

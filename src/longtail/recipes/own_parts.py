@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.errors import InputError
-from longtail.negatives.nearest_labels import ShortlistSizes
+from longtail.errors import InputError, named
+from longtail.negatives.nearest_labels import LabelShortlister, ShortlistSizes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
     from longtail.recipes.deepxml import DeepXML
 
-__all__ = ["check_part", "check_parts", "checked_shortlists"]
+__all__ = [
+    "check_block",
+    "check_part",
+    "check_parts",
+    "check_shortlister",
+    "checked_shortlists",
+]
 
 # The seams of DeepXML: what a part must have, and one that is at hand.
 SEAMS: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
@@ -80,9 +86,24 @@ def check_part(name: str, part: Any, members: Sequence[str], example: str) -> No
     missing = [member for member in members if not hasattr(part, member)]
     if missing:
         raise InputError(
-            f"{name} must be an object that has {', '.join(members)}, such as {example}; a "
-            f"{type(part).__name__} has no {', '.join(missing)}."
+            f"{name} must be an object that has {', '.join(members)}, such as {example}; "
+            f"{named(part)} has no {', '.join(missing)}."
         )
+
+
+def check_shortlister(found: Any) -> None:
+    """Raise InputError unless `NegativeSampler.build` returned what a model folder can keep."""
+    if not isinstance(found, LabelShortlister):
+        raise InputError(
+            f"`build` must return a LabelShortlister, got {named(found)}. Return such as "
+            "NearestLabels().build(features, labels, seed=seed, n_threads=n_threads)."
+        )
+
+
+def check_block(found: Any) -> None:
+    """Raise InputError unless `Transfer.block` returned a module that can be trained and frozen."""
+    members = ("forward", "dimension", "learning_rate", "frozen")
+    check_part("what `block` returns", found, members, "a TransferBlock")
 
 
 def checked_shortlists(found: Any, n_points: int, n_labels: int) -> NDArray[np.int32]:

@@ -13,9 +13,8 @@ from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.data.bags import Bags
 from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError
-from longtail.estimators.estimator import LabelEstimator
-from longtail.features.transformer import Transformer, check_folder
 from longtail.recipes.own_parts import check_part
+from longtail.recipes.text_encoders import OfTextEncoder
 from longtail.scorers.ensemble import EnsembleScorer
 from longtail.scorers.joined_features import HALF_LENGTH, JoinedFeatures, JoinedTreeScorer
 from longtail.scorers.label_tree import LabelTreeScorer
@@ -40,11 +39,9 @@ if TYPE_CHECKING:
 
 __all__ = ["XTransformer"]
 
-BAG = "bag"  # the encoder that is no folder
-
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class XTransformer(LabelEstimator):
+class XTransformer(OfTextEncoder):
     """X-Transformer's three stages around any encoder.
 
     Chang et al., "Taming pretrained transformers for extreme multi-label text classification", KDD
@@ -62,36 +59,15 @@ class XTransformer(LabelEstimator):
         and `LabelTexts`.
     leaf_size : int
         Most labels of a cluster.
-    encoder : str
-        ``"bag"`` for a bag of token vectors, or the folder of a transformer; see `Transformer`.
     further_encoders : tuple of str
-        More of the same, each with all the indexers: the paper's ensemble is of three encoders.
-    n_pieces : int
-        Pieces of words that a transformer reads of a text.
-    fine_tune : bool
-        Train a transformer on, for `epochs` epochs, before the matcher; for a GPU.
-    fine_tune_rate : float
-        Of Adam, for the weights of a transformer.
-    texts_at_once : int
-        Texts of a batch whose activations a transformer holds in memory, when it is trained.
-    dimension : int
-        Of the bag's token vectors.
+        More of the same as `encoder`, each with all the indexers: the paper's ensemble is of three.
     batch_size : int
         Points of a step of an encoder's training.
-    dropout : float
-        Of the points' vectors, in that training.
     epochs : int
         Over the training points, of an encoder's training; a transformer that is not trained on has
         none.
     learning_rate : float
         Of that training, at the first step after the warm-up.
-    warm_up : float or None
-        Share of its steps over which its rates rise to what they are set to. None takes .1 for a
-        transformer, as is usual, and 0 for a bag.
-    clip : float or None
-        Longest norm of the gradient of a transformer's weights, for the mean point of a batch, of a
-        loss that is summed over clusters; 1 as is usual. None for no limit. A bag has no such
-        weights: its tables are not clipped.
     patience : int or None
         Stop that training after so many epochs without a gain in the share of held-out points'
         clusters that are among the best b, or the best half if these are fewer, and go back to the
@@ -106,7 +82,7 @@ class XTransformer(LabelEstimator):
     prune : float
         Weights of the ranker that are smaller than this are dropped.
     **kwargs
-        Those of `LabelEstimator`.
+        Those of `OfTextEncoder`.
 
     Examples
     --------
@@ -120,19 +96,10 @@ class XTransformer(LabelEstimator):
 
     indexers: tuple[LabelIndexer, ...] = (PointFeatures(),)
     leaf_size: int = 100
-    encoder: str = "bag"
     further_encoders: tuple[str, ...] = ()
-    n_pieces: int = 128
-    fine_tune: bool = False
-    fine_tune_rate: float = 5e-5
-    texts_at_once: int = 64
-    dimension: int = 256
     batch_size: int = 512
-    dropout: float = 0.3
     epochs: int = 10
     learning_rate: float = 0.02
-    warm_up: float | None = None
-    clip: float | None = 1.0
     patience: int | None = None
     beam_size: int = 10
     teacher_forcing: bool = True
@@ -142,12 +109,8 @@ class XTransformer(LabelEstimator):
 
     def reads(self) -> PointInput:
         """Bags, and texts for a transformer; see `LabelEstimator`."""
-        reads_texts = any(member.encoder != BAG for member in self.of_each_encoder())
-        return PointInput(InputKind.TEXTS) if reads_texts else PointInput()
-
-    def looks_at_label_texts(self) -> bool:
-        """See `LabelEstimator`."""
-        return True
+        all_bags = all(member.is_bag for member in self.of_each_encoder())
+        return PointInput() if all_bags else PointInput(InputKind.TEXTS)
 
     def check(self) -> None:
         """See `LabelEstimator.check`."""
@@ -158,7 +121,7 @@ class XTransformer(LabelEstimator):
         for name in self.further_encoders:
             if not isinstance(name, str):
                 raise InputError(
-                    f"further_encoders must be names of folders or {BAG!r}, got {name!r}."
+                    f"further_encoders must be names of folders or 'bag', got {name!r}."
                 )
         for indexer in self.indexers:
             check_part("indexers", indexer, ["represent"], "PointFeatures()")
@@ -168,8 +131,7 @@ class XTransformer(LabelEstimator):
                 "matcher, or both. Set `indexers` and one of the two."
             )
         for member in self.of_each_encoder():
-            if member.encoder != BAG:
-                check_folder(member.encoder)
+            member.check_encoder()
 
     def of_each_encoder(self) -> list[XTransformer]:
         """Return the same recipe around each of the encoders alone."""
@@ -265,17 +227,8 @@ class XTransformer(LabelEstimator):
         if held_out is not None:
             found = meta_labels(held_out.targets, clusters, n_clusters)
             held_out = held_out._replace(targets=found)
-        if self.encoder != BAG:
-            transformer = Transformer(
-                folder=self.encoder,
-                n_pieces=self.n_pieces,
-                fine_tune=self.fine_tune,
-                dropout=self.dropout,
-                learning_rate=self.fine_tune_rate,
-                texts_at_once=self.texts_at_once,
-                # The gradient that is clipped is a sum over the points of a batch.
-                clip=None if self.clip is None else self.clip * self.batch_size,
-            )
+        if not self.is_bag:
+            transformer = self.transformer(self.batch_size)
             matching = TransformerMatching(
                 transformer, self.schedule(), self.batch_size, n_best=self.beam_size
             )
@@ -291,11 +244,10 @@ class XTransformer(LabelEstimator):
 
     def schedule(self) -> Schedule:
         """Return that of an encoder's training."""
-        usual = 0.0 if self.encoder == BAG else 0.1
         return Schedule(
             epochs=self.epochs,
             learning_rate=self.learning_rate,
-            warm_up=usual if self.warm_up is None else self.warm_up,
+            warm_up=self.warm_up_of_encoder(),
         )
 
     def _rank(

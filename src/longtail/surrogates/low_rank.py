@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from longtail.features.architecture import FeatureArchitecture
     from longtail.features.encoder import Encoder
     from longtail.training.batches import Batch
+    from longtail.training.one_vs_all import FeatureNetwork
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["LowRankProjection"]
@@ -80,7 +81,11 @@ class _RegressionTask:
     """One step: encode, transfer, and move towards the projected label vectors."""
 
     def __init__(
-        self, settings: LowRankProjection, network: Any, labels: csr_array, run: TrainingRun
+        self,
+        settings: LowRankProjection,
+        network: FeatureNetwork,
+        labels: csr_array,
+        run: TrainingRun,
     ) -> None:
         self._settings = settings
         self._network = network

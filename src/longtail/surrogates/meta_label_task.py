@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from longtail.features.architecture import FeatureArchitecture
     from longtail.features.encoder import Encoder
+    from longtail.training.one_vs_all import FeatureNetwork
     from longtail.training.optimisers import RowOptimiser
     from longtail.training.run import TrainingData, TrainingRun
 
@@ -134,7 +135,7 @@ def _checked(found: Any) -> NDArray[np.int32]:
 
 
 def classification_task(
-    network: Any,
+    network: FeatureNetwork,
     targets: csr_array,
     run: TrainingRun,
     *,

@@ -147,12 +147,12 @@ class SharedPool:
     shortlists : int32 (n_points, size)
         Hard negatives of each point, true labels among them, padded with -1.
     batch_size : int
-    groups : list of int64 arrays or None
-        Neighbourhoods of points, which stay together; None for random batches.
     n_hard : int
         Hard negatives drawn anew from each point's shortlist in each epoch.
     n_random : int
         Random labels in the pool of a batch.
+    groups : list of int64 arrays or None
+        Neighbourhoods of points, which stay together; None for random batches.
     own_only : bool
         Count a label in a point's loss only if it is true, on the point's own shortlist, or one of
         the `n_random`: the objective to the letter. Otherwise the whole pool counts, all of a
@@ -162,9 +162,9 @@ class SharedPool:
     labels: csr_array
     shortlists: NDArray[np.int32]
     batch_size: int
+    n_hard: int
+    n_random: int
     groups: list[Ids] | None = None
-    n_hard: int = 20
-    n_random: int = 500
     own_only: bool = False
 
     def n_batches(self) -> int:

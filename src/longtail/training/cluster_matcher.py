@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -18,7 +18,6 @@ from longtail.training.early_stopping import EarlyStopping
 from longtail.training.label_table import product_dtype
 from longtail.training.loop import train
 from longtail.training.optimisers import RowwiseAdagrad
-from longtail.training.schedule import Schedule
 from longtail.training.token_table import TokenTable
 from longtail.training.unit_rows import UnitRows
 
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from longtail.training.batches import Batch
     from longtail.training.early_stopping import HeldOut
     from longtail.training.run import TrainingRun
+    from longtail.training.schedule import Schedule
 
     Floats = NDArray[np.float32]
 
@@ -101,11 +101,11 @@ class MatcherTraining:
         Clusters of a held-out point among which its true ones are looked for, by early stopping.
     """
 
-    dimension: int = 256
-    schedule: Schedule = field(default_factory=lambda: Schedule(epochs=10, learning_rate=0.02))
-    batch_size: int = 512
-    dropout: float = 0.3
-    n_best: int = 10
+    dimension: int
+    schedule: Schedule
+    batch_size: int
+    dropout: float
+    n_best: int
 
     def learn(
         self,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -24,7 +24,6 @@ from longtail.training.loop import train
 from longtail.training.module_adam import ModuleAdam
 from longtail.training.optimisers import RowwiseAdagrad
 from longtail.training.processes import processes
-from longtail.training.schedule import Schedule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from longtail.training.batches import Batch
     from longtail.training.early_stopping import HeldOut
     from longtail.training.run import TrainingData, TrainingRun
+    from longtail.training.schedule import Schedule
 
 __all__ = ["HeldOutLevel", "LabelAttention"]
 
@@ -105,13 +105,13 @@ class LabelAttention:
     batch_size : int
     """
 
-    dimension: int = 128
-    n_states: int = 128
-    n_hidden: int = 128
-    dropout: float = 0.3
-    schedule: Schedule = field(default_factory=lambda: Schedule(epochs=10, learning_rate=0.05))
+    dimension: int
+    n_states: int
+    n_hidden: int
+    dropout: float
+    schedule: Schedule
     network_rate: float = 2e-3
-    batch_size: int = 64
+    batch_size: int
 
     def learn(
         self,

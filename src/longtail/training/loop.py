@@ -12,6 +12,7 @@ import torch
 from longtail.errors import TrainingError
 from longtail.training.early_stopping import BestEpoch
 from longtail.training.processes import processes, share_of
+from longtail.training.run import EpochReport
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -82,10 +83,9 @@ def train(
             is_last = epoch + 1 == schedule.epochs or best.is_long_ago(epoch + 1)
             tensors = task.state() | best.state()
             run.checkpoints.save(stage, epoch + 1, tensors, run.history, at_once=is_last)
-        # Callbacks that know nothing of qualities can watch where none are measured.
-        heard = (loss,) if quality is None else (loss, quality)
+        report = EpochReport(stage, epoch + 1, schedule.epochs, loss, quality)
         for callback in run.callbacks:
-            callback.on_epoch(stage, epoch + 1, schedule.epochs, *heard)
+            callback.on_epoch(report)
     best.restore()
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from longtail.training.checkpoints import CheckpointFolder
 
-__all__ = ["Callback", "TrainingData", "TrainingRun", "as_device"]
+__all__ = ["Callback", "EpochReport", "TrainingData", "TrainingRun", "as_device"]
 
 
 class TrainingData(NamedTuple):
@@ -101,25 +101,42 @@ def _both(own: NDArray[Any] | None, others: NDArray[Any] | None) -> NDArray[Any]
     return None if own is None or others is None else np.concatenate([own, others])
 
 
+class EpochReport(NamedTuple):
+    """An epoch that has ended.
+
+    Attributes
+    ----------
+    stage : str
+    epoch : int
+        Counted from 1.
+    n_epochs : int
+        Of the whole stage, unless it stops early.
+    loss : float
+        The mean over the batches that were measured.
+    quality : float or None
+        On held-out points, with early stopping.
+    """
+
+    stage: str
+    epoch: int
+    n_epochs: int
+    loss: float
+    quality: float | None = None
+
+
 class Callback(Protocol):
     """Is told how training goes."""
 
-    def on_stage(self, stage: str) -> None:
-        """Hear that a stage begins."""
-        ...
-
-    def on_stage_end(self, stage: str, seconds: float) -> None:
-        """Hear that a stage has ended, and how long it took."""
+    def on_stage(self, stage: str, seconds: float | None) -> None:
+        """Hear that a stage begins, without seconds, or that it has ended after so many."""
         ...
 
     def on_batch(self, stage: str, done: int, total: int, loss: float | None) -> None:
         """Hear that `done` of all `total` batches of a stage are behind."""
         ...
 
-    def on_epoch(
-        self, stage: str, epoch: int, epochs: int, loss: float, quality: float | None = None
-    ) -> None:
-        """Hear that an epoch, counted from 1, has ended; its quality, with early stopping."""
+    def on_epoch(self, report: EpochReport) -> None:
+        """Hear that an epoch has ended."""
         ...
 
 
@@ -170,22 +187,19 @@ class TrainingRun:
     def counted(self, name: str) -> Iterator[Callable[[int, int], None]]:
         """Tell the callbacks of a part of a stage; yield what tells them how much of it is done."""
         started = time.perf_counter()
-        for callback in self.callbacks:
-            callback.on_stage(self.scope + name)
+        self._tell(name, None)
 
         def hear(done: int, total: int) -> None:
             for callback in self.callbacks:
                 callback.on_batch(self.scope + name, done, total, None)
 
         yield hear
-        for callback in self.callbacks:
-            callback.on_stage_end(self.scope + name, time.perf_counter() - started)
+        self._tell(name, time.perf_counter() - started)
 
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """Measure what happens inside."""
-        for callback in self.callbacks:
-            callback.on_stage(self.scope + name)
+        self._tell(name, None)
         wall, cpu = time.perf_counter(), time.process_time()
         try:
             yield
@@ -196,8 +210,12 @@ class TrainingRun:
             self.timings[self.scope + name] = {
                 of: round(spent[of] + before.get(of, 0.0), 3) for of in spent
             }
+        self._tell(name, seconds)
+
+    def _tell(self, name: str, seconds: float | None) -> None:
+        """Tell the callbacks that a stage begins or has ended."""
         for callback in self.callbacks:
-            callback.on_stage_end(self.scope + name, seconds)
+            callback.on_stage(self.scope + name, seconds)
 
 
 def as_device(name: str) -> torch.device:

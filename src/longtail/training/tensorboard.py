@@ -9,6 +9,8 @@ from longtail.errors import MissingExtraError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from longtail.training.run import EpochReport
+
 __all__ = ["TensorBoard"]
 
 
@@ -39,30 +41,21 @@ class TensorBoard:
             ) from error
         self._writer = SummaryWriter(str(folder))
 
-    def on_stage(self, stage: str) -> None:
-        """Do nothing: a stage without batches has its time alone."""
-
-    def on_stage_end(self, stage: str, seconds: float) -> None:
-        """Write how long a stage took."""
-        self._write("seconds", stage, seconds, 0)
+    def on_stage(self, stage: str, seconds: float | None) -> None:
+        """Write how long a stage took: one without batches has its time alone."""
+        if seconds is not None:
+            self._write("seconds", stage, seconds, 0)
 
     def on_batch(self, stage: str, done: int, total: int, loss: float | None) -> None:  # noqa: ARG002
         """Write the loss of a batch, where it was measured."""
         if loss is not None:
             self._write("loss of a batch", stage, loss, done)
 
-    def on_epoch(
-        self,
-        stage: str,
-        epoch: int,
-        epochs: int,  # noqa: ARG002
-        loss: float,
-        quality: float | None = None,
-    ) -> None:
+    def on_epoch(self, report: EpochReport) -> None:
         """Write the mean loss of an epoch and its quality, and bring all to the disk."""
-        self._write("loss of an epoch", stage, loss, epoch)
-        if quality is not None:
-            self._write("quality of an epoch", stage, quality, epoch)
+        self._write("loss of an epoch", report.stage, report.loss, report.epoch)
+        if report.quality is not None:
+            self._write("quality of an epoch", report.stage, report.quality, report.epoch)
         self._writer.flush()
 
     def close(self) -> None:

@@ -47,16 +47,16 @@ class TransformerMatching:
         Of fine-tuning; its rate is that of the cluster vectors.
     batch_size : int
         Of fine-tuning.
-    head : SparseOneVsRest
     n_best : int
         Clusters of a held-out point among which its true ones are looked for, by early stopping.
+    head : SparseOneVsRest
     """
 
     transformer: Transformer
     schedule: Schedule
     batch_size: int
+    n_best: int
     head: SparseOneVsRest = field(default_factory=lambda: SparseOneVsRest(prune=0.02))
-    n_best: int = 10
 
     def learn(
         self,

@@ -1,0 +1,98 @@
+"""The settings of an encoder of texts: a bag of token vectors, or a transformer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from longtail.data.point_input import InputKind, PointInput
+from longtail.estimators.estimator import LabelEstimator
+from longtail.features.transformer import Transformer, check_folder
+
+__all__ = ["OfTextEncoder"]
+
+BAG = "bag"  # the encoder that is no folder
+USUAL_WARM_UP = 0.1  # of a transformer
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class OfTextEncoder(LabelEstimator):
+    """Base of the recipes around an encoder that may be a bag of token vectors or a transformer.
+
+    Parameters
+    ----------
+    encoder : str
+        ``"bag"`` for a bag of token vectors, or the folder of a transformer; see `Transformer`.
+    n_pieces : int
+        Pieces of words that a transformer reads of a text.
+    fine_tune : bool
+        Train a transformer itself; for a GPU, or few points. Otherwise it reads each text once, and
+        what is learnt is learnt over its vectors.
+    fine_tune_rate : float
+        Of Adam, for the weights of a transformer, at the first step after the warm-up.
+    texts_at_once : int
+        Texts of a batch whose activations a transformer holds in memory, when it is trained.
+    dimension : int
+        Of the bag's token vectors.
+    dropout : float
+        Of the points' vectors, in training.
+    warm_up : float or None
+        Share of the steps of the encoder's training over which its rates rise to what they are set
+        to. None takes .1 for a transformer that is fine-tuned, as is usual, and 0 otherwise.
+    clip : float or None
+        Longest norm of the gradient of a transformer's weights, for the mean point of a batch; 1 as
+        is usual. None for no limit. Tables are not clipped, and a bag has nothing else.
+    **kwargs
+        Those of `LabelEstimator`.
+    """
+
+    encoder: str = BAG
+    n_pieces: int = 128
+    fine_tune: bool = False
+    fine_tune_rate: float = 5e-5
+    texts_at_once: int = 64
+    dimension: int = 256
+    dropout: float = 0.3
+    warm_up: float | None = None
+    clip: float | None = 1.0
+
+    @property
+    def is_bag(self) -> bool:
+        """Whether the encoder is a bag of token vectors, and no transformer."""
+        return self.encoder == BAG
+
+    def reads(self) -> PointInput:
+        """Bags, and texts for a transformer; see `LabelEstimator`."""
+        return PointInput() if self.is_bag else PointInput(InputKind.TEXTS)
+
+    def check(self) -> None:
+        """See `LabelEstimator.check`."""
+        super().check()
+        self.check_encoder()
+
+    def check_encoder(self) -> None:
+        """Raise InputError unless the encoder is a bag or a folder of a transformer."""
+        if not self.is_bag:
+            check_folder(self.encoder)
+
+    def looks_at_label_texts(self) -> bool:
+        """See `LabelEstimator`."""
+        return True
+
+    def transformer(self, batch_size: int) -> Transformer:
+        """Return the transformer, to be trained on batches of so many points if at all."""
+        return Transformer(
+            folder=self.encoder,
+            n_pieces=self.n_pieces,
+            fine_tune=self.fine_tune,
+            dropout=self.dropout,
+            learning_rate=self.fine_tune_rate,
+            texts_at_once=self.texts_at_once,
+            # The gradient that is clipped is a sum over the points of a batch.
+            clip=None if self.clip is None else self.clip * batch_size,
+        )
+
+    def warm_up_of_encoder(self) -> float:
+        """Return over which share of the steps of its training the rates rise."""
+        if self.warm_up is not None:
+            return self.warm_up
+        return USUAL_WARM_UP if self.fine_tune and not self.is_bag else 0.0
