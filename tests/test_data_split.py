@@ -64,7 +64,7 @@ def test_a_group_too_large_to_set_aside_blocks_nothing():
 
 def test_a_text_that_comes_again_and_again_is_on_both_sides():
     texts = ["a query that many ask"] * 50 + [f"text {i}" for i in range(50)]
-    train, held_out = held_out_split(texts, 0.2, seed=0)
+    _train, held_out = held_out_split(texts, 0.2, seed=0)
     assert len(held_out) == 20
     assert 4 <= np.count_nonzero(held_out < 50) <= 16
 
