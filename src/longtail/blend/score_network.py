@@ -1,4 +1,4 @@
-"""The learned fusion: a small network that weighs what several sources say of a candidate."""
+"""The learned blend: a small network that weighs what several sources say of a candidate."""
 
 from __future__ import annotations
 

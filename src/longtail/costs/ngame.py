@@ -16,14 +16,14 @@ from longtail.costs.transformer import (
     layers_and_width_of,
     transformer_memory,
 )
-from longtail.recipes.dexa import LABELS_OF_A_CLUSTER, Dexa
+from longtail.recipes.dexa import DEXA, LABELS_OF_A_CLUSTER
 from longtail.recipes.ngame import BAG
 
 if TYPE_CHECKING:
     from longtail.costs.estimate import Machine, Workload
-    from longtail.recipes.ngame import Ngame
+    from longtail.recipes.ngame import NGAME
 
-__all__ = ["NgameCosts"]
+__all__ = ["NGAMECosts"]
 
 # Core-seconds, as in `longtail.costs.estimate`.
 BAG_ENTRY = 6e-10  # an entry of a point or of a label's text, times the dimension
@@ -39,16 +39,16 @@ N_VIEWS = 40  # of a candidate, about
 
 
 @dataclass(frozen=True)
-class NgameCosts:
+class NGAMECosts:
     """See `longtail.costs.estimate.CostModel`.
 
     Parameters
     ----------
-    settings : Ngame
+    settings : NGAME
         Or one of its kind.
     """
 
-    settings: Ngame
+    settings: NGAME
 
     def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
         """Return the seconds of each stage."""
@@ -65,12 +65,12 @@ class NgameCosts:
             on_pool += self._reading(w, own.classifier_epochs) / threads
         return {
             "relations": relating,
-            "label clusters": self._clusters(w) / threads if isinstance(own, Dexa) else 0.0,
+            "label clusters": self._clusters(w) / threads if isinstance(own, DEXA) else 0.0,
             "encoder": self._encoder(w, machine) + self._reading(w, own.encoder_epochs) / threads,
             "classifiers": index + mined + mining + on_pool,
             "search": index + points,
             "linear": self._linear(w) / threads,
-            "fusion": self._n_held_out(w) * self._n_candidates(w) * BLEND,
+            "blend": self._n_held_out(w) * self._n_candidates(w) * BLEND,
         }
 
     def _encoder(self, w: Workload, machine: Machine) -> float:
@@ -100,7 +100,7 @@ class NgameCosts:
         return (w.n_nonzero + of_texts) * self._dimension() * BAG_ENTRY
 
     def memory(self, workload: Workload) -> float:
-        """Return the bytes at the peak: tables, bags, points, one batch, the fusion's views."""
+        """Return the bytes at the peak: tables, bags, points, one batch, the blend's views."""
         w, D, own = workload, self._dimension(), self.settings
         weights = 0.0 if own.encoder == BAG else transformer_memory(own)
         tables = 4 * D * (w.n_features + 5 * w.n_labels)  # texts, vectors, three heads
@@ -161,7 +161,7 @@ class NgameCosts:
         return self.settings.relations and w.n_label_entries > 0
 
     def _n_held_out(self, w: Workload) -> float:
-        """Return on how many points the fusion is learnt."""
+        """Return on how many points the blend is learnt."""
         return self.settings.n_held_out(w.n_points)
 
 

@@ -11,7 +11,7 @@ from longtail.costs.deepxml import DeepXMLCosts
 from longtail.costs.energy import EnergyCosts
 from longtail.costs.longtail import LongtailCosts
 from longtail.costs.network import NetworkCosts
-from longtail.costs.ngame import NgameCosts
+from longtail.costs.ngame import NGAMECosts
 from longtail.costs.reranked import RerankedCosts
 from longtail.costs.slice import SliceCosts
 from longtail.costs.sparse import AnnexCosts, ForestCosts, MachineCosts
@@ -26,7 +26,7 @@ from longtail.recipes.energy_classifier import EnergyClassifier
 from longtail.recipes.extremetext import ExtremeText
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.mach import MACH
-from longtail.recipes.ngame import Ngame
+from longtail.recipes.ngame import NGAME
 from longtail.recipes.one_vs_all import OneVsAll
 from longtail.recipes.parabel import Parabel
 from longtail.recipes.pfastrexml import PfastreXML
@@ -91,7 +91,7 @@ costs_of.register(EnergyClassifier, EnergyCosts)
 costs_of.register(ExtremeText, NetworkCosts)
 costs_of.register(LongtailClassifier, _of_longtail)
 costs_of.register(MACH, NetworkCosts)
-costs_of.register(Ngame, NgameCosts)
+costs_of.register(NGAME, NGAMECosts)
 costs_of.register(OneVsAll, NetworkCosts)
 costs_of.register(Parabel, _of_trees)
 costs_of.register(PfastreXML, ForestCosts)

@@ -69,8 +69,8 @@ def label_pairs(
     Examples
     --------
     >>> from longtail.energy.diagnostics import label_pairs
-    >>> from longtail.recipes.spen import Spen
-    >>> model = Spen(dimension=8).fit(["red wine", "old car"] * 9, [["a", "b"], ["c"]] * 9)
+    >>> from longtail.recipes.spen import SPEN
+    >>> model = SPEN(dimension=8).fit(["red wine", "old car"] * 9, [["a", "b"], ["c"]] * 9)
     >>> joined, separated = label_pairs(model.predictor_)
     >>> len(joined) + len(separated)
     3

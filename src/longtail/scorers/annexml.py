@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int32]
     Offsets = NDArray[np.int64]
 
-__all__ = ["AnnexLearner", "AnnexScorer"]
+__all__ = ["AnnexLearner", "AnnexMLScorer"]
 
 ROWS_AT_ONCE = 4096  # points whose neighbours are held in memory together
 LEAST_CANDIDATES = 100  # labels that are ranked, however few are wanted
@@ -97,7 +97,7 @@ class AnnexLearner:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnnexScorer:
+class AnnexMLScorer:
     """The labels that most near points carry, near by any of several learners.
 
     A label's score is the share of all near points that carry it.
@@ -169,7 +169,7 @@ class AnnexScorer:
         }
 
     @classmethod
-    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> AnnexScorer:
+    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> AnnexMLScorer:
         """Make it again from `config` and `to_arrays`."""
         given: Mapping[str, Any] = arrays
         names = [part.name for part in fields(AnnexLearner)]
