@@ -403,8 +403,8 @@ class Predictor:
         try:
             vectorizer = None
             if manifest["vectorizer"] is not None:
-                own = without_prefix("vectorizer/", arrays)
-                vectorizer = TextVectorizer.from_arrays(manifest["vectorizer"], own)
+                tables = without_prefix("vectorizer/", arrays)
+                vectorizer = TextVectorizer.from_arrays(manifest["vectorizer"], tables)
             return cls(
                 scorer=scorer_from(manifest["scorer"], arrays),
                 label_space=LabelSpace.from_arrays(

@@ -77,20 +77,20 @@ class AnnexLearner:
         near = np.full((bags.n_rows, n_near), -1, np.int32)
         for partition in np.unique(partitions[is_known]):
             rows = np.flatnonzero((partitions == partition) & is_known)
-            own = slice(self.point_starts[partition], self.point_starts[partition + 1])
-            index = ExactIndex(self.point_vectors[own], n_threads=n_threads)
+            members = slice(self.point_starts[partition], self.point_starts[partition + 1])
+            index = ExactIndex(self.point_vectors[members], n_threads=n_threads)
             found, _ = index.query(vectors[rows], n_near)
-            near[rows] = np.where(found >= 0, self.points[own][found], -1)
+            near[rows] = np.where(found >= 0, self.points[members][found], -1)
         return near
 
     def _encoded(self, bags: Bags, partitions: Ids, n_threads: int) -> Floats:
         """Return the unit embedding of each point in its partition."""
         vectors = np.empty((bags.n_rows, self.token_vectors.shape[1]), np.float32)
         points, given = bags.for_kernels(), read_only(partitions, np.int32)
-        own = self.token_starts, self.tokens, self.token_vectors
+        tables = self.token_starts, self.tokens, self.token_vectors
 
         def work(start: int, stop: int) -> None:
-            encode_in_partitions(points, given, *own, start, stop, vectors)
+            encode_in_partitions(points, given, *tables, start, stop, vectors)
 
         over_row_chunks(work, bags.n_rows, n_threads=n_threads, chunk=256)
         return vectors
