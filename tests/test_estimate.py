@@ -238,7 +238,7 @@ def test_ngame_clusters_no_labels():
 )
 def test_a_transformer_is_as_slow_as_its_folder_says(layers, width, tmp_path):
     settings = XTransformer(encoder=str(tmp_path))
-    with pytest.raises(InputError, match="is no folder of a transformer"):
+    with pytest.raises(InputError, match="is not a transformer folder"):
         estimate_training(DEPENDS, costs_of(settings), ONE_CORE)
     seconds = []
     for n_layers in (6, 12):
@@ -248,7 +248,7 @@ def test_a_transformer_is_as_slow_as_its_folder_says(layers, width, tmp_path):
         seconds.append(stages["matcher"])
     assert seconds[1] > 1.2 * seconds[0]
     (tmp_path / "config.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(InputError, match="does not tell how many layers"):
+    with pytest.raises(InputError, match="does not say how many layers"):
         estimate_training(DEPENDS, costs_of(settings), ONE_CORE)
 
 

@@ -13,11 +13,12 @@ import torch
 from scipy.sparse import csr_array
 
 import longtail
+from longtail import distillation
 from longtail.cli import main
 from longtail.distillation import distilled
 from longtail.errors import InputError, MissingExtraError
 from longtail.estimators.limits import check_settings
-from longtail.features import distillation, onnx_export, transformer_encoder
+from longtail.features import onnx_export, transformer_encoder
 from longtail.features.encoder import encoder_from
 from longtail.features.onnx_encoder import OnnxEncoder
 from longtail.features.transformer import Transformer, TransformerNetwork, read_transformer
@@ -102,7 +103,7 @@ class TestEncoder:
         transformers = pytest.importorskip("transformers", reason="needs 'transformers'")
         config = {"d_model": 16, "num_layers": 1, "num_heads": 2, "d_ff": 16, "d_kv": 8}
         saved(tmp_path, transformers.T5Config(vocab_size=4 + len(WORDS), **config))
-        with pytest.raises(InputError, match="of type 't5', is no encoder of texts"):
+        with pytest.raises(InputError, match="of type 't5', is not a text encoder"):
             read_transformer(tmp_path, 8)
 
     def test_must_be_whole(self, folder, tmp_path):

@@ -137,7 +137,7 @@ def format_for_writing(path: Path, name: str | None) -> FileFormat:
     name = _by_suffix(path) if name is None else name
     if name is None:
         raise InputError(
-            f"The name {path.name!r} does not tell the format. Pass format=, one of "
+            f"The name {path.name!r} does not show the format. Pass format=, one of "
             f"{', '.join(FORMATS)}."
         )
     return _named(name)
