@@ -21,8 +21,8 @@ from longtail import Dataset
 from longtail.data.damping import unit_rows_of_power
 from longtail.data.split import held_out_split
 from longtail.metrics import precision_at_k
-from longtail.recipes.icnn import Icnn
-from longtail.recipes.spen import Spen
+from longtail.recipes.icnn import ICNN
+from longtail.recipes.spen import SPEN
 from longtail.scorers.energy import EnergyScorer
 
 if TYPE_CHECKING:
@@ -41,11 +41,11 @@ def model_of(name: str, seed: int, settings: dict[str, Any]) -> EnergyClassifier
     """Return a recipe by the name that the table has for it."""
     both = {**settings, "random_state": seed, "held_out": 0.0}
     if name == "icnn":
-        return Icnn(**both)
+        return ICNN(**both)
     if name == "spen":
-        return Spen(**both)
+        return SPEN(**both)
     # As many epochs as the others have in all, and no energy.
-    plain = Spen(**both)
+    plain = SPEN(**both)
     total = plain.unary_epochs + plain.energy_epochs + plain.joint_epochs
     plain.set_params(unary_epochs=total, energy_epochs=0, joint_epochs=0)
     return plain
@@ -97,7 +97,7 @@ def settings_of(pairs: Sequence[str]) -> dict[str, Any]:
     """Return settings that all models share, from key=value."""
     from longtail.cli.settings import parse_settings
 
-    return parse_settings(Spen, pairs)
+    return parse_settings(SPEN, pairs)
 
 
 def main() -> None:

@@ -4,7 +4,7 @@ python -m benchmarks.label_text --data FOLDER
 python -m benchmarks.label_text --data FOLDER --unseen 1000
 
 FOLDER holds train.jsonl.gz, test.jsonl.gz and labels.txt.gz. Each row is one way of scoring: the
-label vectors of Module I, those of Module II, the mean of their cosines, and the learned fusion,
+label vectors of Module I, those of Module II, the mean of their cosines, and the learned blend,
 also with a weight for rare labels, or the answers of a recipe that has no such parts; each once
 more with a label that bears the point's own name set aside, as filter files of see-also sets do.
 `--reversed-aside` adds a row in which labels are set aside whose own point carries the test point's
@@ -49,7 +49,7 @@ KS = (1, 3, 5)
 N_BEST = 110  # labels of a point that are looked at
 ROWS_AT_ONCE = 256
 HEADS = {"Module I": 1, "Module II": 0}  # places in `BlendedScorer.heads`
-TAIL = 0.5  # see `Ngame`
+TAIL = 0.5  # see `NGAME`
 
 
 def main() -> None:

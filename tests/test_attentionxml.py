@@ -183,7 +183,7 @@ def test_a_killed_training_stops_where_it_would_have(points, tmp_path):
 
 def test_patience_needs_points_held_out(points):
     texts, labels = points
-    with pytest.raises(InputError, match=r"patience = 2 .* Hold more out"):
+    with pytest.raises(InputError, match=r"patience = 2 .* Hold out more"):
         AttentionXML(**SMALL, patience=2, held_out=0).fit(texts[:50], labels[:50])
 
 

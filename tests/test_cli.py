@@ -116,7 +116,7 @@ def test_words_are_refused_before_any_work_too(place, capsys, tmp_path):
         ("spen", {"loss": "least"}, "`loss` must be one of"),
         ("icnn", {"inference": "quick"}, "`inference` must be one of"),
         ("xtransformer", {"teacher_forcing": False, "matcher_aware": False}, "one of the two"),
-        ("xtransformer", {"encoder": "no/such/folder"}, "no folder of a transformer"),
+        ("xtransformer", {"encoder": "no/such/folder"}, "not a transformer folder"),
         ("xmlcnn", {"n_words": 4, "n_chunks": 5}, "n_chunks must be at most n_words"),
         (
             "xtransformer",

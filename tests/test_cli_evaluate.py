@@ -48,7 +48,7 @@ def test_a_test_set_of_other_labels_is_refused(place, capsys, tmp_path):
     assert "It has 'animal', the model has 'drink'." in message
     ids = write_lines(tmp_path / "ids.svm", ["7 0:1", "8 1:1"])
     message = refused(capsys, "evaluate", place / "sparse", ids)
-    assert "Ids must be those of the training" in message
+    assert "Ids must be those used in training" in message
 
 
 def test_labels_that_the_model_has_not_are_counted(place, capsys, tmp_path):

@@ -140,7 +140,7 @@ def test_columns_that_are_taken_as_text_are_pointed_out(place, capsys, tmp_path)
     path = write_lines(tmp_path / "points.txt", [f"{text}\tdrink" for text in TEXTS])
     _, out, err = run(capsys, "predict", place / "model", path)
     assert texts_in(out) == [f"{text}\tdrink" for text in TEXTS]
-    assert "points.txt: each line is taken as a text" in err
+    assert "points.txt: each line is taken as one text" in err
     assert "pass --format tsv" in err
 
 

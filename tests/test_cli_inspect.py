@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from command_line import refused, rows, run
-from longtail.recipes.ngame import Ngame
+from longtail.recipes.ngame import NGAME
 from longtail.recipes.parabel import Parabel
 
 
@@ -71,7 +71,7 @@ def test_inspection_of_a_blended_model(capsys, place):
 )
 def test_inspection_of_models_of_label_texts(capsys, tmp_path, settings, asked):
     texts, names = zip(*((row["text"], row["labels"]) for row in list(rows()) * 5), strict=True)
-    small = Ngame(dimension=16, encoder_epochs=3, classifier_epochs=2, n_threads=1, **settings)
+    small = NGAME(dimension=16, encoder_epochs=3, classifier_epochs=2, n_threads=1, **settings)
     small.fit(texts, names).save(tmp_path)
     out, lines = inspected(capsys, tmp_path)
     assert f"100.0 % of the 50 nearest labels that an exact search finds ({asked})" in out
@@ -79,7 +79,7 @@ def test_inspection_of_models_of_label_texts(capsys, tmp_path, settings, asked):
 
 
 def test_inspection_of_a_model_with_nothing_to_search_in(capsys, tmp_path):
-    small = Ngame(dimension=16, encoder_epochs=1, classifier_epochs=1, n_threads=1)
+    small = NGAME(dimension=16, encoder_epochs=1, classifier_epochs=1, n_threads=1)
     small.fit(["red wine", "old car"] * 20, [["a label of no known word"]] * 40).save(tmp_path)
     out, lines = inspected(capsys, tmp_path)
     assert "exact search" not in out

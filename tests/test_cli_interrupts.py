@@ -116,7 +116,7 @@ def test_sigterm_stops_a_training_as_ctrl_c_does(place, capsys, tmp_path, monkey
         capsys, "train", place / "train.jsonl", "--model", tmp_path / "model", *SMALL
     )
     assert code == 143
-    assert err.splitlines()[-1] == "Stopped: nothing is kept."
+    assert err.splitlines()[-1] == "Stopped: nothing was kept."
     assert not list(tmp_path.iterdir())
     assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
 

@@ -107,7 +107,7 @@ def test_what_another_run_has_answered_is_kept_and_can_be_gone_on_with(
     capsys.readouterr()
     assert predict(text_model_path, texts, target, "--top-k", "2") == 0
     err = capsys.readouterr().err
-    assert "stopped after 6 points, with --top-k 5, not 2. This one begins anew." in err
+    assert "stopped after 6 points, with --top-k 5, not 2. This one starts over." in err
     (kept,) = tmp_path.glob(".out.jsonl.*.partial")
     assert str(kept) in err
     assert len(kept.read_bytes().splitlines()) == 6

@@ -127,17 +127,20 @@ WINE = '{"text": "red wine", "labels": ["drink"]}\n'
 def test_an_option_that_took_the_file_is_pointed_out(capsys):
     code, _, err = run(capsys, "train", "--model", "m", "--set", "tail=0.5", "train.jsonl")
     assert code == 2
-    assert "are required: TRAIN. --set takes all words behind it: put it last" in err
+    assert "are required: TRAIN. --set takes all words after it: put it last" in err
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "are required: TRAIN, --model. `longtail train --help` tells all options"),
+        ([], "are required: TRAIN, --model. `longtail train --help` lists all options"),
         (["a.jsonl"], "are required: --model. `longtail train --help`"),
-        (["a.jsonl", "--modle", "m"], "required: --model. --modle is no option, but --model is."),
+        (
+            ["a.jsonl", "--modle", "m"],
+            "required: --model. --modle is not an option (did you mean --model?).",
+        ),
         (["a.jsonl", "b.jsonl", "--model", "m"], "train: error: unrecognized arguments: b.jsonl"),
-        (["a.jsonl", "--model", "m", "tail=1"], "Settings such as KEY=VALUE stand behind --set"),
+        (["a.jsonl", "--model", "m", "tail=1"], "Settings such as KEY=VALUE go after --set"),
         (["a.jsonl", "--model", "m", "--epochs", "3"], "unrecognized arguments: --epochs 3."),
     ],
 )
@@ -179,7 +182,7 @@ def test_more_texts_for_a_token_than_there_are(place, capsys, tmp_path):
     assert "Pass at most 2, one text in twenty." in message
     code, _, err = run(capsys, *command, "min_df=30")
     assert code == 0
-    assert "min_df=30 is cut to 2, one in twenty of the 40 training texts." in err
+    assert "min_df=30 is lowered to 2, one in twenty of the 40 training texts." in err
 
 
 BAD = {
@@ -285,13 +288,13 @@ def test_the_same_command_resumes_to_the_same_model(
         stop_in(patch, stage, 2)
         code, out, err = run(capsys, *command)
     assert (code, out) == (130, "")
-    assert "the same command goes on from there" in err.splitlines()[-1]
+    assert "the same command resumes from there" in err.splitlines()[-1]
     assert [path.name for path in tmp_path.iterdir()] == ["model.checkpoint"]
 
     code, _, err = run(capsys, *command)
     assert code == 0
     assert "Resuming from" in err
-    assert f"{stage}: goes on after 1 of " in err
+    assert f"{stage}: resumes after 1 of " in err
     assert files_of(tmp_path / "model") == files_of(place / whole)
     assert [path.name for path in tmp_path.iterdir()] == ["model"]
 
@@ -305,7 +308,7 @@ def test_other_settings_leave_what_a_stopped_training_has_kept(
         assert run(capsys, *command)[0] == 130
     code, _, err = run(capsys, *command, "tail=0.5")
     assert code == 0
-    assert "begins anew" in err
+    assert "starts over" in err
     assert ", not 0.5. It is kept" in err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["model", "model.checkpoint"]
     code, _, err = run(capsys, *command)
@@ -330,7 +333,7 @@ def test_stopped_before_the_first_checkpoint_nothing_is_kept(place, capsys, tmp_
     command = ("train", place / "train.jsonl", "--model", tmp_path / "model", *SMALL)
     code, _, err = run(capsys, *command)
     assert code == 130
-    assert "nothing is kept" in err.splitlines()[-1]
+    assert "nothing was kept" in err.splitlines()[-1]
     assert not list(tmp_path.iterdir())
 
 

@@ -8,25 +8,19 @@ from contextlib import suppress
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
 
 import longtail
 from longtail import LongtailClassifier
 from longtail.cli import main
-from longtail.compiled.earlier_layout import with_split_rows
 from longtail.compiled.expanded import expanded
 from longtail.compiled.parts import dimension_of
 from longtail.compiled.row_store import (
-    column_ids,
-    float_weights,
-    neighbours_of,
     token_vectors_of,
-    whole_rows,
 )
 from longtail.compiled.scorer import CompiledScorer
 from longtail.data.bags import Bags
 from longtail.errors import InputError, ModelFolderError
-from longtail.model_folder import ModelFolder
+from longtail.model_folder import ModelFolder, write_model_folder
 from longtail.recipes.parabel import Parabel
 from longtail.scorers.protocols import HasVectors
 
@@ -145,7 +139,7 @@ def test_what_is_kept_so_already_stays_as_it_is(model, dtype, tmp_path, capsys):
     assert again.predict(TEXTS) == own.predict(TEXTS)
     own.save(tmp_path / "own")
     assert main(["compress", f"{tmp_path}/own", f"{tmp_path}/again", "--dtype", dtype]) == 0
-    assert f"are kept as {dtype} already" in capsys.readouterr().err
+    assert f"already keeps its numbers as {dtype}" in capsys.readouterr().err
     for path in (tmp_path / "own").glob("*.safetensors"):
         assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes()
 
@@ -162,50 +156,34 @@ def test_a_compressed_model_can_be_compressed_further(model):
     )
 
 
-def as_held_before(scorer):
-    """The arrays of a float32 model as folders once had them."""
-    parts, arrays = scorer.parts, scorer.to_arrays()
-    n_labels, texts = len(parts.commonness), parts.relations.texts
-    sparse = {
-        "linear/rows": whole_rows(parts.linear, n_labels),
-        "relations/texts": whole_rows(texts, n_labels),
-    }
-    for name, rows in (("postings", texts.rare), ("links", parts.relations.links)):
-        by_row = (float_weights(rows), column_ids(rows), rows.starts)
-        sparse[f"relations/{name}"] = csr_array(by_row, (len(rows.starts) - 1, n_labels))
-    for name in [name for name in arrays if name.startswith(("linear/", "relations/"))]:
-        if not name.endswith(("bias", "is_word")):
-            del arrays[name]
-    for name, rows in sparse.items():
-        arrays[f"{name}.starts"] = rows.indptr.astype(np.int64)
-        arrays[f"{name}.columns"] = rows.indices.astype(np.int32)
-        arrays[f"{name}.weights"] = rows.data
-        arrays[f"{name}.scales"] = np.zeros(0, np.float32)
-    for name in ("labels", "points"):
-        arrays[f"{name}_index/neighbours"] = neighbours_of(getattr(parts, name))
-    return arrays
-
-
-def test_folders_of_the_layout_before_are_read(model):
+def test_where_walks_start_must_fit(model):
     scorer = model.compressed("float32").scorer
-    assert scorer.parts.has_relations
-    expected, arrays = scorer.to_arrays(), with_split_rows(as_held_before(scorer))
-    assert expected.keys() <= arrays.keys()
-    for name, array in expected.items():
-        np.testing.assert_array_equal(arrays[name], array)
-    assert with_split_rows(expected) is expected
-
-
-def test_folders_that_do_not_say_where_walks_start_are_read(model):
-    scorer = model.compressed("float32").scorer
-    new = {"labels_index/homes", "labels_index/unsure_below"}
-    earlier = {name: array for name, array in scorer.to_arrays().items() if name not in new}
-    bags = model.bags(TEXTS[:20])
-    ids, _ = CompiledScorer.from_parts(scorer.config(), earlier).top_k(bags, 3)
-    np.testing.assert_array_equal(ids, scorer.top_k(bags, 3)[0])  # so few labels are scanned
-    wrong = np.zeros(1, np.int32)
+    wrong = {"labels_index/homes": np.zeros(1, np.int32)}
     with pytest.raises(InputError, match="belong together"):
-        CompiledScorer.from_parts(scorer.config(), scorer.to_arrays() | {min(new): wrong})
+        CompiledScorer.from_parts(scorer.config(), scorer.to_arrays() | wrong)
+
+
+def without_some_arrays(manifest, arrays):
+    return manifest, {name: array for name, array in arrays.items() if "/rare." not in name}
+
+
+def with_plain_neighbours(manifest, arrays):
+    name = "labels_index/neighbours"
+    return manifest, arrays | {name: arrays[name].astype(np.int32)}
+
+
+def without_a_setting(manifest, arrays):
+    return {name: value for name, value in manifest.items() if name != "reads"}, arrays
+
+
+@pytest.mark.parametrize("older", [without_some_arrays, with_plain_neighbours, without_a_setting])
+def test_a_folder_of_a_layout_before_the_release_says_what_to_do(model, tmp_path, older):
+    model.save(tmp_path / "model")
+    folder = ModelFolder.open(tmp_path / "model")
+    manifest, arrays = older(folder.manifest, dict(folder.arrays))
+    write_model_folder(tmp_path / "older", manifest=manifest, arrays=arrays)
+    with pytest.raises(ModelFolderError, match="train it again"):
+        longtail.load(tmp_path / "older")
 
 
 def test_the_command_compresses_and_says_what_is_lost(model, tmp_path, capsys):

@@ -129,7 +129,7 @@ def test_saving_replaces_a_data_set_and_nothing_else(tmp_path):
     assert Dataset.open(tmp_path / "saved").texts is not None
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.txt").write_text("all of it")
-    with pytest.raises(InputError, match=r"is no saved data set\. Choose another name"):
+    with pytest.raises(InputError, match=r"is not a saved data set\. Choose another name"):
         text_dataset().save(tmp_path / "other")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["other", "saved"]
 
@@ -169,7 +169,7 @@ def test_damaged_folders(tmp_path, name):
 @pytest.mark.parametrize(
     ("facts", "message"),
     [
-        ("{", "is no saved data set"),
+        ("{", "is not a saved data set"),
         ("[]", "does not describe a data set"),
         ('{"format": "other"}', "does not describe a data set"),
         ('{"format": "longtail-dataset", "format_version": 2}', "format version 2"),

@@ -253,7 +253,7 @@ def test_svmlight_blank_line_and_empty_texts(tmp_path):
         ("a.txt", "1 3 4\n0.5 0:1\n", "line 2: Expected label ids .* got '0.5'"),
         ("a.txt", "1 3 4\n0,,1 0:1\n", "line 2: Expected label ids"),
         ("a.txt", "1 3 4\n0 3:1\n", "line 2: The id 3 is out of range: ids run from 0 to 2"),
-        ("a.txt", "1 3 4\n0 1:1 0:2 1:3\n", "line 2: The id 1 stands twice"),
+        ("a.txt", "1 3 4\n0 1:1 0:2 1:3\n", "line 2: The id 1 appears twice"),
         ("a.txt", "1 3 4\n0 0:1 1:nan\n", "line 2: Expected id:value, got '1:nan'"),
         ("a.txt", "1 3 4\n0 0:inf\n", "line 2: Expected id:value, got '0:inf'"),
         ("a.txt", "1 3 4\n0 0:1e39\n", "line 2: A value is too large"),
@@ -462,7 +462,7 @@ def test_writing_needs_the_right_contents(tmp_path):
     for keywords in ({"format": "repository"}, {"format": "svmlight"}, {"labels_path": "Y.txt"}):
         with pytest.raises(InputError, match="this data set has texts"):
             texts.write(tmp_path / "a.txt", **keywords)
-    with pytest.raises(InputError, match="does not tell the format"):
+    with pytest.raises(InputError, match="does not show the format"):
         texts.write(tmp_path / "a.txt")
 
 

@@ -43,7 +43,7 @@ def test_damaged_gzip_says_so(tmp_path, damage):
         ("one\n".encode("utf-32-be").join([b"\0\0\xfe\xff", b""]), "UTF-32, not"),
         (
             "one\ttwo\n".encode("utf-16-le"),
-            r"UTF-16LE \(its NUL bytes tell\).*-f UTF-16LE -t UTF-8",
+            r"UTF-16LE \(its NUL bytes show it\).*-f UTF-16LE -t UTF-8",
         ),
         ("\r\none\ttwo\n".encode("utf-16-be"), "UTF-16BE"),
         (gzip.compress("длинное слово для пробы\n".encode("utf-16-le")), "UTF-16LE"),

@@ -218,5 +218,5 @@ class TestHeldOut:
     @pytest.mark.parametrize("n_points", [0, 7])
     def test_must_have_something_to_find(self, n_points):
         nothing = csr_array((n_points, 3), dtype=np.float32)
-        with pytest.raises(InputError, match=rf"of the {n_points} that are held out none has"):
+        with pytest.raises(InputError, match=rf"none of the {n_points} held-out points has"):
             HeldOut.of(TrainingData(nothing, nothing), nothing, 2)

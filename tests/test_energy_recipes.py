@@ -31,10 +31,10 @@ from longtail.energy.reranking import (
     cooccurrence_vectors,
 )
 from longtail.errors import InputError, TrainingError
-from longtail.recipes.icnn import Icnn
+from longtail.recipes.icnn import ICNN
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.parabel import Parabel
-from longtail.recipes.spen import Spen
+from longtail.recipes.spen import SPEN
 from longtail.scorers.energy_inference import EnergyInference
 from longtail.scorers.energy_reranker import EnergyReranker
 from longtail.training.run import TrainingRun
@@ -76,17 +76,17 @@ def points():
 @pytest.fixture(scope="module")
 def spen(points):
     (X, Y), _ = points
-    return Spen(**SMALL, loss="f1").fit(X, Y)
+    return SPEN(**SMALL, loss="f1").fit(X, Y)
 
 
 class TestLearning:
     @pytest.mark.parametrize(
         ("recipe", "loss"),
         [
-            (Spen, "squared-error"),
-            (Icnn, "squared-error"),
-            (Icnn, "cross-entropy"),
-            (Spen, "hinge"),
+            (SPEN, "squared-error"),
+            (ICNN, "squared-error"),
+            (ICNN, "cross-entropy"),
+            (SPEN, "hinge"),
         ],
     )
     def test_every_loss_finds_the_pair(self, recipe, loss, points):
@@ -100,7 +100,7 @@ class TestLearning:
 
     def test_an_energy_answers_where_each_label_alone_is_in_doubt(self, spen, points):
         (X, Y), (X_test, Y_test) = points
-        plain = Spen(**SMALL, energy_epochs=0, joint_epochs=0, unary_epochs=35).fit(X, Y)
+        plain = SPEN(**SMALL, energy_epochs=0, joint_epochs=0, unary_epochs=35).fit(X, Y)
         truth = Y_test.toarray()
         with_energy, without = (
             f1(model.predictor_.scorer.relaxed_labels(Bags.of(X_test)), truth)
@@ -111,7 +111,7 @@ class TestLearning:
 
     def test_pairs_that_go_together_are_joined(self, points):
         (X, Y), _ = points
-        model = Spen(**SMALL, loss="hinge", conditional=False).fit(X, Y).predictor_
+        model = SPEN(**SMALL, loss="hinge", conditional=False).fit(X, Y).predictor_
         labels, energies = pair_energies(model)
         place = np.argsort(labels)
         first, second, third = (place[np.arange(c, 3 * N_PAIRS, 3)] for c in range(3))
@@ -127,8 +127,8 @@ class TestLearning:
 class TestStages:
     def test_the_energy_stage_holds_the_rest_still(self, points):
         (X, Y), _ = points
-        plain = Spen(**SMALL, energy_epochs=0, joint_epochs=0, unary_epochs=2).fit(X, Y)
-        energy = Spen(**SMALL, energy_epochs=2, joint_epochs=0, unary_epochs=2).fit(X, Y)
+        plain = SPEN(**SMALL, energy_epochs=0, joint_epochs=0, unary_epochs=2).fit(X, Y)
+        energy = SPEN(**SMALL, energy_epochs=2, joint_epochs=0, unary_epochs=2).fit(X, Y)
         first, second = plain.predictor_.scorer, energy.predictor_.scorer
         np.testing.assert_array_equal(first.encoder.token_vectors, second.encoder.token_vectors)
         n_labels = len(first.known)
@@ -141,14 +141,14 @@ class TestStages:
     def test_training_that_runs_away_is_reported(self, points):
         (X, Y), _ = points
         with pytest.raises(TrainingError, match=r"diverges|climbs|loss is"):
-            Spen(**SMALL, step=900.0, n_steps=40).fit(X, Y)
+            SPEN(**SMALL, step=900.0, n_steps=40).fit(X, Y)
 
     def test_a_cut_off_training_goes_on_to_the_same_model(self, points, tmp_path):
         (X, Y), _ = points
         settings = {**SMALL, "unary_epochs": 2, "energy_epochs": 2, "joint_epochs": 2}
         space = LabelSpace(3 * N_PAIRS)
         data = Dataset(None, X.astype(np.float32), Y.astype(np.float32), space)
-        whole = Icnn(**settings).fit_dataset(data)
+        whole = ICNN(**settings).fit_dataset(data)
 
         class CutError(Exception):
             pass
@@ -162,8 +162,8 @@ class TestStages:
 
         folder = {"checkpoint_folder": tmp_path, "checkpoint_seconds": 0.0}
         with pytest.raises(CutError):
-            Icnn(**settings).fit_dataset(data, callbacks=[Cut()], **folder)
-        resumed = Icnn(**settings).fit_dataset(data, **folder)
+            ICNN(**settings).fit_dataset(data, callbacks=[Cut()], **folder)
+        resumed = ICNN(**settings).fit_dataset(data, **folder)
         for name, array in whole.predictor_.scorer.to_arrays().items():
             np.testing.assert_array_equal(resumed.predictor_.scorer.to_arrays()[name], array)
 
@@ -174,23 +174,23 @@ class TestStages:
     def test_refuses_settings_that_are_none(self, settings, points):
         (X, Y), _ = points
         with pytest.raises(InputError):
-            Spen(**{**SMALL, **settings}).fit(X, Y)
+            SPEN(**{**SMALL, **settings}).fit(X, Y)
 
 
 def test_a_loss_is_an_object_or_its_word(points):
     (X, Y), (X_test, _) = points
-    word, own = (Spen(**SMALL, loss=loss).fit(X, Y) for loss in ("hinge", StructuredHinge()))
+    word, own = (SPEN(**SMALL, loss=loss).fit(X, Y) for loss in ("hinge", StructuredHinge()))
     for ids, others in zip(word.predict_topk(X_test), own.predict_topk(X_test), strict=True):
         np.testing.assert_array_equal(ids, others)
     for wrong in (StructuredHinge, 0.5):
         with pytest.raises(InputError, match="loss must be an object"):
-            Spen(**SMALL, loss=wrong).fit(X, Y)
-    assert parse_settings(Spen, ["loss=hinge"]) == {"loss": "hinge"}
+            SPEN(**SMALL, loss=wrong).fit(X, Y)
+    assert parse_settings(SPEN, ["loss=hinge"]) == {"loss": "hinge"}
 
 
 def test_icnn_has_one_answer_whatever_the_method(points):
     (X, Y), (X_test, _) = points
-    scorer = Icnn(**SMALL, unary_epochs=5, inference="bundle").fit(X, Y).predictor_.scorer
+    scorer = ICNN(**SMALL, unary_epochs=5, inference="bundle").fit(X, Y).predictor_.scorer
     bags = Bags.of(X_test[:50])
     steps = replace(scorer, inference=EnergyInference(n_steps=800, step=0.05))
     answers = [own.relaxed_labels(bags) for own in (steps, scorer)]

@@ -24,9 +24,9 @@ from longtail.data import LabelSpace, TextColumn
 from longtail.errors import InputError
 from longtail.recipes.annexml import AnnexML
 from longtail.recipes.attentionxml import AttentionXML
-from longtail.recipes.dexa import Dexa
+from longtail.recipes.dexa import DEXA
 from longtail.recipes.names import RECIPES, recipe
-from longtail.recipes.ngame import Ngame
+from longtail.recipes.ngame import NGAME
 from longtail.recipes.parabel import Parabel
 from longtail.recipes.siamesexml import SiameseXML
 from longtail.recipes.xtransformer import XTransformer
@@ -164,7 +164,7 @@ DEXA_DEPENDS = dataclasses.replace(DEPENDS, n_nonzero=5_894_987, n_word_entries=
 DEXA_RELATED = dataclasses.replace(
     RELATED, n_nonzero=14_732_890, n_word_entries=2_114_487, n_label_entries=3_753_731
 )
-STAGES = ("label clusters", "encoder", "classifiers", "search", "fusion")
+STAGES = ("label clusters", "encoder", "classifiers", "search", "blend")
 DEPENDS_DEXA = (1.6, 35, 24, 3.7, 7.6)
 RELATED_DEXA = (2.4, 71, 63, 13, 8.2)
 
@@ -173,7 +173,7 @@ RELATED_DEXA = (2.4, 71, 63, 13, 8.2)
     ("workload", "measured"), [(DEXA_DEPENDS, DEPENDS_DEXA), (DEXA_RELATED, RELATED_DEXA)]
 )
 def test_stages_of_dexa_are_within_a_factor_of_two(workload, measured):
-    alone = Dexa(relations=False, linear=False, n_near_points=0)
+    alone = DEXA(relations=False, linear=False, n_near_points=0)
     stages = estimate_training(workload, costs_of(alone), ONE_CORE).stages
     for stage, seconds in zip(STAGES, measured, strict=True):
         assert seconds / 2 < stages[stage] < 2 * seconds, stage
@@ -181,7 +181,7 @@ def test_stages_of_dexa_are_within_a_factor_of_two(workload, measured):
 
 @pytest.mark.parametrize(("workload", "measured"), [(DEXA_DEPENDS, 1.48e9), (DEXA_RELATED, 2.52e9)])
 def test_memory_of_ngame_is_about_what_was_measured(workload, measured):
-    found = estimate_training(workload, costs_of(Ngame()), ONE_CORE).memory
+    found = estimate_training(workload, costs_of(NGAME()), ONE_CORE).memory
     assert measured / 1.25 < found < 1.25 * measured
 
 
@@ -212,9 +212,9 @@ def test_early_stopping_keeps_the_best_epoch_in_memory(recipe):
 @pytest.mark.parametrize(
     ("recipe", "stage", "changes"),
     [
-        (Dexa, "encoder", {"encoder_epochs": 20}),
-        (Dexa, "classifiers", {"freeze_encoder": False}),
-        (SiameseXML, "fusion", {"n_found": 100}),
+        (DEXA, "encoder", {"encoder_epochs": 20}),
+        (DEXA, "classifiers", {"freeze_encoder": False}),
+        (SiameseXML, "blend", {"n_found": 100}),
         (XTransformer, "ranker", {"beam_size": 20}),
         (XTransformer, "matcher", {"epochs": 20}),
         (AttentionXML, "level 3", {"beam_size": 32}),
@@ -230,7 +230,7 @@ def test_more_of_a_recipe_that_reads_texts_takes_longer(recipe, stage, changes):
 
 
 def test_ngame_clusters_no_labels():
-    assert estimate_training(DEPENDS, costs_of(Ngame()), ONE_CORE).stages["label clusters"] == 0
+    assert estimate_training(DEPENDS, costs_of(NGAME()), ONE_CORE).stages["label clusters"] == 0
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_ngame_clusters_no_labels():
 )
 def test_a_transformer_is_as_slow_as_its_folder_says(layers, width, tmp_path):
     settings = XTransformer(encoder=str(tmp_path))
-    with pytest.raises(InputError, match="is no folder of a transformer"):
+    with pytest.raises(InputError, match="is not a transformer folder"):
         estimate_training(DEPENDS, costs_of(settings), ONE_CORE)
     seconds = []
     for n_layers in (6, 12):
@@ -248,7 +248,7 @@ def test_a_transformer_is_as_slow_as_its_folder_says(layers, width, tmp_path):
         seconds.append(stages["matcher"])
     assert seconds[1] > 1.2 * seconds[0]
     (tmp_path / "config.json").write_text("{}", encoding="utf-8")
-    with pytest.raises(InputError, match="does not tell how many layers"):
+    with pytest.raises(InputError, match="does not say how many layers"):
         estimate_training(DEPENDS, costs_of(settings), ONE_CORE)
 
 

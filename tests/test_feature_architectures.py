@@ -182,7 +182,6 @@ class TestWrongInput:
 def test_an_input_is_made_again_from_its_config():
     reads = PointInput(InputKind.IMAGES, image_shape=(3, 4, 4))
     assert PointInput.from_config(reads.config()) == reads
-    assert PointInput.from_config({}) == PointInput()
 
 
 def test_ready_made_vectors_from_end_to_end(tmp_path):

@@ -88,7 +88,7 @@ def test_the_command_refuses_warns_or_goes_on(place, capsys, tmp_path, monkeypat
     assert list(tmp_path.iterdir()) == []
     code, _, err = run(capsys, *command, "--ignore-memory")
     assert code == 0
-    assert "longtail: warning: memory will not do" in err
+    assert "longtail: warning: memory will not suffice" in err
     assert model.exists()
 
 
@@ -98,7 +98,7 @@ def test_the_command_warns_of_what_may_not_fit(place, capsys, tmp_path, monkeypa
     options = ("--model", tmp_path / "model", "--recipe", "parabel")
     code, _, err = run(capsys, "train", place / "train.jsonl", *options)
     assert code == 0
-    assert "longtail: warning: memory may not do" in err
+    assert "longtail: warning: memory may not suffice" in err
 
 
 def test_a_refusal_is_an_input_error():

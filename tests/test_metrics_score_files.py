@@ -132,7 +132,7 @@ class TestDamage:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("1 3\n1:0.5 1:0.5 2:0.9\n", "A label stands twice"),
+            ("1 3\n1:0.5 1:0.5 2:0.9\n", "A label appears twice"),
             ("1 3\n99999999999999999999:1\n", "Expected pairs"),
         ],
     )

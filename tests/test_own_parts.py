@@ -56,7 +56,7 @@ def test_meta_labels_may_come_in_any_form(found):
 @pytest.mark.parametrize(
     ("found", "message"),
     [
-        (np.array([-1, -1]), "of which some must have one"),
+        (np.array([-1, -1]), "and not -1 for all"),
         (np.array([0.0, 1.0]), r"whole numbers from 0, .* got float64 \(2,\)"),
         (["a", "b"], "whole numbers"),
         ([0], "Pass one cluster per label"),
@@ -145,7 +145,7 @@ def test_what_is_no_part(parts, message):
     ("parts", "message"),
     [
         ({"reranker": "spen"}, "reranker must be an object that has learn"),
-        ({"prediction_sizes": 5}, r"prediction_sizes must be such as ShortlistSizes\(\)"),
+        ({"prediction_sizes": 5}, r"prediction_sizes must be an object such as ShortlistSizes\(\)"),
     ],
 )
 def test_further_parts_are_looked_at_before_training(parts, message):

@@ -186,13 +186,6 @@ class TestForest:
         expected = 0.7 * np.log(inverse_propensities(counts, labels.shape[0]))[ids]
         np.testing.assert_allclose(more[ids >= 0], expected[ids >= 0], atol=1e-5)
 
-    def test_a_folder_from_before_the_weights_has_none(self):
-        scorer = fitted(tail=0.7).predictor_.scorer
-        arrays = scorer.to_arrays()
-        assert ForestScorer.from_parts(scorer.config(), arrays).tail_weights.any()
-        del arrays["tail_weights"]
-        assert not ForestScorer.from_parts(scorer.config(), arrays).tail_weights.any()
-
 
 class TestPfastreXML:
     def test_learns(self):

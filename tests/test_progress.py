@@ -49,7 +49,7 @@ def test_on_a_terminal_the_bar_names_stage_loss_and_time_left():
 
 
 def test_a_resumed_stage_says_where_it_goes_on():
-    assert "module I: goes on after 4 of 6 batches" in trained(io.StringIO(), first=5)
+    assert "module I: resumes after 4 of 6 batches" in trained(io.StringIO(), first=5)
     last = trained(Terminal(), first=5).split("\r")[-1]
     assert "6/6" in last
 

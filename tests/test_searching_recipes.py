@@ -10,7 +10,7 @@ from longtail.index import GraphIndex, stored
 from test_estimators import NAMES, RECIPES, TEXTS
 
 # Those that look for labels, or for training points, by vectors.
-SEARCHING = ["Astec", "DeepXML", "LongtailClassifier", "Dexa", "SiameseXML", "Slice", "DeepXMLMACH"]
+SEARCHING = ["Astec", "DeepXML", "LongtailClassifier", "DEXA", "SiameseXML", "Slice", "DeepXMLMACH"]
 
 
 @pytest.fixture(autouse=True)

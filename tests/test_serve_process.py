@@ -182,8 +182,8 @@ def test_what_cannot_be_served_is_refused_at_once(text_model_path, tmp_path, cap
     assert "--max-k must be above 0" in refused(capsys, text_model_path, "--max-k", 0)
     said = refused(capsys, text_model_path, "--max-body-bytes", -1)
     assert "--max-body-bytes must be above 0" in said
-    assert "cannot listen at 999.1.1.1" in refused(capsys, text_model_path, "--host", "999.1.1.1")
-    assert "cannot listen at .." in refused(capsys, text_model_path, "--host", "..")
+    assert "cannot listen on 999.1.1.1" in refused(capsys, text_model_path, "--host", "999.1.1.1")
+    assert "cannot listen on .." in refused(capsys, text_model_path, "--host", "..")
 
 
 def test_a_port_that_is_taken_is_said(text_model_path):
@@ -199,7 +199,7 @@ def test_a_port_that_is_taken_is_said(text_model_path):
             timeout=60,
         )
     assert run.returncode == 2
-    assert f"cannot listen at 127.0.0.1, port {port}: Address already in use" in run.stderr
+    assert f"cannot listen on 127.0.0.1, port {port}: Address already in use" in run.stderr
     assert run.stderr.count("\n") == 1
 
 

@@ -14,8 +14,8 @@ from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
 from longtail.kernels.split_rows import join_rows, split_rows
-from longtail.recipes.dexa import Dexa
-from longtail.recipes.ngame import Ngame
+from longtail.recipes.dexa import DEXA
+from longtail.recipes.ngame import NGAME
 from longtail.siamese import task as siamese_task
 from longtail.siamese.pair_losses import DecoupledSoftmax, ProbabilisticContrast, TripletLoss
 from longtail.siamese.task import Corrections, LearntBags, SiameseTask
@@ -249,7 +249,7 @@ def stacked(labels):
 SMALL = {"dimension": 32, "encoder_epochs": 4, "classifier_epochs": 2, "n_threads": 1}
 
 
-@pytest.mark.parametrize("recipe", [Ngame, Dexa])
+@pytest.mark.parametrize("recipe", [NGAME, DEXA])
 @pytest.mark.parametrize("frozen", [True, False])
 @pytest.mark.parametrize("block", [False, True])
 def test_a_label_without_points_is_found_by_its_text(recipe, frozen, block, tmp_path):
@@ -262,8 +262,8 @@ def test_a_label_without_points_is_found_by_its_text(recipe, frozen, block, tmp_
 
 
 @pytest.mark.parametrize(("relations", "n_sources"), [(True, 6), (False, 4)])
-def test_the_fusion_also_looks_at_shared_words_and_links(relations, n_sources, tmp_path):
-    model = Ngame(**SMALL, relations=relations).fit_dataset(colours(unseen="red"))
+def test_the_blend_also_looks_at_shared_words_and_links(relations, n_sources, tmp_path):
+    model = NGAME(**SMALL, relations=relations).fit_dataset(colours(unseen="red"))
     scorer = model.predictor_.scorer
     assert scorer.n_sources == n_sources
     assert (scorer.relations is not None) == relations
@@ -275,48 +275,48 @@ def test_the_fusion_also_looks_at_shared_words_and_links(relations, n_sources, t
 
 
 def test_labels_are_not_added_without_training():
-    model = Ngame(**SMALL, held_out=0).fit_dataset(colours(unseen="red")).predictor_
-    with pytest.raises(InputError, match="this one is of Ngame"):
+    model = NGAME(**SMALL, held_out=0).fit_dataset(colours(unseen="red")).predictor_
+    with pytest.raises(InputError, match="this one is of NGAME"):
         model.with_labels({"colour 6": "grey things"})
 
 
 def test_candidates_are_looked_for_longer_than_hard_negatives():
     assert (
-        Dexa().classifier_module(100).sizes.beam == Ngame(beam=64).classifier_module(100).sizes.beam
+        DEXA().classifier_module(100).sizes.beam == NGAME(beam=64).classifier_module(100).sizes.beam
     )
-    assert Ngame(beam=20).classifier_module(100).sizes.beam == 20
-    assert Dexa().beam > 64
+    assert NGAME(beam=20).classifier_module(100).sizes.beam == 20
+    assert DEXA().beam > 64
 
 
 def test_a_tail_adds_to_the_scores_of_rare_labels():
     rare, plain = (
-        Ngame(**SMALL, tail=tail).fit_dataset(colours(unseen="red")).predictor_.scorer.tail_weights
+        NGAME(**SMALL, tail=tail).fit_dataset(colours(unseen="red")).predictor_.scorer.tail_weights
         for tail in (0.5, 0.0)
     )
     assert rare[0] > rare[1] > 0  # the first label has no points at all
     assert not plain.any()
 
 
-class TestDexa:
+class TestDEXA:
     def test_a_label_of_which_nothing_is_known_is_no_answer(self):
         data = colours(unseen="red")
         texts = ["", *(f"{colour} things" for colour in COLOURS[1:])]
         space = LabelSpace(len(COLOURS), None, TextColumn.from_strings(texts))
         data = Dataset(data.texts, None, data.labels, space)
-        model = Dexa(**SMALL, n_clusters=2, n_private=0, held_out=0).fit_dataset(data)
+        model = DEXA(**SMALL, n_clusters=2, n_private=0, held_out=0).fit_dataset(data)
         assert not (model.predict_topk(["a tram, red"], 6)[0] == 0).any()
 
     def test_frequent_labels_have_a_vector_of_their_own(self):
         labels = csr_array(np.repeat(np.eye(16), np.arange(16) + 1, axis=0))
         texts = random_bags(16, 30, 0)
         run = model_run()
-        clusters = Dexa(n_clusters=4, n_private=3).auxiliary_clusters(labels, texts, run)
+        clusters = DEXA(n_clusters=4, n_private=3).auxiliary_clusters(labels, texts, run)
         assert sorted(clusters[-3:]) == [4, 5, 6]
         assert set(clusters[:-3]) <= {0, 1, 2, 3}
 
     def test_auxiliary_vectors_change_what_module_i_learns(self):
         data = colours(unseen="red")
-        with_, without = (recipe(**SMALL).fit_dataset(data) for recipe in (Dexa, Ngame))
+        with_, without = (recipe(**SMALL).fit_dataset(data) for recipe in (DEXA, NGAME))
         heads = [model.predictor_.scorer.heads[1].vectors for model in (with_, without)]
         assert not np.allclose(*heads)
 
@@ -350,7 +350,7 @@ def test_a_killed_training_goes_on_to_the_same_bits(stage, frozen, tmp_path):
     data = colours(unseen="red")
 
     def fit(**how):
-        model = Dexa(**SMALL, batch_size=32, freeze_encoder=frozen, text_block=not frozen)
+        model = DEXA(**SMALL, batch_size=32, freeze_encoder=frozen, text_block=not frozen)
         return model.fit_dataset(data, checkpoint_seconds=0, **how).predictor_.scorer.to_arrays()
 
     expected = fit()

@@ -25,8 +25,8 @@ from longtail.features.encoder import encoder_from
 from longtail.features.transformer import read_transformer
 from longtail.features.tuned_transformer import TunedTransformer, encoded_texts
 from longtail.progress import ProgressBar
-from longtail.recipes.dexa import Dexa
-from longtail.recipes.ngame import Ngame
+from longtail.recipes.dexa import DEXA
+from longtail.recipes.ngame import NGAME
 from longtail.recipes.siamesexml import SiameseXML
 from longtail.training.run import TrainingRun
 from small_transformer import BERT, LABELS, TEXTS, as_bags, saved
@@ -46,7 +46,7 @@ def folder(tmp_path_factory):
 
 
 @pytest.mark.parametrize("mode", MODES, ids=["as it is", "fine-tuned"])
-@pytest.mark.parametrize("recipe", [Ngame, Dexa, SiameseXML])
+@pytest.mark.parametrize("recipe", [NGAME, DEXA, SiameseXML])
 def test_recipes_learn_and_come_back(folder, tmp_path, recipe, mode):
     model = recipe(encoder=str(folder), **SMALL, **mode).fit(TEXTS, LABELS)
     assert model.score(TEXTS, LABELS) == 1.0
@@ -67,12 +67,12 @@ def test_an_interrupted_training_goes_on_to_the_same_model(folder, tmp_path, mod
     space = LabelSpace.from_names(["drink", "vehicle"])
     texts = [f"{text} {i}" for i, text in enumerate(TEXTS * 4)]
     data = Dataset(TextColumn.from_strings(texts), None, labels, space)
-    whole = Dexa(**settings).fit_dataset(data)
+    whole = DEXA(**settings).fit_dataset(data)
 
     place = {"checkpoint_folder": tmp_path / "kept", "checkpoint_seconds": 0.0}
     with pytest.raises(KeyboardInterrupt):
-        Dexa(**settings).fit_dataset(data, callbacks=[Killer(1)], **place)
-    resumed = Dexa(**settings).fit_dataset(data, **place)
+        DEXA(**settings).fit_dataset(data, callbacks=[Killer(1)], **place)
+    resumed = DEXA(**settings).fit_dataset(data, **place)
     np.testing.assert_array_equal(whole.predict_topk(TEXTS)[1], resumed.predict_topk(TEXTS)[1])
 
 
@@ -81,7 +81,7 @@ def test_the_scorer_is_the_compiled_one_around_a_bag():
     words = [f"w{i}" for i in range(30)]
     texts = [" ".join(random.choice(words, 4)) for _ in range(200)]
     labels = [sorted({*text.split()[:2]}) for text in texts]
-    model = Dexa(dimension=16, tail=0.5, relations=True, **SMALL).fit(texts, labels).predictor_
+    model = DEXA(dimension=16, tail=0.5, relations=True, **SMALL).fit(texts, labels).predictor_
     compiled = model.scorer
     assert isinstance(compiled, BlendedScorer)
     scorer = EncodedScorer(encoder=compiled.encoder, **compiled.parts())
@@ -95,7 +95,7 @@ def test_the_scorer_is_the_compiled_one_around_a_bag():
 
 
 def test_labels_are_inspected_and_tokens_have_no_vectors(folder, tmp_path, capsys):
-    Ngame(encoder=str(folder), **SMALL).fit(TEXTS, LABELS).save(tmp_path)
+    NGAME(encoder=str(folder), **SMALL).fit(TEXTS, LABELS).save(tmp_path)
     assert main(["inspect", str(tmp_path), "--label", "drink"]) == 0
     assert "labels near 'drink'" in capsys.readouterr().out
     assert main(["inspect", str(tmp_path), "--token", "wine"]) == 2
@@ -103,7 +103,7 @@ def test_labels_are_inspected_and_tokens_have_no_vectors(folder, tmp_path, capsy
 
 
 def test_near_points_explain_an_answer(folder):
-    model = Ngame(encoder=str(folder), **SMALL).fit(TEXTS, LABELS).predictor_
+    model = NGAME(encoder=str(folder), **SMALL).fit(TEXTS, LABELS).predictor_
     near = model.explain(TEXTS[0], k=1).near_points
     assert [point.similarity for point in near] == sorted(
         (p.similarity for p in near), reverse=True
@@ -112,17 +112,17 @@ def test_near_points_explain_an_answer(folder):
     assert near[0].labels == tuple(LABELS[0])
     assert model.explain("", k=1).near_points == ()
     none = {"n_near_points": 0, "linear": False}
-    without = Ngame(encoder=str(folder), **none, **SMALL).fit(TEXTS, LABELS).predictor_
+    without = NGAME(encoder=str(folder), **none, **SMALL).fit(TEXTS, LABELS).predictor_
     assert without.explain(TEXTS[0], k=1).near_points == ()
 
 
 def test_labels_without_texts_are_refused(folder):
     with pytest.raises(InputError, match="labels have ids alone"):
-        Ngame(encoder=str(folder), **SMALL).fit(TEXTS, [[0], [0], [1], [1]] * 5)
+        NGAME(encoder=str(folder), **SMALL).fit(TEXTS, [[0], [0], [1], [1]] * 5)
     with pytest.raises(InputError, match="Pass texts"):
-        Ngame(encoder=str(folder), **SMALL).fit(np.eye(4), [["a"], ["b"], ["a"], ["b"]])
+        NGAME(encoder=str(folder), **SMALL).fit(np.eye(4), [["a"], ["b"], ["a"], ["b"]])
     with pytest.raises(InputError, match="not found"):
-        Ngame(encoder="nowhere").fit(TEXTS, LABELS)
+        NGAME(encoder="nowhere").fit(TEXTS, LABELS)
 
 
 def test_parts_of_a_batch_add_up_to_the_whole(folder):
@@ -158,7 +158,7 @@ def test_reading_says_how_far_it_is(folder):
 
 def test_serves_without_the_transformer(folder, tmp_path):
     pytest.importorskip("onnxruntime", reason="needs the extra 'onnx'")
-    model = Dexa(encoder=str(folder), **SMALL).fit(TEXTS, LABELS).predictor_
+    model = DEXA(encoder=str(folder), **SMALL).fit(TEXTS, LABELS).predictor_
     encoder = model.scorer.encoder
     again = encoder_from(encoder.config(), encoder.to_arrays())
     bags = model.bags(TEXTS)
@@ -174,7 +174,7 @@ def test_serves_without_the_transformer(folder, tmp_path):
 
 
 def test_a_distilled_fine_tuned_model_is_one_compiled_call(folder):
-    model = Dexa(encoder=str(folder), fine_tune=True, **SMALL).fit(TEXTS, LABELS).predictor_
+    model = DEXA(encoder=str(folder), fine_tune=True, **SMALL).fit(TEXTS, LABELS).predictor_
     student = distilled(model, [*TEXTS, *TEXTS], n_threads=1).model
     assert isinstance(student.scorer, BlendedScorer)
     assert student.predict("red wine", k=1)[0][0] == "drink"
@@ -191,7 +191,7 @@ def test_what_it_takes_is_estimated(folder):
         n_label_entries=3000,
     )
     machine = Machine(rate=1e11, n_threads=1)
-    read, tuned = (costs_of(Dexa(encoder=str(folder), fine_tune=on)) for on in (False, True))
+    read, tuned = (costs_of(DEXA(encoder=str(folder), fine_tune=on)) for on in (False, True))
     assert 0 < read.stages(some, machine)["encoder"] < tuned.stages(some, machine)["encoder"]
     assert 0 < read.memory(some) < tuned.memory(some)
 
@@ -200,5 +200,5 @@ def test_what_it_takes_is_estimated(folder):
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 @pytest.mark.parametrize("mode", MODES, ids=["as it is", "fine-tuned"])
 def test_cuda_learns_as_the_cpu(folder, mode):
-    model = Dexa(encoder=str(folder), device="cuda", **SMALL, **mode).fit(TEXTS, LABELS)
+    model = DEXA(encoder=str(folder), device="cuda", **SMALL, **mode).fit(TEXTS, LABELS)
     assert model.score(TEXTS, LABELS) == 1.0

@@ -205,7 +205,7 @@ class TestResidualBlock:
 class TestDevice:
     @pytest.mark.parametrize("name", ["gpu", "", "cpu:cpu"])
     def test_refuses_what_is_no_device(self, name):
-        with pytest.raises(InputError, match="`device` must be such as 'cpu' or 'cuda'"):
+        with pytest.raises(InputError, match="`device` must be a name such as 'cpu' or 'cuda'"):
             as_device(name)
 
     @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")

@@ -209,7 +209,7 @@ class TestResuming:
         killed(tmp_path, "module IV", 3)
         model, epochs = stages_run(tmp_path, dropout=0.3)
         assert epochs == ALL_EPOCHS
-        assert "begins anew" in caplog.text
+        assert "starts over" in caplog.text
         assert "has dropout=none, not 0.3. It is kept" in caplog.text
         model.save(tmp_path / "model")
         assert stages_run(tmp_path)[1] == ALL_EPOCHS[4:]  # the earlier training goes on
@@ -235,7 +235,7 @@ class TestResuming:
         (file,) = tmp_path.glob("*/*")
         file.write_bytes(file.read_bytes()[:n_bytes])
         assert stages_run(tmp_path)[1] == ALL_EPOCHS
-        assert "module I begins anew" in caplog.text
+        assert "module I starts over" in caplog.text
 
     def test_checkpoints_stay_until_the_model_is_saved(self, tmp_path):
         stages_run(tmp_path / "kept")
@@ -301,7 +301,7 @@ class TestCheckpointFolder:
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr(checkpoints, "save_file", refuse)
-        with pytest.raises(TrainingError, match="Make room on the disk"):
+        with pytest.raises(TrainingError, match="Free some space"):
             stages_run(tmp_path)
 
 

@@ -103,7 +103,7 @@ class TestEncoder:
         transformers = pytest.importorskip("transformers", reason="needs 'transformers'")
         config = {"d_model": 16, "num_layers": 1, "num_heads": 2, "d_ff": 16, "d_kv": 8}
         saved(tmp_path, transformers.T5Config(vocab_size=4 + len(WORDS), **config))
-        with pytest.raises(InputError, match="of type 't5', is no encoder of texts"):
+        with pytest.raises(InputError, match="of type 't5', is not a text encoder"):
             read_transformer(tmp_path, 8)
 
     def test_must_be_whole(self, folder, tmp_path):

@@ -18,7 +18,6 @@ from longtail.data.characters import joined_code_points
 from longtail.data.text_column import TextColumn
 from longtail.data.vectorizer import TextVectorizer, TokenKind
 from longtail.errors import InputError, LongtailError, ModelFolderError
-from longtail.kernels.token_tables import build_table
 
 TITLES = [
     "Schäden durch Pilze an Fachwerkgebäuden",
@@ -295,18 +294,6 @@ def test_damaged_arrays_are_refused(damage):
     fitted = TextVectorizer(min_df=1).fit(TITLES)
     with pytest.raises(LongtailError):
         TextVectorizer.from_arrays(*damaged(fitted, damage))
-
-
-def test_the_table_of_an_earlier_version_is_built_again():
-    fitted = TextVectorizer(min_df=1).fit(TITLES)
-    keys = np.array([(column << 34) + 5 for column in range(fitted.n_features_)], np.uint64)
-    earlier = np.zeros((4 * len(keys), 2), np.uint64)
-    earlier[1 : 1 + len(keys)] = np.stack([keys, np.arange(len(keys), dtype=np.uint64)], axis=1)
-    again = TextVectorizer.from_arrays(fitted.config(), fitted.to_arrays() | {"table": earlier})
-    np.testing.assert_array_equal(again.to_arrays()["table"], build_table(keys))
-    earlier[1, 1] = len(keys)
-    with pytest.raises(LongtailError):
-        TextVectorizer.from_arrays(fitted.config(), fitted.to_arrays() | {"table": earlier})
 
 
 def test_a_missing_array_is_named():

@@ -201,7 +201,7 @@ class TestPatience:
     @pytest.mark.parametrize("settings", [{"held_out": 0}, {"held_out": 0.05}], ids=str)
     def test_needs_points_held_out(self, settings):
         texts, labels = ["red wine", "old car"] * 30, [["drink"], ["vehicle"]] * 30
-        with pytest.raises(InputError, match=r"patience = 3 .* Hold more out"):
+        with pytest.raises(InputError, match=r"patience = 3 .* Hold out more"):
             XTransformer(patience=3, **settings).fit(texts, labels)
 
 

@@ -80,7 +80,7 @@ def distilled(model: Predictor, texts: Sequence[str], n_threads: int | None = No
     vectorizer = model.vectorizer
     if vectorizer is None or not transformers_of(model.scorer):
         raise InputError(
-            "Only a model with a transformer can be distilled; this one answers by "
+            "Only a model with a transformer can be distilled; this one answers with "
             f"{type(model.scorer).__name__} without one."
         )
     if len(texts) < LEAST_TEXTS:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "NO_SPACE",
+    "RETRAIN",
     "DataFormatError",
     "InputError",
     "LongtailError",
@@ -39,6 +40,9 @@ __all__ = [
 
 # A full disk, a quota that is used up, a file longer than this process may write.
 NO_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+
+# What to do with a model folder that is damaged, or of a layout that is no longer read.
+RETRAIN = "Copy the model again from where it was made, or train it again."
 
 
 class LongtailError(Exception):

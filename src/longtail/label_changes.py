@@ -128,7 +128,7 @@ def without_labels(model: Predictor, names: Iterable[str]) -> Predictor:
     if not len(kept):
         raise InputError(
             f"These are all {space.n_labels} labels of the model, and one without labels answers "
-            "nothing. Leave at least one."
+            "nothing. Keep at least one."
         )
     return _changed(
         model,
@@ -152,8 +152,8 @@ def _changeable(model: Predictor) -> BlendedScorer:
         return model.scorer
     raise InputError(
         "Only the labels of a model of the default recipe can be changed without training; this "
-        f"one is of {recipe} and answers by {type(model.scorer).__name__}. Train it again, or, to "
-        "leave labels out of answers, pass `masked` to predict."
+        f"one is of {recipe} and answers with {type(model.scorer).__name__}. Train it again, or, "
+        "to leave labels out of answers, pass `masked` to predict."
     )
 
 

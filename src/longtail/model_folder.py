@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail.array_file import DTYPES, map_bytes, write_arrays
-from longtail.errors import NO_SPACE, InputError, ModelFolderError
+from longtail.errors import NO_SPACE, RETRAIN, InputError, ModelFolderError
 from longtail.folder_exchange import check_writable, exchange, new_folder_for, would_be_lost
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ FORMAT_VERSION = 1
 MANIFEST = "manifest.json"
 
 _FILE_NAME = re.compile(r"\w[\w.-]*")
-_RETRAIN = "Copy the model again from where it was made, or train it again."
 
 
 @dataclass(frozen=True)
@@ -391,7 +390,7 @@ def _read_manifest(folder: Path) -> tuple[Document, dict[str, _FileRecord]]:
         )
     checksum = body.pop("checksum", None)
     if found != FORMAT_VERSION or checksum != _checksum(body):
-        raise ModelFolderError(f"{path} was changed after it was written. {_RETRAIN}")
+        raise ModelFolderError(f"{path} was changed after it was written. {RETRAIN}")
     records = {name: _as_record(path, name, entry) for name, entry in body["files"].items()}
     return body["manifest"], records
 
@@ -409,15 +408,15 @@ def _as_record(manifest_path: Path, name: str, entry: Document) -> _FileRecord:
 def _check_file(path: Path, record: _FileRecord, *, verify: bool) -> None:
     """Check that a file is there and has its size and, if asked, its checksum."""
     if not path.is_file():
-        raise ModelFolderError(f"{path} is missing from the model. {_RETRAIN}")
+        raise ModelFolderError(f"{path} is missing from the model. {RETRAIN}")
     size = path.stat().st_size
     if size != record.size:
         kind = "truncated" if size < record.size else "too long"
         raise ModelFolderError(
-            f"{path} is {kind}: it has {size:,} bytes, expected {record.size:,}. {_RETRAIN}"
+            f"{path} is {kind}: it has {size:,} bytes, expected {record.size:,}. {RETRAIN}"
         )
     if verify and _sha256(path) != record.sha256:
-        raise ModelFolderError(f"{path} is damaged: its checksum differs. {_RETRAIN}")
+        raise ModelFolderError(f"{path} is damaged: its checksum differs. {RETRAIN}")
 
 
 def _map_file(path: Path, record: _FileRecord) -> dict[str, tuple[NDArray[np.uint8], _Layout]]:
@@ -426,7 +425,7 @@ def _map_file(path: Path, record: _FileRecord) -> dict[str, tuple[NDArray[np.uin
     if hashlib.sha256(header).hexdigest() != record.header_sha256:
         raise ModelFolderError(
             f"{path} does not belong to this model: its header is not the one that was written. "
-            f"{_RETRAIN}"
+            f"{RETRAIN}"
         )
     buffer = map_bytes(path)
     entries: Document = json.loads(header)
@@ -449,7 +448,7 @@ def _as_layout(path: Path, name: str, entry: Document, first: int, size: int) ->
         or math.prod(shape) * dtype.itemsize != stop - start
     ):
         raise ModelFolderError(
-            f"{path} describes array {name!r} as {entry}, which does not fit the file. {_RETRAIN}"
+            f"{path} describes array {name!r} as {entry}, which does not fit the file. {RETRAIN}"
         )
     return _Layout(dtype, shape, start, stop)
 
@@ -459,7 +458,7 @@ def _read_header(path: Path) -> bytes:
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         if length > path.stat().st_size - 8:
-            raise ModelFolderError(f"{path} is not a safetensors file. {_RETRAIN}")
+            raise ModelFolderError(f"{path} is not a safetensors file. {RETRAIN}")
         return file.read(length)
 
 
@@ -468,9 +467,9 @@ def _read_json(path: Path) -> Document:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ModelFolderError(f"{path} is not valid JSON ({error}). {_RETRAIN}") from error
+        raise ModelFolderError(f"{path} is not valid JSON ({error}). {RETRAIN}") from error
     if not isinstance(content, dict):
-        raise ModelFolderError(f"{path} does not hold a JSON object. {_RETRAIN}")
+        raise ModelFolderError(f"{path} does not hold a JSON object. {RETRAIN}")
     return content
 
 

@@ -18,7 +18,7 @@ from longtail.data.label_space import LabelSpace
 from longtail.data.point_input import PointInput
 from longtail.data.text_column import TextColumn
 from longtail.data.vectorizer import TextVectorizer
-from longtail.errors import InputError, ModelFolderError
+from longtail.errors import RETRAIN, InputError, ModelFolderError
 from longtail.evaluation import evaluate_model
 from longtail.explain import Explanation, explain
 from longtail.kernels.jit import n_usable_threads
@@ -400,30 +400,30 @@ class Predictor:
         try:
             vectorizer = None
             if manifest["vectorizer"] is not None:
-                own = without_prefix("vectorizer/", arrays)
-                vectorizer = TextVectorizer.from_arrays(manifest["vectorizer"], own)
+                tables = without_prefix("vectorizer/", arrays)
+                vectorizer = TextVectorizer.from_arrays(manifest["vectorizer"], tables)
             return cls(
                 scorer=scorer_from(manifest["scorer"], arrays),
                 label_space=LabelSpace.from_arrays(
                     manifest["n_labels"],
                     without_prefix("labels/", arrays),
-                    texts_are_names=manifest.get("label_texts_are_names", False),
+                    texts_are_names=manifest["label_texts_are_names"],
                 ),
                 vectorizer=vectorizer,
                 n_features=manifest["n_features"],
                 calibration=Calibration(**manifest["calibration"]),
                 train_label_counts=np.asarray(arrays["labels/train_counts"], np.int64),
                 description=manifest["description"],
-                reads=PointInput.from_config(manifest.get("reads", {})),
+                reads=PointInput.from_config(manifest["reads"]),
             )
         except (KeyError, TypeError) as error:
             raise ModelFolderError(
-                f"{folder.path} lacks a part that a model of this version has ({error!r}). "
-                "Train again, or get the whole folder."
+                f"{folder.path} lacks a part that models of this version have ({error!r}). "
+                f"{RETRAIN}"
             ) from error
         except InputError as error:
             raise ModelFolderError(
-                f"The parts of {folder.path} do not fit each other: {error} Get the folder again."
+                f"The parts of {folder.path} do not fit each other: {error} {RETRAIN}"
             ) from error
 
     def _checked_features(self, X: Any) -> csr_array:

@@ -84,7 +84,7 @@ class ProgressBar:
     ...     progress.on_epoch(EpochReport("module I", 1, 2, 12.5))
     >>> print(stream.getvalue(), end="")
     search ... 12 s
-    module I: goes on after 3 of 8 batches
+    module I: resumes after 3 of 8 batches
     module I: epoch 1 of 2, loss 12.5, 0 s left
     """
 
@@ -180,7 +180,7 @@ class ProgressBar:
         self._first = self._done = already_done
         self._total = total
         if already_done:
-            self._write(f"{stage}: goes on after {already_done:,} of {total:,} batches")
+            self._write(f"{stage}: resumes after {already_done:,} of {total:,} batches")
         if self._shows_bar:
             self._bar = bar(
                 stage, total, unit=" batches", initial=already_done, stream=self._stream

@@ -205,8 +205,8 @@ class Blend:
             "network": self.network.to_arrays(),
         }
         for i, head in enumerate(self.heads):
-            own = {} if i == 0 else {"vectors": head.vectors, "row_of_label": head.row_of_label}
-            parts[f"head{i}"] = {"bias": head.bias, **own}  # the first shares those of the search
+            rows = {} if i == 0 else {"vectors": head.vectors, "row_of_label": head.row_of_label}
+            parts[f"head{i}"] = {"bias": head.bias, **rows}  # the first shares those of the search
         if self.relations is not None:
             parts["relations"] = self.relations.to_arrays()
         if self.is_word is not None:
@@ -228,8 +228,7 @@ class Blend:
         first, *others = config["scales"]
         heads = [LabelHead.of_search(search, part("head0")["bias"], first)]
         for i, scale in enumerate(others, start=1):
-            own = part(f"head{i}")
-            heads.append(LabelHead(own["vectors"], own["row_of_label"], own["bias"], scale))
+            heads.append(LabelHead(**part(f"head{i}"), scale=scale))
         linear, relations = part("linear"), part("relations")
         labels = part("labels")
         return {

@@ -96,5 +96,5 @@ class BlendedScorer(Blend):
 
 def compiled_of(scorer: Scorer) -> CompiledScorer | None:
     """Return a scorer as one compiled call, or None where it cannot be one."""
-    own = scorer.compiled if isinstance(scorer, BlendedScorer) else scorer
-    return own if isinstance(own, CompiledScorer) else None
+    compiled = scorer.compiled if isinstance(scorer, BlendedScorer) else scorer
+    return compiled if isinstance(compiled, CompiledScorer) else None

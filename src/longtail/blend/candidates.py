@@ -246,11 +246,13 @@ class CandidateSearch:
         found = read_only(np.broadcast_to(self.popular, (len(near), len(self.popular))), np.int32)
         shape = (len(near), min(found.shape[1] + N_CONFUSED_LABELS, self.n_labels))
         labels, votes = np.empty(shape, np.int32), np.empty(shape, np.float32)
-        own = (self.label_starts, self.label_ids, N_CONFUSED_LABELS)
+        labels_of_points = (self.label_starts, self.label_ids, N_CONFUSED_LABELS)
 
         def work(start: int, stop: int) -> None:
             scratch = self._spares.taken(self._new_scratch)
-            gather_candidates(found, near, alike, *own, start, stop, scratch, labels, votes)
+            gather_candidates(
+                found, near, alike, *labels_of_points, start, stop, scratch, labels, votes
+            )
             self._spares.keep(scratch)
 
         over_row_chunks(work, len(near), n_threads=n_threads, chunk=4096)
@@ -310,14 +312,14 @@ class CandidateSearch:
     def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> CandidateSearch:
         """Make it again from `config` and `to_arrays`, on memory maps as they are."""
         sizes = SearchSizes(**config["sizes"])
-        own: Any = arrays
+        parts: Any = arrays
         return cls(
             label_index=index_from_arrays(without_prefix("label_index.", arrays), sizes.beam),
-            label_of_row=own["label_of_row"],
+            label_of_row=parts["label_of_row"],
             point_index=index_from_arrays(without_prefix("point_index.", arrays), sizes.beam),
-            label_starts=own["label_starts"],
-            label_ids=own["label_ids"],
-            popular=own["popular"],
+            label_starts=parts["label_starts"],
+            label_ids=parts["label_ids"],
+            popular=parts["popular"],
             n_labels=config["n_labels"],
             sizes=sizes,
         )

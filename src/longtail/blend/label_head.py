@@ -81,11 +81,11 @@ class LabelHead:
     def logits(self, points: Floats, labels: Ids, n_threads: int = 1) -> Floats:
         """Return float32 (n, size) of unit points and labels padded with -1; 0 for padding."""
         logits = np.zeros(labels.shape, np.float32)
-        own = (self.vectors, self.row_of_label, self.bias, np.float32(self.scale))
+        arguments = (self.vectors, self.row_of_label, self.bias, np.float32(self.scale))
         points, labels = read_only(points, np.float32), read_only(labels, np.int32)
 
         def work(start: int, stop: int) -> None:
-            angle_logits(points, *own, labels, start, stop, logits)
+            angle_logits(points, *arguments, labels, start, stop, logits)
 
         over_row_chunks(work, len(points), n_threads=n_threads, chunk=256)
         return logits

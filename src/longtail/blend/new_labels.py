@@ -86,8 +86,8 @@ def add_labels(scorer: BlendedScorer, new: NewLabels, n_threads: int) -> Blended
         texts = scorer.encoder.encode(Bags.of(new.texts), n_threads)
         vectors = [unit_rows(means + texts), means, texts]
     heads = [
-        _longer_head(scorer, head, own, commonness)
-        for head, own in zip(scorer.heads, vectors, strict=True)
+        _longer_head(scorer, head, new_vectors, commonness)
+        for head, new_vectors in zip(scorer.heads, vectors, strict=True)
     ]
     first = heads[0]
     search = _longer_search(scorer.search, first.vectors, points, new, n_threads)
@@ -179,10 +179,10 @@ def _longer_relations(relations: LabelRelations, new: NewLabels, n_threads: int)
         posting_weights=weights,
         link_starts=np.concatenate([relations.link_starts, unlinked]),
     )
-    own = longer.matches(Bags.of(new.points), n_threads)
-    known = np.flatnonzero(own.labels[:, 0] >= 0)
-    strength = own.similarities[known, 0] ** 2
-    where = (new.label_of_point[known], own.labels[known, 0])
+    matches = longer.matches(Bags.of(new.points), n_threads)
+    known = np.flatnonzero(matches.labels[:, 0] >= 0)
+    strength = matches.similarities[known, 0] ** 2
+    where = (new.label_of_point[known], matches.labels[known, 0])
     links = csr_array((strength, where), (len(new), texts.n_labels)).tocsr()
     return replace(
         longer,

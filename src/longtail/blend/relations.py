@@ -127,8 +127,8 @@ class LabelRelations:
             link_weights=np.zeros(0, np.float32),
             n_matches=1,
         )
-        own = unlinked.matches(Bags.of(features), n_threads)
-        starts, linked, weights = _links(own, labels)
+        matches = unlinked.matches(Bags.of(features), n_threads)
+        starts, linked, weights = _links(matches, labels)
         return cls(
             **{name: getattr(unlinked, name) for name in ("texts", *_POSTINGS)},
             link_starts=starts,
@@ -166,7 +166,7 @@ class LabelRelations:
         """Return the labels whose texts are most like each bag's."""
         ids = np.empty((bags.n_rows, self.n_matches), np.int32)
         similarities = np.empty((bags.n_rows, self.n_matches), np.float32)
-        own = (
+        arguments = (
             read_only(bags.row_starts, np.int32),
             read_only(bags.columns, np.int32),
             read_only(bags.values, np.float32),
@@ -175,7 +175,7 @@ class LabelRelations:
 
         def work(start: int, stop: int) -> None:
             scratch = self._spares.taken(self._new_scratch)
-            best_matches(*own, start, stop, scratch, ids, similarities)
+            best_matches(*arguments, start, stop, scratch, ids, similarities)
             self._spares.keep(scratch)
 
         over_row_chunks(work, bags.n_rows, n_threads=n_threads, chunk=256)
@@ -184,11 +184,11 @@ class LabelRelations:
     def linked(self, matches: Matches, n_threads: int = 1) -> Ids:
         """Return the labels to which the matches have the strongest links, padded with -1."""
         found = np.empty((len(matches.labels), self.n_linked), np.int32)
-        own = self._as_kernels_take(matches)
+        arguments = self._as_kernels_take(matches)
 
         def work(start: int, stop: int) -> None:
             scratch = self._spares.taken(self._new_scratch)
-            best_links(*own, start, stop, scratch, found)
+            best_links(*arguments, start, stop, scratch, found)
             self._spares.keep(scratch)
 
         over_row_chunks(work, len(found), n_threads=n_threads, chunk=256)
@@ -197,11 +197,12 @@ class LabelRelations:
     def votes(self, matches: Matches, labels: Ids, n_threads: int = 1) -> Floats:
         """Return how strongly the matches are linked to candidates (n, size), padded with -1."""
         votes = np.empty(labels.shape, np.float32)
-        own, labels = self._as_kernels_take(matches), read_only(labels, np.int32)
+        labels = read_only(labels, np.int32)
+        arguments = self._as_kernels_take(matches)
 
         def work(start: int, stop: int) -> None:
             scratch = self._spares.taken(self._new_scratch)
-            link_votes(*own, labels, start, stop, scratch, votes)
+            link_votes(*arguments, labels, start, stop, scratch, votes)
             self._spares.keep(scratch)
 
         over_row_chunks(work, len(votes), n_threads=n_threads, chunk=256)
@@ -221,15 +222,15 @@ class LabelRelations:
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return what the relations are made of."""
-        own = {name: getattr(self, name) for name in _DTYPES}
-        return own | with_prefix("texts.", self.texts.to_arrays())
+        arrays = {name: getattr(self, name) for name in _DTYPES}
+        return arrays | with_prefix("texts.", self.texts.to_arrays())
 
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> LabelRelations:
         """Make them again from `to_arrays`."""
-        own: Any = arrays
-        texts = without_prefix("texts.", own)
-        return cls(texts=SparseLabelVectors(**texts), **{name: own[name] for name in _DTYPES})
+        parts: Any = arrays
+        texts = without_prefix("texts.", parts)
+        return cls(texts=SparseLabelVectors(**texts), **{name: parts[name] for name in _DTYPES})
 
 
 def postings_of(
@@ -265,10 +266,10 @@ def _fit(starts: NDArray[np.int64], labels: Ids, weights: Floats, n_labels: int)
     return len(labels) == len(weights) and fits_rows(starts, labels, n_labels)
 
 
-def _links(own: Matches, labels: csr_array) -> tuple[NDArray[np.int64], Ids, Floats]:
+def _links(matches: Matches, labels: csr_array) -> tuple[NDArray[np.int64], Ids, Floats]:
     """Return starts, labels and weights of the links: strongest `MOST_LINKS` of each label."""
     n_points, n_labels = labels.shape
-    best, strength = own.labels[:, 0], own.similarities[:, 0] ** 2
+    best, strength = matches.labels[:, 0], matches.similarities[:, 0] ** 2
     known = np.flatnonzero(best >= 0)
     own_label = csr_array(
         (strength[known], (known, best[known])), shape=(n_points, n_labels), dtype=np.float32

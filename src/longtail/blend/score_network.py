@@ -1,4 +1,4 @@
-"""The learned fusion: a small network that weighs what several sources say of a candidate."""
+"""The learned blend: a small network that weighs what several sources say of a candidate."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ class Evidence:
         """
         n_views = self.values.shape[1] * N_VIEWS + N_CONTEXT_VIEWS
         views = np.zeros((*self.labels.shape, n_views), np.float32)
-        own = self.as_read_only()
+        arguments = self.as_read_only()
 
         def work(start: int, stop: int) -> None:
-            view_rows(*own, start, stop, views)
+            view_rows(*arguments, start, stop, views)
 
         over_row_chunks(work, len(views), n_threads=n_threads, chunk=64)
         return views
@@ -268,11 +268,11 @@ class ScoreNetwork:
         """
         self.check_sources(evidence.values.shape[1])
         scores = np.empty(evidence.labels.shape, np.float32)
-        own = evidence.as_read_only()
+        arguments = evidence.as_read_only()
 
         def work(start: int, stop: int) -> None:
             blend_rows(
-                *own,
+                *arguments,
                 self.centre,
                 self.scale,
                 self.matrix1,

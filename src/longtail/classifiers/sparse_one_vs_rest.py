@@ -201,7 +201,8 @@ def require_shortlists(features: Rows, labels: csr_array, shortlists: NDArray[np
         )
     if labels.shape[0] != n_points:
         raise InputError(
-            f"`features` has {n_points} points, `labels` {labels.shape[0]}. Pass as many of each."
+            f"`features` has {n_points} points, `labels` {labels.shape[0]}. "
+            "Pass the same number of each."
         )
 
 
@@ -227,7 +228,7 @@ def _check_shapes(
     if not features.shape[0] == n_points == candidates.shape[1]:
         raise InputError(
             f"`features` has {features.shape[0]} points, `labels` {n_points} and `candidates` "
-            f"{candidates.shape[1]}. Pass as many of each."
+            f"{candidates.shape[1]}. Pass the same number of each."
         )
     in_range = (group_of_label >= 0) & (group_of_label < n_groups)
     if group_of_label.shape != (n_labels,) or not in_range.all():

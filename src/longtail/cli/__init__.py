@@ -108,7 +108,7 @@ def _parser() -> argparse.ArgumentParser:
         usage="%(prog)s COMMAND ...\n  `longtail --help` lists the commands",
         description="Extreme multi-label classification: text in, the most relevant few of up to "
         "millions of label names out.",
-        epilog="`longtail COMMAND --help` tells the options of a command.",
+        epilog="`longtail COMMAND --help` lists the options of a command.",
     )
     parser.add_argument("--version", action="version", version=f"longtail {__version__}")
     commands = parser.add_subparsers(

@@ -62,7 +62,9 @@ def run_command(arguments: argparse.Namespace) -> int:
     dataset = comparison_set(model, arguments)
     smaller = model.compressed(arguments.dtype)
     if smaller.scorer is model.scorer:
-        notice(f"The numbers of {arguments.model} are kept as {arguments.dtype} already: a copy.")
+        notice(
+            f"{arguments.model} already keeps its numbers as {arguments.dtype}, so this is a copy."
+        )
     smaller.save(arguments.target, before.documents())
     rows = comparison(model, smaller, size_of(before), arguments.target, dataset)
     result(table(["", "before", arguments.dtype, "change"], rows))

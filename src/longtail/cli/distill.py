@@ -33,7 +33,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--texts",
         metavar="FILE",
         required=True,
-        help="texts like those that will be asked, best those of the training: JSON lines, plain "
+        help="texts like those that will be asked, ideally the training texts: JSON lines, plain "
         "text (one a line), or a file as for training; - reads standard input",
     )
     add_comparison_arguments(parser)

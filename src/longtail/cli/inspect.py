@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--compile",
         action="store_true",
-        help="compile and keep all code that answers need, as for an image, and show nothing",
+        help="compile and keep all code that answers need, as when an image is built; show nothing",
     )
 
 
@@ -289,7 +289,7 @@ def _no_vectors(learner: Scorer, things: str, option: str) -> InputError:
     """Return what is said where nothing can be near anything."""
     return InputError(
         f"{named(learner, first=True)} has no vectors of {things} that could be near each other. "
-        f"Leave {option} away."
+        f"Omit {option}."
     )
 
 

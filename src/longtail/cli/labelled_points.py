@@ -111,7 +111,7 @@ def _say_what_matches(model: Predictor, dataset: Dataset, arguments: argparse.Na
         advice = (
             "Names must match exactly, capital letters and spaces included."
             if space.names is not None
-            else "Ids must be those of the training."
+            else "Ids must be those used in training."
         )
         raise InputError(
             f"{name}: none of its {len(used):,} labels is one of the model's {model.n_labels:,}, "

@@ -52,11 +52,9 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             "longtail.cli.compress", "Make a model smaller, and say what that costs", (MODEL,)
         ),
         "distill": Command(
-            "longtail.cli.distill", "Make a transformer a table of words, at some cost", (MODEL,)
+            "longtail.cli.distill", "Distil a transformer into a table of token vectors", (MODEL,)
         ),
-        "labels": Command(
-            "longtail.cli.labels", "Add labels to a model, or remove some, untrained"
-        ),
+        "labels": Command("longtail.cli.labels", "Add or remove labels without retraining"),
         "demo": Command(
             "longtail.demo.command", "Train, measure and query a model on bundled data"
         ),
@@ -151,7 +149,7 @@ class CommandParser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """Stop, and point out what was probably meant."""
         hints = [*self._hints()] if "required" in message or "unrecognized" in message else []
-        hints.append(f"`{self.prog} --help` tells all options")
+        hints.append(f"`{self.prog} --help` lists all options")
         super().error(". ".join([message, *hints]))
 
     def _places(self) -> str:
@@ -172,13 +170,13 @@ class CommandParser(argparse.ArgumentParser):
             name = word.partition("=")[0]
             near = difflib.get_close_matches(name, known, n=1) if name.startswith("--") else []
             if near and not any(option.startswith(name) for option in known):
-                yield f"{name} is no option, but {near[0]} is"
+                yield f"{name} is not an option (did you mean {near[0]}?)"
         greedy = [option for option, action in known.items() if action.nargs == "+"]
         for option in greedy:
             if option in self._given:
-                yield f"{option} takes all words behind it: put it last"
+                yield f"{option} takes all words after it: put it last"
             elif any("=" in word and not word.startswith("-") for word in self._given):
-                yield f"Settings such as KEY=VALUE stand behind {option}"
+                yield f"Settings such as KEY=VALUE go after {option}"
 
     def _take_late(self, parsed: argparse.Namespace, rest: list[str]) -> None:
         """Fill optional places from behind the options, where argparse does not look for them."""

@@ -153,7 +153,9 @@ def check_output(path: Path, *, read: Iterable[str | Path | None] = ()) -> None:
     if path.is_dir():
         raise InputError(f"{path} is a folder. Name a file.")
     if not path.parent.is_dir():
-        raise InputError(f"{path} cannot be written: there is no folder {path.parent}. Make it.")
+        raise InputError(
+            f"{path} cannot be written: there is no folder {path.parent}. Create it first."
+        )
     if is_device(path):
         return
     folder = path.resolve().parent

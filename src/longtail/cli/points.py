@@ -201,8 +201,8 @@ def _told_by_first(
             check_kind(path, is_text=False, n_features=None)
         if filled[0].count(b"\t") == filled[1].count(b"\t") > 0:
             notice(
-                f"longtail: warning: {source_name(path)}: each line is taken as a text, with what "
-                "stands behind a TAB. If the TABs separate columns, pass --format tsv."
+                f"longtail: warning: {source_name(path)}: each line is taken as one text, "
+                "TABs included. If the TABs separate columns, pass --format tsv."
             )
     return kind, chain(seen, lines)
 

@@ -52,9 +52,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="where the JSON lines go: standard output by default, as with -; .gz is compressed. A "
         "run that was stopped goes on when it is started again",
     )
-    parser.add_argument("--top-k", metavar="K", type=int, default=5, help="most labels (5)")
     parser.add_argument(
-        "--threshold", metavar="T", type=float, default=0.0, help="least probability (0)"
+        "--top-k", metavar="K", type=int, default=5, help="most labels to return (5)"
+    )
+    parser.add_argument(
+        "--threshold", metavar="T", type=float, default=0.0, help="least probability of a label (0)"
     )
     parser.add_argument(
         "--explain", action="store_true", help="of --text: show the words that moved each label"
@@ -120,7 +122,7 @@ def _answer_file(model: Predictor, arguments: argparse.Namespace) -> None:
         n_before = output.n_points_before
         if n_before:
             notice(
-                f"Going on behind what an earlier run has answered: {counted(n_before, 'point')}."
+                f"Resuming after what an earlier run has answered: {counted(n_before, 'point')}."
             )
         rest = islice(blocks, output.n_blocks_before, None)
         k = arguments.top_k

@@ -174,9 +174,9 @@ def _set_aside(target: Path, identity: dict[str, Any]) -> None:
         beside.replace(kept_beside)
         partial.replace(kept)
         LOG.warning(
-            "An earlier run of %s stopped after %s, with %s. This one begins anew. What was "
-            "answered is in %s, where the earlier command goes on with it; delete it if you need "
-            "it no more.",
+            "An earlier run of %s stopped after %s, with %s. This one starts over. What was "
+            "answered is in %s, from which the earlier command resumes; delete it if you no "
+            "longer need it.",
             target,
             counted(earlier.n_points, "point"),
             _differences(identity, earlier.identity),

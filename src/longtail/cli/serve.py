@@ -23,12 +23,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("model", metavar="DIR", type=Path, help="a model folder")
     parser.add_argument(
-        "--host", default="127.0.0.1", help="address to listen at; only this machine by default"
+        "--host", default="127.0.0.1", help="address to listen on; only this machine by default"
     )
-    parser.add_argument("--port", type=int, default=8000, help="8000; 0 takes a free one")
+    parser.add_argument(
+        "--port", type=int, default=8000, help="port to listen on (8000); 0 picks a free one"
+    )
     parser.add_argument("--workers", type=int, default=1, help="processes, which share the model")
     parser.add_argument(
-        "--root-path", default="", metavar="PATH", help="where a proxy shows it, such as /labels"
+        "--root-path",
+        default="",
+        metavar="PATH",
+        help="path at which a proxy serves it, such as /labels",
     )
     for limit in fields(Limits):
         parser.add_argument(
@@ -82,6 +87,6 @@ def _check_address(host: str, port: int) -> None:
     except (OSError, UnicodeError) as error:
         cause = getattr(error, "strerror", None) or error
         raise InputError(
-            f"The server cannot listen at {host}, port {port}: {cause}. Pass another --host or "
+            f"The server cannot listen on {host}, port {port}: {cause}. Pass another --host or "
             "--port."
         ) from error

@@ -62,7 +62,9 @@ def parse_settings(recipe: type[LabelEstimator], pairs: Sequence[str]) -> dict[s
     for pair in pairs:
         key, equals, text = pair.partition("=")
         if not equals:
-            raise InputError(f"--set takes key=value, got {pair!r}. Write such as dimension=300.")
+            raise InputError(
+                f"--set takes key=value, got {pair!r}. Write, for example, dimension=300."
+            )
         if key not in types:
             raise InputError(_unknown_setting(recipe, key, list(types)))
         if key in settings:

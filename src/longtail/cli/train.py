@@ -55,10 +55,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "train",
         metavar="TRAIN",
-        help="points and their labels: JSON lines, TSV, CSV, ...; - reads standard input, whose "
-        "--format is to be named",
+        help="points and their labels: JSON lines, TSV, CSV, ...; - reads standard input, which "
+        "needs --format",
     )
-    parser.add_argument("--model", metavar="DIR", required=True, help="the folder to be written")
+    parser.add_argument("--model", metavar="DIR", required=True, help="the folder to write")
     parser.add_argument(
         "--labels", metavar="FILE", help="names of labels that are ids: line number = id, from 0"
     )
@@ -85,10 +85,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--fresh",
         action="store_true",
-        help="do not go on from a training that was cut off; all that such have kept is deleted",
+        help="start over: delete the checkpoints of interrupted trainings instead of resuming",
     )
     parser.add_argument(
-        "--ignore-memory", action="store_true", help="train even what is sure not to fit in memory"
+        "--ignore-memory", action="store_true", help="train even if it is sure not to fit in memory"
     )
     parser.add_argument(
         "--tensorboard", metavar="DIR", help="write curves of the training for TensorBoard"
@@ -138,7 +138,7 @@ def _trained(
         _fit(estimator, dataset, checkpoints, arguments.tensorboard)
     except KeyboardInterrupt as stop:
         kept = _has_checkpoints(checkpoints)
-        what = "the same command goes on from there" if kept else "nothing is kept"
+        what = "the same command resumes from there" if kept else "nothing was kept"
         notice(f"Stopped: {what}.")
         return stop
     _save(estimator, arguments.model)
@@ -269,11 +269,11 @@ def _warn_of_memory(
             refuse_what_cannot_fit(need, dataset, estimator)
         except TooLargeError as error:
             raise TooLargeError(
-                f"{error} --set changes settings; --ignore-memory trains all the same."
+                f"{error} --set changes settings; --ignore-memory trains regardless."
             ) from None
     certainty = "will" if need.fit is Fit.CANNOT else "may"
     notice(
-        f"longtail: warning: memory {certainty} not do: this process can have "
+        f"longtail: warning: memory {certainty} not suffice: this process can have "
         f"{bytes_text(need.in_reach)}. {advice(savings(dataset, estimator))}"
     )
 

@@ -45,7 +45,7 @@ def compressed(scorer: Scorer, dtype: StorageType) -> Scorer:
     if not any(isinstance(one, TransformerEncoder) for one in transformers_of(scorer)):
         raise InputError(
             "Only a model of the default recipe, or one with a transformer, can be compressed; "
-            f"this one answers by {type(scorer).__name__}."
+            f"this one answers with {type(scorer).__name__}."
         )
     if dtype not in {"float32", "int8"}:
         raise InputError(f"dtype of a transformer must be 'float32' or 'int8', got {dtype!r}.")

@@ -112,16 +112,16 @@ def _label_vectors(rows: SplitRows, bias: NDArray[np.float32]) -> SparseLabelVec
 
 def _network(compiled: CompiledScorer) -> ScoreNetwork:
     """Return the network with inputs first."""
-    own: Any = compiled.parts.network
+    network: Any = compiled.parts.network
     return ScoreNetwork(
-        centre=own.centre,
-        scale=own.scale,
-        matrix1=np.ascontiguousarray(own.matrix1.T),
-        bias1=own.bias1,
-        matrix2=np.ascontiguousarray(own.matrix2.T),
-        bias2=own.bias2,
-        last=own.last,
-        level=own.level,
+        centre=network.centre,
+        scale=network.scale,
+        matrix1=np.ascontiguousarray(network.matrix1.T),
+        bias1=network.bias1,
+        matrix2=np.ascontiguousarray(network.matrix2.T),
+        bias2=network.bias2,
+        last=network.last,
+        level=network.level,
     )
 
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from longtail.blend.score_network import count_sources
-from longtail.compiled.earlier_layout import as_held_now
 from longtail.compiled.row_store import RowStore, named_arrays
 from longtail.errors import InputError
 from longtail.kernels.answer import Answerer, AnswerScratch, Head
@@ -16,7 +15,7 @@ from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS
 from longtail.kernels.byte_rows import SplitQuery, split_width
 from longtail.kernels.code_search import CodedGraph, Walk, new_keys, new_walk
 from longtail.kernels.label_links import Relations
-from longtail.kernels.packed_codes import BLOCK, packed_width
+from longtail.kernels.packed_codes import packed_width
 from longtail.kernels.packed_ids import N_SPARE, is_packed, unpacked_ids
 from longtail.kernels.rows import Rows
 from longtail.kernels.sparse_lanes import N_MORE_SLOTS
@@ -198,7 +197,7 @@ class _Reader(NamedTuple):
 
 def answerer_from(arrays: Arrays, scales: Sequence[float], *, has_relations: bool) -> Answerer:
     """Make the parts again from `arrays_of`; nothing is read."""
-    of = _Reader(as_held_now(arrays))
+    of = _Reader(arrays)
     labels, linear = of.graph("labels_index"), of.split("linear/")
     return Answerer(
         tokens=of.tokens("encoder/tokens"),
@@ -273,13 +272,7 @@ def _tokens_fit(tokens: Rows, dimension: int) -> bool:
     width = tokens.values.shape[1]
     if tokens.values.dtype != np.uint8:
         return _rows_fit(tokens) and width == dimension
-    return len(tokens.scales) == len(tokens.values) and width in _widths(dimension)
-
-
-def _widths(dimension: int) -> tuple[int, int]:
-    """Return how many bytes codes can take: rows were once rounded up to whole blocks."""
-    width = packed_width(dimension)
-    return width, -(-width // BLOCK) * BLOCK
+    return len(tokens.scales) == len(tokens.values) and width == packed_width(dimension)
 
 
 def _sparse_fits(rows: SparseRows, n_rows: int) -> bool:
@@ -317,7 +310,7 @@ def _head_fits(head: Head, n_labels: int, dimension: int) -> bool:
 def _graph_fits(graph: CodedGraph, n_rows: int, dimension: int) -> bool:
     n_nodes = len(graph.codes)
     return (
-        graph.codes.shape[1] in _widths(dimension)
+        graph.codes.shape[1] == packed_width(dimension)
         and graph.step.shape == (1,)
         and graph.rows.values.shape in ((n_nodes, dimension), (0, dimension))
         and is_packed(graph.neighbours)

@@ -253,8 +253,8 @@ def named_arrays(prefix: str, members: Mapping[str, Any]) -> dict[str, NDArray[n
         if isinstance(member, np.ndarray):
             arrays[f"{prefix}{name}"] = member
         elif isinstance(member, tuple):
-            own: Any = member
-            arrays |= named_arrays(f"{prefix}{name}.", own._asdict())
+            named_tuple: Any = member
+            arrays |= named_arrays(f"{prefix}{name}.", named_tuple._asdict())
     return arrays
 
 

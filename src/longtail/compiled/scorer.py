@@ -341,17 +341,19 @@ def _graph(index: VectorIndex, store: RowStore, *, only_codes: bool = False) -> 
     )
 
 
-def _relations(own: LabelRelations | None, store: RowStore) -> Relations:
+def _relations(relations: LabelRelations | None, store: RowStore) -> Relations:
     """Return what label texts say; empty where there are none."""
-    if own is None:
+    if relations is None:
         none = store.no_split()
         return Relations(none, none.rare)
-    n_features, n_labels = len(own.posting_starts) - 1, own.texts.n_labels
+    n_features, n_labels = len(relations.posting_starts) - 1, relations.texts.n_labels
     # Whatever has no postings is too common for them.
-    texts, is_common = _as_csr(own.texts, n_features), np.diff(own.posting_starts) == 0
+    texts, is_common = _as_csr(relations.texts, n_features), np.diff(relations.posting_starts) == 0
     return Relations(
         store.split(texts, is_common & (np.bincount(texts.indices, minlength=n_features) > 0)),
-        store.sparse(own.link_starts, own.link_labels, own.link_weights, n_labels),
+        store.sparse(
+            relations.link_starts, relations.link_labels, relations.link_weights, n_labels
+        ),
     )
 
 
@@ -362,8 +364,17 @@ def _as_csr(rows: SparseLabelVectors, n_features: int) -> csr_array:
     return csr_array(parts, (rows.n_labels, n_features))
 
 
-def _network(own: ScoreNetwork, width: int) -> Network:
+def _network(network: ScoreNetwork, width: int) -> Network:
     """Return the network with outputs first, and the logarithms of all ranks."""
-    layers = (own.centre, own.scale, own.matrix1.T, own.bias1, own.matrix2.T, own.bias2, own.last)
-    parts = (*layers, own.level, log_ranks_of(width))
+    parts = (
+        network.centre,
+        network.scale,
+        network.matrix1.T,
+        network.bias1,
+        network.matrix2.T,
+        network.bias2,
+        network.last,
+        network.level,
+        log_ranks_of(width),
+    )
     return Network(*(read_only(array, np.float32) for array in parts))

@@ -79,13 +79,13 @@ def _found(
 ) -> tuple[Ids, Floats]:
     """Return the node that a walk ends with at a place, and its similarity, for each vector."""
     nodes, similarities = np.empty(len(vectors), np.int32), np.empty(len(vectors), np.float32)
-    own = read_only(vectors, np.float32)
+    vectors = read_only(vectors, np.float32)
 
     def work(start: int, stop: int) -> None:
         rows = slice(start, stop)
         codes = np.zeros(2 * graph.codes.shape[1], np.int8)
         walk = new_walk(graph, beam)
-        write_nearest(own[rows], codes, graph, walk, place, nodes[rows], similarities[rows])
+        write_nearest(vectors[rows], codes, graph, walk, place, nodes[rows], similarities[rows])
 
-    over_row_chunks(work, len(own), n_threads=n_threads, chunk=_ROWS_AT_ONCE)
+    over_row_chunks(work, len(vectors), n_threads=n_threads, chunk=_ROWS_AT_ONCE)
     return nodes, similarities

@@ -25,7 +25,7 @@ __all__ = [
     "BAG",
     "FILTER",
     "ExtremeTextCosts",
-    "MachCosts",
+    "MACHCosts",
     "NetworkCosts",
     "NetworkShape",
     "shape_of",
@@ -184,7 +184,7 @@ class NetworkCosts:
 
 
 @dataclass(frozen=True)
-class MachCosts(NetworkCosts):
+class MACHCosts(NetworkCosts):
     """Of MACH's networks, whose outputs are buckets; see `NetworkCosts`.
 
     Parameters

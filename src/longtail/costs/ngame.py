@@ -15,9 +15,9 @@ from longtail.recipes.dexa import LABELS_OF_A_CLUSTER
 
 if TYPE_CHECKING:
     from longtail.costs.estimate import Machine, Workload
-    from longtail.recipes.ngame import Ngame
+    from longtail.recipes.ngame import NGAME
 
-__all__ = ["DexaCosts", "NgameCosts"]
+__all__ = ["DEXACosts", "NGAMECosts"]
 
 # Core-seconds, as in `longtail.costs.estimate`.
 BAG_ENTRY = 6e-10  # an entry of a point or of a label's text, times the dimension
@@ -33,16 +33,16 @@ N_VIEWS = 40  # of a candidate, about
 
 
 @dataclass(frozen=True)
-class NgameCosts:
+class NGAMECosts:
     """See `longtail.costs.estimate.CostModel`.
 
     Parameters
     ----------
-    settings : Ngame
+    settings : NGAME
         SiameseXML among them.
     """
 
-    settings: Ngame
+    settings: NGAME
 
     def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
         """Return the seconds of each stage."""
@@ -64,7 +64,7 @@ class NgameCosts:
             "classifiers": index + mined + mining + on_pool,
             "search": index + points,
             "linear": self._linear(w) / threads,
-            "fusion": self._n_held_out(w) * self._n_candidates(w) * BLEND,
+            "blend": self._n_held_out(w) * self._n_candidates(w) * BLEND,
         }
 
     def _encoder(self, w: Workload, machine: Machine) -> float:
@@ -77,7 +77,7 @@ class NgameCosts:
         reading = self._reading(w, settings.encoder_epochs) / machine.n_threads
         return settings.encoder_epochs * epoch + n_refreshes * halvings + reading
 
-    def _clusters(self, w: Workload) -> float:  # noqa: ARG002 - for `DexaCosts`
+    def _clusters(self, w: Workload) -> float:  # noqa: ARG002 - for `DEXACosts`
         """Return the core-seconds of clustering labels, which NGAME does not."""
         return 0.0
 
@@ -94,7 +94,7 @@ class NgameCosts:
         return (w.n_nonzero + of_texts) * self._dimension() * BAG_ENTRY
 
     def memory(self, workload: Workload) -> float:
-        """Return the bytes at the peak: tables, bags, points, one batch, the fusion's views."""
+        """Return the bytes at the peak: tables, bags, points, one batch, the blend's views."""
         w, D, settings = workload, self._dimension(), self.settings
         weights = transformer_memory(settings)
         tables = 4 * D * (w.n_features + 5 * w.n_labels)  # texts, vectors, three heads
@@ -152,12 +152,12 @@ class NgameCosts:
         return self.settings.relations and w.n_label_entries > 0
 
     def _n_held_out(self, w: Workload) -> float:
-        """Return on how many points the fusion is learnt."""
+        """Return on how many points the blend is learnt."""
         return self.settings.n_held_out(w.n_points)
 
 
-class DexaCosts(NgameCosts):
-    """Of DEXA, which clusters labels before; see `NgameCosts`."""
+class DEXACosts(NGAMECosts):
+    """Of DEXA, which clusters labels before; see `NGAMECosts`."""
 
     def _clusters(self, w: Workload) -> float:
         """Return the core-seconds of clustering labels by their texts."""

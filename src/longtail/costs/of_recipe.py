@@ -10,24 +10,24 @@ from longtail.costs.attentionxml import AttentionXMLCosts
 from longtail.costs.deepxml import DeepXMLWithCosts
 from longtail.costs.energy import EnergyCosts
 from longtail.costs.longtail import LongtailCosts
-from longtail.costs.network import ExtremeTextCosts, MachCosts, NetworkCosts
-from longtail.costs.ngame import DexaCosts, NgameCosts
+from longtail.costs.network import ExtremeTextCosts, MACHCosts, NetworkCosts
+from longtail.costs.ngame import DEXACosts, NGAMECosts
 from longtail.costs.reranked import RerankedCosts
 from longtail.costs.slice import SliceCosts
-from longtail.costs.sparse import AnnexMLCosts, DismecCosts, ForestCosts, TreeCosts
+from longtail.costs.sparse import AnnexMLCosts, DiSMECCosts, ForestCosts, TreeCosts
 from longtail.costs.xtransformer import XTransformerCosts
 from longtail.recipes.annexml import AnnexML
 from longtail.recipes.astec import Astec
 from longtail.recipes.attentionxml import AttentionXML
 from longtail.recipes.deepxml_with import DeepXMLWith
-from longtail.recipes.dexa import Dexa
+from longtail.recipes.dexa import DEXA
 from longtail.recipes.dismec import DiSMEC
 from longtail.recipes.end_to_end import EndToEnd
 from longtail.recipes.energy_classifier import EnergyClassifier
 from longtail.recipes.extremetext import ExtremeText
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.mach import MACH
-from longtail.recipes.ngame import Ngame
+from longtail.recipes.ngame import NGAME
 from longtail.recipes.one_vs_all import OneVsAll
 from longtail.recipes.parabel import Parabel
 from longtail.recipes.pfastrexml import PfastreXML
@@ -86,14 +86,14 @@ costs_of.register(AnnexML, AnnexMLCosts)
 costs_of.register(Astec, AstecCosts)
 costs_of.register(AttentionXML, AttentionXMLCosts)
 costs_of.register(DeepXMLWith, DeepXMLWithCosts)
-costs_of.register(Dexa, DexaCosts)
-costs_of.register(DiSMEC, DismecCosts)
+costs_of.register(DEXA, DEXACosts)
+costs_of.register(DiSMEC, DiSMECCosts)
 costs_of.register(EndToEnd, NetworkCosts)
 costs_of.register(EnergyClassifier, EnergyCosts)
 costs_of.register(ExtremeText, ExtremeTextCosts)
 costs_of.register(LongtailClassifier, _of_longtail)
-costs_of.register(MACH, MachCosts)
-costs_of.register(Ngame, NgameCosts)
+costs_of.register(MACH, MACHCosts)
+costs_of.register(NGAME, NGAMECosts)
 costs_of.register(OneVsAll, NetworkCosts)
 costs_of.register(Parabel, _of_trees)
 costs_of.register(PfastreXML, ForestCosts)

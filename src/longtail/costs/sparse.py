@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from longtail.recipes.parabel import Parabel
     from longtail.recipes.pfastrexml import PfastreXML
 
-__all__ = ["AnnexMLCosts", "DismecCosts", "ForestCosts", "TreeCosts"]
+__all__ = ["AnnexMLCosts", "DiSMECCosts", "ForestCosts", "TreeCosts"]
 
 # Core-seconds, as in `longtail.costs.estimate`.
 TRAIN = 5.3e-9  # an entry of a point that trains a support vector machine, in all passes
@@ -31,7 +31,7 @@ LAID_OUT = 60  # bytes of a weight while a tree is laid out for search
 
 
 @dataclass(frozen=True)
-class DismecCosts:
+class DiSMECCosts:
     """Of a linear support vector machine for each label.
 
     See `longtail.costs.estimate.CostModel`.

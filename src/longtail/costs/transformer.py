@@ -41,13 +41,13 @@ def layers_and_width_of(folder: str) -> tuple[int, int]:
         config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{folder} is no folder of a transformer: its config.json cannot be read ({error}). "
+            f"{folder} is not a transformer folder: its config.json cannot be read ({error}). "
             "Name another folder, or the encoder 'bag'."
         ) from error
     sizes = layers_and_width(config)
     if sizes is None:
         raise InputError(
-            f"{folder} is no folder of a transformer: its config.json does not tell how many "
+            f"{folder} is not a transformer folder: its config.json does not say how many "
             "layers it has and how wide they are. Name another folder, or the encoder 'bag'."
         )
     return sizes

@@ -309,7 +309,7 @@ def _column_without_header(row: list[str], notes: InputNotes, path: Path, number
 def _no_text_column(row: list[str], path: Path, number: int) -> DataFormatError:
     """Return what is said where it cannot be told which column is the text."""
     message = (
-        f"None of the {len(row)} columns is called 'text', so it cannot be told which is the text: "
+        f"None of the {len(row)} columns is called 'text', so it is unclear which is the text: "
         f"the first row is {', '.join(map(repr, row[:10]))}. Call it 'text' in a header."
     )
     return DataFormatError(message, path=path, line=number)

@@ -139,7 +139,7 @@ def format_for_writing(path: Path, name: str | None) -> FileFormat:
     """
     name = _by_suffix(path) if name is None else name
     if name is None:
-        raise InputError(f"The name {path.name!r} does not tell the format.", _NAME_IT)
+        raise InputError(f"The name {path.name!r} does not show the format.", _NAME_IT)
     return _named(name)
 
 

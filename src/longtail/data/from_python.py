@@ -317,7 +317,7 @@ def _check_text(name: str, row: int, without: str) -> None:
     if is_list_text(name):
         raise InputError(
             f"`labels`, row {row}: got {_shown(name)}, the text of a list, which would be one "
-            "label. Pass the list: ast.literal_eval makes it of its text."
+            "label. Pass the list: ast.literal_eval turns the text into it."
         )
 
 

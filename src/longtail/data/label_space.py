@@ -219,7 +219,7 @@ class LabelSpace:
         """
         if not isinstance(name, str):
             raise InputError(
-                f"Names of labels are strings, got {name!r}. Pass such as {str(name)!r}."
+                f"Names of labels are strings, got {name!r}. Pass, for example, {str(name)!r}."
             )
         if self.names is None:
             label = int(name) if name.isdecimal() and len(name) <= MOST_DIGITS else -1

@@ -177,7 +177,9 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     """
     path = Path(path)
     if not path.parent.is_dir():
-        raise InputError(f"{path} cannot be written: there is no folder {path.parent}. Make it.")
+        raise InputError(
+            f"{path} cannot be written: there is no folder {path.parent}. Create it first."
+        )
     if is_device(path):
         with path.open("wb") as raw, _packed(raw, path) as stream:
             yield stream
@@ -218,7 +220,7 @@ def _refuse_foreign(start: bytes, path: str | Path) -> None:
             raise DataFormatError(f"The file is {what}, not plain text. {advice}.", path=path)
     encoding = _told_by_nuls(start)
     if encoding:
-        message = f"The file is {encoding} (its NUL bytes tell), not UTF-8."
+        message = f"The file is {encoding} (its NUL bytes show it), not UTF-8."
         raise DataFormatError(f"{message} {_CONVERT.format(encoding)}.", path=path)
 
 

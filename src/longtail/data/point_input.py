@@ -137,10 +137,9 @@ class PointInput:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> PointInput:
-        """Make it again; nothing is said of bags in folders that are older than other kinds."""
-        kind = InputKind(config.get("kind", InputKind.BAGS.value))
-        shape = tuple(config.get("image_shape", ()))
-        return cls(kind, config.get("n_words", 0), shape, config.get("power", 1.0))
+        """Make it again."""
+        shape = tuple(config["image_shape"])
+        return cls(InputKind(config["kind"]), config["n_words"], shape, config["power"])
 
 
 def word_sequences(

@@ -99,7 +99,9 @@ class SparseRows:
         if ids[-1] >= limit:
             message = f"The id {ids[-1]} is out of range: ids run from 0 to {limit - 1}."
         elif (steps == 0).any():
-            message = f"The id {ids[1:][steps == 0][0]} stands twice. Give each id one value a row."
+            message = (
+                f"The id {ids[1:][steps == 0][0]} appears twice. Give each id one value a row."
+            )
         elif not np.isfinite(values).all():
             message = "A value is too large for a 32-bit number. Scale the values down."
         if message:

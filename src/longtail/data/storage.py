@@ -69,7 +69,7 @@ def save_parts(
 def _check_replaced(folder: Path) -> None:
     """Raise InputError unless all that is in a folder is a saved data set's own."""
     if not (folder / _FACTS).is_file():
-        raise InputError(f"{folder} exists and is no saved data set. Choose another name.")
+        raise InputError(f"{folder} exists and is not a saved data set. Choose another name.")
     foreign = sorted(
         entry.name for entry in folder.iterdir() if entry.name != _FACTS and entry.suffix != ".npy"
     )
@@ -106,7 +106,8 @@ def _read_facts(folder: Path) -> dict[str, Any]:
         facts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(
-            f"{folder} is no saved data set: {_FACTS} cannot be read. Make one with Dataset.save."
+            f"{folder} is not a saved data set: {_FACTS} cannot be read. "
+            "Make one with Dataset.save."
         ) from error
     if not isinstance(facts, dict) or facts.get("format") != _FORMAT:
         raise InputError(f"{folder / _FACTS} does not describe a data set of longtail.")

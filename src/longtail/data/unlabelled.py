@@ -80,7 +80,7 @@ def read_points(
     if file_format.read_points is not None and n_features and points.shape[1] < n_features:
         notes.remark(
             f"the header says {points.shape[1]:,} columns, but the model reads {n_features:,} "
-            "features: of a pair of files, the one with the features is to be passed"
+            "features: of a pair of files, pass the one with the features"
         )
     notes.warn()
     return widened(points, n_features, path)
@@ -111,7 +111,7 @@ def check_kind(path: str | Path, *, is_text: bool, n_features: int | None) -> No
     if is_text and n_features is not None:
         raise InputError(
             f"{source_name(path)} holds texts, but the model was trained on {n_features:,} "
-            "ready-made features. Pass a file of features, such as it was trained on."
+            "ready-made features. Pass a file of features, like those it was trained on."
         )
     if not is_text and n_features is None:
         raise InputError(

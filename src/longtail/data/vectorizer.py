@@ -12,7 +12,7 @@ from scipy.sparse import csr_array
 
 from longtail.data.characters import character_classes, code_points, joined_code_points
 from longtail.data.text_column import TextColumn
-from longtail.data.vocabulary_arrays import check_arrays, with_table_of_now
+from longtail.data.vocabulary_arrays import check_arrays
 from longtail.errors import InputError, ModelFolderError
 from longtail.kernels.handle import handle_of
 from longtail.kernels.jit import n_usable_cores, over_row_chunks
@@ -344,7 +344,6 @@ class TextVectorizer:
         settings: dict[str, Any] = {
             key: tuple(v) if isinstance(v, list) else v for key, v in config.items()
         }
-        arrays = with_table_of_now(arrays)
         check_arrays(arrays)
         vectorizer = cls(**settings)
         vectorizer.check_parameters()

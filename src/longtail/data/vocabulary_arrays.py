@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.errors import ModelFolderError
-from longtail.kernels.token_tables import LOW_HALF, build_table
+from longtail.errors import RETRAIN, ModelFolderError
+from longtail.kernels.token_tables import LOW_HALF
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-__all__ = ["check_arrays", "with_table_of_now"]
+__all__ = ["check_arrays"]
 
 ARRAY_TYPES: dict[str, type[np.generic]] = {
     "table": np.uint64,
@@ -25,28 +25,15 @@ ARRAY_TYPES: dict[str, type[np.generic]] = {
 }
 
 
-def with_table_of_now(arrays: Mapping[str, NDArray[Any]]) -> Mapping[str, NDArray[Any]]:
-    """Return the arrays; a table of whole keys and columns, as it used to be, is built again."""
-    table = arrays.get("table")
-    if table is None or table.ndim != 2 or "weights" not in arrays:
-        return arrays
-    keys = np.zeros(len(arrays["weights"]), np.uint64)
-    used = table[table[:, 0] != 0]
-    if table.shape[1] != 2 or len(used) != len(keys) or used[:, 1].max(initial=0) >= len(keys):
-        return arrays  # damaged: to be refused
-    keys[used[:, 1].astype(np.int64)] = used[:, 0]
-    return {**arrays, "table": build_table(keys)}
-
-
 def check_arrays(arrays: Mapping[str, NDArray[Any]]) -> None:
     """Refuse arrays that are missing, of another type, or do not fit together."""
     for name, dtype in ARRAY_TYPES.items():
         if name not in arrays:
-            raise ModelFolderError(f"The vectoriser's array {name!r} is missing. Save it again.")
+            raise ModelFolderError(f"The vectoriser's array {name!r} is missing. {RETRAIN}")
         if arrays[name].dtype != dtype:
             raise ModelFolderError(
                 f"The vectoriser's array {name!r} is {arrays[name].dtype}, "
-                f"not {np.dtype(dtype)}. Save it again."
+                f"not {np.dtype(dtype)}. {RETRAIN}"
             )
     n_features = arrays["weights"].size
     n_slots = len(arrays["table"])
@@ -62,5 +49,5 @@ def check_arrays(arrays: Mapping[str, NDArray[Any]]) -> None:
     if not fits:
         raise ModelFolderError(
             "The vectoriser's arrays do not fit together: "
-            f"{ {name: arrays[name].shape for name in ARRAY_TYPES} }. Save it again."
+            f"{ {name: arrays[name].shape for name in ARRAY_TYPES} }. {RETRAIN}"
         )

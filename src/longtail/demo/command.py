@@ -162,8 +162,8 @@ def _check(arguments: Namespace) -> None:
         raise InputError(f"{output} is a folder. Pass the name of a file for the report.")
     if not (folder.is_dir() and os.access(folder, os.W_OK)):
         raise InputError(
-            f"{output} cannot be written: there is no folder {folder} that you may write to. Make "
-            "it, or pass another --output."
+            f"{output} cannot be written: there is no folder {folder} that you may write to. "
+            "Create it, or pass another --output."
         )
 
 

@@ -69,8 +69,8 @@ def label_pairs(
     Examples
     --------
     >>> from longtail.energy.diagnostics import label_pairs
-    >>> from longtail.recipes.spen import Spen
-    >>> model = Spen(dimension=8).fit(["red wine", "old car"] * 9, [["a", "b"], ["c"]] * 9)
+    >>> from longtail.recipes.spen import SPEN
+    >>> model = SPEN(dimension=8).fit(["red wine", "old car"] * 9, [["a", "b"], ["c"]] * 9)
     >>> joined, separated = label_pairs(model.predictor_)
     >>> len(joined) + len(separated)
     3
@@ -240,8 +240,8 @@ def _global_energy(
 ) -> NDArray[np.float64]:
     """Return z_K . c_K for inputs (y * d_k) A_k of each layer, (m, n_hidden) each."""
     hidden = np.zeros_like(inputs[0])
-    for k, own in enumerate(inputs):
-        sums = own + terms.offsets[point, k]
+    for k, of_labels in enumerate(inputs):
+        sums = of_labels + terms.offsets[point, k]
         if k > 0:
             sums = sums + hidden @ layers.couplings[k - 1]
         hidden = np.logaddexp(0, sums) * terms.path_gates[point, k]

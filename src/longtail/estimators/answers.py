@@ -53,8 +53,8 @@ class Answers(Parameters):
         raise AttributeError(
             "There are no `classes_` where y was lists of labels: scikit-learn's scorers, which "
             "ask for them, read a matrix of 0 and 1. Pass y as "
-            "MultiLabelBinarizer(sparse_output=True).fit_transform(y) makes it, or leave `scoring` "
-            "away for P@1."
+            "MultiLabelBinarizer(sparse_output=True).fit_transform(y) makes it, or omit `scoring` "
+            "for P@1."
         )
 
     def predict(self, X: Any) -> Any:
@@ -92,7 +92,7 @@ class Answers(Parameters):
         Raises
         ------
         InputError
-            If there would be more than a milliard numbers.
+            If there would be more than 2^30 numbers.
         """
         self._check_is_fitted()
         n_points, n_labels = _n_points(X), self.predictor_.n_labels
@@ -131,7 +131,7 @@ class Answers(Parameters):
         if space.names is None and form in MATRICES and space.n_labels != n_labels:
             raise InputError(
                 f"y has {space.n_labels:,} columns, but the model has {n_labels:,} labels. Pass a "
-                "matrix with the columns of the training."
+                "matrix with the same columns as in training."
             )
         labels = self._in_own_ids(labels, space)
         warn_of_unknown_labels(labels, n_labels, stacklevel=3)

@@ -157,7 +157,8 @@ def check_min_df(estimator: LabelEstimator, n_points: int) -> None:
             f"at most {max(1, n_points // 20):,}, one text in twenty."
         )
     warnings.warn(
-        f"min_df={given:,} is cut to {most:,}, one in twenty of the {n_points:,} training texts.",
+        f"min_df={given:,} is lowered to {most:,}, one in twenty of the {n_points:,} "
+        "training texts.",
         InputWarning,
         stacklevel=4,
     )

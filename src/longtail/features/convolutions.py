@@ -121,7 +121,7 @@ class KimCNN:
                 "the vectoriser."
             )
         if vectors.dtype.kind not in "biuf" or not np.isfinite(vectors).all():
-            raise InputError("`word_vectors` must hold finite numbers. Replace what is none.")
+            raise InputError("`word_vectors` must hold finite numbers. Replace the others.")
         return np.ascontiguousarray(vectors, np.float32)
 
     def _module(self) -> _Convolutions:

@@ -67,7 +67,7 @@ def encoder_from(config: Mapping[str, Any], arrays: Mapping[str, NDArray[np.gene
     Parameters
     ----------
     config : mapping
-        What `Encoder.config` returned; empty in folders of the time when all were bags.
+        What `Encoder.config` returned.
     arrays : mapping of str to array
         What `Encoder.to_arrays` returned; memory maps are used in place.
     """
@@ -82,7 +82,7 @@ def encoder_from(config: Mapping[str, Any], arrays: Mapping[str, NDArray[np.gene
         "transformer": TransformerEncoder.from_parts,
         "unit-bag-of-tokens": UnitBagEncoder.from_parts,
     }
-    encoder: Encoder = kinds[config.get("kind", "bag-of-tokens")](config, arrays)
+    encoder: Encoder = kinds[config["kind"]](config, arrays)
     return encoder
 
 

@@ -74,7 +74,7 @@ class HashedMLP:
         if not self.layers or min(*self.layers, self.n_buckets) < 1:
             raise InputError(
                 "HashedMLP needs at least one layer, and each at least one unit, got layers="
-                f"{self.layers} and n_buckets={self.n_buckets}. Pass such as (512,)."
+                f"{self.layers} and n_buckets={self.n_buckets}. Pass, for example, (512,)."
             )
 
     @property

@@ -47,7 +47,7 @@ class ImageEncoder:
             import torch  # noqa: PLC0415 - serving other models must not need it
         except ModuleNotFoundError as error:
             raise MissingExtraError(
-                "This model reads images, which needs torch also to predict. Install it with "
+                "This model reads images, which needs torch even to predict. Install it with "
                 "`pip install 'longtail[train]'`."
             ) from error
         module = self._loaded()

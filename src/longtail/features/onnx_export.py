@@ -104,8 +104,8 @@ def _check(encoder: TransformerEncoder, exported: OnnxEncoder) -> None:
         apart = float(np.abs(found - expected).max())
         if not apart <= TOLERANCE:
             raise InputError(
-                f"The ONNX graph of this transformer is {apart:.2g} off what it computes in torch. "
-                "Its architecture cannot be exported: serve it with torch, as it is."
+                f"The ONNX graph of this transformer differs by {apart:.2g} from what torch "
+                "computes. Its architecture cannot be exported: serve it with torch, as it is."
             )
 
 

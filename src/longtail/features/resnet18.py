@@ -169,10 +169,10 @@ class ResNet18Module(nn.Module):
 
     def adopt(self, weights: Mapping[str, Tensor], source: str) -> None:
         """Copy weights, or raise InputError that names what does not fit."""
-        own = self.state_dict()
-        wanted = {name for name, tensor in own.items() if tensor.dim()}  # not the counters
+        state = self.state_dict()
+        wanted = {name for name, tensor in state.items() if tensor.dim()}  # not the counters
         missing = sorted(wanted - weights.keys())
-        wrong = sorted(n for n in wanted & weights.keys() if own[n].shape != weights[n].shape)
+        wrong = sorted(n for n in wanted & weights.keys() if state[n].shape != weights[n].shape)
         if missing or wrong:
             what = f"has no {missing[0]!r}" if missing else f"has another shape of {wrong[0]!r}"
             raise InputError(

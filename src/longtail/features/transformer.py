@@ -179,7 +179,7 @@ def check_folder(folder: str | Path) -> None:
     ]
     if missing:
         raise InputError(
-            f"{folder} is no folder of a transformer: {', '.join(missing)} not found. Download the "
+            f"{folder} is not a transformer folder: {', '.join(missing)} not found. Download the "
             "model first, with its safetensors, and name its folder; nothing is downloaded here."
         )
 
@@ -226,7 +226,7 @@ def read_transformer(folder: str | Path, n_pieces: int) -> TransformerEncoder:
     config = network.config
     if config.is_encoder_decoder or layers_and_width(config.to_dict()) is None:
         raise InputError(
-            f"The transformer in {folder}, of type {config.model_type!r}, is no encoder of texts. "
+            f"The transformer in {folder}, of type {config.model_type!r}, is not a text encoder. "
             "Name the folder of one, such as a BERT, DistilBERT, RoBERTa or MPNet."
         )
     pieces = PiecesOfTexts(

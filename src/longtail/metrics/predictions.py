@@ -216,6 +216,6 @@ def _checked_pairs(pairs: csr_array, n_points: int) -> csr_array:
     if pairs.shape[0] != n_points:
         raise InputError(
             f"The pairs to set aside are for {pairs.shape[0]} points, the predictions for "
-            f"{n_points}. Pass the filter file of this very test set."
+            f"{n_points}. Pass the filter file that belongs to this test set."
         )
     return pairs

@@ -140,6 +140,6 @@ def _parse_line(
         )
     if len(np.unique(labels)) < len(labels):
         raise DataFormatError(
-            "A label stands twice. Give each label one score a point.", path=path, line=number
+            "A label appears twice. Give each label one score a point.", path=path, line=number
         )
     return labels, scores

@@ -17,7 +17,7 @@ from longtail.kernels.annexml import (
     points_sharing_labels,
 )
 from longtail.kernels.jit import over_row_chunks
-from longtail.scorers.annexml import AnnexLearner, AnnexScorer
+from longtail.scorers.annexml import AnnexLearner, AnnexMLScorer
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -103,7 +103,7 @@ class AnnexML(LabelEstimator):
 
         with run.stage("learners"):
             over_row_chunks(learn, self.n_learners, n_threads=run.n_threads, chunk=1)
-        return AnnexScorer(
+        return AnnexMLScorer(
             learners=tuple(learners[number] for number in range(self.n_learners)),
             label_starts=labels.indptr,
             label_ids=labels.indices,

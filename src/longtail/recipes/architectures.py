@@ -129,7 +129,7 @@ class OfXMLCNN(OfArchitecture):
         if self.n_chunks > (self.dimension if self.along_embedding else self.n_words):
             raise InputError(
                 f"n_chunks must be at most n_words, or dimension along the embedding: there are no "
-                f"more places to part. Got {self.n_chunks}."
+                f"more places to split at. Got {self.n_chunks}."
             )
 
     def architecture(self) -> FeatureArchitecture:

@@ -236,7 +236,7 @@ class Astec(LabelEstimator):
         """See `LabelEstimator`."""
         if data.label_features is not None:
             data = data.with_points_of(_texts_as_points(data.label_features))
-        return self.deepxml(data.features.shape[0])._learn(data, held_out, run)
+        return self.deepxml(data.features.shape[0]).learn(data, held_out, run)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -204,16 +204,22 @@ class DeepXML(LabelEstimator):
         return self.features.reads
 
     def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
-        """Train each learner; see `LabelEstimator`."""
+        """See `LabelEstimator`."""
+        return self.learn(data, held_out, run)
+
+    def learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
+        """Train all learners, each by `learn_one`; the parameters are those of that."""
         if self.n_learners == 1:
-            return self.learn(data, held_out, run)
+            return self.learn_one(data, held_out, run)
         learners = (
-            self.learn(data, held_out, run.within(f"learner {i + 1}: "))
+            self.learn_one(data, held_out, run.within(f"learner {i + 1}: "))
             for i in range(self.n_learners)
         )
         return EnsembleScorer(tuple(learners))
 
-    def learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> DeepXMLScorer:
+    def learn_one(
+        self, data: TrainingData, held_out: TrainingData, run: TrainingRun
+    ) -> DeepXMLScorer:
         """Train one learner: the four modules, in the order of the paper.
 
         Parameters

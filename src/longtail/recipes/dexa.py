@@ -9,7 +9,7 @@ import numpy as np
 
 from longtail.blend.candidates import popular_labels
 from longtail.clustering.balanced import balanced_clusters
-from longtail.recipes.ngame import Ngame
+from longtail.recipes.ngame import NGAME
 from longtail.surrogates.label_clusters import n_meta_labels
 
 if TYPE_CHECKING:
@@ -19,20 +19,20 @@ if TYPE_CHECKING:
     from longtail.siamese.modules import EncoderModule
     from longtail.training.run import TrainingRun
 
-__all__ = ["Dexa"]
+__all__ = ["DEXA"]
 
 LABELS_OF_A_CLUSTER = 64
 CLUSTERING_TOLERANCE = 1e-3  # a quarter of the time less than 1e-4, and vectors gain no less
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Dexa(Ngame):
+class DEXA(NGAME):
     """DEXA (Dahiya et al., "Deep encoders with auxiliary parameters", KDD 2023).
 
     Labels are clustered by their texts, and the labels of a cluster share an auxiliary vector a_k,
     so that ``unit(E(z_l) + a_k)`` stands for the label while the encoder E is trained; the most
     frequent labels have one of their own. Module II starts from there. Without auxiliary vectors
-    this is `Ngame`.
+    this is `NGAME`.
 
     Parameters
     ----------
@@ -46,14 +46,14 @@ class Dexa(Ngame):
         Times the learning rate of the encoder is that of the auxiliary vectors, which must go far
         from 0 in few steps.
     **kwargs
-        Those of `Ngame`.
+        Those of `NGAME`.
 
     Examples
     --------
-    >>> from longtail.recipes.dexa import Dexa
+    >>> from longtail.recipes.dexa import DEXA
     >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
     >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
-    >>> Dexa(dimension=16).fit(texts, labels).predictor_.predict("wine", k=1)[0][0]
+    >>> DEXA(dimension=16).fit(texts, labels).predictor_.predict("wine", k=1)[0][0]
     'drink'
     """
 

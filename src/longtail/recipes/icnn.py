@@ -11,11 +11,11 @@ from longtail.recipes.energy_classifier import EnergyClassifier
 if TYPE_CHECKING:
     from longtail.energy.global_energies import GlobalEnergy
 
-__all__ = ["Icnn"]
+__all__ = ["ICNN"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Icnn(EnergyClassifier):
+class ICNN(EnergyClassifier):
     """ICNN (Amos, Xu and Kolter, "Input convex neural networks", ICML 2017).
 
     The energy is a network of x and y that is convex in y, so that with the entropy there is one
@@ -31,9 +31,9 @@ class Icnn(EnergyClassifier):
 
     Examples
     --------
-    >>> from longtail.recipes.icnn import Icnn
+    >>> from longtail.recipes.icnn import ICNN
     >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
-    >>> model = Icnn(dimension=16).fit(texts, [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5)
+    >>> model = ICNN(dimension=16).fit(texts, [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5)
     >>> model.predictor_.predict("wine", k=1)[0][0]
     'drink'
     """

@@ -44,21 +44,21 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["Ngame"]
+__all__ = ["NGAME"]
 
 MAP_RATE = 3e-4  # of Adam, for the map of a transformer's vectors
-SCALE = 20.0  # cosines times this are what the fusion sees
+SCALE = 20.0  # cosines times this are what the blend sees
 MAX_ENTRIES = 256  # of a text made of a label's points
 MINING_BEAM = 64  # a missed negative costs nothing, a missed candidate an answer
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Ngame(OfTextEncoder):
+class NGAME(OfTextEncoder):
     """NGAME (Dahiya et al., "NGAME: negative mining-aware mini-batching", WSDM 2023).
 
     Module I trains one encoder for points and label texts, a bag of token vectors or a transformer,
     on batches of neighbours, whose labels are each other's hard negatives. Module II adds a free
-    vector to each label's text, trained on hard negatives. A learned fusion of both scores orders
+    vector to each label's text, trained on hard negatives. A learned blend of both scores orders
     the labels that a graph search finds: O(D^2 + D log L) a point. A label without training points
     is found by its text alone.
 
@@ -91,7 +91,7 @@ class Ngame(OfTextEncoder):
     n_random : int
         Random labels in a batch's pool in Module II.
     n_found : int
-        Labels with the nearest vectors that the fusion scores.
+        Labels with the nearest vectors that the blend scores.
     beam : int
         Width of the search for them: a wider one finds more, and takes longer. Label vectors of one
         cluster lie in knots, above all with an auxiliary vector in common, and a short beam stays
@@ -101,7 +101,7 @@ class Ngame(OfTextEncoder):
     n_near_labels : int
         Most labels that are scored because near points have them.
     relations : bool
-        Whether the fusion also looks at words that points share with label texts, and at links
+        Whether the blend also looks at words that points share with label texts, and at links
         between labels; see `LabelRelations`.
     linear : bool
         Whether it also looks at linear classifiers on words, trained against the labels of near
@@ -109,17 +109,17 @@ class Ngame(OfTextEncoder):
     cost : float
         C of the linear classifiers.
     tail : float
-        That times the logarithm of a label's inverse propensity is added to its fused score. More
+        That times the logarithm of a label's inverse propensity is added to its blended score. More
         of it finds more labels that have few training points, or none, and more of PSP@k for P@k.
     **kwargs
         Those of `OfTextEncoder`.
 
     Examples
     --------
-    >>> from longtail.recipes.ngame import Ngame
+    >>> from longtail.recipes.ngame import NGAME
     >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
     >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
-    >>> Ngame(dimension=16).fit(texts, labels).predictor_.predict("wine", k=1)[0][0]
+    >>> NGAME(dimension=16).fit(texts, labels).predictor_.predict("wine", k=1)[0][0]
     'drink'
     """
 
@@ -222,7 +222,7 @@ class Ngame(OfTextEncoder):
         )
 
     def candidate_sizes(self) -> SearchSizes:
-        """Return how the labels that the fusion orders are looked for."""
+        """Return how the labels that the blend orders are looked for."""
         return SearchSizes(
             n_found=self.n_found,
             n_near_points=self.n_near_points,
@@ -244,7 +244,7 @@ class Ngame(OfTextEncoder):
             clusters = self.auxiliary_clusters(data.labels, texts, run)
         has_text = np.diff(texts.indptr) > 0
         scorer = self._modules(data, held_out, has_text, clusters, relations, run)
-        with run.stage("fusion"):
+        with run.stage("blend"):
             network = NetworkTraining().learn(
                 scorer.evidence(held_out.bags(), run.n_threads),
                 held_out.labels,
@@ -288,7 +288,7 @@ class Ngame(OfTextEncoder):
             texts = encoded.texts if block is None else block.apply(encoded.texts)
             heads = [unit(texts + added), unit(encoded.texts + corrections)]
         if auxiliary is not None:
-            heads.append(encoded.texts)  # the fusion learns how far to trust texts
+            heads.append(encoded.texts)  # the blend learns how far to trust texts
         with run.stage("search"):
             blend = self._blend(heads, encoded.points, data.labels, relations, run)
         if self.linear:
@@ -305,7 +305,7 @@ class Ngame(OfTextEncoder):
         relations: LabelRelations | None,
         run: TrainingRun,
     ) -> Blend:
-        """Return a search and what it finds is scored by; the fusion is yet to come."""
+        """Return a search and what it finds is scored by; the network is yet to come."""
         search = search_labels(heads[0], points, labels, self.candidate_sizes(), run)
         no_bias = np.zeros(len(heads[0]), np.float32)
         first = LabelHead.of_search(search, no_bias, SCALE)

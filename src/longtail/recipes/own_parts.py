@@ -53,8 +53,9 @@ def check_parts(model: DeepXML) -> None:
         check_part("reranker", model.reranker, ("learn",), "Reranker()")
     if not isinstance(model.prediction_sizes, ShortlistSizes | None):
         raise InputError(
-            "prediction_sizes must be such as ShortlistSizes(), or None for the sampler's, got "
-            f"{model.prediction_sizes!r}."
+            "prediction_sizes must be an object such as ShortlistSizes(), or None for the "
+            "sampler's, "
+            f"got {model.prediction_sizes!r}."
         )
     if model.fine_tune and not _takes(model.classifier.learn, "network"):
         raise InputError(

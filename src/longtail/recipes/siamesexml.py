@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from longtail.recipes.ngame import Ngame
+from longtail.recipes.ngame import NGAME
 from longtail.siamese.pair_losses import PairLoss, ProbabilisticContrast
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ __all__ = ["SiameseXML"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class SiameseXML(Ngame):
+class SiameseXML(NGAME):
     """SiameseXML (Dahiya et al., "Siamese networks meet extreme classifiers", ICML 2021).
 
     The same two modules with other batches, drawn over labels, and another loss; labels of near
@@ -29,7 +29,7 @@ class SiameseXML(Ngame):
         Batches of Module I are drawn over labels, by their frequency to this power: 0 draws all
         alike, 1 as often as they occur. See `LabelBatches`.
     **kwargs
-        Those of `Ngame`.
+        Those of `NGAME`.
 
     Examples
     --------

@@ -12,11 +12,11 @@ from longtail.recipes.energy_classifier import EnergyClassifier
 if TYPE_CHECKING:
     from longtail.energy.global_energies import GlobalEnergy
 
-__all__ = ["Spen"]
+__all__ = ["SPEN"]
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class Spen(EnergyClassifier):
+class SPEN(EnergyClassifier):
     """SPEN (Belanger and McCallum, "Structured prediction energy networks", ICML 2016).
 
     ``E(y; x) = -y . (V F(x) + b) + c_2 . softplus(C_1 y + d)``, minimised over y in [0, 1]^L by a
@@ -32,9 +32,9 @@ class Spen(EnergyClassifier):
 
     Examples
     --------
-    >>> from longtail.recipes.spen import Spen
+    >>> from longtail.recipes.spen import SPEN
     >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
-    >>> model = Spen(dimension=16).fit(texts, [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5)
+    >>> model = SPEN(dimension=16).fit(texts, [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5)
     >>> model.predictor_.predict("wine", k=1)[0][0]
     'drink'
     """

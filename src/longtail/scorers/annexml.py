@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int32]
     Offsets = NDArray[np.int64]
 
-__all__ = ["AnnexLearner", "AnnexScorer"]
+__all__ = ["AnnexLearner", "AnnexMLScorer"]
 
 ROWS_AT_ONCE = 4096  # points whose neighbours are held in memory together
 LEAST_CANDIDATES = 100  # labels that are ranked, however few are wanted
@@ -77,27 +77,27 @@ class AnnexLearner:
         near = np.full((bags.n_rows, n_near), -1, np.int32)
         for partition in np.unique(partitions[is_known]):
             rows = np.flatnonzero((partitions == partition) & is_known)
-            own = slice(self.point_starts[partition], self.point_starts[partition + 1])
-            index = ExactIndex(self.point_vectors[own], n_threads=n_threads)
+            members = slice(self.point_starts[partition], self.point_starts[partition + 1])
+            index = ExactIndex(self.point_vectors[members], n_threads=n_threads)
             found, _ = index.query(vectors[rows], n_near)
-            near[rows] = np.where(found >= 0, self.points[own][found], -1)
+            near[rows] = np.where(found >= 0, self.points[members][found], -1)
         return near
 
     def _encoded(self, bags: Bags, partitions: Ids, n_threads: int) -> Floats:
         """Return the unit embedding of each point in its partition."""
         vectors = np.empty((bags.n_rows, self.token_vectors.shape[1]), np.float32)
         points, given = bags.for_kernels(), read_only(partitions, np.int32)
-        own = self.token_starts, self.tokens, self.token_vectors
+        tables = self.token_starts, self.tokens, self.token_vectors
 
         def work(start: int, stop: int) -> None:
-            encode_in_partitions(points, given, *own, start, stop, vectors)
+            encode_in_partitions(points, given, *tables, start, stop, vectors)
 
         over_row_chunks(work, bags.n_rows, n_threads=n_threads, chunk=256)
         return vectors
 
 
 @dataclass(frozen=True, kw_only=True)
-class AnnexScorer:
+class AnnexMLScorer:
     """The labels that most near points carry, near by any of several learners.
 
     A label's score is the share of all near points that carry it.
@@ -169,7 +169,7 @@ class AnnexScorer:
         }
 
     @classmethod
-    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> AnnexScorer:
+    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> AnnexMLScorer:
         """Make it again from `config` and `to_arrays`."""
         given: Mapping[str, Any] = arrays
         names = [part.name for part in fields(AnnexLearner)]

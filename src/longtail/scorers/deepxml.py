@@ -60,8 +60,8 @@ class Ranker:
         residual = without_prefix(f"{group}-residual/", arrays)
         classifier: dict[str, Any] = without_prefix(f"{group}-classifier/", arrays)
         return cls(
-            encoder_from(config.get("encoder", {}), encoder),
-            transform_from(config.get("residual", {}), residual),
+            encoder_from(config["encoder"], encoder),
+            transform_from(config["residual"], residual),
             LabelVectors(**classifier),
         )
 
@@ -145,9 +145,9 @@ class DeepXMLScorer:
         """Make it again from `config` and `to_arrays`."""
         reranker = None
         if config["has_reranker"]:
-            reranker = Ranker.from_parts(config.get("reranker", {}), arrays, "reranker")
+            reranker = Ranker.from_parts(config["reranker"], arrays, "reranker")
         return cls(
-            ranker=Ranker.from_parts(config.get("ranker", {}), arrays, "ranker"),
+            ranker=Ranker.from_parts(config["ranker"], arrays, "ranker"),
             shortlister=LabelShortlister.from_parts(config, without_prefix("shortlist/", arrays)),
             reranker=reranker,
             label_clusters=np.asarray(arrays["labels/clusters"], np.int32),

@@ -56,9 +56,9 @@ def _rebuilt(part: Any, known: dict[int, Encoder]) -> Any:
         return part if all(a is b for a, b in zip(inner, part, strict=True)) else inner
     if not is_dataclass(part) or isinstance(part, type):
         return part
-    own = {field.name: getattr(part, field.name) for field in fields(part) if field.init}
-    changes = {name: _rebuilt(value, known) for name, value in own.items()}
-    changes = {name: value for name, value in changes.items() if value is not own[name]}
+    members = {field.name: getattr(part, field.name) for field in fields(part) if field.init}
+    changes = {name: _rebuilt(value, known) for name, value in members.items()}
+    changes = {name: value for name, value in changes.items() if value is not members[name]}
     return replace(part, **changes) if changes else part
 
 

@@ -146,12 +146,12 @@ class EnergyScorer:
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> EnergyScorer:
         """Make it again from `config` and `to_arrays`."""
-        own: dict[str, Any] = dict(arrays)
+        parts: dict[str, Any] = dict(arrays)
         return cls(
-            encoder=BagEncoder(own["encoder/token_vectors"]),
-            heads=LabelVectors(own["heads/vectors"], own["heads/bias"]),
-            layers=EnergyLayers(own["energy/label_vectors"], own["energy/couplings"]),
-            known=own["energy/known"],
+            encoder=BagEncoder(parts["encoder/token_vectors"]),
+            heads=LabelVectors(parts["heads/vectors"], parts["heads/bias"]),
+            layers=EnergyLayers(parts["energy/label_vectors"], parts["energy/couplings"]),
+            known=parts["energy/known"],
             inference=EnergyInference(**config["inference"]),
             is_convex=config["is_convex"],
         )

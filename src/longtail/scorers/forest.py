@@ -166,8 +166,7 @@ class ForestScorer:
         trees: dict[str, Any] = without_prefix("forest/", arrays)
         tail: dict[str, Any] = without_prefix("tail/", arrays)
         means = SparseLabelVectors(**tail)
-        none = np.zeros(means.n_labels, np.float32)  # in folders that are older than the weights
-        weights: Any = arrays.get("tail_weights", none)
+        weights: Any = arrays["tail_weights"]
         return cls(
             forest=Forest(**trees),
             tail=TailClassifiers(means, config["gamma"]),

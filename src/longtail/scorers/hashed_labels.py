@@ -118,7 +118,7 @@ class HashedLabelsScorer:
         """Make it again from `config` and `to_arrays`."""
         networks = []
         for i, encoder in enumerate(config["encoders"]):
-            own = without_prefix(f"hash{i}/", arrays)
-            buckets = DenseLayer(own["buckets.matrix"], own["buckets.bias"])
-            networks.append(BucketNetwork(encoder_from(encoder, own), buckets))
+            parts = without_prefix(f"hash{i}/", arrays)
+            buckets = DenseLayer(parts["buckets.matrix"], parts["buckets.bias"])
+            networks.append(BucketNetwork(encoder_from(encoder, parts), buckets))
         return cls(tuple(networks), arrays["hashes/bucket_of_label"], arrays["hashes/labels"])

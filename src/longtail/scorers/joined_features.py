@@ -67,8 +67,9 @@ class JoinedFeatures:
         known = lengths > 0
         starts = np.concatenate([[0], np.cumsum(lengths + dimension * known)])
         columns, values = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.float32)
-        own = np.arange(len(bags.columns)) + np.repeat(starts[:-1] - bags.row_starts[:-1], lengths)
-        columns[own], values[own] = bags.columns, bags.values
+        shifts = np.repeat(starts[:-1] - bags.row_starts[:-1], lengths)
+        sparse = np.arange(len(bags.columns)) + shifts
+        columns[sparse], values[sparse] = bags.columns, bags.values
         dense = (starts[:-1] + lengths)[known, np.newaxis] + np.arange(dimension)
         columns[dense], values[dense] = self.n_tokens + np.arange(dimension), vectors[known]
         values *= HALF_LENGTH

@@ -151,9 +151,9 @@ class LabelAttentionScorer:
         """Make it again from `config` and `to_arrays`."""
         levels = []
         for i in range(config["n_levels"]):
-            own = (arrays[f"level{i}/{name}"] for name in AttentionWeights._fields)
+            weights = (arrays[f"level{i}/{name}"] for name in AttentionWeights._fields)
             starts = np.asarray(arrays[f"level{i}/child_starts"], np.int32)
-            levels.append(AttentionLevel(AttentionWeights(*own), starts))
+            levels.append(AttentionLevel(AttentionWeights(*weights), starts))
         labels = np.asarray(arrays["attention/labels"], np.int32)
         return cls(tuple(levels), labels, config["beam_size"])
 

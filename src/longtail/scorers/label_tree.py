@@ -106,8 +106,8 @@ class LabelTreeScorer:
 
         def sort(start: int, stop: int) -> None:
             for node in range(start, stop):
-                own = slice(first_weights[node], first_weights[node + 1])
-                order[own] = own.start + np.argsort(nodes.features[own], kind="stable")
+                entries = slice(first_weights[node], first_weights[node + 1])
+                order[entries] = entries.start + np.argsort(nodes.features[entries], kind="stable")
 
         n_inner = len(child_starts) - 1
         over_row_chunks(sort, n_inner, n_threads=n_threads, chunk=64)

@@ -82,8 +82,8 @@ class OneVsAllScorer:
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""
         encoder = with_prefix("encoder/", self.encoder.to_arrays())
-        own = {"one-vs-all/classifiers": self.classifiers, "one-vs-all/labels": self.labels}
-        return {**encoder, **own}
+        classifiers = {"one-vs-all/classifiers": self.classifiers, "one-vs-all/labels": self.labels}
+        return {**encoder, **classifiers}
 
     def config(self) -> dict[str, Any]:
         """See `Scorer.config`."""

@@ -8,7 +8,7 @@ from longtail.blend.blended import BlendedScorer
 from longtail.blend.encoded import EncodedScorer
 from longtail.compiled.scorer import CompiledScorer
 from longtail.named_parts import without_prefix
-from longtail.scorers.annexml import AnnexScorer
+from longtail.scorers.annexml import AnnexMLScorer
 from longtail.scorers.deepxml import DeepXMLScorer
 from longtail.scorers.dense import DenseScorer
 from longtail.scorers.energy import EnergyScorer
@@ -41,7 +41,7 @@ __all__ = ["scorer_from"]
 def scorer_from(config: Mapping[str, Any], arrays: Arrays) -> Scorer:
     """Return the scorer that a model folder describes."""
     kinds = {
-        "annexml": AnnexScorer.from_parts,
+        "annexml": AnnexMLScorer.from_parts,
         "blended": BlendedScorer.from_parts,
         "compiled": CompiledScorer.from_parts,
         "deepxml": DeepXMLScorer.from_parts,

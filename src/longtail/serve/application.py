@@ -199,7 +199,9 @@ class Application:
             if not path and scope["method"] in {"GET", "HEAD"}:  # mounted, without its slash
                 where = quote(scope.get("root_path", "") + "/").encode()
                 return Reply(b"", 307, ((b"location", where),))
-            raise Refusal(404, f"There is nothing here. There are: {', '.join(_PATHS)}.")
+            raise Refusal(
+                404, f"There is nothing at this path. Those that exist: {', '.join(_PATHS)}."
+            )
         method, answer = _PATHS[path]
         if scope["method"] != method and (scope["method"], method) != ("HEAD", "GET"):
             allowed = b"POST" if method == "POST" else b"GET, HEAD"

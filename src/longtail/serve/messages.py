@@ -117,7 +117,7 @@ def decoded(body: bytes | bytearray, limits: Limits) -> PredictRequest:
     try:
         request = _decoder.decode(body)
     except msgspec.ValidationError as error:
-        sentence = f"The request is not as it should be: {error}. Send JSON such as {EXAMPLE}."
+        sentence = f"The request is invalid: {error}. Send JSON such as {EXAMPLE}."
         raise Refusal(400, sentence) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise Refusal(

@@ -23,8 +23,8 @@ __all__ = ["openapi_document"]
 
 MESSAGES = (PredictRequest, Answer, Answers, ExplainedAnswer, Health, ErrorMessage)
 REFUSALS = {
-    "400": "The request is not as it should be; the sentence says how it should be.",
-    "405": "Another method is wanted.",
+    "400": "The request is invalid; the message says why, and what to send.",
+    "405": "The path does not take this method.",
     "408": "The body did not arrive in time.",
     "413": "The body, a text or a list is too long.",
     "503": "There is no usable model, the server is busy, or the answer took too long.",

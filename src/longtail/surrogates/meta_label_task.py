@@ -128,8 +128,8 @@ def _checked(found: Any) -> NDArray[np.int32]:
     assignment = np.asarray(found)
     if assignment.dtype.kind not in "iu" or assignment.max(initial=-1) < 0:
         raise InputError(
-            "`assign` must return the meta-label of each label, whole numbers from 0, and -1 for "
-            f"none, of which some must have one; got {assignment.dtype} {assignment.shape}."
+            "`assign` must return the meta-label of each label as whole numbers from 0, or -1 for "
+            f"none, and not -1 for all; got {assignment.dtype} {assignment.shape}."
         )
     return assignment.astype(np.int32, copy=False)
 

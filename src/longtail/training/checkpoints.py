@@ -67,8 +67,8 @@ class CheckpointFolder:
         elif others:
             latest = max(others, key=lambda folder: folder.stat().st_mtime)
             LOG.warning(
-                "This training begins anew: the earlier one in %s has %s. It is kept, and the "
-                "command that began it would go on with it; delete it if you need it no more.",
+                "This training starts over: the earlier one in %s has %s. It is kept, and the "
+                "command that started it can resume it; delete it if you no longer need it.",
                 latest,
                 self._differences(latest),
             )
@@ -94,7 +94,7 @@ class CheckpointFolder:
         except FileNotFoundError:
             return None
         except (OSError, SafetensorError, json.JSONDecodeError) as error:
-            LOG.warning("%s cannot be read (%s): %s begins anew.", file, error, stage)
+            LOG.warning("%s cannot be read (%s): %s starts over.", file, error, stage)
             return None
         return Checkpoint(note["epoch"], arrays, note["history"])
 
@@ -128,8 +128,8 @@ class CheckpointFolder:
             with suppress(OSError):
                 partial.unlink()
             raise TrainingError(
-                f"The checkpoint {target} could not be written ({error}). Make room on the disk "
-                "and train again: it goes on from the last checkpoint."
+                f"The checkpoint {target} could not be written ({error}). Free some space "
+                "and train again: that resumes from the last checkpoint."
             ) from error
         self._last_saved = time.monotonic()
 

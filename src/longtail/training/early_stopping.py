@@ -87,9 +87,9 @@ class HeldOut(NamedTuple):
             return None
         if not targets.nnz:
             raise InputError(
-                f"patience = {patience} stops training by its quality on held-out points, but of "
-                f"the {targets.shape[0]} that are held out none has a label of a training point. "
-                "Hold more out, such as held_out = 0.1 of at least 200 points, or pass None."
+                f"patience = {patience} stops training by its quality on held-out points, but "
+                f"none of the {targets.shape[0]} held-out points has a label of a training point. "
+                "Hold out more, such as held_out = 0.1 of at least 200 points, or pass None."
             )
         return cls(data, targets, patience)
 

@@ -230,7 +230,9 @@ def as_device(name: str) -> torch.device:
     try:
         device = torch.device(name)
     except RuntimeError as error:
-        raise InputError(f"`device` must be such as 'cpu' or 'cuda', got {name!r}.") from error
+        raise InputError(
+            f"`device` must be a name such as 'cpu' or 'cuda', got {name!r}."
+        ) from error
     if device.type == "cuda" and not torch.cuda.is_available():
         raise InputError(
             f"`device` is {name!r}, but this machine has no usable CUDA device. Use 'cpu'."

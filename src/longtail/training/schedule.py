@@ -53,7 +53,7 @@ class Schedule:
         if not 0 <= self.warm_up < 1:
             raise InputError(
                 f"warm_up is a share of all steps, at least 0 and below 1, got {self.warm_up}. "
-                "Pass such as 0.1, or 0 for none."
+                "Pass, for example, 0.1, or 0 for none."
             )
 
     def rate_at(self, epoch: int, share_of_epoch: float) -> float:

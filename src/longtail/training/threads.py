@@ -62,7 +62,7 @@ def torch_for_training(n_threads: int) -> Iterator[None]:
         warnings.warn(
             "This process was forked from one that had loaded torch, and torch's threads do not "
             f"outlive a fork: its products are computed on one thread, all else on {n_threads}. "
-            "Begin processes by 'spawn' or 'forkserver' to have them all, or pass n_threads=1.",
+            "Start processes by 'spawn' or 'forkserver' to use them all, or pass n_threads=1.",
             RuntimeWarning,
             stacklevel=4,  # who asks for the training
         )

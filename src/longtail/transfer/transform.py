@@ -97,11 +97,11 @@ class Rectified(SquareLayer):
 def transform_from(
     config: Mapping[str, Any], arrays: Mapping[str, NDArray[np.generic]]
 ) -> Transform:
-    """Return the transform that a model folder describes; one that says nothing is a residual."""
+    """Return the transform that a model folder describes."""
     kinds: dict[str, Any] = {
         "residual": Residual.from_parts,
         "rectified": Rectified.from_parts,
         "unchanged": Unchanged.from_parts,
     }
-    transform: Transform = kinds[config.get("kind", "residual")](config, arrays)
+    transform: Transform = kinds[config["kind"]](config, arrays)
     return transform
