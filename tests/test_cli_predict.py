@@ -28,6 +28,38 @@ def test_one_text_is_answered_with_probabilities_and_names(place, capsys):
         assert "from 0 to 1" in message
 
 
+def test_answers_can_be_held_to_labels_of_a_file(place, capsys, tmp_path):
+    model, allowed = load(place / "model"), ["drink", "vehicle", "red"]
+    some = write_lines(tmp_path / "some.txt", ["drink\tsomething to drink", *allowed[1:]])
+    masked = write_lines(tmp_path / "masked.txt", ["red"])
+    options = ["--allowed", some, "--masked", masked, "--top-k", 10]
+    expected = model.predict("red wine", 10, allowed=allowed, masked=["red"])
+    assert {name for name, _ in expected} == {"drink", "vehicle"}
+    out = run(capsys, "predict", place / "model", "--text", "red wine", *options)[1]
+    assert out == "".join(f"{score:.4f}\t{name}\n" for name, score in expected)
+    out = run(capsys, "predict", place / "model", "--text", "red wine", "--explain", *options)[1]
+    for score, name in ((score, name) for name, score in expected):
+        assert f"{score:.4f}\t{name}\n" in out
+    assert "0\tred\n" not in out
+    texts = write_lines(tmp_path / "texts.txt", ["red wine", "old car"])
+    lines = run(capsys, "predict", place / "model", texts, *options)[1].splitlines()
+    rows_found = model.predict(["red wine", "old car"], 10, allowed=allowed, masked=["red"])
+    assert [json.loads(line)["labels"] for line in lines] == [[n for n, _ in r] for r in rows_found]
+    out = run(capsys, "predict", place / "model", "--text", "red wine", "--masked", masked)[1]
+    assert "drink" in out
+    assert "red" not in out
+
+
+def test_names_that_no_label_has_and_missing_files_of_names_are_said(place, capsys, tmp_path):
+    wrong = write_lines(tmp_path / "wrong.txt", ["drink", "drinks"])
+    (tmp_path / "empty.txt").write_text("")
+    asked = ["predict", place / "model", "--text", "red wine"]
+    for option in ("--allowed", "--masked"):
+        assert "is named 'drinks'" in refused(capsys, *asked, option, wrong)
+        assert "empty.txt, line 1: " in refused(capsys, *asked, option, tmp_path / "empty.txt")
+        assert "none.txt cannot be opened" in refused(capsys, *asked, option, tmp_path / "none.txt")
+
+
 def test_a_name_stays_on_its_line(capsys, tmp_path):
     names = ["two\nlines", "wine\u2028"]
     model = LongtailClassifier(epochs=1).fit(

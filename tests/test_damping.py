@@ -81,8 +81,7 @@ def test_a_power_that_was_set_is_kept():
     assert model.predictor_.reads.power == 1
 
 
-def test_folders_that_are_older_have_plain_features():
-    assert PointInput.from_config({}).power == 1
+def test_a_power_comes_back_from_a_folder():
     assert PointInput.from_config(PointInput(power=0.5).config()) == PointInput(power=0.5)
 
 

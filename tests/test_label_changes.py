@@ -187,6 +187,11 @@ def test_the_commands(lacking, tmp_path, capsys):
     assert {NEW, "garden"} <= {name for name, _ in model.predict(EXAMPLES[0], 9)}
     assert main(["labels", "remove", out, NEW, "wine", out]) == 0
     assert longtail.load(out).n_labels == 7
+    capsys.readouterr()
+    for folder, said in ((own, False), (out, True)):
+        assert main(["inspect", folder]) == 0
+        first = capsys.readouterr().out.splitlines()[0]
+        assert first.endswith("; since then, 2 labels added and 2 labels removed") == said
     assert main(["labels", "remove", out, NEW, out]) == 2
     assert "is named 'roses'" in capsys.readouterr().err
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import json
 import logging
 import math
@@ -17,8 +18,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longtail import load
+from longtail.errors import InputError
 from longtail.recipes.parabel import Parabel
-from longtail.serve import Limits, app, live_model
+from longtail.serve import Limits, answers, app, live_model
 from longtail.serve.live_model import LiveModel
 from longtail.serve.openapi import openapi_document
 
@@ -32,18 +34,18 @@ class Asked:
         self.application = application
         self.runner = asyncio.Runner()
 
-    def __call__(self, method, path, body=None, *, root_path="", parts=None, raw=False):
+    def __call__(self, method, path, body=None, *, root_path="", parts=None, raw=False, headers=()):
         """Return status, headers and what the body says."""
         if parts is None:
             parts = [body if isinstance(body, bytes) else json.dumps(body).encode()]
-        status, headers, content = self.runner.run(self._ask(method, path, parts, root_path))
+        scope = {"type": "http", "method": method, "path": path, "root_path": root_path}
+        scope |= {"headers": headers, "query_string": b""}
+        status, headers, content = self.runner.run(self._ask(scope, parts))
         if raw or headers.get("content-type") != "application/json":
             return status, headers, content
         return status, headers, json.loads(content) if content else None
 
-    async def _ask(self, method, path, parts, root_path):
-        scope = {"type": "http", "method": method, "path": path, "root_path": root_path}
-        scope |= {"headers": [], "query_string": b""}
+    async def _ask(self, scope, parts):
         rest = list(parts)
         sent = []
 
@@ -133,12 +135,54 @@ def test_answers_can_be_explained(ask):
     assert same[2]["explanation"] == answer["explanation"]
 
 
+def test_numbers_of_an_explanation_are_rounded_as_the_scores_are(ask):
+    answer = ask("POST", "/explain", {"text": "old wine", "k": 2})[2]
+    labels, near = answer["explanation"]["labels"], answer["explanation"]["near_points"]
+    assert [one["probability"] for one in labels] == answer["scores"]
+    effects = [word["effect"] for one in labels for word in one["words"]]
+    similarities = [point["similarity"] for point in near]
+    assert [round(number, 6) for number in effects + similarities] == effects + similarities
+    assert max(similarities) <= 1
+
+
+def test_who_sends_no_k_gets_five_labels_or_as_many_as_are_allowed(ask, text_model_path):
+    assert len(ask("POST", "/predict", {"text": "old wine"})[2]["labels"]) == 5
+    assert len(ask("POST", "/predict", {"text": "old wine", "k": 6.0})[2]["labels"]) == 6
+    asked = Asked(app(text_model_path, limits=Limits(k=3)))
+    assert len(asked("POST", "/predict", {"text": "old wine"})[2]["labels"]) == 3
+    assert len(asked("POST", "/predict", {"texts": ["old wine"]})[2]["answers"][0]["labels"]) == 3
+    assert len(asked("POST", "/explain", {"text": "old wine"})[2]["labels"]) == 3
+    schemas = asked("GET", "/openapi.json")[2]["components"]["schemas"]
+    said = schemas["PredictRequest"]["properties"]["k"]
+    assert said == {"type": "integer", "default": 3, "minimum": 1, "maximum": 3}
+    assert b'data-most="3"' in asked("GET", "/")[2]
+    asked.close()
+
+
+@pytest.mark.parametrize(
+    "limit", [{"k": 0}, {"k": 10_001}, {"seconds": math.nan}, {"seconds": math.inf}, {"texts": -1}]
+)
+def test_limits_that_cannot_be_are_refused(limit):
+    with pytest.raises(InputError, match=f"The limit `{next(iter(limit))}` must be"):
+        Limits(**limit)
+
+
+def test_a_packed_body_is_told_from_a_plain_one(ask):
+    packed, plain = [(b"content-encoding", b"br")], [(b"content-encoding", b"identity")]
+    status, sentence = refusal(ask("POST", "/predict", b"\x0b", headers=packed))
+    assert (status, "'br'" in sentence) == (415, True)
+    assert ask("POST", "/predict", {"text": "wine"}, headers=plain)[0] == 200
+
+
 @pytest.mark.parametrize(
     ("body", "status", "sentence"),
     [
         (b"", 400, "not JSON"),
         (b"\xff\xfe", 400, "not JSON"),
-        (b'{"text": "\\ud800"}', 400, "not JSON"),
+        (b'{"text": "\\ud800"}', 400, r"holds \ud800, half of a pair"),
+        (b'{"text": "wine\\udc00 wine"}', 400, r"holds \udc00, half of a pair"),
+        (b'{"text": "\\ud83d\\ude00", "k": 0}', 400, "`k` must be"),
+        (gzip.compress(b'{"text": "wine"}'), 415, "Content-Encoding is 'gzip'"),
         (b"[1]", 400, "Expected `object`, got `array`"),
         ({}, 400, "Send either `text` or `texts`"),
         ({"text": "a", "texts": ["b"]}, 400, "Send either `text` or `texts`"),
@@ -149,7 +193,9 @@ def test_answers_can_be_explained(ask):
         ({"text": "a", "k": 8}, 400, "`k` must be between 1 and 7, got 8"),
         ({"text": "a", "k": 10**30}, 400, "got a very large number"),
         (b'{"text": "a", "k": 1' + b"0" * 1900 + b"}", 400, "k"),
-        ({"text": "a", "k": True}, 400, "Expected `int`, got `bool`"),
+        ({"text": "a", "k": 1e30}, 400, "got a very large number"),
+        ({"text": "a", "k": 2.5}, 400, "`k` must be a whole number, got 2.5"),
+        ({"text": "a", "k": True}, 400, "Expected `int | float`, got `bool`"),
         ({"text": "a", "threshold": 1.5}, 400, "`threshold` must be between 0 and 1"),
         (b'{"text": "a", "threshold": NaN}', 400, "not JSON"),
         ({"text": "a", "allowed": []}, 400, "No label is allowed"),
@@ -239,6 +285,16 @@ def test_it_can_be_mounted(ask):
     status, headers, _ = ask("GET", "/labels", root_path="/labels", raw=True)
     assert (status, headers["location"]) == (307, "/labels/")
     assert ask("POST", "/labels/predict", {"text": "wine"}, root_path="/labels")[0] == 200
+    assert ask("GET", "/openapi.json", root_path="/labels")[2]["servers"] == [{"url": "/labels"}]
+    assert ask("GET", "/labelshealthz", root_path="/labels")[0] == 404
+
+
+def test_a_path_that_a_proxy_leaves_there_is_taken_away(ask):
+    # As uvicorn has it: its own root path before what it was asked for.
+    assert ask("GET", "/labels/labels/healthz", root_path="/labels")[0] == 200
+    status, headers, _ = ask("GET", "/labels/labels", root_path="/labels", raw=True)
+    assert (status, headers["location"]) == (307, "/labels/")
+    assert ask("GET", "/labels/labels/labels/healthz", root_path="/labels")[0] == 404
 
 
 def test_it_starts_and_stops_with_its_server(text_model_path):
@@ -365,6 +421,38 @@ def test_work_that_takes_too_long_is_given_up_and_places_are_counted(text_model_
     monkeypatch.undo()
     until(asked, lambda: asked("POST", "/predict", {"texts": ["wine"]})[0] == 200)
     asked.close()
+
+
+def test_a_batch_is_given_up_once_nobody_waits_for_it(text_model_path, monkeypatch):
+    limits = Limits(seconds=0.05, waiting=1)
+    asked = Asked(app(text_model_path, limits=limits))
+    asked("GET", "/healthz")
+    seen = []
+
+    def slow(texts, *_, **__):
+        seen.append(len(texts))
+        time.sleep(0.2)
+        return [[]] * len(texts)
+
+    monkeypatch.setattr(asked.application.model.current, "predict", slow)
+    monkeypatch.setattr(answers, "TEXTS_AT_ONCE", 2)
+    assert refusal(asked("POST", "/predict", {"texts": ["wine"] * 100}))[0] == 503
+    until(asked, lambda: asked.application._places.acquire(blocking=False))
+    assert sum(seen) < 10
+    asked.close()
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.lists(st.text(max_size=9), max_size=30), st.integers(1, 9), st.integers(1, 30))
+def test_blocks_of_a_batch_are_the_batch(texts, n_texts, n_characters):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(answers, "TEXTS_AT_ONCE", n_texts)
+        patch.setattr(answers, "CHARACTERS_AT_ONCE", n_characters)
+        blocks = list(answers._blocks(texts))
+    assert [text for block in blocks for text in block] == texts
+    for block in blocks:
+        assert 1 <= len(block) <= n_texts
+        assert len(block) == 1 or sum(map(len, block)) <= n_characters
 
 
 def test_a_fault_of_ours_is_a_sentence_and_what_was_sent_is_not_logged(

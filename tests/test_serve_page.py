@@ -12,7 +12,7 @@ import pytest
 import uvicorn
 
 from conftest import HOSTILE
-from longtail.serve import app
+from longtail.serve import Limits, app
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -20,9 +20,10 @@ pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium o
 
 
 @contextmanager
-def served(path):
+def served(path, limits=None):
     """Serve a folder from a thread; yield the address."""
-    config = uvicorn.Config(app(path), port=0, log_level="error", ws="none", lifespan="on")
+    application = app(path, limits=limits)
+    config = uvicorn.Config(application, port=0, log_level="error", ws="none", lifespan="on")
     server = uvicorn.Server(config)
     thread = threading.Thread(target=lambda: asyncio.run(server.serve()))
     thread.start()
@@ -99,6 +100,18 @@ def test_the_number_of_labels_can_be_switched_by_mouse_and_keys(page, address):
     labels(page, 5)
     page.keyboard.press("ArrowRight")
     labels(page, 10)
+
+
+@pytest.mark.parametrize(("most", "offered"), [(3, "3"), (4, "34"), (7, "357")])
+def test_no_more_labels_are_offered_than_are_allowed(page, text_model_path, most, offered):
+    with served(text_model_path, Limits(k=most)) as address:
+        page.goto(address)
+        assert page.locator("#sizes span").all_text_contents() == list(offered)
+        page.locator("#text").fill("red wine")
+        labels(page, min(5, most))
+        page.locator("#sizes label").last.click()
+        labels(page, most)
+        sync_api.expect(page.locator("#trouble")).to_be_hidden()
 
 
 def test_a_label_is_explained_by_keyboard_alone(page, address):

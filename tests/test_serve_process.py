@@ -170,6 +170,91 @@ def test_only_this_machine_can_reach_it_and_bad_http_is_refused(text_model_path)
     assert "forged" not in err
 
 
+def closed_after(connection):
+    """Return after how many seconds the other side closes a connection, and what it has sent."""
+    started, parts = time.monotonic(), []
+    connection.settimeout(20)
+    while part := connection.recv(4096):
+        parts.append(part)
+    connection.close()
+    return time.monotonic() - started, b"".join(parts)
+
+
+def test_who_sends_no_whole_head_is_not_waited_for(text_model_path):
+    head = b"GET /healthz HTTP/1.1\r\nhost: x\r\n"
+    with server(text_model_path, "--max-seconds", 1) as (process, port):
+        for sent in (b"", b"POST /predict HTT", head, b"\r\n"):
+            connection = socket.create_connection(("127.0.0.1", port), timeout=20)
+            connection.sendall(sent)
+            seconds, answer = closed_after(connection)
+            assert (0.5 < seconds < 10, answer) == (True, b"")
+        # Neither is who keeps on sending little, nor who does so after an answer.
+        connection = socket.create_connection(("127.0.0.1", port), timeout=20)
+        connection.sendall(head + b"\r\n")
+        assert connection.recv(4096).startswith(b"HTTP/1.1 200")
+        connection.sendall(head)
+        stop = time.monotonic() + 20
+        with suppress(OSError):
+            while time.monotonic() < stop:
+                connection.sendall(b"a: b\r\n")
+                time.sleep(0.1)
+        assert time.monotonic() < stop
+        connection.close()
+        # Who asks again and again is never cut off.
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        stop = time.monotonic() + 2
+        while time.monotonic() < stop:
+            connection.request("GET", "/healthz")
+            assert connection.getresponse().read()
+            time.sleep(0.1)
+        connection.close()
+        process.terminate()
+        _, err = process.communicate(timeout=30)
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("offered", ["h2c", "websocket"])
+def test_who_offers_another_protocol_gets_this_one_and_no_advice_is_logged(
+    text_model_path, offered
+):
+    headers = {"connection": "Upgrade", "upgrade": offered}
+    with server(text_model_path) as (process, port):
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        for _ in range(2):
+            connection.request("GET", "/healthz", headers=headers)
+            response = connection.getresponse()
+            assert (response.status, bool(response.read())) == (200, True)
+        connection.close()
+        process.terminate()
+        _, err = process.communicate(timeout=30)
+    assert "WebSocket" not in err
+    assert "WARNING" not in err
+
+
+def test_a_proxy_may_take_its_path_away_or_leave_it(text_model_path):
+    with server(text_model_path, "--root-path", "labels/") as (_, port):
+        for path in ("/predict", "/labels/predict"):
+            assert ask(port, "POST", path, {"text": "red wine"})[0] == 200
+        document = json.loads(ask(port, "GET", "/labels/openapi.json")[1])
+        assert document["servers"] == [{"url": "/labels"}]
+        assert ask(port, "GET", "/labels")[0] == 307
+        assert ask(port, "GET", "/other/predict")[0] == 404
+
+
+def test_workers_end_when_their_server_is_killed(text_model_path, tmp_path, monkeypatch):
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    with server(text_model_path, "--workers", 2) as (process, port):
+        assert list(tmp_path.glob("longtail-metrics-*"))
+        process.kill()
+        _, err = process.communicate(timeout=30)  # which the workers hold open until they end
+        assert "The server's process is gone" in err
+        assert "Traceback" not in err
+        with socket.socket() as again:
+            again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            again.bind(("127.0.0.1", port))
+    assert not list(tmp_path.glob("longtail-metrics-*"))
+
+
 def refused(capsys, *arguments):
     assert main(["serve", *map(str, arguments)]) == 2
     return capsys.readouterr().err
@@ -180,6 +265,11 @@ def test_what_cannot_be_served_is_refused_at_once(text_model_path, tmp_path, cap
     assert "--port must be" in refused(capsys, text_model_path, "--port", 70000)
     assert "--workers must be above 0" in refused(capsys, text_model_path, "--workers", 0)
     assert "--max-k must be above 0" in refused(capsys, text_model_path, "--max-k", 0)
+    said = refused(capsys, text_model_path, "--max-k", 20_000)
+    assert "--max-k must be at most 10,000, got 20,000" in said
+    assert "--max-seconds must be above 0" in refused(capsys, text_model_path, "--max-seconds=nan")
+    assert "--max-seconds must be finite" in refused(capsys, text_model_path, "--max-seconds=inf")
+    assert "--root-path must be" in refused(capsys, text_model_path, "--root-path", "http://a/b")
     said = refused(capsys, text_model_path, "--max-body-bytes", -1)
     assert "--max-body-bytes must be above 0" in said
     assert "cannot listen on 999.1.1.1" in refused(capsys, text_model_path, "--host", "999.1.1.1")

@@ -265,7 +265,7 @@ def _near_points(model: Predictor, bags: Bags, n: int) -> tuple[NearPoint, ...]:
     name = model.label_space.name
     return tuple(
         NearPoint(
-            similarity,
+            min(similarity, 1.0),  # of vectors whose numbers were rounded, it comes out above that
             tuple(map(name, scorer.labels_of_point(row)[:MOST_NEAR_LABELS].tolist())),
         )
         for row, similarity in zip(*(a.tolist() for a in scorer.near_points(bags, n)), strict=True)

@@ -81,6 +81,7 @@ def with_labels(
     space = model.label_space
     return _changed(
         model,
+        {"added": len(new)},
         add_labels(scorer, new, n_usable_cores()),
         LabelSpace(
             space.n_labels + len(new),
@@ -132,6 +133,7 @@ def without_labels(model: Predictor, names: Iterable[str]) -> Predictor:
         )
     return _changed(
         model,
+        {"removed": space.n_labels - len(kept)},
         keep_labels(scorer, kept, n_usable_cores()),
         LabelSpace(
             len(kept),
@@ -158,15 +160,25 @@ def _changeable(model: Predictor) -> BlendedScorer:
 
 
 def _changed(
-    model: Predictor, scorer: BlendedScorer, space: LabelSpace, counts: NDArray[np.int64]
+    model: Predictor,
+    change: Mapping[str, int],
+    scorer: BlendedScorer,
+    space: LabelSpace,
+    counts: NDArray[np.int64],
 ) -> Predictor:
-    """Return the model with other labels, stored as it was."""
+    """Return the model with other labels, stored as it was, and what was changed in all noted."""
     was = model.scorer
+    before = {"added": 0, "removed": 0, **model.description.get("label_changes", {})}
+    changes = {kind: n + change.get(kind, 0) for kind, n in before.items()}
     return model.replaced(
         scorer=CompiledScorer.of(scorer, was.dtype) if isinstance(was, CompiledScorer) else scorer,
         label_space=space,
         train_label_counts=counts,
-        description={**model.description, "n_labels": space.n_labels},
+        description={
+            **model.description,
+            "n_labels": space.n_labels,
+            "label_changes": changes,
+        },
     )
 
 

@@ -26,7 +26,7 @@ from longtail.warm_up import warm_up
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -109,11 +109,17 @@ def _show_sizes(model: Predictor, folder: ModelFolder) -> None:
         counts.append(f"{n_learners} learners")
     result(
         f"{facts['recipe']}, trained on {counted(facts['n_points'], 'point')} ({kind}): "
-        f"{', '.join(counts)}"
+        f"{', '.join(counts)}{_changes_text(facts.get('label_changes', {}))}"
     )
     sizes = dict(folder.files) | {MANIFEST: (folder.path / MANIFEST).stat().st_size}
     rows = [[name, bytes_text(size)] for name, size in sorted(sizes.items())]
     _section("Files", table(["file", "size"], [*rows, ["in all", bytes_text(sum(sizes.values()))]]))
+
+
+def _changes_text(changes: Mapping[str, int]) -> str:
+    """Say how the labels were changed after training, if they were."""
+    parts = [f"{counted(n, 'label')} {kind}" for kind, n in changes.items() if n]
+    return f"; since then, {' and '.join(parts)}" if parts else ""
 
 
 def _show_settings(facts: dict[str, Any]) -> None:

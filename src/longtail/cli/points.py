@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.predictor import Predictor
+    from longtail.restriction import Restriction
 
 __all__ = [
     "PLAIN",
@@ -84,6 +85,7 @@ def answered(
     n_points: int | None,
     title: str,
     n_done: int = 0,
+    restriction: Restriction | None = None,
 ) -> Iterator[Answers]:
     """Predict block after block and show progress on standard error.
 
@@ -98,6 +100,8 @@ def answered(
         What the bar is called.
     n_done : int
         Points that an earlier run has answered; `blocks` begins behind them.
+    restriction : Restriction, optional
+        Which labels may be answered.
 
     Yields
     ------
@@ -105,7 +109,7 @@ def answered(
     """
     with bar(title, n_points, unit=" points", initial=n_done) as shown:
         for points in blocks:
-            ids, scores = model.predict_topk(points, k)
+            ids, scores = model.predict_topk(points, k, restriction=restriction)
             yield Answers(points, ids, scores)
             shown.update(len(ids))
 

@@ -10,19 +10,28 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import msgspec
 
-from longtail.cli.output import check_output, counted, is_stdout, notice, one_line, result
+from longtail.cli.output import (
+    check_inputs,
+    check_output,
+    counted,
+    is_stdout,
+    notice,
+    one_line,
+    result,
+)
 from longtail.cli.points import PLAIN, answered, is_read_again, points_in
-from longtail.cli.resuming import identity_of, resuming
+from longtail.cli.resuming import digest_of, identity_of, resuming
 from longtail.data.formats import FORMATS
+from longtail.data.label_space import LabelSpace
 from longtail.data.paths import is_device, replacing
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError, source_name
 from longtail.predictor import Predictor, load
-from longtail.restriction import check_threshold
+from longtail.restriction import Restriction, check_threshold
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping, Sequence
 
     from longtail.cli.points import Answers
 
@@ -59,6 +68,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--threshold", metavar="T", type=float, default=0.0, help="least probability of a label (0)"
     )
     parser.add_argument(
+        "--allowed",
+        metavar="NAMES",
+        help="a file of the only labels that may be answered, one name a line",
+    )
+    parser.add_argument(
+        "--masked", metavar="NAMES", help="a file of labels that may not be answered"
+    )
+    parser.add_argument(
         "--explain", action="store_true", help="of --text: show the words that moved each label"
     )
     parser.add_argument(
@@ -74,13 +91,22 @@ def run_command(arguments: argparse.Namespace) -> int:
     if arguments.explain and arguments.text is None:
         raise InputError("--explain belongs to --text. Pass one text to explain.")
     if arguments.output is not None:
-        check_output(arguments.output, read=[arguments.file])
+        check_output(arguments.output, read=[arguments.file, arguments.allowed, arguments.masked])
+    check_inputs(arguments.file, arguments.allowed, arguments.masked)
     model = load(arguments.model)
     if arguments.text is not None:
         _answer_text(model, arguments)
     else:
         _answer_file(model, arguments)
     return 0
+
+
+def _names_in(path: str | None) -> Sequence[str] | None:
+    """Return the names in a file, of which each line is one, or one and a TAB and a text."""
+    if path is None:
+        return None
+    names = LabelSpace.read(path).names
+    return [] if names is None else list(names)
 
 
 def _answer_text(model: Predictor, arguments: argparse.Namespace) -> None:
@@ -92,7 +118,13 @@ def _answer_text(model: Predictor, arguments: argparse.Namespace) -> None:
     if arguments.explain:
         _explain_text(model, arguments)
         return
-    answer = model.predict(arguments.text, arguments.top_k, threshold=arguments.threshold)
+    answer = model.predict(
+        arguments.text,
+        arguments.top_k,
+        threshold=arguments.threshold,
+        allowed=_names_in(arguments.allowed),
+        masked=_names_in(arguments.masked) or (),
+    )
     for name, probability in answer:
         result(f"{probability:.4f}\t{one_line(name)}")
     if not answer:
@@ -101,7 +133,12 @@ def _answer_text(model: Predictor, arguments: argparse.Namespace) -> None:
 
 def _explain_text(model: Predictor, arguments: argparse.Namespace) -> None:
     """Write under each label the words that moved it, then the nearest training points."""
-    explanation = model.explain(arguments.text, arguments.top_k)
+    explanation = model.explain(
+        arguments.text,
+        arguments.top_k,
+        allowed=_names_in(arguments.allowed),
+        masked=_names_in(arguments.masked) or (),
+    )
     kept = [part for part in explanation.labels if part.probability >= arguments.threshold]
     for part in kept:
         result(f"{part.probability:.4f}\t{one_line(part.label)}")
@@ -117,17 +154,24 @@ def _explain_text(model: Predictor, arguments: argparse.Namespace) -> None:
 
 def _answer_file(model: Predictor, arguments: argparse.Namespace) -> None:
     """Write one JSON line a point, in the order of the file."""
+    allowed, masked = _names_in(arguments.allowed), _names_in(arguments.masked)
+    restriction = Restriction.of(model.label_space, allowed, masked or ())
     blocks, n_points = points_in(model, arguments.file, format_name=arguments.format)
-    with _opened(arguments) as output:
+    with _opened(arguments, {"allowed": allowed, "masked": masked}) as output:
         n_before = output.n_points_before
         if n_before:
             notice(
                 f"Resuming after what an earlier run has answered: {counted(n_before, 'point')}."
             )
         rest = islice(blocks, output.n_blocks_before, None)
-        k = arguments.top_k
         for answers in answered(
-            model, rest, k, n_points=n_points, title="predict", n_done=n_before
+            model,
+            rest,
+            arguments.top_k,
+            n_points=n_points,
+            title="predict",
+            n_done=n_before,
+            restriction=restriction,
         ):
             lines = [
                 msgspec.json.encode(row) + b"\n"
@@ -183,7 +227,9 @@ class _PlainOutput:
 
 
 @contextmanager
-def _opened(arguments: argparse.Namespace) -> Iterator[_Output]:
+def _opened(
+    arguments: argparse.Namespace, names: Mapping[str, Sequence[str] | None]
+) -> Iterator[_Output]:
     """Open the output; a file takes its name once it is complete."""
     if is_stdout(arguments.output):
         yield _PlainOutput(sys.stdout.buffer)
@@ -199,6 +245,7 @@ def _opened(arguments: argparse.Namespace) -> Iterator[_Output]:
             top_k=arguments.top_k,
             threshold=arguments.threshold,
             format=arguments.format,
+            **{option: digest_of(given) for option, given in names.items() if given is not None},
         )
         with resuming(arguments.output, identity) as output:
             yield output

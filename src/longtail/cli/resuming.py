@@ -23,7 +23,7 @@ from longtail.model_folder import MANIFEST
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["BlockWriter", "identity_of", "resuming"]
+__all__ = ["BlockWriter", "digest_of", "identity_of", "resuming"]
 
 
 class _Progress(msgspec.Struct):
@@ -98,6 +98,18 @@ def identity_of(model: str | Path, file: str, **settings: Any) -> dict[str, Any]
         "file": [str(Path(file).resolve()), status.st_size, status.st_mtime_ns],
         **settings,
     }
+
+
+def digest_of(value: object) -> str:
+    """Return a short name of a JSON value.
+
+    Examples
+    --------
+    >>> from longtail.cli.resuming import digest_of
+    >>> digest_of(["red", "white"])
+    'baddb4f61983'
+    """
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:12]
 
 
 @contextmanager
@@ -190,7 +202,7 @@ def _set_aside(target: Path, identity: dict[str, Any]) -> None:
 
 def _digest(identity: dict[str, Any]) -> str:
     """Return a short name of an identity."""
-    return hashlib.sha256(json.dumps(identity, sort_keys=True).encode()).hexdigest()[:12]
+    return digest_of(identity)
 
 
 def _differences(own: dict[str, Any], other: dict[str, Any]) -> str:
@@ -199,6 +211,8 @@ def _differences(own: dict[str, Any], other: dict[str, Any]) -> str:
         "longtail": "another version of longtail",
         "model": "another model",
         "file": "another input, or one that was changed since",
+        "allowed": "other --allowed labels",
+        "masked": "other --masked labels",
     }
     return "; ".join(
         words.get(key, f"--{key.replace('_', '-')} {other.get(key)}, not {own.get(key)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import socket
 from dataclasses import fields
 from pathlib import Path
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from longtail.errors import InputError, MissingExtraError
 from longtail.predictor import load
-from longtail.serve.limits import Limits
+from longtail.serve.limits import Limits, fault_of
 
 if TYPE_CHECKING:
     import argparse
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 __all__ = ["add_arguments", "run_command"]
 
 EXAMPLE = "longtail serve model --port 8000"
+
+_ROOT_PATH = re.compile(r"[\w.~/-]*", re.ASCII)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -50,11 +53,13 @@ def run_command(arguments: argparse.Namespace) -> int:
     """Serve until stopped, and return the exit code."""
     limits = {limit.name: getattr(arguments, limit.name) for limit in fields(Limits)}
     for name, most in {**limits, "workers": arguments.workers}.items():
-        if most <= 0:
+        fault = fault_of(name, most)
+        if fault is not None:
             option = f"--{'max-' * (name in limits)}{name.replace('_', '-')}"
-            raise InputError(f"{option} must be above 0, got {most}.")
+            raise InputError(f"{option} {fault}.")
     if not 0 <= arguments.port <= 65_535:
         raise InputError(f"--port must be between 0 and 65535, got {arguments.port}.")
+    root_path = _checked_root_path(arguments.root_path)
     if load(arguments.model).vectorizer is None:
         raise InputError(
             f"{arguments.model} was trained on ready-made features, so it cannot answer texts. "
@@ -71,9 +76,20 @@ def run_command(arguments: argparse.Namespace) -> int:
         host=arguments.host,
         port=arguments.port,
         workers=arguments.workers,
-        root_path=arguments.root_path,
+        root_path=root_path,
     )
     return serve(arguments.model, settings, Limits(**limits))
+
+
+def _checked_root_path(given: str) -> str:
+    """Return the path with a slash before and none behind it; none of its own is none."""
+    if not _ROOT_PATH.fullmatch(given):
+        raise InputError(
+            f"--root-path must be a path of letters, digits, -, _, ., ~ and /, such as /labels, "
+            f"got {given!r}."
+        )
+    inner = given.strip("/")
+    return f"/{inner}" if inner else ""
 
 
 def _check_address(host: str, port: int) -> None:

@@ -128,11 +128,11 @@ def fits_rows(starts: NDArray[np.integer], ids: NDArray[np.integer], n_ids: int)
     >>> fits_rows(np.array([0, 2, 4]), np.array([0, 1, 1]), 2)
     False
     """
-    return (
+    return bool(
         len(starts) > 0
         and starts[0] == 0
         and starts[-1] == len(ids)
-        and bool((np.diff(starts) >= 0).all())
+        and (np.diff(starts) >= 0).all()
         and is_within(ids, 0, n_ids)
     )
 

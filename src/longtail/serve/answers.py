@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -9,12 +10,20 @@ from longtail.errors import InputError
 from longtail.serve.messages import Answer, Answers, ExplainedAnswer, Refusal, TextAnswer
 
 if TYPE_CHECKING:
+    import threading
+    from collections.abc import Iterator, Sequence
+
+    from longtail.explain import Explanation, LabelExplanation
     from longtail.predictor import Predictor
     from longtail.serve.messages import PredictRequest
 
 __all__ = ["Timed", "answer_batch", "answer_explained", "answer_text"]
 
 N_DIGITS = 6  # of a probability
+# Between blocks of a batch it is seen whether anybody still waits for the answer. On one core, one
+# takes a default model of 38,000 labels .06 s, or .2 s where 1,000 labels are allowed.
+TEXTS_AT_ONCE = 128
+CHARACTERS_AT_ONCE = 65_536
 
 
 class Timed(NamedTuple):
@@ -34,11 +43,15 @@ def answer_text(model: Predictor, request: PredictRequest) -> Timed:
     return Timed(Answer(labels, scores, _milliseconds(seconds)), 1, seconds)
 
 
-def answer_batch(model: Predictor, request: PredictRequest) -> Timed:
-    """Return the labels of several texts."""
+def answer_batch(model: Predictor, request: PredictRequest, given_up: threading.Event) -> Timed:
+    """Return the labels of several texts: fewer of them once the answer is given up."""
     started = perf_counter()
     texts = request.texts or []
-    rows = _predicted(model, texts, request) if texts else []
+    rows: list[list[tuple[str, float]]] = []
+    for block in _blocks(texts):
+        if given_up.is_set():
+            break
+        rows += _predicted(model, block, request)
     seconds = perf_counter() - started
     answers = [TextAnswer(*_columns(row)) for row in rows]
     return Timed(Answers(answers, _milliseconds(seconds)), len(texts), seconds)
@@ -49,15 +62,30 @@ def answer_explained(model: Predictor, request: PredictRequest) -> Timed:
     started = perf_counter()
     try:
         explanation = model.explain(
-            request.text or "", request.k, allowed=request.allowed, masked=request.masked
+            request.text or "",
+            request.most_labels,
+            allowed=request.allowed,
+            masked=request.masked,
         )
     except InputError as error:
         raise Refusal(400, str(error)) from None
     seconds = perf_counter() - started
     kept = [part for part in explanation.labels if part.probability >= request.threshold]
     labels, scores = _columns([(part.label, part.probability) for part in kept])
-    explained = type(explanation)(tuple(kept), explanation.near_points)
+    explained = _rounded(explanation, kept)
     return Timed(ExplainedAnswer(labels, scores, explained, _milliseconds(seconds)), 1, seconds)
+
+
+def _blocks(texts: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Yield texts, so many at a time as take a moment."""
+    start = n_characters = 0
+    for place, text in enumerate(texts):
+        n_characters += len(text)
+        if place - start == TEXTS_AT_ONCE or (place > start and n_characters > CHARACTERS_AT_ONCE):
+            yield texts[start:place]
+            start, n_characters = place, len(text)
+    if start < len(texts):
+        yield texts[start:]
 
 
 def _predicted(model: Predictor, texts: Any, request: PredictRequest) -> Any:
@@ -66,12 +94,12 @@ def _predicted(model: Predictor, texts: Any, request: PredictRequest) -> Any:
         if request.is_restricted:
             return model.predict(
                 texts,
-                request.k,
+                request.most_labels,
                 threshold=request.threshold,
                 allowed=request.allowed,
                 masked=request.masked,
             )
-        return model.predict(texts, request.k, threshold=request.threshold)
+        return model.predict(texts, request.most_labels, threshold=request.threshold)
     except InputError as error:
         raise Refusal(400, str(error)) from None
 
@@ -79,6 +107,23 @@ def _predicted(model: Predictor, texts: Any, request: PredictRequest) -> Any:
 def _columns(found: list[tuple[str, float]]) -> tuple[list[str], list[float]]:
     """Return names and rounded probabilities."""
     return [name for name, _ in found], [round(score, N_DIGITS) for _, score in found]
+
+
+def _rounded(explanation: Explanation, kept: Sequence[LabelExplanation]) -> Explanation:
+    """Return an explanation of some of its labels with rounded numbers."""
+    labels = (
+        replace(
+            part,
+            probability=round(part.probability, N_DIGITS),
+            words=tuple(replace(word, effect=round(word.effect, N_DIGITS)) for word in part.words),
+        )
+        for part in kept
+    )
+    near = (
+        replace(point, similarity=round(point.similarity, N_DIGITS))
+        for point in explanation.near_points
+    )
+    return type(explanation)(tuple(labels), tuple(near))
 
 
 def _milliseconds(seconds: float) -> float:

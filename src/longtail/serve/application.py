@@ -24,7 +24,7 @@ import msgspec
 from longtail.serve.answers import answer_batch, answer_explained, answer_text
 from longtail.serve.body import ClientLeft, read_body
 from longtail.serve.live_model import LiveModel
-from longtail.serve.messages import ErrorMessage, Health, Refusal, decoded
+from longtail.serve.messages import ErrorMessage, Health, Refusal, decoded, encoded_refusal
 from longtail.serve.metrics import CONTENT_TYPE, Metrics
 from longtail.serve.openapi import openapi_document
 from longtail.serve.page import content_security_policy, page
@@ -99,7 +99,7 @@ class Application:
         self._places = threading.BoundedSemaphore(self.limits.waiting)
         self._watcher: asyncio.Task[None] | None = None
         self._start_lock: asyncio.Lock | None = None
-        self._openapi = _encode(openapi_document(self.limits))
+        self._openapi = openapi_document(self.limits)
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave behind what cannot go to another process."""
@@ -197,7 +197,7 @@ class Application:
         """Return the reply to one request."""
         if path not in _PATHS:
             if not path and scope["method"] in {"GET", "HEAD"}:  # mounted, without its slash
-                where = quote(scope.get("root_path", "") + "/").encode()
+                where = quote(scope.get("root_path", "").rstrip("/") + "/").encode()
                 return Reply(b"", 307, ((b"location", where),))
             raise Refusal(
                 404, f"There is nothing at this path. Those that exist: {', '.join(_PATHS)}."
@@ -206,25 +206,35 @@ class Application:
         if scope["method"] != method and (scope["method"], method) != ("HEAD", "GET"):
             allowed = b"POST" if method == "POST" else b"GET, HEAD"
             raise Refusal(405, f"This path answers {method} only.", ((b"allow", allowed),))
-        return await answer(self, receive)
+        return await answer(self, scope, receive)
 
-    async def _predict(self, receive: Receive) -> Reply:
+    async def _request(self, scope: Scope, receive: Receive) -> PredictRequest:
+        """Read what is asked."""
+        body = await read_body(receive, self.limits)
+        for name, value in scope["headers"]:
+            if name == b"content-encoding" and value.lower() != b"identity":
+                raise encoded_refusal(value.decode("latin-1"))
+        return decoded(body, self.limits)
+
+    async def _predict(self, scope: Scope, receive: Receive) -> Reply:
         """Answer ``POST /predict``."""
-        request = decoded(await read_body(receive, self.limits), self.limits)
+        request = await self._request(scope, receive)
         if request.explain:
             return await self._explained(request)
         model = self._current()
         if request.text is None:
-            timed = await self._in_thread(partial(answer_batch, model, request))
+            given_up = threading.Event()
+            work = partial(answer_batch, model, request, given_up)
+            timed = await self._in_thread(work, given_up)
         elif len(request.text) > SHORT_TEXT or request.is_restricted or not model.answers_at_once:
             timed = await self._in_thread(partial(answer_text, model, request))
         else:
             timed = answer_text(model, request)
         return self._counted(timed)
 
-    async def _explain(self, receive: Receive) -> Reply:
+    async def _explain(self, scope: Scope, receive: Receive) -> Reply:
         """Answer ``POST /explain``."""
-        return await self._explained(decoded(await read_body(receive, self.limits), self.limits))
+        return await self._explained(await self._request(scope, receive))
 
     async def _explained(self, request: PredictRequest) -> Reply:
         """Answer and say why."""
@@ -245,8 +255,11 @@ class Application:
             raise Refusal(503, f"There is no model to answer with. {self.model.problem}", LATER)
         return model
 
-    async def _in_thread(self, work: Callable[[], T]) -> T:
-        """Run what takes long beside the loop, if there is a place, and for so long."""
+    async def _in_thread(self, work: Callable[[], T], given_up: threading.Event | None = None) -> T:
+        """Run what takes long beside the loop, if there is a place, and for so long.
+
+        Once nobody waits for it, which is also when the server has to stop, it is given up.
+        """
         if self._pool is None:
             raise Refusal(503, "The server is stopping. Try again later.", LATER)
         if not self._places.acquire(blocking=False):
@@ -263,8 +276,11 @@ class Application:
                 "shorter texts.",
                 LATER,
             ) from None
+        finally:
+            if given_up is not None:
+                given_up.set()
 
-    async def _health(self, _: Receive) -> Reply:
+    async def _health(self, _: Scope, __: Receive) -> Reply:
         """Answer ``GET /healthz``."""
         live, model = self.model, self.model.current
         if model is None:
@@ -280,11 +296,11 @@ class Application:
         )
         return Reply(_encode(health))
 
-    async def _show_metrics(self, _: Receive) -> Reply:
+    async def _show_metrics(self, _: Scope, __: Receive) -> Reply:
         """Answer ``GET /metrics``."""
         return Reply(self._metrics.text(), 200, ((b"content-type", CONTENT_TYPE), NOSNIFF))
 
-    async def _show_page(self, _: Receive) -> Reply:
+    async def _show_page(self, _: Scope, __: Receive) -> Reply:
         """Answer ``GET /``."""
         headers = (
             (b"content-type", b"text/html; charset=utf-8"),
@@ -292,14 +308,15 @@ class Application:
             (b"referrer-policy", b"no-referrer"),
             NOSNIFF,
         )
-        return Reply(page(), 200, headers)
+        return Reply(page(self.limits), 200, headers)
 
-    async def _show_openapi(self, _: Receive) -> Reply:
+    async def _show_openapi(self, scope: Scope, _: Receive) -> Reply:
         """Answer ``GET /openapi.json``."""
-        return Reply(self._openapi)
+        here = {"servers": [{"url": scope.get("root_path") or "/"}]}
+        return Reply(_encode(self._openapi | here))
 
 
-_PATHS: Mapping[str, tuple[str, Callable[[Application, Receive], Awaitable[Reply]]]] = (
+_PATHS: Mapping[str, tuple[str, Callable[[Application, Scope, Receive], Awaitable[Reply]]]] = (
     MappingProxyType(
         {
             "/predict": ("POST", Application._predict),
@@ -314,10 +331,19 @@ _PATHS: Mapping[str, tuple[str, Callable[[Application, Receive], Awaitable[Reply
 
 
 def _own_path(scope: Scope) -> str:
-    """Return the path below the place where this application is mounted."""
+    """Return the path below the place where this application is mounted, or a proxy shows it.
+
+    A server puts the root path before every path that it gets. Of a proxy that takes the path away
+    before it passes a request on, it is then there once, and twice of one that leaves it there.
+    """
     path: str = scope["path"]
-    root = scope.get("root_path", "")
-    return path.removeprefix(root) if root else path
+    root = scope.get("root_path", "").rstrip("/")
+    if not root:
+        return path
+    for _ in range(2):
+        if path == root or path.startswith(f"{root}/"):
+            path = path.removeprefix(root)
+    return path
 
 
 def _refused(refusal: Refusal) -> Reply:

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, fields
 
-__all__ = ["Limits"]
+from longtail.errors import InputError
+from longtail.predictor import LARGEST_K
+
+__all__ = ["Limits", "fault_of"]
+
+USUAL_K = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,13 +26,18 @@ class Limits:
     characters : int
         Length of a text.
     k : int
-        Labels of a text.
+        Labels of a text; who does not say how many gets 5, or these if they are fewer.
     names : int
         Allowed labels, and masked ones.
     seconds : float
-        For a body to arrive, and for its answer to be found.
+        For a request's head to arrive, for its body, and for its answer to be found.
     waiting : int
         Batches, explanations and long texts that are worked on or wait at the same time.
+
+    Raises
+    ------
+    InputError
+        If a limit is not a number above 0, or `k` is above 10,000, more than a model answers.
     """
 
     body_bytes: int = 4_194_304
@@ -36,3 +47,34 @@ class Limits:
     names: int = 1_000
     seconds: float = 10.0
     waiting: int = 32
+
+    def __post_init__(self) -> None:
+        for limit in fields(self):
+            fault = fault_of(limit.name, getattr(self, limit.name))
+            if fault is not None:
+                raise InputError(f"The limit `{limit.name}` {fault}.")
+
+    @property
+    def default_k(self) -> int:
+        """How many labels a text gets where a request does not say."""
+        return min(USUAL_K, self.k)
+
+
+def fault_of(name: str, value: float) -> str | None:
+    """Return what is wrong with a limit, as the end of a sentence; None if nothing is.
+
+    Examples
+    --------
+    >>> from longtail.serve.limits import fault_of
+    >>> fault_of("seconds", float("nan"))
+    'must be above 0, got nan'
+    >>> fault_of("k", 20_000)
+    'must be at most 10,000, got 20,000'
+    """
+    if not value > 0:  # nan is not either
+        return f"must be above 0, got {value}"
+    if math.isinf(value):
+        return f"must be finite, got {value}"
+    if name == "k" and value > LARGEST_K:
+        return f"must be at most {LARGEST_K:,}, got {value:,}"
+    return None

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from longtail.explain import Explanation  # noqa: TC001  # msgspec reads it
 
@@ -21,22 +23,37 @@ __all__ = [
     "Refusal",
     "TextAnswer",
     "decoded",
+    "encoded_refusal",
 ]
 
 EXAMPLE = '{"text": "some words", "k": 5}'
 VERY_MANY = 10**12
 
+_HALF_A_PAIR = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}(?!\\u[dD][c-fC-F])"
+    rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
+)
+_GZIP = b"\x1f\x8b"
+
 
 class PredictRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """One text or several, and what the answer may hold."""
+    """One text or several, and what the answer may hold.
+
+    JSON knows no whole numbers: 5.0 is one, too.
+    """
 
     text: str | None = None
     texts: list[str] | None = None
-    k: int = 5
+    k: int | float | UnsetType = UNSET
     threshold: float = 0.0
     allowed: list[str] | None = None
     masked: list[str] = []
     explain: bool = False
+
+    @property
+    def most_labels(self) -> int:
+        """`k` of a request that was checked, which has one."""
+        return 0 if self.k is UNSET else int(self.k)
 
     @property
     def is_restricted(self) -> bool:
@@ -120,21 +137,43 @@ def decoded(body: bytes | bytearray, limits: Limits) -> PredictRequest:
         sentence = f"The request is invalid: {error}. Send JSON such as {EXAMPLE}."
         raise Refusal(400, sentence) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise Refusal(
-            400, f"The body is not JSON ({error}). Send JSON such as {EXAMPLE}."
-        ) from None
+        raise _not_json(body, error) from None
+    if request.k is UNSET:
+        request.k = limits.default_k
     _check(request, limits)
     return request
+
+
+def _not_json(body: bytes | bytearray, error: Exception) -> Refusal:
+    """Return the refusal of a body that cannot be read, and what it seems to be."""
+    if body.startswith(_GZIP):
+        return encoded_refusal("gzip")
+    half = _HALF_A_PAIR.search(body)
+    if half is not None:
+        return Refusal(
+            400,
+            f"The body holds {half[0].decode()}, half of a pair that makes one character, without "
+            "the other half. Send characters as UTF-8, or both halves.",
+        )
+    return Refusal(400, f"The body is not JSON ({error}). Send JSON such as {EXAMPLE}.")
+
+
+def encoded_refusal(encoding: str) -> Refusal:
+    """Return the refusal of a body that is packed."""
+    return Refusal(
+        415,
+        f"The body's Content-Encoding is {encoding!r}, and only plain bodies are read. Send the "
+        "JSON as it is.",
+        ((b"accept-encoding", b"identity"),),
+    )
 
 
 def _check(request: PredictRequest, limits: Limits) -> None:
     """Refuse what is contradictory or too much."""
     if (request.text is None) == (request.texts is None):
         raise Refusal(400, f"Send either `text` or `texts`, such as {EXAMPLE}.")
-    if not 1 <= request.k <= limits.k:
-        # A number of thousands of digits cannot be written.
-        came = f"{request.k:,}" if abs(request.k) < VERY_MANY else "a very large number"
-        raise Refusal(400, f"`k` must be between 1 and {limits.k}, got {came}.")
+    if request.k is not UNSET:
+        _check_k(request.k, limits)
     if not 0 <= request.threshold <= 1:
         raise Refusal(400, f"`threshold` must be between 0 and 1, got {request.threshold}.")
     if request.text is not None:
@@ -147,6 +186,16 @@ def _check(request: PredictRequest, limits: Limits) -> None:
     for what, names in (("allowed", request.allowed), ("masked", request.masked)):
         if names is not None and len(names) > limits.names:
             raise _too_much(f"names in `{what}`", len(names), limits.names)
+
+
+def _check_k(k: float, limits: Limits) -> None:
+    """Refuse what is no number of labels, or too many."""
+    # A number of thousands of digits cannot be written.
+    came = f"{k:,}" if abs(k) < VERY_MANY else "a very large number"
+    if not 1 <= k <= limits.k:
+        raise Refusal(400, f"`k` must be between 1 and {limits.k:,}, got {came}.")
+    if k != int(k):
+        raise Refusal(400, f"`k` must be a whole number, got {came}.")
 
 
 def _check_texts(texts: list[str], request: PredictRequest, limits: Limits) -> None:

@@ -27,6 +27,7 @@ REFUSALS = {
     "405": "The path does not take this method.",
     "408": "The body did not arrive in time.",
     "413": "The body, a text or a list is too long.",
+    "415": "The body is compressed; send it as it is.",
     "503": "There is no usable model, the server is busy, or the answer took too long.",
 }
 
@@ -46,6 +47,7 @@ def openapi_document(limits: Limits) -> dict[str, Any]:
             "version": version("longtail"),
             "description": "Short text in, the most relevant few of many label names out.",
         },
+        "servers": [{"url": "/"}],  # or where it is mounted
         "paths": {
             "/predict": {"post": _question("Label one text or several", "predict", one_or_many)},
             "/explain": {"post": _question("Label one text and say why", "explain", explained)},
@@ -74,7 +76,13 @@ def _add_limits(properties: dict[str, Any], limits: Limits) -> None:
                 else:
                     choice["minItems"] = 1
     properties["masked"]["maxItems"] = limits.names
-    properties["k"] |= {"minimum": 1, "maximum": limits.k}
+    # JSON Schema counts 5.0 as an integer.
+    properties["k"] = {
+        "type": "integer",
+        "default": limits.default_k,
+        "minimum": 1,
+        "maximum": limits.k,
+    }
     properties["threshold"] |= {"minimum": 0, "maximum": 1}
 
 

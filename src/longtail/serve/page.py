@@ -7,20 +7,32 @@ import hashlib
 import re
 from functools import lru_cache
 from importlib.resources import files
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from longtail.serve.limits import Limits
 
 __all__ = ["content_security_policy", "page"]
 
+_MOST = b'data-most="100"'
+
+
+@lru_cache(maxsize=8)
+def page(limits: Limits) -> bytes:
+    """Return the page, which offers no more labels than the server allows."""
+    return _template().replace(_MOST, f'data-most="{limits.k}"'.encode())
+
 
 @lru_cache(maxsize=1)
-def page() -> bytes:
-    """Return the page."""
+def _template() -> bytes:
+    """Return the page as it is in its file."""
     return files("longtail.serve").joinpath("page.html").read_bytes()
 
 
 @lru_cache(maxsize=1)
 def content_security_policy() -> bytes:
     """Return the policy: the page's own script and style, requests to its own server, no more."""
-    html = page()
+    html = _template()  # script and style are the same at all limits
     sources = {
         tag: " ".join(
             f"'sha256-{base64.b64encode(hashlib.sha256(body).digest()).decode()}'"

@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
+import logging
+import multiprocessing
 import os
 import shutil
 import signal
 import tempfile
+import threading
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
 from longtail.serve.application import Application
+from longtail.serve.connections import HttpProtocol
 from longtail.serve.metrics import SHARED_FOLDER
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    from longtail.serve.application import Receive, Send
     from longtail.serve.limits import Limits
 
 __all__ = ["ServerSettings", "serve"]
+
+_log = logging.getLogger("longtail.serve")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,7 +60,7 @@ class ServerSettings:
 
 def serve(path: Path, settings: ServerSettings, limits: Limits) -> int:
     """Serve a model until SIGINT or SIGTERM, and return the exit code."""
-    application = Application(path, limits=limits, reload_on_hangup=True)
+    application = _ServedApplication(path, limits=limits, reload_on_hangup=True)
     config = uvicorn.Config(
         application,
         host=settings.host,
@@ -62,6 +70,7 @@ def serve(path: Path, settings: ServerSettings, limits: Limits) -> int:
         timeout_graceful_shutdown=settings.graceful_seconds,
         access_log=False,  # a line a request would cost as much as a prediction
         server_header=False,
+        http=partial(HttpProtocol, head_seconds=limits.seconds),  # type: ignore[arg-type]  # it is called
         ws="none",
         lifespan="on",
         log_config=_log_config(),
@@ -71,9 +80,41 @@ def serve(path: Path, settings: ServerSettings, limits: Limits) -> int:
         with suppress(KeyboardInterrupt):  # uvicorn raises it again, once all is finished
             server.run()
         return 0 if server.started else 1
-    with _shared_metrics():
+    with _shared_metrics() as own_folder:
+        application.own_folder = own_folder
         _Workers(config, sockets=[config.bind_socket()]).run()
     return 0
+
+
+class _ServedApplication(Application):
+    """An application that ends its process if that is a worker and the server's is gone.
+
+    Attributes
+    ----------
+    own_folder : str or None
+        The folder of counts that the server made, and would have removed.
+    """
+
+    own_folder: str | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**super().__getstate__(), "own_folder": self.own_folder}
+
+    async def _live(self, receive: Receive, send: Send) -> None:
+        """Start and stop with the server."""
+        threading.Thread(target=self._end_with_server, daemon=True).start()
+        await super()._live(receive, send)
+
+    def _end_with_server(self) -> None:
+        """Stop as on SIGTERM once the server's process is gone; killed, it cannot say so."""
+        server = multiprocessing.parent_process()
+        if server is None:
+            return
+        server.join()
+        _log.warning("The server's process is gone, so this worker stops.")
+        if self.own_folder is not None:
+            shutil.rmtree(self.own_folder, ignore_errors=True)
+        os.kill(os.getpid(), signal.SIGTERM)
 
 
 class _Workers(Multiprocess):
@@ -87,15 +128,18 @@ class _Workers(Multiprocess):
 
 
 @contextmanager
-def _shared_metrics() -> Iterator[None]:
-    """Give the workers a folder in which each keeps its counts: the user's own, if there is one."""
+def _shared_metrics() -> Iterator[str | None]:
+    """Give the workers a folder in which each keeps its counts: the user's own, if there is one.
+
+    Yields the folder if it was made here, and goes at the end.
+    """
     if os.environ.get(SHARED_FOLDER):
-        yield
+        yield None
         return
     folder = tempfile.mkdtemp(prefix="longtail-metrics-")
     os.environ[SHARED_FOLDER] = folder
     try:
-        yield
+        yield folder
     finally:
         del os.environ[SHARED_FOLDER]
         shutil.rmtree(folder, ignore_errors=True)
