@@ -59,6 +59,7 @@ class NgameCosts:
         mined = points if own.mining_sizes().n_near_points else 0.0
         relating = w.n_nonzero * RELATE / threads if self._relates(w) else 0.0
         mining = w.n_points * own.mining_beam * VISIT * D / threads
+        n_minings = 1 if own.freeze_encoder else -(-own.classifier_epochs // own.refresh_every)
         on_pool = own.classifier_epochs * self._products(w, machine, self._hard_pool(w))
         if not own.freeze_encoder:
             on_pool += own.classifier_epochs * self._bags(w, self._hard_pool(w)) / threads
@@ -67,7 +68,7 @@ class NgameCosts:
             "relations": relating,
             "label clusters": self._clusters(w) / threads if isinstance(own, Dexa) else 0.0,
             "encoder": self._encoder(w, machine) + self._reading(w, own.encoder_epochs) / threads,
-            "classifiers": index + mined + mining + on_pool,
+            "classifiers": n_minings * (index + mined + mining) + on_pool,
             "search": index + points,
             "linear": self._linear(w) / threads,
             "fusion": self._n_held_out(w) * self._n_candidates(w) * BLEND,

@@ -43,7 +43,8 @@ if TYPE_CHECKING:
 
     from longtail.blend.blended import BlendedScorer
     from longtail.blend.encoded import EncodedScorer
-    from longtail.siamese.networks import SiameseArchitecture
+    from longtail.data.rows import Rows
+    from longtail.siamese.networks import SiameseArchitecture, SiameseNetwork
     from longtail.training.run import TrainingData, TrainingRun
 
     Floats = NDArray[np.float32]
@@ -105,8 +106,13 @@ class Ngame(LabelEstimator):
         Of the points' vectors, in training.
     encoder_loss, classifier_loss : PairLoss
         The losses of Module I and Module II; see `longtail.siamese.pair_losses`.
-    cluster_size, refresh_every : int
-        Most points of a neighbourhood, and after how many epochs neighbourhoods are made anew.
+    cluster_size : int
+        Most points of a neighbourhood. In Module I batches are random at first, and neighbourhoods
+        double each time that they are made anew, up to that: 16 points in the last two of the ten
+        epochs by default. Module II starts with so many.
+    refresh_every : int
+        After how many epochs neighbourhoods are made anew; and hard negatives in Module II, if the
+        encoder is trained on there.
     freeze_encoder : bool
         Whether Module II leaves the encoder as it is.
     text_block : bool
@@ -205,7 +211,7 @@ class Ngame(LabelEstimator):
     def auxiliary_clusters(
         self,
         labels: csr_array,  # noqa: ARG002 - for recipes that have some
-        label_features: csr_array,  # noqa: ARG002
+        texts: Rows,  # noqa: ARG002
         run: TrainingRun,  # noqa: ARG002
     ) -> NDArray[np.int64] | None:
         """Return which auxiliary vector each label has; NGAME has none."""
@@ -255,6 +261,7 @@ class Ngame(LabelEstimator):
             sizes=self.mining_sizes(),
             n_random=self.n_random,
             freeze_encoder=self.freeze_encoder,
+            refresh_every=self.refresh_every,
             text_block=self.text_block,
         )
 
@@ -286,30 +293,34 @@ class Ngame(LabelEstimator):
         self, data: TrainingData, held_out: TrainingData, run: TrainingRun
     ) -> BlendedScorer | EncodedScorer:
         """See `LabelEstimator`."""
+        used, _ = data.of_used_labels()
+        watched = HeldOut.of(held_out, held_out.labels[:, used], self.patience)
         with run.stage("relations"):
             relations = self._relations(data, run)
         texts = data.label_features
         if texts is None:
             texts = _points_as_texts(data, run)
             data = data._replace(label_features=texts)
+        with run.stage("encoder"):
+            network = self.architecture(data.labels.shape[0]).start(data, held_out, run)
         with run.stage("label clusters"):
-            clusters = self.auxiliary_clusters(data.labels, texts, run)
-        has_text = np.diff(texts.indptr) > 0
-        scorer = self._modules(data, held_out, has_text, clusters, relations, run)
+            like = texts if self.encoder == BAG else network.vectors(Side.LABELS)
+            clusters = self.auxiliary_clusters(data.labels, like, run)
+        scorer = self._modules(data, network, watched, clusters, relations, run)
         with run.stage("fusion"):
-            network = NetworkTraining().learn(
+            fused = NetworkTraining().learn(
                 scorer.evidence(held_out.bags(), run.n_threads),
                 held_out.labels,
                 inverse_propensities(np.asarray(data.labels.sum(axis=0)), data.labels.shape[0]),
                 run,
             )
-        return replace(scorer, network=network)
+        return replace(scorer, network=fused)
 
     def _modules(
         self,
         data: TrainingData,
-        held_out: TrainingData,
-        has_text: NDArray[np.bool_],
+        network: SiameseNetwork,
+        watched: HeldOut | None,
         clusters: NDArray[np.int64] | None,
         relations: LabelRelations | None,
         run: TrainingRun,
@@ -317,16 +328,14 @@ class Ngame(LabelEstimator):
         """Train both modules on the labels with points, then let all labels be found."""
         n_points, n_labels = data.labels.shape
         used, seen = data.of_used_labels()
-        watched = HeldOut.of(held_out, held_out.labels[:, used], self.patience)
         with run.stage("encoder"):
-            network = self.architecture(n_points).start(data, held_out, run)
             own = None if clusters is None else clusters[used]
             auxiliary = self.encoder_module(n_points).learn(seen, network, used, own, watched, run)
             encoded = EncodedPairs(network.vectors(Side.POINTS), network.vectors(Side.LABELS))
         added = np.zeros((n_labels, network.dimension), np.float32)
         if auxiliary is not None and clusters is not None:
             added = auxiliary.vectors.cpu().numpy()[clusters]
-            is_known = has_text.copy()
+            is_known = np.any(encoded.texts, axis=1)
             is_known[used] = True
             added[~is_known] = 0  # neither points nor a text: its cluster says nothing of it
         corrections = added.copy()
