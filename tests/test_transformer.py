@@ -19,7 +19,7 @@ from longtail.data.bags import Bags
 from longtail.distillation import distilled
 from longtail.errors import InputError, MissingExtraError
 from longtail.estimators.limits import check_settings
-from longtail.features import onnx_export, transformer_encoder
+from longtail.features import onnx_export, transformer, transformer_encoder
 from longtail.features.encoder import encoder_from
 from longtail.features.onnx_encoder import OnnxEncoder
 from longtail.features.transformer import Transformer, TransformerNetwork, read_transformer
@@ -225,6 +225,29 @@ def test_indexers_read_points_and_label_texts(folder):
     indexers = (PointFeatures(), PointEmbeddings(), LabelTexts())
     model = XTransformer(encoder=str(folder), indexers=indexers, leaf_size=1, n_threads=1)
     assert model.fit(TEXTS, LABELS).score(TEXTS, LABELS) == 1.0
+
+
+def test_an_ensemble_reads_and_keeps_a_frozen_transformer_once(folder, tmp_path, monkeypatch):
+    read, original = [], transformer.encoded_texts
+
+    def count(encoder, bags, run, what):
+        read.append(what)
+        return original(encoder, bags, run, what)
+
+    monkeypatch.setattr(transformer, "encoded_texts", count)
+    words = {"indexers": ("features", "texts"), "leaf_size": 1, "n_threads": 1}
+    model = XTransformer(encoder=str(folder), **words).fit(TEXTS, LABELS)
+    assert read == ["points"]
+    first, second = model.predictor_.scorer.members
+    assert first.join.encoder is second.join.encoder
+    model.save(tmp_path / "model")
+    arrays = model.predictor_.scorer.to_arrays()
+    assert len([name for name in arrays if "word_embeddings" in name]) == 1
+    loaded = longtail.load(tmp_path / "model")
+    np.testing.assert_array_equal(model.predict_topk(TEXTS)[1], loaded.predict_topk(TEXTS)[1])
+    loaded.save(tmp_path / "again")
+    again = longtail.load(tmp_path / "again")
+    np.testing.assert_array_equal(model.predict_topk(TEXTS)[1], again.predict_topk(TEXTS)[1])
 
 
 def test_encoders_make_an_ensemble(folder):

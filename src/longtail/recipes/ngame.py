@@ -21,6 +21,8 @@ from longtail.estimators.estimator import LabelEstimator
 from longtail.features.transformer import Transformer, check_folder
 from longtail.metrics import inverse_propensities
 from longtail.recipes.own_parts import check_part
+from longtail.recipes.part_words import LOSSES, part_of
+from longtail.recipes.unread_settings import refuse_unread_settings
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 from longtail.siamese.modules import (
     ClassifierModule,
@@ -104,8 +106,9 @@ class Ngame(LabelEstimator):
         None takes 1,024, and less where that would leave fewer than about forty batches an epoch.
     dropout : float
         Of the points' vectors, in training.
-    encoder_loss, classifier_loss : PairLoss
-        The losses of Module I and Module II; see `longtail.siamese.pair_losses`.
+    encoder_loss, classifier_loss : PairLoss or str
+        The losses of Module I and Module II; see `longtail.siamese.pair_losses`. A word stands for
+        one with its usual numbers: "triplet", "softmax", "contrast" or "contrast-of-labels".
     cluster_size : int
         Most points of a neighbourhood. In Module I batches are random at first, and neighbourhoods
         double each time that they are made anew, up to that: 16 points in the last two of the ten
@@ -169,8 +172,8 @@ class Ngame(LabelEstimator):
     patience: int | None = None
     batch_size: int | None = None
     dropout: float = 0.3
-    encoder_loss: PairLoss = field(default_factory=TripletLoss)
-    classifier_loss: PairLoss = field(default_factory=TripletLoss)
+    encoder_loss: PairLoss | str = field(default_factory=TripletLoss)
+    classifier_loss: PairLoss | str = field(default_factory=TripletLoss)
     cluster_size: int = 64
     refresh_every: int = 2
     freeze_encoder: bool = True
@@ -194,10 +197,13 @@ class Ngame(LabelEstimator):
     def check(self) -> None:
         """See `LabelEstimator.check`."""
         super().check()
-        if self.encoder != BAG:
+        if self.encoder == BAG:
+            refuse_unread_settings(self)
+        else:
             check_folder(self.encoder)
         for name in ("encoder_loss", "classifier_loss"):
-            check_part(name, getattr(self, name), ["slope"], "TripletLoss()")
+            loss = part_of(name, getattr(self, name), LOSSES)
+            check_part(name, loss, ["slope"], "TripletLoss()")
         if self.linear and not self.n_near_points:
             raise InputError(
                 "The linear classifiers learn from the labels of near points, but n_near_points is "
@@ -242,7 +248,7 @@ class Ngame(LabelEstimator):
                 learning_rate=self.encoder_learning_rate,
                 warm_up=usual if self.warm_up is None else self.warm_up,
             ),
-            loss=self.encoder_loss,
+            loss=part_of("encoder_loss", self.encoder_loss, LOSSES),
             batch_size=self.batch_size_for(n_points),
             cluster_size=self.cluster_size,
             refresh_every=self.refresh_every,
@@ -254,7 +260,7 @@ class Ngame(LabelEstimator):
             schedule=Schedule(
                 epochs=self.classifier_epochs, learning_rate=self.classifier_learning_rate
             ),
-            loss=self.classifier_loss,
+            loss=part_of("classifier_loss", self.classifier_loss, LOSSES),
             batch_size=self.batch_size_for(n_points),
             dropout=self.dropout,
             cluster_size=self.cluster_size,

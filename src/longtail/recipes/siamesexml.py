@@ -43,8 +43,10 @@ class SiameseXML(Ngame):
 
     label_power: float = 0.45
     dropout: float = 0.0
-    encoder_loss: PairLoss = field(default_factory=lambda: ProbabilisticContrast(of_labels=True))
-    classifier_loss: PairLoss = field(
+    encoder_loss: PairLoss | str = field(
+        default_factory=lambda: ProbabilisticContrast(of_labels=True)
+    )
+    classifier_loss: PairLoss | str = field(
         default_factory=lambda: ProbabilisticContrast(c=0.75, d=3.0, n_hardest=5)
     )
     freeze_encoder: bool = False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,6 +16,8 @@ from longtail.errors import InputError
 from longtail.estimators.estimator import LabelEstimator
 from longtail.features.transformer import Transformer, check_folder
 from longtail.recipes.own_parts import check_part
+from longtail.recipes.part_words import INDEXERS, part_of
+from longtail.recipes.unread_settings import refuse_unread_settings
 from longtail.scorers.ensemble import EnsembleScorer
 from longtail.scorers.joined_features import HALF_LENGTH, JoinedFeatures, JoinedTreeScorer
 from longtail.scorers.label_tree import LabelTreeScorer
@@ -26,7 +28,7 @@ from longtail.surrogates.label_tree import LabelTree, balanced_tree
 from longtail.training.cluster_matcher import LearntMatcher, MatcherTraining
 from longtail.training.early_stopping import HeldOut
 from longtail.training.schedule import Schedule
-from longtail.training.transformer_matching import TransformerMatching
+from longtail.training.transformer_matching import ReadOnce, TransformerMatching
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,9 +59,9 @@ class XTransformer(LabelEstimator):
 
     Parameters
     ----------
-    indexers : tuple of LabelIndexer
+    indexers : tuple of LabelIndexer or str
         One member of the ensemble each; the paper's three are `PointFeatures`, `PointEmbeddings`
-        and `LabelTexts`.
+        and `LabelTexts`, or as words "features", "embeddings" and "texts".
     leaf_size : int
         Most labels of a cluster.
     encoder : str
@@ -118,7 +120,7 @@ class XTransformer(LabelEstimator):
     'drink'
     """
 
-    indexers: tuple[LabelIndexer, ...] = (PointFeatures(),)
+    indexers: tuple[LabelIndexer | str, ...] = (PointFeatures(),)
     leaf_size: int = 100
     encoder: str = "bag"
     further_encoders: tuple[str, ...] = ()
@@ -161,12 +163,15 @@ class XTransformer(LabelEstimator):
                     f"further_encoders must be names of folders or {BAG!r}, got {name!r}."
                 )
         for indexer in self.indexers:
-            check_part("indexers", indexer, ["represent"], "PointFeatures()")
+            part = part_of("indexers", indexer, INDEXERS)
+            check_part("indexers", part, ["represent"], "PointFeatures()")
         if not self.indexers or not (self.teacher_forcing or self.matcher_aware):
             raise InputError(
                 "X-Transformer needs an indexer, and negatives by teacher forcing, from the "
                 "matcher, or both. Set `indexers` and one of the two."
             )
+        if self.reads() == PointInput():
+            refuse_unread_settings(self)
         for member in self.of_each_encoder():
             if member.encoder != BAG:
                 check_folder(member.encoder)
@@ -196,17 +201,21 @@ class XTransformer(LabelEstimator):
         run: TrainingRun,
     ) -> list[JoinedTreeScorer]:
         """Train a member for each way of indexing."""
-        first_encoder = cache(lambda: self._first_matcher(data, held_out, run).encoder)
+        first_encoder = cache(lambda: self._first_encoder(data, held_out, run))
         scopes = [run.within(f"index {i + 1}: ") for i in range(len(self.indexers))]
         return [
-            self._member(indexer, data, held_out, used, first_encoder, scope)
+            self._member(
+                part_of("indexers", indexer, INDEXERS), data, held_out, used, first_encoder, scope
+            )
             for indexer, scope in zip(self.indexers, scopes, strict=True)
         ]
 
-    def _first_matcher(
+    def _first_encoder(
         self, data: TrainingData, held_out: HeldOut | None, run: TrainingRun
-    ) -> LearntMatcher:
-        """Fine-tune an encoder on clusters by features, for indexers that need one."""
+    ) -> UnitEncoder:
+        """Train an encoder on clusters by features, for indexers that need one."""
+        if self.encoder != BAG and not self.fine_tune:
+            return self._transformer.read()
         run = run.within("first ")
         with run.stage("label indexing"):
             rows = label_centroids(
@@ -214,7 +223,7 @@ class XTransformer(LabelEstimator):
             )
             tree = self._tree(rows, run)
         with run.stage("matcher"):
-            return self._match(tree.nodes[1], data, held_out, run)
+            return self._match(tree.nodes[1], data, held_out, run).encoder
 
     def _member(
         self,
@@ -246,6 +255,20 @@ class XTransformer(LabelEstimator):
         )
         return JoinedTreeScorer(join, scorer)
 
+    @cached_property
+    def _transformer(self) -> Transformer:
+        """Return the one around which all members are trained: as it is, it reads points once."""
+        return ReadOnce(
+            folder=self.encoder,
+            n_pieces=self.n_pieces,
+            fine_tune=self.fine_tune,
+            dropout=self.dropout,
+            learning_rate=self.fine_tune_rate,
+            texts_at_once=self.texts_at_once,
+            # The gradient that is clipped is a sum over the points of a batch.
+            clip=None if self.clip is None else self.clip * self.batch_size,
+        )
+
     def _tree(self, rows: Rows, run: TrainingRun) -> LabelTree:
         """Cluster labels by halving them again and again; keep the root and the clusters."""
         tree = balanced_tree(
@@ -267,18 +290,8 @@ class XTransformer(LabelEstimator):
             found = meta_labels(held_out.targets, clusters, n_clusters)
             held_out = held_out._replace(targets=found)
         if self.encoder != BAG:
-            transformer = Transformer(
-                folder=self.encoder,
-                n_pieces=self.n_pieces,
-                fine_tune=self.fine_tune,
-                dropout=self.dropout,
-                learning_rate=self.fine_tune_rate,
-                texts_at_once=self.texts_at_once,
-                # The gradient that is clipped is a sum over the points of a batch.
-                clip=None if self.clip is None else self.clip * self.batch_size,
-            )
             matching = TransformerMatching(
-                transformer, self.schedule(), self.batch_size, n_best=self.beam_size
+                self._transformer, self.schedule(), self.batch_size, n_best=self.beam_size
             )
             return matching.learn(data, targets, run, held_out)
         training = MatcherTraining(
