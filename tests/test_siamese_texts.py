@@ -227,7 +227,8 @@ def test_what_it_takes_is_estimated(folder):
     machine = Machine(rate=1e11, n_threads=1)
     read, tuned = (costs_of(Dexa(encoder=str(folder), fine_tune=on)) for on in (False, True))
     assert 0 < read.stages(some, machine)["encoder"] < tuned.stages(some, machine)["encoder"]
-    assert 0 < read.memory(some) < tuned.memory(some)
+    patient = costs_of(Dexa(encoder=str(folder), fine_tune=True, patience=3))
+    assert 0 < read.memory(some) < tuned.memory(some) < patient.memory(some)
 
 
 @pytest.mark.gpu

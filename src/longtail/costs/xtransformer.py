@@ -56,7 +56,11 @@ class XTransformerCosts:
             "matcher": self._matcher(w, machine),
             "ranker": of_each * self._joined(w) * RANK / threads,
         }
-        return {stage: seconds * len(self.settings.indexers) for stage, seconds in stages.items()}
+        n_members = len(self.settings.indexers)
+        stages = {stage: seconds * n_members for stage, seconds in stages.items()}
+        if self.settings.encoder != BAG and not self.settings.fine_tune:  # points are read once
+            stages["matcher"] -= (n_members - 1) * self._reading(w) / threads
+        return stages
 
     def _matcher(self, w: Workload, machine: Machine) -> float:
         """Return the seconds of training the encoder and the clusters' vectors."""
@@ -65,11 +69,15 @@ class XTransformerCosts:
         products = logits * LOGIT / threads + 6 * logits * self._dimension() / machine.rate
         if own.encoder == BAG:
             return own.epochs * (products + w.n_nonzero * own.dimension * BAG_ENTRY / threads)
-        layers, width = layers_and_width_of(own.encoder)
-        reading = w.n_points * layers * width**2 * READ / threads
+        reading = self._reading(w) / threads
         solving = logits * self._joined(w) * MATCH / threads
         tuning = own.epochs * (products + TRAIN * reading) if own.fine_tune else 0.0
         return reading + solving + tuning
+
+    def _reading(self, w: Workload) -> float:
+        """Return the core-seconds in which a transformer reads the points."""
+        layers, width = layers_and_width_of(self.settings.encoder)
+        return w.n_points * layers * width**2 * READ
 
     def memory(self, workload: Workload) -> float:
         """Return the bytes at the peak, which is that of the largest encoder."""
