@@ -390,7 +390,7 @@ class TestDexa:
         labels = csr_array(np.repeat(np.eye(16), np.arange(16) + 1, axis=0))
         texts = random_bags(16, 30, 0)
         run = model_run()
-        clusters = Dexa(n_clusters=4, n_private=3).auxiliary_clusters(labels, texts, run)
+        clusters = Dexa(n_clusters=4, n_private=3).auxiliary_clusters(labels, lambda: texts, run)
         assert sorted(clusters[-3:]) == [4, 5, 6]
         assert set(clusters[:-3]) <= {0, 1, 2, 3}
 

@@ -117,7 +117,7 @@ def test_label_clusters_are_those_of_the_pretrained_vectors(folder, monkeypatch)
     given = []
 
     def remember(model, labels, texts, run):
-        given.append(texts)
+        given.append(texts())
         return Ngame.auxiliary_clusters(model, labels, texts, run)
 
     monkeypatch.setattr(Dexa, "auxiliary_clusters", remember)

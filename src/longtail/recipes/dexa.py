@@ -14,6 +14,8 @@ from longtail.recipes.ngame import Ngame
 from longtail.surrogates.label_clusters import n_meta_labels
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
@@ -70,7 +72,7 @@ class Dexa(Ngame):
         return replace(super().encoder_module(n_points), auxiliary_speed=self.auxiliary_speed)
 
     def auxiliary_clusters(
-        self, labels: csr_array, texts: Rows, run: TrainingRun
+        self, labels: csr_array, texts: Callable[[], Rows], run: TrainingRun
     ) -> NDArray[np.int64]:
         """Return which auxiliary vector each label has, given what its text is like."""
         n_labels = labels.shape[1]
@@ -84,7 +86,7 @@ class Dexa(Ngame):
                 stacklevel=2,
             )
         clusters = balanced_clusters(
-            texts,
+            texts(),
             n_clusters,
             seed=run.seed_for("label clusters"),
             tolerance=CLUSTERING_TOLERANCE,

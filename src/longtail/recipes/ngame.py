@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -40,6 +41,8 @@ from longtail.training.early_stopping import HeldOut
 from longtail.training.schedule import Schedule
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
@@ -217,7 +220,7 @@ class Ngame(LabelEstimator):
     def auxiliary_clusters(
         self,
         labels: csr_array,  # noqa: ARG002 - for recipes that have some
-        texts: Rows,  # noqa: ARG002
+        texts: Callable[[], Rows],  # noqa: ARG002
         run: TrainingRun,  # noqa: ARG002
     ) -> NDArray[np.int64] | None:
         """Return which auxiliary vector each label has; NGAME has none."""
@@ -310,7 +313,8 @@ class Ngame(LabelEstimator):
         with run.stage("encoder"):
             network = self.architecture(data.labels.shape[0]).start(data, held_out, run)
         with run.stage("label clusters"):
-            like = texts if self.encoder == BAG else network.vectors(Side.LABELS)
+            read = partial(network.vectors, Side.LABELS)
+            like = (lambda: texts) if self.encoder == BAG else read
             clusters = self.auxiliary_clusters(data.labels, like, run)
         scorer = self._modules(data, network, watched, clusters, relations, run)
         with run.stage("fusion"):
