@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -10,18 +12,25 @@ from torch.nn import functional
 
 import longtail
 from longtail.data.dataset import Dataset
+from longtail.data.input_notes import InputWarning
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
 from longtail.kernels.split_rows import join_rows, split_rows
 from longtail.recipes.dexa import DEXA
 from longtail.recipes.ngame import NGAME
+from longtail.recipes.siamesexml import SiameseXML
 from longtail.siamese import task as siamese_task
+from longtail.siamese.modules import ClassifierModule
 from longtail.siamese.pair_losses import DecoupledSoftmax, ProbabilisticContrast, TripletLoss
 from longtail.siamese.task import Corrections, LearntBags, SiameseTask
 from longtail.siamese.text_block import TextBlock
 from longtail.training.batches import Batch, SharedPool
-from longtail.training.neighbourhood_batches import LabelBatches, NeighbourhoodBatches
+from longtail.training.neighbourhood_batches import (
+    LabelBatches,
+    NeighbourhoodBatches,
+    RefreshedPool,
+)
 from longtail.training.token_table import TokenTable
 from longtail.training.unit_rows import UnitRows
 
@@ -47,14 +56,21 @@ def contrast(cosines):
     return (1.5 * (1 - cosines[ROWS, COLUMNS])).sum() - (1 - chances).log().sum()
 
 
+def contrast_of_labels(cosines):
+    hardest = cosines.masked_fill(TRUTH, -torch.inf).topk(2, dim=0).values
+    chances = 0.9 * (1.5 * (hardest - 1)).exp()
+    return (1.5 * (1 - cosines[ROWS, COLUMNS])).sum() - (1 - chances).log().sum()
+
+
 @pytest.mark.parametrize(
     ("loss", "plain"),
     [
         (TripletLoss(n_hardest=2), triplet),
         (DecoupledSoftmax(scale=4.0), decoupled),
         (ProbabilisticContrast(n_hardest=2), contrast),
+        (ProbabilisticContrast(n_hardest=2, of_labels=True), contrast_of_labels),
     ],
-    ids=lambda part: type(part).__name__,
+    ids=lambda part: getattr(part, "__name__", ""),
 )
 def test_slopes_are_those_of_automatic_differentiation(loss, plain):
     cosines = torch.rand(TRUTH.shape, generator=torch.Generator().manual_seed(0)) * 2 - 1
@@ -63,8 +79,23 @@ def test_slopes_are_those_of_automatic_differentiation(loss, plain):
     (expected,) = torch.autograd.grad(value, cosines)
     found, slope = loss.slope(cosines.detach().clone(), ROWS, COLUMNS)
     torch.testing.assert_close(slope, expected.nan_to_num(), atol=1e-5, rtol=1e-5)
-    if plain is not contrast:  # its loss leaves out a constant
+    if plain not in {contrast, contrast_of_labels}:  # their loss leaves out a constant
         assert found == pytest.approx(value.item() / len(TRUTH), rel=1e-5)
+
+
+def test_siamesexml_has_the_hardest_points_of_each_label():
+    """Its Module I draws batches over labels, and a label's negatives are points, not labels."""
+    cosines = torch.tensor([[0.9, 0.8, 0.1], [0.2, 0.3, 0.9]])
+    rows, columns = torch.tensor([0, 1]), torch.tensor([0, 2])
+    loss = replace(SiameseXML().encoder_loss, n_hardest=1)
+    _, slope = loss.slope(cosines.clone(), rows, columns)
+    # Point 1 for label 0, point 0 for labels 1 and 2: each column has one negative.
+    assert (slope > 0).tolist() == [[False, True, True], [True, False, False]]
+    chance = 0.9 * np.exp(1.5 * (0.8 - 1))
+    assert float(slope[0, 1]) == pytest.approx(1.5 * chance / (1 - chance), rel=1e-5)
+    assert (slope[rows, columns] == -1.5).all()
+    assert not SiameseXML().classifier_loss.of_labels
+    assert SiameseXML().dropout == 0
 
 
 class PlainSteps:
@@ -297,6 +328,55 @@ def test_a_tail_adds_to_the_scores_of_rare_labels():
     assert not plain.any()
 
 
+def test_hard_negatives_are_looked_for_again_as_the_encoder_moves():
+    labels = csr_array(np.eye(4, dtype=np.float32))
+    ages = []
+
+    def pool(first):
+        shortlists = np.array([[first], [first], [first], [first]], np.int32)
+        groups = [np.array([0, 1]), np.array([2, 3])]
+        how = {"batch_size": 2, "groups": groups, "n_hard": 1, "n_random": 0}
+        return SharedPool(labels=labels, shortlists=shortlists, **how)
+
+    def anew(n_before):
+        ages.append(n_before)
+        return pool(n_before)
+
+    batches = RefreshedPool(pool(0), anew, refresh_every=2)
+    kept = []
+    for epoch in range(5):
+        assert len([*batches.epoch(np.random.default_rng(epoch))]) == batches.n_batches() == 2
+        kept.append(int(batches.state()["pool.shortlists"][0, 0]))
+    assert ages == [1, 2]
+    assert kept == [0, 0, 1, 1, 2]
+
+
+@pytest.mark.parametrize(("frozen", "times"), [(True, 1), (False, 3)])
+def test_module_two_mines_anew_unless_the_encoder_is_frozen(frozen, times, monkeypatch):
+    mined, original = [], ClassifierModule._mined
+
+    def count(*given):
+        mined.append(given)
+        return original(*given)
+
+    monkeypatch.setattr(ClassifierModule, "_mined", count)
+    settings = {**SMALL, "classifier_epochs": 3, "refresh_every": 1, "freeze_encoder": frozen}
+    NGAME(**settings).fit_dataset(colours(unseen="red"))
+    assert len(mined) == times
+
+
+def test_patience_without_held_out_points_is_refused_before_anything_is_done():
+    model = DEXA(**SMALL, patience=2, held_out=0)
+    with pytest.raises(InputError, match="patience = 2"):
+        model.fit_dataset(colours(unseen="red"))
+    assert not model.run_.timings
+
+
+def test_a_number_of_clusters_that_cannot_be_is_told():
+    with pytest.warns(InputWarning, match="n_clusters=3 becomes 2"):
+        DEXA(**SMALL, n_clusters=3).fit_dataset(colours(unseen="red"))
+
+
 class TestDEXA:
     def test_a_label_of_which_nothing_is_known_is_no_answer(self):
         data = colours(unseen="red")
@@ -310,7 +390,7 @@ class TestDEXA:
         labels = csr_array(np.repeat(np.eye(16), np.arange(16) + 1, axis=0))
         texts = random_bags(16, 30, 0)
         run = model_run()
-        clusters = DEXA(n_clusters=4, n_private=3).auxiliary_clusters(labels, texts, run)
+        clusters = DEXA(n_clusters=4, n_private=3).auxiliary_clusters(labels, lambda: texts, run)
         assert sorted(clusters[-3:]) == [4, 5, 6]
         assert set(clusters[:-3]) <= {0, 1, 2, 3}
 
@@ -350,7 +430,8 @@ def test_a_killed_training_goes_on_to_the_same_bits(stage, frozen, tmp_path):
     data = colours(unseen="red")
 
     def fit(**how):
-        model = DEXA(**SMALL, batch_size=32, freeze_encoder=frozen, text_block=not frozen)
+        settings = {**SMALL, "classifier_epochs": 4, "refresh_every": 1}
+        model = DEXA(**settings, batch_size=32, freeze_encoder=frozen, text_block=not frozen)
         return model.fit_dataset(data, checkpoint_seconds=0, **how).predictor_.scorer.to_arrays()
 
     expected = fit()

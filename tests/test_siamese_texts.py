@@ -48,7 +48,9 @@ def folder(tmp_path_factory):
 @pytest.mark.parametrize("mode", MODES, ids=["as it is", "fine-tuned"])
 @pytest.mark.parametrize("recipe", [NGAME, DEXA, SiameseXML])
 def test_recipes_learn_and_come_back(folder, tmp_path, recipe, mode):
-    model = recipe(encoder=str(folder), **SMALL, **mode).fit(TEXTS, LABELS)
+    longer = {"encoder_epochs": 10, "fine_tune_rate": 0.005} if mode else {}
+    settings = {**SMALL, **mode, **longer}
+    model = recipe(encoder=str(folder), **settings).fit(TEXTS, LABELS)
     assert model.score(TEXTS, LABELS) == 1.0
     assert isinstance(model.predictor_.scorer, EncodedScorer)
     model.save(tmp_path / "model")
@@ -92,6 +94,38 @@ def test_the_scorer_is_the_compiled_one_around_a_bag():
     assert agrees.mean() > 0.95  # the compiled walk may miss one of the near points that vote
     assert (ids[:-1] == expected_ids[:-1]).mean() > 0.98  # but for ties
     assert (scorer_around(compiled.encoder, scorer).top_k(bags, 5)[0] == expected_ids).all()
+
+
+@pytest.mark.parametrize("mode", MODES, ids=["as it is", "fine-tuned"])
+def test_texts_without_a_known_word_are_answered(folder, mode):
+    """Labels whose names no bag knows are found, too: only an empty text has no answer."""
+    settings = {"char_ngrams": None, **SMALL, **mode}
+    found = DEXA(encoder=str(folder), **settings).fit(TEXTS, LABELS).predictor_
+    texts = ["bottle of drink", " ", "", "vehicle"]
+    batch = found.predict(texts, k=2)
+    assert [len(answer) for answer in batch] == [2, 0, 0, 2]
+    for text, answer in zip(texts, batch, strict=True):
+        one = found.predict(text, k=2)
+        assert [name for name, _ in one] == [name for name, _ in answer]
+        np.testing.assert_allclose([p for _, p in one], [p for _, p in answer], atol=1e-4)
+    explanation = found.explain("bottle", k=1)
+    assert [word.word for word in explanation.labels[0].words] == ["bottle"]
+    assert explanation.near_points
+
+
+def test_label_clusters_are_those_of_the_pretrained_vectors(folder, monkeypatch):
+    given = []
+
+    def remember(model, labels, texts, run):
+        given.append(texts())
+        return NGAME.auxiliary_clusters(model, labels, texts, run)
+
+    monkeypatch.setattr(DEXA, "auxiliary_clusters", remember)
+    for mode in MODES:
+        DEXA(encoder=str(folder), **SMALL, **mode).fit(TEXTS, LABELS)
+    expected = read_transformer(folder, 128).encode(as_bags(["drink", "vehicle"]))
+    for texts in given:
+        np.testing.assert_allclose(texts, expected, atol=0.02)  # products may be of bfloat16
 
 
 def test_labels_are_inspected_and_tokens_have_no_vectors(folder, tmp_path, capsys):
@@ -193,7 +227,8 @@ def test_what_it_takes_is_estimated(folder):
     machine = Machine(rate=1e11, n_threads=1)
     read, tuned = (costs_of(DEXA(encoder=str(folder), fine_tune=on)) for on in (False, True))
     assert 0 < read.stages(some, machine)["encoder"] < tuned.stages(some, machine)["encoder"]
-    assert 0 < read.memory(some) < tuned.memory(some)
+    patient = costs_of(DEXA(encoder=str(folder), fine_tune=True, patience=3))
+    assert 0 < read.memory(some) < tuned.memory(some) < patient.memory(some)
 
 
 @pytest.mark.gpu

@@ -15,10 +15,11 @@ from scipy.sparse import csr_array
 import longtail
 from longtail import distillation
 from longtail.cli import main
+from longtail.data.bags import Bags
 from longtail.distillation import distilled
 from longtail.errors import InputError, MissingExtraError
 from longtail.estimators.limits import check_settings
-from longtail.features import onnx_export, transformer_encoder
+from longtail.features import onnx_export, transformer, transformer_encoder
 from longtail.features.encoder import encoder_from
 from longtail.features.onnx_encoder import OnnxEncoder
 from longtail.features.transformer import Transformer, TransformerNetwork, read_transformer
@@ -64,6 +65,12 @@ class TestEncoder:
         np.testing.assert_allclose(vectors[0], expected, atol=1e-6)
         assert not vectors[1].any()
         np.testing.assert_allclose(np.linalg.norm(vectors[2]), 1, rtol=1e-6)
+
+    def test_reads_texts_whose_bags_are_empty(self, folder):
+        encoder, full = read_transformer(folder, 64), as_bags(["red wine", "  ", "fast"])
+        empty = Bags.of(csr_array((3, 1), dtype=np.float32))._replace(texts=full.texts)
+        np.testing.assert_array_equal(encoder.encode(empty), encoder.encode(full))
+        assert encoder.encode(empty).any(axis=1).tolist() == [True, False, True]
 
     def test_reads_as_many_pieces_as_it_may(self, folder):
         encoder = read_transformer(folder, 4)
@@ -220,6 +227,29 @@ def test_indexers_read_points_and_label_texts(folder):
     assert model.fit(TEXTS, LABELS).score(TEXTS, LABELS) == 1.0
 
 
+def test_an_ensemble_reads_and_keeps_a_frozen_transformer_once(folder, tmp_path, monkeypatch):
+    read, original = [], transformer.encoded_texts
+
+    def count(encoder, bags, run, what):
+        read.append(what)
+        return original(encoder, bags, run, what)
+
+    monkeypatch.setattr(transformer, "encoded_texts", count)
+    words = {"indexers": ("features", "texts"), "leaf_size": 1, "n_threads": 1}
+    model = XTransformer(encoder=str(folder), **words).fit(TEXTS, LABELS)
+    assert read == ["points"]
+    first, second = model.predictor_.scorer.members
+    assert first.join.encoder is second.join.encoder
+    model.save(tmp_path / "model")
+    arrays = model.predictor_.scorer.to_arrays()
+    assert len([name for name in arrays if "word_embeddings" in name]) == 1
+    loaded = longtail.load(tmp_path / "model")
+    np.testing.assert_array_equal(model.predict_topk(TEXTS)[1], loaded.predict_topk(TEXTS)[1])
+    loaded.save(tmp_path / "again")
+    again = longtail.load(tmp_path / "again")
+    np.testing.assert_array_equal(model.predict_topk(TEXTS)[1], again.predict_topk(TEXTS)[1])
+
+
 def test_encoders_make_an_ensemble(folder):
     several = {"encoder": "bag", "further_encoders": (str(folder),), "leaf_size": 1, "n_threads": 1}
     indexers = (PointFeatures(), LabelTexts())
@@ -241,7 +271,22 @@ def test_answers_are_explained_word_by_word(folder):
     model = XTransformer(encoder=str(folder), leaf_size=1, n_threads=1).fit(TEXTS, LABELS)
     label = model.predictor_.explain("A bottle of RED wine", k=1).labels[0]
     assert label.label == "drink"
-    assert {word.word for word in label.words} == {"red", "wine"}
+    assert {word.word for word in label.words} == {"a", "bottle", "of", "red", "wine"}
+    unknown = model.predictor_.explain("bottle", k=1).labels[0]  # to the bag, not to the encoder
+    assert [word.word for word in unknown.words] == ["bottle"]
+
+
+def test_texts_without_a_known_word_are_answered(folder):
+    model = XTransformer(encoder=str(folder), leaf_size=1, n_threads=1, char_ngrams=None)
+    found = model.fit(TEXTS, LABELS).predictor_
+    texts = ["red wine", "bottle of drink", " ", "", "vehicle"]
+    batch = found.predict(texts, k=2)
+    assert [len(answer) for answer in batch] == [2, 2, 0, 0, 2]
+    for text, answer in zip(texts, batch, strict=True):
+        one = found.predict(text, k=2)
+        assert [name for name, _ in one] == [name for name, _ in answer]
+        np.testing.assert_allclose([p for _, p in one], [p for _, p in answer], atol=1e-5)
+    assert found.predict("bottle", k=1, allowed=["vehicle"])[0][0] == "vehicle"
 
 
 def test_features_are_refused(folder):
@@ -261,7 +306,7 @@ class TestOnnx:
 
     @pytest.mark.parametrize(("dtype", "tolerance"), [("float32", 1e-5), ("int8", 0.05)])
     def test_is_the_same_model_without_torch(self, model, tmp_path, dtype, tolerance):
-        texts = [*TEXTS[:4], "a bottle of old red wine", "", "fast"]
+        texts = [*TEXTS[:4], "a bottle of old red wine", "", "fast", "bottle"]
         exported = model.compressed(dtype)
         exported.save(tmp_path / "model")
         np.save(tmp_path / "expected.npy", exported.predict_topk(texts)[1])

@@ -9,17 +9,21 @@ from scipy.sparse import csr_array
 
 import longtail
 from killing import Killer
+from longtail.cli.settings import parse_settings, settings_help
 from longtail.data.bags import Bags
 from longtail.data.dataset import Dataset
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.demo.data import wordnet
 from longtail.errors import InputError
+from longtail.estimators.limits import check_settings
 from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.metrics import precision_at_k
+from longtail.recipes.ngame import NGAME
 from longtail.recipes.xtransformer import XTransformer
 from longtail.scorers.ensemble import EnsembleScorer
 from longtail.scorers.joined_features import JoinedFeatures
+from longtail.siamese.pair_losses import DecoupledSoftmax, TripletLoss
 from longtail.surrogates.label_indexing import LabelTexts, PointEmbeddings, PointFeatures
 from longtail.training import cluster_matcher
 from longtail.training.batches import AllLabels
@@ -245,3 +249,26 @@ def test_refuses_to_go_without(settings):
 def test_texts_are_needed_to_index_by_them():
     with pytest.raises(InputError, match="without texts cannot be clustered"):
         XTransformer(indexers=(LabelTexts(),)).fit(csr_array(np.eye(4)), np.eye(4, dtype=int))
+
+
+def test_parts_may_be_words_on_the_command_line():
+    settings = parse_settings(XTransformer, ["indexers=features,texts"])
+    assert settings == {"indexers": ("features", "texts")}
+    texts, labels = ["red wine", "fast car"] * 5, [["drink"], ["vehicle"]] * 5
+    model = XTransformer(**settings, leaf_size=1, dimension=8, epochs=2).fit(texts, labels)
+    assert len(model.predictor_.scorer.members) == 2
+    with pytest.raises(InputError, match="'features', 'embeddings', 'texts', got 'nothing'"):
+        check_settings(XTransformer(indexers=("nothing",)))
+    losses = parse_settings(NGAME, ["encoder_loss=softmax", "classifier_loss=triplet"])
+    modules = NGAME(**losses).encoder_module(100), NGAME(**losses).classifier_module(100)
+    assert [type(part.loss) for part in modules] == [DecoupledSoftmax, TripletLoss]
+    with pytest.raises(InputError, match="encoder_loss may be 'triplet'"):
+        check_settings(NGAME(encoder_loss="square"))
+    assert "indexers =" in settings_help(XTransformer, "xtransformer")
+
+
+@pytest.mark.parametrize("recipe", [NGAME, XTransformer])
+def test_settings_of_a_transformer_are_refused_for_a_bag(recipe):
+    with pytest.raises(InputError, match="n_pieces and fine_tune would change nothing"):
+        check_settings(recipe(fine_tune=True, n_pieces=3))
+    check_settings(recipe(n_pieces=128))

@@ -90,14 +90,19 @@ def _types_of(recipe: type[LabelEstimator]) -> Mapping[str, Any]:
     """Return the type of each setting that can be written as text."""
     hints = get_type_hints(recipe)
     names = [field.name for field in dataclasses.fields(recipe) if field.init]
-    parts = {name: _simple_part(hints[name]) for name in names}
-    return {name: kind for name, kind in parts.items() if kind is not None}
+    simple = {name: _without_objects(hints[name]) for name in names}
+    return {name: kind for name, kind in simple.items() if _is_simple(kind)}
 
 
-def _simple_part(kind: Any) -> Any:
-    """Return what can be written as text of a type: the word of a word or an object; or None."""
-    simple = tuple(option for option in _alternatives(kind) if _is_simple(option))
-    return Union[simple] if set(simple) - {type(None)} else None  # noqa: UP007 - of as many
+def _without_objects(kind: Any) -> Any:
+    """Return a type without the objects for which words may stand."""
+    parts = get_args(kind)
+    if get_origin(kind) is tuple:
+        return tuple[*map(_without_objects, parts)]  # type: ignore[misc]  # types made at run time
+    left = [part for part in parts if _is_simple(part)]
+    if get_origin(kind) in {Union, UnionType} and left:
+        return Union[*left]
+    return kind
 
 
 def _is_simple(kind: Any) -> bool:
@@ -148,6 +153,8 @@ def _unknown_setting(recipe: type[LabelEstimator], key: str, known: list[str]) -
 
 def _shown(value: object) -> str:
     """Write a default as --set would take it."""
+    if value is dataclasses.MISSING:  # an object of the recipe's own
+        return "its own"
     if isinstance(value, tuple):
         return ",".join(map(str, value))
     return str(value).lower() if value is None or isinstance(value, bool) else str(value)

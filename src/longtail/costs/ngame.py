@@ -53,15 +53,17 @@ class NGAMECosts:
         mined = points if settings.mining_sizes().n_near_points else 0.0
         relating = w.n_nonzero * RELATE / threads if self._relates(w) else 0.0
         mining = w.n_points * settings.mining_beam * VISIT * D / threads
+        n_minings = 1
         on_pool = settings.classifier_epochs * self._products(w, machine, self._hard_pool(w))
         if not settings.freeze_encoder:
+            n_minings = -(-settings.classifier_epochs // settings.refresh_every)
             on_pool += settings.classifier_epochs * self._bags(w, self._hard_pool(w)) / threads
             on_pool += self._reading(w, settings.classifier_epochs) / threads
         return {
             "relations": relating,
             "label clusters": self._clusters(w) / threads,
             "encoder": self._encoder(w, machine),
-            "classifiers": index + mined + mining + on_pool,
+            "classifiers": n_minings * (index + mined + mining) + on_pool,
             "search": index + points,
             "linear": self._linear(w) / threads,
             "blend": self._n_held_out(w) * self._n_candidates(w) * BLEND,

@@ -22,11 +22,13 @@ __all__ = [
 
 # Core-seconds, as in `longtail.costs.estimate`.
 READ = 9e-3 / (6 * 384**2)  # a title, times layers and squared width of a transformer
-TRAIN = 3.0  # forward, backward and step, over forward alone
+TRAIN = 4.0  # forward, and once more for the way back, backward and step, over forward alone
 ACTIVATIONS = 34  # bytes of a piece of a text, times layers and width, in half precision
 VOCABULARY = 30_000  # pieces with a vector each: fewer than in models of many languages
-COPIES = 2  # of the weights: as arrays, and as a network
-TUNED = 4  # further ones: the network that is trained, its gradient, Adam's two moments
+LIBRARIES = 170e6  # bytes of `transformers`, and of what reading needs beside the weights
+COPIES = 3  # of the weights: as arrays, as a network, and what the one is made of the other by
+TUNED = 6  # further ones: the network that is trained, its gradient, Adam's two moments, the result
+BEST = 3  # what patience keeps of the best epoch: weights and moments
 
 
 def layers_and_width_of(folder: str) -> tuple[int, int]:
@@ -78,6 +80,7 @@ def transformer_memory(settings: OfTextEncoder) -> float:
     layers, width = layers_and_width_of(settings.encoder)
     weights = 4 * width * (12 * layers * width + VOCABULARY)
     if not settings.fine_tune:
-        return COPIES * weights
+        return LIBRARIES + COPIES * weights
     pieces = settings.texts_at_once * settings.n_pieces
-    return (COPIES + TUNED) * weights + ACTIVATIONS * layers * width * pieces
+    copies = COPIES + TUNED + (0 if settings.patience is None else BEST)
+    return LIBRARIES + copies * weights + ACTIVATIONS * layers * width * pieces

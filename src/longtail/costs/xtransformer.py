@@ -50,7 +50,11 @@ class XTransformerCosts:
             "matcher": self._matcher(w, machine),
             "ranker": of_each * self._joined(w) * RANK / threads,
         }
-        return {stage: seconds * len(self.settings.indexers) for stage, seconds in stages.items()}
+        n_members = len(self.settings.indexers)
+        stages = {stage: seconds * n_members for stage, seconds in stages.items()}
+        if not self.settings.is_bag and not self.settings.fine_tune:  # points are read once
+            stages["matcher"] -= (n_members - 1) * self._reading(w) / threads
+        return stages
 
     def _matcher(self, w: Workload, machine: Machine) -> float:
         """Return the seconds of training the encoder and the clusters' vectors."""
@@ -60,10 +64,14 @@ class XTransformerCosts:
         if settings.is_bag:
             bags = w.n_nonzero * settings.dimension * BAG_ENTRY / threads
             return settings.epochs * (products + bags)
-        reading = w.n_points * time_to_read(settings) / threads
+        reading = self._reading(w) / threads
         solving = logits * self._joined(w) * MATCH / threads
         tuning = settings.epochs * (products + TRAIN * reading) if settings.fine_tune else 0.0
         return reading + solving + tuning
+
+    def _reading(self, w: Workload) -> float:
+        """Return the core-seconds in which a transformer reads the points."""
+        return w.n_points * time_to_read(self.settings)
 
     def memory(self, workload: Workload) -> float:
         """Return the bytes at the peak, which is that of the largest encoder."""

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["Bags"]
+__all__ = ["Bags", "has_text"]
 
 
 class Bags(NamedTuple):
@@ -88,6 +88,25 @@ class Bags(NamedTuple):
             read_only(self.columns, np.int32),
             read_only(self.values, np.float32),
         )
+
+    def silent(self) -> NDArray[np.bool_]:
+        """Return which points say nothing, bool (n,): no entries, and no text but blanks.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from longtail.data.bags import Bags
+        >>> none = np.empty(0, np.int32)
+        >>> bags = Bags(np.zeros(4, np.int32), none, none.astype(np.float32))
+        >>> bags.silent().tolist()
+        [True, True, True]
+        >>> bags._replace(texts=np.array(["", " ", "new"], np.object_)).silent().tolist()
+        [True, True, False]
+        """
+        silent: NDArray[np.bool_] = np.diff(self.row_starts) == 0
+        if self.texts is not None:
+            silent &= ~has_text(self.texts)
+        return silent
 
     def rows(self, start: int, stop: int) -> Bags:
         """Return some consecutive bags, without a copy of their entries."""
@@ -178,3 +197,16 @@ class Bags(NamedTuple):
         chunk = max(1, -(-self.n_rows // (4 * n_threads)))
         over_row_chunks(work, self.n_rows, n_threads=n_threads, chunk=chunk)
         return sums
+
+
+def has_text(texts: NDArray[np.object_]) -> NDArray[np.bool_]:
+    """Return which texts are more than blanks.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.data.bags import has_text
+    >>> has_text(np.array(["red wine", "", " "], np.object_)).tolist()
+    [True, False, False]
+    """
+    return np.fromiter((bool(text.strip()) for text in texts), np.bool_, len(texts))

@@ -60,7 +60,7 @@ class OnnxEncoder:
         return onnxruntime.InferenceSession(graph, options, providers=["CPUExecutionProvider"])
 
     def encode(self, bags: Bags, n_threads: int = 1) -> NDArray[np.float32]:
-        """Return the vector of each text, float32 (n, dimension); zeros for an empty bag.
+        """Return the vector of each text, float32 (n, dimension); zeros for an empty text.
 
         Raises
         ------

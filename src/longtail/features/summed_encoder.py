@@ -55,7 +55,7 @@ class SummedEncoder:
         return len(self.turn)
 
     def encode(self, bags: Bags, n_threads: int = 1) -> NDArray[np.float32]:
-        """Return float32 (n, dimension); rows of zeros for bags of unknown tokens."""
+        """Return float32 (n, dimension); rows of zeros where all parts say nothing."""
         vectors = self.inner.encode(bags, n_threads) @ self.turn.T
         vectors += bags.times(self.token_vectors, n_threads)
         return unit_vectors(vectors)

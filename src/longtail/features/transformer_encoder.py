@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from longtail.data.bags import has_text
 from longtail.errors import InputError, MissingExtraError
 from longtail.named_parts import with_prefix, without_prefix
 
@@ -128,7 +129,7 @@ class TransformerEncoder:
         return network.eval()
 
     def encode(self, bags: Bags, n_threads: int = 1) -> NDArray[np.float32]:  # noqa: ARG002 - torch's
-        """Return the vector of each text, float32 (n, dimension); zeros for an empty bag.
+        """Return the vector of each text, float32 (n, dimension); zeros for an empty text.
 
         Raises
         ------
@@ -208,7 +209,7 @@ def in_batches(
     Parameters
     ----------
     bags : Bags
-        With texts; an empty bag gets zeros.
+        With texts, which are read whether or not their bags are empty; a text of blanks gets zeros.
     dimension : int
         Of a vector.
     read : callable
@@ -225,8 +226,8 @@ def in_batches(
     if texts is None:
         raise InputError("A transformer reads texts, but these points are bags. Pass texts.")
     vectors = np.zeros((bags.n_rows, dimension), np.float32)
-    known = np.flatnonzero(np.diff(bags.row_starts))
-    order = known[np.argsort([len(texts[i]) for i in known], kind="stable")]
+    written = np.flatnonzero(has_text(texts))
+    order = written[np.argsort([len(texts[i]) for i in written], kind="stable")]
 
     def fill(start: int) -> None:
         some = order[start : start + TEXTS_AT_ONCE]

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch.utils.checkpoint import checkpoint
 
+from longtail.data.bags import has_text
 from longtail.features.transformer_encoder import (
     TEXTS_AT_ONCE,
     TransformerEncoder,
@@ -118,7 +119,7 @@ def encoded_texts(
     ----------
     encoder : TransformerEncoder
     bags : Bags
-        With texts; an empty bag gets zeros.
+        With texts; an empty one gets zeros.
     run : TrainingRun
         Its callbacks are told how far it is.
     what : str
@@ -144,8 +145,8 @@ def _read(
     hear: Callable[[int, int], None],
 ) -> NDArray[np.float32]:
     """Return the vectors by a network with the pieces of an encoder; see `encoded_texts`."""
-    n_known = np.count_nonzero(np.diff(bags.row_starts))
-    n_batches, counter = -(-int(n_known) // TEXTS_AT_ONCE), count(1)
+    n_read = 0 if bags.texts is None else int(has_text(bags.texts).sum())
+    n_batches, counter = -(-n_read // TEXTS_AT_ONCE), count(1)
 
     def read(texts: list[str]) -> NDArray[np.float32]:
         with torch.inference_mode(), mixed_precision(device):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -9,13 +10,17 @@ import numpy as np
 
 from longtail.blend.candidates import popular_labels
 from longtail.clustering.balanced import balanced_clusters
+from longtail.data.input_notes import InputWarning
 from longtail.recipes.ngame import NGAME
 from longtail.surrogates.label_clusters import n_meta_labels
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
+    from longtail.data.rows import Rows
     from longtail.siamese.modules import EncoderModule
     from longtail.training.run import TrainingRun
 
@@ -29,17 +34,19 @@ CLUSTERING_TOLERANCE = 1e-3  # a quarter of the time less than 1e-4, and vectors
 class DEXA(NGAME):
     """DEXA (Dahiya et al., "Deep encoders with auxiliary parameters", KDD 2023).
 
-    Labels are clustered by their texts, and the labels of a cluster share an auxiliary vector a_k,
-    so that ``unit(E(z_l) + a_k)`` stands for the label while the encoder E is trained; the most
-    frequent labels have one of their own. Module II starts from there. Without auxiliary vectors
-    this is `NGAME`.
+    Labels are clustered by their texts, or by what a pretrained transformer makes of them, and the
+    labels of a cluster share an auxiliary vector a_k, so that ``unit(E(z_l) + a_k)`` stands for the
+    label while the encoder E is trained; the most frequent labels have one of their own. Module II
+    starts from there. Without auxiliary vectors this is `NGAME`.
 
     Parameters
     ----------
     n_clusters : int or None
-        K. None takes the power of two that puts 64 to 128 labels together: rare labels then learn
-        from each other. The authors have about two labels in a cluster, a stronger encoder and
-        some hundreds of epochs; with that many clusters, little of a few epochs reaches each.
+        K: the largest power of two that is no more, and no more than half the labels, since
+        clusters are halved again and again. None takes the one that puts 64 to 128 labels together:
+        rare labels then learn from each other. The authors have about two labels in a cluster, a
+        stronger encoder and some hundreds of epochs; with that many clusters, little of a few
+        epochs reaches each.
     n_private : int
         Labels with an auxiliary vector of their own.
     auxiliary_speed : float
@@ -66,14 +73,22 @@ class DEXA(NGAME):
         return replace(super().encoder_module(n_points), auxiliary_speed=self.auxiliary_speed)
 
     def auxiliary_clusters(
-        self, labels: csr_array, label_features: csr_array, run: TrainingRun
+        self, labels: csr_array, texts: Callable[[], Rows], run: TrainingRun
     ) -> NDArray[np.int64]:
-        """Return which auxiliary vector each label has."""
+        """Return which auxiliary vector each label has, given what its text is like."""
         n_labels = labels.shape[1]
         wanted = self.n_clusters or max(n_labels // LABELS_OF_A_CLUSTER, 1)
+        n_clusters = n_meta_labels(n_labels, wanted)
+        if self.n_clusters is not None and n_clusters != wanted:
+            warnings.warn(
+                f"n_clusters={wanted:,} becomes {n_clusters:,}: a power of two that leaves two of "
+                f"the {n_labels:,} labels or more to a cluster.",
+                InputWarning,
+                stacklevel=2,
+            )
         clusters = balanced_clusters(
-            label_features,
-            n_meta_labels(n_labels, wanted),
+            texts(),
+            n_clusters,
             seed=run.seed_for("label clusters"),
             tolerance=CLUSTERING_TOLERANCE,
             n_threads=run.n_threads,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +18,7 @@ from longtail.blend.relations import LabelRelations
 from longtail.errors import InputError
 from longtail.metrics.propensity import inverse_propensities_in
 from longtail.recipes.own_parts import check_part
+from longtail.recipes.part_words import LOSSES, part_of
 from longtail.recipes.text_encoders import OfTextEncoder
 from longtail.siamese.modules import (
     ClassifierModule,
@@ -34,12 +36,15 @@ from longtail.training.early_stopping import HeldOut
 from longtail.training.schedule import Schedule
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
     from longtail.blend.blended import BlendedScorer
     from longtail.blend.encoded import EncodedScorer
-    from longtail.siamese.networks import SiameseArchitecture
+    from longtail.data.rows import Rows
+    from longtail.siamese.networks import SiameseArchitecture, SiameseNetwork
     from longtail.training.run import TrainingData, TrainingRun
 
     Floats = NDArray[np.float32]
@@ -78,10 +83,16 @@ class NGAME(OfTextEncoder):
         that are among the ten nearest, and go back to the best epoch. None trains for all epochs.
     batch_size : int or None
         None takes 1,024, and less where that would leave fewer than about forty batches an epoch.
-    encoder_loss, classifier_loss : PairLoss
-        The losses of Module I and Module II; see `longtail.siamese.pair_losses`.
-    cluster_size, refresh_every : int
-        Most points of a neighbourhood, and after how many epochs neighbourhoods are made anew.
+    encoder_loss, classifier_loss : PairLoss or str
+        The losses of Module I and Module II; see `longtail.siamese.pair_losses`. A word stands for
+        one with its usual numbers: "triplet", "softmax", "contrast" or "contrast-of-labels".
+    cluster_size : int
+        Most points of a neighbourhood. In Module I batches are random at first, and neighbourhoods
+        double each time that they are made anew, up to that: 16 points in the last two of the ten
+        epochs by default. Module II starts with so many.
+    refresh_every : int
+        After how many epochs neighbourhoods are made anew; and hard negatives in Module II, if the
+        encoder is trained on there.
     freeze_encoder : bool
         Whether Module II leaves the encoder as it is.
     text_block : bool
@@ -129,8 +140,8 @@ class NGAME(OfTextEncoder):
     classifier_learning_rate: float = 0.005
     patience: int | None = None
     batch_size: int | None = None
-    encoder_loss: PairLoss = field(default_factory=TripletLoss)
-    classifier_loss: PairLoss = field(default_factory=TripletLoss)
+    encoder_loss: PairLoss | str = field(default_factory=TripletLoss)
+    classifier_loss: PairLoss | str = field(default_factory=TripletLoss)
     cluster_size: int = 64
     refresh_every: int = 2
     freeze_encoder: bool = True
@@ -151,7 +162,8 @@ class NGAME(OfTextEncoder):
         """See `LabelEstimator.check`."""
         super().check()
         for name in ("encoder_loss", "classifier_loss"):
-            check_part(name, getattr(self, name), ["slope"], "TripletLoss()")
+            loss = part_of(name, getattr(self, name), LOSSES)
+            check_part(name, loss, ["slope"], "TripletLoss()")
         if self.linear and not self.n_near_points:
             raise InputError(
                 "The linear classifiers learn from the labels of near points, but n_near_points is "
@@ -161,7 +173,7 @@ class NGAME(OfTextEncoder):
     def auxiliary_clusters(
         self,
         labels: csr_array,  # noqa: ARG002 - for recipes that have some
-        label_features: csr_array,  # noqa: ARG002
+        texts: Callable[[], Rows],  # noqa: ARG002
         run: TrainingRun,  # noqa: ARG002
     ) -> NDArray[np.int64] | None:
         """Return which auxiliary vector each label has; NGAME has none."""
@@ -184,7 +196,7 @@ class NGAME(OfTextEncoder):
                 learning_rate=self.encoder_learning_rate,
                 warm_up=self.warm_up_of_encoder(),
             ),
-            loss=self.encoder_loss,
+            loss=part_of("encoder_loss", self.encoder_loss, LOSSES),
             batch_size=self.batch_size_for(n_points),
             cluster_size=self.cluster_size,
             refresh_every=self.refresh_every,
@@ -196,13 +208,14 @@ class NGAME(OfTextEncoder):
             schedule=Schedule(
                 epochs=self.classifier_epochs, learning_rate=self.classifier_learning_rate
             ),
-            loss=self.classifier_loss,
+            loss=part_of("classifier_loss", self.classifier_loss, LOSSES),
             batch_size=self.batch_size_for(n_points),
             dropout=self.dropout,
             cluster_size=self.cluster_size,
             sizes=self.mining_sizes(),
             n_random=self.n_random,
             freeze_encoder=self.freeze_encoder,
+            refresh_every=self.refresh_every,
             text_block=self.text_block,
         )
 
@@ -234,30 +247,35 @@ class NGAME(OfTextEncoder):
         self, data: TrainingData, held_out: TrainingData, run: TrainingRun
     ) -> BlendedScorer | EncodedScorer:
         """See `LabelEstimator`."""
+        used, _ = data.of_used_labels()
+        watched = HeldOut.of(held_out, held_out.labels[:, used], self.patience)
         with run.stage("relations"):
             relations = LabelRelations.of_data(data, run.n_threads) if self.relations else None
         texts = data.label_features
         if texts is None:
             texts = _points_as_texts(data, run)
             data = data._replace(label_features=texts)
+        with run.stage("encoder"):
+            network = self.architecture(data.labels.shape[0]).start(data, held_out, run)
         with run.stage("label clusters"):
-            clusters = self.auxiliary_clusters(data.labels, texts, run)
-        has_text = np.diff(texts.indptr) > 0
-        scorer = self._modules(data, held_out, has_text, clusters, relations, run)
+            read = partial(network.vectors, Side.LABELS)
+            like = (lambda: texts) if self.is_bag else read
+            clusters = self.auxiliary_clusters(data.labels, like, run)
+        scorer = self._modules(data, network, watched, clusters, relations, run)
         with run.stage("blend"):
-            network = NetworkTraining().learn(
+            blend = NetworkTraining().learn(
                 scorer.evidence(held_out.bags(), run.n_threads),
                 held_out.labels,
                 inverse_propensities_in(data.labels),
                 run,
             )
-        return replace(scorer, network=network)
+        return replace(scorer, network=blend)
 
     def _modules(
         self,
         data: TrainingData,
-        held_out: TrainingData,
-        has_text: NDArray[np.bool_],
+        network: SiameseNetwork,
+        watched: HeldOut | None,
         clusters: NDArray[np.int64] | None,
         relations: LabelRelations | None,
         run: TrainingRun,
@@ -265,16 +283,14 @@ class NGAME(OfTextEncoder):
         """Train both modules on the labels with points, then let all labels be found."""
         n_points, n_labels = data.labels.shape
         used, seen = data.of_used_labels()
-        watched = HeldOut.of(held_out, held_out.labels[:, used], self.patience)
         with run.stage("encoder"):
-            network = self.architecture(n_points).start(data, held_out, run)
             own = None if clusters is None else clusters[used]
             auxiliary = self.encoder_module(n_points).learn(seen, network, used, own, watched, run)
             encoded = EncodedPairs(network.vectors(Side.POINTS), network.vectors(Side.LABELS))
         added = np.zeros((n_labels, network.dimension), np.float32)
         if auxiliary is not None and clusters is not None:
             added = auxiliary.vectors.cpu().numpy()[clusters]
-            is_known = has_text.copy()
+            is_known = np.any(encoded.texts, axis=1)
             is_known[used] = True
             added[~is_known] = 0  # neither points nor a text: its cluster says nothing of it
         corrections = added.copy()

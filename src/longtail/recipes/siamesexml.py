@@ -21,7 +21,8 @@ class SiameseXML(NGAME):
 
     The same two modules with other batches, drawn over labels, and another loss; labels of near
     training points are hard negatives and candidates, too; Module II trains the encoder on. The
-    encoder is NGAME's here, without the authors' ReLU and residual block.
+    encoder is NGAME's here, without the authors' ReLU and residual block, and without dropout, as
+    theirs is.
 
     Parameters
     ----------
@@ -41,8 +42,11 @@ class SiameseXML(NGAME):
     """
 
     label_power: float = 0.45
-    encoder_loss: PairLoss = field(default_factory=ProbabilisticContrast)
-    classifier_loss: PairLoss = field(
+    dropout: float = 0.0
+    encoder_loss: PairLoss | str = field(
+        default_factory=lambda: ProbabilisticContrast(of_labels=True)
+    )
+    classifier_loss: PairLoss | str = field(
         default_factory=lambda: ProbabilisticContrast(c=0.75, d=3.0, n_hardest=5)
     )
     freeze_encoder: bool = False

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 from longtail.data.point_input import InputKind, PointInput
+from longtail.errors import InputError
 from longtail.estimators.estimator import LabelEstimator
 from longtail.features.transformer import Transformer, check_folder
 
@@ -12,6 +13,7 @@ __all__ = ["OfTextEncoder"]
 
 BAG = "bag"  # the encoder that is no folder
 USUAL_WARM_UP = 0.1  # of a transformer
+OF_TRANSFORMERS = ("n_pieces", "fine_tune", "fine_tune_rate", "texts_at_once", "clip")
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -41,6 +43,8 @@ class OfTextEncoder(LabelEstimator):
     clip : float or None
         Longest norm of the gradient of a transformer's weights, for the mean point of a batch; 1 as
         is usual. None for no limit. Tables are not clipped, and a bag has nothing else.
+    patience : int or None
+        Stop the encoder's training after so many epochs without a gain on held-out points.
     **kwargs
         Those of `LabelEstimator`.
     """
@@ -54,6 +58,7 @@ class OfTextEncoder(LabelEstimator):
     dropout: float = 0.3
     warm_up: float | None = None
     clip: float | None = 1.0
+    patience: int | None = None
 
     @property
     def is_bag(self) -> bool:
@@ -68,11 +73,23 @@ class OfTextEncoder(LabelEstimator):
         """See `LabelEstimator.check`."""
         super().check()
         self.check_encoder()
+        if self.reads() == PointInput():
+            self.refuse_unread_settings()
 
     def check_encoder(self) -> None:
         """Raise InputError unless the encoder is a bag or a folder of a transformer."""
         if not self.is_bag:
             check_folder(self.encoder)
+
+    def refuse_unread_settings(self) -> None:
+        """Raise InputError if there are settings of a transformer, where there is none."""
+        usual = {field.name: field.default for field in fields(self)}
+        unread = [name for name in OF_TRANSFORMERS if getattr(self, name) != usual[name]]
+        if unread:
+            raise InputError(
+                f"{' and '.join(unread)} would change nothing: a bag of token vectors reads no "
+                "such setting. Name the folder of a transformer, encoder=FOLDER, or leave it out."
+            )
 
     def looks_at_label_texts(self) -> bool:
         """See `LabelEstimator`."""

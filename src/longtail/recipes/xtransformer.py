@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,6 +14,7 @@ from longtail.data.bags import Bags
 from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError
 from longtail.recipes.own_parts import check_part
+from longtail.recipes.part_words import INDEXERS, part_of
 from longtail.recipes.text_encoders import OfTextEncoder
 from longtail.scorers.ensemble import EnsembleScorer
 from longtail.scorers.joined_features import HALF_LENGTH, JoinedFeatures, JoinedTreeScorer
@@ -25,7 +26,7 @@ from longtail.surrogates.label_tree import LabelTree, balanced_tree
 from longtail.training.cluster_matcher import LearntMatcher, MatcherTraining
 from longtail.training.early_stopping import HeldOut
 from longtail.training.schedule import Schedule
-from longtail.training.transformer_matching import TransformerMatching
+from longtail.training.transformer_matching import ReadOnce, TransformerMatching
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -54,9 +55,9 @@ class XTransformer(OfTextEncoder):
 
     Parameters
     ----------
-    indexers : tuple of LabelIndexer
+    indexers : tuple of LabelIndexer or str
         One member of the ensemble each; the paper's three are `PointFeatures`, `PointEmbeddings`
-        and `LabelTexts`.
+        and `LabelTexts`, or as words "features", "embeddings" and "texts".
     leaf_size : int
         Most labels of a cluster.
     further_encoders : tuple of str
@@ -94,7 +95,7 @@ class XTransformer(OfTextEncoder):
     'drink'
     """
 
-    indexers: tuple[LabelIndexer, ...] = (PointFeatures(),)
+    indexers: tuple[LabelIndexer | str, ...] = (PointFeatures(),)
     leaf_size: int = 100
     further_encoders: tuple[str, ...] = ()
     batch_size: int = 512
@@ -124,7 +125,8 @@ class XTransformer(OfTextEncoder):
                     f"further_encoders must be names of folders or 'bag', got {name!r}."
                 )
         for indexer in self.indexers:
-            check_part("indexers", indexer, ["represent"], "PointFeatures()")
+            part = part_of("indexers", indexer, INDEXERS)
+            check_part("indexers", part, ["represent"], "PointFeatures()")
         if not self.indexers or not (self.teacher_forcing or self.matcher_aware):
             raise InputError(
                 "X-Transformer needs an indexer, and negatives by teacher forcing, from the "
@@ -158,17 +160,21 @@ class XTransformer(OfTextEncoder):
         run: TrainingRun,
     ) -> list[JoinedTreeScorer]:
         """Train a member for each way of indexing."""
-        first_encoder = cache(lambda: self._first_matcher(data, held_out, run).encoder)
+        first_encoder = cache(lambda: self._first_encoder(data, held_out, run))
         scopes = [run.within(f"index {i + 1}: ") for i in range(len(self.indexers))]
         return [
-            self._member(indexer, data, held_out, used, first_encoder, scope)
+            self._member(
+                part_of("indexers", indexer, INDEXERS), data, held_out, used, first_encoder, scope
+            )
             for indexer, scope in zip(self.indexers, scopes, strict=True)
         ]
 
-    def _first_matcher(
+    def _first_encoder(
         self, data: TrainingData, held_out: HeldOut | None, run: TrainingRun
-    ) -> LearntMatcher:
-        """Fine-tune an encoder on clusters by features, for indexers that need one."""
+    ) -> UnitEncoder:
+        """Train an encoder on clusters by features, for indexers that need one."""
+        if not self.is_bag and not self.fine_tune:
+            return self._transformer.read()
         run = run.within("first ")
         with run.stage("label indexing"):
             rows = label_centroids(
@@ -176,7 +182,7 @@ class XTransformer(OfTextEncoder):
             )
             tree = self._tree(rows, run)
         with run.stage("matcher"):
-            return self._match(tree.nodes[1], data, held_out, run)
+            return self._match(tree.nodes[1], data, held_out, run).encoder
 
     def _member(
         self,
@@ -207,6 +213,11 @@ class XTransformer(OfTextEncoder):
         )
         return JoinedTreeScorer(join, scorer)
 
+    @cached_property
+    def _transformer(self) -> ReadOnce:
+        """Return the one around which all members are trained: as it is, it reads points once."""
+        return ReadOnce.of(self.transformer(self.batch_size))
+
     def _tree(self, rows: Rows, run: TrainingRun) -> LabelTree:
         """Cluster labels by halving them again and again; keep the root and the clusters."""
         tree = balanced_tree(
@@ -228,9 +239,8 @@ class XTransformer(OfTextEncoder):
             found = meta_labels(held_out.targets, clusters, n_clusters)
             held_out = held_out._replace(targets=found)
         if not self.is_bag:
-            transformer = self.transformer(self.batch_size)
             matching = TransformerMatching(
-                transformer, self.schedule(), self.batch_size, n_best=self.beam_size
+                self._transformer, self.schedule(), self.batch_size, n_best=self.beam_size
             )
             return matching.learn(data, targets, run, held_out)
         training = MatcherTraining(

@@ -92,7 +92,7 @@ class EnergyScorer:
         def answer(some: Bags) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
             states = self.inference.states(self.terms(some, n_threads), self.layers, n_threads)
             labels = np.tile(self.known, (some.n_rows, 1))
-            labels[np.diff(some.row_starts) == 0] = -1  # nothing is known of these points
+            labels[some.silent()] = -1  # nothing is known of these points
             states[labels < 0] = -np.inf
             return best_first(labels, states, min(k, len(self.known)), n_threads)
 

@@ -11,6 +11,8 @@ from longtail.named_parts import joined_parts
 from longtail.scorers.fusion import best_first
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from longtail.data.bags import Bags
@@ -50,13 +52,28 @@ class EnsembleScorer:
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""
-        members = {f"learner{i}": member.to_arrays() for i, member in enumerate(self.members)}
-        return joined_parts(members, "-")
+        arrays = self._every_array()
+        repeated = _repeated(arrays)
+        return {name: array for name, array in arrays.items() if name not in repeated}
 
     def config(self) -> dict[str, Any]:
         """See `Scorer.config`."""
         members = [member.config() for member in self.members]
-        return {"kind": "ensemble", "members": members, "n_candidates": self.n_candidates}
+        config = {"kind": "ensemble", "members": members, "n_candidates": self.n_candidates}
+        repeated = _repeated(self._every_array())
+        return config | {"repeated": repeated} if repeated else config
+
+    def _every_array(self) -> dict[str, NDArray[np.generic]]:
+        """Return the arrays of all members, also of an encoder that several have."""
+        members = {f"learner{i}": member.to_arrays() for i, member in enumerate(self.members)}
+        return joined_parts(members, "-")
+
+
+def _repeated(arrays: Mapping[str, NDArray[np.generic]]) -> dict[str, str]:
+    """Return the names of arrays that came before, and the names they had there."""
+    first: dict[int, str] = {}
+    names = {name: first.setdefault(id(array), name) for name, array in arrays.items()}
+    return {name: before for name, before in names.items() if name != before}
 
 
 def _summed(

@@ -71,11 +71,11 @@ class HashedLabelsScorer:
     def top_k(
         self, bags: Bags, k: int, n_threads: int = 1
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """See `Scorer.top_k`. An empty bag has no answer."""
+        """See `Scorer.top_k`. A point that says nothing has no answer."""
         ids, scores = top_k_in_blocks(
             bags, k, ROWS_AT_ONCE, lambda some: self._best(some, k, n_threads)
         )
-        is_empty = np.diff(bags.row_starts) == 0
+        is_empty = bags.silent()
         ids[is_empty], scores[is_empty] = -1, -np.inf
         return np.where(ids >= 0, self.labels[ids], np.int32(-1)), scores
 

@@ -57,14 +57,18 @@ class JoinedFeatures:
         return self.n_tokens + self.encoder.dimension
 
     def of(self, bags: Bags, n_threads: int = 1) -> Bags:
-        """Return the joined rows; a bag without entries stays empty."""
+        """Return the joined rows; see `joined`."""
         return self.joined(bags, self.encoder.encode(bags, n_threads))
 
     def joined(self, bags: Bags, vectors: NDArray[np.float32]) -> Bags:
-        """Return bags joined with their vectors, float32 (n, dimension)."""
+        """Return bags joined with their vectors, float32 (n, dimension).
+
+        A row stays empty if both are: an encoder that reads the text itself may know something of
+        a text whose words the bag does not have.
+        """
         dimension = vectors.shape[1]
         lengths = np.diff(bags.row_starts)
-        known = lengths > 0
+        known = (lengths > 0) | vectors.any(axis=1)
         starts = np.concatenate([[0], np.cumsum(lengths + dimension * known)])
         columns, values = np.empty(starts[-1], np.int32), np.empty(starts[-1], np.float32)
         shifts = np.repeat(starts[:-1] - bags.row_starts[:-1], lengths)

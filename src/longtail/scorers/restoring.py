@@ -67,6 +67,8 @@ def scorer_from(config: Mapping[str, Any], arrays: Arrays) -> Scorer:
 
 def _ensemble_from(config: Mapping[str, Any], arrays: Arrays) -> EnsembleScorer:
     """Make an ensemble again, and its members."""
+    kept = {name: arrays[first] for name, first in config.get("repeated", {}).items()}
+    arrays = {**arrays, **kept}  # what several members have is stored once
     members = (
         scorer_from(member, without_prefix(f"learner{i}-", arrays))
         for i, member in enumerate(config["members"])

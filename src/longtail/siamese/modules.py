@@ -17,12 +17,17 @@ from longtail.siamese.text_block import TextBlock
 from longtail.training.batches import SharedPool, neighbourhoods
 from longtail.training.early_stopping import EarlyStopping
 from longtail.training.loop import train
-from longtail.training.neighbourhood_batches import LabelBatches, NeighbourhoodBatches
+from longtail.training.neighbourhood_batches import (
+    LabelBatches,
+    NeighbourhoodBatches,
+    RefreshedPool,
+)
 from longtail.training.unit_rows import UnitRows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
+    from torch import Tensor
 
     from longtail.blend.candidates import SearchSizes
     from longtail.siamese.networks import SiameseNetwork
@@ -173,6 +178,8 @@ class ClassifierModule:
         Random labels in a batch's pool.
     freeze_encoder : bool
         Leave the encoder as Module I made it.
+    refresh_every : int
+        Epochs after which negatives and neighbourhoods are looked for anew, if it is trained on.
     text_block : bool
         Put DECAF's `TextBlock` between a label's text and its vector.
     """
@@ -185,6 +192,7 @@ class ClassifierModule:
     sizes: SearchSizes
     n_random: int
     freeze_encoder: bool
+    refresh_every: int
     text_block: bool = False
 
     def learn(
@@ -220,33 +228,57 @@ class ClassifierModule:
             What texts must go through before.
         """
         points, texts = encoded
-        search = search_labels(unit(texts + start), points, data.labels, self.sizes, run)
+        block = TextBlock(start.shape[1], run.device) if self.text_block else None
+        corrections = Corrections(start, np.arange(len(start)), run.device, block=block)
+        frozen = FrozenPairs(points, texts, self.dropout, run.device)
+        mined = self._mined(data, points, unit(texts + start), run)
+        batches: Batches = mined
+        state: dict[str, Tensor] = {}
+        if not self.freeze_encoder:
+
+            def anew(n_before: int) -> SharedPool:
+                read = network.vectors(Side.LABELS)[used]
+                read = read if block is None else block.apply(read)
+                labels = unit(read + corrections.of_labels())
+                return self._mined(data, network.vectors(Side.POINTS), labels, run, n_before)
+
+            batches = moving = RefreshedPool(mined, anew, refresh_every=self.refresh_every)
+            state = moving.state()
+        task = SiameseTask(
+            encoder=frozen if self.freeze_encoder else network.pairs(used),
+            corrections=corrections,
+            loss=self.loss,
+            extra_state=state,
+        )
+        train(task, batches, self.schedule, run, "classifiers")
+        return corrections.of_labels(), block
+
+    def _mined(
+        self,
+        data: TrainingData,
+        points: Floats,
+        labels: Floats,
+        run: TrainingRun,
+        n_before: int = 0,
+    ) -> SharedPool:
+        """Return batches of neighbours, and their hard negatives, by vectors as they are now."""
+        search = search_labels(labels, points, data.labels, self.sizes, run)
         none = np.empty((len(points), 0), np.int32)
         shortlists = search.find(points, none, run.n_threads).labels
         near = neighbourhoods(
             points,
             self.cluster_size,
-            seed=run.seed_for("classifiers", "neighbourhoods"),
+            seed=run.seed_for("classifiers", "neighbourhoods") + n_before,
             n_threads=run.n_threads,
         )
-        batches = SharedPool(
+        return SharedPool(
             labels=data.labels,
             shortlists=shortlists,
             batch_size=self.batch_size,
             groups=near,
             n_hard=shortlists.shape[1],
-            n_random=min(self.n_random, len(start)),
+            n_random=min(self.n_random, len(labels)),
         )
-        block = TextBlock(start.shape[1], run.device) if self.text_block else None
-        corrections = Corrections(start, np.arange(len(start)), run.device, block=block)
-        frozen = FrozenPairs(points, texts, self.dropout, run.device)
-        task = SiameseTask(
-            encoder=frozen if self.freeze_encoder else network.pairs(used),
-            corrections=corrections,
-            loss=self.loss,
-        )
-        train(task, batches, self.schedule, run, "classifiers")
-        return corrections.of_labels(), block
 
 
 def recall_of_nearest(

@@ -109,7 +109,11 @@ class ProbabilisticContrast:
     c, d : float
         c above 0 and below 1, d above 0.
     n_hardest : int
-        Negatives of a point that count.
+        Negatives that count: labels of a point, or points of a label.
+    of_labels : bool
+        Whether each label of the pool has its hardest points of the batch for negatives, as in the
+        paper's Module I, whose batches are drawn over labels; otherwise each point has its hardest
+        labels.
 
     Raises
     ------
@@ -123,11 +127,18 @@ class ProbabilisticContrast:
     >>> cosines, first = torch.tensor([[0.5, 0.4, -0.9]]), torch.tensor([0])
     >>> ProbabilisticContrast(n_hardest=1).slope(cosines, first, first)[1].round(decimals=1)
     tensor([[-1.5000,  0.9000,  0.0000]])
+    >>> cosines = torch.tensor([[0.9, 0.8, 0.1], [0.2, 0.3, 0.9]])
+    >>> rows, columns = torch.tensor([0, 1]), torch.tensor([0, 2])
+    >>> loss = ProbabilisticContrast(n_hardest=1, of_labels=True)
+    >>> loss.slope(cosines, rows, columns)[1].round(decimals=1)
+    tensor([[-1.5000,  3.0000,  0.5000],
+            [ 0.6000,  0.0000, -1.5000]])
     """
 
     c: float = 0.9
     d: float = 1.5
     n_hardest: int = 2
+    of_labels: bool = False
 
     def __post_init__(self) -> None:
         if not (0 < self.c < 1 and self.d > 0):
@@ -137,13 +148,22 @@ class ProbabilisticContrast:
 
     def slope(self, cosines: Tensor, rows: Tensor, columns: Tensor) -> tuple[float, Tensor]:
         """See `PairLoss.slope`."""
+        n_points = len(cosines)
+        if self.of_labels:
+            loss, slope = self._summed(cosines.T, columns, rows)
+            return loss / n_points, slope.T
+        loss, slope = self._summed(cosines, rows, columns)
+        return loss / n_points, slope
+
+    def _summed(self, cosines: Tensor, rows: Tensor, columns: Tensor) -> tuple[float, Tensor]:
+        """Return the loss of all rows, each against its hardest columns, and its slope."""
         of_true = cosines[rows, columns]
         hardest, places = _hardest(cosines, rows, columns, self.n_hardest)
         chances = self.c * (self.d * (hardest - 1)).exp()  # no negative, no chance
         loss = self.d * (1 - of_true).sum() - (-chances).log1p().sum()
         slope = cosines.zero_().scatter_(1, places, self.d * chances / (1 - chances))
         slope[rows, columns] = -self.d
-        return float(loss) / len(cosines), slope
+        return float(loss), slope
 
 
 def _hardest(

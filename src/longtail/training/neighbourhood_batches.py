@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
     from torch import Tensor
 
-__all__ = ["LabelBatches", "NeighbourhoodBatches"]
+__all__ = ["LabelBatches", "NeighbourhoodBatches", "RefreshedPool"]
 
 
 class NeighbourhoodBatches:
@@ -104,6 +104,64 @@ class NeighbourhoodBatches:
                 break
             size *= self._growth
         return min(size, self._cluster_size)
+
+
+class RefreshedPool:
+    """A `SharedPool` whose neighbourhoods and hard negatives are looked for anew now and then.
+
+    Those of an encoder that is trained on would otherwise be what was hard for it long ago.
+
+    Parameters
+    ----------
+    first : SharedPool
+        With neighbourhoods: that of the first epochs.
+    anew : callable
+        Given how often it was asked before, counted from 1, returns the pool as it is now.
+    refresh_every : int
+        Epochs.
+    """
+
+    def __init__(
+        self, first: SharedPool, anew: Callable[[int], SharedPool], *, refresh_every: int
+    ) -> None:
+        self._pool = first
+        self._anew = anew
+        self._refresh_every = refresh_every
+        self._clusters = torch.from_numpy(_clusters_of(first))
+        self._shortlists = torch.from_numpy(first.shortlists.copy())
+        self._age = torch.zeros(1, dtype=torch.int64)  # epochs that have begun
+
+    def n_batches(self) -> int:
+        """See `Batches.n_batches`."""
+        return self._pool.n_batches()
+
+    def epoch(self, random: np.random.Generator) -> Iterator[Batch]:
+        """See `Batches.epoch`."""
+        age = int(self._age)
+        if age and age % self._refresh_every == 0:
+            mined = self._anew(age // self._refresh_every)
+            self._clusters.copy_(torch.from_numpy(_clusters_of(mined)))
+            self._shortlists.copy_(torch.from_numpy(mined.shortlists))
+        self._age += 1
+        groups = points_of_clusters(self._clusters.numpy())
+        pool = replace(self._pool, groups=groups, shortlists=self._shortlists.numpy())
+        yield from pool.epoch(random)
+
+    def state(self) -> dict[str, Tensor]:
+        """Return what a checkpoint must keep, so that a resumed run has the same batches."""
+        return {
+            "pool.neighbourhoods": self._clusters,
+            "pool.shortlists": self._shortlists,
+            "pool.age": self._age,
+        }
+
+
+def _clusters_of(pool: SharedPool) -> NDArray[np.int64]:
+    """Return the neighbourhood of each point, int64 (n_points,)."""
+    clusters = np.zeros(pool.labels.shape[0], np.int64)
+    for i, points in enumerate(pool.groups or []):
+        clusters[points] = i
+    return clusters
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,7 +11,7 @@ import torch
 from scipy.sparse import csr_array
 
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
-from longtail.features.transformer import TransformerNetwork
+from longtail.features.transformer import FrozenTexts, Transformer, TransformerNetwork
 from longtail.named_parts import joined_parts
 from longtail.scorers.joined_features import HALF_LENGTH, JoinedFeatures
 from longtail.training.batches import AllLabels
@@ -22,13 +23,49 @@ from longtail.training.optimisers import RowwiseAdagrad
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from longtail.features.transformer import Transformer
+    from longtail.features.transformer_encoder import TransformerEncoder
     from longtail.training.batches import Batch
     from longtail.training.early_stopping import HeldOut
     from longtail.training.run import TrainingData, TrainingRun
     from longtail.training.schedule import Schedule
 
-__all__ = ["TransformerMatching"]
+__all__ = ["ReadOnce", "TransformerMatching"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadOnce(Transformer):
+    """A transformer that, as it is, reads the training points once for several matchers."""
+
+    @classmethod
+    def of(cls, transformer: Transformer) -> ReadOnce:
+        """Return one with the settings of another."""
+        return cls(**{part.name: getattr(transformer, part.name) for part in fields(transformer)})
+
+    def read(self) -> TransformerEncoder:
+        """See `Transformer.read`; always the same one."""
+        return self._encoder
+
+    def network(
+        self,
+        data: TrainingData,
+        targets: csr_array,
+        run: TrainingRun,
+        start: TransformerEncoder | None = None,
+    ) -> FrozenTexts | TransformerNetwork:
+        """See `Transformer.network`; the points must be the same each time."""
+        if self.fine_tune:
+            return super().network(data, targets, run, start)
+        if not self._read:
+            self._read.append(super().network(data, targets, run, start))
+        return self._read[0]
+
+    @cached_property
+    def _encoder(self) -> TransformerEncoder:
+        return super().read()
+
+    @cached_property
+    def _read(self) -> list[FrozenTexts | TransformerNetwork]:
+        return []
 
 
 @dataclass(frozen=True)
