@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import pickle
+import shutil
 from contextlib import suppress
 
 import numpy as np
@@ -269,6 +270,20 @@ def test_no_damaged_folder_crashes(folder, tmp_path):
             (place / other).write_bytes(bytes(data) if other == name else content)
         with suppress(ModelFolderError):
             longtail.load(place).predict("wine and roses")
+
+
+def test_names_that_are_no_text_are_told_as_far_as_they_are(folder, tmp_path):
+    place = tmp_path / "damaged"
+    shutil.copytree(folder, place)
+    opened = ModelFolder.open(folder)
+    for file, array in (("labels", "names.buffer"), ("vectorizer", "token_buffer")):
+        names = opened.arrays[f"{file}/{array}"].tobytes()
+        path = place / f"{file}.safetensors"
+        path.write_bytes(path.read_bytes().replace(names, b"\xff" * len(names)))
+    damaged = longtail.load(place)
+    assert {*"".join(name for name, _ in damaged.predict("wine and roses"))} == {"\ufffd"}
+    assert {*damaged.explain("wine and roses", 1).labels[0].label} == {"\ufffd"}
+    assert {*damaged.vectorizer.token(0)} == {"\ufffd"}
 
 
 def test_bags_are_read_as_they_are(model):

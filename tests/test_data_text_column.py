@@ -32,6 +32,14 @@ def test_behaves_as_a_list_does(strings, data):
     assert list(column.joined(taken)) == strings + list(taken)
 
 
+def test_a_damaged_text_leaves_the_others_readable():
+    column = TextColumn.from_strings(["große Fuge", "a rose"])
+    buffer = column.buffer.copy()
+    buffer[3] = 0xFF
+    damaged = TextColumn(buffer, column.offsets)
+    assert list(damaged) == [damaged[0], damaged[1]] == ["gro\ufffd\ufffde Fuge", "a rose"]
+
+
 def test_slice_starts_anew_and_shares_the_buffer():
     column = TextColumn.from_strings(["ab", "cde", "f"])
     part = column[1:]

@@ -16,10 +16,11 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import longtail
 from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
+from longtail.compiled.scorer import CompiledScorer
 from longtail.data.dataset import Dataset
 from longtail.data.from_python import labels_from, texts_from
 from longtail.data.input_notes import InputWarning
-from longtail.errors import InputError
+from longtail.errors import InputError, ModelFolderError
 from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.negatives.nearest_labels import NearestLabels
 from longtail.recipes.annexml import AnnexML
@@ -281,6 +282,23 @@ class TestSaving:
             ):
                 np.testing.assert_array_equal(saved, mine)
         assert loaded.predict("red wine") == fitted.predictor_.predict("red wine")
+
+    def test_damage_to_any_file_is_told(self, fitted, tmp_path):
+        """Kernels of the default recipe check what they read: `test_compiled` damages that."""
+        if isinstance(fitted.predictor_.scorer, CompiledScorer):
+            return
+        fitted.save(tmp_path / "model")
+        random = np.random.default_rng(0)
+        for path in sorted((tmp_path / "model").glob("*.safetensors")):
+            whole = path.read_bytes()
+            damaged = bytearray(whole)
+            damaged[random.integers(len(whole))] ^= 1 << random.integers(8)
+            path.unlink()
+            path.write_bytes(damaged)
+            with pytest.raises(ModelFolderError, match=rf"{path.name}.*(train it again|Copy)"):
+                longtail.load(tmp_path / "model")
+            path.write_bytes(whole)
+        longtail.load(tmp_path / "model")
 
     def test_serving_needs_neither_torch_nor_scikit_learn(self, fitted, tmp_path):
         fitted.save(tmp_path / "model")

@@ -342,6 +342,18 @@ def test_a_flipped_bit_is_noticed(model, name, part, bit):
         (model / name).write_bytes(whole)
 
 
+@pytest.mark.parametrize("name", ["labels.safetensors", "tokens.safetensors"])
+def test_damage_to_arrays_can_be_looked_for_after_opening(model, name):
+    opened = ModelFolder.open(model)
+    opened.check_arrays()
+    whole = (model / name).read_bytes()
+    (model / name).unlink()  # the map of what was opened stays
+    (model / name).write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    opened.check_arrays()
+    with pytest.raises(ModelFolderError, match=rf"{name} is damaged.* train it again"):
+        ModelFolder.open(model).check_arrays()
+
+
 def is_same_json(one, other):
     try:
         return json.loads(one) == json.loads(other)

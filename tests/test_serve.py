@@ -366,6 +366,20 @@ def test_a_replaced_folder_is_loaded_and_a_broken_one_is_not(text_model_path, tm
     assert len([r for r in caplog.records if "Could not load" in r.message]) <= 3  # once each
 
 
+def test_a_model_with_a_damaged_file_does_not_replace_the_one_that_answers(tmp_path):
+    texts, names = ["red wine", "old car"] * 10, [["beverage"], ["machine"]] * 10
+    Parabel(n_learners=1, n_threads=1).fit(texts, names).save(tmp_path)
+    served = LiveModel(tmp_path)
+    served.load()
+    path = tmp_path / "tree.safetensors"
+    whole = path.read_bytes()
+    path.unlink()  # never write into a served file
+    path.write_bytes(whole[:-8] + b"\xff" * 8)
+    served.load(anew=True)
+    assert "tree.safetensors is damaged" in served.problem
+    assert served.current.predict("red wine", 1)[0][0] == "beverage"
+
+
 @pytest.mark.usefixtures("quick_looks")
 def test_without_a_model_a_sentence_is_served_until_there_is_one(text_model_path, tmp_path):
     asked = Asked(app(tmp_path / "model"))

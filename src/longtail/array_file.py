@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 import mmap
+from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-__all__ = ["DTYPES", "map_bytes", "write_arrays"]
+__all__ = ["DTYPES", "Layout", "MappedArrays", "map_bytes", "write_arrays"]
 
 _SIZES = {"F": (2, 4, 8), "I": (1, 2, 4, 8), "U": (1, 2, 4, 8)}  # in bytes
 DTYPES = {"BOOL": np.dtype("bool")} | {
@@ -73,3 +75,44 @@ def map_bytes(path: Path) -> NDArray[np.uint8]:
         with suppress(OSError):  # a system without them
             mapped.base.madvise(mmap.MADV_HUGEPAGE)
     return np.asarray(mapped)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where in its file an array lies.
+
+    Parameters
+    ----------
+    dtype : dtype
+    shape : tuple of int
+    start, stop : int
+        The array's bytes, counted from the beginning of the file.
+    """
+
+    dtype: np.dtype[np.generic]
+    shape: tuple[int, ...]
+    start: int
+    stop: int
+
+
+class MappedArrays(Mapping[str, "NDArray[np.generic]"]):
+    """Makes a view of the memory map when an array is asked for.
+
+    Parameters
+    ----------
+    layouts : mapping of str to (uint8 (n_bytes,), Layout)
+        The map of each array's file, and its place there.
+    """
+
+    def __init__(self, layouts: Mapping[str, tuple[NDArray[np.uint8], Layout]]) -> None:
+        self._layouts = layouts
+
+    def __getitem__(self, name: str) -> NDArray[np.generic]:
+        buffer, layout = self._layouts[name]
+        return buffer[layout.start : layout.stop].view(layout.dtype).reshape(layout.shape)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._layouts)
+
+    def __len__(self) -> int:
+        return len(self._layouts)

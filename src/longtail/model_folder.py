@@ -18,7 +18,6 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -27,12 +26,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.array_file import DTYPES, map_bytes, write_arrays
+from longtail.array_file import DTYPES, Layout, MappedArrays, map_bytes, write_arrays
 from longtail.errors import NO_SPACE, RETRAIN, InputError, ModelFolderError
 from longtail.folder_exchange import check_writable, exchange, new_folder_for, would_be_lost
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
@@ -272,12 +271,18 @@ class ModelFolder:
     """
 
     def __init__(
-        self, path: Path, manifest: Document, arrays: Arrays, files: Mapping[str, int]
+        self,
+        path: Path,
+        manifest: Document,
+        arrays: Arrays,
+        files: Mapping[str, int],
+        unread: Mapping[Path, tuple[NDArray[np.uint8], str]],
     ) -> None:
         self.path = path
         self.manifest = manifest
         self.arrays = arrays
         self.files = files
+        self._unread = unread  # maps of files, and the checksums that they have yet to match
 
     @classmethod
     def open(cls, path: str | Path, *, verify: bool = False) -> ModelFolder:
@@ -302,15 +307,32 @@ class ModelFolder:
             )
         before = _version_of(folder)
         manifest, records = _read_manifest(folder)
-        arrays: dict[str, tuple[NDArray[np.uint8], _Layout]] = {}
+        arrays: dict[str, tuple[NDArray[np.uint8], Layout]] = {}
+        unread: dict[Path, tuple[NDArray[np.uint8], str]] = {}
         for name, record in records.items():
             _check_file(folder / name, record, verify=verify)
             if name.endswith(".safetensors"):
-                arrays.update(_map_file(folder / name, record))
+                buffer = map_bytes(folder / name)
+                arrays.update(_find_arrays(folder / name, record, buffer))
+                unread[folder / name] = buffer, record.sha256
         if _version_of(folder) != before:  # replaced just now: the maps may be of either model
             return cls.open(path, verify=verify)
         sizes = {name: record.size for name, record in records.items()}
-        return cls(folder, manifest, _MappedArrays(arrays), MappingProxyType(sizes))
+        maps = MappedArrays(arrays)
+        return cls(folder, manifest, maps, MappingProxyType(sizes), {} if verify else unread)
+
+    def check_arrays(self) -> None:
+        """Read every file of arrays, as it is mapped, and compare its checksum, if `open` did not.
+
+        Raises
+        ------
+        ModelFolderError
+            If one is damaged.
+        """
+        for path, (buffer, sha256) in self._unread.items():
+            if hashlib.sha256(buffer.data).hexdigest() != sha256:
+                raise _damaged(path)
+        self._unread = {}
 
     def documents(self) -> dict[str, Document]:
         """Return all further JSON files of the folder by name; see `document`."""
@@ -330,33 +352,6 @@ class ModelFolder:
                 f"{self.path} has no document {name!r}. It has: {', '.join(names) or 'none'}."
             )
         return _read_json(self.path / name)
-
-
-@dataclass(frozen=True)
-class _Layout:
-    """Where in its file an array lies."""
-
-    dtype: np.dtype[np.generic]
-    shape: tuple[int, ...]
-    start: int
-    stop: int
-
-
-class _MappedArrays(Mapping[str, "NDArray[np.generic]"]):
-    """Makes a view of the memory map when an array is asked for."""
-
-    def __init__(self, layouts: Mapping[str, tuple[NDArray[np.uint8], _Layout]]) -> None:
-        self._layouts = layouts
-
-    def __getitem__(self, name: str) -> NDArray[np.generic]:
-        buffer, layout = self._layouts[name]
-        return buffer[layout.start : layout.stop].view(layout.dtype).reshape(layout.shape)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._layouts)
-
-    def __len__(self) -> int:
-        return len(self._layouts)
 
 
 def _version_of(folder: Path) -> tuple[int, int] | None:
@@ -416,18 +411,24 @@ def _check_file(path: Path, record: _FileRecord, *, verify: bool) -> None:
             f"{path} is {kind}: it has {size:,} bytes, expected {record.size:,}. {RETRAIN}"
         )
     if verify and _sha256(path) != record.sha256:
-        raise ModelFolderError(f"{path} is damaged: its checksum differs. {RETRAIN}")
+        raise _damaged(path)
 
 
-def _map_file(path: Path, record: _FileRecord) -> dict[str, tuple[NDArray[np.uint8], _Layout]]:
-    """Map a safetensors file and find its arrays."""
+def _damaged(path: Path) -> ModelFolderError:
+    """Return what is said of a file that is not the one that was written."""
+    return ModelFolderError(f"{path} is damaged: its checksum differs. {RETRAIN}")
+
+
+def _find_arrays(
+    path: Path, record: _FileRecord, buffer: NDArray[np.uint8]
+) -> dict[str, tuple[NDArray[np.uint8], Layout]]:
+    """Find the arrays of a safetensors file in its map."""
     header = _read_header(path)
     if hashlib.sha256(header).hexdigest() != record.header_sha256:
         raise ModelFolderError(
             f"{path} does not belong to this model: its header is not the one that was written. "
             f"{RETRAIN}"
         )
-    buffer = map_bytes(path)
     entries: Document = json.loads(header)
     entries.pop("__metadata__", None)
     first = 8 + len(header)
@@ -437,7 +438,7 @@ def _map_file(path: Path, record: _FileRecord) -> dict[str, tuple[NDArray[np.uin
     }
 
 
-def _as_layout(path: Path, name: str, entry: Document, first: int, size: int) -> _Layout:
+def _as_layout(path: Path, name: str, entry: Document, first: int, size: int) -> Layout:
     """Check one array of a safetensors header against the size of the file."""
     dtype = DTYPES.get(entry["dtype"])
     shape = tuple(entry["shape"])
@@ -450,7 +451,7 @@ def _as_layout(path: Path, name: str, entry: Document, first: int, size: int) ->
         raise ModelFolderError(
             f"{path} describes array {name!r} as {entry}, which does not fit the file. {RETRAIN}"
         )
-    return _Layout(dtype, shape, start, stop)
+    return Layout(dtype, shape, start, stop)
 
 
 def _read_header(path: Path) -> bytes:

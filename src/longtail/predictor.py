@@ -27,7 +27,7 @@ from longtail.model_folder import ModelFolder, write_model_folder
 from longtail.named_parts import with_prefix, without_prefix
 from longtail.restriction import Restriction, check_threshold
 from longtail.scorers.calibration import Calibration
-from longtail.scorers.restoring import scorer_from
+from longtail.scorers.restoring import checks_all_it_reads, scorer_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -357,10 +357,10 @@ class Predictor:
         Parameters
         ----------
         dtype : {"float32", "float16", "int8"}
-            int8 has one scale a row. float32 loses nothing, and opens without being read. A model
-            whose numbers are kept so already stays as it is. Of a model with a transformer, the
-            transformer alone changes: it becomes a graph that ONNX Runtime runs, without torch, as
-            float32 or int8.
+            int8 has one scale a row. float32 rounds nothing further, but what was kept in fewer
+            bits is searched by codes made anew: a few answers change. A model whose numbers are
+            kept so already stays as it is. Of a model with a transformer, the transformer alone
+            changes: it becomes a graph that ONNX Runtime runs, without torch, as float32 or int8.
 
         Raises
         ------
@@ -395,9 +395,11 @@ class Predictor:
 
     @classmethod
     def from_folder(cls, folder: ModelFolder) -> Predictor:
-        """Make a predictor on the memory-mapped arrays of a folder."""
+        """Make a predictor on the memory-mapped arrays of a folder; see `load`."""
         manifest, arrays = folder.manifest, folder.arrays
         try:
+            if not checks_all_it_reads(manifest["scorer"]):
+                folder.check_arrays()
             vectorizer = None
             if manifest["vectorizer"] is not None:
                 tables = without_prefix("vectorizer/", arrays)
@@ -446,14 +448,16 @@ class Predictor:
 
 
 def load(path: str | Path, *, verify: bool = False) -> Predictor:
-    """Load a saved model; its tables are memory-mapped, not read.
+    """Load a saved model; its tables are memory-mapped.
+
+    Those of the default recipe are read when they are used; all others first, for their checksums.
 
     Parameters
     ----------
     path : str or Path
         A model folder.
     verify : bool
-        Compare the checksum of every file first, which reads them all.
+        Compare the checksum of every file first, whatever the recipe, which reads them all.
 
     Returns
     -------

@@ -27,7 +27,8 @@ class TextColumn(Sequence[str]):
     Parameters
     ----------
     buffer : ndarray of uint8, shape (n_bytes,)
-        All texts in UTF-8, one after the other. May be memory-mapped.
+        All texts in UTF-8, one after the other. May be memory-mapped. What is no UTF-8, as in a
+        damaged file, reads as U+FFFD.
     offsets : ndarray of int64, shape (n_texts + 1,)
         Text ``i`` is ``buffer[offsets[i]:offsets[i + 1]]``; the first offset is 0 and the last
         is ``n_bytes``. May be memory-mapped.
@@ -104,13 +105,13 @@ class TextColumn(Sequence[str]):
             row += n_texts
         if not 0 <= row < n_texts:
             raise IndexError(f"text {index} of {n_texts}")
-        return str(self._bytes[self._places[row] : self._places[row + 1]], "utf-8")
+        return str(self._bytes[self._places[row] : self._places[row + 1]], "utf-8", "replace")
 
     def __iter__(self) -> Iterator[str]:
         view = self.buffer.data
         for first in range(0, len(self), _CHUNK):
             for start, stop in pairwise(self.offsets[first : first + _CHUNK + 1].tolist()):
-                yield str(view[start:stop], "utf-8")
+                yield str(view[start:stop], "utf-8", "replace")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, TextColumn):
