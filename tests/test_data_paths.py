@@ -46,7 +46,7 @@ def test_damaged_gzip_says_so(tmp_path, damage):
             r"UTF-16LE \(its NUL bytes show it\).*-f UTF-16LE -t UTF-8",
         ),
         ("\r\none\ttwo\n".encode("utf-16-be"), "UTF-16BE"),
-        (gzip.compress("длинное слово для пробы\n".encode("utf-16-le")), "UTF-16LE"),
+        (gzip.compress("длинное слово для пробы\n".encode("utf-16-le"), mtime=0), "UTF-16LE"),
         ("one\n".encode("utf-32-le"), "UTF-32LE"),
         ("one\n".encode("utf-32-be"), "UTF-32BE"),
         ("one\n".encode("utf-16-be").join([b"\xfe\xff", b""]), "UTF-16"),

@@ -182,7 +182,7 @@ def test_a_packed_body_is_told_from_a_plain_one(ask):
         (b'{"text": "\\ud800"}', 400, r"holds \ud800, half of a pair"),
         (b'{"text": "wine\\udc00 wine"}', 400, r"holds \udc00, half of a pair"),
         (b'{"text": "\\ud83d\\ude00", "k": 0}', 400, "`k` must be"),
-        (gzip.compress(b'{"text": "wine"}'), 415, "Content-Encoding is 'gzip'"),
+        (gzip.compress(b'{"text": "wine"}', mtime=0), 415, "Content-Encoding is 'gzip'"),
         (b"[1]", 400, "Expected `object`, got `array`"),
         ({}, 400, "Send either `text` or `texts`"),
         ({"text": "a", "texts": ["b"]}, 400, "Send either `text` or `texts`"),
