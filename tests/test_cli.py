@@ -124,7 +124,7 @@ def test_words_are_refused_before_any_work_too(place, capsys, tmp_path):
             "further_encoders must be a tuple, got",
         ),
         ("xtransformer", {"further_encoders": (1,)}, "names of folders or 'bag', got 1"),
-        ("xtransformer", {"indexers": ("x",)}, "such as PointFeatures(); a str has no represent"),
+        ("xtransformer", {"indexers": ("x",)}, "may be 'features', 'embeddings', 'texts', got 'x'"),
         ("slice", {"vectors": 5}, "such as RandomProjection(); an int has no learn"),
         ("siamesexml", {"classifier_loss": TripletLoss}, "got the class TripletLoss. Pass Triplet"),
         ("dexa", {"encoder": 2}, "encoder must be a string, got 2"),

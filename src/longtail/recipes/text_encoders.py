@@ -83,8 +83,8 @@ class OfTextEncoder(LabelEstimator):
 
     def refuse_unread_settings(self) -> None:
         """Raise InputError if there are settings of a transformer, where there is none."""
-        usual = {field.name: field.default for field in fields(self)}
-        unread = [name for name in OF_TRANSFORMERS if getattr(self, name) != usual[name]]
+        usual = {field.name: (field.default, None) for field in fields(self)}  # None asks for none
+        unread = [name for name in OF_TRANSFORMERS if getattr(self, name) not in usual[name]]
         if unread:
             raise InputError(
                 f"{' and '.join(unread)} would change nothing: a bag of token vectors reads no "
