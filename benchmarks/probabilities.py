@@ -1,0 +1,70 @@
+"""How far the default recipe's probabilities can be trusted, on held-out training points.
+
+python -m benchmarks.probabilities train.jsonl.gz --labels labels.txt.gz
+
+A tenth of the training points is kept from the training. Of its best labels are told: how probable
+they were said to be and how many are right, in percent; how far the two are apart on average in
+ten bins of probability (expected calibration error); how often a right answer has a higher
+probability than a wrong one (AUC); and the mean squared error (Brier), beside that of one who says
+the same of all. No test data is read.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.stats import rankdata
+
+from benchmarks.sources import split_of, training_parser
+from longtail import LongtailClassifier
+from longtail.metrics.hits import true_among
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+N_BINS = 10
+COLUMNS = ("said", "right", "apart", "AUC", "Brier", "of a constant")
+
+
+def main() -> None:
+    """Train once, and print a row for the best label and one for the five best."""
+    arguments = training_parser(__doc__).parse_args()
+    train, points = split_of(arguments)
+    model = LongtailClassifier(random_state=arguments.seed).fit_dataset(train)
+    asked = points.features if points.texts is None else points.texts
+    ids, probabilities = model.predictor_.predict_topk(asked, 5)
+    is_right = true_among(ids, points.labels)
+    print("| best labels |" + "".join(f" {column} |" for column in COLUMNS))
+    print("|---" * (1 + len(COLUMNS)) + "|")
+    for k in (1, 5):
+        known = ids[:, :k] >= 0
+        row = quality(probabilities[:, :k][known].astype(np.float64), is_right[:, :k][known])
+        print(f"| {k} |" + "".join(f" {value:.1f} |" for value in row))
+
+
+def quality(said: NDArray[np.float64], is_right: NDArray[np.bool_]) -> list[float]:
+    """Return the columns of a row, in percent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from benchmarks.probabilities import quality
+    >>> said, is_right = np.array([0.9, 0.9, 0.1, 0.1]), np.array([True, True, False, True])
+    >>> [round(value, 1) for value in quality(said, is_right)]
+    [50.0, 75.0, 25.0, 83.3, 21.0, 18.8]
+    """
+    share = is_right.mean()
+    bins = np.minimum((said * N_BINS).astype(int), N_BINS - 1)
+    sums = [np.bincount(bins, weights, N_BINS) for weights in (said, is_right)]
+    apart = np.abs(sums[0] - sums[1]).sum() / len(said)
+    n_right, ranks = is_right.sum(), rankdata(said)
+    n_pairs = n_right * (len(said) - n_right)
+    ahead = (ranks[is_right].sum() - n_right * (n_right + 1) / 2) / max(n_pairs, 1)
+    brier = ((said - is_right) ** 2).mean()
+    values = (said.mean(), share, apart, ahead, brier, share * (1 - share))
+    return [100 * float(value) for value in values]
+
+
+if __name__ == "__main__":
+    main()
