@@ -69,6 +69,13 @@ def test_a_text_that_comes_again_and_again_is_on_both_sides():
     assert 4 <= np.count_nonzero(held_out < 50) <= 16
 
 
+def test_a_few_texts_that_come_often_stay_together():
+    texts = ["a book of many editions"] * 8 + [f"text {i}" for i in range(192)]
+    for seed in range(10):
+        _, held_out = held_out_split(texts, 0.2, seed=seed)
+        assert np.count_nonzero(held_out < 8) in {0, 8}
+
+
 def test_rows_of_few_features_are_no_single_group():
     rows = csr_array(np.random.default_rng(0).random((40, 3)) + 1)
     _, held_out = held_out_split(rows, 0.25, seed=0)

@@ -5,7 +5,8 @@ whose twin stays in the training part looks easier than any test point, and what
 learns to trust the nearest neighbour too much. So points are grouped first, and groups are split.
 
 A text that comes again and again is another thing: a query that many ask will be asked again, and
-points set aside must show it. So the points of large groups are split one by one.
+points set aside must show it. So where such texts make up more than a few of the points, the points
+of large groups are split one by one.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ _WORD = re.compile(r"\w+")
 _N_TOP_FEATURES = 16
 _CHUNK = 8_192
 MOST_TWINS = 4  # editions, variants; more points than these are one question asked often
+LEAST_ASKED_OFTEN = 0.05  # of the points: fewer are what any catalogue has of much printed books
 
 
 def held_out_split(
@@ -41,7 +43,8 @@ def held_out_split(
 ) -> tuple[Rows, Rows]:
     """Split points into two parts such that near-identical points stay on one side.
 
-    More than four near-identical ones are split like any other points.
+    More than four near-identical ones are split like any other points, where a twentieth of all
+    points or more are of this kind.
 
     Parameters
     ----------
@@ -99,7 +102,8 @@ def _groups(keys: Keys) -> Rows:
     """Return the number of the group of each row: those of a group are set aside together."""
     _, group_of_row, sizes = np.unique(keys, return_inverse=True, return_counts=True)
     is_alone = sizes[group_of_row] > MOST_TWINS
-    group_of_row[is_alone] = len(sizes) + np.arange(np.count_nonzero(is_alone))
+    if is_alone.sum() >= LEAST_ASKED_OFTEN * len(keys):
+        group_of_row[is_alone] = len(sizes) + np.arange(np.count_nonzero(is_alone))
     _, numbers = np.unique(group_of_row, return_inverse=True)
     groups: Rows = numbers.astype(np.int64)
     return groups
