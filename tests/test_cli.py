@@ -113,7 +113,7 @@ def test_words_are_refused_before_any_work_too(place, capsys, tmp_path):
         ("ngame", {"word_ngrams": 3}, "word_ngrams must be between 1 and 2"),
         ("dismec", {"char_ngrams": (5, 3)}, "char_ngrams must be (shortest, longest)"),
         ("bonsai", {"reranker": "best"}, "`reranker` must be one of spen, icnn, or none"),
-        ("spen", {"loss": "least"}, "`loss` must be one of"),
+        ("spen", {"loss": "least"}, "loss may be 'squared-error'"),
         ("icnn", {"inference": "quick"}, "`inference` must be one of"),
         ("xtransformer", {"teacher_forcing": False, "matcher_aware": False}, "one of the two"),
         ("xtransformer", {"encoder": "no/such/folder"}, "not a transformer folder"),

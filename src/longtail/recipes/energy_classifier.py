@@ -24,6 +24,7 @@ from longtail.estimators.estimator import LabelEstimator
 from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.kernels.energy import EnergyLayers
 from longtail.recipes.own_parts import check_part
+from longtail.recipes.part_words import part_of
 from longtail.scorers.energy import EnergyScorer
 from longtail.scorers.energy_inference import EnergyInference
 from longtail.scorers.label_vectors import LabelVectors
@@ -123,13 +124,7 @@ class EnergyClassifier(LabelEstimator):
             raise InputError(
                 f"`inference` must be one of {', '.join(_TRAINED_AS)}, got {self.inference!r}."
             )
-        if not isinstance(self.loss, str):
-            check_part("loss", self.loss, ["value"], "SquaredError()")
-        elif self.loss not in LOSSES:
-            raise InputError(
-                f"`loss` must be one of {', '.join(LOSSES)}, or an object such as SquaredError(), "
-                f"got {self.loss!r}."
-            )
+        check_part("loss", part_of("loss", self.loss, LOSSES), ["value"], "SquaredError()")
 
     @property
     def n_energy_layers(self) -> int:
@@ -189,7 +184,7 @@ class EnergyClassifier(LabelEstimator):
             unaries=Schedule(epochs=self.unary_epochs, learning_rate=rate),
             energy=Schedule(epochs=self.energy_epochs, learning_rate=rate),
             everything=Schedule(epochs=self.joint_epochs, learning_rate=rate / 10),
-            loss=LOSSES[self.loss] if isinstance(self.loss, str) else self.loss,
+            loss=part_of("loss", self.loss, LOSSES),
             descent=Descent(
                 n_steps=self.n_steps,
                 step=self.step,
