@@ -123,7 +123,7 @@ def test_a_full_disk_is_no_reason_to_stop(sources, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(jit, "code_folders", lambda _: folders(sources))
-    monkeypatch.setattr("numba.core.caching.IndexDataCacheFile.save", full)
+    monkeypatch.setattr("numba.core.caching.IndexDataCacheFile._save_data", full)
     assert jit.kernel(twice)(3) == 6
 
 
@@ -139,6 +139,46 @@ def test_a_second_function_takes_what_the_first_one_kept(sources, tmp_path, monk
         0,
     )
     assert second.stats.cache_path.startswith(str(tmp_path / "home"))
+
+
+def kept(sources):
+    return {path for path in (sources / "__pycache__").glob("*.nbc") if "twice" in path.name}
+
+
+def test_code_for_other_types_has_a_file_of_its_own(sources, monkeypatch):
+    """Also where two processes compile at once: numbers that they take could be the same."""
+    monkeypatch.setattr(jit, "code_folders", lambda _: folders(sources))
+    assert jit.kernel(twice)(3) == 6
+    (of_whole,) = kept(sources)
+    (sources / "__pycache__" / "apart").mkdir()
+    aside = of_whole.rename(sources / "__pycache__" / "apart" / of_whole.name)
+    assert jit.kernel(twice)(1.5) == 3
+    (of_broken,) = kept(sources)
+    assert of_broken.name != of_whole.name
+    aside.rename(of_whole)
+    again = jit.kernel(twice)
+    assert (again(3), again(1.5), sum(again.stats.cache_hits.values())) == (6, 3, 2)
+    of_broken.replace(of_whole)  # a file that says of what it is
+    assert jit.kernel(twice)(3) == 6
+
+
+def test_a_damaged_file_is_compiled_again(sources, monkeypatch):
+    monkeypatch.setattr(jit, "code_folders", lambda _: folders(sources))
+    assert jit.kernel(twice)(3) == 6
+    (file,) = kept(sources)
+    whole = file.read_bytes()
+    for part in (b"", whole[: len(whole) // 2]):
+        file.write_bytes(part)
+        assert jit.kernel(twice)(3) == 6
+        assert len(file.read_bytes()) > len(whole) // 2
+
+
+def test_a_function_is_compiled_anew_when_asked_to(sources, monkeypatch):
+    monkeypatch.setattr(jit, "code_folders", lambda _: folders(sources))
+    first = jit.kernel(twice)
+    assert first(3) == 6
+    first._cache.flush()
+    assert kept(sources) == set()
 
 
 class TestNotice:

@@ -1,9 +1,11 @@
 """Where compiled code is kept, what it was compiled of, and who is told that it takes a while.
 
-numba keeps code as well, with two shortcomings. It looks at the file of a function alone, but what
-the function calls is part of its machine code: after an update of some files, such code could run
-on arrays that are laid out in another way. And it takes no code from a folder that it could not
-write to, such as one that is part of a container's image.
+numba keeps code as well, with three shortcomings. It looks at the file of a function alone, but
+what the function calls is part of its machine code: after an update of some files, such code could
+run on arrays that are laid out in another way. It takes no code from a folder that it could not
+write to, such as one that is part of a container's image. And it numbers its files: two processes
+that compile a function for two types at one time can take the same number, and from then on the
+code for the one runs on arrays of the other.
 """
 
 from __future__ import annotations
@@ -17,11 +19,12 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any, Self
 
 import numba
 from numba.core import event
-from numba.core.caching import CompileResultCacheImpl, FunctionCache
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 
 from longtail.log import LOG
 
@@ -169,12 +172,41 @@ class _Implementation(CompileResultCacheImpl):  # type: ignore[misc]  # numba ha
         super().__init__(function)
 
 
+class _Files(IndexDataCacheFile):  # type: ignore[misc]  # numba has no types
+    """The code of a function in one folder: a file for each combination of types, named for it."""
+
+    def __init__(self, folder: str, name: str, stamp: str) -> None:
+        super().__init__(folder, name, stamp)
+        self._folder, self._prefix = Path(folder), name
+
+    def save(self, key: object, data: object) -> None:
+        """Keep what was compiled for these types, whole or not at all."""
+        self._save_data(self._name_of(key), (key, data))
+
+    def load(self, key: object) -> Any:
+        """Return what was compiled for these types, None if nothing was."""
+        with suppress(FileNotFoundError):
+            of, data = self._load_data(self._name_of(key))
+            return data if of == key else None
+        return None
+
+    def flush(self) -> None:
+        """Delete everything."""
+        for path in self._folder.glob(f"{self._prefix}.*.nbc"):
+            path.unlink(missing_ok=True)
+
+    def _name_of(self, key: object) -> str:
+        written = repr((self._version, self._source_stamp, key)).encode()
+        return f"{self._prefix}.{hashlib.blake2b(written, digest_size=8).hexdigest()}.nbc"
+
+
 class _Layer(FunctionCache):  # type: ignore[misc]  # numba has no types
     """The code of a function in one folder."""
 
     def __init__(self, function: Callable[..., object], folder: Path, stamp: str) -> None:
         self._impl_class = lambda of: _Implementation(of, _Locator(folder, stamp))
         super().__init__(function)
+        self._cache_file = _Files(self.cache_path, self._impl.filename_base, stamp)
 
 
 class CodeCache:
@@ -200,7 +232,7 @@ class CodeCache:
     def load_overload(self, signature: Any, target: Any) -> Any:
         """Return what was compiled for these types of arguments, None if nothing was."""
         for layer in self._layers.values():
-            with suppress(OSError, EOFError):
+            with suppress(OSError, EOFError, UnpicklingError):
                 if (found := layer.load_overload(signature, target)) is not None:
                     return found
         return None
