@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -121,6 +125,36 @@ class TestEmbedding:
         for _ in range(5):
             embedding_epoch(Bags.of(features), compared, 0.1, 10.0, table, np.ones(40, np.float32))
         assert cosines_apart(features @ table, group) > before + 0.3
+
+
+EPOCH = """
+import sys
+import numpy as np
+from scipy.sparse import random_array
+from longtail.data.bags import Bags
+from longtail.kernels.annexml import Comparisons, embedding_epoch
+random = np.random.default_rng(0)
+points = random_array((300, 200), density=0.05, rng=random, dtype=np.float32).tocsr()
+compared = Comparisons(
+    random.permutation(300).astype(np.int32),
+    random.integers(0, 300, (300, 10), np.int32),
+    random.integers(0, 300, (300, 9), np.int32),
+)
+table = random.normal(size=(200, 50)).astype(np.float32)
+embedding_epoch(Bags.of(points), compared, 0.1, 10.0, table, np.ones(200, np.float32))
+sys.stdout.buffer.write(table.tobytes())
+"""
+
+
+def test_the_process_that_compiles_gets_the_bits_of_later_ones(tmp_path):
+    environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path)}
+    compiling, later = (
+        subprocess.run(
+            [sys.executable, "-c", EPOCH], env=environment, capture_output=True, check=True
+        ).stdout
+        for _ in range(2)
+    )
+    assert compiling == later
 
 
 def cosines_apart(vectors, group):

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from longtail.kernels.jit import fast_kernel, kernel
+from longtail.kernels.jit import fast_inlined_kernel, fast_kernel, kernel
 from longtail.kernels.scoring import best_labels
 
 if TYPE_CHECKING:
@@ -240,7 +240,7 @@ def ranking_gains(cosines: Floats, n_near: int, gamma: np.float32) -> Floats:
     return gains
 
 
-@fast_kernel
+@fast_inlined_kernel
 def _product(left: Floats, right: Floats) -> np.float32:
     """Return the inner product."""
     total = np.float32(0)
@@ -249,7 +249,7 @@ def _product(left: Floats, right: Floats) -> np.float32:
     return total
 
 
-@fast_kernel
+@fast_inlined_kernel
 def _unit_embedding(bags: Bags, point: int, table: Floats, vector: Floats) -> np.float32:
     """Write a point's embedding, scaled to unit length, and return the length it had."""
     vector[:] = 0
@@ -263,7 +263,7 @@ def _unit_embedding(bags: Bags, point: int, table: Floats, vector: Floats) -> np
     return length
 
 
-@fast_kernel
+@fast_inlined_kernel
 def _climb(
     bags: Bags, point: int, gradient: Floats, rate: np.float32, table: Floats, squares: Floats
 ) -> None:

@@ -15,6 +15,7 @@ import numba
 from longtail.kernels.code_cache import CodeCache, code_folders
 
 __all__ = [
+    "fast_inlined_kernel",
     "fast_kernel",
     "fast_lean_kernel",
     "in_background",
@@ -56,6 +57,15 @@ def fast_kernel(function: F) -> F:
     Not for code that tests for NaN or infinity.
     """
     return _compiled(function, fastmath=_FAST_MATH)
+
+
+def fast_inlined_kernel(function: F) -> F:
+    """Like `fast_kernel`, and become a part of whatever kernel of the same file calls it.
+
+    Else the process that compiles calls the function's own code, and one that finds the caller's
+    code on disk calls a copy in there. Each may order its sums, and round, in a way of its own.
+    """
+    return _compiled(function, fastmath=_FAST_MATH, forceinline=True)
 
 
 def lean_kernel(function: F) -> F:
