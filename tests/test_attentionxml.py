@@ -21,6 +21,7 @@ from longtail.features.word_table import WordTable
 from longtail.kernels.attention import AttentionWeights
 from longtail.metrics import precision_at_k
 from longtail.recipes.attentionxml import AttentionXML
+from longtail.scorers.ensemble import EnsembleScorer
 from longtail.scorers.label_attention import AttentionLevel, children_of
 from longtail.training import label_attention
 from longtail.training.optimisers import RowwiseAdagrad
@@ -28,6 +29,7 @@ from longtail.training.run import TrainingData, TrainingRun
 
 CPU = torch.device("cpu")
 SMALL = {"dimension": 16, "n_hidden": 16, "n_words": 8, "batch_size": 16, "n_threads": 1}
+SHALLOW = {"first_level": 8, "n_children": 2, "leaf_size": 3, "beam_size": 4}
 
 
 def a_network(seed, n_tokens=9, n_nodes=6):
@@ -158,27 +160,56 @@ def test_each_level_stops_by_held_out_points(points, levels, n_levels):
     assert reached == pytest.approx(max(qualities), abs=0.15)
 
 
-def test_a_killed_training_stops_where_it_would_have(points, tmp_path):
+@pytest.mark.parametrize(
+    ("changes", "stage"),
+    [({}, "level 2: level"), ({"n_learners": 2}, "learner 2: level 1: level")],
+    ids=["one tree", "second learner"],
+)
+def test_a_killed_training_stops_where_it_would_have(points, tmp_path, changes, stage):
     labels, space, _ = labels_from(points[1][:400], 400)
     dataset = Dataset(texts_from(points[0][:400]), None, labels, space)
-    tree = {"first_level": 8, "n_children": 2, "leaf_size": 3, "beam_size": 4}
+    settings = {"epochs": 30, "patience": 2, "held_out": 0.2, **changes}
 
     def fitted(*callbacks, folder=None):
-        model = AttentionXML(**SMALL, **tree, epochs=30, patience=2, held_out=0.2)
-        return model.fit_dataset(
+        return AttentionXML(**SMALL, **SHALLOW, **settings).fit_dataset(
             dataset, callbacks=callbacks, checkpoint_folder=folder, checkpoint_seconds=0
         )
 
     whole = fitted()
-    stage = "level 2: level"
     last = max(entry["epoch"] for entry in whole.run_.history if entry["stage"] == stage)
     for epoch in (1, last):
         with pytest.raises(KeyboardInterrupt):
             fitted(Killer(epoch, stage), folder=tmp_path / str(epoch))
         resumed = fitted(folder=tmp_path / str(epoch))
         arrays, others = (model.predictor_.scorer.to_arrays() for model in (whole, resumed))
+        assert arrays.keys() == others.keys()
         for name, array in arrays.items():
             np.testing.assert_array_equal(array, others[name], err_msg=name)
+
+
+def test_learners_have_trees_of_their_own_and_the_mean_of_their_probabilities(points, tmp_path):
+    texts, labels = points
+    settings = {**SMALL, **SHALLOW, "epochs": 3, "held_out": 0}
+    model = AttentionXML(**settings, n_learners=2).fit(texts[:400], labels[:400])
+    scorer = model.predictor_.scorer
+    assert isinstance(scorer, EnsembleScorer)
+    first, second = scorer.members
+    assert not np.array_equal(first.labels, second.labels)  # in the order of the leaves
+    assert sorted(first.labels) == sorted(second.labels)
+    stages = {entry["stage"] for entry in model.run_.history}
+    assert {"learner 1: level 1: level", "learner 2: level 1: level"} <= stages
+    bags = model.predictor_.bags(texts[400:420])
+    totals = np.zeros((20, 40), np.float32)
+    for member in scorer.members:
+        ids, scores = member.top_k(bags, 40)
+        rows, places = np.nonzero(ids >= 0)
+        totals[rows, ids[rows, places]] += scores[rows, places]
+    ids, scores = scorer.top_k(bags, 3)
+    expected = -np.sort(-totals, axis=1)[:, :3] / 2
+    np.testing.assert_allclose(scores, expected, rtol=1e-6)
+    model.save(tmp_path / "model")
+    loaded = longtail.load(tmp_path / "model")
+    np.testing.assert_array_equal(model.predict_topk(texts, 5), loaded.predict_topk(texts, 5))
 
 
 def test_patience_needs_points_held_out(points):

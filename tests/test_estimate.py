@@ -200,6 +200,27 @@ def test_levels_of_attentionxml_are_within_a_factor_of_two():
         assert seconds / 2 < stages[level] < 2 * seconds, level
 
 
+def test_each_further_learner_of_attentionxml_adds_its_tables_once():
+    """Of 51,923 words and 2,000 labels; one, two and five learners had peaks of 583, 690, 1,011 MB.
+
+    Two levels of 256 dimensions, and little else that grows: 107 MB a learner.
+    """
+    words = Workload(
+        n_points=3_000,
+        n_features=51_923,
+        n_labels=2_000,
+        n_nonzero=120_000,
+        n_label_pairs=3_000,
+        n_word_entries=120_000,
+    )
+    once, twice, five = (
+        costs_of(AttentionXML(n_learners=n, dimension=256, n_hidden=8)).memory(words)
+        for n in (1, 2, 5)
+    )
+    assert twice - once == pytest.approx(107e6, rel=0.05)
+    assert five - once == pytest.approx(1_011e6 - 583e6, rel=0.05)
+
+
 @pytest.mark.parametrize("recipe", [XTransformer, AttentionXML])
 def test_early_stopping_keeps_the_best_epoch_in_memory(recipe):
     usual, stopping = (
@@ -219,6 +240,7 @@ def test_early_stopping_keeps_the_best_epoch_in_memory(recipe):
         (XTransformer, "matcher", {"epochs": 20}),
         (AttentionXML, "level 3", {"beam_size": 32}),
         (AttentionXML, "level 1", {"n_hidden": 256}),
+        (AttentionXML, "level 1", {"n_learners": 3}),
     ],
 )
 def test_more_of_a_recipe_that_reads_texts_takes_longer(recipe, stage, changes):

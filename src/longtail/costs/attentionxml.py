@@ -31,11 +31,11 @@ class AttentionXMLCosts:
     settings: AttentionXML
 
     def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
-        """Return the seconds of each level."""
+        """Return the seconds of each level, of all learners together."""
         settings, n_words = self.settings, self._n_words(workload)
         n_weights = 2 * 4 * settings.n_hidden * (settings.dimension + settings.n_hidden)
         states = n_words * n_weights * STATE
-        n_visits = settings.epochs * workload.n_points / machine.n_threads
+        n_visits = settings.n_learners * settings.epochs * workload.n_points / machine.n_threads
         return {
             f"level {depth}": n_visits * (states + n_candidates * self._looking(n_words))
             for depth, (_, n_candidates) in enumerate(self._levels(workload), start=1)
@@ -52,9 +52,11 @@ class AttentionXMLCosts:
         """
         w, settings, n_words = workload, self.settings, self._n_words(workload)
         levels = self._levels(w)
-        words = 2 * 4 * settings.dimension * w.n_features * len(levels)
-        nodes = 2 * 4 * 2 * settings.n_hidden * sum(n_nodes for n_nodes, _ in levels)
-        kept = 0.0 if settings.patience is None else (words + nodes) / (2 * len(levels))
+        # What is learnt is there twice, but only once of the learners that are ready.
+        n_tables = 2 + (settings.n_learners - 1)
+        words = n_tables * 4 * settings.dimension * w.n_features * len(levels)
+        nodes = n_tables * 4 * 2 * settings.n_hidden * sum(n_nodes for n_nodes, _ in levels)
+        kept = 0.0 if settings.patience is None else (words + nodes) / (n_tables * len(levels))
         bags = 2 * 8 * w.n_nonzero + 4 * settings.n_words * w.n_points
         most = max(n_candidates for _, n_candidates in levels)
         batch = 4 * settings.batch_size * most * (6 * settings.n_hidden + 3 * n_words)

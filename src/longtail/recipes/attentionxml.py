@@ -10,6 +10,7 @@ import numpy as np
 from longtail.data.point_input import InputKind, PointInput
 from longtail.estimators.estimator import LabelEstimator
 from longtail.metrics.hits import true_among
+from longtail.scorers.ensemble import EnsembleScorer
 from longtail.scorers.fusion import best_first
 from longtail.scorers.label_attention import AttentionLevel, LabelAttentionScorer
 from longtail.surrogates.label_clusters import label_centroids, meta_labels
@@ -70,6 +71,10 @@ class AttentionXML(LabelEstimator):
         Most labels of a leaf.
     beam_size : int
         Nodes of a level that are followed, in training and prediction.
+    n_learners : int
+        Trees, each with words and networks of its own, from its own random numbers, whose
+        probabilities are averaged; the authors have three. Up to `first_level` labels have no tree,
+        and learners that differ in their networks alone.
     **kwargs
         Those of `LabelEstimator`; single words by default: pairs and pieces have no order.
 
@@ -98,6 +103,7 @@ class AttentionXML(LabelEstimator):
     n_children: int = 8
     leaf_size: int = 16
     beam_size: int = 16
+    n_learners: int = 1
 
     def reads(self) -> PointInput:
         """Words in order; see `LabelEstimator`."""
@@ -107,6 +113,18 @@ class AttentionXML(LabelEstimator):
         """See `LabelEstimator`."""
         used, data = data.of_used_labels()
         held = HeldOut.of(held_out, held_out.labels[:, used], self.patience)
+        if self.n_learners == 1:
+            return self._learner(data, held, used, run)
+        learners = (
+            self._learner(data, held, used, run.within(f"learner {i + 1}: "))
+            for i in range(self.n_learners)
+        )
+        return EnsembleScorer(tuple(learners))
+
+    def _learner(
+        self, data: TrainingData, held: HeldOut | None, used: Ids, run: TrainingRun
+    ) -> LabelAttentionScorer:
+        """Grow a tree over the labels in use, and train its levels."""
         with run.stage("label tree"):
             nodes = self._nodes(data, run)
         order = np.argsort(nodes[-2], kind="stable")  # labels of a leaf are neighbours
