@@ -221,6 +221,16 @@ def test_each_further_learner_of_attentionxml_adds_its_tables_once():
     assert five - once == pytest.approx(1_011e6 - 583e6, rel=0.05)
 
 
+def test_a_mean_of_weights_is_in_memory_and_once_more_in_the_best_epoch():
+    means, bests, both = (
+        costs_of(AttentionXML(**settings)).memory(DEXA_DEPENDS)
+        - costs_of(AttentionXML()).memory(DEXA_DEPENDS)
+        for settings in ({"average_after": 2}, {"patience": 3}, {"average_after": 2, "patience": 3})
+    )
+    assert means == bests
+    assert both == pytest.approx(4 * bests)
+
+
 @pytest.mark.parametrize("recipe", [XTransformer, AttentionXML])
 def test_early_stopping_keeps_the_best_epoch_in_memory(recipe):
     usual, stopping = (
@@ -241,6 +251,7 @@ def test_early_stopping_keeps_the_best_epoch_in_memory(recipe):
         (AttentionXML, "level 3", {"beam_size": 32}),
         (AttentionXML, "level 1", {"n_hidden": 256}),
         (AttentionXML, "level 1", {"n_learners": 3}),
+        (AttentionXML, "level 1", {"hidden_layers": (128, 64)}),
     ],
 )
 def test_more_of_a_recipe_that_reads_texts_takes_longer(recipe, stage, changes):

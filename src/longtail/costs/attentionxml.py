@@ -17,6 +17,7 @@ __all__ = ["AttentionXMLCosts"]
 # Core-seconds, as in `longtail.costs.estimate`.
 STATE = 4e-10  # a word, times the weights that its states are made of: forward, backward and step
 LOOK = 4e-10  # a candidate and a word, times the width of what is compared and mixed
+SECOND = 1.5e-10  # a candidate, times the weights of a second shared layer
 
 
 @dataclass(frozen=True)
@@ -43,12 +44,15 @@ class AttentionXMLCosts:
 
     def _looking(self, n_words: float) -> float:
         """Return the core-seconds of one candidate of one point."""
-        return n_words * 3 * self.settings.n_hidden * LOOK
+        first, *second = self.settings.shared_widths()
+        seconds = n_words * (2 * self.settings.n_hidden + first) * LOOK
+        return seconds + sum(first * width * SECOND for width in second)
 
     def memory(self, workload: Workload) -> float:
         """Return the bytes at the peak: tables of all levels, bags, one batch, what is followed.
 
-        With patience also those of the best epoch of a level.
+        With patience also those of the best epoch of a level, with a mean of weights also that, and
+        a copy of the weights while it is in their place.
         """
         w, settings, n_words = workload, self.settings, self._n_words(workload)
         levels = self._levels(w)
@@ -56,13 +60,20 @@ class AttentionXMLCosts:
         n_tables = 2 + (settings.n_learners - 1)
         words = n_tables * 4 * settings.dimension * w.n_features * len(levels)
         nodes = n_tables * 4 * 2 * settings.n_hidden * sum(n_nodes for n_nodes, _ in levels)
-        kept = 0.0 if settings.patience is None else (words + nodes) / (n_tables * len(levels))
+        kept = self._n_kept() * (words + nodes) / (n_tables * len(levels))
         bags = 2 * 8 * w.n_nonzero + 4 * settings.n_words * w.n_points
         most = max(n_candidates for _, n_candidates in levels)
-        batch = 4 * settings.batch_size * most * (6 * settings.n_hidden + 3 * n_words)
+        widths = 4 * settings.n_hidden + 2 * sum(settings.shared_widths())
+        batch = 4 * settings.batch_size * most * (widths + 3 * n_words)
         followed = 24 * w.n_points * most
         # Words are fewer than tokens, by about as much as temporaries add.
         return PROCESS + words + nodes + kept + bags + batch + followed
+
+    def _n_kept(self) -> int:
+        """Return how often a level's weights are there beside the ones in training."""
+        best = int(self.settings.patience is not None)
+        mean = int(self.settings.average_after is not None)
+        return best + mean + 2 * best * mean
 
     def _n_words(self, w: Workload) -> float:
         """Return how many words of a text are read."""
