@@ -200,6 +200,26 @@ def test_levels_of_attentionxml_are_within_a_factor_of_two():
         assert seconds / 2 < stages[level] < 2 * seconds, level
 
 
+@pytest.mark.parametrize(
+    ("hidden_layers", "measured"),
+    [(None, (36, 25)), ((128, 64), (49, 29)), ((512, 256), (218, 76))],
+)
+def test_shared_layers_of_attentionxml_take_about_what_was_measured(hidden_layers, measured):
+    """4 K titles; see the table in docs/label-text.md."""
+    titles = Workload(
+        n_points=4_000,
+        n_features=3_543,
+        n_labels=6_273,
+        n_nonzero=36_066,
+        n_label_pairs=11_547,
+        n_word_entries=36_066,
+    )
+    settings = AttentionXML(hidden_layers=hidden_layers)
+    stages = estimate_training(titles, costs_of(settings), ONE_CORE).stages
+    for level, seconds in enumerate(measured, start=1):
+        assert seconds / 1.5 < stages[f"level {level}"] < 1.5 * seconds
+
+
 def test_each_further_learner_of_attentionxml_adds_its_tables_once():
     """Of 51,923 words and 2,000 labels; one, two and five learners had peaks of 583, 690, 1,011 MB.
 
