@@ -21,6 +21,7 @@ from longtail.features.word_table import WordTable
 from longtail.kernels.attention import AttentionWeights
 from longtail.metrics import precision_at_k
 from longtail.recipes.attentionxml import AttentionXML
+from longtail.scorers.ensemble import EnsembleScorer
 from longtail.scorers.label_attention import AttentionLevel, children_of
 from longtail.training import label_attention
 from longtail.training.optimisers import RowwiseAdagrad
@@ -28,11 +29,12 @@ from longtail.training.run import TrainingData, TrainingRun
 
 CPU = torch.device("cpu")
 SMALL = {"dimension": 16, "n_hidden": 16, "n_words": 8, "batch_size": 16, "n_threads": 1}
+SHALLOW = {"first_level": 8, "n_children": 2, "leaf_size": 3, "beam_size": 4}
 
 
-def a_network(seed, n_tokens=9, n_nodes=6):
+def a_network(seed, widths=(3,), n_tokens=9, n_nodes=6):
     torch.manual_seed(seed)
-    module = label_attention._Network(5, 4, 3, 0.0)
+    module = label_attention._Network(5, 4, widths, 0.0)
     tables = label_attention._Tables(
         WordTable(torch.randn(n_tokens, 5).numpy(), RowwiseAdagrad, CPU),
         WordTable(torch.randn(n_nodes, 8).numpy(), RowwiseAdagrad, CPU),
@@ -41,14 +43,18 @@ def a_network(seed, n_tokens=9, n_nodes=6):
 
 
 class TestKernel:
-    @settings(max_examples=15, deadline=None)
-    @given(st.integers(0, 2**16), st.lists(st.integers(0, 6), min_size=1, max_size=5))
-    def test_serves_what_torch_computes(self, seed, lengths):
+    @settings(max_examples=20, deadline=None)
+    @given(
+        st.integers(0, 2**16),
+        st.lists(st.integers(0, 6), min_size=1, max_size=5),
+        st.sampled_from([(3,), (3, 2), (2, 7)]),
+    )
+    def test_serves_what_torch_computes(self, seed, lengths, widths):
         random = np.random.default_rng(seed)
         words = random.integers(0, 9, (len(lengths), 6)).astype(np.int32)
         words[np.arange(6) >= np.array(lengths)[:, None]] = -1
         nodes = random.integers(-1, 6, (len(lengths), 4)).astype(np.int32)
-        module, tables = a_network(seed)
+        module, tables = a_network(seed, widths)
         level = AttentionLevel(module.frozen(tables), np.array([0, 6], np.int32))
         bags = Bags.of(csr_array((len(lengths), 9), dtype=np.float32))._replace(words=words)
         found = level.probabilities(bags, nodes)
@@ -64,10 +70,11 @@ class TestKernel:
         expected[nodes < 0] = -np.inf
         np.testing.assert_allclose(found, expected, atol=1e-5)
 
-    def test_starts_again_from_what_was_frozen(self):
-        module, tables = a_network(0)
+    @pytest.mark.parametrize("widths", [(3,), (3, 2)])
+    def test_starts_again_from_what_was_frozen(self, widths):
+        module, tables = a_network(0, widths)
         weights = module.frozen(tables)
-        other, _ = a_network(1)
+        other, _ = a_network(1, widths)
         other.start_from(weights)
         for name, value, again in zip(
             AttentionWeights._fields, weights, other.frozen(tables), strict=True
@@ -120,8 +127,15 @@ def points():
 
 @pytest.mark.parametrize(
     ("levels", "n_levels"),
-    [({}, 1), ({"first_level": 4, "n_children": 2, "leaf_size": 3, "beam_size": 4}, 4)],
-    ids=["flat", "tree"],
+    [
+        ({}, 1),
+        ({"first_level": 4, "n_children": 2, "leaf_size": 3, "beam_size": 4}, 4),
+        ({"hidden_layers": (16,)}, 1),
+        ({"hidden_layers": (24, 16), "first_level": 8, "n_children": 2, "leaf_size": 3}, 3),
+        ({"clip": 2.0}, 1),
+        ({"average_after": 8}, 1),
+    ],
+    ids=["flat", "tree", "its own width", "two layers", "clipped", "averaged"],
 )
 def test_learns_and_comes_back(points, levels, n_levels, tmp_path):
     """The most frequent label has a P@1 of 4 % here."""
@@ -158,27 +172,103 @@ def test_each_level_stops_by_held_out_points(points, levels, n_levels):
     assert reached == pytest.approx(max(qualities), abs=0.15)
 
 
-def test_a_killed_training_stops_where_it_would_have(points, tmp_path):
+@pytest.mark.parametrize(
+    ("changes", "stage"),
+    [
+        ({}, "level 2: level"),
+        ({"n_learners": 2}, "learner 2: level 1: level"),
+        ({"clip": 1.5, "average_after": 1, "hidden_layers": (16, 8)}, "level 2: level"),
+    ],
+    ids=["one tree", "second learner", "all else"],
+)
+def test_a_killed_training_stops_where_it_would_have(points, tmp_path, changes, stage):
     labels, space, _ = labels_from(points[1][:400], 400)
     dataset = Dataset(texts_from(points[0][:400]), None, labels, space)
-    tree = {"first_level": 8, "n_children": 2, "leaf_size": 3, "beam_size": 4}
+    settings = {"epochs": 30, "patience": 2, "held_out": 0.2, **changes}
 
     def fitted(*callbacks, folder=None):
-        model = AttentionXML(**SMALL, **tree, epochs=30, patience=2, held_out=0.2)
-        return model.fit_dataset(
+        return AttentionXML(**SMALL, **SHALLOW, **settings).fit_dataset(
             dataset, callbacks=callbacks, checkpoint_folder=folder, checkpoint_seconds=0
         )
 
     whole = fitted()
-    stage = "level 2: level"
     last = max(entry["epoch"] for entry in whole.run_.history if entry["stage"] == stage)
     for epoch in (1, last):
         with pytest.raises(KeyboardInterrupt):
             fitted(Killer(epoch, stage), folder=tmp_path / str(epoch))
         resumed = fitted(folder=tmp_path / str(epoch))
         arrays, others = (model.predictor_.scorer.to_arrays() for model in (whole, resumed))
+        assert arrays.keys() == others.keys()
         for name, array in arrays.items():
             np.testing.assert_array_equal(array, others[name], err_msg=name)
+
+
+def test_one_hidden_layer_is_saved_without_a_second(points):
+    texts, labels = points
+    model = AttentionXML(**SMALL, epochs=1).fit(texts[:50], labels[:50])
+    names = model.predictor_.scorer.to_arrays()
+    assert "level0/hidden" in names
+    assert not {name for name in names if "second" in name}
+
+
+def test_a_mean_of_weights_is_what_early_stopping_looks_at(points):
+    texts, labels = points
+    settings = {**SMALL, "held_out": 0.2, "patience": 50}
+
+    def qualities(**changes):
+        model = AttentionXML(**settings, epochs=4, **changes).fit(texts[:1000], labels[:1000])
+        return [entry["quality"] for entry in model.run_.history], model
+
+    usual, _ = qualities()
+    averaged, model = qualities(average_after=2)
+    assert averaged[:2] == usual[:2]
+    assert averaged[2:] != usual[2:]
+    truth = csr_array(np.array(labels[1000:]) == np.arange(40)).astype(np.float32)
+    reached = precision_at_k(model.predict_topk(texts[1000:], 1)[0], truth, 1)
+    assert reached == pytest.approx(max(averaged), abs=0.15)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"clip": 0.5}, "each step would be shorter"),
+        ({"hidden_layers": ()}, "widths of one or two layers"),
+        ({"hidden_layers": (4, 4, 4)}, "widths of one or two layers"),
+        ({"hidden_layers": (4, 0)}, "widths of one or two layers"),
+        ({"hidden_layers": 512}, "widths of one or two layers"),
+        ({"epochs": 3, "average_after": 3}, "leaves none of the 3 epochs"),
+        ({"average_after": -1}, "average_after must be between"),
+        ({"n_learners": 0}, "n_learners must be between"),
+    ],
+)
+def test_settings_that_cannot_be_are_refused(points, settings, message):
+    with pytest.raises(InputError, match=message):
+        AttentionXML(**settings).fit(points[0][:50], points[1][:50])
+
+
+def test_learners_have_trees_of_their_own_and_the_mean_of_their_probabilities(points, tmp_path):
+    texts, labels = points
+    settings = {**SMALL, **SHALLOW, "epochs": 3, "held_out": 0}
+    model = AttentionXML(**settings, n_learners=2).fit(texts[:400], labels[:400])
+    scorer = model.predictor_.scorer
+    assert isinstance(scorer, EnsembleScorer)
+    first, second = scorer.members
+    assert not np.array_equal(first.labels, second.labels)  # in the order of the leaves
+    assert sorted(first.labels) == sorted(second.labels)
+    stages = {entry["stage"] for entry in model.run_.history}
+    assert {"learner 1: level 1: level", "learner 2: level 1: level"} <= stages
+    bags = model.predictor_.bags(texts[400:420])
+    totals = np.zeros((20, 40), np.float32)
+    for member in scorer.members:
+        ids, scores = member.top_k(bags, 40)
+        rows, places = np.nonzero(ids >= 0)
+        totals[rows, ids[rows, places]] += scores[rows, places]
+    ids, scores = scorer.top_k(bags, 3)
+    expected = -np.sort(-totals, axis=1)[:, :3] / 2
+    np.testing.assert_allclose(scores, expected, rtol=1e-6)
+    model.save(tmp_path / "model")
+    loaded = longtail.load(tmp_path / "model")
+    np.testing.assert_array_equal(model.predict_topk(texts, 5), loaded.predict_topk(texts, 5))
 
 
 def test_patience_needs_points_held_out(points):

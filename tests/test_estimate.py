@@ -200,6 +200,57 @@ def test_levels_of_attentionxml_are_within_a_factor_of_two():
         assert seconds / 2 < stages[level] < 2 * seconds, level
 
 
+@pytest.mark.parametrize(
+    ("hidden_layers", "measured"),
+    [(None, (36, 25)), ((128, 64), (49, 29)), ((512, 256), (218, 76))],
+)
+def test_shared_layers_of_attentionxml_take_about_what_was_measured(hidden_layers, measured):
+    """4 K titles; see the table in docs/label-text.md."""
+    titles = Workload(
+        n_points=4_000,
+        n_features=3_543,
+        n_labels=6_273,
+        n_nonzero=36_066,
+        n_label_pairs=11_547,
+        n_word_entries=36_066,
+    )
+    settings = AttentionXML(hidden_layers=hidden_layers)
+    stages = estimate_training(titles, costs_of(settings), ONE_CORE).stages
+    for level, seconds in enumerate(measured, start=1):
+        assert seconds / 1.5 < stages[f"level {level}"] < 1.5 * seconds
+
+
+def test_each_further_learner_of_attentionxml_adds_its_tables_once():
+    """Of 51,923 words and 2,000 labels; one, two and five learners had peaks of 583, 690, 1,011 MB.
+
+    Two levels of 256 dimensions, and little else that grows: 107 MB a learner.
+    """
+    words = Workload(
+        n_points=3_000,
+        n_features=51_923,
+        n_labels=2_000,
+        n_nonzero=120_000,
+        n_label_pairs=3_000,
+        n_word_entries=120_000,
+    )
+    once, twice, five = (
+        costs_of(AttentionXML(n_learners=n, dimension=256, n_hidden=8)).memory(words)
+        for n in (1, 2, 5)
+    )
+    assert twice - once == pytest.approx(107e6, rel=0.05)
+    assert five - once == pytest.approx(1_011e6 - 583e6, rel=0.05)
+
+
+def test_a_mean_of_weights_is_in_memory_and_once_more_in_the_best_epoch():
+    means, bests, both = (
+        costs_of(AttentionXML(**settings)).memory(DEXA_DEPENDS)
+        - costs_of(AttentionXML()).memory(DEXA_DEPENDS)
+        for settings in ({"average_after": 2}, {"patience": 3}, {"average_after": 2, "patience": 3})
+    )
+    assert means == bests
+    assert both == pytest.approx(4 * bests)
+
+
 @pytest.mark.parametrize("recipe", [XTransformer, AttentionXML])
 def test_early_stopping_keeps_the_best_epoch_in_memory(recipe):
     usual, stopping = (
@@ -219,6 +270,8 @@ def test_early_stopping_keeps_the_best_epoch_in_memory(recipe):
         (XTransformer, "matcher", {"epochs": 20}),
         (AttentionXML, "level 3", {"beam_size": 32}),
         (AttentionXML, "level 1", {"n_hidden": 256}),
+        (AttentionXML, "level 1", {"n_learners": 3}),
+        (AttentionXML, "level 1", {"hidden_layers": (128, 64)}),
     ],
 )
 def test_more_of_a_recipe_that_reads_texts_takes_longer(recipe, stage, changes):

@@ -96,13 +96,14 @@ def test_train_the_model_of_one(recipe, train, of_two, tmp_path, monkeypatch):
 WORKER = """
 import sys, json, torch
 from torch import distributed, nn
+from longtail.training.clipping import ConstantNorm
 from longtail.training.module_adam import ModuleAdam
 from longtail.training.processes import join_processes, of_first
 
 place = join_processes()
 torch.manual_seed(0)
 layer = nn.Linear(3, 2)
-adam = ModuleAdam(layer, clip=0.5)
+adam = ModuleAdam(layer, ConstantNorm(0.5))
 for rows in torch.randn(4, 6, 3).mul(9).unbind():
     layer(rows[place.rank :: place.count]).square().sum().backward()
     adam.step(0.1)

@@ -17,6 +17,7 @@ __all__ = ["AttentionXMLCosts"]
 # Core-seconds, as in `longtail.costs.estimate`.
 STATE = 4e-10  # a word, times the weights that its states are made of: forward, backward and step
 LOOK = 4e-10  # a candidate and a word, times the width of what is compared and mixed
+SECOND = 1.5e-10  # a candidate, times the weights of a second shared layer
 
 
 @dataclass(frozen=True)
@@ -31,11 +32,11 @@ class AttentionXMLCosts:
     settings: AttentionXML
 
     def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
-        """Return the seconds of each level."""
+        """Return the seconds of each level, of all learners together."""
         settings, n_words = self.settings, self._n_words(workload)
         n_weights = 2 * 4 * settings.n_hidden * (settings.dimension + settings.n_hidden)
         states = n_words * n_weights * STATE
-        n_visits = settings.epochs * workload.n_points / machine.n_threads
+        n_visits = settings.n_learners * settings.epochs * workload.n_points / machine.n_threads
         return {
             f"level {depth}": n_visits * (states + n_candidates * self._looking(n_words))
             for depth, (_, n_candidates) in enumerate(self._levels(workload), start=1)
@@ -43,24 +44,36 @@ class AttentionXMLCosts:
 
     def _looking(self, n_words: float) -> float:
         """Return the core-seconds of one candidate of one point."""
-        return n_words * 3 * self.settings.n_hidden * LOOK
+        first, *second = self.settings.shared_widths()
+        seconds = n_words * (2 * self.settings.n_hidden + first) * LOOK
+        return seconds + sum(first * width * SECOND for width in second)
 
     def memory(self, workload: Workload) -> float:
         """Return the bytes at the peak: tables of all levels, bags, one batch, what is followed.
 
-        With patience also those of the best epoch of a level.
+        With patience also those of the best epoch of a level, with a mean of weights also that, and
+        a copy of the weights while it is in their place.
         """
         w, settings, n_words = workload, self.settings, self._n_words(workload)
         levels = self._levels(w)
-        words = 2 * 4 * settings.dimension * w.n_features * len(levels)
-        nodes = 2 * 4 * 2 * settings.n_hidden * sum(n_nodes for n_nodes, _ in levels)
-        kept = 0.0 if settings.patience is None else (words + nodes) / (2 * len(levels))
+        # What is learnt is there twice, but only once of the learners that are ready.
+        n_tables = 2 + (settings.n_learners - 1)
+        words = n_tables * 4 * settings.dimension * w.n_features * len(levels)
+        nodes = n_tables * 4 * 2 * settings.n_hidden * sum(n_nodes for n_nodes, _ in levels)
+        kept = self._n_kept() * (words + nodes) / (n_tables * len(levels))
         bags = 2 * 8 * w.n_nonzero + 4 * settings.n_words * w.n_points
         most = max(n_candidates for _, n_candidates in levels)
-        batch = 4 * settings.batch_size * most * (6 * settings.n_hidden + 3 * n_words)
+        widths = 4 * settings.n_hidden + 2 * sum(settings.shared_widths())
+        batch = 4 * settings.batch_size * most * (widths + 3 * n_words)
         followed = 24 * w.n_points * most
         # Words are fewer than tokens, by about as much as temporaries add.
         return PROCESS + words + nodes + kept + bags + batch + followed
+
+    def _n_kept(self) -> int:
+        """Return how often a level's weights are there beside the ones in training."""
+        best = int(self.settings.patience is not None)
+        mean = int(self.settings.average_after is not None)
+        return best + mean + 2 * best * mean
 
     def _n_words(self, w: Workload) -> float:
         """Return how many words of a text are read."""

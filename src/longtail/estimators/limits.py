@@ -58,6 +58,7 @@ LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
         "warm_up": (0.0, 0.99),
         "clip": (1e-6, 1e6),
         "patience": (1, _MANY),
+        "average_after": (0, _MANY),
         "batch_size": (1, _MANY),
         "cluster_size": (1, _MANY),
         "refresh_every": (1, _MANY),

@@ -18,6 +18,7 @@ from longtail.features.transformer_encoder import (
     mean_of_pieces,
 )
 from longtail.named_parts import joined_parts
+from longtail.training.clipping import ConstantNorm
 from longtail.training.label_table import product_dtype
 from longtail.training.module_adam import ModuleAdam
 
@@ -51,7 +52,7 @@ class TunedTransformer:
     texts_at_once : int
     device : torch.device
     clip : float or None
-        See `ModuleAdam`.
+        Longest norm of the gradient; see `ModuleAdam`.
     """
 
     def __init__(
@@ -67,7 +68,7 @@ class TunedTransformer:
         self._texts_at_once = texts_at_once
         self._device = device
         self._module = copy.deepcopy(start.network).to(device).train()
-        self._adam = ModuleAdam(self._module, clip)
+        self._adam = ModuleAdam(self._module, None if clip is None else ConstantNorm(clip))
 
     def forward(self, texts: NDArray[np.object_]) -> Tensor:
         """Return unit vectors of texts, float32 (n, dimension), ready for ``backward``."""

@@ -32,7 +32,9 @@ class AttentionWeights(NamedTuple):
     hidden, hidden_bias : float32 (F, 2 H), (F,)
         The layer that all nodes share.
     output : float32 (F + 1,)
-        From it to a logit, and the bias behind.
+        From it, or from the second one, to a logit, and the bias behind.
+    second, second_bias : float32 (G, F), (G,)
+        A second layer that all nodes share; G is 0 where there is none.
     """
 
     words: Floats
@@ -43,6 +45,8 @@ class AttentionWeights(NamedTuple):
     hidden: Floats
     hidden_bias: Floats
     output: Floats
+    second: Floats
+    second_bias: Floats
 
 
 @fast_kernel
@@ -83,9 +87,14 @@ def _run_lstm(
 
 @kernel
 def _logit(
-    label: Floats, states: Floats, projected: Floats, bias: Floats, output: Floats, share: Floats
+    label: Floats,
+    states: Floats,
+    projected: Floats,
+    weights: AttentionWeights,
+    share: Floats,
+    hidden: Floats,
 ) -> np.float32:
-    """Return what a node says of a text: softmax over words, shared layer, ReLU, output.
+    """Return what a node says of a text: softmax over words, shared layers, ReLU, output.
 
     To which is added how well the words fit what it looks for, ``sum_t a_t (h_t . w_l)``.
     """
@@ -100,12 +109,19 @@ def _logit(
         share[t] = np.exp(fit - largest)
         total += share[t]
         fits += share[t] * fit
-    logit: np.float32 = output[len(bias)] + fits / total
+    bias, output = weights.hidden_bias, weights.output
+    logit: np.float32 = output[-1] + fits / total
     for f in range(len(bias)):
         value = np.float32(0)
         for t in range(n_words):
             value += share[t] * projected[t, f]
-        logit += output[f] * max(value / total + bias[f], np.float32(0))
+        hidden[f] = max(value / total + bias[f], np.float32(0))
+    if len(weights.second) == 0:
+        for f in range(len(bias)):
+            logit += output[f] * hidden[f]
+    for g in range(len(weights.second)):
+        value = _dot(weights.second[g], hidden) + weights.second_bias[g]
+        logit += output[g] * max(value, np.float32(0))
     return logit
 
 
@@ -153,9 +169,9 @@ def score_candidates(
         for t in range(n_words):
             for f in range(n_hidden):
                 projected[t, f] = _dot(weights.hidden[f], states[t])
-        share = np.empty(n_words, np.float32)
+        share, hidden = np.empty(n_words, np.float32), np.empty(n_hidden, np.float32)
         for c in range(candidates.shape[1]):
             if candidates[i, c] >= 0:
                 label = weights.labels[candidates[i, c]]
-                logit = _logit(label, states, projected, weights.hidden_bias, weights.output, share)
+                logit = _logit(label, states, projected, weights, share, hidden)
                 out[i, c] = _sigmoid(logit)

@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
+from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from longtail.data.point_input import InputKind, PointInput
+from longtail.errors import InputError
 from longtail.estimators.estimator import LabelEstimator
 from longtail.metrics.hits import true_among
+from longtail.scorers.ensemble import EnsembleScorer
 from longtail.scorers.fusion import best_first
 from longtail.scorers.label_attention import AttentionLevel, LabelAttentionScorer
 from longtail.surrogates.label_clusters import label_centroids, meta_labels
 from longtail.surrogates.label_tree import balanced_tree
+from longtail.training.clipping import RecentNorms
 from longtail.training.early_stopping import HeldOut
 from longtail.training.label_attention import HeldOutLevel, LabelAttention
 from longtail.training.schedule import Schedule
@@ -47,7 +53,11 @@ class AttentionXML(LabelEstimator):
     n_words : int
         Words that are read of a text; 500 in the paper.
     n_hidden : int
-        States of each direction of the LSTM, and width of the layer that labels share.
+        States of each direction of the LSTM.
+    hidden_layers : tuple of int, or None
+        Widths of the one or two layers that labels share, such as the authors' (512, 256). None for
+        one, of `n_hidden`. A second one costs a product a candidate, where the first costs one a
+        word.
     dropout : float
         Of words' vectors and states.
     epochs : int
@@ -62,6 +72,12 @@ class AttentionXML(LabelEstimator):
         almost nothing.
     batch_size : int
         Points of a step.
+    clip : float or None
+        The gradient of LSTM and layers is scaled down to so many times the largest norm of the last
+        five steps, where it is longer; the authors' 5 times. None for no limit.
+    average_after : int or None
+        Epochs of a level after which the mean of its weights begins, over the steps that follow,
+        which takes their place in the end and on held-out points. None for the last weights.
     first_level : int
         Most nodes of the first level, unless that is fewer than a node's children.
     n_children : int
@@ -70,6 +86,10 @@ class AttentionXML(LabelEstimator):
         Most labels of a leaf.
     beam_size : int
         Nodes of a level that are followed, in training and prediction.
+    n_learners : int
+        Trees, each with words and networks of its own, from its own random numbers, whose
+        probabilities are averaged; the authors have three. Up to `first_level` labels have no tree,
+        and learners that differ in their networks alone.
     **kwargs
         Those of `LabelEstimator`; single words by default: pairs and pieces have no order.
 
@@ -88,25 +108,61 @@ class AttentionXML(LabelEstimator):
     dimension: int = 128
     n_words: int = 256
     n_hidden: int = 128
+    hidden_layers: tuple[int, ...] | None = None
     dropout: float = 0.5
     epochs: int = 5
     learning_rate: float = 0.2
     warm_up: float = 0.0
     patience: int | None = None
     batch_size: int = 64
+    clip: float | None = None
+    average_after: int | None = None
     first_level: int = 512
     n_children: int = 8
     leaf_size: int = 16
     beam_size: int = 16
+    n_learners: int = 1
+
+    def check(self) -> None:
+        """See `LabelEstimator.check`."""
+        super().check()
+        if self.clip is not None:
+            RecentNorms(self.clip)
+        if self.hidden_layers is not None and not _are_widths(self.hidden_layers):
+            raise InputError(
+                "hidden_layers are the widths of one or two layers, such as (512, 256), got "
+                f"{self.hidden_layers!r}."
+            )
+        if self.average_after is not None and self.average_after >= max(self.epochs, 1):
+            raise InputError(
+                f"average_after = {self.average_after} leaves none of the {self.epochs} epochs to "
+                "average. Pass a smaller number, or None."
+            )
 
     def reads(self) -> PointInput:
         """Words in order; see `LabelEstimator`."""
         return PointInput(InputKind.WORDS, n_words=self.n_words)
 
+    def shared_widths(self) -> tuple[int, ...]:
+        """Return the widths of the layers that labels share."""
+        return self.hidden_layers or (self.n_hidden,)
+
     def _learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
         """See `LabelEstimator`."""
         used, data = data.of_used_labels()
         held = HeldOut.of(held_out, held_out.labels[:, used], self.patience)
+        if self.n_learners == 1:
+            return self._learner(data, held, used, run)
+        learners = (
+            self._learner(data, held, used, run.within(f"learner {i + 1}: "))
+            for i in range(self.n_learners)
+        )
+        return EnsembleScorer(tuple(learners))
+
+    def _learner(
+        self, data: TrainingData, held: HeldOut | None, used: Ids, run: TrainingRun
+    ) -> LabelAttentionScorer:
+        """Grow a tree over the labels in use, and train its levels."""
         with run.stage("label tree"):
             nodes = self._nodes(data, run)
         order = np.argsort(nodes[-2], kind="stable")  # labels of a leaf are neighbours
@@ -160,12 +216,14 @@ class AttentionXML(LabelEstimator):
         attention = LabelAttention(
             dimension=self.dimension,
             n_states=self.n_hidden,
-            n_hidden=self.n_hidden,
+            hidden=self.shared_widths(),
             dropout=self.dropout,
             schedule=Schedule(
                 epochs=self.epochs, learning_rate=self.learning_rate, warm_up=self.warm_up
             ),
             batch_size=self.batch_size,
+            clipping=None if self.clip is None else partial(RecentNorms, self.clip),
+            average_after=self.average_after,
         )
         scope = run.within(f"level {len(above) + 1}: ")
         targets = meta_labels(data.labels, nodes[1], n_nodes)
@@ -203,3 +261,10 @@ class AttentionXML(LabelEstimator):
         first = np.float32(2) * true_among(found, targets)
         best, _ = best_first(found, scores + first, self.beam_size, run.n_threads)
         return best, np.where(best >= 0, np.float32(1), -np.inf).astype(np.float32)
+
+
+def _are_widths(value: object) -> bool:
+    """Tell whether these are the widths of one or two layers."""
+    if not isinstance(value, Sequence) or len(value) not in {1, 2}:
+        return False
+    return all(isinstance(width, Integral) and int(width) >= 1 for width in value)

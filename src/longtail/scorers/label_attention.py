@@ -11,7 +11,7 @@ from longtail.errors import InputError
 from longtail.kernels.arrays import read_only
 from longtail.kernels.attention import AttentionWeights, score_candidates
 from longtail.kernels.jit import over_row_chunks
-from longtail.named_parts import with_prefix
+from longtail.named_parts import with_prefix, without_prefix
 from longtail.scorers.blocks import top_k_in_blocks
 from longtail.scorers.fusion import best_first
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["AttentionLevel", "LabelAttentionScorer", "children_of"]
 
+SECOND = ("second", "second_bias")  # the arrays of a layer that may not be there
 ROWS_AT_ONCE = 1024  # points whose candidates are held in memory together
 
 
@@ -86,6 +87,21 @@ class AttentionLevel(NamedTuple):
         order = np.argsort(nodes < 0, axis=1, kind="stable")
         return np.take_along_axis(nodes, order, 1), np.take_along_axis(scores, order, 1)
 
+    def to_arrays(self) -> dict[str, NDArray[np.generic]]:
+        """Return what `from_arrays` takes; of a second layer only where there is one."""
+        arrays = {**self.weights._asdict(), "child_starts": self.child_starts}
+        left_out = () if len(self.weights.second) else SECOND
+        return {name: array for name, array in arrays.items() if name not in left_out}
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """Make it again."""
+        n_hidden = len(arrays["hidden_bias"])
+        none = np.zeros((0, n_hidden), np.float32), np.zeros(0, np.float32)
+        found = dict(zip(SECOND, none, strict=True)) | dict(arrays)
+        weights = AttentionWeights(*(found[name] for name in AttentionWeights._fields))
+        return cls(weights, np.asarray(found["child_starts"], np.int32))
+
 
 @dataclass(frozen=True)
 class LabelAttentionScorer:
@@ -134,8 +150,7 @@ class LabelAttentionScorer:
         """See `Scorer.to_arrays`."""
         arrays: dict[str, NDArray[np.generic]] = {"attention/labels": self.labels}
         for i, level in enumerate(self.levels):
-            arrays |= with_prefix(f"level{i}/", level.weights._asdict())
-            arrays[f"level{i}/child_starts"] = level.child_starts
+            arrays |= with_prefix(f"level{i}/", level.to_arrays())
         return arrays
 
     def config(self) -> dict[str, Any]:
@@ -149,13 +164,12 @@ class LabelAttentionScorer:
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
         """Make it again from `config` and `to_arrays`."""
-        levels = []
-        for i in range(config["n_levels"]):
-            weights = (arrays[f"level{i}/{name}"] for name in AttentionWeights._fields)
-            starts = np.asarray(arrays[f"level{i}/child_starts"], np.int32)
-            levels.append(AttentionLevel(AttentionWeights(*weights), starts))
+        levels = tuple(
+            AttentionLevel.from_arrays(without_prefix(f"level{i}/", arrays))
+            for i in range(config["n_levels"])
+        )
         labels = np.asarray(arrays["attention/labels"], np.int32)
-        return cls(tuple(levels), labels, config["beam_size"])
+        return cls(levels, labels, config["beam_size"])
 
 
 def children_of(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,7 +16,7 @@ from longtail.features.sketches import sketched_vectors
 from longtail.features.word_table import WordTable
 from longtail.kernels.attention import AttentionWeights
 from longtail.metrics import precision_at_k
-from longtail.named_parts import joined_parts
+from longtail.named_parts import joined_parts, with_prefix
 from longtail.scorers.fusion import best_first
 from longtail.scorers.label_attention import AttentionLevel, children_of
 from longtail.training.batches import AllLabels
@@ -24,14 +25,17 @@ from longtail.training.loop import train
 from longtail.training.module_adam import ModuleAdam
 from longtail.training.optimisers import RowwiseAdagrad
 from longtail.training.processes import processes
+from longtail.training.weight_average import AveragedTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
     from longtail.training.batches import Batch
+    from longtail.training.clipping import Clipping
     from longtail.training.early_stopping import HeldOut
     from longtail.training.run import TrainingData, TrainingRun
     from longtail.training.schedule import Schedule
@@ -65,12 +69,18 @@ class HeldOutLevel(NamedTuple):
         weights: Callable[[], AttentionWeights],
         child_starts: NDArray[np.int32],
         run: TrainingRun,
+        in_use: Callable[[], AbstractContextManager[None]],
     ) -> EarlyStopping:
-        """Return what stops the training of a level, given how to ask for its weights."""
-        return EarlyStopping(
-            lambda: self.precision(AttentionLevel(weights(), child_starts), run.n_threads),
-            self.points.patience,
-        )
+        """Return what stops the training of a level, given how to ask for its weights.
+
+        These are the ones that would be kept while `in_use` is open.
+        """
+
+        def quality() -> float:
+            with in_use():
+                return self.precision(AttentionLevel(weights(), child_starts), run.n_threads)
+
+        return EarlyStopping(quality, self.points.patience)
 
     def precision(self, level: AttentionLevel, n_threads: int) -> float:
         """Return P@1 of a level's nodes, scored as in a prediction."""
@@ -86,7 +96,8 @@ class LabelAttention:
 
     With states h_t of a BiLSTM and w_l what label l looks for, ``a_t = softmax_t(h_t . w_l)``,
     ``m_l = sum_t a_t h_t``, ``z_l = v . ReLU(W m_l + b) + c``; only w_l is the label's own. The
-    loss is binary cross-entropy over the candidates of a point.
+    loss is binary cross-entropy over the candidates of a point. A second layer that labels share
+    may follow, ``z_l = v . ReLU(U ReLU(W m_l + b) + d) + c``.
 
     Parameters
     ----------
@@ -94,8 +105,8 @@ class LabelAttention:
         Of a word's vector.
     n_states : int
         Of each direction of the LSTM.
-    n_hidden : int
-        Of the layer that labels share.
+    hidden : tuple of int
+        Widths of the one or two layers that labels share.
     dropout : float
         Of words' vectors and states.
     schedule : Schedule
@@ -103,15 +114,21 @@ class LabelAttention:
     network_rate : float
         Of Adam, for LSTM and layers; falls with the schedule.
     batch_size : int
+    clipping : callable or None
+        Makes what holds down the gradient of LSTM and layers, of each level anew.
+    average_after : int or None
+        Epochs after which the mean of the weights begins that takes their place; None for no mean.
     """
 
     dimension: int
     n_states: int
-    n_hidden: int
+    hidden: tuple[int, ...]
     dropout: float
     schedule: Schedule
     network_rate: float = 2e-3
     batch_size: int
+    clipping: Callable[[], Clipping] | None = None
+    average_after: int | None = None
 
     def learn(
         self,
@@ -152,7 +169,7 @@ class LabelAttention:
         else:
             words = start.words
         torch.manual_seed(run.seed_for("network"))
-        module = _Network(self.dimension, self.n_states, self.n_hidden, self.dropout)
+        module = _Network(self.dimension, self.n_states, self.hidden, self.dropout)
         n_candidates = targets.shape[0] * parents.shape[1] * np.diff(child_starts).mean()
         share = min(targets.nnz / n_candidates, 0.5)
         nn.init.constant_(module.output.bias, float(np.log(share)))
@@ -163,14 +180,21 @@ class LabelAttention:
             WordTable(words, RowwiseAdagrad, run.device),
             WordTable(labels, RowwiseAdagrad, run.device),
         )
+        adam = ModuleAdam(module.to(run.device), None if self.clipping is None else self.clipping())
         candidates = parents, child_starts
-        task = _LevelTask(
-            module.to(run.device), tables, data, targets, candidates, self.network_rate
-        )
+        level = _LevelTask(module, tables, data, targets, candidates, adam, self.network_rate)
+        batches = AllLabels(targets, self.batch_size)
+        averaged = None
+        if self.average_after is not None:
+            n_before = self.average_after * batches.n_batches()
+            averaged = AveragedTask(level, level.weights(), n_before)
         stopping = None
         if held_out is not None:
-            stopping = held_out.stopping(lambda: module.frozen(tables), child_starts, run)
-        train(task, AllLabels(targets, self.batch_size), self.schedule, run, "level", stopping)
+            in_use = nullcontext if averaged is None else averaged.in_use
+            stopping = held_out.stopping(lambda: module.frozen(tables), child_starts, run, in_use)
+        train(averaged or level, batches, self.schedule, run, "level", stopping)
+        if averaged is not None:
+            averaged.take_over()
         return module.frozen(tables)
 
 
@@ -207,11 +231,14 @@ class _Tables(NamedTuple):
 class _Network(nn.Module):
     """What all labels share."""
 
-    def __init__(self, dimension: int, n_states: int, n_hidden: int, dropout: float) -> None:
+    def __init__(
+        self, dimension: int, n_states: int, widths: tuple[int, ...], dropout: float
+    ) -> None:
         super().__init__()
         self.lstm = nn.LSTM(dimension, n_states, batch_first=True, bidirectional=True)
-        self.hidden = nn.Linear(2 * n_states, n_hidden)
-        self.output = nn.Linear(n_hidden, 1)
+        self.hidden = nn.Linear(2 * n_states, widths[0])
+        self.second = nn.Linear(*widths) if len(widths) == 2 else None
+        self.output = nn.Linear(widths[-1], 1)
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, vectors: Tensor, lengths: Tensor, labels: Tensor) -> Tensor:
@@ -223,6 +250,8 @@ class _Network(nn.Module):
         # The shared layer is linear up to its ReLU: once a word, not once a label and word.
         projected = states @ self.hidden.weight.T
         hidden = torch.relu(shares @ projected + self.hidden.bias)
+        if self.second is not None:
+            hidden = torch.relu(self.second(hidden))
         logits: Tensor = self.output(hidden)[..., 0] + (shares * fits).sum(dim=2)
         return logits
 
@@ -244,6 +273,9 @@ class _Network(nn.Module):
                 getattr(self.lstm, f"bias_hh_l0{suffix}").zero_()
             self.hidden.weight.copy_(torch.tensor(start.hidden))
             self.hidden.bias.copy_(torch.tensor(start.hidden_bias))
+            if self.second is not None:
+                self.second.weight.copy_(torch.tensor(start.second))
+                self.second.bias.copy_(torch.tensor(start.second_bias))
             self.output.weight[0].copy_(torch.tensor(start.output[:-1]))
 
     def frozen(self, tables: _Tables) -> AttentionWeights:
@@ -253,6 +285,7 @@ class _Network(nn.Module):
         def both(name: str) -> NDArray[np.float32]:
             return np.stack([state[f"lstm.{name}"], state[f"lstm.{name}_reverse"]])
 
+        no_layer = np.zeros((0, len(state["hidden.bias"])), np.float32)
         return AttentionWeights(
             tables.words.table.cpu().numpy(),
             both("weight_ih_l0"),
@@ -262,6 +295,8 @@ class _Network(nn.Module):
             state["hidden.weight"].copy(),
             state["hidden.bias"].copy(),
             np.concatenate([state["output.weight"][0], state["output.bias"]]),
+            state.get("second.weight", no_layer).copy(),
+            state.get("second.bias", no_layer[:, 0]).copy(),
         )
 
 
@@ -275,6 +310,7 @@ class _LevelTask:
         data: TrainingData,
         targets: csr_array,
         candidates: tuple[NDArray[np.int32], NDArray[np.int32]],
+        adam: ModuleAdam,
         network_rate: float,
     ) -> None:
         self._network_rate = network_rate
@@ -283,7 +319,7 @@ class _LevelTask:
         self._words = data.words
         self._targets = targets
         self._parents, self._child_starts = candidates
-        self._adam = ModuleAdam(module)
+        self._adam = adam
 
     def step(
         self, batch: Batch, learning_rate: float, share: float, *, measure: bool
@@ -316,6 +352,11 @@ class _LevelTask:
         self._tables.labels.step(learning_rate)
         self._adam.step(self._network_rate * share)
         return loss.item() / len(points) if measure else None
+
+    def weights(self) -> dict[str, Tensor]:
+        """Return the live tensors that a trained level keeps."""
+        tables = {"words": self._tables.words.table, "labels": self._tables.labels.table}
+        return tables | with_prefix("network.", self._module.state_dict())
 
     def state(self) -> dict[str, Tensor]:
         """See `longtail.training.loop.Task.state`."""

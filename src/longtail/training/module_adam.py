@@ -7,11 +7,14 @@ from typing import TYPE_CHECKING
 import torch
 from torch.nn.utils import get_total_norm
 
+from longtail.named_parts import with_prefix
 from longtail.training.optimisers import LazyAdam
 from longtail.training.processes import add_up, processes
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+
+    from longtail.training.clipping import Clipping
 
 __all__ = ["ModuleAdam"]
 
@@ -23,7 +26,7 @@ class ModuleAdam:
     ----------
     module : Module
         All of its parameters that ask for a gradient are changed.
-    clip : float or None
+    clipping : Clipping or None
         Longest norm of the gradient of all these parameters together; a longer one is scaled down
         to it (Pascanu et al., "On the difficulty of training recurrent neural networks", ICML
         2013). None for no limit. The gradient is that of a batch, a sum over its points: of all
@@ -34,19 +37,20 @@ class ModuleAdam:
     Examples
     --------
     >>> import torch
+    >>> from longtail.training.clipping import ConstantNorm
     >>> from longtail.training.module_adam import ModuleAdam
     >>> layer = torch.nn.Linear(3, 2)
-    >>> adam = ModuleAdam(layer, clip=1.0)
+    >>> adam = ModuleAdam(layer, ConstantNorm(1.0))
     >>> layer(torch.ones(5, 3)).square().sum().backward()
     >>> adam.step(learning_rate=0.001)
     >>> layer.weight.grad is None
     True
     """
 
-    def __init__(self, module: nn.Module, clip: float | None = None) -> None:
+    def __init__(self, module: nn.Module, clipping: Clipping | None = None) -> None:
         wanted = (p for p in module.parameters() if p.requires_grad)
         self._parameters = [(p, LazyAdam(_as_table(p))) for p in wanted]
-        self._clip = clip
+        self._clipping = clipping
 
     def step(self, learning_rate: float) -> None:
         """Step against the gradients that ``backward`` has left, and forget them."""
@@ -57,8 +61,9 @@ class ModuleAdam:
             if gradient is not None:
                 changed.append((parameter, optimiser))
                 gradients.append(gradient)
-        if self._clip is not None and gradients:
-            too_long = (get_total_norm(gradients) / self._clip).clamp(min=1.0)
+        if self._clipping is not None and gradients:
+            norm = get_total_norm(gradients)
+            too_long = (norm / self._clipping.longest(norm)).clamp(min=1.0)
             gradients = [gradient / too_long for gradient in gradients]
         for (parameter, optimiser), gradient in zip(changed, gradients, strict=True):
             # All rows of the table, which makes lazy Adam plain Adam.
@@ -67,7 +72,8 @@ class ModuleAdam:
 
     def state(self) -> dict[str, Tensor]:
         """Return the live tensors that a checkpoint keeps."""
-        return {
+        clipping = {} if self._clipping is None else self._clipping.state()
+        return with_prefix("clipping.", clipping) | {
             f"{i}.{name}": tensor
             for i, (_, optimiser) in enumerate(self._parameters)
             for name, tensor in optimiser.state().items()
