@@ -268,6 +268,7 @@ def test_early_stopping_keeps_the_best_epoch_in_memory(recipe):
         (SiameseXML, "blend", {"n_found": 100}),
         (XTransformer, "ranker", {"beam_size": 20}),
         (XTransformer, "matcher", {"epochs": 20}),
+        (XTransformer, "matcher", {"matcher": "linear"}),
         (AttentionXML, "level 3", {"beam_size": 32}),
         (AttentionXML, "level 1", {"n_hidden": 256}),
         (AttentionXML, "level 1", {"n_learners": 3}),
@@ -324,6 +325,18 @@ def test_stages_of_xtransformer_are_within_a_factor_of_two(tmp_path):
     stages = estimate_training(TITLES_CUT, costs, ONE_CORE).stages
     for stage, seconds in MINILM_SECONDS.items():
         assert seconds / 2 < stages[stage] < 2 * seconds, stage
+
+
+@pytest.mark.parametrize("fine_tune", [False, True], ids=["frozen", "fine-tuned"])
+def test_a_neural_matcher_solves_less(fine_tune, tmp_path):
+    config = {"num_hidden_layers": 6, "hidden_size": 384}
+    (tmp_path / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    settings = {"encoder": str(tmp_path), "fine_tune": fine_tune}
+    neural, linear = (
+        costs_of(XTransformer(**settings, matcher=matcher)).stages(TITLES_CUT, ONE_CORE)["matcher"]
+        for matcher in ("neural", "linear")
+    )
+    assert neural < linear
 
 
 def test_more_threads_save_time():

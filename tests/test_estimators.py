@@ -95,6 +95,9 @@ RECIPES = {
     "DEXA": lambda: DEXA(**BRIEF),
     "SiameseXML": lambda: SiameseXML(**BRIEF),
     "XTransformer": lambda: XTransformer(dimension=16, leaf_size=2, n_threads=1),
+    "XTransformer, linear matcher": lambda: XTransformer(
+        dimension=16, leaf_size=2, matcher="linear", n_threads=1
+    ),
     "Bonsai": lambda: Bonsai(leaf_size=1, n_children=2, n_threads=1),
     "SPEN": lambda: SPEN(dimension=16, n_hidden=4, batch_size=16, n_threads=1),
     "ICNN": lambda: ICNN(dimension=16, n_hidden=4, batch_size=16, inference="bundle", n_threads=1),

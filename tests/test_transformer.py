@@ -31,6 +31,7 @@ from longtail.scorers.encoders import with_transformers_as
 from longtail.scorers.ensemble import EnsembleScorer
 from longtail.surrogates.label_indexing import LabelTexts, PointEmbeddings, PointFeatures
 from longtail.surrogates.meta_label_task import MetaLabelTask
+from longtail.training.cluster_scores import NeuralMatcher
 from longtail.training.run import TrainingData
 from longtail.training.schedule import Schedule
 from small_transformer import BERT, LABELS, TEXTS, WORDS, as_bags, saved
@@ -219,6 +220,36 @@ class TestFineTuning:
         _, usual = self.weights(folder, epochs=3)
         _, other = self.weights(folder, epochs=3, **settings)
         assert not np.array_equal(usual, other)
+
+
+@pytest.mark.parametrize("fine_tune", [False, True], ids=["frozen", "fine-tuned"])
+def test_the_neural_matcher_reads_no_words(folder, tmp_path, fine_tune, monkeypatch):
+    """One label is in each cluster, and one cluster is looked at: half are right by chance."""
+    encoded, original = [], NeuralMatcher.match
+
+    def match(matcher, *given):
+        encoded.append(given[0])
+        return original(matcher, *given)
+
+    monkeypatch.setattr(NeuralMatcher, "match", match)
+    settings = TUNED | {"fine_tune": fine_tune, "epochs": 30, "beam_size": 1, "held_out": 0.0}
+    model = XTransformer(encoder=str(folder), matcher="neural", **settings).fit(TEXTS, LABELS)
+    assert model.score(TEXTS, LABELS) == 1.0
+    tree = model.predictor_.scorer.tree.tree
+    at_root = tree.features[: tree.feature_starts[1]]
+    n_tokens = model.predictor_.scorer.join.n_tokens
+    assert at_root.min() >= n_tokens
+    (given,) = encoded
+    assert (given.vectors is not None) is fine_tune
+    if fine_tune:
+        weights = np.zeros((len(given.bias), given.encoder.dimension), np.float32)
+        for place, feature in enumerate(at_root):
+            own = slice(tree.weight_starts[place], tree.weight_starts[place + 1])
+            weights[tree.children[own], feature - n_tokens] = tree.weights[own]
+        np.testing.assert_allclose(weights, given.vectors * 2**0.5, rtol=1e-2, atol=1e-3)
+    model.save(tmp_path / "model")
+    loaded = longtail.load(tmp_path / "model")
+    np.testing.assert_array_equal(model.predict_topk(TEXTS), loaded.predict_topk(TEXTS))
 
 
 def test_indexers_read_points_and_label_texts(folder):

@@ -28,7 +28,8 @@ from longtail.surrogates.label_indexing import LabelTexts, PointEmbeddings, Poin
 from longtail.training import cluster_matcher
 from longtail.training.batches import AllLabels
 from longtail.training.cluster_matcher import LearntMatcher, MatcherTraining
-from longtail.training.run import TrainingRun
+from longtail.training.cluster_scores import EncodedPoints, LinearMatcher, NeuralMatcher
+from longtail.training.run import TrainingData, TrainingRun
 from longtail.training.schedule import Schedule
 
 CPU = torch.device("cpu")
@@ -89,6 +90,51 @@ class TestMatcher:
         assert (best == targets.toarray().argmax(axis=1)).mean() > 0.8
 
 
+class TestClusterScores:
+    """Points of eight clusters, of which the encoder knows by half of the tokens alone."""
+
+    def encoded(self):
+        features, random = random_bags(400, 30), np.random.default_rng(1)
+        targets = csr_array(np.arange(8) == random.integers(8, size=400)[:, np.newaxis])
+        # Tokens that are known say it of six points in ten, and those that are not of all.
+        known = targets.toarray() & (random.random((400, 1)) < 0.6)
+        features = csr_array(
+            np.hstack([features.toarray()[:, :8], 2 * known, 2 * targets.toarray()])
+        )
+        features = features.astype(np.float32)
+        table = np.vstack([np.eye(16, 16), np.zeros((8, 16))]).astype(np.float32)
+        encoder = UnitBagEncoder(table)
+        points = encoder.encode(Bags.of(features))
+        return EncodedPoints(encoder, points), TrainingData(features, targets)
+
+    def share_found(self, matcher, data):
+        best = matcher.best_clusters(data.features, 1)[:, 0]
+        return (best == data.labels.toarray().argmax(axis=1)).mean()
+
+    def test_trained_vectors_are_kept(self):
+        encoded, data = self.encoded()
+        vectors, bias = np.ones((8, 16), np.float32), np.zeros(8, np.float32)
+        trained = encoded._replace(vectors=vectors, bias=bias)
+        matcher = NeuralMatcher().match(trained, data, data.labels, a_run())
+        assert (matcher.vectors is vectors, matcher.bias is bias) == (True, True)
+        assert (matcher.points is encoded.points, matcher.tokens) == (True, None)
+        other = LinearMatcher().match(trained, data, data.labels, a_run())
+        np.testing.assert_array_equal(
+            other.vectors, LinearMatcher().match(encoded, data, data.labels, a_run()).vectors
+        )
+
+    def test_read_what_they_say(self):
+        """One cluster in eight is right by chance."""
+        encoded, data = self.encoded()
+        neural, linear = (
+            matcher.match(encoded, data, data.labels, a_run())
+            for matcher in (NeuralMatcher(), LinearMatcher())
+        )
+        assert neural.tokens is None
+        assert 0.5 < self.share_found(neural, data) < 0.8
+        assert self.share_found(linear, data) > 0.95
+
+
 class TestJoinedFeatures:
     def test_are_the_bag_and_its_encoding(self):
         bags = random_bags().toarray()
@@ -137,6 +183,7 @@ class TestScores:
         {"matcher_aware": False},
         {"indexers": (PointEmbeddings(),)},
         {"indexers": (LabelTexts(),)},
+        {"matcher": "linear"},
     ],
     ids=str,
 )
@@ -162,6 +209,22 @@ def test_an_ensemble_over_indexers(data, tmp_path):
     )
 
 
+def test_a_bag_has_the_neural_matcher(data, tmp_path):
+    usual, neural, linear = (
+        XTransformer(**SMALL, matcher=matcher).fit_dataset(data[0])
+        for matcher in (None, NeuralMatcher(), "linear")
+    )
+    arrays, same = (model.predictor_.scorer.to_arrays() for model in (usual, neural))
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array, same[name], err_msg=name)
+    texts = data[1].texts
+    assert not np.array_equal(usual.predict_topk(texts)[1], linear.predict_topk(texts)[1])
+    linear.save(tmp_path / "model")
+    loaded = longtail.load(tmp_path / "model")
+    for found, expected in zip(loaded.predict_topk(texts), linear.predict_topk(texts), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
 class TestPatience:
     STOPPING = SMALL | {"epochs": 60, "patience": 2, "learning_rate": 0.1, "held_out": 0.2}
 
@@ -183,13 +246,14 @@ class TestPatience:
             "index 2: matcher",
         ]
 
-    def test_goes_on_to_the_same_model(self, data, tmp_path):
-        whole = XTransformer(**self.STOPPING).fit_dataset(data[0])
+    @pytest.mark.parametrize("matcher", ["neural", "linear"])
+    def test_goes_on_to_the_same_model(self, data, tmp_path, matcher):
+        whole = XTransformer(**self.STOPPING, matcher=matcher).fit_dataset(data[0])
         for epoch in (2, len(whole.run_.history)):
             folder, killer = tmp_path / str(epoch), Killer(epoch)
             with pytest.raises(KeyboardInterrupt):
-                self.fitted(data[0], folder, killer)
-            resumed = self.fitted(data[0], folder)
+                self.fitted(data[0], folder, matcher, killer)
+            resumed = self.fitted(data[0], folder, matcher)
             arrays, others = (m.predictor_.scorer.to_arrays() for m in (whole, resumed))
             for name, array in arrays.items():
                 np.testing.assert_array_equal(array, others[name], err_msg=name)
@@ -197,8 +261,8 @@ class TestPatience:
                 e["epoch"] for e in whole.run_.history
             ]
 
-    def fitted(self, dataset, folder, *callbacks):
-        return XTransformer(**self.STOPPING).fit_dataset(
+    def fitted(self, dataset, folder, matcher, *callbacks):
+        return XTransformer(**self.STOPPING, matcher=matcher).fit_dataset(
             dataset, callbacks=callbacks, checkpoint_folder=folder, checkpoint_seconds=0
         )
 
@@ -259,6 +323,11 @@ def test_parts_may_be_words_on_the_command_line():
     assert len(model.predictor_.scorer.members) == 2
     with pytest.raises(InputError, match="'features', 'embeddings', 'texts', got 'nothing'"):
         check_settings(XTransformer(indexers=("nothing",)))
+    assert parse_settings(XTransformer, ["matcher=neural"]) == {"matcher": "neural"}
+    with pytest.raises(InputError, match="matcher may be 'linear', 'neural', got 'nothing'"):
+        check_settings(XTransformer(matcher="nothing"))
+    with pytest.raises(InputError, match="matcher must be an object, got the class NeuralMatcher"):
+        check_settings(XTransformer(matcher=NeuralMatcher))
     losses = parse_settings(NGAME, ["encoder_loss=softmax", "classifier_loss=triplet"])
     modules = NGAME(**losses).encoder_module(100), NGAME(**losses).classifier_module(100)
     assert [type(part.loss) for part in modules] == [DecoupledSoftmax, TripletLoss]

@@ -5,8 +5,8 @@ python -m benchmarks.peers.xtransformer --data FOLDER --encoder FOLDER --environ
 --data holds train.jsonl.gz, test.jsonl.gz and labels.txt.gz; --encoder is the folder of a
 transformer, or `bag`, or several of them; --environments is where `benchmarks.peers` builds those
 of its systems, for XR-Linear (libpecos). All train on the same part of the points and the same
-TF-IDF. `--recipes` adds others of this library, each with its own features. `--dev` tests on other
-training points, for choosing settings.
+TF-IDF. `--recipes` adds others of this library, each with its own features. `--set matcher=neural`
+and the like go to X-Transformer. `--dev` tests on other training points, for choosing settings.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ import numpy as np
 from scipy import sparse
 
 from longtail import Dataset
+from longtail.cli.settings import parse_settings
 from longtail.data import InputWarning
 from longtail.errors import InputError
 from longtail.metrics import precision_at_k
@@ -56,12 +57,14 @@ def main() -> None:
     parser.add_argument("--environments", type=Path, help="where to find libpecos")
     parser.add_argument("--recipes", nargs="*", default=[], help="others, on the same points")
     parser.add_argument("--negatives", nargs="*", choices=NEGATIVES, default=list(NEGATIVES))
+    parser.add_argument("--set", nargs="*", default=[], help="settings of X-Transformer")
     parser.add_argument("--points", type=int, default=20_000, help="train on so many points")
     parser.add_argument("--test-points", type=int, default=3000)
     parser.add_argument("--dev", action="store_true")
     parser.add_argument("--ensemble", action="store_true", help="of all encoders, too")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", InputWarning)
+    settings = parse_settings(XTransformer, arguments.set)
     train, test = _read(arguments)
     print("| system | negatives | matcher R@b | ranker P@1 | P@1 | P@3 | P@5 | CPU s |")
     print("|---|---|---|---|---|---|---|---|")
@@ -71,10 +74,10 @@ def main() -> None:
         print(_other(name, train, test), flush=True)
     for encoder in arguments.encoder:
         for name in arguments.negatives:
-            print(_xtransformer(encoder, name, train, test), flush=True)
+            print(_xtransformer(encoder, name, settings, train, test), flush=True)
     if arguments.ensemble:
         for name in arguments.negatives:
-            print(_ensemble(arguments.encoder, name, train, test), flush=True)
+            print(_ensemble(arguments.encoder, name, settings, train, test), flush=True)
 
 
 def _read(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
@@ -97,12 +100,14 @@ def _rows(dataset: Dataset, rows: NDArray[np.int64]) -> Dataset:
     return Dataset(dataset.texts.take(rows), None, dataset.labels[rows], dataset.label_space)
 
 
-def _xtransformer(encoder: str, name: str, train: Dataset, test: Dataset) -> str:
+def _xtransformer(
+    encoder: str, name: str, given: dict[str, Any], train: Dataset, test: Dataset
+) -> str:
     """Return the row of X-Transformer with one encoder and one kind of negatives."""
     started = time.process_time()
     # As XR-Linear, it trains on all points: none are set aside for the calibration.
     settings: dict[str, Any] = {"encoder": encoder, "held_out": 0.0, "n_threads": 1}
-    settings |= NEGATIVES[name]
+    settings |= NEGATIVES[name] | given
     predictor = XTransformer(**settings).fit_dataset(train).predictor_
     seconds = time.process_time() - started
     bags = predictor.bags(test.texts or ())
@@ -115,11 +120,13 @@ def _xtransformer(encoder: str, name: str, train: Dataset, test: Dataset) -> str
     return f"| X-Transformer ({kind}) | {name} | {cells} | {seconds:.0f} |"
 
 
-def _ensemble(encoders: list[str], name: str, train: Dataset, test: Dataset) -> str:
+def _ensemble(
+    encoders: list[str], name: str, given: dict[str, Any], train: Dataset, test: Dataset
+) -> str:
     """Return the row of X-Transformer with several encoders."""
     first, *further = encoders
     settings: dict[str, Any] = {"encoder": first, "further_encoders": tuple(further)}
-    settings |= {"held_out": 0.0, "n_threads": 1} | NEGATIVES[name]
+    settings |= {"held_out": 0.0, "n_threads": 1} | NEGATIVES[name] | given
     return _answers("X-Transformer (all)", name, XTransformer(**settings), train, test)
 
 

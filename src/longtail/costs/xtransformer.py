@@ -19,7 +19,7 @@ __all__ = ["XTransformerCosts"]
 BAG_ENTRY = 8e-10  # an entry of a bag, times the dimension: forward, backward and step
 HALVE = 6e-8  # an entry of the labels' centroids, each time that clusters are halved
 RANK = 3e-9  # an entry of a point's joined features, for each label of which it is a negative
-MATCH = 1.5e-8  # the same, for each cluster that a frozen transformer is matched to
+MATCH = 1.5e-8  # the same, for each cluster whose linear machine is solved
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,15 @@ class XTransformerCosts:
         settings, threads = self.settings, machine.n_threads
         logits = w.n_points * self._n_clusters(w)
         products = logits * LOGIT / threads + 6 * logits * self._dimension() / machine.rate
+        is_trained = settings.is_bag or settings.fine_tune
+        n_tokens = w.n_nonzero / w.n_points
+        matcher = settings.cluster_matcher()
+        entries = matcher.n_solved(n_tokens, self._dimension(), is_trained=is_trained)
+        solving = logits * entries * MATCH / threads
         if settings.is_bag:
             bags = w.n_nonzero * settings.dimension * BAG_ENTRY / threads
-            return settings.epochs * (products + bags)
+            return settings.epochs * (products + bags) + solving
         reading = self._reading(w) / threads
-        solving = logits * self._joined(w) * MATCH / threads
         tuning = settings.epochs * (products + TRAIN * reading) if settings.fine_tune else 0.0
         return reading + solving + tuning
 

@@ -18,16 +18,20 @@ from longtail.surrogates.label_indexing import (
     PointEmbeddings,
     PointFeatures,
 )
+from longtail.training.cluster_scores import ClusterMatcher, LinearMatcher, NeuralMatcher
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["INDEXERS", "LOSSES", "part_of"]
+__all__ = ["INDEXERS", "LOSSES", "MATCHERS", "part_of"]
 
 Part = TypeVar("Part")
 
 INDEXERS: Mapping[str, LabelIndexer] = MappingProxyType(
     {"features": PointFeatures(), "embeddings": PointEmbeddings(), "texts": LabelTexts()}
+)
+MATCHERS: Mapping[str, ClusterMatcher] = MappingProxyType(
+    {"linear": LinearMatcher(), "neural": NeuralMatcher()}
 )
 LOSSES: Mapping[str, PairLoss] = MappingProxyType(
     {

@@ -14,7 +14,7 @@ from longtail.data.bags import Bags
 from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError
 from longtail.recipes.own_parts import check_part
-from longtail.recipes.part_words import INDEXERS, part_of
+from longtail.recipes.part_words import INDEXERS, MATCHERS, part_of
 from longtail.recipes.text_encoders import OfTextEncoder
 from longtail.scorers.ensemble import EnsembleScorer
 from longtail.scorers.joined_features import HALF_LENGTH, JoinedFeatures, JoinedTreeScorer
@@ -24,6 +24,12 @@ from longtail.surrogates.label_clusters import label_centroids, meta_labels
 from longtail.surrogates.label_indexing import LabelIndexer, PointFeatures
 from longtail.surrogates.label_tree import LabelTree, balanced_tree
 from longtail.training.cluster_matcher import LearntMatcher, MatcherTraining
+from longtail.training.cluster_scores import (
+    ClusterMatcher,
+    EncodedPoints,
+    LinearMatcher,
+    NeuralMatcher,
+)
 from longtail.training.early_stopping import HeldOut
 from longtail.training.schedule import Schedule
 from longtail.training.transformer_matching import ReadOnce, TransformerMatching
@@ -58,6 +64,11 @@ class XTransformer(OfTextEncoder):
     indexers : tuple of LabelIndexer or str
         One member of the ensemble each; the paper's three are `PointFeatures`, `PointEmbeddings`
         and `LabelTexts`, or as words "features", "embeddings" and "texts".
+    matcher : ClusterMatcher, str or None
+        What scores clusters once the encoder is trained: `NeuralMatcher`, or as a word "neural",
+        the paper's, by the vectors that were trained with the encoder (one that is not trained has
+        them solved on its vectors), or `LinearMatcher`, "linear", by machines on TF-IDF joined with
+        the encoder's vector. None is "neural" for a bag and "linear" for a transformer.
     leaf_size : int
         Most labels of a cluster.
     further_encoders : tuple of str
@@ -96,6 +107,7 @@ class XTransformer(OfTextEncoder):
     """
 
     indexers: tuple[LabelIndexer | str, ...] = (PointFeatures(),)
+    matcher: ClusterMatcher | str | None = None
     leaf_size: int = 100
     further_encoders: tuple[str, ...] = ()
     batch_size: int = 512
@@ -132,6 +144,7 @@ class XTransformer(OfTextEncoder):
                 "X-Transformer needs an indexer, and negatives by teacher forcing, from the "
                 "matcher, or both. Set `indexers` and one of the two."
             )
+        check_part("matcher", self.cluster_matcher(), ["match", "n_solved"], "NeuralMatcher()")
         for member in self.of_each_encoder():
             member.check_encoder()
 
@@ -240,7 +253,11 @@ class XTransformer(OfTextEncoder):
             held_out = held_out._replace(targets=found)
         if not self.is_bag:
             matching = TransformerMatching(
-                self._transformer, self.schedule(), self.batch_size, n_best=self.beam_size
+                self._transformer,
+                self.schedule(),
+                self.batch_size,
+                n_best=self.beam_size,
+                matcher=self.cluster_matcher(),
             )
             return matching.learn(data, targets, run, held_out)
         training = MatcherTraining(
@@ -250,7 +267,15 @@ class XTransformer(OfTextEncoder):
             dropout=self.dropout,
             n_best=self.beam_size,
         )
-        return training.learn(data.features, targets, run, held_out)
+        encoder, vectors, bias, points, _ = training.learn(data.features, targets, run, held_out)
+        encoded = EncodedPoints(encoder, points, vectors, bias)
+        return self.cluster_matcher().match(encoded, data, targets, run)
+
+    def cluster_matcher(self) -> ClusterMatcher:
+        """Return what scores clusters once the encoder is trained."""
+        if self.matcher is None:
+            return NeuralMatcher() if self.is_bag else LinearMatcher()
+        return part_of("matcher", self.matcher, MATCHERS)
 
     def schedule(self) -> Schedule:
         """Return that of an encoder's training."""

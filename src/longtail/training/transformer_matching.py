@@ -6,21 +6,21 @@ from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
-from scipy.sparse import csr_array
 
-from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.features.transformer import FrozenTexts, Transformer, TransformerNetwork
 from longtail.named_parts import joined_parts
-from longtail.scorers.joined_features import HALF_LENGTH, JoinedFeatures
 from longtail.training.batches import AllLabels
 from longtail.training.cluster_matcher import LearntMatcher, squared_hinge
+from longtail.training.cluster_scores import ClusterMatcher, EncodedPoints, LinearMatcher
 from longtail.training.early_stopping import EarlyStopping
 from longtail.training.loop import train
 from longtail.training.optimisers import RowwiseAdagrad
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
     from torch import Tensor
 
     from longtail.features.transformer_encoder import TransformerEncoder
@@ -70,12 +70,10 @@ class ReadOnce(Transformer):
 
 @dataclass(frozen=True)
 class TransformerMatching:
-    """Match clusters by a transformer's vector joined with TF-IDF.
+    """Match clusters by a transformer's vector, and by TF-IDF if the matcher reads it.
 
     Where it is fine-tuned, transformer and cluster vectors first learn together, with the loss of
-    `MatcherTraining`. Then, as a frozen encoder needs, and as XR-Transformer does (Zhang et al.,
-    "Fast multi-resolution transformer fine-tuning", NeurIPS 2021, section 3), a linear machine a
-    cluster, with the same squared hinge, is solved on TF-IDF joined with the vectors.
+    `MatcherTraining`. Then the matcher takes these vectors, or learns its own.
 
     Parameters
     ----------
@@ -86,14 +84,14 @@ class TransformerMatching:
         Of fine-tuning.
     n_best : int
         Clusters of a held-out point among which its true ones are looked for, by early stopping.
-    head : SparseOneVsRest
+    matcher : ClusterMatcher
     """
 
     transformer: Transformer
     schedule: Schedule
     batch_size: int
     n_best: int
-    head: SparseOneVsRest = field(default_factory=lambda: SparseOneVsRest(prune=0.02))
+    matcher: ClusterMatcher = field(default_factory=LinearMatcher)
 
     def learn(
         self,
@@ -119,26 +117,12 @@ class TransformerMatching:
         LearntMatcher
         """
         network = self.transformer.network(data, targets, run)
+        trained: tuple[NDArray[np.float32], NDArray[np.float32]] | tuple[None, None] = (None, None)
         if isinstance(network, TransformerNetwork):
-            self._fine_tune(network, targets, run, held_out)
+            trained = self._fine_tune(network, targets, run, held_out)
         encoder = self.transformer.frozen(network)
-        points = network.vectors(data, run.n_threads)
-        bags, join = data.bags(), JoinedFeatures(encoder, data.features.shape[1])
-        n_points, n_clusters = targets.shape
-        machines = self.head.learn_among(
-            join.joined(bags, points).matrix(join.n_features),
-            targets,
-            csr_array(np.ones((1, n_points), np.float32)),
-            np.zeros(n_clusters, np.int32),
-            seed=run.seed_for("matcher"),
-            n_threads=run.n_threads,
-        )
-        weights = csr_array(
-            (machines.weights, machines.features, machines.starts), (n_clusters, join.n_features)
-        )
-        weights = weights * HALF_LENGTH
-        tokens, vectors = weights[:, : join.n_tokens], weights[:, join.n_tokens :].toarray()
-        return LearntMatcher(encoder, vectors, machines.bias, points, tokens)
+        encoded = EncodedPoints(encoder, network.vectors(data, run.n_threads), *trained)
+        return self.matcher.match(encoded, data, targets, run)
 
     def _fine_tune(
         self,
@@ -146,8 +130,8 @@ class TransformerMatching:
         targets: csr_array,
         run: TrainingRun,
         held_out: HeldOut | None,
-    ) -> None:
-        """Train the transformer on, together with vectors of the clusters."""
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Train the transformer on, together with vectors of the clusters; return these."""
         task = _FineTuning(network, targets.shape[1], run.device)
         stopping = None
         if held_out is not None:
@@ -158,6 +142,7 @@ class TransformerMatching:
             )
         batches = AllLabels(targets, self.batch_size)
         train(task, batches, self.schedule, run, "matcher", stopping)
+        return task.clusters()
 
 
 class _FineTuning:
@@ -184,11 +169,14 @@ class _FineTuning:
         bias.step(self._bias, self._every, slope.sum(dim=0)[:, None], learning_rate)
         return loss if measure else None
 
+    def clusters(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return the clusters' vectors and their bias as they are now."""
+        return self._vectors.cpu().numpy(), self._bias[:, 0].cpu().numpy()
+
     def so_far(self, data: TrainingData) -> LearntMatcher:
         """Return the matcher as it is now, for other points."""
-        vectors, bias = self._vectors.cpu().numpy(), self._bias[:, 0].cpu().numpy()
         points = self._network.read(data.bags())
-        return LearntMatcher(self._network.encoder(), vectors, bias, points)
+        return LearntMatcher(self._network.encoder(), *self.clusters(), points)
 
     def state(self) -> dict[str, Tensor]:
         """See `longtail.training.loop.Task.state`."""

@@ -1,0 +1,176 @@
+"""What X-Transformer matches clusters by, once its encoder is trained."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple, Protocol
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
+from longtail.scorers.joined_features import HALF_LENGTH, JoinedFeatures
+from longtail.training.cluster_matcher import LearntMatcher
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from longtail.features.encoder import UnitEncoder
+    from longtail.scorers.sparse_label_vectors import SparseLabelVectors
+    from longtail.training.run import TrainingData, TrainingRun
+
+    Floats = NDArray[np.float32]
+
+__all__ = ["ClusterMatcher", "EncodedPoints", "LinearMatcher", "NeuralMatcher"]
+
+
+class EncodedPoints(NamedTuple):
+    """An encoder that was trained, or came as it is, and what it makes of the training points.
+
+    Attributes
+    ----------
+    encoder : UnitEncoder
+        E.
+    points : float32 (n_points, dimension)
+        E(x).
+    vectors : float32 (n_clusters, dimension) or None
+        w, where vectors of the clusters were trained together with the encoder.
+    bias : float32 (n_clusters,) or None
+        b, of these.
+    """
+
+    encoder: UnitEncoder
+    points: Floats
+    vectors: Floats | None = None
+    bias: Floats | None = None
+
+
+class ClusterMatcher(Protocol):
+    """What scores the clusters of a point."""
+
+    def match(
+        self, encoded: EncodedPoints, data: TrainingData, targets: csr_array, run: TrainingRun
+    ) -> LearntMatcher:
+        """Return the scores, for `targets` (n_points, n_clusters) of the training points."""
+        ...
+
+    def n_solved(self, n_tokens: float, dimension: int, *, is_trained: bool) -> float:
+        """Return how many entries of a point linear machines are solved on; 0 without any.
+
+        For estimates of the time that it takes. `is_trained` says whether there are vectors of
+        clusters from the training of the encoder.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class NeuralMatcher:
+    """The paper's: ``w_k . E(x) + b_k``, with the vectors that were trained with the encoder.
+
+    Chang et al., "Taming pretrained transformers for extreme multi-label text classification", KDD
+    2020, section 3.2. An encoder that is taken as it is has no such vectors: then a linear machine
+    a cluster is solved on E(x) alone, with the same squared hinge.
+
+    Parameters
+    ----------
+    machines : SparseOneVsRest
+        For an encoder that is taken as it is.
+
+    Examples
+    --------
+    >>> from longtail.recipes.xtransformer import XTransformer
+    >>> from longtail.training.cluster_scores import NeuralMatcher
+    >>> model = XTransformer(matcher=NeuralMatcher())  # or "neural"
+    """
+
+    machines: SparseOneVsRest = field(default_factory=lambda: SparseOneVsRest(prune=0.0))
+
+    def match(
+        self,
+        encoded: EncodedPoints,
+        data: TrainingData,  # noqa: ARG002 - words count in E(x) alone
+        targets: csr_array,
+        run: TrainingRun,
+    ) -> LearntMatcher:
+        """See `ClusterMatcher.match`."""
+        encoder, points, vectors, bias = encoded
+        if vectors is None or bias is None:
+            machines = _solved(self.machines, csr_array(points), targets, run)
+            vectors = _weights(machines, encoder.dimension).toarray()
+            bias = machines.bias
+        return LearntMatcher(encoder, vectors, bias, points)
+
+    def n_solved(
+        self,
+        n_tokens: float,  # noqa: ARG002
+        dimension: int,
+        *,
+        is_trained: bool,
+    ) -> float:
+        """See `ClusterMatcher.n_solved`."""
+        return 0 if is_trained else dimension
+
+
+@dataclass(frozen=True)
+class LinearMatcher:
+    """XR-Transformer's: a linear machine a cluster on TF-IDF joined with E(x).
+
+    Zhang et al., "Fast multi-resolution transformer fine-tuning for extreme multi-label text
+    classification", NeurIPS 2021, section 3. Vectors that were trained with the encoder are
+    dropped; the machines have the same squared hinge.
+
+    Parameters
+    ----------
+    machines : SparseOneVsRest
+
+    Examples
+    --------
+    >>> from longtail.recipes.xtransformer import XTransformer
+    >>> from longtail.training.cluster_scores import LinearMatcher
+    >>> model = XTransformer(matcher=LinearMatcher())  # or "linear"
+    """
+
+    machines: SparseOneVsRest = field(default_factory=lambda: SparseOneVsRest(prune=0.02))
+
+    def match(
+        self, encoded: EncodedPoints, data: TrainingData, targets: csr_array, run: TrainingRun
+    ) -> LearntMatcher:
+        """See `ClusterMatcher.match`."""
+        encoder, points = encoded.encoder, encoded.points
+        join = JoinedFeatures(encoder, data.features.shape[1])
+        joined = join.joined(data.bags(), points).matrix(join.n_features)
+        machines = _solved(self.machines, joined, targets, run)
+        weights = _weights(machines, join.n_features) * HALF_LENGTH
+        tokens, vectors = weights[:, : join.n_tokens], weights[:, join.n_tokens :].toarray()
+        return LearntMatcher(encoder, vectors, machines.bias, points, tokens)
+
+    def n_solved(
+        self,
+        n_tokens: float,
+        dimension: int,
+        *,
+        is_trained: bool,  # noqa: ARG002 - what was trained is dropped
+    ) -> float:
+        """See `ClusterMatcher.n_solved`."""
+        return n_tokens + dimension
+
+
+def _solved(
+    machines: SparseOneVsRest, features: csr_array, targets: csr_array, run: TrainingRun
+) -> SparseLabelVectors:
+    """Return a machine a cluster, of which every point is a positive or a negative."""
+    n_points, n_clusters = targets.shape
+    return machines.learn_among(
+        features,
+        targets,
+        csr_array(np.ones((1, n_points), np.float32)),
+        np.zeros(n_clusters, np.int32),
+        seed=run.seed_for("matcher"),
+        n_threads=run.n_threads,
+    )
+
+
+def _weights(machines: SparseLabelVectors, n_features: int) -> csr_array:
+    """Return the weights of machines as rows."""
+    shape = (len(machines.bias), n_features)
+    return csr_array((machines.weights, machines.features, machines.starts), shape)
