@@ -261,7 +261,8 @@ def _new_labels(
         if name in examples:
             every.append(model.bags(examples[name]))
             owners += [label] * every[-1].n_rows
-    points = _end_to_end(every, width)
+    none = Bags.of(csr_array((0, width), dtype=np.float32))._replace(texts=model.reads.texts(()))
+    points = _end_to_end([none, *every], width)
     known = np.flatnonzero(~points.silent())  # a point of which nothing is known tells nothing
     some = Bags.of(csr_array(points.matrix(width)[known]))
     if points.texts is not None:
@@ -271,10 +272,8 @@ def _new_labels(
 
 
 def _end_to_end(bags: Sequence[Bags], width: int) -> Bags:
-    """Return several bags as one; none as none."""
-    none = csr_array((0, width), dtype=np.float32)
-    matrices = [none, *(some.matrix(width) for some in bags)]
-    joined = Bags.of(csr_array(vstack(matrices, format="csr")))
+    """Return several bags as one."""
+    joined = Bags.of(csr_array(vstack([some.matrix(width) for some in bags], format="csr")))
     texts = [some.texts for some in bags if some.texts is not None]
     return joined._replace(texts=np.concatenate(texts) if texts else None)
 
