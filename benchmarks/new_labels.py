@@ -82,8 +82,8 @@ def _cut(
     whole = whole.take(np.sort(random.choice(whole.n_points, n_points, replace=False)))
     train, dev = map(whole.take, held_out_split(whole.texts or [], 0.15, 0))
     names = np.array([whole.label_space.ids_by_name[n] for n in whole.label_space.names or ()])
-    is_first = names == np.arange(whole.n_labels)  # a name that two labels share adds one only
-    common = is_first & (_counts(train) >= arguments.examples) & (_counts(dev) >= 1)
+    is_alone = np.bincount(names)[names] == 1  # a name that two labels share cannot be added
+    common = is_alone & (_counts(train) >= arguments.examples) & (_counts(dev) >= 1)
     new = random.choice(np.flatnonzero(common), arguments.labels, replace=False)
     return train, dev, np.sort(new)
 
