@@ -305,12 +305,6 @@ def test_the_blend_also_looks_at_shared_words_and_links(relations, n_sources, tm
         np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
-def test_labels_are_not_added_without_training():
-    model = NGAME(**SMALL, held_out=0).fit_dataset(colours(unseen="red")).predictor_
-    with pytest.raises(InputError, match="this one is of NGAME"):
-        model.with_labels({"colour 6": "grey things"})
-
-
 def test_candidates_are_looked_for_longer_than_hard_negatives():
     assert (
         DEXA().classifier_module(100).sizes.beam == NGAME(beam=64).classifier_module(100).sizes.beam

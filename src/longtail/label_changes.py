@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
 from longtail.blend.blended import BlendedScorer
+from longtail.blend.encoded import EncodedScorer
 from longtail.blend.kept_labels import keep_labels
-from longtail.blend.new_labels import NewLabels, add_labels
+from longtail.blend.new_labels import NewLabels, SharedSpaceVectors, add_labels
+from longtail.blend.siamese_vectors import SiameseVectors
 from longtail.compiled.expanded import expanded
 from longtail.compiled.scorer import CompiledScorer
+from longtail.data.bags import Bags
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
@@ -23,11 +27,21 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from longtail.blend.new_labels import ChangeableScorer, LabelVectors
     from longtail.predictor import Predictor
+    from longtail.scorers.protocols import Scorer
 
 __all__ = ["with_labels", "without_labels"]
 
-CHANGEABLE = "LongtailClassifier"  # the recipe; see `_changeable`
+# By the name of the recipe: several answer by a blend, each of other label vectors.
+VECTORS_OF: Mapping[str, LabelVectors] = MappingProxyType(
+    {
+        "LongtailClassifier": SharedSpaceVectors(),
+        "DEXA": SiameseVectors(),
+        "NGAME": SiameseVectors(),
+        "SiameseXML": SiameseVectors(),
+    }
+)
 
 
 def with_labels(
@@ -38,13 +52,14 @@ def with_labels(
     """Return a model that knows further labels; the given one stays as it is.
 
     What each part of the model makes of them is told in
-    `longtail.blend.new_labels.add_labels`. Nothing is trained, so a label that has many
+    `longtail.blend.new_labels.add_labels`, and what their vectors are in `SharedSpaceVectors` and
+    `SiameseVectors` there. Nothing is trained, so a label that has many
     points is better trained on them.
 
     Parameters
     ----------
     model : Predictor
-        Of the default recipe, compressed or not.
+        Of the default recipe, DEXA, NGAME or SiameseXML, compressed or not.
     labels : mapping of str to str, or iterable of str
         Names and texts of the new labels, or names that are the texts too.
     examples : mapping of str to points, optional
@@ -59,8 +74,8 @@ def with_labels(
     Raises
     ------
     InputError
-        If the recipe is another, a name is taken or empty, examples are for labels that are not
-        new, or nothing that the model knows is said of a label.
+        If the recipe is another, or has a text block; a name is taken or empty, examples are for
+        labels that are not new, or nothing that the model knows is said of a label.
 
     Examples
     --------
@@ -72,19 +87,20 @@ def with_labels(
     >>> sorted(name for name, _ in model.predict("old"))
     ['antiquity', 'drink', 'vehicle']
     """
-    scorer = _changeable(model)
+    scorer, vectors = _changeable(model)
+    _check_no_text_block(model)
     texts = dict(labels) if isinstance(labels, Mapping) else {n: n for n in _names(labels)}
     given = dict(examples or {})
     _check_new_names(model.label_space, texts, given)
     new = _new_labels(model, texts, given)
-    _check_known(scorer, new, list(texts))
+    _check_known(new, list(texts), reads_texts=vectors.reads_texts(scorer))
     space = model.label_space
     return _changed(
         model,
-        {"added": len(new)},
-        add_labels(scorer, new, n_usable_cores()),
+        {"added": new.n},
+        add_labels(scorer, new, vectors, n_usable_cores()),
         LabelSpace(
-            space.n_labels + len(new),
+            space.n_labels + new.n,
             _joined(space.names, list(texts)),
             _joined(space.texts, list(texts.values())),
         ),
@@ -98,7 +114,7 @@ def without_labels(model: Predictor, names: Iterable[str]) -> Predictor:
     Parameters
     ----------
     model : Predictor
-        Of the default recipe, compressed or not.
+        Of the default recipe, DEXA, NGAME or SiameseXML, compressed or not.
     names : iterable of str
         Where several labels share a name, all of them go.
 
@@ -120,7 +136,7 @@ def without_labels(model: Predictor, names: Iterable[str]) -> Predictor:
     >>> [name for name, _ in model.without_labels(["drink"]).predict("red wine", k=3)]
     ['red', 'vehicle']
     """
-    scorer, space = _changeable(model), model.label_space
+    (scorer, _), space = _changeable(model), model.label_space
     unwanted = {*_names(names)}
     gone = {space.id_of(name) for name in unwanted}  # says which name no label has
     if space.names is not None:
@@ -144,34 +160,49 @@ def without_labels(model: Predictor, names: Iterable[str]) -> Predictor:
     )
 
 
-def _changeable(model: Predictor) -> BlendedScorer:
+class _Changeable(NamedTuple):
+    """A model's parts, and how its recipe makes vectors of labels."""
+
+    scorer: ChangeableScorer
+    vectors: LabelVectors
+
+
+def _changeable(model: Predictor) -> _Changeable:
     """Return the scorer as parts that can be changed."""
-    recipe = model.description.get("recipe")
-    # NGAME and its kin answer by a blend as well, but of other label vectors.
-    if recipe == CHANGEABLE and isinstance(model.scorer, CompiledScorer):
-        return expanded(model.scorer)
-    if recipe == CHANGEABLE and isinstance(model.scorer, BlendedScorer):
-        return model.scorer
+    vectors = VECTORS_OF.get(model.description.get("recipe", ""))
+    scorer = expanded(model.scorer) if isinstance(model.scorer, CompiledScorer) else model.scorer
+    if vectors is not None and isinstance(scorer, BlendedScorer | EncodedScorer):
+        return _Changeable(scorer, vectors)
     raise InputError(
-        "Only the labels of a model of the default recipe can be changed without training; this "
-        f"one is of {recipe} and answers with {type(model.scorer).__name__}. Train it again, or, "
-        "to leave labels out of answers, pass `masked` to predict."
+        "Only the labels of a model of the default recipe, dexa, ngame or siamesexml can be "
+        f"changed without training; this one is of {model.description.get('recipe')} and answers "
+        f"with {type(model.scorer).__name__}. Train it again, or, to leave labels out of answers, "
+        "pass `masked` to predict."
     )
+
+
+def _check_no_text_block(model: Predictor) -> None:
+    """Refuse a model whose label vectors went through a block that it has not kept."""
+    if model.description.get("settings", {}).get("text_block"):
+        raise InputError(
+            "This model was trained with text_block=True, and a model does not keep the block that "
+            "the texts of new labels would go through. Train it again, with the new labels' texts "
+            "or without the block."
+        )
 
 
 def _changed(
     model: Predictor,
     change: Mapping[str, int],
-    scorer: BlendedScorer,
+    scorer: ChangeableScorer,
     space: LabelSpace,
     counts: NDArray[np.int64],
 ) -> Predictor:
     """Return the model with other labels, stored as it was, and what was changed in all noted."""
-    was = model.scorer
     before = {"added": 0, "removed": 0, **model.description.get("label_changes", {})}
     changes = {kind: n + change.get(kind, 0) for kind, n in before.items()}
     return model.replaced(
-        scorer=CompiledScorer.of(scorer, was.dtype) if isinstance(was, CompiledScorer) else scorer,
+        scorer=_stored_as(model.scorer, scorer),
         label_space=space,
         train_label_counts=counts,
         description={
@@ -180,6 +211,13 @@ def _changed(
             "label_changes": changes,
         },
     )
+
+
+def _stored_as(was: Scorer, scorer: ChangeableScorer) -> Scorer:
+    """Return a changed scorer as the one that it was made of is kept."""
+    if isinstance(was, CompiledScorer) and isinstance(scorer, BlendedScorer):
+        return CompiledScorer.of(scorer, was.dtype)
+    return scorer
 
 
 def _names(names: Iterable[str]) -> list[str]:
@@ -218,30 +256,37 @@ def _new_labels(
     model: Predictor, texts: Mapping[str, str], examples: Mapping[str, Any]
 ) -> NewLabels:
     """Return what the model reads of new labels and of their points."""
-    width = model.n_features
-    none = csr_array((0, width), dtype=np.float32)
-    bags, owners = [none], []
+    width, every, owners = model.n_features, [], []
     for label, name in enumerate(texts):
         if name in examples:
-            bags.append(model.bags(examples[name]).matrix(width))
-            owners += [label] * bags[-1].shape[0]
-    own = csr_array((len(texts), width), dtype=np.float32)
-    if model.vectorizer is not None:
-        own = model.vectorizer.transform(list(texts.values()))
-    points = vstack(bags, format="csr")
-    known = np.diff(points.indptr) > 0  # a point of which nothing is known tells nothing
-    return NewLabels(own, csr_array(points[known]), np.array(owners, np.int64)[known])
+            every.append(model.bags(examples[name]))
+            owners += [label] * every[-1].n_rows
+    none = Bags.of(csr_array((0, width), dtype=np.float32))._replace(texts=model.reads.texts(()))
+    points = _end_to_end([none, *every], width)
+    known = np.flatnonzero(~points.silent())  # a point of which nothing is known tells nothing
+    some = Bags.of(csr_array(points.matrix(width)[known]))
+    if points.texts is not None:
+        some = some._replace(texts=points.texts[known])
+    read = None if model.vectorizer is None else model.bags(list(texts.values()))
+    return NewLabels(read, some, np.array(owners, np.int64)[known], len(texts))
 
 
-def _check_known(scorer: BlendedScorer, new: NewLabels, names: Sequence[str]) -> None:
+def _end_to_end(bags: Sequence[Bags], width: int) -> Bags:
+    """Return several bags as one."""
+    joined = Bags.of(csr_array(vstack([some.matrix(width) for some in bags], format="csr")))
+    texts = [some.texts for some in bags if some.texts is not None]
+    return joined._replace(texts=np.concatenate(texts) if texts else None)
+
+
+def _check_known(new: NewLabels, names: Sequence[str], *, reads_texts: bool) -> None:
     """Refuse labels that could never be found."""
     known = new.counts() > 0
-    texts_are_read = scorer.reads_label_texts
-    if texts_are_read:
-        known |= np.diff(new.texts.indptr) > 0
+    texts = new.texts if reads_texts else None
+    if texts is not None:
+        known |= ~texts.silent()
     if not known.all():
         name = names[int(np.flatnonzero(~known)[0])]
-        why = "knows no word of its text" if texts_are_read else "does not read label texts"
+        why = "does not read label texts" if texts is None else "knows no word of its text"
         raise InputError(
             f"Nothing is known of the new label {name!r}: the model {why}, and there is no example "
             "of it with a known word. Pass texts that have the label as its examples."

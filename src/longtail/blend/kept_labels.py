@@ -1,25 +1,26 @@
-"""A trained default model without some of its labels: nothing is left of them."""
+"""A trained blended model without some of its labels: nothing is left of them."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from longtail.blend.blended import BlendedScorer
 from longtail.blend.candidates import (
     index_of_labels,
     index_of_points,
     search_rows_of,
 )
+from longtail.blend.encoded import EncodedScorer
 from longtail.blend.label_head import LabelHead
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from longtail.blend.blended import BlendedScorer
     from longtail.blend.candidates import CandidateSearch
     from longtail.blend.relations import LabelRelations
 
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
 
 __all__ = ["keep_labels"]
 
+Changed = TypeVar("Changed", bound=BlendedScorer | EncodedScorer)
+
 SEED = 0
 
 
-def keep_labels(scorer: BlendedScorer, kept: NDArray[np.int64], n_threads: int) -> BlendedScorer:
+def keep_labels(scorer: Changed, kept: NDArray[np.int64], n_threads: int) -> Changed:
     """Return the scorer of some of its labels, which are numbered anew in their order.
 
     Training points that have no label any more go too: a near one would make the network expect
@@ -39,7 +42,7 @@ def keep_labels(scorer: BlendedScorer, kept: NDArray[np.int64], n_threads: int) 
 
     Parameters
     ----------
-    scorer : BlendedScorer
+    scorer : BlendedScorer or EncodedScorer
     kept : int64 (n_kept,)
         Ids, ascending.
     n_threads : int

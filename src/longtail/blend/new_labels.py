@@ -1,36 +1,41 @@
-"""Labels that a trained default model learns of afterwards: from texts, from a few points."""
+"""Labels that a trained blended model learns of afterwards: from texts, from a few points."""
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from longtail.blend.blended import BlendedScorer
 from longtail.blend.candidates import (
     index_of_labels,
     index_of_points,
     search_rows_of,
 )
+from longtail.blend.encoded import EncodedScorer
 from longtail.blend.kept_labels import SEED
 from longtail.blend.label_head import LabelHead
 from longtail.blend.relations import postings_of
-from longtail.data.bags import Bags
 from longtail.data.rows import unit_rows
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from longtail.blend.blended import BlendedScorer
+    from longtail.blend.blend import Blend
     from longtail.blend.candidates import CandidateSearch
     from longtail.blend.relations import LabelRelations
+    from longtail.data.bags import Bags
 
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["NewLabels", "add_labels"]
+__all__ = ["ChangeableScorer", "LabelVectors", "NewLabels", "SharedSpaceVectors", "add_labels"]
+
+ChangeableScorer: TypeAlias = BlendedScorer | EncodedScorer
+Changed = TypeVar("Changed", bound=ChangeableScorer)
 
 # What the linear classifier of a new label answers to everything. Those of trained labels answer
 # about -1 where the label is wrong and more where it is right, and nobody knows which it is.
@@ -42,52 +47,92 @@ class NewLabels(NamedTuple):
 
     Attributes
     ----------
-    texts : csr_array of float32 (n, n_features)
-        Unit bags of their texts; not looked at by a model without label texts.
-    points : csr_array of float32 (n_points, n_features)
-        Unit bags of example points; there may be none.
+    texts : Bags or None
+        Their texts, as points are read, n of them; None in a model of ready-made features. Not
+        looked at by a model without label texts.
+    points : Bags
+        Example points; there may be none.
     label_of_point : int64 (n_points,)
         Which of the new labels, from 0, each point has.
+    n : int
     """
 
-    texts: csr_array
-    points: csr_array
+    texts: Bags | None
+    points: Bags
     label_of_point: NDArray[np.int64]
-
-    def __len__(self) -> int:
-        """Return the number of labels."""
-        return int(self.texts.shape[0])
+    n: int
 
     def counts(self) -> NDArray[np.int64]:
         """Return how many points each label has."""
-        return np.bincount(self.label_of_point, minlength=len(self))
+        return np.bincount(self.label_of_point, minlength=self.n)
 
 
-def add_labels(scorer: BlendedScorer, new: NewLabels, n_threads: int) -> BlendedScorer:
+class LabelVectors(Protocol):
+    """How a recipe makes the vectors of a label, one a head, of what is known of it."""
+
+    def reads_texts(self, scorer: ChangeableScorer) -> bool:
+        """Return whether a label is known by its text."""
+        ...
+
+    def of_new(
+        self, scorer: ChangeableScorer, new: NewLabels, means: Floats, n_threads: int
+    ) -> list[Floats]:
+        """Return unit rows (n, dimension) for each head; rows of zeros say nothing.
+
+        Parameters
+        ----------
+        scorer : BlendedScorer or EncodedScorer
+            As it was trained.
+        new : NewLabels
+        means : float32 (n, dimension)
+            Directions of the means of the labels' points; zeros where there are none.
+        n_threads : int
+        """
+        ...
+
+
+class SharedSpaceVectors:
+    """The default recipe's: the free vector is the mean of the points, the other that and the text.
+
+    See `LearntSpace.heads`.
+    """
+
+    def reads_texts(self, scorer: ChangeableScorer) -> bool:
+        """See `LabelVectors.reads_texts`."""
+        return scorer.reads_label_texts
+
+    def of_new(
+        self, scorer: ChangeableScorer, new: NewLabels, means: Floats, n_threads: int
+    ) -> list[Floats]:
+        """See `LabelVectors.of_new`."""
+        if new.texts is None or not scorer.reads_label_texts:
+            return [means]
+        texts = scorer.encoder.encode(new.texts, n_threads)
+        return [unit_rows(means + texts), means, texts]
+
+
+def add_labels(scorer: Changed, new: NewLabels, vectors: LabelVectors, n_threads: int) -> Changed:
     """Return the scorer with new labels behind those that it has.
 
-    A new label starts as training would start it: its free vector is the mean direction of its
-    points, its vector with text the direction of that plus its text's. Its points vote, its text is
-    matched, and its points' texts link it. It counts as common as the mean label, or as it has
-    points if those are more, and has the bias that labels as common have. Its linear classifier is
-    undecided: to train one takes the training points. The graphs are built anew.
+    A new label starts as training would start it: its vectors are what the recipe makes of its text
+    and of its points. Its points vote, its text is matched, and its points' texts link it. It
+    counts as common as the mean label, or as it has points if those are more, and has the bias that
+    labels as common have. Its linear classifier is undecided: to train one takes the training
+    points. The graphs are built anew.
 
     Parameters
     ----------
-    scorer : BlendedScorer
+    scorer : BlendedScorer or EncodedScorer
     new : NewLabels
+    vectors : LabelVectors
     n_threads : int
     """
-    points = scorer.encoder.encode(Bags.of(new.points), n_threads)
+    points = scorer.encoder.encode(new.points, n_threads)
     commonness = _commonness(scorer, new.counts())
-    means = _mean_directions(points, new)
-    vectors = [means]
-    if scorer.reads_label_texts:  # as in `LearntSpace.heads`
-        texts = scorer.encoder.encode(Bags.of(new.texts), n_threads)
-        vectors = [unit_rows(means + texts), means, texts]
+    rows = vectors.of_new(scorer, new, _mean_directions(points, new), n_threads)
     heads = [
         _longer_head(scorer, head, new_vectors, commonness)
-        for head, new_vectors in zip(scorer.heads, vectors, strict=True)
+        for head, new_vectors in zip(scorer.heads, rows, strict=True)
     ]
     first = heads[0]
     search = _longer_search(scorer.search, first.vectors, points, new, n_threads)
@@ -99,20 +144,20 @@ def add_labels(scorer: BlendedScorer, new: NewLabels, n_threads: int) -> Blended
         search=search,
         heads=tuple(heads),
         relations=None if relations is None else _longer_relations(relations, new, n_threads),
-        linear=SparseLabelVectors.joined([scorer.linear, _undecided(len(new))]),
+        linear=SparseLabelVectors.joined([scorer.linear, _undecided(scorer.linear, new.n)]),
         commonness=np.concatenate([scorer.commonness, commonness]),
         tail_weights=np.concatenate([scorer.tail_weights, tail_weights]),
     )
 
 
-def _commonness(scorer: BlendedScorer, counts: NDArray[np.int64]) -> Floats:
+def _commonness(scorer: Blend, counts: NDArray[np.int64]) -> Floats:
     """Return how common new labels pass for: as their points say, or else as the mean label."""
     known = np.expm1(scorer.commonness[scorer.commonness > 0])
     mean = float(known.mean()) if len(known) else 1.0
     return np.asarray(np.log1p(np.maximum(counts, mean)), np.float32)
 
 
-def _as_common_ones(scorer: BlendedScorer, values: Floats, commonness: Floats) -> Floats:
+def _as_common_ones(scorer: Blend, values: Floats, commonness: Floats) -> Floats:
     """Return what a straight line through the trained labels' values says of new labels."""
     trained = scorer.commonness > 0
     design = np.stack([scorer.commonness[trained], np.ones(trained.sum(), np.float32)], axis=1)
@@ -124,15 +169,11 @@ def _as_common_ones(scorer: BlendedScorer, values: Floats, commonness: Floats) -
 def _mean_directions(points: Floats, new: NewLabels) -> Floats:
     """Return the direction of the mean of each label's points; zeros where it has none."""
     ones = np.ones(len(points), np.float32)
-    of_label = csr_array(
-        (ones, (new.label_of_point, np.arange(len(points)))), (len(new), len(points))
-    )
+    of_label = csr_array((ones, (new.label_of_point, np.arange(len(points)))), (new.n, len(points)))
     return unit_rows(of_label @ points)
 
 
-def _longer_head(
-    scorer: BlendedScorer, head: LabelHead, vectors: Floats, commonness: Floats
-) -> LabelHead:
+def _longer_head(scorer: Blend, head: LabelHead, vectors: Floats, commonness: Floats) -> LabelHead:
     """Return a head that knows the new labels too."""
     bias = _as_common_ones(scorer, head.bias, commonness)
     every = np.concatenate([head.vectors_of_labels(), vectors])
@@ -143,7 +184,9 @@ def _longer_search(
     search: CandidateSearch, vectors: Floats, points: Floats, new: NewLabels, n_threads: int
 ) -> CandidateSearch:
     """Return a search over all label vectors and, besides the training points, the new ones."""
-    sizes, point_index = search.sizes, search.point_index
+    sizes, point_index, labels_of_points = search.sizes, search.point_index, new.label_of_point
+    if not sizes.n_near_points:  # then it has kept no training points
+        points, labels_of_points = points[:0], labels_of_points[:0]
     known = np.flatnonzero(vectors.any(axis=1)).astype(np.int32)
     if len(points):
         old, places = search_rows_of(point_index)
@@ -156,21 +199,23 @@ def _longer_search(
         label_of_row=known,
         point_index=point_index,
         label_starts=np.concatenate([search.label_starts, first + np.arange(len(points))]),
-        label_ids=np.concatenate([search.label_ids, search.n_labels + new.label_of_point]),
-        n_labels=search.n_labels + len(new),
+        label_ids=np.concatenate([search.label_ids, search.n_labels + labels_of_points]),
+        n_labels=search.n_labels + new.n,
     )
 
 
-def _undecided(n: int) -> SparseLabelVectors:
-    """Return linear classifiers that answer the same to everything."""
-    return replace(SparseLabelVectors.empty(n), bias=np.full(n, UNDECIDED, np.float32))
+def _undecided(trained: SparseLabelVectors, n: int) -> SparseLabelVectors:
+    """Return linear classifiers that answer the same to everything; 0 where those trained do."""
+    is_trained = len(trained.weights) > 0
+    level = UNDECIDED if is_trained else 0
+    return replace(SparseLabelVectors.empty(n), bias=np.full(n, level, np.float32))
 
 
 def _longer_relations(relations: LabelRelations, new: NewLabels, n_threads: int) -> LabelRelations:
     """Return what the texts of all labels say, and what the new points link the new labels to."""
-    texts = SparseLabelVectors.joined([relations.texts, _as_vectors(new.texts)])
+    texts = SparseLabelVectors.joined([relations.texts, _texts_of(new)])
     starts, labels, weights = postings_of(texts, len(relations.posting_starts) - 1)
-    unlinked = np.full(len(new), relations.link_starts[-1])
+    unlinked = np.full(new.n, relations.link_starts[-1])
     longer = replace(
         relations,
         texts=texts,
@@ -179,11 +224,11 @@ def _longer_relations(relations: LabelRelations, new: NewLabels, n_threads: int)
         posting_weights=weights,
         link_starts=np.concatenate([relations.link_starts, unlinked]),
     )
-    matches = longer.matches(Bags.of(new.points), n_threads)
+    matches = longer.matches(new.points, n_threads)
     known = np.flatnonzero(matches.labels[:, 0] >= 0)
     strength = matches.similarities[known, 0] ** 2
     where = (new.label_of_point[known], matches.labels[known, 0])
-    links = csr_array((strength, where), (len(new), texts.n_labels)).tocsr()
+    links = csr_array((strength, where), (new.n, texts.n_labels)).tocsr()
     return replace(
         longer,
         link_starts=np.concatenate([relations.link_starts[:-1], unlinked[:1] + links.indptr]),
@@ -192,7 +237,9 @@ def _longer_relations(relations: LabelRelations, new: NewLabels, n_threads: int)
     )
 
 
-def _as_vectors(bags: csr_array) -> SparseLabelVectors:
-    """Return the bags of label texts as sparse label vectors."""
-    no_bias = np.zeros(bags.shape[0], np.float32)
-    return SparseLabelVectors(bags.indptr.astype(np.int64), bags.indices, bags.data, no_bias)
+def _texts_of(new: NewLabels) -> SparseLabelVectors:
+    """Return the bags of the new labels' texts as sparse label vectors; empty ones without."""
+    if new.texts is None:
+        return SparseLabelVectors.empty(new.n)
+    starts, columns, values = new.texts[:3]
+    return SparseLabelVectors(starts.astype(np.int64), columns, values, np.zeros(new.n, np.float32))

@@ -33,7 +33,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("remove", "Remove labels", _removed),
     ):
         command = commands.add_parser(name, help=summary, description=f"{summary}.")
-        command.add_argument("model", metavar="MODEL", help="a model folder of the default recipe")
+        command.add_argument(
+            "model",
+            metavar="MODEL",
+            help="a model folder of the default recipe, dexa, ngame or siamesexml",
+        )
         command.set_defaults(change_model=change)
         if name == "add":
             command.add_argument(
