@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
 
 import longtail
-from longtail.blend.auxiliary_vectors import TrainedLabels, auxiliary_vectors
 from longtail.cli import main
 from longtail.data.dataset import Dataset
 from longtail.data.label_space import LabelSpace
@@ -17,7 +14,6 @@ from longtail.errors import InputError
 from longtail.recipes.dexa import DEXA
 from longtail.recipes.ngame import NGAME
 from longtail.recipes.siamesexml import SiameseXML
-from longtail.siamese.modules import EncoderModule
 from small_transformer import BERT, saved
 
 WORDS = ["wine", "beer", "cars", "buses", "roses", "oaks", "trains", "ferns"]
@@ -43,23 +39,8 @@ def fit(recipe, **settings):
 
 
 @pytest.fixture(scope="module")
-def auxiliary():
-    """The auxiliary vectors of the DEXA model, once it has been trained."""
-    return []
-
-
-@pytest.fixture(scope="module")
-def models(auxiliary):
-    learn = EncoderModule.learn
-
-    def remember(*given):
-        corrections = learn(*given)
-        auxiliary.append(corrections.vectors.numpy().copy())
-        return corrections
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(EncoderModule, "learn", remember)
-        dexa = fit(DEXA, n_clusters=2, n_private=0, auxiliary_speed=30.0)
+def models():
+    dexa = fit(DEXA, n_clusters=2, n_private=0, auxiliary_speed=30.0)
     return {DEXA: dexa, NGAME: fit(NGAME), SiameseXML: fit(SiameseXML)}
 
 
@@ -67,59 +48,9 @@ def unit(rows):
     return rows / np.maximum(np.linalg.norm(rows, axis=1, keepdims=True), 1e-12)
 
 
-def clustered(n_clusters=6, n_members=8, n_private=10, dimension=32, seed=0):
-    """Labels of clusters that share a vector, then labels with one of their own."""
-    random = np.random.default_rng(seed)
-    cluster_of = np.repeat(np.arange(n_clusters), n_members)
-    cluster_of = np.append(cluster_of, n_clusters + np.arange(n_private))
-    vectors = 0.9 * unit(random.normal(size=(n_clusters + n_private, dimension)))
-    centres = random.normal(size=vectors.shape)[cluster_of]
-    texts = unit(centres + 0.7 * random.normal(size=centres.shape)).astype(np.float32)
-    corrected = unit(texts + vectors[cluster_of]).astype(np.float32)
-    return cluster_of, vectors, TrainedLabels(texts, corrected, texts)
-
-
-class TestAuxiliaryVectors:
-    @pytest.mark.parametrize("rounding", [0, 1 / 127])
-    def test_they_are_those_of_the_clusters_that_labels_fall_into(self, rounding):
-        cluster_of, vectors, trained = clustered()
-        if rounding:  # as in 8 bits
-            steps = np.abs(trained.corrected).max(axis=1, keepdims=True) * rounding
-            rounded = (trained.corrected / steps).round() * steps
-            trained = replace(trained, corrected=rounded.astype(np.float32))
-        random = np.random.default_rng(1)
-        shared = np.flatnonzero(cluster_of < 6)
-        near = trained.texts[shared] + 0.05 * random.normal(size=(len(shared), 32))
-        new = unit(near).astype(np.float32)
-        found = auxiliary_vectors(trained, new, new)
-        np.testing.assert_allclose(
-            found, vectors[cluster_of[shared]], atol=0.05 if rounding else 1e-3
-        )
-        alone = [auxiliary_vectors(trained, row[None], row[None])[0] for row in new[:5]]
-        np.testing.assert_array_equal(alone, found[:5])
-
-    def test_words_instead_of_vectors_decide_the_cluster(self):
-        cluster_of, vectors, trained = clustered(n_private=0)
-        words = csr_array(np.eye(6, dtype=np.float32)[cluster_of])
-        trained = replace(trained, alike=words)
-        found = auxiliary_vectors(trained, trained.texts[:1], words[[47]])
-        np.testing.assert_allclose(found, vectors[[5]], atol=1e-3)
-
-    def test_nothing_is_added_where_no_vector_is_shared(self):
-        _, _, trained = clustered(n_clusters=0)
-        new = trained.texts[:2].copy()
-        new[1] = 0
-        assert not auxiliary_vectors(trained, new, new).any()
-        _, _, trained = clustered()
-        none = np.zeros((1, 32), np.float32)
-        assert not auxiliary_vectors(trained, none, none).any()
-        empty = TrainedLabels(none, none, none)
-        assert not auxiliary_vectors(empty, new, new).any()
-
-
 @pytest.mark.parametrize("examples", [{}, {NEW: EXAMPLES}], ids=["text", "text and examples"])
 @pytest.mark.parametrize("recipe", [DEXA, NGAME, SiameseXML])
-def test_a_new_label_has_the_vectors_of_the_formula(models, auxiliary, recipe, examples):
+def test_a_new_label_has_the_vectors_of_the_formula(models, recipe, examples):
     model = models[recipe]
     larger = model.with_labels([NEW], examples)
     heads = [head.vectors_of_labels() for head in larger.scorer.heads]
@@ -128,16 +59,9 @@ def test_a_new_label_has_the_vectors_of_the_formula(models, auxiliary, recipe, e
     encode = model.scorer.encoder.encode
     text = encode(model.bags([NEW]))
     points = unit(encode(model.bags(EXAMPLES)).mean(axis=0)[None]) if examples else 0
-    own = heads[1][-1:]
-    if recipe is DEXA:
-        np.testing.assert_allclose(heads[2][-1:], text, atol=1e-6)
-        (vectors,) = auxiliary
-        near, far = np.sort(np.linalg.norm(unit(text + vectors) - own, axis=1))
-        assert near < 1e-4  # of one of the two clusters
-        assert far > 0.05
-    else:
-        np.testing.assert_allclose(own, text, atol=1e-6)
-    np.testing.assert_allclose(heads[0][-1:], unit(own + points), atol=1e-5)
+    np.testing.assert_allclose(heads[0][-1:], unit(text + points), atol=1e-5)
+    for own in heads[1:]:
+        np.testing.assert_allclose(own[-1:], text, atol=1e-6)
 
 
 @pytest.mark.parametrize("dtype", [None, "int8"])
