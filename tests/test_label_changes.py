@@ -15,21 +15,9 @@ from longtail.data.dataset import Dataset
 from longtail.data.label_space import LabelSpace
 from longtail.errors import InputError
 from longtail.recipes.parabel import Parabel
+from small_labels import EXAMPLES, NAMES, NEW, TEXTS, WORDS, texts_and_labels
 
-WORDS = ["wine", "beer", "cars", "buses", "roses", "oaks", "trains", "ferns"]
-NEW = "roses"
-
-
-def texts_and_labels(n, seed):
-    random = np.random.default_rng(seed)
-    pairs = [random.choice(len(WORDS), 2) for _ in range(n)]
-    texts = [f"{WORDS[a]} {WORDS[b]} noise{random.integers(30)}" for a, b in pairs]
-    return texts, [sorted({WORDS[a], WORDS[b]}) for a, b in pairs]
-
-
-TEXTS, NAMES = texts_and_labels(300, 0)
 TEST_TEXTS, TEST_NAMES = texts_and_labels(100, 1)
-EXAMPLES = [text for text, names in zip(TEXTS, NAMES, strict=True) if NEW in names][:6]
 
 
 def fit(texts=TEXTS, names=NAMES, **settings):

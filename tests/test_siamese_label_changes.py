@@ -14,23 +14,11 @@ from longtail.errors import InputError
 from longtail.recipes.dexa import DEXA
 from longtail.recipes.ngame import NGAME
 from longtail.recipes.siamesexml import SiameseXML
+from small_labels import EXAMPLES, NAMES, NEW, TEXTS, WORDS, texts_and_labels
 from small_transformer import BERT, saved
 
-WORDS = ["wine", "beer", "cars", "buses", "roses", "oaks", "trains", "ferns"]
-NEW = "roses"
 SMALL = {"dimension": 16, "encoder_epochs": 4, "classifier_epochs": 2, "n_threads": 1}
-
-
-def texts_and_labels(n, seed):
-    random = np.random.default_rng(seed)
-    pairs = [random.choice(len(WORDS), 2) for _ in range(n)]
-    texts = [f"{WORDS[a]} {WORDS[b]} noise{random.integers(30)}" for a, b in pairs]
-    return texts, [sorted({WORDS[a], WORDS[b]}) for a, b in pairs]
-
-
-TEXTS, NAMES = texts_and_labels(300, 0)
 LEFT = [[name for name in names if name != NEW] for names in NAMES]
-EXAMPLES = [text for text, names in zip(TEXTS, NAMES, strict=True) if NEW in names][:6]
 
 
 def fit(recipe, **settings):

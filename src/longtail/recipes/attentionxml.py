@@ -14,7 +14,7 @@ from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError
 from longtail.estimators.estimator import LabelEstimator
 from longtail.metrics.hits import true_among
-from longtail.scorers.ensemble import EnsembleScorer
+from longtail.scorers.ensemble import averaged_learners
 from longtail.scorers.fusion import best_first
 from longtail.scorers.label_attention import AttentionLevel, LabelAttentionScorer
 from longtail.surrogates.label_clusters import label_centroids, meta_labels
@@ -151,13 +151,7 @@ class AttentionXML(LabelEstimator):
         """See `LabelEstimator`."""
         used, data = data.of_used_labels()
         held = HeldOut.of(held_out, held_out.labels[:, used], self.patience)
-        if self.n_learners == 1:
-            return self._learner(data, held, used, run)
-        learners = (
-            self._learner(data, held, used, run.within(f"learner {i + 1}: "))
-            for i in range(self.n_learners)
-        )
-        return EnsembleScorer(tuple(learners))
+        return averaged_learners(partial(self._learner, data, held, used), self.n_learners, run)
 
     def _learner(
         self, data: TrainingData, held: HeldOut | None, used: Ids, run: TrainingRun

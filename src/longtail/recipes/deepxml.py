@@ -7,6 +7,7 @@ documents", WSDM 2021, section 3.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Protocol, cast
 
 from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
@@ -20,7 +21,7 @@ from longtail.recipes.own_parts import (
     checked_shortlists,
 )
 from longtail.scorers.deepxml import DeepXMLScorer, Ranker
-from longtail.scorers.ensemble import EnsembleScorer
+from longtail.scorers.ensemble import averaged_learners
 from longtail.scorers.fusion import ScoreFusion, fusion_learnt
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.training.schedule import Schedule
@@ -209,13 +210,7 @@ class DeepXML(LabelEstimator):
 
     def learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
         """Train all learners, each by `learn_one`; the parameters are those of that."""
-        if self.n_learners == 1:
-            return self.learn_one(data, held_out, run)
-        learners = (
-            self.learn_one(data, held_out, run.within(f"learner {i + 1}: "))
-            for i in range(self.n_learners)
-        )
-        return EnsembleScorer(tuple(learners))
+        return averaged_learners(partial(self.learn_one, data, held_out), self.n_learners, run)
 
     def learn_one(
         self, data: TrainingData, held_out: TrainingData, run: TrainingRun

@@ -11,14 +11,15 @@ from longtail.named_parts import joined_parts
 from longtail.scorers.fusion import best_first
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from numpy.typing import NDArray
 
     from longtail.data.bags import Bags
     from longtail.scorers.protocols import Scorer
+    from longtail.training.run import TrainingRun
 
-__all__ = ["EnsembleScorer"]
+__all__ = ["EnsembleScorer", "averaged_learners"]
 
 
 @dataclass(frozen=True)
@@ -95,3 +96,24 @@ def _summed(
     ids = np.where(kept, np.take_along_axis(ids, order, axis=1), -1).astype(np.int32)
     totals = np.take_along_axis(totals.reshape(ids.shape), order, axis=1)
     return ids, np.where(kept, totals, -np.inf).astype(np.float32)
+
+
+def averaged_learners(
+    learn: Callable[[TrainingRun], Scorer], n_learners: int, run: TrainingRun
+) -> Scorer:
+    """Train learners one after another, each from its own random numbers, and average their scores.
+
+    One alone is trained by `run` as it is, so that it keeps its random numbers and stages.
+
+    Parameters
+    ----------
+    learn : callable
+        Trains one.
+    n_learners : int
+        At least 1.
+    run : TrainingRun
+    """
+    if n_learners == 1:
+        return learn(run)
+    runs = (run.within(f"learner {i + 1}: ") for i in range(n_learners))
+    return EnsembleScorer(tuple(map(learn, runs)))
