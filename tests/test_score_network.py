@@ -197,6 +197,18 @@ def test_without_held_out_points_the_first_source_is_taken():
     assert same(NetworkTraining().learn(evidence, truth, SAME, RUN), ScoreNetwork.of_source(0, 2))
 
 
+def test_the_mean_of_the_last_parameters_has_their_size():
+    evidence, truth = made_up(40)
+    examples = _Examples.of(evidence, true_among(evidence.labels, truth), RUN)
+    training = NetworkTraining(learning_rate=0.0)  # so they stay what they are
+    still = training._fit(examples, torch.arange(40), RUN)
+    random = torch.Generator().manual_seed(RUN.seed_for("score network"))
+    start = RankingNetwork(
+        examples.inputs.shape[2], *training.n_hidden, training.dropout, random
+    ).parameters
+    torch.testing.assert_close(still.parameters, start)
+
+
 def test_a_source_that_is_always_right_is_followed():
     evidence, truth = made_up(200)
     rows = np.arange(200)[:, np.newaxis]

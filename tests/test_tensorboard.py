@@ -51,6 +51,7 @@ def test_curves_of_a_training(monkeypatch, tmp_path):
     assert steps["quality of an epoch/index 1: matcher"] == [1, 2, 3]
     assert steps["loss of a batch/index 1: matcher"] == [1, 2, 3]
     assert steps["seconds/index 1: ranker"] == [0]
+    assert all(value >= 0 for _, value, _ in Writer.points)
 
 
 def test_says_what_is_missing(monkeypatch, tmp_path):

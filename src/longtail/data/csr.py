@@ -123,7 +123,7 @@ def fits_rows(starts: NDArray[np.integer], ids: NDArray[np.integer], n_ids: int)
     Examples
     --------
     >>> from longtail.data.csr import fits_rows
-    >>> fits_rows(np.array([0, 2, 3]), np.array([0, 1, 1]), 2)
+    >>> fits_rows(np.array([0, 2, 2, 3]), np.array([0, 1, 1]), 2)
     True
     >>> fits_rows(np.array([0, 2, 4]), np.array([0, 1, 1]), 2)
     False
