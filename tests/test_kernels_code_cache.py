@@ -10,6 +10,7 @@ from types import SimpleNamespace
 
 import numba
 import pytest
+from numba.core.bytecode import FunctionIdentity
 
 from command_line import run
 from longtail.kernels import code_cache, jit
@@ -160,6 +161,31 @@ def test_code_for_other_types_has_a_file_of_its_own(sources, monkeypatch):
     assert (again(3), again(1.5), sum(again.stats.cache_hits.values())) == (6, 3, 2)
     of_broken.replace(of_whole)  # a file that says of what it is
     assert jit.kernel(twice)(3) == 6
+
+
+def test_functions_of_two_processes_have_numbers_of_their_own():
+    """Else code of two processes that a third one loads calls functions of the wrong one."""
+    number = (
+        "from longtail.kernels import code_cache; from numba.core.bytecode import FunctionIdentity;"
+        "print(FunctionIdentity.from_function(lambda: 1).unique_id)"
+    )
+    first, second = (
+        int(subprocess.run([sys.executable, "-c", number], capture_output=True, check=True).stdout)
+        for _ in range(2)
+    )
+    assert abs(first - second) > 1_000_000
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="the system does not fork")
+@pytest.mark.filterwarnings("ignore:This process:DeprecationWarning")
+def test_a_forked_process_counts_anew():
+    own = FunctionIdentity.from_function(twice).unique_id
+    reader, writer = os.pipe()
+    if not (child := os.fork()):
+        os.write(writer, str(FunctionIdentity.from_function(twice).unique_id).encode())
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert abs(int(os.read(reader, 100)) - own) > 1_000_000
 
 
 def test_a_damaged_file_is_compiled_again(sources, monkeypatch):

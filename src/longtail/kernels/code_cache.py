@@ -1,29 +1,34 @@
 """Where compiled code is kept, what it was compiled of, and who is told that it takes a while.
 
-numba keeps code as well, with three shortcomings. It looks at the file of a function alone, but
+numba keeps code as well, with four shortcomings. It looks at the file of a function alone, but
 what the function calls is part of its machine code: after an update of some files, such code could
 run on arrays that are laid out in another way. It takes no code from a folder that it could not
 write to, such as one that is part of a container's image. And it numbers its files: two processes
 that compile a function for two types at one time can take the same number, and from then on the
-code for the one runs on arrays of the other.
+code for the one runs on arrays of the other. And it numbers functions, from 1 in each process: two
+functions of one name that were compiled in two processes, such as the steps of sorting numbers and
+of sorting their places, can be taken for each other where a third process loads both.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
+import random
 import sys
 import tempfile
 import time
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import count
 from pathlib import Path
 from pickle import UnpicklingError
 from typing import TYPE_CHECKING, Any, Self
 
 import numba
 from numba.core import event
+from numba.core.bytecode import FunctionIdentity
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile
 
 from longtail.log import LOG
@@ -35,6 +40,17 @@ __all__ = ["CodeCache", "CodeFolders", "code_folders", "stamp_of"]
 
 SECONDS_IN_SILENCE = 1.0
 _STAMP = "sources.stamp"
+_FUNCTION_BITS = 60  # of the first function's number
+
+
+def _number_functions_anew() -> None:
+    """Let numba count the functions of this process from a number that no other begins with."""
+    FunctionIdentity._unique_ids = count(random.SystemRandom().getrandbits(_FUNCTION_BITS))
+
+
+_number_functions_anew()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_number_functions_anew)
 
 
 def stamp_of(sources: Path) -> str:
