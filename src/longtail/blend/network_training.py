@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -20,7 +21,7 @@ from longtail.metrics.hits import true_among
 from longtail.scorers.fusion import best_first, head_and_tail_precision
 from longtail.training.adamw import AdamW
 from longtail.training.label_table import product_dtype
-from longtail.training.threads import one_torch_thread
+from longtail.training.threads import meanwhile, one_torch_thread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -177,8 +178,10 @@ class NetworkTraining:
             if is_true[tried].any(axis=1).sum() < self.least_points:
                 return weighted_sum(evidence, is_true, tried)
             examples = _Examples.of(evidence, is_true, run)
-            trial, logits = self._tried(examples, torch.from_numpy(tried), run)
-            of_sum = qualities(_summed_by_halves(some, is_true[tried], run))
+            by_halves = partial(_summed_by_halves, some, is_true[tried])
+            with meanwhile(by_halves, run.n_threads) as summed:
+                trial, logits = self._tried(examples, torch.from_numpy(tried), run)
+            of_sum = qualities(summed.result())
             if (np.array(qualities(logits.numpy())) <= of_sum).all():
                 return weighted_sum(evidence, is_true, tried)
             hardest = examples.hardest(trial, self.n_compared, run.seed_for("candidates"))
@@ -293,11 +296,11 @@ def _frozen(layers: Layers, examples: _Examples) -> ScoreNetwork:
     return ScoreNetwork(*(part.numpy() for part in parts))
 
 
-def _summed_by_halves(evidence: Evidence, is_true: NDArray[np.bool_], run: TrainingRun) -> Floats:
+def _summed_by_halves(evidence: Evidence, is_true: NDArray[np.bool_]) -> Floats:
     """Return the scores of each half of the points by the sum that the other half weighs."""
     halves = np.array_split(np.arange(len(is_true)), 2)
     scores = [
-        weighted_sum(evidence, is_true, other).scores(evidence.of_rows(half), run.n_threads)
+        weighted_sum(evidence, is_true, other).scores(evidence.of_rows(half))
         for half, other in zip(halves, halves[::-1], strict=True)
     ]
     return np.concatenate(scores)

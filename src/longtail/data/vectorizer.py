@@ -489,11 +489,15 @@ def _spellings(
     """Return the tokens by column: read the texts once more, until all have been met."""
     spelled = np.zeros(n_features, np.bool_)
     tokens = [""] * n_features
-    for _, codes, offsets in _chunks(texts):
+
+    def spell(start: int, stop: int) -> None:
+        if spelled.all():
+            return
+        codes, offsets = joined_code_points(texts, start, stop)
         columns, spelling = spell_texts(codes, offsets, rules, table, spelled)
         found = spelling.tobytes().decode("utf-32-le").split("\n")
         for column, token in zip(columns.tolist(), found, strict=False):
             tokens[column] = token
-        if spelled.all():
-            break
+
+    over_row_chunks(spell, len(texts), n_threads=n_usable_cores(), chunk=CHUNK)
     return TextColumn.from_strings(tokens)

@@ -192,9 +192,10 @@ def in_background(work: Callable[[], R], n_threads: int) -> Future[R]:
 def _helpers(n_threads: int) -> ThreadPoolExecutor:
     """Return threads that stay: to start and end them for each call would take half a millisecond.
 
-    They are idle, or in a kernel, and belong to this process alone.
+    They are idle, or in a kernel, and belong to this process alone. One fewer than `n_threads`, as
+    whoever asks works too: with one more, torch's products would wait for threads out of turn.
     """
-    return ThreadPoolExecutor(n_threads, thread_name_prefix="longtail")
+    return ThreadPoolExecutor(max(1, n_threads - 1), thread_name_prefix="longtail")
 
 
 _forked_with_torch: set[int] = set()

@@ -176,7 +176,8 @@ class LongtailClassifier(RerankedEstimator):
                 del scorer  # the second would not fit beside it where the first just did
                 scorer = self._again(tables, data.with_points_of(held_out), run.within("again: "))
             with run.stage("blend"):
-                compiled = CompiledScorer.of(scorer, storage, run.n_threads)
+                others = max(1, run.n_threads - 1)  # than the one that learns the blend
+                compiled = CompiledScorer.of(scorer, storage, others)
                 network, calibration = blended.result()
         answering = compiled.with_network(network)
         if not held_out.labels.shape[0]:

@@ -13,6 +13,7 @@ from longtail.errors import TrainingError
 from longtail.training.early_stopping import BestEpoch
 from longtail.training.processes import processes, share_of
 from longtail.training.run import EpochReport
+from longtail.training.threads import one_ahead
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -98,7 +99,7 @@ def _epoch(
     random = np.random.default_rng(run.seed_for(stage, "batches", epoch))
     n_batches = batches.n_batches()
     losses = []
-    for i, drawn in enumerate(batches.epoch(random)):
+    for i, drawn in enumerate(one_ahead(batches.epoch(random), run.n_threads)):
         if (batch := share_of(drawn)) is None:
             continue
         rate = schedule.rate_at(epoch, i / n_batches)

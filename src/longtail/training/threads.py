@@ -17,9 +17,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-__all__ = ["meanwhile", "one_torch_thread", "torch_for_training", "torch_threads"]
+__all__ = ["meanwhile", "one_ahead", "one_torch_thread", "torch_for_training", "torch_threads"]
 
 R = TypeVar("R")
+T = TypeVar("T")
+
+
+class _End:
+    """What comes after the last item."""
+
+
+_END = _End()
 
 
 class _Turn:
@@ -119,3 +127,26 @@ def meanwhile(work: Callable[[], R], n_threads: int) -> Iterator[Future[R]]:
         else:
             with ThreadPoolExecutor(1, thread_name_prefix="longtail-aside") as aside:
                 yield aside.submit(work)
+
+
+def one_ahead(items: Iterator[T], n_threads: int) -> Iterator[T]:
+    """Yield items, each of which is made while the one before it is used.
+
+    Parameters
+    ----------
+    items : iterator
+        Nothing that it reads may be changed by who uses the items. The first is made at once.
+    n_threads : int
+        With one, nothing happens at the same time.
+
+    Examples
+    --------
+    >>> from longtail.training.threads import one_ahead
+    >>> list(one_ahead(iter("abc"), n_threads=2))
+    ['a', 'b', 'c']
+    """
+    coming: T | _End = next(items, _END)
+    while not isinstance(coming, _End):
+        item, later = coming, in_background(lambda: next(items, _END), n_threads)
+        yield item
+        coming = later.result()

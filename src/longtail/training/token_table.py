@@ -87,13 +87,14 @@ class TokenTable:
         """
         bounds = np.cumsum([0, *(len(part.chosen) for part in bags)])
         sums = self._scratch.tensor("sums", (int(bounds[-1]), self.dimension))
-        for part, (first, last) in zip(bags, pairwise(bounds), strict=True):
-            part.times(self._halves.numpy(), sums.numpy()[first:last], self._n_threads)
         if self._by_token is not None:  # of sums that nobody took a step from
             self._by_token.result()
+        # First, as it takes longest: whoever has done it helps with the sums.
         self._by_token = in_background(
             lambda: by_column(bags, self._room, self._scratch), self._n_threads
         )
+        for part, (first, last) in zip(bags, pairwise(bounds), strict=True):
+            part.times(self._halves.numpy(), sums.numpy()[first:last], self._n_threads)
         return sums.to(self._device)
 
     def step(self, slope: Tensor, learning_rate: float) -> None:
