@@ -27,7 +27,7 @@ from longtail.kernels.token_tables import LOW_HALF, build_table
 from longtail.kernels.vocabulary import Vocabulary, encode_known
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -442,13 +442,6 @@ def _inverse_frequency(frequencies: NDArray[np.int64], n_texts: int) -> NDArray[
     return idf
 
 
-def _chunks(texts: Sequence[str]) -> Iterator[tuple[int, NDArray[np.uint32], NDArray[np.int64]]]:
-    """Yield first row, code points and offsets of consecutive chunks."""
-    for start in range(0, len(texts), CHUNK):
-        codes, offsets = joined_code_points(texts, start, min(start + CHUNK, len(texts)))
-        yield start, codes, offsets
-
-
 def _document_frequencies(
     texts: Sequence[str], rules: TokenRules
 ) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
@@ -459,7 +452,8 @@ def _document_frequencies(
     # Every thread cuts every text into tokens: beyond a few threads that is most of the work.
     n_shards = min(n_usable_cores(), MAX_SHARDS)
     tables = [(np.zeros((1 << 12, 2), np.uint64), 0) for _ in range(n_shards)]
-    for first_row, codes, offsets in _chunks(texts):
+    for first_row in range(0, len(texts), CHUNK):
+        codes, offsets = joined_code_points(texts, first_row, min(first_row + CHUNK, len(texts)))
         count = _shard_counter(tables, first_row, codes, offsets, rules)
         over_row_chunks(count, n_shards, n_threads=n_shards, chunk=1)
     entries = np.concatenate([table[table[:, 0] != 0] for table, _ in tables])
