@@ -7,6 +7,7 @@ Texts do not need this: the weights of our own `TextVectorizer` count a repeat b
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -53,7 +54,7 @@ def _scale_in_64_bits(values: NDArray[np.float32]) -> None:
         values[:] = wide / length
 
 
-def chosen_power(features: csr_array, labels: csr_array, *, seed: int) -> float:
+def chosen_power(features: csr_array, labels: csr_array, *, seed: int, n_threads: int = 1) -> float:
     """Return 1/2 if square roots bring points nearer to those that share their labels, else 1.
 
     Parameters
@@ -63,6 +64,8 @@ def chosen_power(features: csr_array, labels: csr_array, *, seed: int) -> float:
     labels : csr_array (n_points, n_labels)
     seed : int
         Of the points that are looked at, some thousands at most.
+    n_threads : int
+        Two are of use.
 
     Examples
     --------
@@ -83,16 +86,18 @@ def chosen_power(features: csr_array, labels: csr_array, *, seed: int) -> float:
     queries, others = np.sort(order[:n_queries]), np.sort(order[n_queries:])
     if not n_queries:
         return 1.0
-    shares = {
-        power: _share_of_own_labels(
+
+    def share(power: float) -> float:
+        return _share_of_own_labels(
             unit_rows_of_power(features[queries], power),
             unit_rows_of_power(features[others], power),
             labels[queries],
             labels[others],
         )
-        for power in (1.0, DAMPED)
-    }
-    return DAMPED if shares[DAMPED] > shares[1.0] else 1.0
+
+    with ThreadPoolExecutor(min(n_threads, 2)) as pool:
+        plain, damped = pool.map(share, (1.0, DAMPED))
+    return DAMPED if damped > plain else 1.0
 
 
 def _share_of_own_labels(

@@ -10,6 +10,7 @@ import numpy as np
 
 from longtail.data.csr import MAX_IDS, MOST_DIGITS, csr_from_rows
 from longtail.errors import DataFormatError
+from longtail.kernels.entries import read_entries
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -67,12 +68,11 @@ class SparseRows:
             If an entry is malformed, its id out of range or given twice, or its value is not a
             finite number of float32.
         """
-        if _ENTRIES.fullmatch(entries) is None:
-            raise DataFormatError(_explain(entries), path=self.path, line=line)
-        if not entries.strip():
+        ids, values = _usual(entries) or _parse(entries, self.path, line)
+        if not len(ids):
             self._lengths.append(0)
             return
-        ids, values = self._checked(*_parse(entries), line)
+        ids, values = self._checked(ids, values, line)
         self._indices.frombytes(ids.astype(np.int32).tobytes())
         self._values.frombytes(values.tobytes())
         self._lengths.append(len(ids))
@@ -174,8 +174,18 @@ def format_entries(ids: Int64s, values: Float32s) -> str:
     return " ".join(map("{}:{}".format, ids.tolist(), values.astype(np.str_).tolist()))
 
 
-def _parse(entries: bytes) -> tuple[Int64s, Float32s]:
-    """Let numpy read all numbers of a line at once; the grammar was checked before."""
+def _usual(entries: bytes) -> tuple[Int64s, Float32s] | None:
+    """Read a line as nearly all files write it, in a fifth of the time that `_parse` takes."""
+    most = len(entries) // 4 + 1  # an entry has three characters, and a blank before the next
+    ids, values = np.empty(most, np.int64), np.empty(most, np.float32)
+    n_entries = read_entries(np.frombuffer(entries, np.uint8), ids, values)
+    return None if n_entries < 0 else (ids[:n_entries], values[:n_entries])
+
+
+def _parse(entries: bytes, path: str | Path, line: int) -> tuple[Int64s, Float32s]:
+    """Check the grammar of a line, then let numpy read all of its numbers at once."""
+    if _ENTRIES.fullmatch(entries) is None:
+        raise DataFormatError(_explain(entries), path=path, line=line)
     numbers = np.fromstring(entries.replace(b":", b" ").decode("ascii"), sep=" ")
     ids = np.minimum(numbers[0::2], MAX_IDS).astype(np.int64)
     with np.errstate(over="ignore"):

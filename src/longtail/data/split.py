@@ -19,7 +19,10 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from longtail.data.rows import offsets_and_indices
 from longtail.errors import InputError
+from longtail.kernels.arrays import read_only
+from longtail.kernels.row_keys import keys_of_heaviest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -33,7 +36,6 @@ Keys: TypeAlias = "NDArray[np.uint64]"
 
 _WORD = re.compile(r"\w+")
 _N_TOP_FEATURES = 16
-_CHUNK = 8_192
 MOST_TWINS = 4  # editions, variants; more points than these are one question asked often
 LEAST_ASKED_OFTEN = 0.05  # of the points: fewer are what any catalogue has of much printed books
 
@@ -144,23 +146,10 @@ def feature_group_keys(features: csr_array) -> Keys:
     (True, False)
     """
     matrix = csr_array(features)
-    rarity = np.bincount(matrix.indices, minlength=matrix.shape[1])
-    keys = np.zeros(matrix.shape[0], dtype=np.uint64)
-    for start in range(0, matrix.shape[0], _CHUNK):
-        part = matrix[start : start + _CHUNK]
-        lengths = np.diff(part.indptr)
-        row_of = np.repeat(np.arange(part.shape[0]), lengths)
-        order = np.lexsort((part.indices, rarity[part.indices], -part.data, row_of))
-        rank = np.arange(part.nnz) - np.repeat(part.indptr[:-1], lengths)
-        top = order[rank < _N_TOP_FEATURES]
-        # A sum of mixed ids: the key does not depend on their order.
-        np.add.at(keys, start + row_of[top], _mixed(part.indices[top]))
+    row_starts, columns = offsets_and_indices(matrix)
+    weights = read_only(matrix.data, np.float32)
+    n_rows_with = np.bincount(matrix.indices, minlength=matrix.shape[1])
+    keys = np.empty(matrix.shape[0], np.uint64)
+    arrays = (read_only(row_starts, np.int64), read_only(columns, np.int32), weights, n_rows_with)
+    keys_of_heaviest(*arrays, _N_TOP_FEATURES, keys)
     return keys
-
-
-def _mixed(ids: NDArray[np.int32]) -> Keys:
-    """Spread ids over 64 bits (splitmix64, Steele et al. 2014), so that sums rarely collide."""
-    z = (ids.astype(np.uint64) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))

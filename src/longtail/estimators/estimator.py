@@ -190,7 +190,7 @@ class LabelEstimator(Answers):
     ) -> None:
         """See `fit_dataset`."""
         self.reads().check(is_text=dataset.texts is not None)
-        power = self._power_for(dataset)
+        power = self._power_for(dataset, run.n_threads)
         vectorizer, features = self._vectorized(dataset, power)
         if checkpoint_folder is not None:
             space = dataset.label_space
@@ -283,12 +283,13 @@ class LabelEstimator(Answers):
             "n_features": n_features,
         }
 
-    def _power_for(self, dataset: Dataset) -> float:
+    def _power_for(self, dataset: Dataset, n_threads: int) -> float:
         """Return the power of ready-made features; 1 for texts, whose weights are our own."""
         if dataset.features is None or self.reads().needs_numbers:
             return 1.0
         if self.feature_power is None:
-            return chosen_power(dataset.features, dataset.labels, seed=self.random_state)
+            about = (dataset.features, dataset.labels)
+            return chosen_power(*about, seed=self.random_state, n_threads=n_threads)
         return self.feature_power
 
     def _vectorized(
