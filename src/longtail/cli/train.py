@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from longtail.cli.interrupts import code_of, nothing_to_lose
+from longtail.cli.lazy import quick_imports
 from longtail.cli.one_at_a_time import alone_in
 from longtail.cli.output import bytes_text, check_inputs, counted, notice, result, time_text
 from longtail.cli.settings import parse_settings, settings_help
@@ -165,7 +166,7 @@ def _save(estimator: LabelEstimator, target: str) -> None:
 
 def _configured(arguments: argparse.Namespace) -> LabelEstimator:
     """Make the estimator, and find out what is wrong before any data is read."""
-    with nothing_to_lose():
+    with nothing_to_lose(), quick_imports():
         kind = recipe(arguments.recipe)
     settings = parse_settings(kind, arguments.set)
     for option, key in (("seed", "random_state"), ("device", "device")):
