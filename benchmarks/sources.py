@@ -62,6 +62,7 @@ def training_parser(description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("train")
     parser.add_argument("--labels")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--points", type=int, help="of the other nine tenths, to learn from: all")
     return parser
 
 
@@ -70,9 +71,8 @@ def split_of(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
     warnings.simplefilter("ignore", InputWarning)
     data = Dataset.read(arguments.train, labels_file=arguments.labels)
     order = np.random.default_rng(arguments.seed).permutation(data.n_points)
-    n_kept = data.n_points // 10
-    points, train = data.take(np.sort(order[:n_kept])), data.take(np.sort(order[n_kept:]))
-    return train, points
+    kept, rest = np.split(order, [data.n_points // 10])
+    return data.take(np.sort(rest[: arguments.points])), data.take(np.sort(kept))
 
 
 def source_names(scorer: BlendedScorer) -> list[str]:

@@ -9,7 +9,7 @@ from longtail import LongtailClassifier
 
 @pytest.mark.parametrize(
     ("n_points", "dimension", "epochs"),
-    [(20_000, 512, 7), (20_001, 192, 3), (50_001, 192, 4), (200_000, 192, 4), (200_001, 256, 4)],
+    [(20_000, 256, 7), (20_001, 192, 3), (50_001, 192, 4), (200_000, 192, 4), (200_001, 256, 4)],
 )
 def test_the_number_of_points_decides_how_long_vectors_are(n_points, dimension, epochs):
     space = LongtailClassifier().shared_space(n_points, 30_000, 3 * n_points)

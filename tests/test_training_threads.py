@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 
 from longtail import LongtailClassifier
 from longtail.errors import InputError
+from longtail.training.threads import one_ahead
 
 TEXTS = ["red wine", "white wine", "fast car", "old car"] * 20
 NAMES = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 20
@@ -98,3 +100,30 @@ def test_training_leaves_the_number_of_threads():
         assert torch.get_num_threads() == 3
     finally:
         torch.set_num_threads(before)
+
+
+def test_an_item_is_made_while_the_one_before_it_is_used():
+    second_is_made = threading.Event()
+
+    def items():
+        yield "first"
+        second_is_made.set()
+        yield "second"
+
+    ahead = one_ahead(items(), n_threads=2)
+    assert next(ahead) == "first"
+    assert second_is_made.wait(timeout=60)
+    assert list(ahead) == ["second"]
+    assert list(one_ahead(iter(()), n_threads=2)) == []
+
+
+@pytest.mark.parametrize("n_threads", [1, 2])
+def test_an_error_of_the_maker_reaches_the_user(n_threads):
+    def items():
+        yield 1
+        raise InputError("no more")
+
+    ahead = one_ahead(items(), n_threads)
+    assert next(ahead) == 1
+    with pytest.raises(InputError, match="no more"):
+        next(ahead)

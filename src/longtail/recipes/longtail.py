@@ -59,9 +59,9 @@ class LongtailClassifier(RerankedEstimator):
     Parameters
     ----------
     dimension : int or None
-        Length of token and label vectors. None takes 512 where training is short, for up to 20,000
-        points, and for up to 50,000 of ready-made features or without pieces of words; else 192 for
-        up to 200,000, and 256 beyond, where there is more to learn.
+        Length of token and label vectors. None takes 512 for up to 50,000 points of ready-made
+        features or without pieces of words, where training is short; else 256 for up to 20,000
+        points, 192 for up to 200,000, and 256 beyond, where there is more to learn.
     epochs : int or None
         None takes 7 for up to 20,000 points, 3 for up to 50,000, and 4 beyond. Up to 50,000, 2 more
         follow with the points that the blend was learnt from.
@@ -311,9 +311,9 @@ class LongtailClassifier(RerankedEstimator):
 
 def usual_dimension(n_points: int, *, has_pieces: bool) -> int:
     """Return how long the vectors for so many training points are, unless that is set."""
-    if n_points <= (VERY_FEW_POINTS if has_pieces else FEW_POINTS):
+    if n_points <= FEW_POINTS and not has_pieces:
         return 512
-    return 192 if n_points <= MANY_POINTS else 256
+    return 192 if VERY_FEW_POINTS < n_points <= MANY_POINTS else 256
 
 
 def _blend(

@@ -145,6 +145,9 @@ def one_ahead(items: Iterator[T], n_threads: int) -> Iterator[T]:
     >>> list(one_ahead(iter("abc"), n_threads=2))
     ['a', 'b', 'c']
     """
+    if n_threads == 1:
+        yield from items
+        return
     coming: T | _End = next(items, _END)
     while not isinstance(coming, _End):
         item, later = coming, in_background(lambda: next(items, _END), n_threads)
