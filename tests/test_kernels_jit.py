@@ -119,6 +119,15 @@ def _rows_done_in_a_child(queue):
     queue.put(sum(done))
 
 
+def test_who_wants_a_result_does_not_wait_for_busy_helpers():
+    is_free = threading.Event()
+    busy = jit.in_background(is_free.wait, n_threads=2)
+    later = jit.in_background(threading.get_ident, n_threads=2)
+    assert later.result() == threading.get_ident()
+    is_free.set()
+    assert busy.result()
+
+
 @pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork:DeprecationWarning")
 def test_a_forked_process_has_helpers_of_its_own():

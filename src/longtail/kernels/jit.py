@@ -8,13 +8,14 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import cache
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 import numba
 
 from longtail.kernels.code_cache import CodeCache, code_folders
 
 __all__ = [
+    "Begun",
     "fast_inlined_kernel",
     "fast_kernel",
     "fast_lean_kernel",
@@ -172,7 +173,22 @@ def over_row_chunks(
         helper.result()
 
 
-def in_background(work: Callable[[], R], n_threads: int) -> Future[R]:
+class Begun(Generic[R]):
+    """Work that a helper may have begun; whoever wants the result does it, if none has.
+
+    So nobody waits for helpers that are busy with something else.
+    """
+
+    def __init__(self, work: Callable[[], R], helper: Future[R]) -> None:
+        self._work = work
+        self._helper = helper
+
+    def result(self) -> R:
+        """Return what the work returns, or raise what it raises; to be called once."""
+        return self._work() if self._helper.cancel() else self._helper.result()
+
+
+def in_background(work: Callable[[], R], n_threads: int) -> Begun[R]:
     """Begin what the caller needs later; with one thread, do it at once.
 
     Examples
@@ -182,10 +198,10 @@ def in_background(work: Callable[[], R], n_threads: int) -> Future[R]:
     5
     """
     if n_threads > 1:
-        return _helpers(n_threads).submit(work)
+        return Begun(work, _helpers(n_threads).submit(work))
     done: Future[R] = Future()
     done.set_result(work())
-    return done
+    return Begun(work, done)
 
 
 @cache

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import threading
 import warnings
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 import torch
 
-from longtail.kernels.jit import in_background, is_fork_of_torch
+from longtail.kernels.jit import Begun, in_background, is_fork_of_torch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -101,7 +101,7 @@ def one_torch_thread() -> AbstractContextManager[None]:
 
 
 @contextmanager
-def meanwhile(work: Callable[[], R], n_threads: int) -> Iterator[Future[R]]:
+def meanwhile(work: Callable[[], R], n_threads: int) -> Iterator[Begun[R]]:
     """Do `work` beside what happens inside, with one thread of torch's for each.
 
     Not more: a sum may depend on how many threads form it, and so what is trained inside would
@@ -126,7 +126,7 @@ def meanwhile(work: Callable[[], R], n_threads: int) -> Iterator[Future[R]]:
             yield in_background(work, n_threads)
         else:
             with ThreadPoolExecutor(1, thread_name_prefix="longtail-aside") as aside:
-                yield aside.submit(work)
+                yield Begun(work, aside.submit(work))
 
 
 def one_ahead(items: Iterator[T], n_threads: int) -> Iterator[T]:

@@ -19,12 +19,11 @@ from longtail.training.optimisers import RowwiseAdagrad, in_threads
 from longtail.training.scratch import Scratch, empty_tensor
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
     from torch import Tensor
 
+    from longtail.kernels.jit import Begun
     from longtail.training.chosen_bags import ByColumn
 
 __all__ = ["TokenTable"]
@@ -78,7 +77,7 @@ class TokenTable:
         self._device = device
         self._room = np.zeros(n_tokens, np.int32)
         self._scratch = Scratch()
-        self._by_token: Future[ByColumn] | None = None
+        self._by_token: Begun[ByColumn] | None = None
 
     def sums(self, *bags: ChosenBags) -> Tensor:
         """Return the weighted sums of the bags' rows, (n, dimension), one after the other.
