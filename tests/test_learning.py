@@ -192,7 +192,7 @@ class TestLongtailClassifier:
         labels = [[f"label {i % 2}"] for i in range(100)]
         model = LongtailClassifier(n_threads=1).fit(texts, labels)
         assert model.score(texts, labels) > 0.9
-        assert model.predictor_.scorer.parts.labels.rows.values.shape[1] == 512
+        assert model.predictor_.scorer.parts.labels.rows.values.shape[1] == 256
 
     def test_loss_falls(self, default):
         for stage in ("shared space", "again: shared space"):
