@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.kernels.jit import fast_kernel, kernel
+from longtail.kernels.jit import fast_kernel, inner_kernel, kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -38,8 +38,8 @@ _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11))
 _TO_UNIT = 2.0**-53
 
 
-@kernel
-def _mix(bits: np.uint64) -> np.uint64:
+@inner_kernel
+def mixed_bits(bits: np.uint64) -> np.uint64:
     """Scramble 64 bits (the output step of splitmix64)."""
     bits = (bits ^ (bits >> _SHIFTS[0])) * _FIRST_MIX
     bits = (bits ^ (bits >> _SHIFTS[1])) * _SECOND_MIX
@@ -56,8 +56,8 @@ def random_unit(seed: int, stream: int, counter: int) -> float:
     >>> random_unit(0, 7, 1) == random_unit(0, 7, 1) != random_unit(0, 8, 1)
     True
     """
-    start = _mix(_mix(np.uint64(seed) + _GOLDEN_RATIO) + np.uint64(stream))
-    bits = _mix(start + np.uint64(counter) * _GOLDEN_RATIO)
+    start = mixed_bits(mixed_bits(np.uint64(seed) + _GOLDEN_RATIO) + np.uint64(stream))
+    bits = mixed_bits(start + np.uint64(counter) * _GOLDEN_RATIO)
     return np.float64(bits >> _SHIFTS[3]) * _TO_UNIT
 
 

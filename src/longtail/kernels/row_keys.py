@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.kernels.clusters import mixed_bits
 from longtail.kernels.jit import kernel
 
 if TYPE_CHECKING:
@@ -17,14 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["keys_of_heaviest"]
 
-
-@kernel
-def _mixed(number: int) -> np.uint64:
-    """Spread a number over 64 bits (splitmix64, Steele et al. 2014), so that sums differ."""
-    z = (np.uint64(number) + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return z ^ (z >> np.uint64(31))
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)  # mixed bits of few numbers differ: sums seldom collide
 
 
 @kernel
@@ -78,5 +72,5 @@ def keys_of_heaviest(
             n = min(n + 1, n_heaviest)
         key = np.uint64(0)
         for i in range(n):
-            key += _mixed(columns[heaviest[i]])
+            key += mixed_bits(np.uint64(columns[heaviest[i]] + 1) * _SPREAD)
         keys[row] = key
