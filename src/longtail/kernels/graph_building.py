@@ -11,6 +11,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from longtail.kernels.best_keys import (
+    HIGHEST,
+    LOWEST,
+    BestKeys,
+    add_key,
+    cut_full,
+    empty_best_keys,
+    write_best,
+)
 from longtail.kernels.byte_codes import (
     N_AT_ONCE,
     N_MASKED,
@@ -52,7 +61,6 @@ __all__ = [
     "write_neighbours",
 ]
 
-LOWEST, _HIGHEST = np.int64(-(1 << 62)), np.int64(1 << 62)
 _BITS, _LAST = np.int64(32), np.int64((1 << 31) - 1)
 _ROWS_AT_ONCE = 64  # and as many others: both stay in the nearest cache
 ROWS_JOINED = 256
@@ -61,7 +69,7 @@ ROWS_JOINED = 256
 def empty_keys(n_rows: int, capacity: int) -> Keys:
     """Return empty lists for at least so many keys each, (n_rows, 1 + a multiple of eight)."""
     keys = np.full((n_rows, 1 + -(-capacity // KEYS_AT_ONCE) * KEYS_AT_ONCE), LOWEST)
-    keys[:, 0] = _HIGHEST
+    keys[:, 0] = HIGHEST
     return keys
 
 
@@ -110,13 +118,19 @@ def _write_queries(vectors: ByteCodes, start: int, n_queries: int, panel: _Panel
 
 @kernel
 def _offer_range(
-    panel: _Panel, n_some: int, vectors: ByteCodes, start: int, stop: int, keys: Keys, itself: int
+    panel: _Panel,
+    n_some: int,
+    vectors: ByteCodes,
+    start: int,
+    stop: int,
+    lists: BestKeys,
+    n_wanted: int,
+    itself: int,
 ) -> None:
     """Offer consecutive rows to the lists of some queries.
 
-    The list of query i is ``keys[i]``; row ``itself + i`` is query i itself, and left out.
+    Row ``itself + i`` is query i itself, and left out.
     """
-    last = keys.shape[1] - 1
     for block in range(start, stop, N_MASKED):
         end = min(block + N_MASKED, stop)
         n_behind = np.uint64(N_MASKED - (end - block))
@@ -124,14 +138,17 @@ def _offer_range(
             products_of_range(panel.queries, panel.some, i, vectors, block, end, panel.products)
             for place in range(i, min(i + N_AT_ONCE, n_some)):
                 query = panel.some[place]
-                worst = np.int32(similarity_in(keys[query, last]))
+                keys, size, least = lists.keys[query], lists.sizes[query], lists.least[query]
+                worst = np.int32(similarity_in(least))
                 mask = at_least(panel.products, place - i, worst) << n_behind >> n_behind
                 while mask != np.uint64(0):
                     j = lowest_bit(mask)
                     mask &= mask - np.uint64(1)
                     key = _key(panel.products[place - i, j], block + j)
-                    if key > keys[query, last] and block + j != itself + query:
-                        insert_key(keys[query], key)
+                    keys[size] = key
+                    size += 1 if key > least and block + j != itself + query else 0
+                lists.sizes[query] = size
+                cut_full(lists, query, n_wanted)
 
 
 @kernel
@@ -142,15 +159,18 @@ def nearest_rows(vectors: ByteCodes, start: int, stop: int, others: ByteCodes, k
     ----------
     vectors, others : ByteCodes
     start, stop : int
-    keys : int64 (stop - start, 1 + capacity)
-        Empty lists; filled.
+    keys : int64 (stop - start, 1 + n_wanted)
+        Written: see `empty_keys`.
     """
     panel = _new_panel(_ROWS_AT_ONCE, vectors.codes.shape[1])
-    n_others = len(others.factors)
+    n_others, n_wanted = len(others.factors), keys.shape[1] - 1
+    lists = empty_best_keys(_ROWS_AT_ONCE, n_wanted, N_MASKED)
     for first in range(start, stop, _ROWS_AT_ONCE):
         n_rows = min(_ROWS_AT_ONCE, stop - first)
         _write_queries(vectors, first, n_rows, panel)
-        _offer_range(panel, n_rows, others, 0, n_others, keys[first - start :], n_others)
+        _offer_range(panel, n_rows, others, 0, n_others, lists, n_wanted, n_others)
+        for i in range(n_rows):
+            write_best(lists, i, keys[first - start + i])
 
 
 class _Links(NamedTuple):
@@ -212,15 +232,16 @@ def join_clusters(vectors: ByteCodes, starts: Starts, probes: Keys, first: int, 
         Lists of the clusters that each row is compared with.
     first : int
         The first of the rows.
-    keys : int64 (n_rows, 1 + capacity)
-        Empty lists; filled.
+    keys : int64 (n_rows, 1 + n_wanted)
+        Written: see `empty_keys`.
 
     Notes
     -----
     Rows side by side are compared with much the same clusters, and share the reading of them.
     """
-    n_probes = probes.shape[1] - 1
+    n_probes, n_wanted = probes.shape[1] - 1, keys.shape[1] - 1
     panel = _new_panel(ROWS_JOINED, vectors.codes.shape[1])
+    lists = empty_best_keys(ROWS_JOINED, n_wanted, N_MASKED)
     links = _new_links(len(starts) - 1, ROWS_JOINED * n_probes)
     for begin in range(0, len(keys), ROWS_JOINED):
         n_rows, row = min(ROWS_JOINED, len(keys) - begin), first + begin
@@ -229,7 +250,9 @@ def join_clusters(vectors: ByteCodes, starts: Starts, probes: Keys, first: int, 
             cluster = links.clusters[place]
             n_some = _take_chain(cluster, n_probes, links, panel.some)
             start, stop = starts[cluster], starts[cluster + 1]
-            _offer_range(panel, n_some, vectors, start, stop, keys[begin:], row)
+            _offer_range(panel, n_some, vectors, start, stop, lists, n_wanted, row)
+        for i in range(n_rows):
+            write_best(lists, i, keys[begin + i])
 
 
 @kernel
@@ -385,18 +408,17 @@ def add_reverse_edges(
         See `reverse_edges`. Of those of a hub only the nearest are looked at.
     """
     capacity = -(-4 * edges.shape[1] // KEYS_AT_ONCE) * KEYS_AT_ONCE
-    both = np.empty(1 + capacity, np.int64)
-    both[0] = _HIGHEST
+    both, lists = np.empty(1 + capacity, np.int64), empty_best_keys(1, capacity, 1)
     pruner = _new_pruner(vectors.codes.shape[1], capacity)
     for row in range(start, stop):
-        both[1:] = LOWEST
         for key in edges[row]:
             if key != LOWEST:
-                insert_key(both, key)
+                add_key(lists, 0, key, capacity)
         for place in range(reverse_starts[row], reverse_starts[row + 1]):
             key = reverse[place]
-            if key > both[capacity] and not _holds(edges[row], key):
-                insert_key(both, key)
+            if key > lists.least[0] and not _holds(edges[row], key):
+                add_key(lists, 0, key, capacity)
+        write_best(lists, 0, both)
         _select_diverse(vectors, both, edges[row], pruner)
 
 
