@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import numba
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from longtail.kernels import byte_codes as codes_module
 from longtail.kernels.arrays import read_only
 from longtail.kernels.byte_codes import (
     at_least,
@@ -161,29 +158,6 @@ def test_products(seed, n, d, data):
     rows = random.integers(0, n, data.draw(st.integers(1, 10))).astype(np.int32)
     found = listed_products(vectors, 0, rows)[: len(rows)]
     np.testing.assert_array_equal(found, expected[0, rows])
-
-
-@pytest.mark.parametrize("name", ["_add_in_pairs", "_add_widened"])
-def test_products_on_other_processors(monkeypatch, name):
-    features = numba.core.registry.cpu_target.target_context.codegen().magic_tuple()[2]
-    if name == "_add_in_pairs" and "+avx2" not in features:
-        pytest.skip("the processor has no such instruction")
-    own, used = getattr(codes_module, name), []
-
-    def add(_context, *arguments):
-        used.append(name)
-        return own(*arguments)
-
-    monkeypatch.setattr(codes_module, "add_products", add)
-    vectors = coded(random_vectors(np.random.default_rng(0), 20, 150))
-    expected = products_twin(vectors, vectors)
-    which = np.arange(5, dtype=np.int32)
-    # Compiled again, now for the other processor.
-    found = njit(range_products.py_func)(vectors, which, 3, 20)
-    np.testing.assert_array_equal(found[:, :17], expected[1:5, 3:])
-    found = njit(listed_products.py_func)(vectors, 0, which)
-    np.testing.assert_array_equal(found[:5], expected[0, :5])
-    assert used
 
 
 @njit

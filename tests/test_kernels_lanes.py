@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
-from longtail.kernels import sparse_lanes, walk_lanes
 from longtail.kernels.arrays import read_only
 from longtail.kernels.byte_rows import SplitQuery, products_of_bytes, split_query, split_width
 from longtail.kernels.digit_sort import N_DIGITS, sort_by_digits
@@ -159,30 +158,3 @@ def test_a_sort_by_digits(numbers):
     counts = np.empty(N_DIGITS, np.int32)
     sort_by_digits(own, len(numbers), np.empty(70, np.int32), counts)
     assert own.tolist() == [*sorted(numbers), 5, 4]
-
-
-def test_a_processor_that_looks_at_one_place_at_a_time(monkeypatch):
-    for module in (sparse_lanes, walk_lanes):
-        monkeypatch.setattr(module, "has_instructions", lambda _: False)
-    add, total, slot, keep = (
-        njit(kernel.py_func) for kernel in (add_some, sum_some, slot_some, keep_edges)
-    )
-    random = np.random.default_rng(0)
-    ids, stored, columns, _ = some_entries(random, np.int8, 60, 2)
-    own = (ids, stored, 1, len(columns))
-    slots = np.zeros(50 + N_MORE_SLOTS, np.uint16)
-    slots[columns[columns < 50]] = 1 + np.arange((columns < 50).sum())
-    found = []
-    for add_, total_, slot_, keep_ in (
-        (add, total, slot, keep),
-        (add_some, sum_some, slot_some, keep_edges),
-    ):
-        sums, slotted, fresh = np.zeros(50, np.float32), np.zeros(60), np.zeros(80, np.int32)
-        stamps = np.zeros(61, np.int32)
-        stamps[-1], slotted = 1, slotted.astype(np.float32)
-        add_(*own, np.float32(2), sums)
-        slot_(*own, np.float32(2), slots, slotted)
-        n = keep_(ids, 0, len(columns), np.zeros((60, 1), np.uint8), stamps, fresh, 0)
-        found.append([*sums, *slotted, total_(*own, sums), *fresh[:n], *stamps])
-    assert len(columns) > 20
-    assert found[0] == pytest.approx(found[1], rel=1e-5)

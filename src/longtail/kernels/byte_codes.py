@@ -17,10 +17,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from llvmlite import binding, ir  # type: ignore[import-untyped]  # it has none
+from llvmlite import ir  # type: ignore[import-untyped]  # it has none
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from longtail.kernels.byte_products import (
+    add_products,
+    multiplies_pairs,
+    pairs_of_shorts,
+    picked,
+    sixteen_bytes,
+    sums_of_each,
+    sums_of_sixteen,
+)
 from longtail.kernels.jit import fast_kernel, kernel
 
 if TYPE_CHECKING:
@@ -36,7 +45,6 @@ __all__ = [
     "N_MASKED",
     "ByteCodes",
     "ByteQueries",
-    "add_products",
     "at_least",
     "byte_codes",
     "code_unit",
@@ -44,14 +52,12 @@ __all__ = [
     "new_queries",
     "products_of_listed",
     "products_of_range",
-    "sums_of_each",
     "sums_of_ranges",
     "write_query",
 ]
 
-binding.initialize_native_asmparser()
-
 N_AT_ONCE = 4  # queries, and rows: sixteen sums stay in registers
+_QUERIES_OF_PAIRS = 2  # of a processor with half as many registers, half as long
 N_MASKED = 64
 MIDDLE, _LARGEST = 128, np.float32(127)
 _LARGEST_PRODUCT = np.float32(1 << 28)
@@ -60,6 +66,7 @@ _BYTE, _SHORT, _INT, _LONG = (ir.IntType(n) for n in (8, 16, 32, 64))
 _LINE, _LANES = 64, 16  # bytes, and sums of four products of them
 _FLOAT = ir.FloatType()
 _BYTES, _INTS = ir.VectorType(_BYTE, _LINE), ir.VectorType(_INT, _LANES)
+_SHORTS, _EIGHT_INTS = ir.VectorType(_SHORT, _LANES), ir.VectorType(_INT, _LANES // 2)
 
 
 class ByteCodes(NamedTuple):
@@ -212,90 +219,14 @@ class _Vectors:
         return values
 
 
-def add_products(context: Any, builder: Any, total: Any, row: Any, query: Any) -> Any:
-    """Add products of bytes without and with signs, four to a lane."""
-    features = context.codegen().magic_tuple()[2]
-    if "+avx512vnni" in features:
-        kind = ir.FunctionType(_INTS, [_INTS, _BYTES, _BYTES])
-        return builder.asm(kind, "vpdpbusd $3, $2, $0", "=v,0,v,v", [total, row, query], False)
-    own = _add_in_pairs if "+avx2" in features else _add_widened
-    return own(builder, total, row, query)
-
-
-def _add_in_pairs(builder: Any, total: Any, row: Any, query: Any) -> Any:
-    """Add products by an instruction for sums of two products of 16 bits."""
-    shorts, ints = (ir.VectorType(kind, n) for kind, n in ((_SHORT, _LANES), (_INT, _LANES // 2)))
-    kind = ir.FunctionType(ints, [shorts, shorts])
-    multiply = cgutils.get_or_insert_function(builder.module, kind, "llvm.x86.avx2.pmadd.wd")
-    for first in range(0, _LINE, 2 * _LANES):
-        sums = []
-        for begin in (first, first + _LANES):
-            part = list(range(begin, begin + _LANES))
-            own = builder.zext(_picked(builder, row, row, part), shorts)
-            other = builder.sext(_picked(builder, query, query, part), shorts)
-            sums.append(builder.call(multiply, [own, other]))
-        total = builder.add(total, _picked(builder, sums[0], sums[1], list(range(_LANES))))
-    return total
-
-
-def _add_widened(builder: Any, total: Any, row: Any, query: Any) -> Any:
-    """Add products by instructions that any processor has."""
-    for first in range(0, _LINE, _LANES):
-        part = list(range(first, first + _LANES))
-        own = builder.zext(_picked(builder, row, row, part), _INTS)
-        other = builder.sext(_picked(builder, query, query, part), _INTS)
-        total = builder.add(total, builder.mul(own, other))
-    return total
-
-
-def _picked(builder: Any, one: Any, other: Any, which: list[int]) -> Any:
-    """Return lanes of two vectors, those of the second counted on from the first's."""
-    mask = ir.Constant(ir.VectorType(_INT, len(which)), which)
-    return builder.shuffle_vector(one, other, mask)
-
-
-def _paired(builder: Any, one: Any, other: Any, size: int, step: int) -> Any:
-    """Return sums of parts of two vectors: the first with the second, the third with the fourth.
-
-    A part is `size` lanes; sums of the one and of the other alternate within `step` of them.
-    """
-    firsts: list[int] = []
-    for begin in range(0, _LANES, step):
-        for of in (0, _LANES):
-            for part in range(begin, begin + step, 2 * size):
-                firsts += range(of + part, of + part + size)
-    seconds = [lane + size for lane in firsts]
-    sums = [_picked(builder, one, other, which) for which in (firsts, seconds)]
-    return builder.add(*sums)
-
-
-def _sums_of_four(builder: Any, totals: list[Any]) -> Any:
-    """Return four quarters, each with a part of the sums of four vectors."""
-    pairs = [_paired(builder, totals[i], totals[i + 1], 1, 4) for i in (0, 2)]
-    return _paired(builder, pairs[0], pairs[1], 1, 4)
-
-
-def sums_of_each(builder: Any, totals: list[Any]) -> Any:
-    """Return the sums of four vectors of sixteen, as a vector of four."""
-    sums = _sums_of_four(builder, totals)
-    for size in (8, 4):
-        halves = [
-            _picked(builder, sums, sums, list(range(begin, begin + size))) for begin in (0, size)
-        ]
-        sums = builder.add(*halves)
-    return sums
-
-
-def _sums_of_sixteen(builder: Any, quarters: list[Any]) -> Any:
-    """Return the sums of all four quarters of four vectors, one quarter of the result each."""
-    pairs = [_paired(builder, quarters[i], quarters[i + 1], 4, 16) for i in (0, 2)]
-    return _paired(builder, pairs[0], pairs[1], 4, 16)
-
-
 def _tile(
     context: Any, builder: Any, queries: _Vectors, asking: list[Any], codes: _Vectors, rows: Any
 ) -> list[Any]:
-    """Return the sums, lane by lane, of some queries with four rows: those of one, then others."""
+    """Return sums of some queries with four rows, each a vector: those of one, then others."""
+    if multiplies_pairs(context):
+        some = range(0, len(asking), _QUERIES_OF_PAIRS)
+        parts = [asking[i : i + _QUERIES_OF_PAIRS] for i in some]
+        return [t for own in parts for t in _tile_of_pairs(builder, queries, own, codes, rows)]
     totals = []
     for query in asking:
         begin = ir.Constant(_INTS, None)
@@ -318,12 +249,36 @@ def _tile(
     return [builder.load(total) for total in totals]
 
 
+def _tile_of_pairs(
+    builder: Any, queries: _Vectors, asking: list[Any], codes: _Vectors, rows: Any
+) -> list[Any]:
+    """Return what `_tile` does, of few queries, whose sums stay in eight short registers."""
+    totals = []
+    for query in asking:
+        begin = ir.Constant(_EIGHT_INTS, None)
+        begin = builder.insert_element(begin, builder.neg(queries.excess(query)), _INT(0))
+        totals += [cgutils.alloca_once_value(builder, begin) for _ in rows]
+    firsts = [queries.at(query) for query in asking]
+    starts = [codes.at(row) for row in rows]
+    with cgutils.for_range_slice(builder, _LONG(0), codes.width, _LONG(_LINE)) as (line, _i):
+        for k in range(0, _LINE, _LANES):
+            offset = builder.add(line, _LONG(k))
+            own = [builder.sext(sixteen_bytes(builder, first, offset), _SHORTS) for first in firsts]
+            for j, start in enumerate(starts):
+                row = builder.zext(sixteen_bytes(builder, start, offset), _SHORTS)
+                for i, query in enumerate(own):
+                    total = totals[i * len(starts) + j]
+                    more = pairs_of_shorts(builder, row, query)
+                    builder.store(builder.add(builder.load(total), more), total)
+    return [builder.load(total) for total in totals]
+
+
 def _scaled(builder: Any, sums: Any, of_queries: Any, of_rows: Any) -> Any:
     """Return sums as whole numbers of units: in the order of queries, then of rows."""
     n_rows, n_sums = of_rows.type.count, sums.type.count
     every = range(n_sums)
-    rights = _picked(builder, of_rows, of_rows, [i % n_rows for i in every])
-    lefts = _picked(builder, of_queries, of_queries, [i // n_rows for i in every])
+    rights = picked(builder, of_rows, of_rows, [i % n_rows for i in every])
+    lefts = picked(builder, of_queries, of_queries, [i // n_rows for i in every])
     wide = builder.sitofp(sums, ir.VectorType(_FLOAT, n_sums))
     # The factors first: so the product is the same from either side.
     return builder.fptosi(builder.fmul(wide, builder.fmul(lefts, rights)), sums.type)
@@ -370,14 +325,10 @@ def products_of_range(
         with cgutils.for_range_slice(builder, begin, end, _LONG(N_AT_ONCE)) as (j, _count):
             rows = [_smaller(builder, builder.add(j, _LONG(i)), last) for i in range(N_AT_ONCE)]
             totals = _tile(context, builder, own, asking, table, rows)
-            quarters = [
-                _sums_of_four(builder, totals[i : i + N_AT_ONCE])
-                for i in range(0, len(totals), N_AT_ONCE)
-            ]
-            sums = _sums_of_sixteen(builder, quarters)
+            sums = sums_of_sixteen(builder, totals)
             sums = _scaled(builder, sums, factors, table.factors(rows))
             for i in range(N_AT_ONCE):
-                four = _picked(builder, sums, sums, list(range(4 * i, 4 * i + 4)))
+                four = picked(builder, sums, sums, list(range(4 * i, 4 * i + 4)))
                 column = builder.add(builder.mul(_LONG(i), n_columns), builder.sub(j, begin))
                 _store(builder, four, builder.gep(target.data, [column]))
         return context.get_dummy_value()
@@ -454,7 +405,7 @@ def at_least(_: Any, numbers: Any, row: Any, least: Any) -> Any:
         limit = context.cast(builder, arguments[2], least, types.int32)
         wide = ir.VectorType(_INT, N_MASKED)
         one = builder.insert_element(ir.Constant(wide, ir.Undefined), limit, _INT(0))
-        limits = _picked(builder, one, one, [0] * N_MASKED)
+        limits = picked(builder, one, one, [0] * N_MASKED)
         there = builder.gep(array.data, [first])
         own = builder.load(builder.bitcast(there, wide.as_pointer()), align=4)
         return builder.bitcast(builder.icmp_signed(">=", own, limits), _LONG)

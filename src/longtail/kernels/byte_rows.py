@@ -13,7 +13,15 @@ from llvmlite import ir  # type: ignore[import-untyped]  # it has none
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from longtail.kernels.byte_codes import add_products, sums_of_each
+from longtail.kernels.byte_products import (
+    add_products,
+    multiplies_pairs,
+    pairs_of_shorts,
+    picked,
+    sixteen_bytes,
+    sums_of_each,
+)
+from longtail.kernels.instructions import load_first
 from longtail.kernels.jit import fast_lean_kernel
 from longtail.kernels.prefetch import fetch_row
 
@@ -29,6 +37,7 @@ _LARGEST = np.float32(16256)  # 128 times 127: both numbers fit in eight bits
 _FIRST_BIT = 128
 _BYTE, _INT, _LONG, _FLOAT = ir.IntType(8), ir.IntType(32), ir.IntType(64), ir.FloatType()
 _BYTES, _INTS = ir.VectorType(_BYTE, _LINE), ir.VectorType(_INT, _LANES)
+_SHORTS, _EIGHT_INTS = ir.VectorType(ir.IntType(16), _LANES), ir.VectorType(_INT, _LANES // 2)
 _FOUR_INTS, _FOUR_FLOATS = ir.VectorType(_INT, _AT_ONCE), ir.VectorType(_FLOAT, _AT_ONCE)
 
 
@@ -69,34 +78,76 @@ def split_query(vector: Floats, query: SplitQuery) -> None:
     excess[0], excess[1] = np.int32(_FIRST_BIT) * sum_high, np.int32(_FIRST_BIT) * sum_low
 
 
-def _row_line(builder: Any, start: Any, offset: Any, n_bytes: Any) -> Any:
+def _row_line(context: Any, builder: Any, start: Any, offset: Any, n_bytes: Any) -> Any:
     """Load a cache line of a row of signed bytes, 128 added to each; zeros behind its end."""
-    lanes = ir.VectorType(_INT, _LINE)
     n_left = builder.trunc(builder.sub(n_bytes, offset), _INT)
-    one = builder.insert_element(ir.Constant(lanes, ir.Undefined), n_left, _INT(0))
-    limit = builder.shuffle_vector(one, one, ir.Constant(lanes, [0] * _LINE))
-    mask = builder.icmp_signed("<", ir.Constant(lanes, list(range(_LINE))), limit)
-    there = builder.bitcast(builder.gep(start, [offset]), _BYTES.as_pointer())
-    kind = ir.FunctionType(_BYTES, [there.type, _INT, mask.type, _BYTES])
-    load = cgutils.get_or_insert_function(builder.module, kind, "llvm.masked.load.v64i8.p0")
-    bytes_ = builder.call(load, [there, _INT(1), mask, ir.Constant(_BYTES, None)])
+    bytes_ = load_first(context, builder, builder.gep(start, [offset]), _BYTES, n_left)
     return builder.xor(bytes_, ir.Constant(_BYTES, [_FIRST_BIT] * _LINE))
 
 
-def _sums(context: Any, builder: Any, query: Any, width: Any, starts: Any, n_bytes: Any) -> Any:
+def _sums(
+    context: Any, builder: Any, query: Any, width: Any, starts: Any, n_bytes: Any, excess: Any
+) -> Any:
     """Return the sums of products of both halves of a query with four rows."""
+    if multiplies_pairs(context):
+        return _sums_of_pairs(context, builder, query, width, starts, n_bytes)
     totals = [[cgutils.alloca_once(builder, _INTS) for _ in starts] for _half in range(2)]
     for total in (*totals[0], *totals[1]):
         builder.store(ir.Constant(_INTS, None), total)
     with cgutils.for_range_slice(builder, _LONG(0), width, _LONG(_LINE)) as (offset, _):
-        lines = [_row_line(builder, start, offset, n_bytes) for start in starts]
+        lines = [_row_line(context, builder, start, offset, n_bytes) for start in starts]
         for half in range(2):
             there = builder.gep(query, [builder.add(offset, builder.mul(_LONG(half), width))])
             own = builder.load(builder.bitcast(there, _BYTES.as_pointer()), align=1)
             for line, total in zip(lines, totals[half], strict=True):
                 more = add_products(context, builder, builder.load(total), line, own)
                 builder.store(more, total)
-    return [sums_of_each(builder, [builder.load(total) for total in half]) for half in totals]
+    sums = [sums_of_each(builder, [builder.load(total) for total in half]) for half in totals]
+    return [builder.sub(own, too_much) for own, too_much in zip(sums, excess, strict=True)]
+
+
+def _sums_of_pairs(
+    context: Any, builder: Any, query: Any, width: Any, starts: Any, n_bytes: Any
+) -> Any:
+    """Return what `_sums` does, by products of sixteen bits: a whole query fits in those.
+
+    Of the sum of products with it, what 128 divides and the rest are added up apart. Of rows of
+    8,320 numbers or more, a sum might not fit.
+    """
+    totals = [cgutils.alloca_once_value(builder, ir.Constant(_EIGHT_INTS, None)) for _ in starts]
+    low_half = builder.gep(query, [width])
+    shift = ir.Constant(_SHORTS, [7] * _LANES)
+
+    def add(offset: Any, rows: list[Any]) -> None:
+        """Add the products of one cache line of each row."""
+        for k in range(0, _LINE, _LANES):
+            at, part = builder.add(offset, _LONG(k)), list(range(k, k + _LANES))
+            high, low = (
+                builder.sext(sixteen_bytes(builder, half, at), _SHORTS)
+                for half in (query, low_half)
+            )
+            own = builder.add(builder.shl(high, shift), low)
+            for row, total in zip(rows, totals, strict=True):
+                levels = builder.sext(picked(builder, row, row, part), _SHORTS)
+                more = pairs_of_shorts(builder, levels, own)
+                builder.store(builder.add(builder.load(total), more), total)
+
+    n_whole = builder.and_(n_bytes, _LONG(-_LINE))
+    with cgutils.for_range_slice(builder, _LONG(0), n_whole, _LONG(_LINE)) as (offset, _):
+        there = [builder.gep(start, [offset]) for start in starts]
+        kind = _BYTES.as_pointer()
+        add(offset, [builder.load(builder.bitcast(one, kind), align=1) for one in there])
+    n_left = builder.trunc(builder.sub(n_bytes, n_whole), _INT)
+    with builder.if_then(builder.icmp_signed(">", n_left, _INT(0))):
+        there = [builder.gep(start, [n_whole]) for start in starts]
+        add(n_whole, [load_first(context, builder, one, _BYTES, n_left) for one in there])
+    sums = [builder.load(total) for total in totals]
+    seven, most = (ir.Constant(_EIGHT_INTS, [n] * _EIGHT_INTS.count) for n in (7, _FIRST_BIT - 1))
+    parts = (
+        [builder.ashr(own, seven) for own in sums],
+        [builder.and_(own, most) for own in sums],
+    )
+    return [sums_of_each(builder, part) for part in parts]
 
 
 def _in_four(builder: Any, number: Any, kind: Any) -> Any:
@@ -159,11 +210,9 @@ def products_of_bytes(
             for i in range(_AHEAD, _AHEAD + _AT_ONCE):
                 fetch_row(builder, start_of(row_at(builder.add(j, _LONG(i)))), n_bytes)
             some = [row_at(builder.add(j, _LONG(i))) for i in range(_AT_ONCE)]
-            sums = _sums(context, builder, codes, width, [start_of(row) for row in some], n_bytes)
-            high, low = (
-                builder.sitofp(builder.sub(own, excess), _FOUR_FLOATS)
-                for own, excess in zip(sums, too_much, strict=True)
-            )
+            starts = [start_of(row) for row in some]
+            sums = _sums(context, builder, codes, width, starts, n_bytes, too_much)
+            high, low = (builder.sitofp(own, _FOUR_FLOATS) for own in sums)
             shift = ir.Constant(_FOUR_FLOATS, [float(_FIRST_BIT)] * _AT_ONCE)
             total = builder.fadd(builder.fmul(high, shift), low)
             scale = ir.Constant(_FOUR_FLOATS, ir.Undefined)

@@ -13,6 +13,7 @@ from llvmlite import ir  # type: ignore[import-untyped]  # it has none
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from longtail.kernels.instructions import has, in_lanes
 from longtail.kernels.prefetch import fetch_line
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ __all__ = [
 
 LANES = 16
 _OUTPUTS_AT_ONCE = 8  # sums kept in registers, fed by one read of the inputs
+_OUTPUTS_IN_SHORT = 4  # of half the length, of which there are half as many
 _SUMS_AT_ONCE = (20, 8, 4, 1)  # blocks of sixteen whose sums stay in registers
+_SUMS_IN_SHORT = _SUMS_AT_ONCE[1:]
 _FLOAT, _INT, _LONG = ir.FloatType(), ir.IntType(32), ir.IntType(64)
 _FLOATS, _INTS = ir.VectorType(_FLOAT, LANES), ir.VectorType(_INT, LANES)
 _FUSED = ("contract",)
@@ -100,13 +103,6 @@ def _tables(context: Any, builder: Any, kinds: Sequence[Any], values: Sequence[A
     return [_Table(context, builder, kind, value) for kind, value in pairs]
 
 
-def _splat(builder: Any, number: Any, kind: Any) -> Any:
-    """Return a number in all lanes."""
-    one = builder.insert_element(ir.Constant(kind, ir.Undefined), number, _INT(0))
-    zeros = ir.Constant(ir.VectorType(_INT, kind.count), [0] * kind.count)
-    return builder.shuffle_vector(one, ir.Constant(kind, ir.Undefined), zeros)
-
-
 def _weigh(
     builder: Any, n: int, output: Any, column: Any, tables: Sequence[_Table], n_inputs: Any
 ) -> None:
@@ -114,13 +110,13 @@ def _weigh(
     matrix, bias, inputs, outputs = tables
     rows = [builder.add(output, _LONG(k)) for k in range(n)]
     sums = [
-        cgutils.alloca_once_value(builder, _splat(builder, bias.number(row), _FLOATS))
+        cgutils.alloca_once_value(builder, in_lanes(builder, bias.number(row), _FLOATS))
         for row in rows
     ]
     with cgutils.for_range(builder, n_inputs) as loop:
         own = inputs.lanes(loop.index, column)
         for row, total in zip(rows, sums, strict=True):
-            weight = _splat(builder, matrix.number(row, loop.index), _FLOATS)
+            weight = in_lanes(builder, matrix.number(row, loop.index), _FLOATS)
             product = builder.fmul(weight, own, flags=_FUSED)
             builder.store(builder.fadd(builder.load(total), product, flags=_FUSED), total)
     zero = ir.Constant(_FLOATS, [0.0] * LANES)
@@ -146,14 +142,15 @@ def dense_layer(_: Any, matrix: Any, bias: Any, inputs: Any, outputs: Any, n_blo
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         tables = _tables(context, builder, signature.args[:4], arguments[:4])
         n_outputs, n_inputs = tables[0].shape
-        n_groups = builder.udiv(n_outputs, _LONG(_OUTPUTS_AT_ONCE))
-        n_grouped = builder.mul(n_groups, _LONG(_OUTPUTS_AT_ONCE))
+        at_once = _OUTPUTS_AT_ONCE if has(context, "avx512f") else _OUTPUTS_IN_SHORT
+        n_groups = builder.udiv(n_outputs, _LONG(at_once))
+        n_grouped = builder.mul(n_groups, _LONG(at_once))
         n_columns = context.cast(builder, arguments[4], n_blocks, types.intp)
         with cgutils.for_range(builder, n_columns) as block:
             column = builder.mul(block.index, _LONG(LANES))
             with cgutils.for_range(builder, n_groups) as group:
-                output = builder.mul(group.index, _LONG(_OUTPUTS_AT_ONCE))
-                _weigh(builder, _OUTPUTS_AT_ONCE, output, column, tables, n_inputs)
+                output = builder.mul(group.index, _LONG(at_once))
+                _weigh(builder, at_once, output, column, tables, n_inputs)
             with cgutils.for_range(builder, builder.sub(n_outputs, n_grouped)) as rest:
                 output = builder.add(n_grouped, rest.index)
                 _weigh(builder, 1, output, column, tables, n_inputs)
@@ -173,7 +170,7 @@ def _add_rows(
     last = builder.sub(columns.shape[0], _LONG(1))
     with cgutils.for_range_slice(builder, *entries, _LONG(1)) as (entry, _):
         row = builder.sext(columns.number(entry), _LONG)
-        weight = _splat(builder, values.number(entry), _FLOATS)
+        weight = in_lanes(builder, values.number(entry), _FLOATS)
         if table.is_half:
             ahead = builder.add(entry, _LONG(_AHEAD))
             ahead = builder.select(builder.icmp_signed("<", ahead, last), ahead, last)
@@ -211,7 +208,7 @@ def sum_lanes(
             context.cast(builder, arguments[i], signature.args[i], types.intp) for i in (3, 4)
         ]
         start: Any = _LONG(0)
-        for n in _SUMS_AT_ONCE:
+        for n in _SUMS_AT_ONCE if has(context, "avx512f") else _SUMS_IN_SHORT:
             size = _LONG(LANES * n)
             times = builder.udiv(builder.sub(tables[3].shape[0], start), size)
             with cgutils.for_range(builder, times) as loop:
@@ -254,7 +251,7 @@ def falling_ranks(_: Any, values: Any, n: Any, ranks: Any) -> Any:
             total = cgutils.alloca_once_value(builder, ir.Constant(_INTS, [0] * LANES))
 
             def count(position: Any, relation: str, own: Any = own) -> Any:
-                other = _splat(builder, numbers.number(position), _FLOATS)
+                other = in_lanes(builder, numbers.number(position), _FLOATS)
                 return builder.fcmp_ordered(relation, other, own), other
 
             def add(is_ahead: Any, total: Any = total) -> None:
@@ -268,7 +265,7 @@ def falling_ranks(_: Any, values: Any, n: Any, ranks: Any) -> Any:
                 larger, other = count(position, ">")
                 place = builder.trunc(builder.sub(position, first), _INT)
                 behind = builder.icmp_signed(
-                    ">", ir.Constant(_INTS, list(range(LANES))), _splat(builder, place, _INTS)
+                    ">", ir.Constant(_INTS, list(range(LANES))), in_lanes(builder, place, _INTS)
                 )
                 equal = builder.fcmp_ordered("==", other, own)
                 add(builder.or_(larger, builder.and_(equal, behind)))
@@ -299,7 +296,7 @@ def first_above(_: Any, numbers: Any, start: Any, least: Any) -> Any:
         size = _LONG(N_ABOVE)
         begin = context.cast(builder, arguments[1], start, types.intp)
         limit = context.cast(builder, arguments[2], least, types.float32)
-        limit = _splat(builder, limit, _FLOATS)
+        limit = in_lanes(builder, limit, _FLOATS)
         n_left = builder.sub(table.shape[0], begin)
         n_blocks = builder.sdiv(n_left, size)
         found = cgutils.alloca_once_value(builder, builder.add(begin, builder.mul(n_blocks, size)))
@@ -336,7 +333,7 @@ def insert_key(_: Any, keys: Any, key: Any) -> Any:
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         (table,) = _tables(context, builder, signature.args[:1], arguments[:1])
         n_blocks = builder.udiv(table.shape[0], _LONG(KEYS_AT_ONCE))
-        new = _splat(builder, context.cast(builder, arguments[1], key, types.int64), _KEYS)
+        new = in_lanes(builder, context.cast(builder, arguments[1], key, types.int64), _KEYS)
         place = cgutils.alloca_once_value(builder, _LONG(0))
         count = cgutils.get_or_insert_function(
             builder.module, ir.FunctionType(ir.IntType(8), [ir.IntType(8)]), "llvm.ctpop.i8"

@@ -12,11 +12,12 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from llvmlite import binding, ir  # type: ignore[import-untyped]  # it has none
+from llvmlite import ir  # type: ignore[import-untyped]  # it has none
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from longtail.kernels.byte_codes import add_products, sums_of_each
+from longtail.kernels.byte_products import add_small_products, sums_of_each
+from longtail.kernels.instructions import has, in_lanes
 from longtail.kernels.jit import kernel
 from longtail.kernels.prefetch import fetch_line
 
@@ -40,8 +41,6 @@ __all__ = [
     "unpacked_rows",
 ]
 
-binding.initialize_native_asmparser()
-
 BLOCK = 64  # bytes: a cache line
 HALF_BLOCK = BLOCK // 2
 MIDDLE = np.float32(7.5)
@@ -51,6 +50,7 @@ _BYTES = ir.VectorType(_BYTE, BLOCK)
 _LANES = 16
 _AHEAD = 8  # rows
 _MOST_SUMMED = 5 * HALF_BLOCK  # bytes of each row, whose sums fill twenty registers
+_MOST_IN_SHORT = 2 * HALF_BLOCK  # of half the length, of which there are half as many
 _AT_ONCE = 4  # rows that one read of the query is multiplied with
 
 
@@ -176,15 +176,16 @@ def _products_of_rows(context: Any, builder: Any, query: Any, starts: list[Any],
         first = builder.add(at, at)
         mine = [_load_block(builder, query, builder.add(first, _LONG(k))) for k in (0, BLOCK)]
         for start, total in zip(starts, totals, strict=True):
-            for half, own in zip(_both_halves(builder, start, at, BLOCK), mine, strict=True):
-                more = add_products(context, builder, builder.load(total), half, own)
-                builder.store(more, total)
+            halves = _both_halves(builder, start, at, BLOCK)
+            more = add_small_products(context, builder, builder.load(total), halves, mine)
+            builder.store(more, total)
     behind = builder.mul(n_whole, step)
     with builder.if_then(builder.icmp_unsigned("<", behind, width)):
         own = _load_block(builder, query, builder.add(behind, behind))
         for start, total in zip(starts, totals, strict=True):
-            halves = _unpacked_half(builder, start, behind)
-            builder.store(add_products(context, builder, builder.load(total), halves, own), total)
+            levels = [_unpacked_half(builder, start, behind)]
+            more = add_small_products(context, builder, builder.load(total), levels, [own])
+            builder.store(more, total)
     return sums_of_each(builder, [builder.load(total) for total in totals])
 
 
@@ -229,11 +230,13 @@ def sum_packed(_: Any, table: Any, columns: Any, values: Any, scales: Any, total
         ]
         width = cgutils.unpack_tuple(builder, arrays[0].shape)[1]
         first = cgutils.alloca_once_value(builder, _LONG(0))
-        with _looping(builder, lambda: _is_more(builder, width, first, _MOST_SUMMED)):
-            _sum_part(builder, arrays, builder.load(first), 2 * BLOCK)
-            builder.store(builder.add(builder.load(first), _LONG(2 * BLOCK)), first)
+        most = _MOST_SUMMED if has(context, "avx512f") else _MOST_IN_SHORT
+        at_once = most // BLOCK * BLOCK
+        with _looping(builder, lambda: _is_more(builder, width, first, most)):
+            _sum_part(builder, arrays, builder.load(first), at_once)
+            builder.store(builder.add(builder.load(first), _LONG(at_once)), first)
         n_left = builder.sub(width, builder.load(first))
-        for n_bytes in range(HALF_BLOCK, _MOST_SUMMED + 1, HALF_BLOCK):
+        for n_bytes in range(HALF_BLOCK, most + 1, HALF_BLOCK):
             with builder.if_then(builder.icmp_signed("==", n_left, _LONG(n_bytes))):
                 _sum_part(builder, arrays, builder.load(first), n_bytes)
         return context.get_dummy_value()
@@ -275,23 +278,16 @@ def _sum_part(builder: Any, arrays: list[Any], first: Any, n_bytes: int) -> None
             builder.load(builder.gep(scales.data, [row])),
         )
         builder.store(builder.fadd(builder.load(of_weights), weight), of_weights)
-        weights = _in_all_lanes(builder, weight, floats)
+        weights = in_lanes(builder, weight, floats)
         numbers = _numbers_of(builder, codes, builder.mul(row, width), n_bytes)
         for one, some in zip(sums, numbers, strict=True):
             product = builder.fmul(weights, some, flags=("contract",))
             builder.store(builder.fadd(builder.load(one), product, flags=("contract",)), one)
     too_much = builder.fmul(builder.load(of_weights), ir.FloatType()(float(MIDDLE)))
-    too_much = _in_all_lanes(builder, too_much, floats)
+    too_much = in_lanes(builder, too_much, floats)
     for k, one in enumerate(sums):
         place = builder.add(builder.add(first, first), _LONG(k * _LANES))
         _store_within(builder, builder.fsub(builder.load(one), too_much), total, place)
-
-
-def _in_all_lanes(builder: Any, number: Any, kind: Any) -> Any:
-    """Return a number in all lanes."""
-    one = builder.insert_element(ir.Constant(kind, ir.Undefined), number, _NUMBER(0))
-    zeros = ir.Constant(ir.VectorType(_NUMBER, kind.count), [0] * kind.count)
-    return builder.shuffle_vector(one, one, zeros)
 
 
 def _numbers_of(builder: Any, codes: Any, at: Any, n_bytes: int) -> list[Any]:
@@ -317,7 +313,7 @@ def _store_within(builder: Any, numbers: Any, array: Any, place: Any) -> None:
     n_left = builder.trunc(builder.sub(size, place), _NUMBER)
     lanes = ir.VectorType(_NUMBER, _LANES)
     every = ir.Constant(lanes, list(range(_LANES)))
-    mask = builder.icmp_signed("<", every, _in_all_lanes(builder, n_left, lanes))
+    mask = builder.icmp_signed("<", every, in_lanes(builder, n_left, lanes))
     there = builder.gep(array.data, [place])
     there = builder.bitcast(there, numbers.type.as_pointer())
     kind = ir.FunctionType(ir.VoidType(), [numbers.type, there.type, _NUMBER, mask.type])

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Packed = NDArray[np.uint8]
     Ids = NDArray[np.int32]
 
-__all__ = ["N_SPARE", "id_at", "is_packed", "pack_ids", "unpacked_ids"]
+__all__ = ["N_SPARE", "id_at", "id_there", "is_packed", "pack_ids", "unpacked_ids"]
 
 N_SPARE = 2  # rows behind the last id: it is read with whatever follows, four bytes in all
 _BYTE, _NUMBER = ir.IntType(8), ir.IntType(32)
@@ -65,6 +65,14 @@ def is_packed(array: NDArray[Any]) -> bool:
         and len(array) >= N_SPARE
         and 2 <= array.shape[1] <= _WIDEST
     )
+
+
+def id_there(builder: Any, ids: Any, place: Any, width: int) -> Any:
+    """Generate what returns an id of so many bytes, as 32 bits; see `_packed_id`."""
+    start = builder.bitcast(ids, _BYTE.as_pointer())
+    there = builder.gep(start, [builder.mul(place, place.type(width))])
+    word = builder.load(builder.bitcast(there, _NUMBER.as_pointer()), align=1)
+    return builder.and_(word, _NUMBER((1 << 8 * width) - 1))
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # numba has no types

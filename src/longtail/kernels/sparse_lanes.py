@@ -6,15 +6,20 @@ sixteen places at once; one without them goes from place to place. Columns of on
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir  # type: ignore[import-untyped]  # it has none
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from longtail.kernels.instructions import first_lanes, has, in_lanes, load_first
+from longtail.kernels.packed_ids import id_there
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
+    _Entry = tuple[Any, Callable[[], Any]]
     _Block = tuple[Any, Callable[[], Any], Any]
 
 __all__ = [
@@ -22,11 +27,9 @@ __all__ = [
     "N_MORE_SLOTS",
     "add_scaled",
     "add_to_slots",
-    "first_lanes",
     "gathered",
     "gathered_sum",
     "has_instructions",
-    "in_lanes",
     "packed_columns",
     "scatter",
 ]
@@ -43,76 +46,37 @@ _UP_BY_112 = 2.0**112  # between the exponents' offsets of float16 and float32
 _ID_WIDTHS = (2, 3, 4)  # bytes, see `longtail.kernels.packed_ids`
 
 
-def in_lanes(builder: Any, number: Any, kind: Any) -> Any:
-    """Return a number in all lanes."""
-    one = builder.insert_element(ir.Constant(kind, ir.Undefined), number, _INT(0))
-    zeros = ir.Constant(ir.VectorType(_INT, kind.count), [0] * kind.count)
-    return builder.shuffle_vector(one, one, zeros)
-
-
-def first_lanes(builder: Any, n: Any, count: int = LANES) -> Any:
-    """Return which lanes are among the first `n`."""
-    kind = ir.VectorType(n.type, count)
-    return builder.icmp_signed(
-        "<", ir.Constant(kind, list(range(count))), in_lanes(builder, n, kind)
-    )
-
-
-def _masked_load(builder: Any, there: Any, kind: Any, mask: Any) -> Any:
-    """Load the lanes of a mask, and zeros: nothing else is read."""
-    letter = {_BYTE: "i8", _SHORT: "i16", _INT: "i32", _FLOAT: "f32"}[kind.element]
-    pointer = kind.as_pointer()
-    own = ir.FunctionType(kind, [pointer, _INT, mask.type, kind])
-    name = f"llvm.masked.load.v{kind.count}{letter}.p0"
-    load = cgutils.get_or_insert_function(builder.module, own, name)
-    zeros = ir.Constant(kind, None)
-    return builder.call(load, [builder.bitcast(there, pointer), _INT(1), mask, zeros])
-
-
 def has_instructions(context: Any) -> bool:
     """Tell whether the processor reads and writes sixteen places at once."""
-    return "+avx512f" in context.codegen().magic_tuple()[2]
+    return has(context, "avx512f")
 
 
-def gathered(context: Any, builder: Any, base: Any, places: Any, kind: Any) -> Any:
+def gathered(builder: Any, base: Any, places: Any, kind: Any) -> Any:
     """Return the 32 bits that begin at each of sixteen places of an array."""
     start, size = builder.bitcast(base, _BYTE.as_pointer()), _SIZES[base.type.pointee]
-    if has_instructions(context):
-        name = "dpi" if kind == _INTS else "dps"
-        own = ir.FunctionType(kind, [kind, start.type, _INTS, _MASK, _INT])
-        take = cgutils.get_or_insert_function(
-            builder.module, own, f"llvm.x86.avx512.mask.gather.{name}.512"
-        )
-        every, nothing = ir.Constant(_MASK, [1] * LANES), ir.Constant(kind, None)
-        return builder.call(take, [nothing, start, places, every, _INT(size)])
-    found = ir.Constant(kind, ir.Undefined)
-    for lane in range(LANES):
-        place = builder.zext(builder.extract_element(places, _INT(lane)), _LONG)
-        there = builder.gep(start, [builder.mul(place, _LONG(size))])
-        own = builder.load(builder.bitcast(there, kind.element.as_pointer()), align=1)
-        found = builder.insert_element(found, own, _INT(lane))
-    return found
+    name = "dpi" if kind == _INTS else "dps"
+    own = ir.FunctionType(kind, [kind, start.type, _INTS, _MASK, _INT])
+    take = cgutils.get_or_insert_function(
+        builder.module, own, f"llvm.x86.avx512.mask.gather.{name}.512"
+    )
+    every, nothing = ir.Constant(_MASK, [1] * LANES), ir.Constant(kind, None)
+    return builder.call(take, [nothing, start, places, every, _INT(size)])
 
 
-def scatter(context: Any, builder: Any, base: Any, places: Any, mask: Any, values: Any) -> None:
+def scatter(builder: Any, base: Any, places: Any, mask: Any, values: Any) -> None:
     """Write the lanes of a mask to their places."""
-    if has_instructions(context):
-        pointer = _BYTE.as_pointer()
-        own = ir.FunctionType(ir.VoidType(), [pointer, _MASK, _INTS, values.type, _INT])
-        name = "dpi" if values.type == _INTS else "dps"
-        put = cgutils.get_or_insert_function(
-            builder.module, own, f"llvm.x86.avx512.mask.scatter.{name}.512"
-        )
-        builder.call(put, [builder.bitcast(base, pointer), mask, places, values, _INT(4)])
-        return
-    for lane in range(LANES):
-        with builder.if_then(builder.extract_element(mask, _INT(lane))):
-            place = builder.zext(builder.extract_element(places, _INT(lane)), _LONG)
-            value = builder.extract_element(values, _INT(lane))
-            builder.store(value, builder.gep(base, [place]))
+    pointer = _BYTE.as_pointer()
+    own = ir.FunctionType(ir.VoidType(), [pointer, _MASK, _INTS, values.type, _INT])
+    name = "dpi" if values.type == _INTS else "dps"
+    put = cgutils.get_or_insert_function(
+        builder.module, own, f"llvm.x86.avx512.mask.scatter.{name}.512"
+    )
+    builder.call(put, [builder.bitcast(base, pointer), mask, places, values, _INT(4)])
 
 
-def packed_columns(builder: Any, ids: Any, place: Any, n_left: Any, mask: Any, n_bytes: int) -> Any:
+def packed_columns(
+    context: Any, builder: Any, ids: Any, place: Any, n_left: Any, n_bytes: int
+) -> Any:
     """Return sixteen ids of so many bytes each, from a place on; nothing behind `n_left` is read.
 
     0 bytes stand for int32.
@@ -121,13 +85,14 @@ def packed_columns(builder: Any, ids: Any, place: Any, n_left: Any, mask: Any, n
     there = builder.gep(start, [builder.mul(place, _LONG(n_bytes or 4))])
     if n_bytes == 2:
         kind = ir.VectorType(_SHORT, LANES)
-        return builder.zext(_masked_load(builder, there, kind, mask), _INTS)
+        return builder.zext(load_first(context, builder, there, kind, n_left), _INTS)
     if n_bytes != 3:
-        return _masked_load(builder, there, _INTS, mask)
+        return load_first(context, builder, there, _INTS, n_left)
     kind = ir.VectorType(_BYTE, 4 * LANES)
-    of_bytes = first_lanes(builder, builder.mul(n_left, _INT(3)), 4 * LANES)
-    of_block = ir.Constant(of_bytes.type, [lane < 3 * LANES for lane in range(4 * LANES)])
-    there_all = _masked_load(builder, there, kind, builder.and_(of_bytes, of_block))
+    most = _INT(3 * LANES)
+    n_wanted = builder.mul(n_left, _INT(3))
+    n_wanted = builder.select(builder.icmp_signed("<", n_wanted, most), n_wanted, most)
+    there_all = load_first(context, builder, there, kind, n_wanted)
     zeros = ir.Constant(kind, None)
     which = [3 * (t // 4) + t % 4 if t % 4 < 3 else 4 * LANES for t in range(4 * LANES)]
     chosen = ir.Constant(ir.VectorType(_INT, 4 * LANES), which)
@@ -138,64 +103,101 @@ class _Entries:
     """The columns and weights of sparse rows, as generated code reads them."""
 
     def __init__(self, context: Any, builder: Any, kinds: Any, values: Any) -> None:
-        self.builder = builder
+        self.context, self.builder = context, builder
         self.ids, self.weights = (
             context.make_array(kind)(context, builder, value)
             for kind, value in zip(kinds, values, strict=True)
         )
         self.is_packed = kinds[0].ndim > 1
-        self.dtype = kinds[1].dtype
 
     def each(self, first: Any, after: Any) -> Iterator[_Block]:
-        """Loop over blocks of entries; yields columns, what reads weights, which lanes count.
+        """Loop over blocks of sixteen entries; yields columns, what reads weights, which count.
 
         The body is generated once for each width of ids.
         """
+        for n_bytes in self._widths():
+            yield from self._blocks(first, after, n_bytes)
+
+    def each_alone(self, first: Any, after: Any) -> Iterator[_Entry]:
+        """Loop over entries; yields a column and what reads its weight, for `each` width of ids."""
         builder = self.builder
+        for n_bytes in self._widths():
+            with cgutils.for_range_slice(builder, first, after, _LONG(1)) as (place, _):
+                column = id_there(builder, self.ids.data, place, n_bytes or 4)
+                yield column, partial(self._weight, place)
+
+    def _widths(self) -> Iterator[int]:
+        """Yield the widths of ids that there can be, within what is run for those."""
         if not self.is_packed:
-            yield from self._blocks(first, after, 0)
+            yield 0
             return
+        builder = self.builder
         width = cgutils.unpack_tuple(builder, self.ids.shape)[1]
         for n_bytes in _ID_WIDTHS:
             with builder.if_then(builder.icmp_unsigned("==", width, width.type(n_bytes))):
-                yield from self._blocks(first, after, n_bytes)
+                yield n_bytes
 
     def _blocks(self, first: Any, after: Any, n_bytes: int) -> Iterator[_Block]:
         builder = self.builder
         with cgutils.for_range_slice(builder, first, after, _LONG(LANES)) as (place, _):
             n_left = builder.trunc(builder.sub(after, place), _INT)
-            mask = first_lanes(builder, n_left)
-            columns = packed_columns(builder, self.ids.data, place, n_left, mask, n_bytes)
+            columns = packed_columns(self.context, builder, self.ids.data, place, n_left, n_bytes)
+            mask = first_lanes(builder, n_left, LANES)
+            yield columns, partial(self._weights, place, n_left), mask
 
-            def weights(place: Any = place, mask: Any = mask) -> Any:
-                return self._weights(place, mask)
+    def _weight(self, place: Any) -> Any:
+        """Return a weight as float32."""
+        own = self.builder.load(self.builder.gep(self.weights.data, [place]))
+        return _as_floats(self.builder, own)
 
-            yield columns, weights, mask
-
-    def _weights(self, place: Any, mask: Any) -> Any:
-        """Return sixteen weights as float32."""
-        builder = self.builder
-        there = builder.gep(self.weights.data, [place])
-        if self.dtype == types.float32:
-            return _masked_load(builder, there, _FLOATS, mask)
-        if self.dtype == types.int8:
-            some = _masked_load(builder, there, ir.VectorType(_BYTE, LANES), mask)
-            return builder.sitofp(builder.sext(some, _INTS), _FLOATS)
-        some = _masked_load(builder, there, ir.VectorType(_SHORT, LANES), mask)
-        return _widened_halves(builder, builder.zext(some, _INTS))
+    def _weights(self, place: Any, n_left: Any) -> Any:
+        """Return sixteen weights as float32; nothing behind `n_left` is read."""
+        there = self.builder.gep(self.weights.data, [place])
+        kind = ir.VectorType(there.type.pointee, LANES)
+        own = load_first(self.context, self.builder, there, kind, n_left)
+        return _as_floats(self.builder, own)
 
 
-def _widened_halves(builder: Any, halves: Any) -> Any:
-    """Return the bits of float16 as float32; see `longtail.kernels.rows.widen`."""
+def _as_floats(builder: Any, weights: Any) -> Any:
+    """Return one or sixteen stored weights as float32; see `longtail.kernels.rows.widen`."""
+    is_one = not isinstance(weights.type, ir.VectorType)
+    kind = weights.type if is_one else weights.type.element
+    if kind == _FLOAT:
+        return weights
+    ints, floats = (_INT, _FLOAT) if is_one else (_INTS, _FLOATS)
+    if kind == _BYTE:
+        return builder.sitofp(builder.sext(weights, ints), floats)
 
-    def every(number: int) -> Any:
-        return ir.Constant(_INTS, [number] * LANES)
+    def every(number: Any, kind: Any = ints) -> Any:
+        return kind(number) if is_one else ir.Constant(kind, [number] * LANES)
 
+    halves = builder.zext(weights, ints)
     bits = builder.shl(builder.and_(halves, every(0x7FFF)), every(13))
-    factor = ir.Constant(_FLOATS, [_UP_BY_112] * LANES)
-    magnitude = builder.fmul(builder.bitcast(bits, _FLOATS), factor)
+    magnitude = builder.fmul(builder.bitcast(bits, floats), every(_UP_BY_112, floats))
     sign = builder.shl(builder.and_(halves, every(0x8000)), every(16))
-    return builder.bitcast(builder.or_(builder.bitcast(magnitude, _INTS), sign), _FLOATS)
+    return builder.bitcast(builder.or_(builder.bitcast(magnitude, ints), sign), floats)
+
+
+def _at(builder: Any, base: Any, place: Any) -> Any:
+    """Return where a number of an array is, whose place is small and has no sign."""
+    return builder.gep(base, [builder.zext(place, _LONG)])
+
+
+def _lesser(builder: Any, one: Any, other: Any) -> Any:
+    """Return the smaller of numbers without a sign."""
+    return builder.select(builder.icmp_unsigned("<", one, other), one, other)
+
+
+def _add_one(builder: Any, base: Any, place: Any, value: Any) -> None:
+    """Add to a number of an array."""
+    there = _at(builder, base, place)
+    builder.store(builder.fadd(builder.load(there), value), there)
+
+
+def _add_product(builder: Any, total: Any, one: Any, other: Any) -> None:
+    """Add a product, or sixteen, to a total."""
+    product = builder.fmul(one, other, flags=("contract",))
+    builder.store(builder.fadd(builder.load(total), product, flags=("contract",)), total)
 
 
 def _span(context: Any, builder: Any, signature: Any, arguments: Any) -> tuple[Any, Any]:
@@ -229,16 +231,21 @@ def add_scaled(
         entries = _Entries(context, builder, signature.args[:2], arguments[:2])
         target = context.make_array(signature.args[5])(context, builder, arguments[5])
         n_sums = builder.trunc(cgutils.unpack_tuple(builder, target.shape)[0], _INT)
-        n_sums = in_lanes(builder, n_sums, _INTS)
         factor = context.cast(builder, arguments[4], scale, types.float32)
-        factors = in_lanes(builder, factor, _FLOATS)
+        span = _span(context, builder, signature, arguments)
+        if not has_instructions(context):
+            for column, value in entries.each_alone(*span):
+                with builder.if_then(builder.icmp_unsigned("<", column, n_sums), likely=True):
+                    _add_one(builder, target.data, column, builder.fmul(factor, value()))
+            return context.get_dummy_value()
+        n_sums, factors = in_lanes(builder, n_sums, _INTS), in_lanes(builder, factor, _FLOATS)
         none = ir.Constant(_INTS, [0] * LANES)
-        for columns, values, mask in entries.each(*_span(context, builder, signature, arguments)):
+        for columns, values, mask in entries.each(*span):
             inside = builder.and_(mask, builder.icmp_unsigned("<", columns, n_sums))
             places = builder.select(inside, columns, none)
-            own = gathered(context, builder, target.data, places, _FLOATS)
+            own = gathered(builder, target.data, places, _FLOATS)
             own = builder.fadd(own, builder.fmul(factors, values()))
-            scatter(context, builder, target.data, places, inside, own)
+            scatter(builder, target.data, places, inside, own)
         return context.get_dummy_value()
 
     return types.void(ids, weights, first, after, scale, sums), generate
@@ -264,15 +271,20 @@ def gathered_sum(_: Any, ids: Any, weights: Any, first: Any, after: Any, dense: 
         entries = _Entries(context, builder, signature.args[:2], arguments[:2])
         table = context.make_array(signature.args[4])(context, builder, arguments[4])
         last = builder.trunc(cgutils.unpack_tuple(builder, table.shape)[0], _INT)
-        last = in_lanes(builder, builder.sub(last, _INT(1)), _INTS)
+        last = builder.sub(last, _INT(1))
+        span = _span(context, builder, signature, arguments)
+        if not has_instructions(context):
+            total = cgutils.alloca_once_value(builder, _FLOAT(0.0))
+            for column, value in entries.each_alone(*span):
+                own = builder.load(_at(builder, table.data, _lesser(builder, column, last)))
+                _add_product(builder, total, own, value())
+            return builder.load(total)
+        last = in_lanes(builder, last, _INTS)
         total = cgutils.alloca_once_value(builder, _ZEROS)
-        for columns, values, _mask in entries.each(*_span(context, builder, signature, arguments)):
-            is_there = builder.icmp_unsigned("<", columns, last)
-            places = builder.select(is_there, columns, last)
-            own = gathered(context, builder, table.data, places, _FLOATS)
-            product = builder.fmul(own, values(), flags=("contract",))
-            added = builder.fadd(builder.load(total), product, flags=("contract",))
-            builder.store(added, total)
+        for columns, values, _mask in entries.each(*span):
+            places = _lesser(builder, columns, last)
+            own = gathered(builder, table.data, places, _FLOATS)
+            _add_product(builder, total, own, values())
         add = cgutils.get_or_insert_function(
             builder.module,
             ir.FunctionType(_FLOAT, [_FLOAT, _FLOATS]),
@@ -305,24 +317,29 @@ def add_to_slots(
             context.make_array(signature.args[i])(context, builder, arguments[i]) for i in (5, 6)
         )
         last = builder.trunc(cgutils.unpack_tuple(builder, marks.shape)[0], _INT)
-        last = in_lanes(builder, builder.sub(last, _INT(N_MORE_SLOTS)), _INTS)
+        last = builder.sub(last, _INT(N_MORE_SLOTS))
         factor = context.cast(builder, arguments[4], scale, types.float32)
-        factors = in_lanes(builder, factor, _FLOATS)
+        span = _span(context, builder, signature, arguments)
+        if not has_instructions(context):
+            for column, weight in entries.each_alone(*span):
+                slot = builder.load(_at(builder, marks.data, _lesser(builder, column, last)))
+                with builder.if_then(builder.icmp_unsigned("!=", slot, _SHORT(0)), likely=False):
+                    place = builder.sub(slot, _SHORT(1))
+                    _add_one(builder, target.data, place, builder.fmul(factor, weight()))
+            return context.get_dummy_value()
+        last, factors = in_lanes(builder, last, _INTS), in_lanes(builder, factor, _FLOATS)
         low_half, one = (ir.Constant(_INTS, [n] * LANES) for n in (0xFFFF, 1))
         none = ir.Constant(_INTS, [0] * LANES)
-        for columns, weights_of, mask in entries.each(
-            *_span(context, builder, signature, arguments)
-        ):
-            is_there = builder.icmp_unsigned("<", columns, last)
-            places = builder.select(is_there, columns, last)
-            own = builder.and_(gathered(context, builder, marks.data, places, _INTS), low_half)
+        for columns, weights_of, mask in entries.each(*span):
+            places = _lesser(builder, columns, last)
+            own = builder.and_(gathered(builder, marks.data, places, _INTS), low_half)
             marked = builder.and_(builder.icmp_unsigned("!=", own, none), mask)
             any_bit = builder.icmp_unsigned("!=", builder.bitcast(marked, _SHORT), _SHORT(0))
             with builder.if_then(any_bit):
                 slots_of = builder.select(marked, builder.sub(own, one), none)
-                sums_of = gathered(context, builder, target.data, slots_of, _FLOATS)
+                sums_of = gathered(builder, target.data, slots_of, _FLOATS)
                 sums_of = builder.fadd(sums_of, builder.fmul(factors, weights_of()))
-                scatter(context, builder, target.data, slots_of, marked, sums_of)
+                scatter(builder, target.data, slots_of, marked, sums_of)
         return context.get_dummy_value()
 
     return types.void(ids, weights, first, after, scale, slots, sums), generate

@@ -11,13 +11,13 @@ from llvmlite import ir  # type: ignore[import-untyped]  # it has none
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
+from longtail.kernels.instructions import first_lanes, in_lanes
+from longtail.kernels.packed_ids import id_there
 from longtail.kernels.prefetch import fetch_line
 from longtail.kernels.sparse_lanes import (
     LANES,
-    first_lanes,
     gathered,
     has_instructions,
-    in_lanes,
     packed_columns,
     scatter,
 )
@@ -57,23 +57,15 @@ def _fetch_rows(builder: Any, start: Any, width: Any, listed: Any, first: Any, a
             fetch_line(builder, builder.gep(row, [last]))
 
 
-def _compress(context: Any, builder: Any, numbers: Any, mask: Any, there: Any) -> None:
+def _compress(builder: Any, numbers: Any, mask: Any, there: Any) -> None:
     """Store the lanes of a mask side by side; sixteen places are written, whatever there are."""
     target = builder.bitcast(there, _INTS.as_pointer())
-    if has_instructions(context):
-        kind = ir.FunctionType(_INTS, [_INTS, _INTS, mask.type])
-        compress = cgutils.get_or_insert_function(
-            builder.module, kind, "llvm.x86.avx512.mask.compress.v16i32"
-        )
-        none = ir.Constant(_INTS, [0] * LANES)
-        builder.store(builder.call(compress, [numbers, none, mask]), target, align=4)
-        return
-    place: Any = _LONG(0)
-    for lane in range(LANES):
-        number = builder.extract_element(numbers, _INT(lane))
-        builder.store(number, builder.gep(there, [place]))
-        is_kept = builder.extract_element(mask, _INT(lane))
-        place = builder.add(place, builder.zext(is_kept, _LONG))
+    kind = ir.FunctionType(_INTS, [_INTS, _INTS, mask.type])
+    compress = cgutils.get_or_insert_function(
+        builder.module, kind, "llvm.x86.avx512.mask.compress.v16i32"
+    )
+    none = ir.Constant(_INTS, [0] * LANES)
+    builder.store(builder.call(compress, [numbers, none, mask]), target, align=4)
 
 
 def _count(builder: Any, mask: Any, kind: Any) -> Any:
@@ -81,6 +73,45 @@ def _count(builder: Any, mask: Any, kind: Any) -> Any:
     name = f"llvm.ctpop.i{kind.width}"
     count = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind]), name)
     return builder.zext(builder.call(count, [builder.bitcast(mask, kind)]), _LONG)
+
+
+class _Notes:
+    """Which nodes were seen, by the last stamp, and a list of those that were not."""
+
+    def __init__(self, builder: Any, n_nodes: Any, stamps: Any, fresh: Any, n_fresh: Any) -> None:
+        self.builder = builder
+        self.n_nodes, self.stamps = n_nodes, stamps
+        self.fresh, self.n_fresh = fresh, n_fresh
+        self.stamp = builder.load(builder.gep(stamps, [n_nodes]))
+
+    def sixteen(self, context: Any, ids: Any, place: Any, n_left: Any, n_bytes: int) -> None:
+        """Note those of sixteen ids, or of as many as are left, that were not seen."""
+        builder = self.builder
+        n_left, none = builder.trunc(n_left, _INT), ir.Constant(_INTS, [0] * LANES)
+        stamps_now = in_lanes(builder, self.stamp, _INTS)
+        nodes_there = in_lanes(builder, builder.trunc(self.n_nodes, _INT), _INTS)
+        mask = first_lanes(builder, n_left, LANES)
+        nodes = packed_columns(context, builder, ids, place, n_left, n_bytes)
+        inside = builder.and_(mask, builder.icmp_unsigned("<", nodes, nodes_there))
+        places = builder.select(inside, nodes, none)
+        seen = gathered(builder, self.stamps, places, _INTS)
+        unseen = builder.and_(inside, builder.icmp_signed("!=", seen, stamps_now))
+        scatter(builder, self.stamps, places, unseen, stamps_now)
+        n_now = builder.load(self.n_fresh)
+        _compress(builder, nodes, unseen, builder.gep(self.fresh, [n_now]))
+        builder.store(builder.add(n_now, _count(builder, unseen, _SHORT)), self.n_fresh)
+
+    def one(self, _context: Any, ids: Any, place: Any, _n_left: Any, n_bytes: int) -> None:
+        """Note an id that was not seen, without a branch; one of no node has the last stamp."""
+        builder = self.builder
+        node = builder.zext(id_there(builder, ids, place, n_bytes), _LONG)
+        is_node = builder.icmp_unsigned("<", node, self.n_nodes)
+        mark = builder.gep(self.stamps, [builder.select(is_node, node, self.n_nodes)])
+        is_unseen = builder.icmp_signed("!=", builder.load(mark), self.stamp)
+        n_now = builder.load(self.n_fresh)
+        builder.store(builder.trunc(node, _INT), builder.gep(self.fresh, [n_now]))
+        builder.store(self.stamp, mark)
+        builder.store(builder.add(n_now, builder.zext(is_unseen, _LONG)), self.n_fresh)
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
@@ -116,29 +147,17 @@ def keep_unseen_edges(
             context.cast(builder, arguments[i], kinds[i], types.int64) for i in (1, 2, 6)
         )
         n_nodes, width = cgutils.unpack_tuple(builder, table.shape)
-        n_stamps = cgutils.unpack_tuple(builder, marks.shape)[0]
-        stamp = builder.load(builder.gep(marks.data, [builder.sub(n_stamps, _LONG(1))]))
-        stamps_now = in_lanes(builder, stamp, _INTS)
-        nodes_there = in_lanes(builder, builder.trunc(n_nodes, _INT), _INTS)
         n_kept = cgutils.alloca_once_value(builder, before)
+        notes = _Notes(builder, n_nodes, marks.data, target.data, n_kept)
         id_width = cgutils.unpack_tuple(builder, packed.shape)[1]
-        none, after = ir.Constant(_INTS, [0] * LANES), builder.add(begin, n_all)
+        after = builder.add(begin, n_all)
+        note, step = (notes.sixteen, LANES) if has_instructions(context) else (notes.one, 1)
         for n_bytes in _ID_WIDTHS:
             with (
                 builder.if_then(builder.icmp_unsigned("==", id_width, _LONG(n_bytes))),
-                cgutils.for_range_slice(builder, begin, after, _LONG(LANES)) as (place, _i),
+                cgutils.for_range_slice(builder, begin, after, _LONG(step)) as (place, _i),
             ):
-                n_left = builder.trunc(builder.sub(after, place), _INT)
-                mask = first_lanes(builder, n_left)
-                nodes = packed_columns(builder, packed.data, place, n_left, mask, n_bytes)
-                inside = builder.and_(mask, builder.icmp_unsigned("<", nodes, nodes_there))
-                places = builder.select(inside, nodes, none)
-                seen = gathered(context, builder, marks.data, places, _INTS)
-                unseen = builder.and_(inside, builder.icmp_signed("!=", seen, stamps_now))
-                scatter(context, builder, marks.data, places, unseen, stamps_now)
-                n_now = builder.load(n_kept)
-                _compress(context, builder, nodes, unseen, builder.gep(target.data, [n_now]))
-                builder.store(builder.add(n_now, _count(builder, unseen, _SHORT)), n_kept)
+                note(context, packed.data, place, builder.sub(after, place), n_bytes)
         start = builder.bitcast(table.data, _BYTE.as_pointer())
         _fetch_rows(builder, start, width, target.data, before, builder.load(n_kept))
         return builder.load(n_kept)

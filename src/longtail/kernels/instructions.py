@@ -1,0 +1,59 @@
+"""What written-out code is made of: numbers side by side, and what the processor has for them.
+
+Kernels are written for vectors of sixteen numbers. Not every processor has those, nor loads of some
+bytes of a vector alone: what stands here, or asks here, does the same without them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir  # type: ignore[import-untyped]  # it has none
+from numba.core import cgutils
+
+__all__ = ["first_lanes", "has", "in_lanes", "load_first"]
+
+_INT = ir.IntType(32)
+
+
+def has(context: Any, feature: str) -> bool:
+    """Tell whether the processor that code is generated for has some instructions."""
+    return f"+{feature}" in context.codegen().magic_tuple()[2].split(",")
+
+
+def in_lanes(builder: Any, number: Any, kind: Any) -> Any:
+    """Return a number in all lanes."""
+    one = builder.insert_element(ir.Constant(kind, ir.Undefined), number, _INT(0))
+    zeros = ir.Constant(ir.VectorType(_INT, kind.count), [0] * kind.count)
+    return builder.shuffle_vector(one, one, zeros)
+
+
+def first_lanes(builder: Any, n: Any, count: int) -> Any:
+    """Return which of `count` lanes are among the first `n`."""
+    kind = ir.VectorType(n.type, count)
+    return builder.icmp_signed(
+        "<", ir.Constant(kind, list(range(count))), in_lanes(builder, n, kind)
+    )
+
+
+def load_first(context: Any, builder: Any, start: Any, kind: Any, n: Any) -> Any:
+    """Load the first `n` numbers of a vector, at least one, and zeros behind them.
+
+    Nothing else is read. Without instructions for it, numbers are read one by one.
+    """
+    zeros = ir.Constant(kind, None)
+    if not has(context, "avx512bw"):
+        room = cgutils.alloca_once(builder, kind)
+        builder.store(zeros, room)
+        numbers, own = (builder.bitcast(at, kind.element.as_pointer()) for at in (start, room))
+        most = n.type(kind.count)
+        n = builder.select(builder.icmp_signed("<", n, most), n, most)
+        with cgutils.for_range(builder, n) as loop:
+            number = builder.load(builder.gep(numbers, [loop.index]), align=1)
+            builder.store(number, builder.gep(own, [loop.index]))
+        return builder.load(room)
+    mask, there = first_lanes(builder, n, kind.count), builder.bitcast(start, kind.as_pointer())
+    own = ir.FunctionType(kind, [there.type, _INT, mask.type, kind])
+    name = f"llvm.masked.load.v{kind.count}{str(kind.element).replace('float', 'f32')}.p0"
+    load = cgutils.get_or_insert_function(builder.module, own, name)
+    return builder.call(load, [there, _INT(1), mask, zeros])
