@@ -11,6 +11,7 @@ install: $(STAMP)
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,report,serve,transformers,onnx,dev]'
+	$(BIN)/longtail compile
 	touch $(STAMP)
 
 demo: install

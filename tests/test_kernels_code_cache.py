@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,10 +10,12 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numba
+import numpy as np
 import pytest
 from numba.core.bytecode import FunctionIdentity
 
-from command_line import run
+from command_line import run, write_lines
+from longtail.demo.data import wordnet
 from longtail.kernels import code_cache, jit
 from longtail.kernels.code_cache import code_folders, stamp_of
 from longtail.log import heard_by
@@ -274,3 +277,59 @@ sys.stdout.write(str(len(compiled)))
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout == "0"
+
+
+class _Count:
+    """A program that runs a command, and writes how many functions it has compiled."""
+
+    CODE = """
+import sys
+from numba.core import event
+compiled = []
+class Listener(event.Listener):
+    def on_start(self, event): compiled.append(event.data["dispatcher"])
+    def on_end(self, event): pass
+event.register("numba:compile", Listener())
+from longtail.cli import main
+code = main(sys.argv[1:])
+sys.stdout.write(f"\\n{code} {len(compiled)}")
+"""
+
+    @classmethod
+    def of(cls, *arguments):
+        done = subprocess.run(
+            [sys.executable, "-c", cls.CODE, *map(str, arguments)],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        return done.stdout.splitlines()[-1]
+
+
+def test_after_compile_neither_training_nor_answers_compile_anything(tmp_path, capsys):
+    """On real data that is searched by graphs, with label texts that are read from a file."""
+    if not os.access(Path(code_cache.__file__).parent / "__pycache__", os.W_OK):
+        pytest.skip("code is kept elsewhere here")
+    code, out, err = run(capsys, "compile")
+    assert code == 0
+    assert out.startswith("The code that the default recipe trains and answers with is in ")
+    assert "made-up models" in err
+    points, texts = few_of_wordnet(tmp_path)
+    model = tmp_path / "model"
+    settings = ["--set", "epochs=1", "dimension=32"]
+    assert _Count.of("train", points, "--labels", texts, "--model", model, *settings) == "0 0"
+    assert _Count.of("predict", model, "--text", "red wine") == "0 0"
+    assert _Count.of("evaluate", model, points, "--labels", texts) == "0 0"
+
+
+def few_of_wordnet(folder, n=4_000):
+    """Write the first points of WordNet and the labels that they have, as ids; return both."""
+    train, _ = wordnet()
+    few = train.take(range(n))
+    used = np.unique(few.labels.indices)
+    place = {label: row for row, label in enumerate(used.tolist())}
+    rows = [
+        {"text": text, "labels": [place[label] for label in few.labels[[i]].indices.tolist()]}
+        for i, text in enumerate(few.texts)
+    ]
+    points = write_lines(folder / "points.jsonl", map(json.dumps, rows))
+    texts = write_lines(folder / "labels.txt", map(train.label_space.name, used.tolist()))
+    return points, texts

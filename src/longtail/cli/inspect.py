@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import difflib
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail import kernels
 from longtail.blend.blended import compiled_of
+from longtail.cli.compiled_code import places_of_code
 from longtail.cli.output import bytes_text, counted, result, table, time_text
 from longtail.compiled.scorer import CompiledScorer
 from longtail.compiled.search_recall import label_recall
 from longtail.data.rows import unit_vectors
 from longtail.errors import InputError, ModelFolderError, named
-from longtail.kernels.code_cache import code_folders
 from longtail.kernels.text import TokenKind
 from longtail.model_folder import MANIFEST, ModelFolder
 from longtail.predictor import Predictor
@@ -75,14 +73,7 @@ def run_command(arguments: argparse.Namespace) -> int:
 def _compile(model: Predictor) -> None:
     """Compile what answers need, and say where it is."""
     warm_up(model)
-    folders = code_folders(Path(kernels.__file__).parent)
-    if not folders.readable:
-        raise InputError(
-            "There is no folder to keep compiled code in. Set NUMBA_CACHE_DIR to one that may be "
-            "written to."
-        )
-    places = " and ".join(map(str, folders.readable))
-    result(f"The code that this model answers with is in {places}.")
+    result(f"The code that this model answers with is in {places_of_code()}.")
 
 
 def _show_all(model: Predictor, folder: ModelFolder) -> None:

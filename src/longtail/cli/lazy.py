@@ -64,6 +64,9 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
             "longtail.cli.distill", "Distil a transformer into a table of token vectors", (MODEL,)
         ),
         "labels": Command("longtail.cli.labels", "Add or remove labels without retraining"),
+        "compile": Command(
+            "longtail.cli.compile", "Compile all code of the default recipe, so that nobody waits"
+        ),
         "demo": Command(
             "longtail.demo.command", "Train, measure and query a model on bundled data"
         ),
