@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.sparse import csr_array
 
+from longtail.blend.candidates import CandidateSearch, SearchSizes
 from longtail.compiled.walk_starts import homes_of, unsure_below
 from longtail.kernels.arrays import read_only
 from longtail.kernels.code_search import (
@@ -21,6 +23,7 @@ from longtail.kernels.code_search import (
     walk_on,
     walk_wider,
 )
+from longtail.kernels.own_rows import nearest_own_rows
 from longtail.kernels.packed_codes import MIDDLE, pack_rows, unpacked_rows
 from longtail.kernels.packed_ids import pack_ids
 from longtail.kernels.rows import Rows, quantise
@@ -191,16 +194,43 @@ def knots(seed, n, spread):
     return read_only(rows / np.linalg.norm(rows, axis=1, keepdims=True), np.float32)
 
 
-def test_a_label_is_at_home_at_the_nearest_point(monkeypatch):
+def test_a_label_is_at_home_at_its_nearest_point_or_at_any_if_it_has_none(monkeypatch):
     labels, points = knots(0, 100, 0.2), knots(0, 300, 0.2)
-    neighbours = np.argsort(-points @ points.T, axis=1)[:, 1:9].astype(np.int32)
-    graph = coded(points, neighbours, np.arange(0, 300, 7))
-    homes = homes_of(labels, graph)
-    best = (labels @ points.T).max(axis=1)
-    assert ((labels * points[homes]).sum(axis=1) > best - 0.05).mean() > 0.9
-    assert len(homes_of(labels, coded(points, neighbours[:, :0], np.arange(300)))) == 0
+    has = np.random.default_rng(0).random((300, 100)) < 0.03
+    has[:, :10] = False
+    monkeypatch.setattr("longtail.index.stored.EXACT_BELOW", 0)
+    parts = {"sizes": SearchSizes(), "seed": 0, "n_threads": 1}
+    search = CandidateSearch.build(labels, points, csr_array(has.astype(np.float32)), **parts)
+    index = search.point_index
+    graph = coded(index.vectors, index.neighbours, index.entries)
+    homes = homes_of(search, graph)
+    products = labels @ points.T
+    own = np.where(has, products.T, -np.inf).argmax(axis=0)
+    without = ~has.any(axis=0)
+    assert homes[~without].tolist() == own[~without].tolist()
+    near = products[without, homes[without]]
+    assert (near > products[without].max(axis=1) - 0.05).mean() > 0.8
+    edgeless = coded(points, index.neighbours[:, :0], np.arange(300))
+    assert len(homes_of(search, edgeless)) == 0
     monkeypatch.setattr("longtail.compiled.walk_starts._ROWS_AT_ONCE", 30)
-    assert homes_of(labels, graph, n_threads=3).tolist() == homes.tolist()
+    assert homes_of(search, graph, n_threads=3).tolist() == homes.tolist()
+
+
+@FEW
+@given(SEEDS, st.integers(1, 4))
+def test_nearest_own_rows_are_those_of_numpy(seed, n_most):
+    random = np.random.default_rng(seed)
+    vectors, rows = (random.standard_normal((n, 5)).astype(np.float32) for n in (7, 9))
+    sizes = random.integers(0, 6, 7)
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    own = random.integers(0, 9, starts[-1]).astype(np.int32)
+    nearest = np.full(7, -5, np.int32)
+    nearest_own_rows(vectors, starts, own, rows, n_most, 1, 7, nearest)
+    assert nearest[0] == -5
+    for i in range(1, 7):
+        mine = own[starts[i] : starts[i + 1]][:n_most]
+        expected = mine[np.argmax(rows[mine] @ vectors[i])] if len(mine) else -1
+        assert nearest[i] == expected
 
 
 def test_a_quarter_of_the_points_is_walked_for_longer():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 import numpy as np
 from scipy.sparse import csr_array
 
-from longtail.blend.candidates import SearchSizes, search_rows_of
+from longtail.blend.candidates import SearchSizes
 from longtail.blend.score_network import count_sources
 from longtail.compiled.parts import (
     answerer_from,
@@ -131,7 +131,7 @@ class CompiledScorer:
             tokens=store.tokens(scorer.encoder.token_vectors),
             labels=labels,
             label_of_row=search.label_of_row,
-            homes=homes_of(search_rows_of(search.label_index)[0], points, n_threads),
+            homes=homes_of(search, points, n_threads),
             unsure_below=unsure_below(points, labels, sizes.n_found, label_beam(sizes)),
             points=points,
             point_starts=search.label_starts,

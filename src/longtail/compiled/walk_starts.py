@@ -5,14 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.sparse import csr_array
 
+from longtail.blend.candidates import search_rows_of
 from longtail.compiled.row_store import some_nodes, vectors_of
 from longtail.kernels.arrays import read_only
 from longtail.kernels.code_search import CodedGraph, n_edges, new_walk, write_nearest
 from longtail.kernels.jit import over_row_chunks
+from longtail.kernels.own_rows import nearest_own_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from longtail.blend.candidates import CandidateSearch
 
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
@@ -20,31 +25,55 @@ if TYPE_CHECKING:
 __all__ = ["homes_of", "unsure_below"]
 
 _BEAM = 32
+_MOST_OWN = 32  # points of a label, of which the nearest is its home
 _N_ASKED = 2_000
 _UNSURE_SHARE = 0.25
 _ROWS_AT_ONCE = 8192
 
 
-def homes_of(labels: Floats, points: CodedGraph, n_threads: int = 1) -> Ids:
+def homes_of(search: CandidateSearch, points: CodedGraph, n_threads: int = 1) -> Ids:
     """Return the node of a training point near each label vector: walks of the points start there.
 
     Labels near a text are found more surely than points near it, which are more and lie in knots;
-    and the point nearest to such a label is near the text, too.
+    and a point near such a label is near the text, too. The nearest of those that have the label is
+    as good a start as the nearest of all; for labels without points the latter is searched.
 
     Parameters
     ----------
-    labels : float32 (n, d)
+    search : CandidateSearch
     points : CodedGraph
-        One without edges is scanned, and needs no starts.
+        The points of `search`. One without edges is scanned, and needs no starts.
     n_threads : int
 
     Returns
     -------
-    int32 (n,), or (0,) where none are needed
+    int32 (n_nodes,), of labels; or (0,) where none are needed
     """
     if not n_edges(points):
         return read_only(np.zeros(0), np.int32)
-    return read_only(_found(labels, points, _BEAM, 1, n_threads)[0], np.int32)
+    labels, node_of_row = search_rows_of(search.label_index)
+    vectors, node_of_point = search_rows_of(search.point_index)
+    label_of_node = np.empty(len(labels), np.int32)
+    label_of_node[node_of_row[::-1]] = search.label_of_row[::-1]
+    starts, own = _points_of(label_of_node, search)
+    homes = np.empty(len(labels), np.int32)
+    own = node_of_point[own]
+
+    def work(start: int, stop: int) -> None:
+        nearest_own_rows(labels, starts, own, vectors, _MOST_OWN, start, stop, homes)
+
+    over_row_chunks(work, len(labels), n_threads=n_threads, chunk=_ROWS_AT_ONCE)
+    without = np.flatnonzero(homes < 0)
+    homes[without] = _found(labels[without], points, _BEAM, 1, n_threads)[0]
+    return read_only(homes, np.int32)
+
+
+def _points_of(labels: Ids, search: CandidateSearch) -> tuple[NDArray[np.int64], Ids]:
+    """Return the training points of some labels, as starts (n_labels + 1,) and rows."""
+    shape = len(search.label_starts) - 1, search.n_labels
+    ones = np.ones(len(search.label_ids), np.int8)
+    by_label = csr_array((ones, search.label_ids, search.label_starts), shape).T.tocsr()[labels]
+    return by_label.indptr.astype(np.int64), by_label.indices.astype(np.int32)
 
 
 def unsure_below(points: CodedGraph, labels: CodedGraph, n_found: int, beam: int) -> Floats:
