@@ -20,7 +20,6 @@ from longtail.metrics import precision_at_k
 from longtail.metrics.hits import true_among
 from longtail.scorers.fusion import best_first, head_and_tail_precision
 from longtail.training.adamw import AdamW
-from longtail.training.label_table import product_dtype
 from longtail.training.threads import meanwhile, one_torch_thread
 
 if TYPE_CHECKING:
@@ -52,7 +51,9 @@ class NetworkTraining:
     n_hidden : (int, int)
         Sizes of the two layers.
     epochs : (int, int)
-        Most and fewest: as many as make `steps`.
+        Most and fewest, of few points: as many as make `steps`.
+    epochs_of_many : int
+        Of many points, which are not learnt by heart so soon.
     steps : int
     batch_size : (int, int)
         Points, with all their candidates, in a batch of few points, and in one of many: these give
@@ -103,6 +104,7 @@ class NetworkTraining:
 
     n_hidden: tuple[int, int] = (64, 32)
     epochs: tuple[int, int] = (40, 20)
+    epochs_of_many: int = 40
     steps: int = 500
     batch_size: tuple[int, int] = (125, 62)
     few_points: int = 5_000
@@ -206,17 +208,20 @@ class NetworkTraining:
         network = RankingNetwork(inputs.shape[2], *self.n_hidden, self.dropout, random)
         optimiser = AdamW(network.parameters, self.weight_decay)
         useful = rows[is_true[rows].any(dim=1)]  # the others have nothing to rank
-        batch_size = self.batch_size[len(useful) > self.few_points]
+        are_many = len(useful) > self.few_points
+        batch_size = self.batch_size[are_many]
         n_batches = max(1, -(-len(useful) // batch_size))
         most, fewest = self.epochs
-        n_steps = n_batches * min(max(-(-self.steps // n_batches), fewest), most)
+        epochs = min(max(-(-self.steps // n_batches), fewest), most)
+        n_steps = n_batches * (self.epochs_of_many if are_many else epochs)
         first_averaged = int((1 - self.averaged) * n_steps)
         mean, step = torch.zeros_like(network.parameters), 0
         while step < n_steps:
             order = useful[torch.randperm(len(useful), generator=random)]
             for batch in torch.split(order, batch_size):
                 rate = self.learning_rate * (1 - (1 - self.averaged) * step / n_steps)
-                gradient = network.gradient(inputs[batch], is_true[batch], log_counts[batch])
+                some = (part.index_select(0, batch) for part in (inputs, is_true, log_counts))
+                gradient = network.gradient(*some)
                 optimiser.step(gradient, rate)
                 if step >= first_averaged:
                     mean += network.parameters / (n_steps - first_averaged)
@@ -230,8 +235,8 @@ class _Examples(NamedTuple):
 
     Attributes
     ----------
-    inputs : Tensor (n, size, n_views)
-        With mean 0 and deviation 1 over all candidates, in the type of products.
+    inputs : float32 Tensor (n, size, n_views)
+        With mean 0 and deviation 1 over all candidates.
     is_true : Tensor of bool (n, size)
         Which candidates are true.
     log_counts : float32 Tensor (n, size)
@@ -256,7 +261,6 @@ class _Examples(NamedTuple):
         limit = float(LARGEST_VIEW)
         inputs = torch.from_numpy(views).sub_(centre).div_(spread).clamp_(-limit, limit)
         log_counts = log_counts_of(torch.from_numpy(evidence.labels))
-        inputs = inputs.to(product_dtype(inputs.device))
         return cls(inputs, torch.from_numpy(is_true), log_counts, centre, spread)
 
     def logits(self, network: RankingNetwork, rows: Tensor) -> Tensor:

@@ -1,6 +1,7 @@
 """The network that blends scores while it is trained: its loss, and the gradient by hand.
 
-Tens of small products a step: torch's automatic differentiation would take as long as they do.
+Small products, thousands of times: torch's automatic differentiation would take as long as they do,
+and so would torch's own functions for what is between them.
 """
 
 from __future__ import annotations
@@ -10,12 +11,19 @@ from typing import TYPE_CHECKING, NamedTuple
 import torch
 from torch.nn import functional
 
+from longtail.kernels.ranking_network import (
+    activate,
+    pass_back,
+    pass_back_last,
+    score,
+    write_ranking_slopes,
+)
+from longtail.training.scratch import Scratch
+
 if TYPE_CHECKING:
     from torch import Tensor
 
 __all__ = ["Layers", "RankingNetwork", "log_counts_of", "ranking_loss", "ranking_slope"]
-
-SMALLEST_LOGIT = -1e30  # of no label at all; unlike -inf it can be subtracted from itself
 
 
 def log_counts_of(labels: Tensor) -> Tensor:
@@ -52,11 +60,9 @@ def ranking_slope(logits: Tensor, is_true: Tensor, log_counts: Tensor) -> Tensor
     >>> ranking_slope(torch.zeros(1, 3), is_true, torch.zeros(1, 3)).round(decimals=3)
     tensor([[-0.6670,  0.3330,  0.3330]])
     """
-    false = _of_false(logits, is_true, log_counts)
-    of_false = false.logsumexp(dim=1, keepdim=True).clamp_min_(SMALLEST_LOGIT)
-    weights = is_true / is_true.sum(dim=1, keepdim=True).clamp_min(1).sqrt().mul_(len(logits))
-    of_true = torch.sigmoid(of_false - logits).mul_(weights)
-    return (false - of_false).exp_().mul_(of_true.sum(dim=1, keepdim=True)).sub_(of_true)
+    slopes = torch.empty_like(logits)
+    write_ranking_slopes(logits.numpy(), is_true.numpy(), log_counts.numpy(), slopes.numpy())
+    return slopes
 
 
 def _of_false(logits: Tensor, is_true: Tensor, log_counts: Tensor) -> Tensor:
@@ -108,11 +114,14 @@ class RankingNetwork:
         self, n_views: int, n_first: int, n_second: int, dropout: float, random: torch.Generator
     ) -> None:
         self._dropout, self._random = dropout, random
+        self._scratch = Scratch()
         shapes = ((n_views, n_first), (n_first,), (n_first, n_second), (n_second,), (n_second,))
         fans = (n_views, n_views, n_first, n_first, n_second)
         self._shapes = tuple(torch.Size(shape) for shape in shapes)
         self.parameters = torch.empty(sum(shape.numel() for shape in self._shapes))
         self.layers = self._as_layers(self.parameters)
+        self._gradient = torch.empty_like(self.parameters)
+        self._gradient_layers = self._as_layers(self._gradient)
         for part, fan in zip(self.layers, fans, strict=True):
             part.uniform_(-(fan**-0.5), fan**-0.5, generator=random)
 
@@ -126,62 +135,60 @@ class RankingNetwork:
 
         Parameters
         ----------
-        views : Tensor (n, size, n_views)
-            Its dtype is that of the products.
+        views : float32 Tensor (n, size, n_views)
         """
         n, size, n_views = views.shape
-        first, first_bias, second, second_bias, last = self._layers_as(views.dtype)
+        first, first_bias, second, second_bias, last = self.layers
         after_first = torch.addmm(first_bias, views.view(-1, n_views), first).relu_()
         after_second = torch.addmm(second_bias, after_first, second).relu_()
-        return torch.mv(after_second, last).float().view(n, size)
+        return torch.mv(after_second, last).view(n, size)
 
     def gradient(self, views: Tensor, is_true: Tensor, log_counts: Tensor) -> Tensor:
-        """Return the gradient of `ranking_loss`, float32 (n_parameters,).
+        """Return the gradient of `ranking_loss`, float32 (n_parameters,); the next one replaces it.
 
         Parameters
         ----------
-        views : Tensor (n, size, n_views)
-            Its dtype is that of the products.
+        views : float32 Tensor (n, size, n_views)
         is_true, log_counts : Tensor (n, size)
             See `ranking_loss`.
         """
-        n, size, _ = views.shape
-        first, first_bias, second, second_bias, last = self._layers_as(views.dtype)
-        kept_first, kept_second = (self._kept(n, bias) for bias in (first_bias, second_bias))
-
-        def by_point(units: Tensor, factors: Tensor) -> Tensor:
-            units.view(n, size, -1).mul_(factors)
-            return units
-
-        inputs = views.view(n * size, -1)
-        after_first = by_point(torch.addmm(first_bias, inputs, first).relu_(), kept_first)
-        after_second = by_point(torch.addmm(second_bias, after_first, second).relu_(), kept_second)
-        logits = torch.mv(after_second, last).float().view(n, size)
-
-        slope = ranking_slope(logits, is_true, log_counts).to(views.dtype)
-        to_second = (slope[:, :, None] * (kept_second * last)).view(after_second.shape)
-        to_second = _passed(to_second, after_second)
-        to_first = _passed(by_point(to_second @ second.T, kept_first), after_first)
-        parts = Layers(
-            inputs.T @ to_first,
-            to_first.sum(dim=0),
-            after_first.T @ to_second,
-            to_second.sum(dim=0),
-            after_second.T @ slope.view(-1),
+        n, size, n_views = views.shape
+        inputs, to = views.view(n * size, n_views), self._gradient_layers
+        logits = self._scratch.tensor("logits", (n, size))
+        after_first = self._activated("first", inputs, *self.layers[:2], size)
+        after_second = self._activated("second", after_first, *self.layers[2:4], size)
+        score(after_second.numpy(), self.layers.last.numpy(), logits.view(-1).numpy())
+        slope = ranking_slope(logits, is_true, log_counts)
+        to_second = self._scratch.tensor("to second", tuple(after_second.shape))
+        pass_back_last(
+            slope.view(-1).numpy(),
+            after_second.numpy(),
+            self.layers.last.numpy(),
+            self._dropout,
+            to_second.numpy(),
+            to.last.numpy(),
+            to.second_bias.numpy(),
         )
-        return torch.cat([part.reshape(-1) for part in parts]).float()
+        to_first = self._product("to first", to_second, self.layers.second.T)
+        pass_back(to_first.numpy(), after_first.numpy(), self._dropout, to.first_bias.numpy())
+        torch.mm(inputs.T, to_first, out=to.first)
+        torch.mm(after_first.T, to_second, out=to.second)
+        return self._gradient
 
-    def _layers_as(self, dtype: torch.dtype) -> Layers:
-        """Return the layers as numbers of a type."""
-        return self._as_layers(self.parameters.to(dtype))
+    def _activated(
+        self, name: str, inputs: Tensor, weights: Tensor, bias: Tensor, size: int
+    ) -> Tensor:
+        """Return the units of a layer, some of them dropped."""
+        units = self._product(name, inputs, weights)
+        drawn = self._drawn(len(inputs) // size, len(bias))
+        activate(units.numpy(), bias.numpy(), drawn.numpy(), self._dropout, size)
+        return units
 
-    def _kept(self, n_points: int, bias: Tensor) -> Tensor:
-        """Draw factors for the units of a layer of each point, (n_points, 1, n_units)."""
-        drawn = torch.rand(n_points, 1, len(bias), generator=self._random)
-        return (drawn >= self._dropout).to(bias.dtype).div_(1 - self._dropout)
+    def _product(self, name: str, left: Tensor, right: Tensor) -> Tensor:
+        """Return the product of two matrices, in place of the last one of that name."""
+        out = self._scratch.tensor(name, (left.shape[0], right.shape[1]))
+        return torch.mm(left, right, out=out)
 
-
-def _passed(slopes: Tensor, units: Tensor) -> Tensor:
-    """Return the slopes of those units that a ReLU let through, and 0 for others."""
-    passed: Tensor = torch.ops.aten.threshold_backward(slopes, units, 0)
-    return passed
+    def _drawn(self, n_points: int, n_units: int) -> Tensor:
+        """Draw what decides which units of each point are dropped, (n_points, n_units)."""
+        return torch.rand(n_points, n_units, generator=self._random)

@@ -14,7 +14,7 @@ from longtail.kernels.split_rows import join_number, split_number
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["adagrad_of_sums", "adagrad_rows", "adam_rows"]
+__all__ = ["adagrad_of_sums", "adagrad_rows", "adam_rows", "adamw_step"]
 
 _AHEAD = 2  # rows: what is changed next is fetched while the gradient of this one is summed up
 
@@ -121,3 +121,34 @@ def adam_rows(
                 np.float32(0.999) * squares[row, d] + np.float32(0.001) * slope * slope
             )
             table[row, d] -= size * means[row, d] / (np.sqrt(squares[row, d]) + floor)
+
+
+@fast_kernel
+def adamw_step(
+    parameters: NDArray[np.float32],
+    means: NDArray[np.float32],
+    squares: NDArray[np.float32],
+    gradient: NDArray[np.float32],
+    learning_rate: float,
+    weight_decay: float,
+    n_steps: int,
+) -> None:
+    """Step against a gradient; see `longtail.training.adamw.AdamW`.
+
+    Parameters
+    ----------
+    parameters, means, squares : float32 (n,)
+        Changed in place: what is trained, and the running means of gradients and their squares.
+    gradient : float32 (n,)
+    learning_rate, weight_decay : float
+    n_steps : int
+        With this one.
+    """
+    size = np.float32(learning_rate / (1 - 0.9**n_steps))
+    kept = np.float32(1 - learning_rate * weight_decay)
+    of_squares = np.float32(1 / (1 - 0.999**n_steps))
+    for i in range(len(parameters)):
+        means[i] += np.float32(0.1) * (gradient[i] - means[i])
+        squares[i] += np.float32(0.001) * (gradient[i] * gradient[i] - squares[i])
+        length = np.sqrt(squares[i] * of_squares) + np.float32(1e-8)
+        parameters[i] = kept * parameters[i] - size * means[i] / length

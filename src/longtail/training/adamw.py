@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from longtail.kernels.optimisers import adamw_step
+
 if TYPE_CHECKING:
     from torch import Tensor
 
@@ -43,9 +45,12 @@ class AdamW:
     def step(self, gradient: Tensor, learning_rate: float) -> None:
         """Step against a float32 gradient (n,)."""
         self._n_steps += 1
-        self._parameters.mul_(1 - learning_rate * self._weight_decay)
-        self._means.lerp_(gradient, 0.1)
-        self._squares.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
-        lengths = self._squares.div(1 - 0.999**self._n_steps).sqrt_().add_(1e-8)
-        size = learning_rate / (1 - 0.9**self._n_steps)
-        self._parameters.addcdiv_(self._means, lengths, value=-size)
+        adamw_step(
+            self._parameters.numpy(),
+            self._means.numpy(),
+            self._squares.numpy(),
+            gradient.numpy(),
+            learning_rate,
+            self._weight_decay,
+            self._n_steps,
+        )
