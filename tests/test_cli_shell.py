@@ -75,6 +75,19 @@ def test_standard_input_is_trained_from(place, tmp_path):
     assert "40 points, 10 labels" in done.stderr
 
 
+def test_nobody_looks_for_garbage_when_a_command_ends():
+    script = (
+        "import atexit, gc\n"
+        "from longtail.cli import main\n"
+        "atexit.register(lambda: print(gc.get_freeze_count() > 0))\n"  # called after those of main
+        "main(['predict', 'no-such-model'])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr
+
+
 def test_streams_that_are_closed_are_no_error(place):
     model = str(place / "model")
     for streams, said in ((">&-", ""), ("2>&-", "drink")):

@@ -443,6 +443,15 @@ def test_the_bags_of_texts_are_foreseen_from_a_sample(monkeypatch):
     assert workload_of(dataset, Astec(max_features=10)).n_features == 10
 
 
+def test_the_bags_of_few_texts_are_counted_as_they_will_be():
+    dataset, settings = texts_of(300), Astec(min_df=1)
+    vectorizer, features = settings._vectorized(dataset)
+    workload = workload_of(dataset, settings)
+    assert workload.n_nonzero == features.nnz
+    assert workload.n_features == vectorizer.n_features_
+    assert workload.n_word_entries == vectorizer.is_word()[features.indices].sum()
+
+
 def test_the_bags_of_labels_count_where_the_recipe_looks_at_them():
     dataset = texts_of(200)
     dataset = dataclasses.replace(

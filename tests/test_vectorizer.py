@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from longtail.data import token_counts
 from longtail.data import vectorizer as vectorizer_module
 from longtail.data.characters import joined_code_points
 from longtail.data.text_column import TextColumn
@@ -151,7 +152,8 @@ def test_fit_is_the_same_for_any_number_of_threads_and_kind_of_sequence(monkeypa
     texts = TITLES * 200  # more than one chunk
     results = []
     for n_threads, sequence in [(1, texts), (2, TextColumn.from_strings(texts)), (3, tuple(texts))]:
-        monkeypatch.setattr(vectorizer_module, "n_usable_cores", lambda n=n_threads: n)
+        for module in (token_counts, vectorizer_module):
+            monkeypatch.setattr(module, "n_usable_cores", lambda n=n_threads: n)
         vectorizer = TextVectorizer(word_ngrams=2).fit(sequence)
         X = vectorizer.transform(sequence)
         results.append({**vectorizer.to_arrays(), "data": X.data, "indices": X.indices})

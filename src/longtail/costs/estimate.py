@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 import torch
 
-from longtail.data.vectorizer import TextVectorizer
-from longtail.errors import InputError
+from longtail.data.token_counts import document_frequencies, kinds_of
+from longtail.data.vectorizer import TextVectorizer, TokenKind
 from longtail.kernels.jit import n_usable_threads
 from longtail.training.label_table import product_dtype
 from longtail.training.threads import torch_threads
@@ -19,9 +19,12 @@ from longtail.training.threads import torch_threads
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from numpy.typing import NDArray
+
     from longtail.data.dataset import Dataset
     from longtail.data.text_column import TextColumn
     from longtail.estimators.estimator import LabelEstimator
+    from longtail.kernels.text import TokenRules
 
 __all__ = [
     "CostModel",
@@ -229,39 +232,38 @@ class _Bags(NamedTuple):
 def _bags_of_texts(dataset: Dataset, settings: LabelEstimator) -> _Bags:
     """Count features and entries, by the growth of the vocabulary (Heaps' law)."""
     some, share = _sample(dataset.texts)  # type: ignore[arg-type]  # the caller has texts
-    vectorizer = TextVectorizer(
-        word_ngrams=settings.word_ngrams, char_ngrams=settings.char_ngrams, min_df=1
-    )
-    try:
-        vectorizer.fit(some)
-    except InputError:  # no word in the sample
+    rules = TextVectorizer(
+        word_ngrams=settings.word_ngrams, char_ngrams=settings.char_ngrams
+    ).token_rules()
+    keys, frequencies = document_frequencies(some, rules)
+    if not keys.size:
         return _Bags(0, 0, 0, 0)
-    entries = vectorizer.transform(some)
+    _, of_half = document_frequencies(some[: len(some) // 2], rules)
     min_df = settings.min_df_for(dataset.n_points)
-    n_tokens = [
-        int((np.bincount(part.indices, minlength=part.shape[1]) >= min_df).sum())
-        for part in (entries[: len(some) // 2], entries)
-    ]
-    growth = math.log2(n_tokens[1] / n_tokens[0]) if n_tokens[0] else 1.0
-    n_features = n_tokens[1] * share ** -min(max(growth, 0.0), 0.9)
+    n_tokens, n_of_half = ((counts >= min_df).sum() for counts in (frequencies, of_half))
+    growth = math.log2(n_tokens / n_of_half) if n_of_half else 1.0
+    n_features = n_tokens * share ** -min(max(growth, 0.0), 0.9)
     most = settings.max_features or n_features
-    n_word_entries = np.count_nonzero(vectorizer.is_word()[entries.indices])
+    n_word_entries = frequencies[kinds_of(keys) != TokenKind.CHARACTERS].sum()
     return _Bags(
         int(min(n_features, most)),
-        int(entries.nnz / share),
+        int(frequencies.sum() / share),
         int(n_word_entries / share),
-        _n_label_entries(dataset, settings, vectorizer),
+        _n_label_entries(dataset, settings, rules, keys),
     )
 
 
-def _n_label_entries(dataset: Dataset, settings: LabelEstimator, vectorizer: TextVectorizer) -> int:
+def _n_label_entries(
+    dataset: Dataset, settings: LabelEstimator, rules: TokenRules, known: NDArray[np.uint64]
+) -> int:
     """Count the entries of the labels' texts, or else names, where the recipe looks at them."""
     space = dataset.label_space
     texts = space.names if space.texts is None else space.texts
     if texts is None or not settings.looks_at_label_texts():
         return 0
     some, share = _sample(texts)
-    return int(vectorizer.transform(some).nnz / share)
+    keys, frequencies = document_frequencies(some, rules)
+    return int(frequencies[np.isin(keys, known, assume_unique=True)].sum() / share)
 
 
 def _sample(texts: TextColumn) -> tuple[TextColumn, float]:

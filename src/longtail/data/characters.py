@@ -27,7 +27,7 @@ from longtail.errors import InputError
 from longtail.kernels.text import CharacterClass
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -152,14 +152,20 @@ def code_points(text: str) -> NDArray[np.uint32]:
 
 
 def joined_code_points(
-    texts: Sequence[str], start: int, stop: int
+    texts: Sequence[str],
+    start: int,
+    stop: int,
+    to_codes: Callable[[str], NDArray[np.uint32]] = code_points,
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
-    r"""Return the code points of ``texts[start:stop]`` at once, each as `code_points` gives it.
+    r"""Return the code points of ``texts[start:stop]`` at once, each as `to_codes` gives it.
 
     Parameters
     ----------
     texts : sequence of str
     start, stop : int
+    to_codes : callable
+        What makes the code points of a text, or of several at once: it neither looks across, makes
+        nor changes a line feed.
 
     Returns
     -------
@@ -181,7 +187,6 @@ def joined_code_points(
     ('ab\nc d\n', [0, 3, 7])
     """
     rows = list(texts[start:stop])
-    # Neither normalisation nor case folding looks across, makes or changes a line feed.
     try:
         joined = "\n".join([*rows, ""])
         if joined.count("\n") != len(rows):
@@ -192,6 +197,6 @@ def joined_code_points(
             f"Text {start + place} is {type(rows[place]).__name__} ({rows[place]!r:.40}), not str. "
             "Pass one string per text; it may be empty."
         ) from error
-    codes = code_points(joined)
+    codes = to_codes(joined)
     ends = np.flatnonzero(codes == ord("\n")) + 1
     return codes, np.concatenate([np.zeros(1, np.int64), ends])

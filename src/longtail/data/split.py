@@ -12,20 +12,24 @@ of large groups are split one by one.
 from __future__ import annotations
 
 import re
-from array import array
+import sys
+from functools import cache
 from hashlib import blake2b
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
+from longtail.data.characters import joined_code_points
 from longtail.data.rows import offsets_and_indices
 from longtail.errors import InputError
 from longtail.kernels.arrays import read_only
+from longtail.kernels.jit import n_usable_cores, over_row_chunks
 from longtail.kernels.row_keys import keys_of_heaviest
+from longtail.kernels.word_sets import write_word_sets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -111,7 +115,7 @@ def _groups(keys: Keys) -> Rows:
     return groups
 
 
-def text_group_keys(texts: Iterable[str]) -> Keys:
+def text_group_keys(texts: Sequence[str]) -> Keys:
     """Return a 64-bit key for each text, the same for texts with the same set of words.
 
     Case, order, repeats and punctuation do not count. Two different sets of words share a key with
@@ -123,12 +127,33 @@ def text_group_keys(texts: Iterable[str]) -> Keys:
     >>> bool(first == second), bool(first == third)
     (True, False)
     """
-    keys = array("Q")
-    for text in texts:
-        words = sorted(set(_WORD.findall(text.lower())))
-        digest = blake2b(" ".join(words).encode(errors="replace"), digest_size=8).digest()
-        keys.append(int.from_bytes(digest, "little"))
-    return np.frombuffer(keys, dtype=np.uint64)
+    keys = np.empty(len(texts), np.uint64)
+
+    def make_keys(start: int, stop: int) -> None:
+        codes, offsets = joined_code_points(texts, start, stop, _lower_case)
+        word_sets = np.empty(codes.size + stop - start, np.uint32)
+        n_written = write_word_sets(codes, offsets, _word_characters(), word_sets)
+        lines = word_sets[:n_written].tobytes().decode("utf-32-le").encode().split(b"\n")[:-1]
+        digests = b"".join(blake2b(line, digest_size=8).digest() for line in lines)
+        keys[start:stop] = np.frombuffer(digests, "<u8")
+
+    over_row_chunks(make_keys, len(texts), n_threads=n_usable_cores())
+    return keys
+
+
+def _lower_case(text: str) -> NDArray[np.uint32]:
+    """Return the code points of a text in lower case."""
+    return np.frombuffer(text.lower().encode("utf-32-le", "surrogatepass"), np.uint32)
+
+
+@cache
+def _word_characters() -> NDArray[np.bool_]:
+    """Return which code points a word is made of."""
+    everything = np.arange(sys.maxunicode + 1, dtype=np.uint32).tobytes()
+    is_word = np.zeros(sys.maxunicode + 1, np.bool_)
+    for run in _WORD.finditer(everything.decode("utf-32-le", "surrogatepass")):
+        is_word[run.start() : run.end()] = True
+    return is_word
 
 
 def feature_group_keys(features: csr_array) -> Keys:

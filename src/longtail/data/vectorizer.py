@@ -12,30 +12,23 @@ from scipy.sparse import csr_array
 
 from longtail.data.characters import character_classes, code_points, joined_code_points
 from longtail.data.text_column import TextColumn
+from longtail.data.token_counts import document_frequencies, kinds_of, spellings
 from longtail.data.vocabulary_arrays import check_arrays
 from longtail.errors import InputError, ModelFolderError
 from longtail.kernels.handle import handle_of
 from longtail.kernels.jit import n_usable_cores, over_row_chunks
-from longtail.kernels.text import (
-    TokenKind,
-    TokenRules,
-    count_texts,
-    encode_texts,
-    spell_texts,
-)
-from longtail.kernels.token_tables import LOW_HALF, build_table
+from longtail.kernels.text import TokenKind, TokenRules, encode_texts
+from longtail.kernels.token_tables import build_table
 from longtail.kernels.vocabulary import Vocabulary, encode_known
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
 __all__ = ["TextVectorizer", "TokenKind"]
 
 CHUNK = 1024  # texts normalised and encoded at a time
-MAX_SHARDS = 8  # threads that count
-KIND_BITS = np.uint64(3)
 
 
 @dataclass(eq=False)
@@ -131,8 +124,8 @@ class TextVectorizer:
         """
         self.check_parameters()
         _check_texts(texts)
-        rules = self._token_rules()
-        keys, frequencies = _document_frequencies(texts, rules)
+        rules = self.token_rules()
+        keys, frequencies = document_frequencies(texts, rules)
         if keys.size == 0:
             raise InputError(
                 f"Empty vocabulary: the {len(texts)} training texts hold no word at all. "
@@ -147,11 +140,11 @@ class TextVectorizer:
         keys, frequencies = keys[kept], frequencies[kept]
         order = np.lexsort((keys, -frequencies))[: self.max_features]
         keys, frequencies = keys[order], frequencies[order]
-        kinds = (keys & KIND_BITS).astype(np.uint8)
+        kinds = kinds_of(keys)
         factors = np.array([0.0, *self.kind_weights])[kinds]
         table = _read_only(build_table(keys))
         weights = factors * _inverse_frequency(frequencies, len(texts))
-        tokens = _spellings(texts, rules, table, keys.size)
+        tokens = spellings(texts, rules, table, keys.size)
         self._adopt(table, weights.astype(np.float32), kinds, tokens)
         return self
 
@@ -364,11 +357,16 @@ class TextVectorizer:
         self.kinds_ = _read_only(kinds)
         self.tokens_ = tokens
         self.n_features_ = self.weights_.size
-        self._rules = self._token_rules()
+        self._rules = self.token_rules()
         self._handle = None
 
-    def _token_rules(self) -> TokenRules:
-        """Return the parameters as the kernels take them."""
+    def token_rules(self) -> TokenRules:
+        """Return the parameters as the kernels take them.
+
+        Returns
+        -------
+        TokenRules
+        """
         shortest, longest = self.char_ngrams or (1, 0)
         return TokenRules(character_classes(), self.word_ngrams, shortest, longest)
 
@@ -440,58 +438,3 @@ def _inverse_frequency(frequencies: NDArray[np.int64], n_texts: int) -> NDArray[
     """Return the smooth inverse document frequency."""
     idf: NDArray[np.float64] = np.log((1 + n_texts) / (1 + frequencies)) + 1
     return idf
-
-
-def _document_frequencies(
-    texts: Sequence[str], rules: TokenRules
-) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
-    """Return every token's key and the number of texts that it is in.
-
-    Each thread owns the keys of one shard, so that threads never meet in a table.
-    """
-    # Every thread cuts every text into tokens: beyond a few threads that is most of the work.
-    n_shards = min(n_usable_cores(), MAX_SHARDS)
-    tables = [(np.zeros((1 << 12, 2), np.uint64), 0) for _ in range(n_shards)]
-    for first_row in range(0, len(texts), CHUNK):
-        codes, offsets = joined_code_points(texts, first_row, min(first_row + CHUNK, len(texts)))
-        count = _shard_counter(tables, first_row, codes, offsets, rules)
-        over_row_chunks(count, n_shards, n_threads=n_shards, chunk=1)
-    entries = np.concatenate([table[table[:, 0] != 0] for table, _ in tables])
-    return entries[:, 0], (entries[:, 1] & LOW_HALF).astype(np.int64)
-
-
-def _shard_counter(
-    tables: list[tuple[NDArray[np.uint64], int]],
-    first_row: int,
-    codes: NDArray[np.uint32],
-    offsets: NDArray[np.int64],
-    rules: TokenRules,
-) -> Callable[[int, int], None]:
-    """Return the work of one thread on one chunk."""
-
-    def count(shard: int, _: int) -> None:
-        tables[shard] = count_texts(
-            codes, offsets, first_row, rules, shard, len(tables), *tables[shard]
-        )
-
-    return count
-
-
-def _spellings(
-    texts: Sequence[str], rules: TokenRules, table: NDArray[np.uint64], n_features: int
-) -> TextColumn:
-    """Return the tokens by column: read the texts once more, until all have been met."""
-    spelled = np.zeros(n_features, np.bool_)
-    tokens = [""] * n_features
-
-    def spell(start: int, stop: int) -> None:
-        if spelled.all():
-            return
-        codes, offsets = joined_code_points(texts, start, stop)
-        columns, spelling = spell_texts(codes, offsets, rules, table, spelled)
-        found = spelling.tobytes().decode("utf-32-le").split("\n")
-        for column, token in zip(columns.tolist(), found, strict=False):
-            tokens[column] = token
-
-    over_row_chunks(spell, len(texts), n_threads=n_usable_cores(), chunk=CHUNK)
-    return TextColumn.from_strings(tokens)
