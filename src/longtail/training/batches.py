@@ -36,6 +36,9 @@ __all__ = [
 
 POOL_MULTIPLE = 64  # pools then have a dozen sizes and not hundreds
 LEAST_POINTS = 32  # of a batch
+# Of mean cosine in an iteration of clustering: to go on for less takes as long again, and batches
+# need points that are alike, not the most alike there are.
+LEAST_GAIN = 1e-3
 
 
 def fitting_batch_size(n_points: int, *, n_batches: int, most: int) -> int:
@@ -231,7 +234,9 @@ def like_points(
     n_clusters = 1
     while n_clusters * size < len(features):
         n_clusters *= 2
-    return balanced_clusters(features, n_clusters, seed=seed, n_threads=n_threads)
+    return balanced_clusters(
+        features, n_clusters, seed=seed, n_threads=n_threads, tolerance=LEAST_GAIN
+    )
 
 
 def points_of_clusters(clusters: NDArray[np.integer[Any]]) -> list[Ids]:

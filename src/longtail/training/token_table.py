@@ -12,7 +12,7 @@ from torch.nn import functional
 from longtail.data.bags import Bags
 from longtail.errors import TrainingError
 from longtail.features.bag_encoder import UnitBagEncoder
-from longtail.kernels.jit import in_background
+from longtail.kernels.jit import in_background, over_row_chunks
 from longtail.kernels.split_rows import join_rows, split_rows
 from longtail.training.chosen_bags import ChosenBags, by_column
 from longtail.training.optimisers import RowwiseAdagrad, in_threads
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from longtail.training.chosen_bags import ByColumn
 
 __all__ = ["TokenTable"]
+
+_ROWS_DRAWN = 4096  # by one generator
 
 
 class TokenTable:
@@ -70,7 +72,7 @@ class TokenTable:
         device: torch.device,
         start: Tensor | None = None,
     ) -> None:
-        rows = _random_rows(n_tokens, dimension, seed) if start is None else start
+        rows = _random_rows(n_tokens, dimension, seed, n_threads) if start is None else start
         self._n_threads, self.dimension = n_threads, dimension
         self._halves = self._split(rows)
         self._optimiser = RowwiseAdagrad(rows)
@@ -153,11 +155,16 @@ class TokenTable:
         return {"halves": self._halves.view(torch.int32), **self._optimiser.state()}
 
 
-def _random_rows(n_rows: int, dimension: int, seed: int) -> Tensor:
-    """Return rows of about unit length in all directions."""
+def _random_rows(n_rows: int, dimension: int, seed: int, n_threads: int) -> Tensor:
+    """Return rows of about unit length in all directions, the same for any number of threads."""
     rows = empty_tensor((n_rows, dimension))
     numbers = rows.numpy()
-    np.random.default_rng(seed).random(dtype=np.float32, out=numbers)
-    numbers -= np.float32(0.5)
-    numbers *= np.float32((12 / dimension) ** 0.5)  # a uniform number's variance is 1 / 12
+
+    def draw(start: int, stop: int) -> None:
+        own = numbers[start:stop]
+        np.random.default_rng((seed, start)).random(dtype=np.float32, out=own)
+        own -= np.float32(0.5)
+        own *= np.float32((12 / dimension) ** 0.5)  # a uniform number's variance is 1 / 12
+
+    over_row_chunks(draw, n_rows, n_threads=n_threads, chunk=_ROWS_DRAWN)
     return rows
