@@ -60,8 +60,11 @@ class NetworkTraining:
         more steps in the same time, and few are learnt by heart in so many.
     few_points : int
         Up to so many are few.
-    learning_rate, weight_decay : float
-        Of AdamW; the rate falls in a straight line, to `averaged` times the first.
+    learning_rate : float
+        Of AdamW; it falls in a straight line, to `averaged` times the first.
+    decay : float
+        A weight that no gradient moves is, after all steps, e^-decay times what it was: so few
+        points, which have few steps, are held to small weights as many are.
     averaged : float
         Share of the steps, the last ones, whose mean is the network (Polyak and Juditsky, 1992), so
         that less depends on the start.
@@ -109,7 +112,7 @@ class NetworkTraining:
     batch_size: tuple[int, int] = (125, 62)
     few_points: int = 5_000
     learning_rate: float = 0.01
-    weight_decay: float = 1e-3
+    decay: float = 0.65
     averaged: float = 0.3
     dropout: float = 0.1
     least_points: int = 20
@@ -206,7 +209,6 @@ class NetworkTraining:
         random = torch.Generator().manual_seed(run.seed_for("score network"))
         inputs, is_true, log_counts = examples[:3]
         network = RankingNetwork(inputs.shape[2], *self.n_hidden, self.dropout, random)
-        optimiser = AdamW(network.parameters, self.weight_decay)
         useful = rows[is_true[rows].any(dim=1)]  # the others have nothing to rank
         are_many = len(useful) > self.few_points
         batch_size = self.batch_size[are_many]
@@ -214,6 +216,8 @@ class NetworkTraining:
         most, fewest = self.epochs
         epochs = min(max(-(-self.steps // n_batches), fewest), most)
         n_steps = n_batches * (self.epochs_of_many if are_many else epochs)
+        sum_of_rates = n_steps * self.learning_rate * (1 + self.averaged) / 2
+        optimiser = AdamW(network.parameters, self.decay / sum_of_rates if sum_of_rates else 0.0)
         first_averaged = int((1 - self.averaged) * n_steps)
         mean, step = torch.zeros_like(network.parameters), 0
         while step < n_steps:
