@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from longtail.training.run import Callback
-
 __all__ = ["rehearse"]
 
 # More labels and points than are scanned, so that both are searched by graphs.
@@ -24,7 +22,7 @@ N_KINDS, N_OTHERS = 50, 997  # what the words of texts are drawn from
 N_MEASURED = 300
 
 
-def rehearse(folder: Path, callbacks: tuple[Callback, ...] = ()) -> None:
+def rehearse(folder: Path) -> None:
     """Train, save, load, ask and measure the default recipe, on texts and on ready-made features.
 
     Code is compiled for types of arguments, not for their size: so all that other training sets
@@ -34,8 +32,6 @@ def rehearse(folder: Path, callbacks: tuple[Callback, ...] = ()) -> None:
     ----------
     folder : Path
         An empty one, for data and models.
-    callbacks : tuple of Callback
-        Who is told how it goes.
     """
     texts, names, features = (folder / name for name in ("texts.jsonl", "names.txt", "rows.txt"))
     texts.write_text("".join(_lines_of_texts()))
@@ -43,14 +39,13 @@ def rehearse(folder: Path, callbacks: tuple[Callback, ...] = ()) -> None:
     features.write_text("".join(_lines_of_features()))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", InputWarning)  # nobody minds what is odd about these
-        _train_and_ask(Dataset.read(texts, labels_file=names), folder / "of-texts", callbacks)
-        _train_and_ask(Dataset.read(features), folder / "of-features", callbacks)
+        _train_and_ask(Dataset.read(texts, labels_file=names), folder / "of-texts")
+        _train_and_ask(Dataset.read(features), folder / "of-features")
 
 
-def _train_and_ask(data: Dataset, folder: Path, callbacks: tuple[Callback, ...]) -> None:
+def _train_and_ask(data: Dataset, folder: Path) -> None:
     """Do once what is done with a training set."""
-    model = LongtailClassifier(epochs=1, dimension=64)
-    model.fit_dataset(data, callbacks=callbacks).save(folder)
+    LongtailClassifier(epochs=1, dimension=64).fit_dataset(data).save(folder)
     predictor = load(folder)
     warm_up(predictor)
     predictor.evaluate(data.take(range(N_MEASURED)))
