@@ -198,7 +198,7 @@ def estimate_training(workload: Workload, costs: CostModel, machine: Machine) ->
 
 
 def workload_of(dataset: Dataset, settings: LabelEstimator) -> Workload:
-    """Return the size of a data set; of texts, from the bags of a sample.
+    """Return the size of a data set; of texts, from the tokens of a sample.
 
     Parameters
     ----------
