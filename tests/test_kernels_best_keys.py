@@ -8,11 +8,13 @@ from hypothesis import strategies as st
 from numba import njit
 
 from longtail.kernels.best_keys import (
+    GROUPS_A_KEY,
     HIGHEST,
     LOWEST,
     add_key,
     cut_full,
     empty_best_keys,
+    least_of_groups,
     write_best,
 )
 
@@ -70,3 +72,23 @@ def test_the_best_keys(seed, n, n_at_once, n_wanted, order):
     np.testing.assert_array_equal(best_one_by_one(keys, n_wanted), expected)
     if order == "falling":
         assert n_written <= 2 * n_wanted + n_at_once
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10_000),
+    n=st.integers(0, 700),
+    n_wanted=st.integers(1, 96),
+    largest=st.sampled_from([3, 1000, 2**30 - 1]),
+)
+def test_least_of_groups(seed, n, n_wanted, largest):
+    random = np.random.default_rng(seed)
+    values = random.integers(-largest, largest, n, endpoint=True).astype(np.int32)
+    groups = np.empty(GROUPS_A_KEY * n_wanted, np.int64)
+    found = least_of_groups(values, n_wanted, groups)
+    if n < 2 * len(groups):
+        assert found == -(2**30)
+        return
+    maxima = [values[group :: len(groups)].max() for group in range(len(groups))]
+    assert found == np.sort(maxima)[-n_wanted]
+    assert (values >= found).sum() >= n_wanted

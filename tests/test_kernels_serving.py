@@ -13,7 +13,13 @@ from longtail.kernels.arrays import read_only
 from longtail.kernels.bag_vector import pack_with_scales, unit_bag_vector
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS, blend_rows
 from longtail.kernels.label_links import add_links, best_sums, strongest_links
-from longtail.kernels.lanes import dense_layer, falling_ranks, first_above, insert_key
+from longtail.kernels.lanes import (
+    dense_layer,
+    falling_ranks,
+    first_above,
+    insert_key,
+    ranks_of_keys,
+)
 from longtail.kernels.packed_codes import pack_rows, packed_products, packed_width, unpacked_rows
 from longtail.kernels.packed_ids import id_at, pack_ids, unpacked_ids
 from longtail.kernels.rows import Rows, quantise, quantise_rows, row_dot, widen
@@ -105,6 +111,11 @@ def insert_into(keys, key):
 @njit
 def write_ranks(values, n, ranks):
     falling_ranks(values, n, ranks)
+
+
+@njit
+def write_ranks_of_keys(keys, n, ranks):
+    ranks_of_keys(keys, n, ranks)
 
 
 @njit
@@ -278,6 +289,15 @@ def test_ranks_are_those_of_a_stable_sort(seed, n, ties):
     write_ranks(values, n, ranks)
     order = np.argsort(-values[:n], kind="stable")
     np.testing.assert_array_equal(ranks[order], np.arange(n))
+
+
+@FEW
+@given(seed=SEEDS, n=st.integers(0, 48))
+def test_ranks_of_keys_are_those_of_a_sort(seed, n):
+    keys = np.random.default_rng(seed).permutation(48) - np.int64(20) << 40
+    ranks = np.empty(48, np.int64)
+    write_ranks_of_keys(keys, n, ranks)
+    np.testing.assert_array_equal(ranks[np.argsort(-keys[:n])], np.arange(n))
 
 
 @FEW

@@ -10,8 +10,8 @@ from longtail.index.exact import ExactIndex
 from longtail.index.protocol import as_queries, check_k
 from longtail.kernels.arrays import read_only
 from longtail.kernels.byte_codes import byte_codes, code_unit
-from longtail.kernels.graph_building import LOWEST, empty_keys, nearest_rows, row_of, similarity_in
 from longtail.kernels.jit import over_row_chunks
+from longtail.kernels.nearest_codes import LOWEST, empty_keys, nearest_rows, row_of, similarity_in
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray

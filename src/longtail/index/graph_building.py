@@ -8,20 +8,22 @@ import numpy as np
 
 from longtail.kernels.byte_codes import ByteCodes, byte_codes, code_unit, sums_of_ranges
 from longtail.kernels.graph_building import (
-    ROWS_JOINED,
     add_reverse_edges,
-    empty_keys,
     hash_rows,
-    join_clusters,
     mark_reachable,
-    nearest_rows,
     project_rows,
     prune_candidates,
     reverse_edges,
-    row_of,
     write_neighbours,
 )
 from longtail.kernels.jit import over_row_chunks
+from longtail.kernels.nearest_codes import (
+    ROWS_JOINED,
+    empty_keys,
+    join_clusters,
+    nearest_rows,
+    row_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -30,7 +30,7 @@ from longtail.kernels.byte_products import (
     sums_of_each,
     sums_of_sixteen,
 )
-from longtail.kernels.jit import fast_kernel, kernel
+from longtail.kernels.jit import fast_kernel, kernel, lean_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -171,7 +171,7 @@ def new_queries(n_queries: int, width: int) -> ByteQueries:
     )
 
 
-@kernel
+@lean_kernel
 def write_query(vectors: ByteCodes, row: int, queries: ByteQueries, place: int) -> None:
     """Write a row to a place among queries."""
     total = np.int32(0)

@@ -27,6 +27,7 @@ __all__ = [
     "falling_ranks",
     "first_above",
     "insert_key",
+    "ranks_of_keys",
     "sum_lanes",
 ]
 
@@ -275,6 +276,40 @@ def falling_ranks(_: Any, values: Any, n: Any, ranks: Any) -> Any:
         return context.get_dummy_value()
 
     return types.void(values, n, ranks), generate
+
+
+@intrinsic  # type: ignore[untyped-decorator]  # numba has no types
+def ranks_of_keys(_: Any, keys: Any, n: Any, ranks: Any) -> Any:
+    """Write how many of `n` keys are larger than each: `falling_ranks`, of distinct numbers.
+
+    Parameters
+    ----------
+    keys : int64 (size,)
+        Of whole blocks of eight; what stands behind the first `n` counts for nothing.
+    n : int
+    ranks : int64 (size,)
+        Written; behind the first `n`, up to the end of a block, it means nothing.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        numbers, places = _tables(
+            context, builder, (signature.args[0], signature.args[2]), (arguments[0], arguments[2])
+        )
+        n_keys = context.cast(builder, arguments[1], n, types.intp)
+        size = _LONG(KEYS_AT_ONCE)
+        with cgutils.for_range_slice(builder, _LONG(0), n_keys, size) as (first, _count):
+            own = numbers.lanes(first, _LONG(0), _KEYS)
+            total = cgutils.alloca_once_value(builder, ir.Constant(_KEYS, [0] * KEYS_AT_ONCE))
+            with cgutils.for_range(builder, n_keys) as loop:
+                other = in_lanes(builder, numbers.number(loop.index), _KEYS)
+                is_larger = builder.icmp_signed(">", other, own)
+                # A comparison that holds is -1 as a number.
+                more = builder.sext(is_larger, _KEYS)
+                builder.store(builder.sub(builder.load(total), more), total)
+            places.write(builder.load(total), first, _LONG(0))
+        return context.get_dummy_value()
+
+    return types.void(keys, n, ranks), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # numba has no types

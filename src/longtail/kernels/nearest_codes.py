@@ -1,0 +1,292 @@
+"""Which of many vectors are nearest to some, by products in eight bits a number.
+
+A key holds a similarity, a whole number of `longtail.kernels.byte_codes`, above what makes the
+smaller of two row numbers the larger key: so lists of candidates are falling lists of numbers.
+Lists begin at their second place; see `insert_key`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from longtail.kernels.best_keys import (
+    GROUPS_A_KEY,
+    HIGHEST,
+    LOWEST,
+    BestKeys,
+    cut_full,
+    empty_best_keys,
+    least_of_groups,
+    write_best,
+)
+from longtail.kernels.byte_codes import (
+    N_AT_ONCE,
+    N_MASKED,
+    ByteCodes,
+    ByteQueries,
+    at_least,
+    lowest_bit,
+    new_queries,
+    products_of_range,
+    write_query,
+)
+from longtail.kernels.jit import kernel, lean_kernel
+from longtail.kernels.lanes import KEYS_AT_ONCE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Ids = NDArray[np.int32]
+    Keys = NDArray[np.int64]
+    Starts = NDArray[np.int64]
+
+__all__ = [
+    "LOWEST",
+    "ROWS_JOINED",
+    "empty_keys",
+    "join_clusters",
+    "key_of",
+    "nearest_rows",
+    "row_of",
+    "similarity_in",
+]
+
+_BITS, _LAST = np.int64(32), np.int64((1 << 31) - 1)
+ROWS_JOINED = 256
+# Rows that are compared with as many others as a run holds, and then these products are looked at.
+_ROWS_AT_ONCE, _RUN = 16, 2048
+
+
+def empty_keys(n_rows: int, capacity: int) -> Keys:
+    """Return empty lists for at least so many keys each, (n_rows, 1 + a multiple of eight)."""
+    keys = np.full((n_rows, 1 + -(-capacity // KEYS_AT_ONCE) * KEYS_AT_ONCE), LOWEST)
+    keys[:, 0] = HIGHEST
+    return keys
+
+
+@lean_kernel
+def key_of(similarity: int, row: int) -> np.int64:
+    """Return the key of a row."""
+    return np.int64(similarity) << _BITS | (_LAST - np.int64(row))
+
+
+@kernel
+def row_of(key: Any) -> Any:
+    """Return the row that a key is of, or the rows of an array of keys."""
+    return _LAST - (key & _LAST)
+
+
+@kernel
+def similarity_in(key: Any) -> Any:
+    """Return the similarity that a key holds, or those of an array of keys."""
+    return key >> _BITS
+
+
+class _Panel(NamedTuple):
+    """Scratch: queries, some of them, their products, and these in blocks of sixty-four."""
+
+    queries: ByteQueries
+    some: Ids
+    products: Ids
+    blocks: Ids
+
+
+@kernel
+def _new_panel(n_queries: int, width: int, shape: tuple[int, int]) -> _Panel:
+    """Return scratch for so many queries, and products of a shape; at first, `some` is all."""
+    some = np.empty(n_queries + N_AT_ONCE, np.int32)
+    for place in range(len(some)):
+        some[place] = min(place, n_queries - 1)
+    products = np.empty(shape, np.int32)
+    return _Panel(new_queries(n_queries, width), some, products, products.reshape(-1, N_MASKED))
+
+
+@lean_kernel
+def _write_queries(vectors: ByteCodes, start: int, n_queries: int, panel: _Panel) -> None:
+    """Write consecutive rows as queries."""
+    for i in range(n_queries):
+        write_query(vectors, start + i, panel.queries, i)
+
+
+@lean_kernel
+def _offer_block(
+    panel: _Panel,
+    block: int,
+    first: int,
+    n: int,
+    lists: BestKeys,
+    which: int,
+    n_wanted: int,
+    itself: int,
+) -> None:
+    """Offer `n` rows from the `first` on, whose products are a block, to a list.
+
+    The row `itself` is left out.
+    """
+    size, least = lists.sizes[which], lists.least[which]
+    n_behind = np.uint64(N_MASKED - n)
+    mask = at_least(panel.blocks, block, np.int32(similarity_in(least))) << n_behind >> n_behind
+    if mask == np.uint64(0):
+        return  # as most often
+    while mask != np.uint64(0):
+        j = lowest_bit(mask)
+        mask &= mask - np.uint64(1)
+        key = key_of(panel.blocks[block, j], first + j)
+        lists.keys[which, size] = key
+        size += 1 if key > least and first + j != itself else 0
+    lists.sizes[which] = size
+    cut_full(lists, which, n_wanted)
+
+
+@lean_kernel
+def _offer_cluster(
+    panel: _Panel,
+    n_some: int,
+    vectors: ByteCodes,
+    start: int,
+    stop: int,
+    lists: BestKeys,
+    n_wanted: int,
+    itself: int,
+) -> None:
+    """Offer consecutive rows to the lists of some queries.
+
+    Row ``itself + i`` is query i itself, and left out.
+    """
+    for first in range(start, stop, N_MASKED):
+        end = min(first + N_MASKED, stop)
+        for i in range(0, n_some, N_AT_ONCE):
+            products_of_range(panel.queries, panel.some, i, vectors, first, end, panel.products)
+            for place in range(i, min(i + N_AT_ONCE, n_some)):
+                query = panel.some[place]
+                _offer_block(
+                    panel, place - i, first, end - first, lists, query, n_wanted, itself + query
+                )
+
+
+@lean_kernel
+def _offer_run(
+    panel: _Panel, n_rows: int, others: ByteCodes, start: int, lists: BestKeys, groups: Keys
+) -> None:
+    """Offer a run of rows to the lists of all queries."""
+    stop, n_wanted = min(start + _RUN, len(others.factors)), len(groups) // GROUPS_A_KEY
+    for i in range(0, n_rows, N_AT_ONCE):
+        products_of_range(
+            panel.queries, panel.some, i, others, start, stop, panel.products[i : i + N_AT_ONCE]
+        )
+    for query in range(n_rows):
+        if start == 0:
+            least = least_of_groups(panel.products[query, : stop - start], n_wanted, groups)
+            lists.least[query] = (least << _BITS) - 1
+        for first in range(start, stop, N_MASKED):
+            block = query * (_RUN // N_MASKED) + (first - start) // N_MASKED
+            n = min(N_MASKED, stop - first)
+            _offer_block(panel, block, first, n, lists, query, n_wanted, -1)
+
+
+@kernel
+def nearest_rows(vectors: ByteCodes, start: int, stop: int, others: ByteCodes, keys: Keys) -> None:
+    """Find the nearest of `others` to each row from `start` to `stop`.
+
+    Parameters
+    ----------
+    vectors, others : ByteCodes
+    start, stop : int
+    keys : int64 (stop - start, 1 + n_wanted)
+        Written: see `empty_keys`.
+    """
+    panel = _new_panel(_ROWS_AT_ONCE, vectors.codes.shape[1], (_ROWS_AT_ONCE, _RUN))
+    n_wanted = keys.shape[1] - 1
+    lists = empty_best_keys(_ROWS_AT_ONCE, n_wanted, N_MASKED)
+    groups = np.empty(GROUPS_A_KEY * n_wanted, np.int64)
+    for first in range(start, stop, _ROWS_AT_ONCE):
+        n_rows = min(_ROWS_AT_ONCE, stop - first)
+        _write_queries(vectors, first, n_rows, panel)
+        for begin in range(0, len(others.factors), _RUN):
+            _offer_run(panel, n_rows, others, begin, lists, groups)
+        for i in range(n_rows):
+            write_best(lists, i, keys[first - start + i])
+
+
+class _Links(NamedTuple):
+    """Scratch: for each cluster the first of a chain of queries, and how the chains go on."""
+
+    heads: Ids
+    following: Ids
+    clusters: Ids
+
+
+@kernel
+def _new_links(n_clusters: int, n_links: int) -> _Links:
+    """Return empty chains."""
+    heads = np.full(n_clusters, np.int32(-1), np.int32)
+    return _Links(heads, np.empty(n_links, np.int32), np.empty(n_links, np.int32))
+
+
+@lean_kernel
+def _link_probes(probes: Keys, n_queries: int, links: _Links) -> int:
+    """Chain the queries that are compared with the same cluster; return how many clusters."""
+    n_probes, n_clusters = probes.shape[1] - 1, 0
+    for rank in range(n_probes):  # nearest first: then the others find few that are nearer
+        for query in range(n_queries):
+            key = probes[query, 1 + rank]
+            if key == LOWEST:
+                continue
+            cluster = row_of(key)
+            if links.heads[cluster] < 0:
+                links.clusters[n_clusters] = cluster
+                n_clusters += 1
+            links.following[query * n_probes + rank] = links.heads[cluster]
+            links.heads[cluster] = query * n_probes + rank
+    return n_clusters
+
+
+@lean_kernel
+def _take_chain(cluster: int, n_probes: int, links: _Links, some: Ids) -> int:
+    """Write the queries of a chain, empty it, and return how many there are."""
+    n_some, link = 0, links.heads[cluster]
+    while link >= 0:
+        some[n_some] = link // n_probes
+        n_some += 1
+        link = links.following[link]
+    some[n_some : n_some + N_AT_ONCE - 1] = some[0]
+    links.heads[cluster] = -1
+    return n_some
+
+
+@kernel
+def join_clusters(vectors: ByteCodes, starts: Starts, probes: Keys, first: int, keys: Keys) -> None:
+    """Find the nearest to each of consecutive rows in some clusters, itself left out.
+
+    Parameters
+    ----------
+    vectors : ByteCodes
+    starts : int64 (n_clusters + 1,)
+        Cluster c is the rows ``starts[c]`` to ``starts[c + 1]``.
+    probes : int64 (n_rows, 1 + n_probes)
+        Lists of the clusters that each row is compared with.
+    first : int
+        The first of the rows.
+    keys : int64 (n_rows, 1 + n_wanted)
+        Written: see `empty_keys`.
+
+    Notes
+    -----
+    Rows side by side are compared with much the same clusters, and share the reading of them.
+    """
+    n_probes, n_wanted = probes.shape[1] - 1, keys.shape[1] - 1
+    panel = _new_panel(ROWS_JOINED, vectors.codes.shape[1], (N_AT_ONCE, N_MASKED))
+    lists = empty_best_keys(ROWS_JOINED, n_wanted, N_MASKED)
+    links = _new_links(len(starts) - 1, ROWS_JOINED * n_probes)
+    for begin in range(0, len(keys), ROWS_JOINED):
+        n_rows, row = min(ROWS_JOINED, len(keys) - begin), first + begin
+        _write_queries(vectors, row, n_rows, panel)
+        for place in range(_link_probes(probes[begin:], n_rows, links)):
+            cluster = links.clusters[place]
+            n_some = _take_chain(cluster, n_probes, links, panel.some)
+            start, stop = starts[cluster], starts[cluster + 1]
+            _offer_cluster(panel, n_some, vectors, start, stop, lists, n_wanted, row)
+        for i in range(n_rows):
+            write_best(lists, i, keys[begin + i])
