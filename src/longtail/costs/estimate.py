@@ -272,7 +272,7 @@ def _sample(texts: TextColumn) -> tuple[TextColumn, float]:
     return some, len(some) / max(len(texts), 1)
 
 
-def product_rate(device: torch.device, n_threads: int, seconds: float = 0.1) -> float:
+def product_rate(device: torch.device, n_threads: int, seconds: float = 0.04) -> float:
     """Measure the matrix products of training, in floating-point operations a second."""
     with torch_threads(n_threads):
         return _product_rate(device, seconds)

@@ -2,50 +2,42 @@
 
 from __future__ import annotations
 
-from functools import singledispatch
+from importlib import import_module
 from typing import TYPE_CHECKING
 
-from longtail.costs.astec import AstecCosts
-from longtail.costs.attentionxml import AttentionXMLCosts
-from longtail.costs.deepxml import DeepXMLWithCosts
-from longtail.costs.energy import EnergyCosts
-from longtail.costs.longtail import LongtailCosts
-from longtail.costs.network import ExtremeTextCosts, MACHCosts, NetworkCosts
-from longtail.costs.ngame import DEXACosts, NGAMECosts
 from longtail.costs.reranked import RerankedCosts
-from longtail.costs.slice import SliceCosts
-from longtail.costs.sparse import AnnexMLCosts, DiSMECCosts, ForestCosts, TreeCosts
-from longtail.costs.xtransformer import XTransformerCosts
-from longtail.recipes.annexml import AnnexML
-from longtail.recipes.astec import Astec
-from longtail.recipes.attentionxml import AttentionXML
-from longtail.recipes.deepxml_with import DeepXMLWith
-from longtail.recipes.dexa import DEXA
-from longtail.recipes.dismec import DiSMEC
-from longtail.recipes.end_to_end import EndToEnd
-from longtail.recipes.energy_classifier import EnergyClassifier
-from longtail.recipes.extremetext import ExtremeText
-from longtail.recipes.longtail import LongtailClassifier
-from longtail.recipes.mach import MACH
-from longtail.recipes.ngame import NGAME
-from longtail.recipes.one_vs_all import OneVsAll
-from longtail.recipes.parabel import Parabel
-from longtail.recipes.pfastrexml import PfastreXML
-from longtail.recipes.slice import Slice
-from longtail.recipes.xtransformer import XTransformer
+from longtail.recipes.reranked import RerankedEstimator
 
 if TYPE_CHECKING:
     from longtail.costs.estimate import CostModel
     from longtail.estimators.estimator import LabelEstimator
-    from longtail.recipes.reranked import RerankedEstimator
 
 __all__ = ["costs_of"]
 
+# Modules of `longtail.recipes` and of `longtail.costs`, and classes in them. Imported when they are
+# asked for: all of them together take a tenth of a second, which a training would begin with.
+_COSTS = {
+    "annexml.AnnexML": "sparse.AnnexMLCosts",
+    "astec.Astec": "astec.AstecCosts",
+    "attentionxml.AttentionXML": "attentionxml.AttentionXMLCosts",
+    "deepxml_with.DeepXMLWith": "deepxml.DeepXMLWithCosts",
+    "dexa.DEXA": "ngame.DEXACosts",
+    "dismec.DiSMEC": "sparse.DiSMECCosts",
+    "end_to_end.EndToEnd": "network.NetworkCosts",
+    "energy_classifier.EnergyClassifier": "energy.EnergyCosts",
+    "extremetext.ExtremeText": "network.ExtremeTextCosts",
+    "longtail.LongtailClassifier": "longtail.LongtailCosts",
+    "mach.MACH": "network.MACHCosts",
+    "ngame.NGAME": "ngame.NGAMECosts",
+    "one_vs_all.OneVsAll": "network.NetworkCosts",
+    "parabel.Parabel": "sparse.TreeCosts",
+    "pfastrexml.PfastreXML": "sparse.ForestCosts",
+    "slice.Slice": "slice.SliceCosts",
+    "xtransformer.XTransformer": "xtransformer.XTransformerCosts",
+}
 
-@singledispatch
-def costs_of(
-    recipe: LabelEstimator,  # noqa: ARG001 - decides which of the functions below is called
-) -> CostModel | None:
+
+def costs_of(recipe: LabelEstimator) -> CostModel | None:
     """Return the cost model of a recipe, from its class; None for parts of one's own.
 
     Parameters
@@ -64,38 +56,13 @@ def costs_of(
     >>> type(costs_of(Astec())).__name__, costs_of(DeepXML())
     ('AstecCosts', None)
     """
+    for kind in type(recipe).__mro__:
+        package, _, module = kind.__module__.rpartition(".")
+        where = _COSTS.get(f"{module}.{kind.__name__}")
+        if where is None or package != "longtail.recipes":
+            continue
+        module, _, name = where.partition(".")
+        costs: CostModel = getattr(import_module(f"longtail.costs.{module}"), name)(recipe)
+        is_reranked = isinstance(recipe, RerankedEstimator) and recipe.reranker is not None
+        return RerankedCosts(costs) if is_reranked else costs
     return None
-
-
-def _of_longtail(recipe: LongtailClassifier) -> CostModel:
-    """Return the costs of the default recipe."""
-    return _with_reranker(recipe, LongtailCosts(recipe))
-
-
-def _of_trees(recipe: Parabel) -> CostModel:
-    """Return the costs of Parabel and Bonsai."""
-    return _with_reranker(recipe, TreeCosts(recipe))
-
-
-def _with_reranker(recipe: RerankedEstimator, alone: CostModel) -> CostModel:
-    """Return the costs of a recipe with what its setting says."""
-    return alone if recipe.reranker is None else RerankedCosts(alone)
-
-
-costs_of.register(AnnexML, AnnexMLCosts)
-costs_of.register(Astec, AstecCosts)
-costs_of.register(AttentionXML, AttentionXMLCosts)
-costs_of.register(DeepXMLWith, DeepXMLWithCosts)
-costs_of.register(DEXA, DEXACosts)
-costs_of.register(DiSMEC, DiSMECCosts)
-costs_of.register(EndToEnd, NetworkCosts)
-costs_of.register(EnergyClassifier, EnergyCosts)
-costs_of.register(ExtremeText, ExtremeTextCosts)
-costs_of.register(LongtailClassifier, _of_longtail)
-costs_of.register(MACH, MACHCosts)
-costs_of.register(NGAME, NGAMECosts)
-costs_of.register(OneVsAll, NetworkCosts)
-costs_of.register(Parabel, _of_trees)
-costs_of.register(PfastreXML, ForestCosts)
-costs_of.register(Slice, SliceCosts)
-costs_of.register(XTransformer, XTransformerCosts)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from scipy.sparse import csr_array
 
+from longtail.data.assembled import joined
 from longtail.data.characters import character_classes, code_points, joined_code_points
 from longtail.data.text_column import TextColumn
 from longtail.data.token_counts import document_frequencies, kinds_of, spellings
@@ -174,11 +175,12 @@ class TextVectorizer:
             codes, offsets = joined_code_points(texts, start, stop)
             parts[start] = encode_texts(codes, offsets, rules, self._table, self.weights_)
 
-        over_row_chunks(encode, len(texts), n_threads=n_usable_cores(), chunk=CHUNK)
+        n_threads = n_usable_cores()
+        over_row_chunks(encode, len(texts), n_threads=n_threads, chunk=CHUNK)
         ordered = [parts[start] for start in sorted(parts)]
         lengths = np.concatenate([np.zeros(1, np.int64), *(part[0] for part in ordered)])
-        indices = np.concatenate([np.zeros(0, np.int32), *(part[1] for part in ordered)])
-        values = np.concatenate([np.zeros(0, np.float32), *(part[2] for part in ordered)])
+        indices = joined([part[1] for part in ordered], np.int32, n_threads)
+        values = joined([part[2] for part in ordered], np.float32, n_threads)
         indptr = np.cumsum(lengths)
         if indptr[-1] <= np.iinfo(np.int32).max:  # else scipy would widen the indices
             indptr = indptr.astype(np.int32)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 from scipy.sparse import csr_array, diags_array
-from scipy.sparse.linalg import svds
 from torch import Tensor, nn
 
 from longtail.blend.ranking_network import log_counts_of, ranking_loss
@@ -242,6 +241,9 @@ def cooccurrence_vectors(labels: csr_array, rank: int, seed: int) -> NDArray[np.
     >>> bool(vectors[0] @ vectors[1] > 0.9), bool(abs(vectors[0] @ vectors[2]) < 0.1)
     (True, True)
     """
+    # Not wherever a recipe could be re-ranked: that takes a thirtieth of a second.
+    from scipy.sparse.linalg import svds  # noqa: PLC0415
+
     counts = np.maximum(np.asarray(labels.sum(axis=0)).ravel(), 1)
     units = csr_array(labels.astype(np.float64) @ diags_array(1 / np.sqrt(counts)))
     rank = min(rank, min(units.shape) - 1)

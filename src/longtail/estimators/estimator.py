@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from longtail.data.assembled import rows_of
 from longtail.data.damping import chosen_power
 from longtail.data.dataset import Dataset
 from longtail.data.from_python import LabelForm, labels_from, own_dtype, texts_from
@@ -204,7 +205,7 @@ class LabelEstimator(Answers):
             folder.announce()
             run = replace(run, checkpoints=folder)
         self.run_ = run
-        data, held_out = self._split(dataset, features, vectorizer)
+        data, held_out = self._split(dataset, features, vectorizer, run.n_threads)
         n_features = features.shape[1]
         del features  # the two parts hold their own rows
         scorer, calibration = self._trained(data, held_out, run)
@@ -345,7 +346,11 @@ class LabelEstimator(Answers):
         return vectorizer.transform(texts)
 
     def _split(
-        self, dataset: Dataset, features: csr_array, vectorizer: TextVectorizer | None
+        self,
+        dataset: Dataset,
+        features: csr_array,
+        vectorizer: TextVectorizer | None,
+        n_threads: int,
     ) -> tuple[TrainingData, TrainingData]:
         """Set some points with labels aside; too few to be of use, none."""
         share = self.n_held_out(dataset.n_points) / max(dataset.n_points, 1)
@@ -369,8 +374,8 @@ class LabelEstimator(Answers):
 
         def part(rows: NDArray[np.int64]) -> TrainingData:
             return TrainingData(
-                features[rows],
-                dataset.labels[rows],
+                rows_of(features, rows, n_threads),
+                rows_of(dataset.labels, rows, n_threads),
                 label_features,
                 is_word,
                 None if words is None else words[rows],

@@ -78,8 +78,12 @@ class NeighbourhoodBatches:
         if age % self._refresh_every == 0:
             self._refresh(age // self._refresh_every)
         self._age += 1
-        groups = points_of_clusters(self._clusters.numpy())
+        groups = None if self._are_alone() else points_of_clusters(self._clusters.numpy())
         yield from replace(self._pool, groups=groups).epoch(random)
+
+    def _are_alone(self) -> bool:
+        """Return whether each point is a neighbourhood of its own: then batches are random."""
+        return torch.equal(self._clusters, torch.arange(len(self._clusters)))
 
     def state(self) -> dict[str, Tensor]:
         """Return what a checkpoint must keep, so that a resumed run has the same batches."""
