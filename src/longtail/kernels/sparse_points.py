@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 import numpy as np
 
 from longtail.kernels.jit import fast_kernel, kernel
+from longtail.kernels.prefetch import prefetch_pair
+from longtail.kernels.sparse_lanes import add_scaled, gathered_sum
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Points", "add_row", "copied", "grown", "margin_of", "margin_of_row", "take_weights"]
 
 Scalar = TypeVar("Scalar", bound=np.generic)
+_AHEAD = 4  # points
 
 
 class Points(NamedTuple):
@@ -56,6 +59,10 @@ def copied(points: Points, own: Ids, place_of_feature: Ids) -> tuple[Points, Ids
     features = np.empty(min(n_entries, points.n_features), np.int32)
     n = n_features = 0
     for i in range(len(own)):
+        if i + _AHEAD < len(own):
+            coming = points.row_starts[own[i + _AHEAD]]
+            prefetch_pair(points.columns, coming)
+            prefetch_pair(points.values, coming)
         for j in range(points.row_starts[own[i]], points.row_starts[own[i] + 1]):
             feature = points.columns[j]
             if place_of_feature[feature] < 0:
@@ -78,10 +85,7 @@ def margin_of(columns: Columns, values: Floats, start: int, stop: int, dense: Fl
     Unsigned places, because numba tests signed ones for being negative: a half to three quarters
     of the time, here and in `add_row`.
     """
-    total = np.float32(0)
-    for j in range(np.uint64(start), np.uint64(stop)):
-        total += values[j] * dense[columns[j]]
-    return total
+    return gathered_sum(columns, values, start, stop, dense)
 
 
 @fast_kernel
@@ -96,8 +100,7 @@ def add_row(points: Points, row: int, step: np.float32, dense: Floats) -> None:
     """Add a multiple of one of the points to a dense vector."""
     columns, values = points.columns, points.values
     start, stop = points.row_starts[row], points.row_starts[row + 1]
-    for j in range(np.uint64(start), np.uint64(stop)):
-        dense[columns[j]] += step * values[j]
+    add_scaled(columns, values, start, stop, step, dense)
 
 
 @kernel
