@@ -333,7 +333,7 @@ def _label_index(
         return index_of_labels(vectors, beam, seed, n_threads)
     by_graph = PRODUCTS_OF_BUILDING * len(vectors) + PRODUCTS_OF_WALK * n_asked
     if n_asked * len(vectors) <= by_graph:
-        return CodedIndex(vectors)
+        return CodedIndex(vectors, n_threads=n_threads)
     return index_of_points(vectors, beam, seed, n_threads)  # few edges are soon made
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.data.bags import Bags
-from longtail.data.csr import fits_rows
+from longtail.data.csr import csr_from_rows, fits_rows
 from longtail.errors import InputError
 from longtail.kernels.arrays import read_only
 from longtail.kernels.jit import over_row_chunks
@@ -125,23 +125,35 @@ class LabelRelations:
             link_starts=np.zeros(n_labels + 1, np.int64),
             link_labels=np.zeros(0, np.int32),
             link_weights=np.zeros(0, np.float32),
-            n_matches=1,
         )
-        matches = unlinked.matches(Bags.of(features), n_threads)
-        starts, linked, weights = _links(matches, labels)
-        return cls(
-            **{name: getattr(unlinked, name) for name in ("texts", *_POSTINGS)},
+        return unlinked.linked_by(features, labels, n_threads)
+
+    @classmethod
+    def of_data(
+        cls, data: TrainingData, n_threads: int, of_fewer: LabelRelations | None = None
+    ) -> LabelRelations | None:
+        """Return what `build` makes of training data; None where its labels have no texts.
+
+        `of_fewer` are those of the same labels to fewer points, whose texts are taken over.
+        """
+        if data.label_features is None:
+            return None
+        if of_fewer is not None:
+            return of_fewer.linked_by(data.features, data.labels, n_threads)
+        return cls.build(data.features, data.labels, data.label_features, n_threads=n_threads)
+
+    def linked_by(
+        self, features: csr_array, labels: csr_array, n_threads: int = 1
+    ) -> LabelRelations:
+        """Return the same label texts, linked by other points: see `build`."""
+        alone = replace(self, n_matches=1)
+        starts, linked, weights = _links(alone.matches(Bags.of(features), n_threads), labels)
+        return LabelRelations(
+            **{name: getattr(self, name) for name in ("texts", *_POSTINGS)},
             link_starts=starts,
             link_labels=linked,
             link_weights=weights,
         )
-
-    @classmethod
-    def of_data(cls, data: TrainingData, n_threads: int) -> LabelRelations | None:
-        """Return what `build` makes of training data; None where its labels have no texts."""
-        if data.label_features is None:
-            return None
-        return cls.build(data.features, data.labels, data.label_features, n_threads=n_threads)
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held, and refuse those that do not fit."""
@@ -237,11 +249,12 @@ def postings_of(
     texts: SparseLabelVectors, n_features: int
 ) -> tuple[NDArray[np.int64], Ids, Floats]:
     """Return starts, labels and weights of label texts by feature, without common features."""
-    by_label = (texts.weights, texts.features, texts.starts)
-    by_feature = csr_array(by_label, (texts.n_labels, n_features)).T.tocsr()
-    common = np.diff(by_feature.indptr) > MOST_POSTINGS
-    by_feature.data[np.repeat(common, np.diff(by_feature.indptr))] = 0
-    by_feature.eliminate_zeros()
+    n_postings = np.bincount(texts.features, minlength=n_features)
+    # Most entries are of common features: without these, there is little left to be re-ordered.
+    rare = np.flatnonzero((n_postings <= MOST_POSTINGS)[texts.features])
+    lengths = np.diff(np.searchsorted(rare, texts.starts))
+    by_label = csr_from_rows(texts.features[rare], lengths, n_features, texts.weights[rare])
+    by_feature = by_label.T.tocsr()
     return by_feature.indptr.astype(np.int64), by_feature.indices, by_feature.data
 
 

@@ -47,7 +47,7 @@ class CodedIndex(ExactIndex):
         self._unit = code_unit(self.vectors)
         self._unit_of_queries = code_unit(read_only(np.ones((1, 1)), np.float32))  # of directions
         every_row = np.arange(len(self.vectors), dtype=np.int32)
-        self._codes = byte_codes(self.vectors, self._unit, every_row)
+        self._codes = byte_codes(self.vectors, self._unit, every_row, n_threads)
 
     def query(self, queries: ArrayLike, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Return ids (n, k) and what the codes say of inner products (n, k).
@@ -60,7 +60,7 @@ class CodedIndex(ExactIndex):
         # Directions have one unit, so that a row's products do not depend on the rows beside it.
         directions = read_only(matrix / np.where(lengths > 0, lengths, 1), np.float32)
         rows = np.arange(len(matrix), dtype=np.int32)
-        asked = byte_codes(directions, self._unit_of_queries, rows)
+        asked = byte_codes(directions, self._unit_of_queries, rows, self.n_threads)
         keys = empty_keys(len(matrix), k)
 
         def work(start: int, stop: int) -> None:

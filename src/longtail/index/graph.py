@@ -140,7 +140,7 @@ class GraphIndex:
             )
         if not max(-matrix.min(), matrix.max()) <= LARGEST_NUMBER:  # a mask would be large
             raise InputError(f"The vectors hold {OUT_OF_BOUNDS}")
-        firsts, *groups = group_equal_rows(matrix)
+        firsts, *groups = group_equal_rows(matrix, n_threads)
         nodes = matrix if len(firsts) == len(matrix) else matrix[firsts]
         edges = GraphBuilder(nodes, n_neighbours, seed, n_threads).build()
         return cls(nodes, *edges, *groups, beam=beam, n_threads=n_threads)

@@ -94,7 +94,7 @@ class GraphBuilder:
         # From here on a row is a place in this order: near ones lie side by side.
         nodes = np.concatenate(clusters)
         starts = np.cumsum([0, *map(len, clusters)])
-        vectors = byte_codes(self.vectors, unit, nodes)
+        vectors = byte_codes(self.vectors, unit, nodes, self.n_threads)
         edges = self._prune(vectors, starts, far, nodes, seeds)
         del far
         self._add_reverse(vectors, edges)
@@ -110,7 +110,9 @@ class GraphBuilder:
     def _nearest_seeds(self, seeds: Ids, unit: np.float32) -> Keys:
         """Return lists of the seeds nearest to each node."""
         every_node = np.arange(len(self.vectors), dtype=np.int32)
-        vectors, others = (byte_codes(self.vectors, unit, rows) for rows in (every_node, seeds))
+        vectors, others = (
+            byte_codes(self.vectors, unit, rows, self.n_threads) for rows in (every_node, seeds)
+        )
         keys = empty_keys(len(every_node), _N_FAR)
 
         def work(start: int, stop: int) -> None:
@@ -199,13 +201,19 @@ def _grouped(group_of_node: Ids, n_groups: int) -> tuple[Ids, Starts]:
     return order, starts
 
 
-def group_equal_rows(matrix: Vectors) -> tuple[Ids, Ids, Ids]:
+def group_equal_rows(matrix: Vectors, n_threads: int) -> tuple[Ids, Ids, Ids]:
     """Return the first of each group of equal rows, and which rows are in each group.
 
     Groups are in order of first appearance; group i is
     ``members[starts[i]:starts[i + 1]]``.
     """
-    hashes = hash_rows(matrix.view(np.uint32))
+    bits, hashes = matrix.view(np.uint32), np.empty(len(matrix), np.uint64)
+    over_row_chunks(
+        lambda start, stop: hash_rows(bits, start, stop, hashes), len(bits), n_threads=n_threads
+    )
+    if len(np.unique(hashes)) == len(hashes):  # as nearly always
+        every = np.arange(len(hashes) + 1, dtype=np.int32)
+        return every[:-1], every, every[:-1]
     _, first, group = np.unique(hashes, return_index=True, return_inverse=True)
     firsts, group_of_row = np.unique(first[group], return_inverse=True)
     members, starts = _grouped(group_of_row.astype(np.int32), len(firsts))

@@ -30,7 +30,7 @@ from longtail.kernels.byte_products import (
     sums_of_each,
     sums_of_sixteen,
 )
-from longtail.kernels.jit import fast_kernel, kernel, lean_kernel
+from longtail.kernels.jit import fast_kernel, kernel, lean_kernel, over_row_chunks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -106,7 +106,7 @@ def code_unit(vectors: Floats) -> np.float32:
     return np.float32(np.sqrt(_LARGEST_PRODUCT / largest)) if largest > 0 else np.float32(0)
 
 
-def byte_codes(vectors: Floats, unit: np.float32, rows: Ids) -> ByteCodes:
+def byte_codes(vectors: Floats, unit: np.float32, rows: Ids, n_threads: int = 1) -> ByteCodes:
     """Return the codes of some rows, each d bytes rounded up to a multiple of 64.
 
     Parameters
@@ -116,22 +116,32 @@ def byte_codes(vectors: Floats, unit: np.float32, rows: Ids) -> ByteCodes:
     unit : float32
         See `code_unit`: products of codes with the same unit can be compared.
     rows : int32 (n,)
+    n_threads : int
     """
     width = -(-vectors.shape[1] // _LINE) * _LINE
     room = np.empty(len(rows) * width + _LINE, np.uint8)
     first = -room.ctypes.data % _LINE  # each row on cache lines of its own
     codes = room[first : first + len(rows) * width].reshape(len(rows), width)
     factors = np.empty(len(rows), np.float32)
-    write_unit_codes(vectors, rows, np.float32(unit), codes, factors)
+    arrays = vectors, rows, np.float32(unit), codes, factors
+    over_row_chunks(
+        lambda start, stop: write_unit_codes(*arrays, start, stop), len(rows), n_threads=n_threads
+    )
     return ByteCodes(codes, factors)
 
 
 @fast_kernel
 def write_unit_codes(
-    vectors: Floats, rows: Ids, unit: np.float32, codes: NDArray[np.uint8], factors: Floats
+    vectors: Floats,
+    rows: Ids,
+    unit: np.float32,
+    codes: NDArray[np.uint8],
+    factors: Floats,
+    start: int,
+    stop: int,
 ) -> None:
-    """Write the nearest whole numbers of steps, and the factors."""
-    for i in range(len(rows)):
+    """Write the nearest whole numbers of steps, and the factors, of those from `start` on."""
+    for i in range(start, stop):
         largest = square = product = np.float32(0)
         for t in range(vectors.shape[1]):
             largest = max(largest, abs(vectors[rows[i], t]))

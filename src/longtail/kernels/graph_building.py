@@ -228,17 +228,15 @@ def write_neighbours(edges: Keys, nodes: Ids, neighbours: Ids) -> None:
 
 
 @kernel
-def hash_rows(bits: NDArray[np.uint32]) -> NDArray[np.uint64]:
-    """Return a 64-bit hash of each row of `bits` (n, d), mixed like splitmix64 at each number."""
-    hashes = np.zeros(bits.shape[0], np.uint64)
-    for row in range(bits.shape[0]):
+def hash_rows(bits: NDArray[np.uint32], start: int, stop: int, hashes: NDArray[np.uint64]) -> None:
+    """Write a 64-bit hash of some rows of `bits` (n, d), mixed like splitmix64 at each number."""
+    for row in range(start, stop):
         state = np.uint64(0)
         for t in range(bits.shape[1]):
             state = (state ^ np.uint64(bits[row, t])) * np.uint64(0xBF58476D1CE4E5B9)
             state ^= state >> np.uint64(29)
             state += np.uint64(0x9E3779B97F4A7C15)
         hashes[row] = state
-    return hashes
 
 
 @kernel

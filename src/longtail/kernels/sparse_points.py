@@ -80,12 +80,9 @@ def copied(points: Points, own: Ids, place_of_feature: Ids) -> tuple[Points, Ids
 
 @fast_kernel
 def margin_of(columns: Columns, values: Floats, start: int, stop: int, dense: Floats) -> np.float32:
-    """Multiply a row with a dense vector.
-
-    Unsigned places, because numba tests signed ones for being negative: a half to three quarters
-    of the time, here and in `add_row`.
-    """
-    return gathered_sum(columns, values, start, stop, dense)
+    """Multiply a row with a dense vector."""
+    total: np.float32 = gathered_sum(columns, values, start, stop, dense)
+    return total
 
 
 @fast_kernel

@@ -173,11 +173,14 @@ class LongtailClassifier(RerankedEstimator):
         blend = partial(_blend, evidence, scorer.tail_weights, data.labels, held_out.labels, run)
         with meanwhile(blend, run.n_threads) as blended:
             if tables is not None:
+                relations = scorer.relations
                 del scorer  # the second would not fit beside it where the first just did
-                scorer = self._again(tables, data.with_points_of(held_out), run.within("again: "))
+                points = data.with_points_of(held_out)
+                scorer = self._again(tables, relations, points, run.within("again: "))
             with run.stage("blend"):
-                others = max(1, run.n_threads - 1)  # than the one that learns the blend
-                compiled = CompiledScorer.of(scorer, storage, others)
+                # One learns the blend, perhaps.
+                n_others = run.n_threads if blended.is_done() else max(1, run.n_threads - 1)
+                compiled = CompiledScorer.of(scorer, storage, n_others)
                 network, calibration = blended.result()
         answering = compiled.with_network(network)
         if not held_out.labels.shape[0]:
@@ -190,23 +193,31 @@ class LongtailClassifier(RerankedEstimator):
         data: TrainingData,
         run: TrainingRun,
         start: SpaceTables | None = None,
+        relations: LabelRelations | None = None,
         *,
         n_asked: int | None = None,
     ) -> tuple[BlendedScorer, SpaceTables | None]:
         """Train everything that scores a candidate; return also what training can go on from.
 
-        That is kept where the scorer is for `n_asked` points only.
+        That is kept where the scorer is for `n_asked` points only. What went before is `start`, and
+        the `relations` of the same labels to fewer points.
         """
         with run.stage("shared space"):
             learnt = space.learn(data, run, start, goes_on=n_asked is not None)
         with run.stage("search"):
-            scorer = self._searching(learnt, data, run, n_asked)
+            scorer = self._searching(learnt, relations, data, run, n_asked)
         tables = learnt.tables
         del learnt  # the search has its own vectors where some labels have none
         with run.stage("linear"):
             return self._with_linear(scorer, data, run), tables
 
-    def _again(self, tables: SpaceTables, data: TrainingData, run: TrainingRun) -> BlendedScorer:
+    def _again(
+        self,
+        tables: SpaceTables,
+        relations: LabelRelations | None,
+        data: TrainingData,
+        run: TrainingRun,
+    ) -> BlendedScorer:
         """Train the sources on the held-out points too; the space goes on from where it was."""
         shorter = Schedule(
             epochs=min(EPOCHS_AGAIN, self.epochs_for(data.labels.shape[0])),
@@ -215,7 +226,7 @@ class LongtailClassifier(RerankedEstimator):
         same = self._space_for(data)
         # More points may be given a shorter vector, but these have their length.
         space = replace(same, schedule=shorter, dimension=tables.tokens.shape[1])
-        return self._sources(space, data, run, tables)[0]
+        return self._sources(space, data, run, tables, relations)[0]
 
     def _learns_again(self, data: TrainingData, held_out: TrainingData) -> bool:
         """Return whether the sources shall see the held-out points too, once the blend is learnt.
@@ -272,7 +283,12 @@ class LongtailClassifier(RerankedEstimator):
         return 0.02 if n_points <= FEW_POINTS else 0.03
 
     def _searching(
-        self, space: LearntSpace, data: TrainingData, run: TrainingRun, n_asked: int | None
+        self,
+        space: LearntSpace,
+        relations: LabelRelations | None,
+        data: TrainingData,
+        run: TrainingRun,
+        n_asked: int | None,
     ) -> BlendedScorer:
         """Return a scorer whose search works; its linear part and its blend are yet to come."""
         search = CandidateSearch.build(
@@ -294,7 +310,7 @@ class LongtailClassifier(RerankedEstimator):
         blend = Blend.untaught(
             search,
             (LabelHead.of_search(search, first.bias, first.scale), *others),
-            LabelRelations.of_data(data, run.n_threads),
+            LabelRelations.of_data(data, run.n_threads, relations),
             data.labels,
             tail=usual if self.tail is None else self.tail,
             is_word=data.is_word,
