@@ -38,9 +38,9 @@ __all__ = [
 
 SAMPLE = 12_000  # texts that are looked at to learn how long bags are
 # Core-seconds for what is bound by memory, measured with 256 dimensions on two cores of a server.
-VECTORISE = 4e-7  # an entry of the features
+VECTORISE = 2.5e-7  # an entry of the features
 LOGIT = 3.5e-9  # loss and slope of one logit
-INDEX = 7e-5 / 256  # putting a vector into a graph, times the dimension
+INDEX = 5e-5 / 256  # putting a vector into a graph, times the dimension
 VISIT = 1.8e-6 / 256  # a neighbour asked for, times the dimension
 START = 3.0  # seconds: reading compiled code, threads
 PROCESS = 450e6  # bytes: interpreter, torch, compiled code

@@ -21,11 +21,11 @@ __all__ = ["LongtailCosts"]
 BAG = 7e-10  # an entry of a point or of a label's text, times the dimension
 ENTRY = 3e-8  # such an entry, laid out by its token
 DISTINCT = 0.4  # share of the true labels of a batch that are distinct
-DESCENT = 4e-9  # an entry of a point that trains a support vector machine, in one pass
+DESCENT = 2.8e-9  # an entry of a point that trains a support vector machine, in one pass
 PASSES = 10  # of dual coordinate descent, about
-RELATE = 2e-7  # an entry of a point, compared with label texts through their inverted index
+RELATE = 1.3e-7  # an entry of a point, compared with label texts through their inverted index
 EVIDENCE = 5e-6  # a candidate of a held-out point, scored by all sources
-BLEND = 1.8e-5  # a candidate of a held-out point, in three trainings; they use one thread
+BLEND = 1.2e-5  # a candidate of a held-out point, in three trainings; they use one thread
 OVER_KEPT = 1.2  # the peak over what is kept, as measured on three data sets
 N_VIEWS = 40  # of a candidate, about; see `longtail.blend.score_network`
 
