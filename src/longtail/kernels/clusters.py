@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.kernels.jit import fast_kernel, inner_kernel, kernel
+from longtail.kernels.prefetch import prefetch_pair
+from longtail.kernels.sparse_lanes import gathered_sum
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -36,6 +38,7 @@ _FIRST_MIX = np.uint64(0xBF58476D1CE4E5B9)
 _SECOND_MIX = np.uint64(0x94D049BB133111EB)
 _SHIFTS = (np.uint64(30), np.uint64(27), np.uint64(31), np.uint64(11))
 _TO_UNIT = 2.0**-53
+_AHEAD = 4  # rows
 
 
 @inner_kernel
@@ -269,10 +272,11 @@ def _sparse_scores(
     """Compute the product of each member row with `direction`."""
     for position in range(len(members)):
         row = members[position]
-        score = np.float32(0.0)
-        for entry in range(starts[row], starts[row + 1]):
-            score += values[entry] * direction[indices[entry]]
-        scores[position] = score
+        if position + _AHEAD < len(members):
+            coming = starts[members[position + _AHEAD]]
+            prefetch_pair(indices, coming)
+            prefetch_pair(values, coming)
+        scores[position] = gathered_sum(indices, values, starts[row], starts[row + 1], direction)
 
 
 @kernel

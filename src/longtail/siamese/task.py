@@ -17,6 +17,7 @@ from longtail.training.chosen_bags import ChosenBags
 from longtail.training.dropout import kept_units
 from longtail.training.label_table import product_dtype
 from longtail.training.optimisers import RowwiseAdagrad, in_threads
+from longtail.training.scratch import Scratch
 from longtail.training.unit_rows import SMALLEST_LENGTH, UnitRows
 
 if TYPE_CHECKING:
@@ -194,6 +195,7 @@ class Corrections:
         self._block = block
         self._cluster_of_label = torch.as_tensor(cluster_of_label, dtype=torch.int64).to(device)
         self._optimiser = RowwiseAdagrad(self.vectors)
+        self._scratch = Scratch()
 
     def add(self, texts: Tensor, pool: Tensor) -> UnitRows:
         """Return the label vectors of a pool, given its unit texts."""
@@ -201,7 +203,8 @@ class Corrections:
         vectors, groups = self.vectors, self._cluster_of_label[pool]
         if combined.device.type != "cpu":
             return UnitRows.of(combined + vectors[groups])
-        labels = UnitRows(torch.empty_like(combined), torch.empty(len(combined), 1))
+        unit = self._scratch.tensor("labels", tuple(combined.shape))
+        labels = UnitRows(unit, torch.empty(len(combined), 1))
         read = (vectors.numpy(), groups.numpy(), combined.numpy(), SMALLEST_LENGTH)
         out = (labels.lengths.view(-1).numpy(), labels.unit.numpy())
         in_threads(lambda start, stop: write_units(*read, start, stop, *out), len(combined))
@@ -246,7 +249,8 @@ class Corrections:
         order = np.argsort(groups.numpy(), kind="stable")
         in_order = groups.numpy()[order]
         starts = np.flatnonzero(np.diff(in_order, prepend=-1, append=-1))
-        summed, gradient = torch.empty(len(starts) - 1, gradient.shape[1]), gradient.contiguous()
+        summed = self._scratch.tensor("summed", (len(starts) - 1, gradient.shape[1]))
+        gradient = gradient.contiguous()
         rows = (labels.unit.numpy(), labels.lengths.numpy(), gradient.numpy())
         out = (order, starts, summed.numpy())
         in_threads(lambda *part: add_up_groups(*rows, *out, *part), len(summed))
