@@ -14,7 +14,7 @@ from longtail.compiled.parts import most_frequent
 from longtail.kernels.answer import Head
 from longtail.kernels.arrays import read_only
 from longtail.kernels.code_search import CodedGraph, excess_of, new_walk, node_of, walk_graph
-from longtail.kernels.further_labels import LEAST_STEP, write_further
+from longtail.kernels.further_labels import LEAST_STEP, largest_biases, write_further
 from longtail.kernels.packed_codes import pack_rows
 from longtail.kernels.packed_ids import pack_ids
 from longtail.kernels.rows import Rows, quantise
@@ -98,8 +98,12 @@ def test_write_further(seed, size, n_starts):
     was, k = votes.copy(), n_candidates + size
     ids, scores = np.full(k, -1, np.int32), np.full(k, -np.inf, np.float32)
     ids[:n_candidates], scores[:n_candidates] = candidates, -np.sort(random.random(n_candidates))
+    node_bias = np.zeros(N_NODES, np.float32)
+    largest_biases(graph, label_of_row, head.bias, node_bias)
+    np.testing.assert_array_equal(node_bias, head.bias[label_of_row])
+    node_bias = read_only(node_bias, np.float32)
     n_met = run(
-        *(query, scale, graph, walk, starts, label_of_row, head, frequent),
+        *(query, scale, graph, walk, starts, label_of_row, head, node_bias, frequent),
         *(votes, met, n_voted, n_candidates, ids, scores),
     )
     excess = excess_of(query)

@@ -43,6 +43,7 @@ __all__ = [
     "most_frequent",
     "new_scratch",
     "no_ids",
+    "no_numbers",
     "point_beam",
     "walk_of_labels",
     "wide_beam",
@@ -210,6 +211,7 @@ def answerer_from(arrays: Arrays, scales: Sequence[float], *, has_relations: boo
         point_labels=of.ids("points_index/label_ids"),
         popular=of.ids("labels/popular"),
         frequent=no_ids(),
+        node_bias=no_numbers(),
         heads=tuple(of.head(i, scale, labels.rows) for i, scale in enumerate(scales)),
         linear=linear,
         linear_bias=of.floats("linear/bias"),
@@ -343,6 +345,11 @@ def log_ranks_of(width: int) -> Floats:
 def no_ids() -> Ids:
     """Return an empty array of ids, of the type that kernels know."""
     return read_only(np.zeros(0), np.int32)
+
+
+def no_numbers() -> Floats:
+    """Return an empty array of numbers, of the type that kernels know."""
+    return read_only(np.zeros(0), np.float32)
 
 
 def most_frequent(commonness: Floats) -> Ids:

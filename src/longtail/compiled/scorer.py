@@ -21,6 +21,7 @@ from longtail.compiled.parts import (
     most_frequent,
     new_scratch,
     no_ids,
+    no_numbers,
     width_of,
 )
 from longtail.compiled.row_store import (
@@ -37,6 +38,7 @@ from longtail.kernels.answer import Answerer, Head, answer_bags, near_rows
 from longtail.kernels.answer_text import answer_text
 from longtail.kernels.arrays import read_only
 from longtail.kernels.code_search import CodedGraph
+from longtail.kernels.further_labels import largest_biases
 from longtail.kernels.handle import handle_of
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.label_links import Relations
@@ -138,6 +140,7 @@ class CompiledScorer:
             point_labels=search.label_ids,
             popular=search.popular,
             frequent=no_ids(),
+            node_bias=no_numbers(),
             heads=tuple(heads),
             linear=store.split(words, are_common(words)),
             linear_bias=linear.bias,
@@ -277,8 +280,11 @@ class CompiledScorer:
     @cached_property
     def _model_of_many(self) -> Any:
         """A handle of the model that lets further labels follow the candidates."""
-        frequent = most_frequent(self.parts.commonness)
-        return handle_of(self.parts._replace(frequent=frequent))
+        parts, frequent = self.parts, most_frequent(self.parts.commonness)
+        node_bias = np.empty(len(parts.labels.member_starts) - 1, np.float32)
+        largest_biases(parts.labels, parts.label_of_row, parts.heads[0].bias, node_bias)
+        node_bias = read_only(node_bias, np.float32)
+        return handle_of(parts._replace(frequent=frequent, node_bias=node_bias))
 
     def _new_scratch(self) -> Any:
         """Return scratch: making it for each query would cost too much."""

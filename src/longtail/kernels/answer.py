@@ -66,7 +66,7 @@ class Answerer(NamedTuple):
     """Everything that a prediction looks at; see `longtail.blend.blended.BlendedScorer`.
 
     ``frequent`` are labels that may follow those that a search has met, the most frequent first;
-    without any, candidates alone are answered.
+    without any, candidates alone are answered. ``node_bias`` is that of `largest_biases`.
     """
 
     tokens: Rows
@@ -79,6 +79,7 @@ class Answerer(NamedTuple):
     point_labels: Ids
     popular: Ids
     frequent: Ids
+    node_bias: Floats
     heads: tuple[Head, ...]
     linear: SplitRows
     linear_bias: Floats
@@ -215,6 +216,7 @@ def answer_bag(
                 scratch.starts,
                 model.label_of_row,
                 model.heads[0],
+                model.node_bias,
                 model.frequent,
                 scratch.votes,
                 scratch.voted,

@@ -20,7 +20,7 @@ from longtail.kernels.code_search import (
     similarity_of,
 )
 from longtail.kernels.exact import insert_sorted
-from longtail.kernels.jit import inner_kernel, lean_kernel
+from longtail.kernels.jit import inner_kernel, kernel, lean_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["LEAST_STEP", "write_further"]
+__all__ = ["LEAST_STEP", "largest_biases", "write_further"]
 
+_SLACK = np.float32(1e-3)  # sums in another order are rounded otherwise
 LEAST_STEP = np.float32(1e-6)  # between two scores, of their size: a float32 tells them apart
 
 
@@ -42,6 +43,7 @@ def write_further(
     starts: Ids,
     label_of_row: Ids,
     head: Any,
+    node_bias: Floats,
     frequent: Ids,
     votes: Floats,
     met: Ids,
@@ -56,7 +58,7 @@ def write_further(
 
     Parameters
     ----------
-    query, scale, graph, walk, label_of_row, head, votes, met, n_met
+    query, scale, graph, walk, label_of_row, head, node_bias, votes, met, n_met
         See `_add_met`; labels with votes that the walk has not met are compared first.
     starts : int32 (at least 1,)
         Scratch.
@@ -74,7 +76,18 @@ def write_further(
     """
     _compare(met[:n_met], head.row_of_label, query, graph, starts, walk)
     n_further, n_met = _add_met(
-        query, scale, graph, walk, label_of_row, head, votes, met, n_met, ids[n:], scores[n:]
+        query,
+        scale,
+        graph,
+        walk,
+        label_of_row,
+        head,
+        node_bias,
+        votes,
+        met,
+        n_met,
+        ids[n:],
+        scores[n:],
     )
     n_further = _add_frequent(frequent, votes, ids[n:], scores[n:], n_further)
     _put_below(scores, n, n_further)
@@ -110,6 +123,7 @@ def _add_met(
     walk: Walk,
     label_of_row: Ids,
     head: Any,
+    node_bias: Floats,
     votes: Floats,
     met: Ids,
     n_met: int,
@@ -119,7 +133,8 @@ def _add_met(
     """Write the labels that a search has met and that are no candidates, best first.
 
     The score of a label is what the head says of it, its similarity taken from the codes, plus its
-    votes; a label without a node is taken to be at a right angle to the point.
+    votes; a label without a node is taken to be at a right angle to the point. Most nodes are too
+    far for any label to be among the best, and which labels they have is not looked up.
 
     Parameters
     ----------
@@ -130,6 +145,8 @@ def _add_met(
     label_of_row : int32 (n_rows,)
     head : Head
         Over the vectors of the graph.
+    node_bias : float32 (n_nodes,)
+        See `largest_biases`.
     votes : float32 (n_labels,)
         Above 0 for labels with votes, and below for candidates. On return, below 0 also for the
         labels that were offered.
@@ -146,14 +163,20 @@ def _add_met(
     """
     log, first_members, members = walk.log, graph.member_starts, graph.members
     step, too_much = graph.step[0], excess_of(query)
+    most_votes = _SLACK
+    for label in met[:n_met]:
+        most_votes = max(most_votes, votes[label] + _SLACK)
     n = 0
     for key in log[1 : log[0] + 1]:
         node = node_of(key)
         logit = head.scale * similarity_of(key, too_much, scale, step)
+        most = logit + node_bias[node] + most_votes
+        # Where the logit is negative, a label's votes alone may be more.
+        if n == len(ids) and logit >= 0 and most < scores[n - 1]:
+            continue
         for place in range(max(first_members[node], 0), min(first_members[node + 1], len(members))):
-            row = members[place]
-            label = label_of_row[row] if 0 <= row < len(label_of_row) else np.int32(-1)
-            if not 0 <= label < len(votes) or votes[label] < 0:
+            label = _label_at(members[place], label_of_row, len(votes))
+            if label < 0 or votes[label] < 0:
                 continue
             if votes[label] == 0:  # each label once, so there is room for it
                 met[n_met] = label
@@ -165,6 +188,35 @@ def _add_met(
             n = _offer(label, head.bias[label] + votes[label], ids, scores, n)
             votes[label] = -1
     return n, n_met
+
+
+@lean_kernel
+def _label_at(row: int, label_of_row: Ids, n_labels: int) -> Any:
+    """Return the label of a row, -1 where there is none."""
+    label = label_of_row[row] if 0 <= row < len(label_of_row) else np.int32(-1)
+    return label if 0 <= label < n_labels else np.int32(-1)
+
+
+@kernel
+def largest_biases(graph: CodedGraph, label_of_row: Ids, bias: Floats, node_bias: Floats) -> None:
+    """Write the largest bias of a label of each node, of which most have one.
+
+    Parameters
+    ----------
+    graph : CodedGraph
+        Of the labels.
+    label_of_row : int32 (n_rows,)
+    bias : float32 (n_labels,)
+    node_bias : float32 (n_nodes,)
+        Written.
+    """
+    starts, members = graph.member_starts, graph.members
+    for node in range(len(node_bias)):
+        node_bias[node] = -np.inf
+        for place in range(max(starts[node], 0), min(starts[node + 1], len(members))):
+            label = _label_at(members[place], label_of_row, len(bias))
+            if label >= 0:
+                node_bias[node] = max(node_bias[node], bias[label])
 
 
 @lean_kernel
