@@ -22,6 +22,7 @@ def main() -> None:
     parser.add_argument("model")
     parser.add_argument("test")
     parser.add_argument("--n-texts", type=int, default=5000)
+    parser.add_argument("--k", type=int, default=5, help="labels of a text (5)")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", InputWarning)
 
@@ -40,7 +41,7 @@ def main() -> None:
     milliseconds = []
     for text in texts:
         before = time.perf_counter()
-        model.predict(text, k=5)
+        model.predict(text, k=arguments.k)
         milliseconds.append((time.perf_counter() - before) * 1e3)
     print("| texts | median ms | p95 ms | p99 ms |\n|---|---|---|---|")
     p50, p95, p99 = np.percentile(milliseconds, [50, 95, 99])
@@ -49,7 +50,7 @@ def main() -> None:
         seconds = []
         for _ in range(3):
             before = time.perf_counter()
-            model.predict_topk(texts, n_threads=n_threads)
+            model.predict_topk(texts, arguments.k, n_threads=n_threads)
             seconds.append(time.perf_counter() - before)
         print(f"batch, {n_threads} threads: {len(texts) / np.median(seconds):,.0f} texts a second")
 
