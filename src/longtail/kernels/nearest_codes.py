@@ -177,7 +177,7 @@ def _offer_run(
             panel.queries, panel.some, i, others, start, stop, panel.products[i : i + N_AT_ONCE]
         )
     for query in range(n_rows):
-        if start == 0:
+        if start == 0:  # a bound of what is wanted, before a key is written down
             least = least_of_groups(panel.products[query, : stop - start], n_wanted, groups)
             lists.least[query] = (least << _BITS) - 1
         for first in range(start, stop, N_MASKED):
