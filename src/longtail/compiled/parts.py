@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from longtail.blend.score_network import count_sources
-from longtail.compiled.row_store import RowStore, named_arrays
+from longtail.compiled.row_store import RowStore, named_arrays, no_numbers
 from longtail.errors import InputError
 from longtail.kernels.answer import Answerer, AnswerScratch, Head
 from longtail.kernels.arrays import read_only
@@ -43,7 +43,6 @@ __all__ = [
     "most_frequent",
     "new_scratch",
     "no_ids",
-    "no_numbers",
     "point_beam",
     "walk_of_labels",
     "wide_beam",
@@ -345,11 +344,6 @@ def log_ranks_of(width: int) -> Floats:
 def no_ids() -> Ids:
     """Return an empty array of ids, of the type that kernels know."""
     return read_only(np.zeros(0), np.int32)
-
-
-def no_numbers() -> Floats:
-    """Return an empty array of numbers, of the type that kernels know."""
-    return read_only(np.zeros(0), np.float32)
 
 
 def most_frequent(commonness: Floats) -> Ids:

@@ -41,7 +41,7 @@ __all__ = [
     "float_weights",
     "named_arrays",
     "neighbours_of",
-    "no_scales",
+    "no_numbers",
     "packed_neighbours",
     "some_nodes",
     "token_vectors_of",
@@ -64,7 +64,7 @@ class RowStore(NamedTuple):
         """Store rows of a table."""
         vectors = read_only(vectors, np.float32)
         if self.dtype != "int8":
-            return Rows(self._numbers(vectors), no_scales())
+            return Rows(self._numbers(vectors), no_numbers())
         codes = np.empty(vectors.shape, np.int8)
         scales = np.empty(len(vectors), np.float32)
         quantise_rows(vectors, codes, scales)
@@ -141,7 +141,7 @@ class RowStore(NamedTuple):
     def _weights(self, starts: NDArray[np.int64], weights: Floats) -> tuple[NDArray[Any], Floats]:
         """Store the weights of sparse rows; return also the scale of each row, if there are any."""
         if self.dtype != "int8":
-            return self._numbers(weights), no_scales()
+            return self._numbers(weights), no_numbers()
         codes, scales = np.empty(len(weights), np.int8), np.empty(len(starts) - 1, np.float32)
         quantise_entries(read_only(starts, np.int64), read_only(weights, np.float32), codes, scales)
         return read_only(codes, np.int8), read_only(scales, np.float32)
@@ -258,6 +258,6 @@ def named_arrays(prefix: str, members: Mapping[str, Any]) -> dict[str, NDArray[n
     return arrays
 
 
-def no_scales() -> Floats:
-    """Return the scales of numbers that have none."""
+def no_numbers() -> Floats:
+    """Return an empty array, such as the scales of what has none, of the type that kernels know."""
     return read_only(np.zeros(0), np.float32)

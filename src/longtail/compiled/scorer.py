@@ -21,13 +21,13 @@ from longtail.compiled.parts import (
     most_frequent,
     new_scratch,
     no_ids,
-    no_numbers,
     width_of,
 )
 from longtail.compiled.row_store import (
     RowStore,
     are_common,
     float_rows,
+    no_numbers,
     packed_neighbours,
     token_vectors_of,
 )

@@ -31,7 +31,7 @@ class Points(NamedTuple):
     ----------
     row_starts : int64 (n_points + 1,)
     columns : uint32 (nnz,)
-        Unsigned, because numba tests signed ones for being negative.
+        Each once in a row. Unsigned, because numba tests signed ones for being negative.
     values : float32 (nnz,)
     squared_norms : float32 (n_points,)
     n_features : int
