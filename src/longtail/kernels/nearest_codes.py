@@ -44,7 +44,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LOWEST",
-    "ROWS_JOINED",
     "empty_keys",
     "join_clusters",
     "key_of",
@@ -54,7 +53,6 @@ __all__ = [
 ]
 
 _BITS, _LAST = np.int64(32), np.int64((1 << 31) - 1)
-ROWS_JOINED = 256
 # Rows that are compared with as many others as a run holds, and then these products are looked at.
 _ROWS_AT_ONCE, _RUN = 16, 2048
 
@@ -274,19 +272,18 @@ def join_clusters(vectors: ByteCodes, starts: Starts, probes: Keys, first: int, 
 
     Notes
     -----
-    Rows side by side are compared with much the same clusters, and share the reading of them.
+    Rows side by side are compared with much the same clusters, and share the reading of them: the
+    more rows, the more.
     """
-    n_probes, n_wanted = probes.shape[1] - 1, keys.shape[1] - 1
-    panel = _new_panel(ROWS_JOINED, vectors.codes.shape[1], (N_AT_ONCE, N_MASKED))
-    lists = empty_best_keys(ROWS_JOINED, n_wanted, N_MASKED)
-    links = _new_links(len(starts) - 1, ROWS_JOINED * n_probes)
-    for begin in range(0, len(keys), ROWS_JOINED):
-        n_rows, row = min(ROWS_JOINED, len(keys) - begin), first + begin
-        _write_queries(vectors, row, n_rows, panel)
-        for place in range(_link_probes(probes[begin:], n_rows, links)):
-            cluster = links.clusters[place]
-            n_some = _take_chain(cluster, n_probes, links, panel.some)
-            start, stop = starts[cluster], starts[cluster + 1]
-            _offer_cluster(panel, n_some, vectors, start, stop, lists, n_wanted, row)
-        for i in range(n_rows):
-            write_best(lists, i, keys[begin + i])
+    n_rows, n_probes, n_wanted = len(keys), probes.shape[1] - 1, keys.shape[1] - 1
+    panel = _new_panel(n_rows, vectors.codes.shape[1], (N_AT_ONCE, N_MASKED))
+    lists = empty_best_keys(n_rows, n_wanted, N_MASKED)
+    links = _new_links(len(starts) - 1, n_rows * n_probes)
+    _write_queries(vectors, first, n_rows, panel)
+    for place in range(_link_probes(probes, n_rows, links)):
+        cluster = links.clusters[place]
+        n_some = _take_chain(cluster, n_probes, links, panel.some)
+        start, stop = starts[cluster], starts[cluster + 1]
+        _offer_cluster(panel, n_some, vectors, start, stop, lists, n_wanted, first)
+    for i in range(n_rows):
+        write_best(lists, i, keys[i])
