@@ -31,7 +31,7 @@ def test_products_of_bytes(seed, size, n):
     random = np.random.default_rng(seed)
     vectors = read_only(random.standard_normal((12, size)), np.float32)
     codes, scales = np.empty(vectors.shape, np.int8), np.empty(12, np.float32)
-    quantise_rows(vectors, codes, scales)
+    quantise_rows(vectors, 0, len(vectors), codes, scales)
     rows = Rows(read_only(codes, np.int8), read_only(scales, np.float32))
     numbers = codes * scales[:, None]
     point = random.standard_normal(size).astype(np.float32)

@@ -120,7 +120,7 @@ def test_products_of_bytes(other, d):  # a fixture
     random = np.random.default_rng(d)
     vectors = random.standard_normal((9, d)).astype(np.float32)
     codes, scales = np.empty(vectors.shape, np.int8), np.empty(9, np.float32)
-    quantise_rows(vectors, codes, scales)
+    quantise_rows(vectors, 0, len(vectors), codes, scales)
     width = split_width(d)
     parts = np.zeros((2, width), np.int8), np.zeros(2, np.int32), np.zeros(1, np.float32)
     query = SplitQuery(*parts)

@@ -48,7 +48,7 @@ def stored(vectors, kind):
         halves = vectors.astype(np.float16)
         return Rows(read_only(halves.view(np.uint16), np.uint16), NO_SCALES), halves
     codes, scales = np.empty(vectors.shape, np.int8), np.empty(len(vectors), np.float32)
-    quantise_rows(read_only(vectors, np.float32), codes, scales)
+    quantise_rows(read_only(vectors, np.float32), 0, len(vectors), codes, scales)
     rows = Rows(read_only(codes, np.int8), read_only(scales, np.float32))
     return rows, codes * scales[:, None]
 

@@ -10,6 +10,7 @@ from longtail.compiled.scorer import CompiledScorer, StorageType, as_storage
 from longtail.errors import InputError
 from longtail.features.onnx_encoder import OnnxEncoder
 from longtail.features.transformer_encoder import TransformerEncoder
+from longtail.kernels.jit import n_usable_cores
 from longtail.scorers.encoders import transformers_of, with_transformers_as
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def compressed(scorer: Scorer, dtype: StorageType) -> Scorer:
             return scorer  # what is rounded twice is not what was rounded once
         scorer = expanded(scorer)
     if isinstance(scorer, BlendedScorer):
-        return CompiledScorer.of(scorer, dtype)
+        return CompiledScorer.of(scorer, dtype, n_usable_cores())
     if not any(isinstance(one, TransformerEncoder) for one in transformers_of(scorer)):
         raise InputError(
             "Only a model of the default recipe, or one with a transformer, can be compressed; "

@@ -10,6 +10,7 @@ from scipy.sparse import csr_array
 from longtail.kernels.arrays import read_only
 from longtail.kernels.bag_vector import pack_with_scales
 from longtail.kernels.code_search import n_edges
+from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.packed_codes import unpacked_rows
 from longtail.kernels.packed_ids import is_packed, pack_ids, unpacked_ids
 from longtail.kernels.rows import Rows, quantise_rows
@@ -59,6 +60,7 @@ class RowStore(NamedTuple):
     """Puts rows away as float32, float16 or int8."""
 
     dtype: str
+    n_threads: int = 1
 
     def rows(self, vectors: Floats) -> Rows:
         """Store rows of a table."""
@@ -67,14 +69,18 @@ class RowStore(NamedTuple):
             return Rows(self._numbers(vectors), no_numbers())
         codes = np.empty(vectors.shape, np.int8)
         scales = np.empty(len(vectors), np.float32)
-        quantise_rows(vectors, codes, scales)
+        over_row_chunks(
+            lambda start, stop: quantise_rows(vectors, start, stop, codes, scales),
+            len(vectors),
+            n_threads=self.n_threads,
+        )
         return Rows(read_only(codes, np.int8), read_only(scales, np.float32))
 
     def tokens(self, vectors: Floats) -> Rows:
         """Store rows of which many are added up: four bits a number where others take eight."""
         if self.dtype != "int8":
             return self.rows(vectors)
-        codes, scales = pack_with_scales(read_only(vectors, np.float32))
+        codes, scales = pack_with_scales(read_only(vectors, np.float32), self.n_threads)
         return Rows(read_only(codes, np.uint8), read_only(scales, np.float32))
 
     def sparse(self, starts: Any, columns: Any, weights: Any, n_columns: int) -> SparseRows:

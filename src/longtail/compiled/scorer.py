@@ -106,7 +106,7 @@ class CompiledScorer:
         InputError
             If there is no such `dtype`.
         """
-        store = RowStore(as_storage(dtype))
+        store = RowStore(as_storage(dtype), n_threads)
         scorer.network.check_sources(scorer.n_sources)
         search, relations = scorer.search, scorer.relations
         texts = () if relations is None else (relations.n_matches, relations.n_linked)
@@ -337,7 +337,7 @@ def _graph(index: VectorIndex, store: RowStore, *, only_codes: bool = False) -> 
         every = np.arange(len(vectors) + 1, dtype=np.int32)
         neighbours = np.empty((len(vectors), 0), np.int32)
         member_starts, entries, members = every, every[:-1], every[:-1]
-    codes, step = pack_rows(vectors)
+    codes, step = pack_rows(vectors, store.n_threads)
     return CodedGraph(
         read_only(codes, np.uint8),
         read_only(step, np.float32),

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 __all__ = ["homes_of", "unsure_below"]
 
-_BEAM = 32
+_N_NEAR = 8  # labels
 _MOST_OWN = 32  # points of a label, of which the nearest is its home
 _N_ASKED = 2_000
 _UNSURE_SHARE = 0.25
@@ -36,7 +36,7 @@ def homes_of(search: CandidateSearch, points: CodedGraph, n_threads: int = 1) ->
 
     Labels near a text are found more surely than points near it, which are more and lie in knots;
     and a point near such a label is near the text, too. The nearest of those that have the label is
-    as good a start as the nearest of all; for labels without points the latter is searched.
+    as good a start as the nearest of all, and for a label without points that of a label near it.
 
     Parameters
     ----------
@@ -47,25 +47,46 @@ def homes_of(search: CandidateSearch, points: CodedGraph, n_threads: int = 1) ->
 
     Returns
     -------
-    int32 (n_nodes,), of labels; or (0,) where none are needed
+    int32 (n_nodes,), of labels, -1 where there is none; or (0,) where none are needed
     """
     if not n_edges(points):
         return read_only(np.zeros(0), np.int32)
     labels, node_of_row = search_rows_of(search.label_index)
     vectors, node_of_point = search_rows_of(search.point_index)
-    label_of_node = np.empty(len(labels), np.int32)
-    label_of_node[node_of_row[::-1]] = search.label_of_row[::-1]
-    starts, own = _points_of(label_of_node, search)
-    homes = np.empty(len(labels), np.int32)
-    own = node_of_point[own]
+    row_of_node = np.empty(len(labels), np.int32)
+    row_of_node[node_of_row[::-1]] = np.arange(len(node_of_row), dtype=np.int32)[::-1]
+    starts, own = _points_of(search.label_of_row[row_of_node], search)
+    every = np.arange(len(labels))
+    homes = _nearest(labels, every, starts, node_of_point[own], vectors, n_threads)
+    without = np.flatnonzero(homes < 0)
+    near = search.label_index.near_rows(_N_NEAR)[row_of_node[without]]
+    of_near = np.where(near >= 0, homes[node_of_row[near]], np.int32(-1))
+    starts = np.concatenate([[0], np.cumsum((of_near >= 0).sum(axis=1))])
+    own = of_near[of_near >= 0]
+    homes[without] = _nearest(labels, without, starts, own, vectors, n_threads)
+    return read_only(homes, np.int32)
+
+
+def _nearest(
+    labels: Floats,
+    nodes: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    own: Ids,
+    vectors: Floats,
+    n_threads: int,
+) -> Ids:
+    """Return the nearest to each of some nodes of labels, of some points that it is given.
+
+    Node i of them may have ``own[starts[i]:starts[i + 1]]``.
+    """
+    nearest = np.empty(len(nodes), np.int32)
 
     def work(start: int, stop: int) -> None:
-        nearest_own_rows(labels, starts, own, vectors, _MOST_OWN, start, stop, homes)
+        some, bounds = labels[nodes[start:stop]], starts[start : stop + 1]
+        nearest_own_rows(some, bounds, own, vectors, _MOST_OWN, nearest[start:stop])
 
-    over_row_chunks(work, len(labels), n_threads=n_threads, chunk=_ROWS_AT_ONCE)
-    without = np.flatnonzero(homes < 0)
-    homes[without] = _found(labels[without], points, _BEAM, 1, n_threads)[0]
-    return read_only(homes, np.int32)
+    over_row_chunks(work, len(nodes), n_threads=n_threads, chunk=_ROWS_AT_ONCE)
+    return nearest
 
 
 def _points_of(labels: Ids, search: CandidateSearch) -> tuple[NDArray[np.int64], Ids]:
@@ -99,22 +120,7 @@ def unsure_below(points: CodedGraph, labels: CodedGraph, n_found: int, beam: int
     n_points, dimension = len(points.codes), labels.rows.values.shape[1]
     drawn = np.random.default_rng(0).permutation(n_points)[:_N_ASKED]
     asked = vectors_of(some_nodes(points, drawn), dimension)
-    last = _found(asked, labels, beam, n_found)[1]
+    nodes, last = np.empty(len(asked), np.int32), np.empty(len(asked), np.float32)
+    codes, walk = np.zeros(2 * labels.codes.shape[1], np.int8), new_walk(labels, beam)
+    write_nearest(read_only(asked, np.float32), codes, labels, walk, n_found, nodes, last)
     return read_only(np.quantile(last, _UNSURE_SHARE, keepdims=True), np.float32)
-
-
-def _found(
-    vectors: Floats, graph: CodedGraph, beam: int, place: int, n_threads: int = 1
-) -> tuple[Ids, Floats]:
-    """Return the node that a walk ends with at a place, and its similarity, for each vector."""
-    nodes, similarities = np.empty(len(vectors), np.int32), np.empty(len(vectors), np.float32)
-    vectors = read_only(vectors, np.float32)
-
-    def work(start: int, stop: int) -> None:
-        rows = slice(start, stop)
-        codes = np.zeros(2 * graph.codes.shape[1], np.int8)
-        walk = new_walk(graph, beam)
-        write_nearest(vectors[rows], codes, graph, walk, place, nodes[rows], similarities[rows])
-
-    over_row_chunks(work, len(vectors), n_threads=n_threads, chunk=_ROWS_AT_ONCE)
-    return nodes, similarities

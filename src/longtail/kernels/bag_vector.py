@@ -12,14 +12,8 @@ import numpy as np
 from numba.core import types
 from numba.extending import overload
 
-from longtail.kernels.jit import (
-    fast_lean_kernel,
-    kernel,
-    lean_kernel,
-    n_usable_cores,
-    over_row_chunks,
-)
-from longtail.kernels.packed_codes import MIDDLE, packed_width, put_code, sum_packed
+from longtail.kernels.jit import fast_lean_kernel, kernel, lean_kernel, over_row_chunks
+from longtail.kernels.packed_codes import MIDDLE, level_of, packed_width, put_codes, sum_packed
 from longtail.kernels.prefetch import prefetch_row
 from longtail.kernels.rows import Rows, scale_of, widen
 
@@ -108,7 +102,7 @@ def _add_packed(columns: Ids, values: Floats, tokens: Rows, point: Floats) -> No
     sum_packed(tokens.values, columns, values, tokens.scales, point)
 
 
-def pack_with_scales(vectors: Floats) -> tuple[Packed, Floats]:
+def pack_with_scales(vectors: Floats, n_threads: int = 1) -> tuple[Packed, Floats]:
     """Return codes, uint8 (n_rows, packed_width(d)), and the scale of each row.
 
     A number is its code less 7.5, times the scale: the one of five that errs least.
@@ -116,6 +110,7 @@ def pack_with_scales(vectors: Floats) -> tuple[Packed, Floats]:
     Parameters
     ----------
     vectors : float32 (n_rows, d)
+    n_threads : int
     """
     codes = np.zeros((len(vectors), packed_width(vectors.shape[1])), np.uint8)
     scales = np.zeros(len(vectors), np.float32)
@@ -123,15 +118,8 @@ def pack_with_scales(vectors: Floats) -> tuple[Packed, Floats]:
     def work(start: int, stop: int) -> None:
         pack_rows(vectors, start, stop, codes, scales)
 
-    over_row_chunks(work, len(vectors), n_threads=n_usable_cores())
+    over_row_chunks(work, len(vectors), n_threads=n_threads)
     return codes, scales
-
-
-@fast_lean_kernel
-def _code_of(value: np.float32, inverse: np.float32) -> np.float32:
-    """Return the nearest of sixteen codes."""
-    level = np.rint(value * inverse + MIDDLE)
-    return min(max(level, np.float32(0)), np.float32(15))
 
 
 @fast_lean_kernel
@@ -139,7 +127,7 @@ def _error(vector: Floats, scale: np.float32) -> np.float32:
     """Return the squared length of what the codes of a vector miss."""
     total, inverse = np.float32(0), np.float32(1) / scale
     for t in range(len(vector)):
-        miss = (_code_of(vector[t], inverse) - MIDDLE) * scale - vector[t]
+        miss = (level_of(vector[t], inverse) - MIDDLE) * scale - vector[t]
         total += miss * miss
     return total
 
@@ -157,6 +145,4 @@ def pack_rows(vectors: Floats, start: int, stop: int, codes: Packed, scales: Flo
             error = _error(vector, scale)
             if error < least:
                 least, scales[row] = error, scale
-        inverse = np.float32(1) / scales[row]
-        for t in range(len(vector)):
-            put_code(codes[row], t, np.uint8(_code_of(vector[t], inverse)))
+        put_codes(vector, np.float32(1) / scales[row], codes[row])

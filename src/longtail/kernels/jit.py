@@ -183,10 +183,6 @@ class Begun(Generic[R]):
         self._work = work
         self._helper = helper
 
-    def is_done(self) -> bool:
-        """Return whether a helper has nothing left to do of it."""
-        return self._helper.done()
-
     def result(self) -> R:
         """Return what the work returns, or raise what it raises; to be called once."""
         return self._work() if self._helper.cancel() else self._helper.result()

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.kernels.jit import kernel
+from longtail.kernels.jit import fast_lean_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,15 +17,13 @@ if TYPE_CHECKING:
 __all__ = ["nearest_own_rows"]
 
 
-@kernel
+@fast_lean_kernel
 def nearest_own_rows(
     vectors: Floats,
     starts: NDArray[np.int64],
     own: Ids,
     rows: Floats,
     n_most: int,
-    start: int,
-    stop: int,
     nearest: Ids,
 ) -> None:
     """Write the one of its own rows that is nearest to each vector, by inner product.
@@ -38,12 +36,10 @@ def nearest_own_rows(
     rows : float32 (n_rows, d)
     n_most : int
         Of each vector, the first so many are looked at.
-    start, stop : int
-        The vectors to look at.
     nearest : int32 (n,)
-        Written from `start` to `stop`: the first of equally near rows; -1 where there are none.
+        Written: the first of equally near rows; -1 where there are none.
     """
-    for i in range(start, stop):
+    for i in range(len(vectors)):
         best, nearest[i] = np.float32(-np.inf), -1
         for place in range(starts[i], min(starts[i + 1], starts[i] + n_most)):
             product = np.float32(0)

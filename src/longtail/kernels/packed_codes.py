@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 
 from longtail.kernels.byte_products import add_small_products, sums_of_each
 from longtail.kernels.instructions import has, in_lanes
-from longtail.kernels.jit import kernel
+from longtail.kernels.jit import fast_lean_kernel, lean_kernel, over_row_chunks
 from longtail.kernels.prefetch import fetch_line
 
 if TYPE_CHECKING:
@@ -33,10 +33,11 @@ __all__ = [
     "BLOCK",
     "HALF_BLOCK",
     "MIDDLE",
+    "level_of",
     "pack_rows",
     "packed_products",
     "packed_width",
-    "put_code",
+    "put_codes",
     "sum_packed",
     "unpacked_rows",
 ]
@@ -59,7 +60,7 @@ def packed_width(dimension: int) -> int:
     return -(-dimension // BLOCK) * HALF_BLOCK
 
 
-def pack_rows(vectors: Floats) -> tuple[Packed, Floats]:
+def pack_rows(vectors: Floats, n_threads: int = 1) -> tuple[Packed, Floats]:
     """Return the codes of all rows, uint8 (n_rows, packed_width(d)), and the step (1,) float32.
 
     Each row is on cache lines of its own.
@@ -67,12 +68,27 @@ def pack_rows(vectors: Floats) -> tuple[Packed, Floats]:
     Parameters
     ----------
     vectors : float32 (n_rows, d)
+    n_threads : int
+        The codes do not depend on it.
     """
     shape = len(vectors), packed_width(vectors.shape[1])
     room = np.zeros(shape[0] * shape[1] + BLOCK, np.uint8)
     first = -room.ctypes.data % BLOCK
     codes = room[first : first + shape[0] * shape[1]].reshape(shape)
-    return codes, np.array([write_packed_codes(vectors, codes)], np.float32)
+    squares = np.zeros(len(vectors))
+    over_row_chunks(
+        lambda start, stop: sum_squares(vectors, start, stop, squares),
+        len(vectors),
+        n_threads=n_threads,
+    )
+    deviation = np.sqrt(squares.sum() / max(vectors.size, 1))
+    inverse = np.float32(MIDDLE / (_LARGEST * deviation) if deviation > 0 else 0)
+    over_row_chunks(
+        lambda start, stop: write_packed_codes(vectors, start, stop, inverse, codes),
+        len(vectors),
+        n_threads=n_threads,
+    )
+    return codes, np.array([_LARGEST * deviation / MIDDLE], np.float32)
 
 
 def unpacked_rows(codes: Packed, step: Floats, dimension: int) -> Floats:
@@ -90,30 +106,44 @@ def _levels(codes: Packed, size: int) -> Packed:
     return levels.reshape(len(codes), 2 * codes.shape[1])  # there may be no rows
 
 
-@kernel
-def put_code(row: Packed, t: int, code: np.uint8) -> None:
-    """Add the code of number `t` to a row that has none of it yet."""
-    first = t // (2 * BLOCK) * BLOCK
-    size = BLOCK if first + BLOCK <= len(row) else HALF_BLOCK
-    place = t - 2 * first
-    row[first + place % size] |= np.uint8(code << np.uint8(4 if place >= size else 0))
+@lean_kernel
+def level_of(value: np.float32, inverse: np.float32) -> np.float32:
+    """Return the nearest of sixteen levels, in steps of which `inverse` is 1 over the size."""
+    level = np.rint(value * inverse + MIDDLE)
+    return min(max(level, np.float32(0)), np.float32(15))
 
 
-@kernel
-def write_packed_codes(vectors: Floats, codes: Packed) -> np.float32:
-    """Write the codes of all rows into zeros, and return the step."""
-    total = 0.0
-    for vector in vectors:
-        for value in vector:
-            total += value * value
-    deviation = np.sqrt(total / max(vectors.size, 1))
-    inverse = np.float32(MIDDLE / (_LARGEST * deviation)) if deviation > 0 else np.float32(0)
-    for row in range(len(vectors)):
+@lean_kernel
+def put_codes(vector: Floats, inverse: np.float32, row: Packed) -> None:
+    """Write the levels of a vector, two numbers a byte; see `level_of`."""
+    row[:] = 0
+    for first in range(0, len(row), BLOCK):
+        size, place = min(BLOCK, len(row) - first), 2 * first
+        n_left = len(vector) - place
+        for i in range(min(size, n_left)):
+            row[first + i] = np.uint8(level_of(vector[place + i], inverse))
+        for i in range(min(size, n_left - size)):
+            level = level_of(vector[place + size + i], inverse)
+            row[first + i] |= np.uint8(level) << np.uint8(4)
+
+
+@fast_lean_kernel
+def sum_squares(vectors: Floats, start: int, stop: int, squares: NDArray[np.float64]) -> None:
+    """Write the squared lengths of the rows from `start` to `stop`."""
+    for row in range(start, stop):
+        total = 0.0
         for t in range(vectors.shape[1]):
-            level = np.rint(vectors[row, t] * inverse + MIDDLE)
-            code = np.uint8(min(max(level, np.float32(0)), np.float32(15)))
-            put_code(codes[row], t, code)
-    return np.float32(_LARGEST * deviation / MIDDLE)
+            total += vectors[row, t] * vectors[row, t]
+        squares[row] = total
+
+
+@lean_kernel
+def write_packed_codes(
+    vectors: Floats, start: int, stop: int, inverse: np.float32, codes: Packed
+) -> None:
+    """Write the codes of the rows from `start` to `stop`; see `put_codes`."""
+    for row in range(start, stop):
+        put_codes(vectors[row], inverse, codes[row])
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # numba has no types

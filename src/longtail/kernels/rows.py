@@ -97,7 +97,9 @@ def quantise(vector: Floats, codes: NDArray[np.int8]) -> np.float32:
 
 
 @lean_kernel
-def quantise_rows(vectors: Floats, codes: NDArray[np.int8], scales: Floats) -> None:
-    """Write the codes and the scale of each row; see `quantise`."""
-    for row in range(len(vectors)):
+def quantise_rows(
+    vectors: Floats, start: int, stop: int, codes: NDArray[np.int8], scales: Floats
+) -> None:
+    """Write the codes and the scale of each row from `start` to `stop`; see `quantise`."""
+    for row in range(start, stop):
         scales[row] = quantise(vectors[row], codes[row])

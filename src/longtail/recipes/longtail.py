@@ -178,9 +178,7 @@ class LongtailClassifier(RerankedEstimator):
                 points = data.with_points_of(held_out)
                 scorer = self._again(tables, relations, points, run.within("again: "))
             with run.stage("blend"):
-                # One of the threads may still be learning the blend.
-                n_others = run.n_threads if blended.is_done() else max(1, run.n_threads - 1)
-                compiled = CompiledScorer.of(scorer, storage, n_others)
+                compiled = CompiledScorer.of(scorer, storage, run.n_threads)
                 network, calibration = blended.result()
         answering = compiled.with_network(network)
         if not held_out.labels.shape[0]:
