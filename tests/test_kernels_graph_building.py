@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
@@ -29,6 +30,14 @@ from longtail.kernels.graph_building import (
     write_neighbours,
 )
 from longtail.kernels.nearest_codes import LOWEST, empty_keys, join_clusters, nearest_rows, row_of
+from longtail.kernels.tile_products import (
+    MOST_TILED,
+    N_TILED,
+    begin_tiles,
+    end_tiles,
+    has_tiles,
+    products_of_tiles,
+)
 from small_graphs import random_graph, whole_numbers
 
 few = settings(max_examples=25, deadline=None)
@@ -132,6 +141,18 @@ def range_products(vectors, which, start, stop):
 
 
 @njit
+def tile_products(vectors, which, start, stop):
+    queries = new_queries(len(vectors.codes), vectors.codes.shape[1])
+    for row in range(len(vectors.codes)):
+        write_query(vectors, row, queries, row)
+    products = np.zeros((4, stop - start), np.int32)
+    begin_tiles()
+    products_of_tiles(queries, which, 1, vectors, start, stop, products)
+    end_tiles()
+    return products
+
+
+@njit
 def listed_products(vectors, query, rows):
     queries = new_queries(1, vectors.codes.shape[1])
     write_query(vectors, query, queries, 0)
@@ -154,6 +175,20 @@ def test_products(seed, n, d, data):
     rows = random.integers(0, n, data.draw(st.integers(1, 10))).astype(np.int32)
     found = listed_products(vectors, 0, rows)[: len(rows)]
     np.testing.assert_array_equal(found, expected[0, rows])
+
+
+@pytest.mark.skipif(not has_tiles(), reason="the processor has no tiles of bytes")
+@few
+@given(seeds, st.integers(N_TILED, 90), st.integers(1, 300) | st.just(MOST_TILED), st.data())
+def test_products_of_tiles(seed, n, d, data):
+    random = np.random.default_rng(seed)
+    vectors = coded(random_vectors(random, n, d))
+    start = data.draw(st.integers(0, n - N_TILED))
+    stop = data.draw(st.integers(start + N_TILED, n))
+    which = random.integers(0, n, 5).astype(np.int32)
+    found = tile_products(vectors, which, start, stop)
+    expected = products_twin(vectors, vectors)
+    np.testing.assert_array_equal(found, expected[which[1:], start:stop])
 
 
 @njit
@@ -187,7 +222,8 @@ def test_nearest_rows(seed, n, n_others, capacity):
     vectors, others = (coded(random_vectors(random, size, 5), 100) for size in (n, n_others))
     start = n // 3
     keys = empty_keys(n - start, capacity)
-    nearest_rows(vectors, start, n, others, keys)
+    by_tiles = bool(random.integers(2)) and has_tiles()
+    nearest_rows(vectors, start, n, others, keys, by_tiles)
     products = products_twin(vectors, others)
     for row in range(start, n):
         expected = best_of(products, row, range(n_others), keys.shape[1] - 1)
@@ -210,7 +246,8 @@ def test_join_clusters(seed, n, n_clusters, n_probes):
         probes[row - first, 1 : 1 + count] = (5 << 32) + 2**31 - 1 - drawn
         others = {other for c in drawn for other in range(starts[c], starts[c + 1])} - {row}
         expected.append(best_of(products, row, others, 16))
-    join_clusters(vectors, starts, probes, first, keys)
+    by_tiles = bool(random.integers(2)) and has_tiles()
+    join_clusters(vectors, starts, probes, first, keys, by_tiles)
     assert [real(row[1:]) for row in keys] == expected
 
 

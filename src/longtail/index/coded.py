@@ -12,6 +12,7 @@ from longtail.kernels.arrays import read_only
 from longtail.kernels.byte_codes import byte_codes, code_unit
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.nearest_codes import LOWEST, empty_keys, nearest_rows, row_of, similarity_in
+from longtail.kernels.tile_products import has_tiles
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -64,7 +65,7 @@ class CodedIndex(ExactIndex):
         keys = empty_keys(len(matrix), k)
 
         def work(start: int, stop: int) -> None:
-            nearest_rows(asked, start, stop, self._codes, keys[start:stop])
+            nearest_rows(asked, start, stop, self._codes, keys[start:stop], has_tiles())
 
         over_row_chunks(work, len(matrix), n_threads=self.n_threads, chunk=256)
         best = keys[:, 1 : k + 1]

@@ -23,6 +23,7 @@ from longtail.kernels.nearest_codes import (
     nearest_rows,
     row_of,
 )
+from longtail.kernels.tile_products import has_tiles
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -118,7 +119,7 @@ class GraphBuilder:
         keys = empty_keys(len(every_node), _N_FAR)
 
         def work(start: int, stop: int) -> None:
-            nearest_rows(vectors, start, stop, others, keys[start:stop])
+            nearest_rows(vectors, start, stop, others, keys[start:stop], has_tiles())
 
         over_row_chunks(work, len(keys), n_threads=self.n_threads, chunk=256)
         return keys
@@ -161,9 +162,9 @@ class GraphBuilder:
 
         def work(start: int, stop: int) -> None:
             probes = empty_keys(stop - start, n_probes)
-            nearest_rows(vectors, start, stop, centres, probes)
+            nearest_rows(vectors, start, stop, centres, probes, has_tiles())
             near = empty_keys(stop - start, 2 * self.n_neighbours)
-            join_clusters(vectors, starts, probes, start, near)
+            join_clusters(vectors, starts, probes, start, near, has_tiles())
             own_far = far[nodes[start:stop]]
             prune_candidates(vectors, start, near, own_far, row_of_node[seeds], edges)
 

@@ -45,6 +45,7 @@ __all__ = [
     "N_MASKED",
     "ByteCodes",
     "ByteQueries",
+    "CodedRows",
     "at_least",
     "byte_codes",
     "code_unit",
@@ -52,6 +53,7 @@ __all__ = [
     "new_queries",
     "products_of_listed",
     "products_of_range",
+    "scaled",
     "sums_of_ranges",
     "write_query",
 ]
@@ -193,7 +195,7 @@ def write_query(vectors: ByteCodes, row: int, queries: ByteQueries, place: int) 
     queries.factors[place] = vectors.factors[row]
 
 
-class _Vectors:
+class CodedRows:
     """A tuple of `ByteCodes` or `ByteQueries`, as generated code reads it."""
 
     def __init__(self, context: Any, builder: Any, kind: Any, value: Any) -> None:
@@ -219,6 +221,11 @@ class _Vectors:
         """Return what products are too much."""
         return self.builder.load(self.builder.gep(self.numbers[0], [row]))
 
+    def factors_from(self, row: Any, kind: Any) -> Any:
+        """Return the factors of consecutive rows, of which `row` is the first."""
+        there = self.builder.gep(self.numbers[-1], [row])
+        return self.builder.load(self.builder.bitcast(there, kind.as_pointer()), align=4)
+
     def factors(self, rows: list[Any]) -> Any:
         """Return the factors of some rows."""
         builder = self.builder
@@ -230,7 +237,7 @@ class _Vectors:
 
 
 def _tile(
-    context: Any, builder: Any, queries: _Vectors, asking: list[Any], codes: _Vectors, rows: Any
+    context: Any, builder: Any, queries: CodedRows, asking: list[Any], codes: CodedRows, rows: Any
 ) -> list[Any]:
     """Return sums of some queries with four rows, each a vector: those of one, then others."""
     if multiplies_pairs(context):
@@ -260,7 +267,7 @@ def _tile(
 
 
 def _tile_of_pairs(
-    builder: Any, queries: _Vectors, asking: list[Any], codes: _Vectors, rows: Any
+    builder: Any, queries: CodedRows, asking: list[Any], codes: CodedRows, rows: Any
 ) -> list[Any]:
     """Return what `_tile` does, of few queries, whose sums stay in eight short registers."""
     totals = []
@@ -283,7 +290,7 @@ def _tile_of_pairs(
     return [builder.load(total) for total in totals]
 
 
-def _scaled(builder: Any, sums: Any, of_queries: Any, of_rows: Any) -> Any:
+def scaled(builder: Any, sums: Any, of_queries: Any, of_rows: Any) -> Any:
     """Return sums as whole numbers of units: in the order of queries, then of rows."""
     n_rows, n_sums = of_rows.type.count, sums.type.count
     every = range(n_sums)
@@ -318,7 +325,7 @@ def products_of_range(
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kinds = signature.args
-        own, table = (_Vectors(context, builder, kinds[i], arguments[i]) for i in (0, 3))
+        own, table = (CodedRows(context, builder, kinds[i], arguments[i]) for i in (0, 3))
         listed, target = (
             context.make_array(kinds[i])(context, builder, arguments[i]) for i in (1, 6)
         )
@@ -336,7 +343,7 @@ def products_of_range(
             rows = [_smaller(builder, builder.add(j, _LONG(i)), last) for i in range(N_AT_ONCE)]
             totals = _tile(context, builder, own, asking, table, rows)
             sums = sums_of_sixteen(builder, totals)
-            sums = _scaled(builder, sums, factors, table.factors(rows))
+            sums = scaled(builder, sums, factors, table.factors(rows))
             for i in range(N_AT_ONCE):
                 four = picked(builder, sums, sums, list(range(4 * i, 4 * i + 4)))
                 column = builder.add(builder.mul(_LONG(i), n_columns), builder.sub(j, begin))
@@ -371,7 +378,7 @@ def products_of_listed(
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kinds = signature.args
-        own, table = (_Vectors(context, builder, kinds[i], arguments[i]) for i in (0, 1))
+        own, table = (CodedRows(context, builder, kinds[i], arguments[i]) for i in (0, 1))
         listed, target = (
             context.make_array(kinds[i])(context, builder, arguments[i]).data for i in (2, 4)
         )
@@ -385,7 +392,7 @@ def products_of_listed(
                 row = builder.load(builder.gep(listed, [place]))
                 some.append(builder.sext(row, _LONG))
             sums = sums_of_each(builder, _tile(context, builder, own, [_LONG(0)], table, some))
-            sums = _scaled(builder, sums, factors, table.factors(some))
+            sums = scaled(builder, sums, factors, table.factors(some))
             _store(builder, sums, builder.gep(target, [j]))
         return context.get_dummy_value()
 

@@ -34,6 +34,13 @@ from longtail.kernels.byte_codes import (
 )
 from longtail.kernels.jit import kernel, lean_kernel
 from longtail.kernels.lanes import KEYS_AT_ONCE
+from longtail.kernels.tile_products import (
+    MOST_TILED,
+    N_TILED,
+    begin_tiles,
+    end_tiles,
+    products_of_tiles,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -83,22 +90,38 @@ def similarity_in(key: Any) -> Any:
 
 
 class _Panel(NamedTuple):
-    """Scratch: queries, some of them, their products, and these in blocks of sixty-four."""
+    """Scratch: queries, some of them, their products, and these in blocks of sixty-four.
+
+    ``by_tiles`` tells how products are made.
+    """
 
     queries: ByteQueries
     some: Ids
     products: Ids
     blocks: Ids
+    by_tiles: bool
 
 
 @kernel
-def _new_panel(n_queries: int, width: int, shape: tuple[int, int]) -> _Panel:
+def _new_panel(n_queries: int, width: int, shape: tuple[int, int], by_tiles: bool) -> _Panel:
     """Return scratch for so many queries, and products of a shape; at first, `some` is all."""
     some = np.empty(n_queries + N_AT_ONCE, np.int32)
     for place in range(len(some)):
         some[place] = min(place, n_queries - 1)
     products = np.empty(shape, np.int32)
-    return _Panel(new_queries(n_queries, width), some, products, products.reshape(-1, N_MASKED))
+    queries, by_tiles = new_queries(n_queries, width), by_tiles and width <= MOST_TILED
+    return _Panel(queries, some, products, products.reshape(-1, N_MASKED), by_tiles)
+
+
+@lean_kernel
+def _multiply(
+    panel: _Panel, i: int, vectors: ByteCodes, start: int, stop: int, products: Ids
+) -> None:
+    """Write the products of four of some queries, from the i-th on, with consecutive rows."""
+    if panel.by_tiles and stop - start >= N_TILED:
+        products_of_tiles(panel.queries, panel.some, i, vectors, start, stop, products)
+    else:
+        products_of_range(panel.queries, panel.some, i, vectors, start, stop, products)
 
 
 @lean_kernel
@@ -156,7 +179,7 @@ def _offer_cluster(
     for first in range(start, stop, N_MASKED):
         end = min(first + N_MASKED, stop)
         for i in range(0, n_some, N_AT_ONCE):
-            products_of_range(panel.queries, panel.some, i, vectors, first, end, panel.products)
+            _multiply(panel, i, vectors, first, end, panel.products)
             for place in range(i, min(i + N_AT_ONCE, n_some)):
                 query = panel.some[place]
                 _offer_block(
@@ -171,9 +194,7 @@ def _offer_run(
     """Offer a run of rows to the lists of all queries."""
     stop, n_wanted = min(start + _RUN, len(others.factors)), len(groups) // GROUPS_A_KEY
     for i in range(0, n_rows, N_AT_ONCE):
-        products_of_range(
-            panel.queries, panel.some, i, others, start, stop, panel.products[i : i + N_AT_ONCE]
-        )
+        _multiply(panel, i, others, start, stop, panel.products[i : i + N_AT_ONCE])
     for query in range(n_rows):
         if start == 0:  # a bound of what is wanted, before a key is written down
             least = least_of_groups(panel.products[query, : stop - start], n_wanted, groups)
@@ -185,7 +206,9 @@ def _offer_run(
 
 
 @kernel
-def nearest_rows(vectors: ByteCodes, start: int, stop: int, others: ByteCodes, keys: Keys) -> None:
+def nearest_rows(
+    vectors: ByteCodes, start: int, stop: int, others: ByteCodes, keys: Keys, by_tiles: bool
+) -> None:
     """Find the nearest of `others` to each row from `start` to `stop`.
 
     Parameters
@@ -194,8 +217,13 @@ def nearest_rows(vectors: ByteCodes, start: int, stop: int, others: ByteCodes, k
     start, stop : int
     keys : int64 (stop - start, 1 + n_wanted)
         Written: see `empty_keys`.
+    by_tiles : bool
+        Only if `has_tiles`; what is found is the same.
     """
-    panel = _new_panel(_ROWS_AT_ONCE, vectors.codes.shape[1], (_ROWS_AT_ONCE, _RUN))
+    shape, width = (_ROWS_AT_ONCE, _RUN), vectors.codes.shape[1]
+    panel = _new_panel(_ROWS_AT_ONCE, width, shape, by_tiles)
+    if panel.by_tiles:
+        begin_tiles()
     n_wanted = keys.shape[1] - 1
     lists = empty_best_keys(_ROWS_AT_ONCE, n_wanted, N_MASKED)
     groups = np.empty(GROUPS_A_KEY * n_wanted, np.int64)
@@ -206,6 +234,8 @@ def nearest_rows(vectors: ByteCodes, start: int, stop: int, others: ByteCodes, k
             _offer_run(panel, n_rows, others, begin, lists, groups)
         for i in range(n_rows):
             write_best(lists, i, keys[first - start + i])
+    if panel.by_tiles:
+        end_tiles()
 
 
 class _Links(NamedTuple):
@@ -255,7 +285,9 @@ def _take_chain(cluster: int, n_probes: int, links: _Links, some: Ids) -> int:
 
 
 @kernel
-def join_clusters(vectors: ByteCodes, starts: Starts, probes: Keys, first: int, keys: Keys) -> None:
+def join_clusters(
+    vectors: ByteCodes, starts: Starts, probes: Keys, first: int, keys: Keys, by_tiles: bool
+) -> None:
     """Find the nearest to each of consecutive rows in some clusters, itself left out.
 
     Parameters
@@ -269,6 +301,8 @@ def join_clusters(vectors: ByteCodes, starts: Starts, probes: Keys, first: int, 
         The first of the rows.
     keys : int64 (n_rows, 1 + n_wanted)
         Written: see `empty_keys`.
+    by_tiles : bool
+        See `nearest_rows`.
 
     Notes
     -----
@@ -276,7 +310,10 @@ def join_clusters(vectors: ByteCodes, starts: Starts, probes: Keys, first: int, 
     more rows, the more.
     """
     n_rows, n_probes, n_wanted = len(keys), probes.shape[1] - 1, keys.shape[1] - 1
-    panel = _new_panel(n_rows, vectors.codes.shape[1], (N_AT_ONCE, N_MASKED))
+    shape, width = (N_AT_ONCE, N_MASKED), vectors.codes.shape[1]
+    panel = _new_panel(n_rows, width, shape, by_tiles)
+    if panel.by_tiles:
+        begin_tiles()
     lists = empty_best_keys(n_rows, n_wanted, N_MASKED)
     links = _new_links(len(starts) - 1, n_rows * n_probes)
     _write_queries(vectors, first, n_rows, panel)
@@ -285,5 +322,7 @@ def join_clusters(vectors: ByteCodes, starts: Starts, probes: Keys, first: int, 
         n_some = _take_chain(cluster, n_probes, links, panel.some)
         start, stop = starts[cluster], starts[cluster + 1]
         _offer_cluster(panel, n_some, vectors, start, stop, lists, n_wanted, first)
+    if panel.by_tiles:
+        end_tiles()
     for i in range(n_rows):
         write_best(lists, i, keys[i])
