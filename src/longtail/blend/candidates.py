@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from longtail.data.assembled import taken
 from longtail.data.csr import fits_rows, is_within
 from longtail.errors import InputError
 from longtail.index.coded import CodedIndex
@@ -159,14 +160,10 @@ class CandidateSearch:
             building then.
         """
         known = np.flatnonzero(label_vectors.any(axis=1)).astype(np.int32)
+        if len(known) < len(label_vectors):
+            label_vectors = taken(label_vectors, known, n_threads)
         return cls(
-            label_index=_label_index(
-                label_vectors if len(known) == len(label_vectors) else label_vectors[known],
-                n_asked,
-                sizes.beam,
-                seed,
-                n_threads,
-            ),
+            label_index=_label_index(label_vectors, n_asked, sizes.beam, seed, n_threads),
             label_of_row=known,
             point_index=index_of_points(points, sizes.beam, seed, n_threads),
             label_starts=labels.indptr,

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["joined", "rows_of"]
+__all__ = ["joined", "rows_of", "taken"]
 
 Scalar = TypeVar("Scalar", bound=np.generic)
 
@@ -87,4 +87,33 @@ def rows_of(matrix: csr_array, rows: NDArray[np.int64], n_threads: int) -> csr_a
         starts = starts.astype(matrix.indptr.dtype)
     some = csr_array((values, columns, starts), (len(rows), matrix.shape[1]))
     some.has_canonical_format = matrix.has_canonical_format
+    return some
+
+
+def taken(
+    matrix: NDArray[np.float32], rows: NDArray[np.int32], n_threads: int
+) -> NDArray[np.float32]:
+    """Return some rows of a matrix, as ``matrix[rows]`` does.
+
+    Parameters
+    ----------
+    matrix : float32 (n_rows, d)
+    rows : int32 (n,)
+        None of them negative.
+    n_threads : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.data.assembled import taken
+    >>> rows = np.array([2, 0], np.int32)
+    >>> taken(np.eye(3, dtype=np.float32), rows, n_threads=1).tolist()
+    [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+    """
+    some = np.empty((len(rows), matrix.shape[1]), np.float32)
+
+    def copy(start: int, stop: int) -> None:
+        np.take(matrix, rows[start:stop], axis=0, out=some[start:stop], mode="clip")
+
+    over_row_chunks(copy, len(rows), n_threads=n_threads, chunk=4096)
     return some

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.data.assembled import taken
 from longtail.data.csr import fits_rows, is_within
 from longtail.errors import InputError
 from longtail.index.graph_building import GraphBuilder, group_equal_rows
@@ -141,7 +142,7 @@ class GraphIndex:
         if not max(-matrix.min(), matrix.max()) <= LARGEST_NUMBER:  # a mask would be large
             raise InputError(f"The vectors hold {OUT_OF_BOUNDS}")
         firsts, *groups = group_equal_rows(matrix, n_threads)
-        nodes = matrix if len(firsts) == len(matrix) else matrix[firsts]
+        nodes = matrix if len(firsts) == len(matrix) else taken(matrix, firsts, n_threads)
         edges = GraphBuilder(nodes, n_neighbours, seed, n_threads).build()
         return cls(nodes, *edges, *groups, beam=beam, n_threads=n_threads)
 
