@@ -146,9 +146,10 @@ def tile_products(vectors, which, start, stop):
     for row in range(len(vectors.codes)):
         write_query(vectors, row, queries, row)
     products = np.zeros((4, stop - start), np.int32)
-    begin_tiles()
+    before = np.zeros(64, np.uint8)
+    begin_tiles(before)
     products_of_tiles(queries, which, 1, vectors, start, stop, products)
-    end_tiles()
+    end_tiles(before)
     return products
 
 

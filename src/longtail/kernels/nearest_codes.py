@@ -92,7 +92,7 @@ def similarity_in(key: Any) -> Any:
 class _Panel(NamedTuple):
     """Scratch: queries, some of them, their products, and these in blocks of sixty-four.
 
-    ``by_tiles`` tells how products are made.
+    ``by_tiles`` tells how products are made, and ``tiles_before`` is for `begin_tiles`.
     """
 
     queries: ByteQueries
@@ -100,6 +100,7 @@ class _Panel(NamedTuple):
     products: Ids
     blocks: Ids
     by_tiles: bool
+    tiles_before: NDArray[np.uint8]
 
 
 @kernel
@@ -110,7 +111,8 @@ def _new_panel(n_queries: int, width: int, shape: tuple[int, int], by_tiles: boo
         some[place] = min(place, n_queries - 1)
     products = np.empty(shape, np.int32)
     queries, by_tiles = new_queries(n_queries, width), by_tiles and width <= MOST_TILED
-    return _Panel(queries, some, products, products.reshape(-1, N_MASKED), by_tiles)
+    blocks, tiles_before = products.reshape(-1, N_MASKED), np.zeros(64, np.uint8)
+    return _Panel(queries, some, products, blocks, by_tiles, tiles_before)
 
 
 @lean_kernel
@@ -223,7 +225,7 @@ def nearest_rows(
     shape, width = (_ROWS_AT_ONCE, _RUN), vectors.codes.shape[1]
     panel = _new_panel(_ROWS_AT_ONCE, width, shape, by_tiles)
     if panel.by_tiles:
-        begin_tiles()
+        begin_tiles(panel.tiles_before)
     n_wanted = keys.shape[1] - 1
     lists = empty_best_keys(_ROWS_AT_ONCE, n_wanted, N_MASKED)
     groups = np.empty(GROUPS_A_KEY * n_wanted, np.int64)
@@ -235,7 +237,7 @@ def nearest_rows(
         for i in range(n_rows):
             write_best(lists, i, keys[first - start + i])
     if panel.by_tiles:
-        end_tiles()
+        end_tiles(panel.tiles_before)
 
 
 class _Links(NamedTuple):
@@ -313,7 +315,7 @@ def join_clusters(
     shape, width = (N_AT_ONCE, N_MASKED), vectors.codes.shape[1]
     panel = _new_panel(n_rows, width, shape, by_tiles)
     if panel.by_tiles:
-        begin_tiles()
+        begin_tiles(panel.tiles_before)
     lists = empty_best_keys(n_rows, n_wanted, N_MASKED)
     links = _new_links(len(starts) - 1, n_rows * n_probes)
     _write_queries(vectors, first, n_rows, panel)
@@ -323,6 +325,6 @@ def join_clusters(
         start, stop = starts[cluster], starts[cluster + 1]
         _offer_cluster(panel, n_some, vectors, start, stop, lists, n_wanted, first)
     if panel.by_tiles:
-        end_tiles()
+        end_tiles(panel.tiles_before)
     for i in range(n_rows):
         write_best(lists, i, keys[i])

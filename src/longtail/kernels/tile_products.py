@@ -4,7 +4,7 @@ A tile is sixteen rows of 64 bytes, and one instruction multiplies sixteen rows 
 others (Intel's AMX). Sums are whole numbers, so products are those of `products_of_range` to the
 bit; they take a third of the time.
 
-The system must grant a process the use of tiles, and each thread must say how large they are.
+The system must grant a process the use of tiles, and each thread must say how large its own are.
 """
 
 from __future__ import annotations
@@ -75,30 +75,40 @@ def _call(builder: Any, name: str, *arguments: Any) -> None:
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
-def begin_tiles(_: Any) -> Any:
-    """Say how large this thread's tiles are, before `products_of_tiles`; only if `has_tiles`."""
+def begin_tiles(_: Any, before: Any) -> Any:
+    """Say how large this thread's tiles are, before `products_of_tiles`; only if `has_tiles`.
 
-    def generate(context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
+    Parameters
+    ----------
+    before : uint8 (64,)
+        Written: how large they were. Torch's products use tiles, too, and a library that has said
+        so once on a thread may rely on it.
+    """
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         if has(context, "amx-int8"):
+            saved = context.make_array(signature.args[0])(context, builder, arguments[0]).data
             shapes = cgutils.global_constant(
                 builder, "shapes_of_tiles", cgutils.make_bytearray(_shapes())
             )
+            _call(builder, "sttilecfg", builder.bitcast(saved, _POINTER))
             _call(builder, "ldtilecfg", builder.bitcast(shapes, _POINTER))
         return context.get_dummy_value()
 
-    return types.void(), generate
+    return types.void(before), generate
 
 
 @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
-def end_tiles(_: Any) -> Any:
-    """Let go of this thread's tiles, which the system would go on saving."""
+def end_tiles(_: Any, before: Any) -> Any:
+    """Let this thread's tiles be as they were before `begin_tiles`."""
 
-    def generate(context: Any, builder: Any, _signature: Any, _arguments: Any) -> Any:
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         if has(context, "amx-int8"):
-            _call(builder, "tilerelease")
+            saved = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+            _call(builder, "ldtilecfg", builder.bitcast(saved, _POINTER))
         return context.get_dummy_value()
 
-    return types.void(), generate
+    return types.void(before), generate
 
 
 def _write_queries(builder: Any, queries: CodedRows, asking: list[Any], room: Any) -> None:
