@@ -10,7 +10,7 @@ from scipy.sparse import csr_array
 from longtail.blend.candidates import search_rows_of
 from longtail.compiled.row_store import some_nodes, vectors_of
 from longtail.kernels.arrays import read_only
-from longtail.kernels.code_search import CodedGraph, n_edges, new_walk, write_nearest
+from longtail.kernels.code_search import CodedGraph, n_edges, new_walk, write_similarities_at
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.own_rows import nearest_own_rows
 
@@ -120,7 +120,7 @@ def unsure_below(points: CodedGraph, labels: CodedGraph, n_found: int, beam: int
     n_points, dimension = len(points.codes), labels.rows.values.shape[1]
     drawn = np.random.default_rng(0).permutation(n_points)[:_N_ASKED]
     asked = vectors_of(some_nodes(points, drawn), dimension)
-    nodes, last = np.empty(len(asked), np.int32), np.empty(len(asked), np.float32)
     codes, walk = np.zeros(2 * labels.codes.shape[1], np.int8), new_walk(labels, beam)
-    write_nearest(read_only(asked, np.float32), codes, labels, walk, n_found, nodes, last)
+    last = np.empty(len(asked), np.float32)
+    write_similarities_at(n_found, read_only(asked, np.float32), codes, labels, walk, last)
     return read_only(np.quantile(last, _UNSURE_SHARE, keepdims=True), np.float32)

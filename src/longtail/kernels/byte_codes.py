@@ -53,6 +53,7 @@ __all__ = [
     "new_queries",
     "products_of_listed",
     "products_of_range",
+    "range_asked",
     "scaled",
     "sums_of_ranges",
     "write_query",
@@ -306,6 +307,22 @@ def _smaller(builder: Any, one: Any, other: Any) -> Any:
     return builder.select(builder.icmp_signed("<", one, other), one, other)
 
 
+def range_asked(context: Any, builder: Any, signature: Any, arguments: Any) -> tuple[Any, ...]:
+    """Return what the arguments of `products_of_range` are to generated code.
+
+    Queries, which four of them, vectors, where the range begins and ends, and the products.
+    """
+    kinds = signature.args
+    own, table = (CodedRows(context, builder, kinds[i], arguments[i]) for i in (0, 3))
+    listed, target = (context.make_array(kinds[i])(context, builder, arguments[i]) for i in (1, 6))
+    at, begin, end = (context.cast(builder, arguments[i], kinds[i], types.intp) for i in (2, 4, 5))
+    asking = []
+    for i in range(N_AT_ONCE):
+        query = builder.load(builder.gep(listed.data, [builder.add(at, _LONG(i))]))
+        asking.append(builder.sext(query, _LONG))
+    return own, asking, table, begin, end, target
+
+
 @intrinsic  # type: ignore[untyped-decorator]  # numba has no types
 def products_of_range(
     _: Any, queries: Any, which: Any, first: Any, vectors: Any, start: Any, stop: Any, products: Any
@@ -324,19 +341,8 @@ def products_of_range(
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        kinds = signature.args
-        own, table = (CodedRows(context, builder, kinds[i], arguments[i]) for i in (0, 3))
-        listed, target = (
-            context.make_array(kinds[i])(context, builder, arguments[i]) for i in (1, 6)
-        )
+        own, asking, table, begin, end, target = range_asked(context, builder, signature, arguments)
         n_columns = cgutils.unpack_tuple(builder, target.shape)[1]
-        at, begin, end = (
-            context.cast(builder, arguments[i], kinds[i], types.intp) for i in (2, 4, 5)
-        )
-        asking = []
-        for i in range(N_AT_ONCE):
-            query = builder.load(builder.gep(listed.data, [builder.add(at, _LONG(i))]))
-            asking.append(builder.sext(query, _LONG))
         factors = own.factors(asking)
         last = builder.sub(end, _LONG(1))
         with cgutils.for_range_slice(builder, begin, end, _LONG(N_AT_ONCE)) as (j, _count):

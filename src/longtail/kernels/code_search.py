@@ -44,7 +44,7 @@ __all__ = [
     "walk_graph",
     "walk_on",
     "walk_wider",
-    "write_nearest",
+    "write_similarities_at",
 ]
 
 _LAST_STAMP = np.int32(2**31 - 1)
@@ -388,31 +388,28 @@ def nearest_members(
 
 
 @lean_kernel
-def write_nearest(
+def write_similarities_at(
+    place: int,
     vectors: Floats,
     codes: Codes,
     graph: CodedGraph,
     walk: Walk,
-    place: int,
-    nodes: Ids,
     similarities: Floats,
 ) -> None:
-    """Write which node a walk from the entries ends with at a place of its beam, and how similar.
+    """Write how similar the node is that a walk from the entries ends with at a place of its beam.
 
     Parameters
     ----------
+    place : int
+        From 1; the last one there is where there are fewer.
     vectors : float32 (n, d)
     codes : int8
         Scratch, zeros behind the vector.
     graph, walk : CodedGraph, Walk
-    place : int
-        From 1; the last one there is where there are fewer.
-    nodes, similarities : int32, float32 (n,)
+    similarities : float32 (n,)
         Written.
     """
     for row in range(len(vectors)):
         scale = quantise(vectors[row], codes)
         size = walk_graph(codes, graph, walk.fresh, 0, walk)
-        own = min(place, size)
-        nodes[row] = node_of(walk.keys[own])
-        similarities[row] = similarity_at(own, codes, scale, graph, walk)
+        similarities[row] = similarity_at(min(place, size), codes, scale, graph, walk)

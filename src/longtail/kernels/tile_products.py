@@ -19,7 +19,7 @@ from llvmlite import binding, ir  # type: ignore[import-untyped]  # it has none
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
-from longtail.kernels.byte_codes import N_AT_ONCE, CodedRows, scaled
+from longtail.kernels.byte_codes import N_AT_ONCE, CodedRows, range_asked, scaled
 from longtail.kernels.byte_products import picked
 from longtail.kernels.instructions import has, in_lanes
 
@@ -160,19 +160,8 @@ def products_of_tiles(
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         if not has(context, "amx-int8"):
             return context.get_dummy_value()  # it is not called
-        kinds = signature.args
-        own, table = (CodedRows(context, builder, kinds[i], arguments[i]) for i in (0, 3))
-        listed, target = (
-            context.make_array(kinds[i])(context, builder, arguments[i]) for i in (1, 6)
-        )
+        own, asking, table, begin, end, target = range_asked(context, builder, signature, arguments)
         n_columns = cgutils.unpack_tuple(builder, target.shape)[1]
-        at, begin, end = (
-            context.cast(builder, arguments[i], kinds[i], types.intp) for i in (2, 4, 5)
-        )
-        asking = []
-        for i in range(N_AT_ONCE):
-            query = builder.load(builder.gep(listed.data, [builder.add(at, _LONG(i))]))
-            asking.append(builder.sext(query, _LONG))
         room, sums = (
             builder.bitcast(_aligned_room(builder, n_bytes), _POINTER)
             for n_bytes in (MOST_TILED // _LINE * _QUERY_BYTES, len(_SUMS) * _QUERY_BYTES)
