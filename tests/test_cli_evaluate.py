@@ -116,6 +116,22 @@ def test_filter_files_and_propensities_are_used(place, capsys, tmp_path):
         assert f"expected A,B such as 0.55,1.5, got '{wrong}'" in err
 
 
+def test_ids_of_a_filter_file_are_lines_of_the_labels_file(place, capsys, tmp_path):
+    model = load(place / "model")
+    own = list(model.label_space.names)
+    names = write_lines(tmp_path / "labels.txt", own[::-1])
+    turned = [[own[::-1].index(name) for name in row["labels"]] for row in rows()]
+    lines = [json.dumps({**row, "labels": ids}) for row, ids in zip(rows(), turned, strict=True)]
+    test = write_lines(tmp_path / "test.jsonl", lines)
+    pairs = [f"{point} {label}" for point, ids in enumerate(turned) for label in ids]
+    filters = write_lines(tmp_path / "filter.txt", pairs)
+    command = "evaluate", place / "model", test, "--labels", names, "--filter", filters
+    assert run(capsys, *command)[1].splitlines()[1].split() == ["P", "0.00", "0.00", "0.00"]
+    # Without a labels file, ids beside names can only be the model's.
+    command = "evaluate", place / "model", place / "test.jsonl", "--filter", filters
+    assert f"taken for the model's own: 0 is {own[0]!r}" in run(capsys, *command)[2]
+
+
 def test_evaluation_without_labels_or_output_folder_is_refused(place, capsys, tmp_path):
     line = json.dumps({"text": "red wine", "labels": []})
     test = write_lines(tmp_path / "test.jsonl", [line])

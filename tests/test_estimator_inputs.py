@@ -244,6 +244,17 @@ def test_all_probabilities(of_names, of_classes, monkeypatch):
         of_names.predict_proba(TEXTS)
 
 
+def test_pairs_to_set_aside_have_the_label_ids_of_the_test_set(of_names):
+    test = dataset(TEXTS[TURNED], NAMES[TURNED])
+    model = of_names.predictor_
+    assert test.label_space.names[:1] != model.label_space.names[:1]
+    assert model.evaluate(test, ks=[1], set_aside=test.labels)["P@1"] == 0
+    others = csr_array(1 - test.labels.toarray())
+    assert model.evaluate(test, ks=[1], set_aside=others)["P@1"] == 100
+    with pytest.raises(InputError, match=r"`set_aside` has the shape \(24, 2\)"):
+        model.evaluate(test, set_aside=csr_array((24, 2)))
+
+
 def test_a_test_set_is_answered_block_by_block(of_names, monkeypatch):
     expected = of_names.evaluate(dataset(TEXTS, NAMES))
     asked, bags = [], Predictor.bags

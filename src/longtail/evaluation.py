@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,7 @@ from longtail.data.input_notes import InputWarning
 from longtail.data.label_space import in_ids_of
 from longtail.errors import InputError
 from longtail.metrics import evaluate
-from longtail.metrics.hits import deepest_place
+from longtail.metrics.hits import as_binary_csr, deepest_place
 from longtail.metrics.predictions import places_to_predict
 
 if TYPE_CHECKING:
@@ -49,7 +50,9 @@ def evaluate_model(
     most_places : int
         As many labels as the model can be asked for.
     """
-    dataset = in_ids_of(model.label_space, dataset)
+    given, dataset = dataset, in_ids_of(model.label_space, dataset)
+    if set_aside is not None and dataset is not given:
+        set_aside = _in_ids_of(model.label_space, given, set_aside)
     _check_labels(dataset, model.label_space)
     most = min(model.n_labels, most_places)
     n_places = places_to_predict(deepest_place(ks, recall_ks), set_aside, most)
@@ -65,6 +68,18 @@ def evaluate_model(
         propensity=propensity,
         set_aside=set_aside,
     )
+
+
+def _in_ids_of(known: LabelSpace, dataset: Dataset, pairs: csr_array) -> csr_array:
+    """Return pairs to set aside, which have the label ids of a data set, in those of a model."""
+    pairs = as_binary_csr(pairs, "set_aside")
+    if pairs.shape != dataset.labels.shape:
+        raise InputError(
+            f"`set_aside` has the shape {pairs.shape}, but the labels of the test set have "
+            f"{dataset.labels.shape}. Pass the pairs of these points, in the label ids of the test "
+            "set."
+        )
+    return in_ids_of(known, replace(dataset, labels=pairs)).labels
 
 
 def _check_labels(dataset: Dataset, known: LabelSpace) -> None:

@@ -296,7 +296,7 @@ class Predictor:
             Labels with names are matched by name, and those that the model does not know count as
             misses, with a warning where they are the most. Ids are taken for the model's.
         ks, recall_ks, propensity, set_aside
-            See `longtail.metrics.evaluate`.
+            See `longtail.metrics.evaluate`. Pairs to set aside have the label ids of `dataset`.
 
         Returns
         -------

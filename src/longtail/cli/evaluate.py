@@ -5,12 +5,18 @@ from __future__ import annotations
 import argparse
 import math
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.cli.labelled_points import add_test_arguments, labelled_points
+from longtail.cli.labelled_points import (
+    add_test_arguments,
+    in_model_ids,
+    points_as_given,
+    say_whose_ids,
+)
 from longtail.cli.output import (
     check_inputs,
     check_output,
@@ -22,13 +28,17 @@ from longtail.cli.output import (
     write_json,
 )
 from longtail.cli.points import answered, blocks_of, points_of
+from longtail.data.label_space import in_ids_of
 from longtail.data.repository import read_filter
+from longtail.errors import source_name
 from longtail.metrics import by_frequency_quantile, evaluate, set_aside
 from longtail.metrics.hits import deepest_place
 from longtail.metrics.predictions import places_to_predict
 from longtail.predictor import LARGEST_K, Predictor, load
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
     from longtail.data.dataset import Dataset
     from longtail.metrics.hits import Floats, Integers
 
@@ -57,7 +67,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write the metrics there too; - is standard output",
     )
     parser.add_argument(
-        "--filter", metavar="FILE", help="pairs `point label` to leave out of the predictions"
+        "--filter",
+        metavar="FILE",
+        help="pairs `point label` to leave out of the predictions; ids of labels are lines of "
+        "--labels, or else the model's own",
     )
     parser.add_argument(
         "--propensity",
@@ -80,10 +93,9 @@ def run_command(arguments: argparse.Namespace) -> int:
     if arguments.json is not None:
         check_output(arguments.json, read=names)
     model = load(arguments.model)
-    dataset = labelled_points(model, arguments)
-    barred = None
-    if arguments.filter is not None:
-        barred = read_filter(arguments.filter, dataset.n_points, dataset.n_labels)
+    given = points_as_given(model, arguments)
+    dataset = in_model_ids(model, given, arguments)
+    barred = None if arguments.filter is None else _barred(arguments, given, dataset)
     most = min(model.n_labels, LARGEST_K)
     n_places = places_to_predict(deepest_place(PLACES, RECALL_PLACES), barred, most)
     ids, scores, seconds = _predictions(model, dataset, n_places)
@@ -109,6 +121,26 @@ def run_command(arguments: argparse.Namespace) -> int:
     if arguments.json is not None:
         write_json(arguments.json, {key: round(value, 4) for key, value in metrics.items()})
     return 0
+
+
+def _barred(arguments: argparse.Namespace, given: Dataset, dataset: Dataset) -> csr_array:
+    """Return the pairs of a filter file in the model's label ids.
+
+    Parameters
+    ----------
+    arguments : argparse.Namespace
+    given, dataset : Dataset
+        The test set in its own label ids, which are lines of the file ``--labels`` if there is one,
+        and in the model's.
+    """
+    if arguments.labels is not None:
+        pairs = read_filter(arguments.filter, given.n_points, given.n_labels)
+        return in_ids_of(dataset.label_space, replace(given, labels=pairs)).labels
+    pairs = read_filter(arguments.filter, dataset.n_points, dataset.n_labels)
+    if given.label_space.names is not None and pairs.nnz:
+        label = int(pairs.indices.min())
+        say_whose_ids(source_name(arguments.filter), label, dataset.label_space)
+    return pairs
 
 
 def _predictions(model: Predictor, dataset: Dataset, k: int) -> tuple[Integers, Floats, float]:

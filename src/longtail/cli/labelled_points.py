@@ -19,9 +19,16 @@ from longtail.evaluation import LEAST_KNOWN
 if TYPE_CHECKING:
     import argparse
 
+    from longtail.data.label_space import LabelSpace
     from longtail.predictor import Predictor
 
-__all__ = ["add_test_arguments", "labelled_points"]
+__all__ = [
+    "add_test_arguments",
+    "in_model_ids",
+    "labelled_points",
+    "points_as_given",
+    "say_whose_ids",
+]
 
 
 def add_test_arguments(parser: argparse.ArgumentParser) -> None:
@@ -52,6 +59,11 @@ def labelled_points(model: Predictor, arguments: argparse.Namespace) -> Dataset:
         If nothing could be measured: no point has a label, or none that the model has, or points
         are of another kind than the model reads.
     """
+    return in_model_ids(model, points_as_given(model, arguments), arguments)
+
+
+def points_as_given(model: Predictor, arguments: argparse.Namespace) -> Dataset:
+    """Read a test set in label ids of its own; see `labelled_points`."""
     dataset = Dataset.read(
         arguments.test,
         labels_file=arguments.labels,
@@ -64,6 +76,12 @@ def labelled_points(model: Predictor, arguments: argparse.Namespace) -> Dataset:
     check_kind(name, is_text=dataset.texts is not None, n_features=n_features_of(model))
     if not dataset.labels.nnz:
         raise InputError(f"No point of {name} has a label, so nothing can be measured.")
+    return dataset
+
+
+def in_model_ids(model: Predictor, dataset: Dataset, arguments: argparse.Namespace) -> Dataset:
+    """Return what `points_as_given` has read in the model's label ids; see `labelled_points`."""
+    name = source_name(arguments.test)
     if dataset.label_space.names is None:
         dataset = _in_own_ids(model, dataset, name)
     else:
@@ -79,13 +97,18 @@ def _in_own_ids(model: Predictor, dataset: Dataset, name: str) -> Dataset:
     space = known.extended(map(str, range(known.n_labels, n_labels)))
     label = int(dataset.labels.indices.min())
     if known.names is not None and label < known.n_labels:
-        notice(
-            f"{name} has label ids, which are taken for the model's own: {label} is "
-            f"{space.name(label)!r}. If they are lines of a labels file, pass it as --labels."
-        )
+        say_whose_ids(name, label, space)
     parts = (dataset.labels.data, dataset.labels.indices, dataset.labels.indptr)
     labels = csr_array(parts, shape=(dataset.n_points, n_labels))
     return Dataset(dataset.texts, dataset.features, labels, space)
+
+
+def say_whose_ids(name: str, label: int, space: LabelSpace) -> None:
+    """Say that a file's label ids are taken for the model's own, by the example of one."""
+    notice(
+        f"{name} has label ids, which are taken for the model's own: {label} is "
+        f"{space.name(label)!r}. If they are lines of a labels file, pass it as --labels."
+    )
 
 
 def _matched(model: Predictor, dataset: Dataset, name: str) -> Dataset:
