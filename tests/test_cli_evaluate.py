@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 
 import numpy as np
 import pytest
@@ -139,6 +140,17 @@ def test_evaluation_without_labels_or_output_folder_is_refused(place, capsys, tm
     target = tmp_path / "none" / "metrics.json"
     command = ("evaluate", place / "model", place / "test.jsonl", "--json", target)
     assert "there is no folder" in refused(capsys, *command)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "training.json", "labels.safetensors"])
+def test_output_does_not_replace_a_file_of_the_model(place, capsys, tmp_path, name):
+    model, test = tmp_path / "model", place / "test.jsonl"
+    shutil.copytree(place / "model", model)
+    for command in (("evaluate", model, test, "--json"), ("predict", model, test, "--output")):
+        assert "would be lost" in refused(capsys, *command, model / name)
+        assert run(capsys, *command, model / "further.json")[0] == 0
+        assert run(capsys, *command, model / "further.json")[0] == 0  # which is the command's own
+    assert run(capsys, "inspect", model, "--verify")[0] == 0
 
 
 def test_metrics_do_not_replace_the_test_set(place, capsys):

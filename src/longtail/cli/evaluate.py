@@ -91,7 +91,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     names = (arguments.test, arguments.labels, arguments.label_pairs, arguments.filter)
     check_inputs(*names)
     if arguments.json is not None:
-        check_output(arguments.json, read=names)
+        check_output(arguments.json, read=names, model=arguments.model)
     model = load(arguments.model)
     given = points_as_given(model, arguments)
     dataset = in_model_ids(model, given, arguments)

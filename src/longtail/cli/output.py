@@ -13,6 +13,7 @@ from longtail.cli.lazy import check_file
 from longtail.cli.notices import notice
 from longtail.data.paths import STDIN, is_device, replacing
 from longtail.errors import InputError
+from longtail.model_folder import MANIFEST, ModelFolder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -138,7 +139,9 @@ def check_inputs(*names: str | None) -> None:
         )
 
 
-def check_output(path: Path, *, read: Iterable[str | Path | None] = ()) -> None:
+def check_output(
+    path: Path, *, read: Iterable[str | Path | None] = (), model: str | None = None
+) -> None:
     """Raise InputError if a file cannot be written there; better now than after the work.
 
     Parameters
@@ -147,6 +150,8 @@ def check_output(path: Path, *, read: Iterable[str | Path | None] = ()) -> None:
         ``-`` is standard output.
     read : iterable of str, Path or None
         Files that the command reads, which the output must not replace.
+    model : str, optional
+        A model folder whose files it must not replace either.
     """
     if is_stdout(path):
         return
@@ -158,11 +163,15 @@ def check_output(path: Path, *, read: Iterable[str | Path | None] = ()) -> None:
         )
     if is_device(path):
         return
-    folder = path.resolve().parent
-    if not os.access(folder, os.W_OK | os.X_OK):
+    if not os.access(path.resolve().parent, os.W_OK | os.X_OK):
         raise InputError(f"{path} cannot be written: you may not write to the folder it is in.")
+    if not path.exists():
+        return
     sources = [Path(name) for name in read if name]
-    if path.exists() and any(source.exists() and source.samefile(path) for source in sources):
+    if model is not None:
+        folder = ModelFolder.open(model)
+        sources += [folder.path / name for name in (MANIFEST, *folder.files)]
+    if any(source.exists() and source.samefile(path) for source in sources):
         raise InputError(f"{path} is read by this command and would be lost. Name another file.")
 
 

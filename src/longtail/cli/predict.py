@@ -91,7 +91,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     if arguments.explain and arguments.text is None:
         raise InputError("--explain belongs to --text. Pass one text to explain.")
     if arguments.output is not None:
-        check_output(arguments.output, read=[arguments.file, arguments.allowed, arguments.masked])
+        names = [arguments.file, arguments.allowed, arguments.masked]
+        check_output(arguments.output, read=names, model=arguments.model)
     check_inputs(arguments.file, arguments.allowed, arguments.masked)
     model = load(arguments.model)
     if arguments.text is not None:
