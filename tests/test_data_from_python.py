@@ -105,6 +105,10 @@ def test_repeats_are_merged_with_one_warning():
         ({"a", "b", "c", "d"}, "in the order of the points, got {.* .set."),
         ({"one": ["a"], "two": ["b"]}, "in the order of the points, got {'one': .* .dict."),
         (3, "one label list per text, got 3"),
+        (np.array(3), "`labels` has 0 dimensions"),
+        (coo_array(np.ones(4)), "`labels` has 1 dimensions, not 2"),
+        (np.array([["a", "b"]] * 4, object), "0 and 1, got object. Pass names as a list of lists"),
+        (np.array([[1, None]] * 4), "0 and 1 only, got nan"),
         (np.full((4, 2), np.nan), "0 and 1 only, got nan"),
         (csr_array(np.full((4, 2), 2.0)), "0 and 1 only, got 2.0"),
         (np.full((4, 2), "a"), "Pass names as a list of lists"),
@@ -181,6 +185,17 @@ def test_ids_that_are_no_zeros_and_ones(labels):
 def test_not_a_sequence_of_texts(texts):
     with pytest.raises(InputError, match=r"pass \[text\]"):
         texts_from(texts)
+
+
+def test_texts_without_an_order():
+    with pytest.raises(InputError, match=r"in an order, got {'one'} .set."):
+        texts_from({"one"})
+
+
+def test_a_table_of_zeros_ones_and_truth_values():
+    matrix, _, form = labels_from(np.array([[True, 0], [False, 1], [False, 1.0]], object), 3)
+    assert form is LabelForm.DENSE
+    assert matrix.toarray().tolist() == [[1, 0], [0, 1], [0, 1]]
 
 
 def test_features():

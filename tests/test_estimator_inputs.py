@@ -244,6 +244,14 @@ def test_all_probabilities(of_names, of_classes, monkeypatch):
         of_names.predict_proba(TEXTS)
 
 
+@pytest.mark.parametrize("dtype", [object, np.float16])
+def test_a_matrix_of_a_type_that_scipy_lacks(dtype):
+    y = np.array([[1, 0], [1, 0], [0, 1], [0, 1]] * 6, dtype)
+    found = small().fit(TEXTS, y).predict(TEXTS)
+    assert found.dtype == np.float32
+    assert found.tolist() == y.tolist()
+
+
 def test_pairs_to_set_aside_have_the_label_ids_of_the_test_set(of_names):
     test = dataset(TEXTS[TURNED], NAMES[TURNED])
     model = of_names.predictor_

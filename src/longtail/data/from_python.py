@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from enum import Enum
 from typing import TYPE_CHECKING, Any, cast
 
@@ -43,7 +44,7 @@ def texts_from(texts: Iterable[str]) -> TextColumn:
     Raises
     ------
     InputError
-        If `texts` is one string, or an element is not a string.
+        If `texts` is one string or has no order, or an element is not a string.
 
     Examples
     --------
@@ -52,6 +53,8 @@ def texts_from(texts: Iterable[str]) -> TextColumn:
     """
     if isinstance(texts, TextColumn):
         return texts
+    if isinstance(texts, AbstractSet):
+        raise InputError(f"Expected texts in an order, got {_shown(texts)}. {_ADVICE}")
     is_one = isinstance(texts, str | bytes | Mapping) or getattr(texts, "ndim", 1) == 0
     if is_one or not isinstance(texts, Iterable):
         raise InputError(
@@ -162,6 +165,11 @@ def labels_from(
     """
     if labels is None:
         raise InputError("`labels` is missing (None). Pass one label list per text.")
+    if getattr(labels, "ndim", 1) == 0 or (issparse(labels) and labels.ndim != 2):
+        raise InputError(
+            f"`labels` has {labels.ndim} dimensions, not 2: (points, labels). Pass one label list "
+            "per text, or a matrix of 0 and 1."
+        )
     if issparse(labels):
         return _from_matrix(csr_array(labels), n_points, LabelForm.SPARSE)
     if hasattr(labels, "__array__"):
@@ -213,6 +221,10 @@ def _is_list(row: object) -> bool:
 
 def _sparsified(labels: np.ndarray[Any, Any]) -> csr_array:
     """Turn a dense indicator sparse; NaN is not zero and so stays to be found."""
+    # Objects: as of a table with columns of 0 and 1 and of truth values.
+    if labels.dtype.kind == "O" or labels.dtype == np.float16:
+        with suppress(TypeError, ValueError):
+            labels = labels.astype(np.float64)
     if labels.dtype.kind not in "biuf":
         raise InputError(
             f"A 2-D `labels` array must hold 0 and 1, got {labels.dtype}. "

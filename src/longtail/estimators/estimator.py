@@ -138,7 +138,10 @@ class LabelEstimator(Answers):
             self._own_classes = np.unique(np.asarray(y))
         if features is not None:
             self.n_features_in_ = features.shape[1]
-        self._label_dtype = own_dtype(y) or np.dtype(np.float32)
+        given = own_dtype(y)
+        # Of Python objects and half numbers scipy has no matrices.
+        is_usual = given is not None and given.kind in "biuf" and given != np.float16
+        self._label_dtype = given if given and is_usual else np.dtype(np.float32)
         return self
 
     def fit_dataset(
