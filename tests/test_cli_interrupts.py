@@ -133,3 +133,32 @@ def test_handlers_of_the_caller_stay():
         signal.signal(signal.SIGTERM, before)
     with pytest.raises(Terminated), stoppable():
         signal.raise_signal(signal.SIGTERM)
+
+
+@pytest.mark.parametrize(
+    ("number", "stop"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)]
+)
+def test_a_signal_during_a_clean_up_is_not_lost(number, stop, capsys):
+    class Dropping:
+        def __del__(self):
+            signal.raise_signal(number)
+
+    def clean_up():
+        Dropping()
+        time.sleep(10)
+
+    with pytest.raises(stop), stoppable():
+        clean_up()
+    assert capsys.readouterr().err == ""
+
+
+def test_other_errors_of_clean_ups_are_shown_as_before(monkeypatch):
+    class Failing:
+        def __del__(self):
+            raise ValueError
+
+    shown = []
+    monkeypatch.setattr(sys, "unraisablehook", shown.append)
+    with stoppable():
+        Failing()
+    assert [dropped.exc_type for dropped in shown] == [ValueError]

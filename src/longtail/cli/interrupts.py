@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import threading
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
 __all__ = ["STOPPED", "Terminated", "code_of", "nothing_to_lose", "stoppable"]
 
 STOPPED = "Stopped."
 INTERRUPTED, TERMINATED = 130, 143  # 128 and the number of the signal, as shells have it
+_SECONDS_UNTIL_AGAIN = 0.05
 
 
 class Terminated(KeyboardInterrupt):
@@ -37,7 +39,8 @@ def code_of(stop: KeyboardInterrupt) -> int:
 def stoppable() -> Iterator[list[KeyboardInterrupt]]:
     """Let Ctrl-C and SIGTERM raise an exception, and keep it.
 
-    Compilers and clean-ups lose it, and fail in some other way. Without a handler SIGTERM ends the
+    Compilers and clean-ups lose it, and fail in some other way. What is raised within a
+    ``__del__``, where Python drops it, is raised once more. Without a handler SIGTERM ends the
     process where it is; or not at all, as the first process of a container.
 
     Yields
@@ -55,8 +58,38 @@ def stoppable() -> Iterator[list[KeyboardInterrupt]]:
         came.append(Terminated())
         raise came[-1]
 
-    with _handled(signal.SIGINT, interrupt), _handled(signal.SIGTERM, terminate):
+    with (
+        _handled(signal.SIGINT, interrupt),
+        _handled(signal.SIGTERM, terminate),
+        _raised_again(came),
+    ):
         yield came
+
+
+@contextmanager
+def _raised_again(came: Sequence[KeyboardInterrupt]) -> Iterator[None]:
+    """Send the signal again where Python has dropped what it raised, instead of a traceback."""
+    before = sys.unraisablehook
+    timers: list[threading.Timer] = []
+
+    def send_again(dropped: sys.UnraisableHookArgs) -> None:
+        if not any(dropped.exc_value is stop for stop in came):
+            before(dropped)
+            return
+        is_term = isinstance(dropped.exc_value, Terminated)
+        number = signal.SIGTERM if is_term else signal.SIGINT
+        # Later: now it would be raised in here, and dropped as well.
+        timers.append(threading.Timer(_SECONDS_UNTIL_AGAIN, os.kill, (os.getpid(), number)))
+        timers[-1].daemon = True
+        timers[-1].start()
+
+    sys.unraisablehook = send_again
+    try:
+        yield
+    finally:
+        sys.unraisablehook = before
+        for timer in timers:
+            timer.cancel()
 
 
 @contextmanager
