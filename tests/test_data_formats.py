@@ -386,6 +386,18 @@ def test_fasttext_round_trip_or_refusal(tmp_path_factory, dataset):
         assert_same(dataset, again)
 
 
+def test_words_of_fasttext_are_parted_by_its_own_blanks_alone(tmp_path):
+    path = tmp_path / "a.ft"
+    path.write_text("__label__a b\nbig __label__\u2028 a\n")
+    with pytest.raises(DataFormatError, match="line 2: A label has no name"):
+        Dataset.read(path)
+    path.write_text("__label__New\u00a0York\v__label__b big\u3000city\nbig __label__c a\u00a0b\n")
+    dataset = Dataset.read(path)
+    assert list(dataset.texts) == ["big\u3000city", "big a\u00a0b"]
+    assert list(dataset.label_space.names) == ["New\u00a0York", "b", "c"]
+    assert_same(dataset, written_and_read(dataset, path))
+
+
 def test_fasttext_round_trip(tmp_path):
     dataset = text_dataset(["how  to\tknead", "", "übung"], [[0, 1], [1], []], ["baking", "brot"])
     assert_same(dataset, written_and_read(dataset, tmp_path / "a.ft"))

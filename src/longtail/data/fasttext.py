@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from longtail.data.paths import decode_line, numbered_lines, replacing
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["PREFIX", "parse_line", "read_fasttext", "write_fasttext"]
 
 PREFIX = "__label__"
+# What parts words in fastText. Other blanks of Unicode, such as in "New\u00a0York", are of a word.
+_BLANKS = " \t\n\r\v\f"
+_BETWEEN_WORDS = re.compile(f"[{_BLANKS}]+")
 
 
 def parse_line(line: str) -> tuple[str, list[str]]:
@@ -32,13 +36,13 @@ def parse_line(line: str) -> tuple[str, list[str]]:
     ('to knead long', ['bread'])
     """
     names: list[str] = []
-    text = line.strip()
+    text = line.strip(_BLANKS)
     while text.startswith(PREFIX):
-        label, *rest = text.split(maxsplit=1)
+        label, *rest = _BETWEEN_WORDS.split(text, maxsplit=1)
         names.append(label.removeprefix(PREFIX))
         text = rest[0] if rest else ""
     if PREFIX in text:
-        words = text.split()
+        words = _BETWEEN_WORDS.split(text)
         names += [word.removeprefix(PREFIX) for word in words if word.startswith(PREFIX)]
         text = " ".join(word for word in words if not word.startswith(PREFIX))
     return text, names
@@ -104,7 +108,7 @@ def write_fasttext(path: Path, dataset: Dataset) -> None:
             if (
                 not carried
                 or not line
-                or "" in names
+                or not all(map(str.strip, names))
                 or [space.id_of(name) for name in names] != ids
             ):
                 message = (
