@@ -76,6 +76,13 @@ def test_ids_without_names_are_said_to_be_the_models(place, capsys, tmp_path):
     assert (code, err) == (0, "")
 
 
+def test_ids_of_other_labels_are_not_called_names(place, capsys, tmp_path):
+    test = labelled(tmp_path / "test.jsonl", [1042], [2000])
+    message = refused(capsys, "evaluate", place / "model", test)
+    assert "If they are lines of a labels file, pass it as --labels. It has '1042'" in message
+    assert "Names must match" not in message
+
+
 def test_a_labels_file_of_others_is_refused(place, capsys, tmp_path):
     test = labelled(tmp_path / "test.jsonl", [0], [2])
     short = write_lines(tmp_path / "short.txt", ["red", "drink"])

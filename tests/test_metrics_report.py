@@ -190,6 +190,11 @@ class TestBadInput:
         with pytest.raises(InputError, match="at least 1 training point"):
             inverse_propensities([3, 1], 0)
 
+    @pytest.mark.parametrize(("a", "b"), [(800, 1.5), (np.nan, 1), (-0.5, 1), (0.5, np.inf)])
+    def test_propensities_that_are_no_numbers(self, a, b):
+        with pytest.raises(InputError, match=r"an A from 0 to 10 and a B above 0"):
+            inverse_propensities([3, 1], 10, a, b)
+
 
 def _evaluate(ids, scores, truth, *, recall_ks=(), **options):
     return evaluate(

@@ -82,11 +82,9 @@ def points_as_given(model: Predictor, arguments: argparse.Namespace) -> Dataset:
 def in_model_ids(model: Predictor, dataset: Dataset, arguments: argparse.Namespace) -> Dataset:
     """Return what `points_as_given` has read in the model's label ids; see `labelled_points`."""
     name = source_name(arguments.test)
-    if dataset.label_space.names is None:
-        dataset = _in_own_ids(model, dataset, name)
-    else:
-        dataset = _matched(model, dataset, name)
-    _say_what_matches(model, dataset, arguments)
+    by_name = dataset.label_space.names is not None
+    dataset = (_matched if by_name else _in_own_ids)(model, dataset, name)
+    _say_what_matches(model, dataset, name, by_name=by_name)
     return dataset
 
 
@@ -121,21 +119,20 @@ def _matched(model: Predictor, dataset: Dataset, name: str) -> Dataset:
     return dataset.relabelled(model.label_space)
 
 
-def _say_what_matches(model: Predictor, dataset: Dataset, arguments: argparse.Namespace) -> None:
+def _say_what_matches(model: Predictor, dataset: Dataset, name: str, *, by_name: bool) -> None:
     """Raise InputError if the model has none of the labels, and say how many it has not."""
     own = dataset.labels.indices
     used, is_new = np.unique(own), own >= model.n_labels
     n_new = int((used >= model.n_labels).sum())
     if not n_new:
         return
-    name, space = source_name(arguments.test), dataset.label_space
-    first = space.name(int(used[used >= model.n_labels][0]))
+    first = dataset.label_space.name(int(used[used >= model.n_labels][0]))
     if is_new.all():
-        advice = (
-            "Names must match exactly, capital letters and spaces included."
-            if space.names is not None
-            else "Ids must be those used in training."
-        )
+        advice = "Ids must be those used in training."
+        if by_name:
+            advice = "Names must match exactly, capital letters and spaces included."
+        elif model.label_space.names is not None:
+            advice += " If they are lines of a labels file, pass it as --labels."
         raise InputError(
             f"{name}: none of its {len(used):,} labels is one of the model's {model.n_labels:,}, "
             f"so nothing can be measured. {advice} It has {first!r}, the model has "

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["inverse_propensities", "inverse_propensities_in"]
 
+_LARGEST_A = 10  # published ones are near .5; with some hundreds there are no such numbers
+
 
 def inverse_propensities(
     train_label_counts: ArrayLike, n_points: int, a: float = 0.55, b: float = 1.5
@@ -41,7 +43,7 @@ def inverse_propensities(
     Raises
     ------
     InputError
-        For negative counts, no points, or a B at or below 0.
+        For negative counts, no points, an A below 0 or above 10, or a B at or below 0.
 
     References
     ----------
@@ -61,10 +63,10 @@ def inverse_propensities(
             "For a label matrix Y of the training points pass np.bincount(Y.indices, "
             "minlength=Y.shape[1])."
         )
-    if n_points < 1 or b <= 0:
+    if n_points < 1 or not 0 <= a <= _LARGEST_A or not 0 < b < np.inf:  # nan is neither
         raise InputError(
-            f"n_points is {n_points} and B is {b}; propensities need at least 1 training point "
-            f"and a B above 0."
+            f"n_points is {n_points}, A is {a} and B is {b}; propensities need at least 1 training "
+            f"point, an A from 0 to {_LARGEST_A} and a B above 0."
         )
     scale = max(np.log(n_points) - 1.0, 0.0) * (b + 1.0) ** a
     return np.asarray(1.0 + scale * (counts + b) ** -a)
