@@ -128,6 +128,15 @@ def test_texts_with_numbers_are_texts(lines, place, capsys, tmp_path):
     assert (code, texts_in(out), err) == (0, lines, "")
 
 
+@pytest.mark.parametrize("name", ["texts.csv.txt", "texts.json.old", "v1.tsv.txt.gz"])
+def test_what_a_file_is_tells_the_end_of_its_name(name, place, capsys, tmp_path):
+    content = b"red wine\nfast car\n"
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith("gz") else content)
+    code, out, err = run(capsys, "predict", place / "model", tmp_path / name)
+    assert (code, err) == (0, "")
+    assert [json.loads(line)["text"] for line in out.splitlines()] == ["red wine", "fast car"]
+
+
 def test_labels_of_fasttext_lines_are_no_words(place, capsys, tmp_path, stdin):
     lines = [f"__label__drink __label__red {TEXTS[0]}", "", TEXTS[1]]
     path = write_lines(tmp_path / "points.txt", lines)

@@ -12,6 +12,7 @@ import msgspec
 from longtail.cli.output import notice
 from longtail.data.blocks import POINTS_AT_ONCE, Points, blocks_of, n_points_of, points_of
 from longtail.data.fasttext import PREFIX, parse_line
+from longtail.data.formats import suffix_of
 from longtail.data.paths import STDIN, decode_line, numbered_lines
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.data.unlabelled import check_kind, read_points
@@ -158,18 +159,13 @@ def _is_lines(model: Predictor, path: str, format_name: str | None) -> bool:
     """Tell whether each line is a point that can be read by itself."""
     if format_name is not None:
         return format_name in {PLAIN, "json-lines"}
-    return model.vectorizer is not None and not _suffixes(path) & _DATASET_SUFFIXES
-
-
-def _suffixes(path: str) -> set[str]:
-    """Return what a file's name ends in, such as .jsonl and .gz."""
-    return {suffix.lower() for suffix in Path(path).suffixes}
+    return model.vectorizer is not None and suffix_of(Path(path)) not in _DATASET_SUFFIXES
 
 
 def _text_blocks(path: str, format_name: str | None) -> Iterator[TextColumn]:
     """Yield blocks of texts: of the format that is named, or that the file's name or lines tell."""
     kind = format_name
-    if kind is None and _suffixes(path) & _JSON_SUFFIXES:
+    if kind is None and suffix_of(Path(path)) in _JSON_SUFFIXES:
         kind = "json-lines"
     texts = TextColumnBuilder()
     lines = numbered_lines(path)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from longtail.data.label_rows import LabelRows
     from longtail.data.text_column import TextColumn
 
-__all__ = ["FORMATS", "FileFormat", "format_for_reading", "format_for_writing"]
+__all__ = ["FORMATS", "FileFormat", "format_for_reading", "format_for_writing", "suffix_of"]
 
 
 class FileFormat(NamedTuple):
@@ -143,6 +143,20 @@ def format_for_writing(path: Path, name: str | None) -> FileFormat:
     return _named(name)
 
 
+def suffix_of(path: Path) -> str:
+    """Return what a file's name ends in, less ``.gz``, in small letters.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from longtail.data.formats import suffix_of
+    >>> suffix_of(Path("train.TSV.gz")), suffix_of(Path("train.tsv.old")), suffix_of(Path("train"))
+    ('.tsv', '.old', '')
+    """
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    return next((suffix for suffix in reversed(suffixes) if suffix != ".gz"), "")
+
+
 def _named(name: str) -> FileFormat:
     """Look a format up by the name that a user gave."""
     if name not in FORMATS:
@@ -152,9 +166,8 @@ def _named(name: str) -> FileFormat:
 
 def _by_suffix(path: Path) -> str | None:
     """Guess from the file's name."""
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    last = next((suffix for suffix in reversed(suffixes) if suffix != ".gz"), "")
-    return next((name for name, known in FORMATS.items() if last in known.suffixes), None)
+    suffix = suffix_of(path)
+    return next((name for name, known in FORMATS.items() if suffix in known.suffixes), None)
 
 
 def _by_first_line(path: Path, *, points_only: bool) -> str:
