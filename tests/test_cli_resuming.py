@@ -148,6 +148,22 @@ def test_after_wrong_input_nothing_is_left(text_model_path, tmp_path):
     assert list(tmp_path.iterdir()) == [source]
 
 
+def test_a_run_that_has_just_ended_keeps_its_output(text_model_path, texts, tmp_path, monkeypatch):
+    target, lock = tmp_path / "out", fcntl.flock
+
+    def flock(stream, how):
+        if (tmp_path / ".out.partial").exists():
+            (tmp_path / ".out.partial").replace(target)  # as the other run does at that moment
+        lock(stream, how)
+
+    (tmp_path / ".out.partial").write_bytes(b"all answers\n")
+    monkeypatch.setattr(fcntl, "flock", flock)
+    run = resuming(target, identity_of(text_model_path, str(texts)))
+    with pytest.raises(InputError, match="Another run is writing"):
+        run.__enter__()
+    assert target.read_bytes() == b"all answers\n"
+
+
 def test_two_runs_do_not_write_one_file(text_model_path, texts, tmp_path):
     identity = identity_of(text_model_path, str(texts))
     with resuming(tmp_path / "out", identity) as writer:

@@ -7,6 +7,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -159,15 +160,20 @@ def resuming(path: Path, identity: dict[str, Any]) -> Iterator[BlockWriter]:
 @contextmanager
 def _alone_in(partial: Path, path: Path) -> Iterator[IO[bytes]]:
     """Open a partial file, and keep other runs away until it is closed."""
+    taken = InputError(
+        f"Another run is writing {path} now. Wait until it is done, or name another output."
+    )
     with partial.open("ab") as stream:
         try:
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
-            raise InputError(
-                f"Another run is writing {path} now. Wait until it is done, or name another output."
-            ) from error
+            raise taken from error
         except OSError:
             pass  # a file system without locks
+        # Between the two lines above, whoever had the lock may have given the file its name: what
+        # is open here is then a complete output, which is not to be cut off.
+        if not partial.exists() or partial.stat().st_ino != os.fstat(stream.fileno()).st_ino:
+            raise taken
         yield stream
 
 
