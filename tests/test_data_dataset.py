@@ -76,6 +76,17 @@ def test_rows_from_the_end_are_those_of_their_labels():
         assert part.labels.toarray().tolist() == [dataset.labels.toarray()[row].tolist()]
 
 
+def test_labels_that_share_a_name_stay_apart_when_a_model_has_more():
+    dataset = text_dataset()
+    for names in (["a", "b", "a"], ["a", "b", "a", "c"]):
+        moved = dataset.relabelled(LabelSpace.from_names(names))
+        assert moved.labels.shape == (3, len(names))
+        assert list(moved.label_lists()) == [[0, 2], [], [2]]
+        assert list(moved.label_space.names) == names
+    others = dataset.relabelled(LabelSpace.from_names(["b", "a", "c"]))
+    assert list(others.label_lists()) == [[1], [], [1]]
+
+
 def test_pieces_must_fit():
     dataset = text_dataset()
     with pytest.raises(InputError, match="Pass exactly one"):

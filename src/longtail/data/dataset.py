@@ -23,7 +23,7 @@ from longtail.errors import DataFormatError, InputError
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from numpy.typing import ArrayLike
+    from numpy.typing import ArrayLike, NDArray
 
     from longtail.data.label_rows import UnknownLabels
 
@@ -275,14 +275,20 @@ class Dataset:
             )
         if space.names[: known.n_labels] == known.names:
             return self  # the very same labels, even if two share a name
+        if known.names[: space.n_labels] == space.names:  # and the model has got more since
+            return self._with_labels(self.labels.indices.copy(), known)
         new = [name for name in dict.fromkeys(space.names) if name not in known.ids_by_name]
         ids = known.ids_by_name | {name: known.n_labels + i for i, name in enumerate(new)}
         columns = np.array([ids[name] for name in space.names], np.int32)
-        labels, shape = self.labels.copy(), (self.n_points, known.n_labels + len(new))
-        moved = csr_array((labels.data, columns[labels.indices], labels.indptr), shape=shape)
+        return self._with_labels(columns[self.labels.indices], known.extended(new))
+
+    def _with_labels(self, columns: NDArray[np.int32], space: LabelSpace) -> Dataset:
+        """Return the same points, their labels called otherwise: each by its id in a space."""
+        labels, shape = self.labels.copy(), (self.n_points, space.n_labels)
+        moved = csr_array((labels.data, columns, labels.indptr), shape=shape)
         moved.sum_duplicates()
         moved.data[:] = 1
-        return Dataset(self.texts, self.features, moved, known.extended(new))
+        return Dataset(self.texts, self.features, moved, space)
 
     def label_lists(self) -> Iterator[list[int]]:
         """Yield each point's label ids, in ascending order."""
