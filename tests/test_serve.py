@@ -34,22 +34,26 @@ class Asked:
         self.application = application
         self.runner = asyncio.Runner()
 
-    def __call__(self, method, path, body=None, *, root_path="", parts=None, raw=False, headers=()):
-        """Return status, headers and what the body says."""
+    def __call__(
+        self, method, path, body=None, *, root_path="", parts=None, raw=False, headers=(), then=()
+    ):
+        """Return status, headers and what the body says; `then` is what comes after the request."""
         if parts is None:
             parts = [body if isinstance(body, bytes) else json.dumps(body).encode()]
         scope = {"type": "http", "method": method, "path": path, "root_path": root_path}
         scope |= {"headers": headers, "query_string": b""}
-        status, headers, content = self.runner.run(self._ask(scope, parts))
+        status, headers, content = self.runner.run(self._ask(scope, parts, then))
         if raw or headers.get("content-type") != "application/json":
             return status, headers, content
         return status, headers, json.loads(content) if content else None
 
-    async def _ask(self, scope, parts):
-        rest = list(parts)
+    async def _ask(self, scope, parts, then):
+        rest, later = list(parts), list(then)
         sent = []
 
         async def receive():
+            if not rest and later:
+                return later.pop(0)
             if not rest:
                 await asyncio.sleep(60)
             if rest[0] is None:
@@ -454,6 +458,34 @@ def test_a_batch_is_given_up_once_nobody_waits_for_it(text_model_path, monkeypat
     until(asked, lambda: asked.application._places.acquire(blocking=False))
     assert sum(seen) < 10
     asked.close()
+
+
+@pytest.mark.parametrize("what", [{"texts": ["wine"] * 100}, {"text": "wine", "masked": ["fast"]}])
+def test_what_is_asked_by_a_client_that_has_left_is_given_up(text_model_path, monkeypatch, what):
+    asked = Asked(app(text_model_path, limits=Limits(seconds=30, waiting=3)))
+    asked("GET", "/healthz")
+    seen = []
+
+    def slow(texts, *_, **__):
+        seen.append(texts)
+        time.sleep(0.2)
+        return [[]] * len(texts)
+
+    monkeypatch.setattr(asked.application.model.current, "predict", slow)
+    monkeypatch.setattr(answers, "TEXTS_AT_ONCE", 2)
+    started = time.monotonic()
+    for _ in range(3):  # two are begun, the third waits for a thread
+        assert asked("POST", "/predict", what, then=[{"type": "http.disconnect"}])[0] is None
+    until(asked, lambda: asked.application._places._value == 3)
+    assert time.monotonic() - started < 5
+    assert len(seen) < 10
+    asked.close()
+
+
+def test_a_server_that_says_more_than_a_body_is_borne_with(ask):
+    more = {"type": "http.request", "body": b"more", "more_body": True}
+    status, _, answer = ask("POST", "/predict", {"texts": ["wine"]}, then=[more] * 3)
+    assert (status, len(answer["answers"])) == (200, 1)
 
 
 @settings(max_examples=50, deadline=None)
