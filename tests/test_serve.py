@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from longtail import load
 from longtail.errors import InputError
+from longtail.model_folder import ModelFolder
 from longtail.recipes.parabel import Parabel
 from longtail.serve import Limits, answers, app, live_model
 from longtail.serve.live_model import LiveModel
@@ -368,6 +369,24 @@ def test_a_replaced_folder_is_loaded_and_a_broken_one_is_not(text_model_path, tm
     assert "drink" in asked("POST", "/predict", {"text": "red wine"})[2]["labels"]
     asked.close()
     assert len([r for r in caplog.records if "Could not load" in r.message]) <= 3  # once each
+
+
+def test_what_is_replaced_while_it_is_loaded_keeps_its_own_name(
+    text_model_path, tmp_path, monkeypatch
+):
+    folder = tmp_path / "model"
+    shutil.copytree(text_model_path, folder)
+    own = ModelFolder.open(folder).checksum
+    live = LiveModel(folder)
+    newer = load(folder).without_labels(["drink"])
+    monkeypatch.setattr(live_model, "warm_up", lambda _: newer.save(folder))
+    live.load()
+    assert live.current.n_labels == newer.n_labels + 1
+    assert own.startswith(live.identity)
+    monkeypatch.undo()
+    live.load()
+    assert ModelFolder.open(folder).checksum.startswith(live.identity)
+    assert live.current.n_labels == newer.n_labels
 
 
 def test_a_model_with_a_damaged_file_does_not_replace_the_one_that_answers(tmp_path):
