@@ -302,6 +302,15 @@ def test_a_path_that_a_proxy_leaves_there_is_taken_away(ask):
     assert ask("GET", "/labels/labels/labels/healthz", root_path="/labels")[0] == 404
 
 
+@pytest.mark.parametrize("leaves", [False, True], ids=["taken away", "left"])
+def test_a_root_path_may_be_called_as_one_of_ours(ask, leaves):
+    before = "/predict" * (1 + leaves)
+    wine = {"text": "wine"}
+    assert ask("POST", f"{before}/predict", wine, root_path="/predict")[0] == 200
+    assert ask("POST", f"{before}/explain", wine, root_path="/predict")[0] == 200
+    assert ask("GET", f"{before}/", root_path="/predict")[0] == 200
+
+
 def test_it_starts_and_stops_with_its_server(text_model_path):
     application = pickle.loads(pickle.dumps(app(text_model_path)))  # noqa: S301  # as to a worker
     said = []

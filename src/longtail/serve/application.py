@@ -346,6 +346,7 @@ def _own_path(scope: Scope) -> str:
 
     A server puts the root path before every path that it gets. Of a proxy that takes the path away
     before it passes a request on, it is then there once, and twice of one that leaves it there.
+    What is left may be called as the root path is: once it is a path of ours, no more is taken.
     """
     path: str = scope["path"]
     root = scope.get("root_path", "").rstrip("/")
@@ -354,6 +355,8 @@ def _own_path(scope: Scope) -> str:
     for _ in range(2):
         if path == root or path.startswith(f"{root}/"):
             path = path.removeprefix(root)
+        if path in _PATHS:
+            break
     return path
 
 
