@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["HttpProtocol"]
 
-MOST_HEAD_BYTES = 65_536  # after the piece in which the head begins
+MOST_BYTES_BESIDE = 65_536  # of a head, after the piece in which it begins, or behind a body
 
 
 class HttpProtocol(HttpToolsProtocol):
@@ -21,8 +21,8 @@ class HttpProtocol(HttpToolsProtocol):
 
     The time runs from when a connection is made, or from the first byte that comes after an
     answer, until a head is complete; a connection whose time is over is closed, as is one that
-    brings a head without end. How long one may stay silent after an answer is uvicorn's
-    ``timeout_keep_alive``.
+    brings a head, or lines behind a body, without end. How long one may stay silent after an
+    answer is uvicorn's ``timeout_keep_alive``.
 
     Of a request that offers another protocol, as Java's client offers HTTP/2 with each, uvicorn's
     parser takes the body for the beginning of that protocol, and loses it. Such a head is read
@@ -39,8 +39,8 @@ class HttpProtocol(HttpToolsProtocol):
         super().__init__(**settings)
         self._head_seconds = head_seconds
         self._head_timer: asyncio.TimerHandle | None = None
-        self._is_in_head = False
-        self._n_head_bytes = 0
+        self._is_in_request = False
+        self._n_bytes_beside = 0
         self._head_again = b""
         self._n_read = 0
 
@@ -51,28 +51,37 @@ class HttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Read on, and wait for the head if it is not complete."""
-        self._n_head_bytes += len(data)
+        self._n_bytes_beside += len(data)
         while data:
             self._head_again, self._n_read = b"", len(data)
             super().data_received(data)
             data = self._head_again + data[self._n_read :]
-        is_endless = self._is_in_head and self._n_head_bytes > MOST_HEAD_BYTES
+        is_endless = self._is_in_request and self._n_bytes_beside > MOST_BYTES_BESIDE
         if is_endless and not self.transport.is_closing():
-            self.send_400_response("The head of the request is too long.")
+            self.send_400_response("The header lines of the request are too long.")
         is_answering = self.cycle is not None and not self.cycle.response_complete
         if self._head_timer is None and not is_answering and not self.transport.is_closing():
             self._wait_for_head()
 
     def on_message_begin(self) -> None:
         """Begin to count."""
-        self._is_in_head, self._n_head_bytes = True, 0
+        self._is_in_request, self._n_bytes_beside = True, 0
         super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         """Wait no more."""
-        self._is_in_head = False
         self._stop_waiting()
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Begin to count again: bodies have a limit of their own."""
+        self._n_bytes_beside = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Count no more."""
+        self._is_in_request = False
+        super().on_message_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""
