@@ -16,6 +16,7 @@ def test_duplicate_names_keep_both_ids(tmp_path):
     space = LabelSpace.read(path)
     assert space.n_labels == 3
     assert space.id_of("bank") == 0
+    assert (space.ids_of("bank"), space.ids_of("river")) == ([0, 2], [1])
     assert space.name(2) == "bank"
     assert list(space.texts) == ["bank", "river", "of a river"]
     assert not space.names_are_unique

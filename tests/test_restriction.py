@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
-from longtail import LongtailClassifier, load
+from longtail import Dataset, LongtailClassifier, load
 from longtail.data.label_space import LabelSpace
+from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
 from longtail.recipes.parabel import Parabel
 from longtail.restriction import Restriction
@@ -111,3 +113,16 @@ def test_names_may_come_as_an_array():
     found = Restriction.of(space, allowed=None, masked=np.array(["bread", "car"]))
     assert found.is_allowed.tolist() == [True, False, False]
     assert Restriction.of(space, allowed=None, masked=np.array([])) is None
+
+
+def test_all_labels_of_a_name_that_several_share_are_meant():
+    space = LabelSpace.from_names(["bank", "river", "bank", "boat"])
+    names = np.array(["bank", "river", "bank", "boat"])
+    texts = [f"{name} {i % 3}" for i in range(30) for name in ("bank", "river", "boat")]
+    labels = csr_array(np.array([names == text.split()[0] for text in texts], np.float32))
+    data = Dataset(TextColumn.from_strings(texts), None, labels, space)
+    model = LongtailClassifier(dimension=16, n_threads=1).fit_dataset(data).predictor_
+    assert [name for name, _ in model.predict("bank", 4)].count("bank") == 2
+    assert {name for name, _ in model.predict("bank", 4, masked=["bank"])} == {"river", "boat"}
+    assert [name for name, _ in model.predict("bank", 4, allowed=["bank"])] == ["bank", "bank"]
+    assert "bank" not in [n for n, _ in model.without_labels(["bank"]).predict("bank", 4)]

@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 
 from longtail import load
 from longtail.errors import InputError
+from longtail.model_folder import ModelFolder
 from longtail.recipes.parabel import Parabel
 from longtail.serve import Limits, answers, app, live_model
 from longtail.serve.live_model import LiveModel
@@ -34,22 +35,26 @@ class Asked:
         self.application = application
         self.runner = asyncio.Runner()
 
-    def __call__(self, method, path, body=None, *, root_path="", parts=None, raw=False, headers=()):
-        """Return status, headers and what the body says."""
+    def __call__(
+        self, method, path, body=None, *, root_path="", parts=None, raw=False, headers=(), then=()
+    ):
+        """Return status, headers and what the body says; `then` is what comes after the request."""
         if parts is None:
             parts = [body if isinstance(body, bytes) else json.dumps(body).encode()]
         scope = {"type": "http", "method": method, "path": path, "root_path": root_path}
         scope |= {"headers": headers, "query_string": b""}
-        status, headers, content = self.runner.run(self._ask(scope, parts))
+        status, headers, content = self.runner.run(self._ask(scope, parts, then))
         if raw or headers.get("content-type") != "application/json":
             return status, headers, content
         return status, headers, json.loads(content) if content else None
 
-    async def _ask(self, scope, parts):
-        rest = list(parts)
+    async def _ask(self, scope, parts, then):
+        rest, later = list(parts), list(then)
         sent = []
 
         async def receive():
+            if not rest and later:
+                return later.pop(0)
             if not rest:
                 await asyncio.sleep(60)
             if rest[0] is None:
@@ -297,6 +302,15 @@ def test_a_path_that_a_proxy_leaves_there_is_taken_away(ask):
     assert ask("GET", "/labels/labels/labels/healthz", root_path="/labels")[0] == 404
 
 
+@pytest.mark.parametrize("leaves", [False, True], ids=["taken away", "left"])
+def test_a_root_path_may_be_called_as_one_of_ours(ask, leaves):
+    before = "/predict" * (1 + leaves)
+    wine = {"text": "wine"}
+    assert ask("POST", f"{before}/predict", wine, root_path="/predict")[0] == 200
+    assert ask("POST", f"{before}/explain", wine, root_path="/predict")[0] == 200
+    assert ask("GET", f"{before}/", root_path="/predict")[0] == 200
+
+
 def test_it_starts_and_stops_with_its_server(text_model_path):
     application = pickle.loads(pickle.dumps(app(text_model_path)))  # noqa: S301  # as to a worker
     said = []
@@ -364,6 +378,24 @@ def test_a_replaced_folder_is_loaded_and_a_broken_one_is_not(text_model_path, tm
     assert "drink" in asked("POST", "/predict", {"text": "red wine"})[2]["labels"]
     asked.close()
     assert len([r for r in caplog.records if "Could not load" in r.message]) <= 3  # once each
+
+
+def test_what_is_replaced_while_it_is_loaded_keeps_its_own_name(
+    text_model_path, tmp_path, monkeypatch
+):
+    folder = tmp_path / "model"
+    shutil.copytree(text_model_path, folder)
+    own = ModelFolder.open(folder).checksum
+    live = LiveModel(folder)
+    newer = load(folder).without_labels(["drink"])
+    monkeypatch.setattr(live_model, "warm_up", lambda _: newer.save(folder))
+    live.load()
+    assert live.current.n_labels == newer.n_labels + 1
+    assert own.startswith(live.identity)
+    monkeypatch.undo()
+    live.load()
+    assert ModelFolder.open(folder).checksum.startswith(live.identity)
+    assert live.current.n_labels == newer.n_labels
 
 
 def test_a_model_with_a_damaged_file_does_not_replace_the_one_that_answers(tmp_path):
@@ -454,6 +486,34 @@ def test_a_batch_is_given_up_once_nobody_waits_for_it(text_model_path, monkeypat
     until(asked, lambda: asked.application._places.acquire(blocking=False))
     assert sum(seen) < 10
     asked.close()
+
+
+@pytest.mark.parametrize("what", [{"texts": ["wine"] * 100}, {"text": "wine", "masked": ["fast"]}])
+def test_what_is_asked_by_a_client_that_has_left_is_given_up(text_model_path, monkeypatch, what):
+    asked = Asked(app(text_model_path, limits=Limits(seconds=30, waiting=3)))
+    asked("GET", "/healthz")
+    seen = []
+
+    def slow(texts, *_, **__):
+        seen.append(texts)
+        time.sleep(0.2)
+        return [[]] * len(texts)
+
+    monkeypatch.setattr(asked.application.model.current, "predict", slow)
+    monkeypatch.setattr(answers, "TEXTS_AT_ONCE", 2)
+    started = time.monotonic()
+    for _ in range(3):  # two are begun, the third waits for a thread
+        assert asked("POST", "/predict", what, then=[{"type": "http.disconnect"}])[0] is None
+    until(asked, lambda: asked.application._places._value == 3)
+    assert time.monotonic() - started < 5
+    assert len(seen) < 10
+    asked.close()
+
+
+def test_a_server_that_says_more_than_a_body_is_borne_with(ask):
+    more = {"type": "http.request", "body": b"more", "more_body": True}
+    status, _, answer = ask("POST", "/predict", {"texts": ["wine"]}, then=[more] * 3)
+    assert (status, len(answer["answers"])) == (200, 1)
 
 
 @settings(max_examples=50, deadline=None)

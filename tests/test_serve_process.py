@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from contextlib import contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -229,6 +230,62 @@ def test_who_offers_another_protocol_gets_this_one_and_no_advice_is_logged(
         _, err = process.communicate(timeout=30)
     assert "WebSocket" not in err
     assert "WARNING" not in err
+
+
+@pytest.mark.parametrize("pieces", ["together", "head first", "one byte at a time"])
+def test_a_request_that_offers_another_protocol_keeps_its_body(text_model_path, pieces):
+    body = b'{"text": "wine", "k": 1}'
+    offer = b"POST /predict HTTP/1.1\r\nhost: x\r\nconnection: Upgrade, HTTP2-Settings\r\n"
+    offer += b"upgrade: h2c\r\nhttp2-settings: AAMAAABkAAQAAP__\r\n"
+    whole = offer + f"content-length: {len(body)}\r\n\r\n".encode() + body
+    chunked = offer + b"transfer-encoding: chunked\r\n\r\n"
+    chunked += f"{len(body):x}\r\n".encode() + body + b"\r\n0\r\n\r\n"
+    sent = whole + chunked + whole.replace(b"Upgrade,", b"Upgrade, close,")
+    edges = {"together": [], "head first": [sent.find(b"{")]}
+    cuts = [0, *edges.get(pieces, range(1, len(sent))), len(sent)]
+    with server(text_model_path) as (process, port):
+        connection = socket.create_connection(("127.0.0.1", port), timeout=20)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for start, stop in pairwise(cuts):
+            connection.sendall(sent[start:stop])
+            time.sleep(0.001)
+        answer = closed_after(connection)[1]
+        assert (answer.count(b"HTTP/1.1 200"), answer.count(b'{"labels":["')) == (3, 3)
+        connection = socket.create_connection(("127.0.0.1", port), timeout=20)
+        connection.sendall(b"CONNECT x:80 HTTP/1.1\r\nhost: x\r\n\r\n")
+        assert closed_after(connection)[1].startswith(b"HTTP/1.1 400")
+        process.terminate()
+        _, err = process.communicate(timeout=30)
+    assert "WARNING" not in err
+
+
+def is_refused(connection, line):
+    """Return whether the other side closes a connection before it has got 50 MB of a line."""
+    n_sent = 0
+    with suppress(OSError):
+        while n_sent < 50_000_000:
+            connection.sendall(line * 10_000)
+            n_sent += 10_000 * len(line)
+    connection.close()
+    return n_sent < 50_000_000
+
+
+@pytest.mark.parametrize("line", [b"a: b\r\n", b"b"], ids=["lines", "one line"])
+def test_a_head_without_end_is_not_kept(text_model_path, line):
+    with server(text_model_path) as (_, port):
+        connection = socket.create_connection(("127.0.0.1", port), timeout=20)
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\na: ")
+        assert is_refused(connection, line)
+        connection = socket.create_connection(("127.0.0.1", port), timeout=20)
+        connection.sendall(b"POST /predict HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n")
+        connection.sendall(b"\r\n2\r\n{}\r\n0\r\na: ")
+        assert is_refused(connection, line)
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        for _ in range(4):  # a long one, again and again, is none
+            connection.request("GET", "/healthz", headers={"a": "b" * 30_000})
+            response = connection.getresponse()
+            assert (response.status, bool(response.read())) == (200, True)
+        connection.close()
 
 
 def test_a_proxy_may_take_its_path_away_or_leave_it(text_model_path):

@@ -138,10 +138,8 @@ def without_labels(model: Predictor, names: Iterable[str]) -> Predictor:
     """
     (scorer, _), space = _changeable(model), model.label_space
     unwanted = {*_names(names)}
-    gone = {space.id_of(name) for name in unwanted}  # says which name no label has
-    if space.names is not None:
-        gone |= {label for label, name in enumerate(space.names) if name in unwanted}
-    kept = np.setdiff1d(np.arange(space.n_labels), np.array(sorted(gone), np.int64))
+    gone = [label for name in unwanted for label in space.ids_of(name)]
+    kept = np.setdiff1d(np.arange(space.n_labels), np.array(gone, np.int64))
     if not len(kept):
         raise InputError(
             f"These are all {space.n_labels} labels of the model, and one without labels answers "

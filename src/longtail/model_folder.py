@@ -268,17 +268,21 @@ class ModelFolder:
         Read-only views of memory maps: nothing is read from disk before it is used.
     files : mapping of str to int
         The size of every file but the manifest, in bytes.
+    checksum : str
+        Of the manifest, and so of all: no other model has the same.
     """
 
     def __init__(
         self,
         path: Path,
+        checksum: str,
         manifest: Document,
         arrays: Arrays,
         files: Mapping[str, int],
         unread: Mapping[Path, tuple[NDArray[np.uint8], str]],
     ) -> None:
         self.path = path
+        self.checksum = checksum
         self.manifest = manifest
         self.arrays = arrays
         self.files = files
@@ -306,7 +310,7 @@ class ModelFolder:
                 f"There is no model folder at {folder}. Check the path, or train a model into it."
             )
         before = _version_of(folder)
-        manifest, records = _read_manifest(folder)
+        manifest, records, checksum = _read_manifest(folder)
         arrays: dict[str, tuple[NDArray[np.uint8], Layout]] = {}
         unread: dict[Path, tuple[NDArray[np.uint8], str]] = {}
         for name, record in records.items():
@@ -318,8 +322,8 @@ class ModelFolder:
         if _version_of(folder) != before:  # replaced just now: the maps may be of either model
             return cls.open(path, verify=verify)
         sizes = {name: record.size for name, record in records.items()}
-        maps = MappedArrays(arrays)
-        return cls(folder, manifest, maps, MappingProxyType(sizes), {} if verify else unread)
+        parts = manifest, MappedArrays(arrays), MappingProxyType(sizes)
+        return cls(folder, checksum, *parts, {} if verify else unread)
 
     def check_arrays(self) -> None:
         """Read every file of arrays, as it is mapped, and compare its checksum, if `open` did not.
@@ -363,8 +367,8 @@ def _version_of(folder: Path) -> tuple[int, int] | None:
     return status.st_ino, status.st_mtime_ns
 
 
-def _read_manifest(folder: Path) -> tuple[Document, dict[str, _FileRecord]]:
-    """Return the writer's manifest and the record of each file, both checked."""
+def _read_manifest(folder: Path) -> tuple[Document, dict[str, _FileRecord], str]:
+    """Return the writer's manifest and the record of each file, checked, and their checksum."""
     path = folder / MANIFEST
     if not path.is_file():
         raise ModelFolderError(
@@ -387,7 +391,7 @@ def _read_manifest(folder: Path) -> tuple[Document, dict[str, _FileRecord]]:
     if found != FORMAT_VERSION or checksum != _checksum(body):
         raise ModelFolderError(f"{path} was changed after it was written. {RETRAIN}")
     records = {name: _as_record(path, name, entry) for name, entry in body["files"].items()}
-    return body["manifest"], records
+    return body["manifest"], records, checksum
 
 
 def _as_record(manifest_path: Path, name: str, entry: Document) -> _FileRecord:

@@ -67,6 +67,8 @@ class Restriction:
     ) -> Restriction | None:
         """Return the restriction to some names, or None where every label may be answered.
 
+        A name means all labels that bear it.
+
         Raises
         ------
         InputError
@@ -194,12 +196,13 @@ def _put_below(found: Floats, others: Ids, scores: Floats) -> Floats:
 
 
 def _ids(space: LabelSpace, names: Iterable[str]) -> NDArray[np.int64]:
-    """Return the ids of names."""
+    """Return the ids of names: of all labels of a name, where several share it."""
     if names is None:
         raise InputError("Expected a list of label names, got None. Pass () for no names.")
     if isinstance(names, str):
         raise InputError(f"Expected a list of label names, got one string. Pass [{names!r}].")
-    return np.array([space.id_of(name) for name in dict.fromkeys(names)], np.int64)
+    ids = [label for name in dict.fromkeys(names) for label in space.ids_of(name)]
+    return np.array(ids, np.int64)
 
 
 def check_threshold(threshold: object) -> None:

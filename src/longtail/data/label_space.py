@@ -192,6 +192,16 @@ class LabelSpace:
             ids.setdefault(name, label)
         return ids
 
+    @cached_property
+    def _further_ids(self) -> dict[str, list[int]]:
+        """All ids but the first of each name that several labels share."""
+        ids: dict[str, list[int]] = {}
+        if self.names is not None and not self.names_are_unique:
+            for label, name in enumerate(self.names):
+                if self.ids_by_name[name] != label:
+                    ids.setdefault(name, []).append(label)
+        return ids
+
     @property
     def names_are_unique(self) -> bool:
         """Whether there are names and no two labels share one."""
@@ -231,6 +241,21 @@ class LabelSpace:
                 "Names must match exactly, capital letters and spaces included."
             )
         return label
+
+    def ids_of(self, name: str) -> list[int]:
+        """Return the ids of all labels of a name, ascending.
+
+        Raises
+        ------
+        InputError
+            As `id_of` does.
+
+        Examples
+        --------
+        >>> LabelSpace.from_names(["bank", "river", "bank"]).ids_of("bank")
+        [0, 2]
+        """
+        return [self.id_of(name), *self._further_ids.get(name, ())]
 
     def extended(self, new_names: Iterable[str]) -> LabelSpace:
         """Return a space with further labels behind the present ones; their text is their name."""

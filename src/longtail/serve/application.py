@@ -22,7 +22,7 @@ from urllib.parse import quote
 import msgspec
 
 from longtail.serve.answers import answer_batch, answer_explained, answer_text
-from longtail.serve.body import ClientLeft, read_body
+from longtail.serve.body import ClientLeft, client_left, read_body
 from longtail.serve.live_model import LiveModel
 from longtail.serve.messages import ErrorMessage, Health, Refusal, decoded, encoded_refusal
 from longtail.serve.metrics import CONTENT_TYPE, Metrics
@@ -220,28 +220,29 @@ class Application:
         """Answer ``POST /predict``."""
         request = await self._request(scope, receive)
         if request.explain:
-            return await self._explained(request)
+            return await self._explained(request, receive)
         model = self._current()
         if request.text is None:
             given_up = threading.Event()
             work = partial(answer_batch, model, request, given_up)
-            timed = await self._in_thread(work, given_up)
+            timed = await self._in_thread(work, receive, given_up)
         elif len(request.text) > SHORT_TEXT or request.is_restricted or not model.answers_at_once:
-            timed = await self._in_thread(partial(answer_text, model, request))
+            timed = await self._in_thread(partial(answer_text, model, request), receive)
         else:
             timed = answer_text(model, request)
         return self._counted(timed)
 
     async def _explain(self, scope: Scope, receive: Receive) -> Reply:
         """Answer ``POST /explain``."""
-        return await self._explained(await self._request(scope, receive))
+        return await self._explained(await self._request(scope, receive), receive)
 
-    async def _explained(self, request: PredictRequest) -> Reply:
+    async def _explained(self, request: PredictRequest, receive: Receive) -> Reply:
         """Answer and say why."""
         if request.text is None:
             raise Refusal(400, "Only one text can be explained at a time. Send it as `text`.")
         model = self._current()
-        return self._counted(await self._in_thread(partial(answer_explained, model, request)))
+        work = partial(answer_explained, model, request)
+        return self._counted(await self._in_thread(work, receive))
 
     def _counted(self, timed: Timed) -> Reply:
         """Count an answer and return it."""
@@ -255,7 +256,9 @@ class Application:
             raise Refusal(503, f"There is no model to answer with. {self.model.problem}", LATER)
         return model
 
-    async def _in_thread(self, work: Callable[[], T], given_up: threading.Event | None = None) -> T:
+    async def _in_thread(
+        self, work: Callable[[], T], receive: Receive, given_up: threading.Event | None = None
+    ) -> T:
         """Run what takes long beside the loop, if there is a place, and for so long.
 
         Once nobody waits for it, which is also when the server has to stop, it is given up.
@@ -267,16 +270,24 @@ class Application:
         job = self._pool.submit(work)
         # The place is free again when the work ends, which may be after nobody waits for it.
         job.add_done_callback(lambda _: self._places.release())
+        answer, left = asyncio.wrap_future(job), asyncio.ensure_future(client_left(receive))
         try:
-            return await asyncio.wait_for(asyncio.wrap_future(job), self.limits.seconds)
-        except TimeoutError:
+            await asyncio.wait(
+                (answer, left), timeout=self.limits.seconds, return_when=asyncio.FIRST_COMPLETED
+            )
+            if answer.done():
+                return answer.result()
+            if left.done():
+                raise ClientLeft from left.exception()
             raise Refusal(
                 503,
                 f"The answer took longer than {self.limits.seconds:g} seconds. Send fewer or "
                 "shorter texts.",
                 LATER,
-            ) from None
+            )
         finally:
+            left.cancel()
+            answer.cancel()
             if given_up is not None:
                 given_up.set()
 
@@ -335,6 +346,7 @@ def _own_path(scope: Scope) -> str:
 
     A server puts the root path before every path that it gets. Of a proxy that takes the path away
     before it passes a request on, it is then there once, and twice of one that leaves it there.
+    What is left may be called as the root path is: once it is a path of ours, no more is taken.
     """
     path: str = scope["path"]
     root = scope.get("root_path", "").rstrip("/")
@@ -343,6 +355,8 @@ def _own_path(scope: Scope) -> str:
     for _ in range(2):
         if path == root or path.startswith(f"{root}/"):
             path = path.removeprefix(root)
+        if path in _PATHS:
+            break
     return path
 
 

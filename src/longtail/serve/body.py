@@ -1,4 +1,4 @@
-"""Reading a request's body, so much and so long and no more."""
+"""Reading a request's body, so much and so long and no more, and what comes after it."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
-__all__ = ["ClientLeft", "read_body"]
+__all__ = ["ClientLeft", "client_left", "read_body"]
 
 # What is too long is read on for a while, and not kept: a client that is still sending when the
 # connection closes would not see the answer.
@@ -22,7 +22,7 @@ MOST_DRAINED = 8
 
 
 class ClientLeft(Exception):  # noqa: N818  # nothing is wrong
-    """The client closed the connection before its request was whole."""
+    """The client closed the connection before it was answered."""
 
 
 async def read_body(receive: Receive, limits: Limits) -> bytes | bytearray:
@@ -50,6 +50,16 @@ async def read_body(receive: Receive, limits: Limits) -> bytes | bytearray:
             f"The body did not arrive within {limits.seconds:g} seconds. Send it at once.",
             ((b"connection", b"close"),),
         ) from None
+
+
+async def client_left(receive: Receive) -> None:
+    """Return once the client closes the connection, of a request whose body was read.
+
+    A server that has anything else to say is not asked again: it might go on for ever.
+    """
+    message = await receive()
+    if message["type"] != "http.disconnect":
+        await asyncio.Event().wait()
 
 
 async def _rest(message: MutableMapping[str, Any], receive: Receive, limits: Limits) -> bytearray:

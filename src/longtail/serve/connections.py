@@ -1,9 +1,11 @@
-"""Connections of uvicorn that are not held open by who sends nothing."""
+"""Connections of uvicorn that bear with who sends nothing, too much, or an offer to upgrade."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import sys
+from typing import TYPE_CHECKING, Any, cast
 
+from httptools import HttpRequestParser
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 if TYPE_CHECKING:
@@ -11,13 +13,20 @@ if TYPE_CHECKING:
 
 __all__ = ["HttpProtocol"]
 
+MOST_BYTES_BESIDE = 65_536  # of a head, after the piece in which it begins, or behind a body
+
 
 class HttpProtocol(HttpToolsProtocol):
-    """HTTP/1.1 with a limit for the head of a request, which uvicorn has not.
+    """HTTP/1.1 with limits for the head of a request, which uvicorn has not, and no other protocol.
 
     The time runs from when a connection is made, or from the first byte that comes after an
-    answer, until a head is complete; a connection whose time is over is closed. How long one may
-    stay silent after an answer is uvicorn's ``timeout_keep_alive``.
+    answer, until a head is complete; a connection whose time is over is closed, as is one that
+    brings a head, or lines behind a body, without end. How long one may stay silent after an
+    answer is uvicorn's ``timeout_keep_alive``.
+
+    Of a request that offers another protocol, as Java's client offers HTTP/2 with each, uvicorn's
+    parser takes the body for the beginning of that protocol, and loses it. Such a head is read
+    again, without the offer.
 
     Parameters
     ----------
@@ -30,6 +39,10 @@ class HttpProtocol(HttpToolsProtocol):
         super().__init__(**settings)
         self._head_seconds = head_seconds
         self._head_timer: asyncio.TimerHandle | None = None
+        self._is_in_request = False
+        self._n_bytes_beside = 0
+        self._head_again = b""
+        self._n_read = 0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         """Begin to wait for the first head."""
@@ -38,15 +51,37 @@ class HttpProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Read on, and wait for the head if it is not complete."""
-        super().data_received(data)
+        self._n_bytes_beside += len(data)
+        while data:
+            self._head_again, self._n_read = b"", len(data)
+            super().data_received(data)
+            data = self._head_again + data[self._n_read :]
+        is_endless = self._is_in_request and self._n_bytes_beside > MOST_BYTES_BESIDE
+        if is_endless and not self.transport.is_closing():
+            self.send_400_response("The header lines of the request are too long.")
         is_answering = self.cycle is not None and not self.cycle.response_complete
         if self._head_timer is None and not is_answering and not self.transport.is_closing():
             self._wait_for_head()
+
+    def on_message_begin(self) -> None:
+        """Begin to count."""
+        self._is_in_request, self._n_bytes_beside = True, 0
+        super().on_message_begin()
 
     def on_headers_complete(self) -> None:
         """Wait no more."""
         self._stop_waiting()
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Begin to count again: bodies have a limit of their own."""
+        self._n_bytes_beside = 0
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        """Count no more."""
+        self._is_in_request = False
+        super().on_message_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Wait no more."""
@@ -63,5 +98,21 @@ class HttpProtocol(HttpToolsProtocol):
             self._head_timer.cancel()
             self._head_timer = None
 
-    def _unsupported_upgrade_warning(self) -> None:
-        """Say nothing: clients may offer HTTP/2 and web sockets, and get HTTP/1.1."""
+    def _should_upgrade(self) -> bool:
+        """Hold any request back that offers another protocol; it comes again."""
+        return True
+
+    def handle_websocket_upgrade(self) -> None:
+        """Have the head read again, without the offer, and what follows it as HTTP/1.1."""
+        method = self.scope["method"]
+        if method == "CONNECT":  # no offer, but a wish
+            self.send_400_response("Invalid HTTP request received.")
+            return
+        version = self.scope["http_version"]
+        lines = [f"{method} ".encode() + self.url + f" HTTP/{version}".encode()]
+        lines += [name + b": " + value for name, value in self.headers if name != b"upgrade"]
+        self._head_again = b"\r\n".join([*lines, b"", b""])
+        self.parser = HttpRequestParser(self)  # the other reads nothing behind "connection: close"
+        self.parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn has it
+        # How far the other has read, uvicorn keeps to itself.
+        self._n_read = cast("BaseException", sys.exception()).args[0]

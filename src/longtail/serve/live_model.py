@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
@@ -16,6 +15,7 @@ from longtail.warm_up import warm_up
 __all__ = ["LiveModel"]
 
 SECONDS_BETWEEN_TRIES = 10.0  # of a folder that could not be loaded and has not changed
+N_SHOWN = 16  # characters of a checksum
 _log = logging.getLogger("longtail.serve")
 
 Fingerprint = tuple[int, int, int]
@@ -74,15 +74,16 @@ class LiveModel:
             if found == self._seen and self.problem is None and not anew:
                 return
             try:
-                model = Predictor.from_folder(ModelFolder.open(self.path))
+                folder = ModelFolder.open(self.path)
+                model = Predictor.from_folder(folder)
                 _check_reads_texts(model)
                 warm_up(model)
-                identity = _checksum(self.path)
             except Exception as error:  # noqa: BLE001  # whatever is wrong, the old model goes on
                 self._note(_sentence(error))
                 self._try_again_at = time.monotonic() + SECONDS_BETWEEN_TRIES
                 return
-            self._seen, self.problem, self.identity = found, None, identity
+            self._seen, self.problem = found, None
+            self.identity = folder.checksum[:N_SHOWN]
             self.current = model
             self.n_loads += 1
         _log.info("Loaded %s: %s labels.", self.path, f"{model.n_labels:,}")
@@ -116,9 +117,3 @@ def _check_reads_texts(model: Predictor) -> None:
             "The model was trained on ready-made features, so it cannot answer texts. Serve a "
             "model that was trained on texts."
         )
-
-
-def _checksum(path: Path) -> str:
-    """Return the beginning of the manifest's own checksum."""
-    manifest = json.loads((path / "manifest.json").read_text(encoding="utf-8"))
-    return str(manifest.get("checksum", ""))[:16]
