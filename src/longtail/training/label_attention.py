@@ -235,7 +235,7 @@ class _Network(nn.Module):
         self, dimension: int, n_states: int, widths: tuple[int, ...], dropout: float
     ) -> None:
         super().__init__()
-        self.lstm = nn.LSTM(dimension, n_states, batch_first=True, bidirectional=True)
+        self.lstm = nn.LSTM(int(dimension), int(n_states), batch_first=True, bidirectional=True)
         self.hidden = nn.Linear(2 * n_states, widths[0])
         self.second = nn.Linear(*widths) if len(widths) == 2 else None
         self.output = nn.Linear(widths[-1], 1)
