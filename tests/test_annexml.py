@@ -246,3 +246,12 @@ class TestAnnexML:
         for found in (scorer.top_k(Bags.of(features), 5, 3), again.top_k(Bags.of(features), 5)):
             np.testing.assert_array_equal(found[0], expected[0])
             np.testing.assert_array_equal(found[1], expected[1])
+
+    def test_points_turned_around_are_parted_and_embedded_alike(self, fitted):
+        features, labels, _ = grouped_points(900)
+        turned = AnnexML(n_learners=3, dimension=16, partition_size=200, n_threads=1)
+        turned.fit(-features[:800], labels[:800])
+        expected = fitted.predict_topk(features[800:], 5)
+        found = turned.predict_topk(-features[800:], 5)
+        np.testing.assert_array_equal(found[0], expected[0])
+        np.testing.assert_array_equal(found[1], expected[1])

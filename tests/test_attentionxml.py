@@ -286,6 +286,15 @@ def test_a_single_word_tells_labels_apart():
     assert (ids[:, 0] == labels).mean() > 0.9
 
 
+def test_points_without_words_say_nothing_of_where_labels_start():
+    module = a_network(0)[0]
+    words = np.random.default_rng(0).normal(size=(3, module.lstm.input_size)).astype(np.float32)
+    texts = np.array([[0, 1], [2, -1], [-1, -1]], np.int32)
+    starts = label_attention._centroids(module, words, texts, csr_array(np.eye(3)))
+    assert not starts[2].any()
+    np.testing.assert_allclose(starts[0], -starts[1], atol=1e-5)  # apart from their mean
+
+
 def test_bags_are_refused(points):
     texts, labels = points
     model = AttentionXML(**SMALL, epochs=1).fit(texts[:50], labels[:50])

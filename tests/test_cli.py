@@ -123,6 +123,7 @@ def test_words_are_refused_before_any_work_too(place, capsys, tmp_path):
             {"further_encoders": "one"},
             "further_encoders must be a tuple, got",
         ),
+        ("xtransformer", {"further_encoders": None}, "further_encoders must be a tuple, got None"),
         ("xtransformer", {"further_encoders": (1,)}, "names of folders or 'bag', got 1"),
         ("xtransformer", {"indexers": ("x",)}, "may be 'features', 'embeddings', 'texts', got 'x'"),
         ("slice", {"vectors": 5}, "such as RandomProjection(); an int has no learn"),

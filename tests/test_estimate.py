@@ -367,6 +367,13 @@ LARGER = dataclasses.replace(
 
 
 @pytest.mark.parametrize("name", RECIPES)
+def test_numbers_of_numpy_are_numbers(name):
+    settings = recipe(name)()
+    whole = {k: np.int64(v) for k, v in settings.get_params().items() if type(v) is int}
+    assert estimated(settings=settings, **whole) == estimated(settings=settings)
+
+
+@pytest.mark.parametrize("name", RECIPES)
 def test_every_recipe_has_an_estimate_that_grows_with_the_work(name):
     costs = costs_of(recipe(name)())
     usual, more = (estimate_training(w, costs, ONE_CORE) for w in (DEPENDS, LARGER))

@@ -377,6 +377,13 @@ class TestParameters:
         before = model.get_params()
         assert model.fit(TEXTS, NAMES).get_params() == before
 
+    def test_numbers_of_numpy_are_numbers(self, make):
+        """A randomised search draws such."""
+        model = make()
+        whole = {k: np.int64(v) for k, v in model.get_params().items() if type(v) is int}
+        model.set_params(**whole).fit(TEXTS, NAMES)
+        assert same_arrays(model, make().fit(TEXTS, NAMES))
+
     @pytest.mark.parametrize("share", [-0.1, 1.0, 5])
     def test_refuses_such_a_share(self, make, share):
         with pytest.raises(InputError, match="held_out must be between"):
@@ -481,7 +488,7 @@ def test_astec_refuses_a_device_that_is_not_there():
         Astec(**SMALL, device="abacus").fit(TEXTS, NAMES)
 
 
-def test_numbers_of_numpy_can_be_parameters(tmp_path):
+def test_numbers_of_numpy_are_written_as_numbers(tmp_path):
     Astec(**SMALL | {"dimension": np.int64(8)}).fit(TEXTS, NAMES).save(tmp_path / "model")
     settings = longtail.load(tmp_path / "model").description["settings"]
     assert (settings["dimension"], settings["char_ngrams"]) == (8, [3, 5])

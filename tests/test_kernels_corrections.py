@@ -74,3 +74,14 @@ def test_steps_are_those_of_torch(n_threads, monkeypatch):
     plain.vectors[touched] *= (2.0 / lengths).clamp_max(1)
     torch.testing.assert_close(own.vectors, plain.vectors)
     assert own.vectors[touched].norm(dim=1).max() <= 2 + 10 * SMALLEST_LENGTH
+
+
+def test_a_label_without_a_text_goes_on_learning():
+    """Its first gradient, of a vector without a direction, must not outweigh all that follow."""
+    alone = Corrections(np.zeros((1, 2), np.float32), np.zeros(1, np.int64), torch.device("cpu"))
+    pool, no_text = torch.zeros(1, dtype=torch.int64), torch.zeros(1, 2)
+    for wanted in ([1.0, 0.0], *[[0.0, 1.0]] * 20):
+        labels = alone.add(no_text, pool)
+        alone.step(pool, labels, -torch.tensor([wanted]), 0.1)
+    found = alone.add(no_text, pool).unit[0]
+    assert found[1] > 0.9  # where twenty of twenty-one steps led

@@ -53,6 +53,7 @@ class TestNMetaLabels:
         limit = max(1, min(requested, n_labels // 2))
         assert n & (n - 1) == 0
         assert n <= limit < 2 * n
+        assert n_meta_labels(n_labels, np.int64(requested)) == n
 
     @pytest.mark.parametrize(("n_labels", "requested"), [(0, 4), (4, 0), (4, -1)])
     def test_refuses_less_than_one(self, n_labels, requested):

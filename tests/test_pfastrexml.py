@@ -116,6 +116,15 @@ class TestForest:
             np.testing.assert_allclose(scores[row, known], expected[ids[row, known]], rtol=1e-4)
             assert known.sum() == (expected > 0).sum()
 
+    def test_who_asks_for_more_labels_gets_them_behind_those_of_fewer(self):
+        bags = Bags.of(some_points(seed=1)[0])
+        scorer = replace(fitted().predictor_.scorer, n_candidates=3)
+        every, scores = scorer.top_k(bags, N_LABELS)
+        assert (every >= 0).sum(axis=1).max() > 3
+        assert (scores[:, :-1] >= scores[:, 1:]).all()
+        for k in range(1, 4):
+            np.testing.assert_array_equal(scorer.top_k(bags, k)[0], every[:, :k])
+
     def test_leaves_hold_the_shares_of_their_points_that_carry_a_label(self):
         points, labels = some_points()
         forest = fitted(n_learners=1, alpha=0.8).predictor_.scorer.forest

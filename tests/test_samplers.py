@@ -96,7 +96,7 @@ def test_unigram_follows_frequency_to_the_power_of_three_quarters():
 
 
 def test_tree_leaves_hold_like_labels():
-    found = mined(TreeLeaves(size=10, leaf_size=6))
+    found = mined(TreeLeaves(size=10, leaf_size=np.int64(6)))
     _, _, label = some_data()
     for row, own in zip(found, label, strict=True):
         assert own in row

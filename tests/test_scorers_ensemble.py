@@ -24,8 +24,9 @@ class Member:
     def top_k(self, bags, k, n_threads=1):
         ids = np.full((len(self.ids), k), -1, np.int32)
         scores = np.full(ids.shape, -np.inf, np.float32)
-        ids[:, : self.ids.shape[1]] = self.ids
-        scores[:, : self.ids.shape[1]] = self.scores
+        n = min(k, self.ids.shape[1])
+        ids[:, :n] = self.ids[:, :n]
+        scores[:, :n] = self.scores[:, :n]
         return ids, scores
 
 
@@ -57,3 +58,18 @@ def test_is_the_mean_with_zero_for_what_a_member_leaves_out(seed, n_rows, n_memb
         assert ids[row].tolist() == best + [-1] * (k - len(best))
         expected = [totals[label] / n_members for label in best] + [-np.inf] * (k - len(best))
         np.testing.assert_allclose(scores[row], expected, rtol=1e-6)
+
+
+@settings(max_examples=25, deadline=None)
+@given(st.integers(0, 999), st.integers(0, 6), st.integers(1, 4))
+def test_who_asks_for_more_labels_gets_them_behind_those_of_fewer(seed, n_rows, n_members):
+    members = tuple(member(seed + i, n_rows, 7) for i in range(n_members))
+    ensemble = EnsembleScorer(members, n_candidates=3)
+    every, scores = ensemble.top_k(bags_of(n_rows), N_LABELS)
+    for k in range(1, 4):
+        np.testing.assert_array_equal(ensemble.top_k(bags_of(n_rows), k)[0], every[:, :k])
+    for row in range(n_rows):
+        answered = every[row][every[row] >= 0]
+        expected = np.unique(np.concatenate([each.ids[row] for each in members]))
+        assert sorted(answered) == expected[expected >= 0].tolist()
+        assert (np.diff(scores[row][: len(answered)]) <= 0).all()

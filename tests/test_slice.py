@@ -7,7 +7,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.sparse import csr_array, random_array
+from scipy.sparse import csr_array, random_array, vstack
 from sklearn.svm import LinearSVC
 
 from longtail.classifiers.dense_one_vs_rest import DenseOneVsRest
@@ -101,6 +101,19 @@ class TestFixedVectors:
     def test_svd_of_few_points(self):
         encoder = TruncatedSVD(dimension=512).learn(sparse_points(n_points=4), a_run())
         assert encoder.token_vectors.shape == (60, 4)
+
+    def test_svd_of_points_that_repeat_others(self):
+        points, others = sparse_points(n_points=45), Bags.of(sparse_points(seed=1))
+        repeated = csr_array(vstack([points] * 3))
+        once, thrice = (
+            TruncatedSVD(dimension=60).learn(some, a_run()).encode(others)
+            for some in (points, repeated)
+        )
+        np.testing.assert_allclose(thrice @ thrice.T, once @ once.T, atol=1e-3)
+
+    def test_svd_of_points_without_features(self):
+        nothing = csr_array((4, 3), dtype=np.float32)
+        assert not TruncatedSVD(dimension=2).learn(nothing, a_run()).token_vectors.any()
 
     def test_threads_change_nothing_and_the_seed_does(self):
         points = sparse_points()

@@ -84,8 +84,8 @@ class AttentionXMLCosts:
         settings = self.settings
         if w.n_labels <= settings.first_level:
             return [(w.n_labels, w.n_labels)]
-        sizes = [1 << (-(-w.n_labels // settings.leaf_size) - 1).bit_length()]
-        n_children = 1 << max(settings.n_children.bit_length() - 1, 1)
+        sizes = [1 << (-(-w.n_labels // int(settings.leaf_size)) - 1).bit_length()]
+        n_children = 1 << max(int(settings.n_children).bit_length() - 1, 1)
         while sizes[0] > max(settings.first_level, n_children):
             sizes.insert(0, sizes[0] // n_children)
         sizes.append(w.n_labels)

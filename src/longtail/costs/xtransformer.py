@@ -110,7 +110,7 @@ class XTransformerCosts:
 
     def _n_clusters(self, w: Workload) -> int:
         """Return how many clusters the labels are halved into."""
-        return 1 << (-(-w.n_labels // self.settings.leaf_size) - 1).bit_length()
+        return 1 << (-(-w.n_labels // int(self.settings.leaf_size)) - 1).bit_length()
 
     def _dimension(self) -> int:
         """Return the length of the encoder's vectors."""

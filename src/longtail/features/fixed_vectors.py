@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["AsGiven", "FixedVectors", "RandomProjection", "TruncatedSVD", "is_dense"]
 
+# Of the largest squared singular value: what is below is rounding, where points repeat each other.
+LEAST_SHARE = 1e-8
+
 
 class FixedVectors(Protocol):
     """How points become dense vectors before any label is looked at."""
@@ -99,7 +102,8 @@ class TruncatedSVD:
     Parameters
     ----------
     dimension : int
-        Fewer where there are fewer points or features.
+        Fewer where there are fewer points or features. Numbers for which the points have no
+        directions, since some repeat others, are 0.
     power : float
         Directions are scaled by their singular values to that power: 0 counts all alike, which is
         what linear classifiers on top like best; 1 keeps the products of the points.
@@ -128,7 +132,9 @@ class TruncatedSVD:
         small = bags.times(basis, run.n_threads)
         values, turn = np.linalg.eigh(small.T.astype(np.float64) @ small)
         best = np.argsort(-values, kind="stable")[:rank]
-        scale = np.maximum(values[best], 1e-12) ** ((self.power - 1) / 2)
+        is_real = values[best] > LEAST_SHARE * values[best[0]]
+        scale = np.zeros(rank)
+        scale[is_real] = values[best[is_real]] ** ((self.power - 1) / 2)
         return UnitBagEncoder((basis @ (turn[:, best] * scale)).astype(np.float32))
 
 

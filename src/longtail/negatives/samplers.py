@@ -227,7 +227,7 @@ class TreeLeaves(_Sampled):
         require_positive("leaf_size", self.leaf_size)
         ones = binary(labels)
         centroids = unit_vectors(ones.T.tocsr() @ unit_vectors(features))
-        n_leaves = 2 ** (-(-len(centroids) // self.leaf_size) - 1).bit_length()
+        n_leaves = 2 ** (-(-len(centroids) // int(self.leaf_size)) - 1).bit_length()
         leaf = balanced_clusters(centroids, n_leaves, seed=seed, n_threads=n_threads)
         own = [np.unique(leaf[row]) for row in np.split(ones.indices, ones.indptr[1:-1])]
         members = np.split(np.argsort(leaf, kind="stable"), np.cumsum(np.bincount(leaf))[:-1])

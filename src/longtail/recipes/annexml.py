@@ -148,7 +148,7 @@ class AnnexML(LabelEstimator):
         squares = np.ones_like(weights)
         # FTRL derives weights from sums: these are the sums from which it derives the start.
         sums = weights / np.float32(self.learning_rate)
-        sums += np.where(weights > 0, np.float32(self.penalty), 0)
+        sums += np.sign(weights) * np.float32(self.penalty)
         bags, near = Bags.of(features), self._near(labels, random)
         for _ in range(self.epochs):
             compared = _drawn(near, random)

@@ -127,10 +127,10 @@ class XTransformer(OfTextEncoder):
 
     def check(self) -> None:
         """See `LabelEstimator.check`."""
-        super().check()
         for name in ("indexers", "further_encoders"):
             if not isinstance(getattr(self, name), tuple | list):
                 raise InputError(f"{name} must be a tuple, got {getattr(self, name)!r}.")
+        super().check()
         for name in self.further_encoders:
             if not isinstance(name, str):
                 raise InputError(

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail.named_parts import joined_parts
-from longtail.scorers.fusion import best_first
+from longtail.scorers.fusion import best_first, just_below
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -32,7 +32,8 @@ class EnsembleScorer:
     ----------
     members : tuple of Scorer
     n_candidates : int
-        Best labels of each member that can be in the answer.
+        Best labels of each member that can be in the answer; who asks for more labels gets others
+        behind these.
     """
 
     members: tuple[Scorer, ...]
@@ -42,12 +43,12 @@ class EnsembleScorer:
         self, bags: Bags, k: int, n_threads: int = 1
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """See `Scorer.top_k`."""
-        found = [
-            member.top_k(bags, max(k, self.n_candidates), n_threads) for member in self.members
-        ]
-        ids = np.concatenate([ids for ids, _ in found], axis=1)
-        scores = np.concatenate([scores for _, scores in found], axis=1)
-        best, totals = best_first(*_summed(ids, scores), k, n_threads)
+        n_asked = max(k, self.n_candidates)
+        found = [member.top_k(bags, n_asked, n_threads) for member in self.members]
+        ids, totals = _summed(found, self.n_candidates)
+        if k > self.n_candidates:  # more labels, behind those that fewer would be
+            ids, totals = _with_others_behind(ids, totals, *_summed(found, n_asked))
+        best, totals = best_first(ids, totals, k, n_threads)
         # Divided last: rounding would otherwise part labels whose sums are equal.
         return best, totals / np.float32(len(self.members))
 
@@ -78,9 +79,14 @@ def _repeated(arrays: Mapping[str, NDArray[np.generic]]) -> dict[str, str]:
 
 
 def _summed(
-    ids: NDArray[np.int32], scores: NDArray[np.float32]
+    found: Sequence[tuple[NDArray[np.int32], NDArray[np.float32]]], n_best: int
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Add the scores of equal labels of a row; each label stays once, padding at the end."""
+    """Add the scores of equal labels of a row; each label stays once, padding at the end.
+
+    Of each answer in `found`, the first `n_best` labels count.
+    """
+    ids = np.concatenate([ids[:, :n_best] for ids, _ in found], axis=1)
+    scores = np.concatenate([scores[:, :n_best] for _, scores in found], axis=1)
     order = np.argsort(np.where(ids < 0, np.iinfo(np.int32).max, ids), axis=1, kind="stable")
     ids = np.take_along_axis(ids, order, axis=1)
     scores = np.where(ids < 0, 0, np.take_along_axis(scores, order, axis=1))
@@ -89,13 +95,35 @@ def _summed(
     flat_starts = np.flatnonzero(is_first.ravel())
     totals = np.zeros(ids.size, np.float32)
     totals[flat_starts] = np.add.reduceat(scores.ravel(), flat_starts)
-    kept = is_first & (ids >= 0)
-    # Bring the kept labels of each row to its front.
+    return _kept_first(ids, totals.reshape(ids.shape), is_first & (ids >= 0))
+
+
+def _with_others_behind(
+    ids: NDArray[np.int32],
+    totals: NDArray[np.float32],
+    other_ids: NDArray[np.int32],
+    other_totals: NDArray[np.float32],
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Add the labels of each row that it does not have yet, with scores below all of its own."""
+    rows = np.arange(len(ids), dtype=np.int64)[:, np.newaxis] << 32
+    is_new = ~np.isin(rows + other_ids, rows + ids) & (other_ids >= 0)
+    behind = np.minimum(other_totals, just_below(ids, totals))
+    return _kept_first(
+        np.hstack([ids, other_ids]),
+        np.hstack([totals, behind]),
+        np.hstack([ids >= 0, is_new]),
+    )
+
+
+def _kept_first(
+    ids: NDArray[np.int32], scores: NDArray[np.float32], kept: NDArray[np.bool_]
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Bring the labels of each row that are kept to its front; the rest is padding."""
     order = np.argsort(~kept, axis=1, kind="stable")
     kept = np.take_along_axis(kept, order, axis=1)
     ids = np.where(kept, np.take_along_axis(ids, order, axis=1), -1).astype(np.int32)
-    totals = np.take_along_axis(totals.reshape(ids.shape), order, axis=1)
-    return ids, np.where(kept, totals, -np.inf).astype(np.float32)
+    scores = np.take_along_axis(scores, order, axis=1)
+    return ids, np.where(kept, scores, -np.inf).astype(np.float32)
 
 
 def averaged_learners(

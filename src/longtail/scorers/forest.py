@@ -12,7 +12,7 @@ from longtail.kernels.forest import Forest, best_of_forest
 from longtail.kernels.jit import over_row_chunks
 from longtail.named_parts import with_prefix, without_prefix
 from longtail.scorers.blocks import top_k_in_blocks
-from longtail.scorers.fusion import best_first
+from longtail.scorers.fusion import best_first, just_below
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ class ForestScorer:
     alpha : float
         Weight of the trees; 1 for FastXML's order.
     n_candidates : int
-        Best labels of the trees that are ranked again.
+        Best labels of the trees that are ranked again; who asks for more gets others behind these.
     tail_weights : float32 (n_labels,)
         Added to the scores: what trades P@k for PSP@k.
     """
@@ -95,8 +95,12 @@ class ForestScorer:
         """See `Scorer.top_k`."""
 
         def answer(some: Bags) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-            found, leaves = self.tree_scores(some, max(k, self.n_candidates), n_threads)
-            return best_first(found, self.ranked(some, found, leaves, n_threads), k, n_threads)
+            n_first = self.n_candidates
+            found, leaves = self.tree_scores(some, max(k, n_first), n_threads)
+            scores = self.ranked(some, found, leaves, n_threads)
+            below = just_below(found[:, :n_first], scores[:, :n_first])
+            scores[:, n_first:] = np.minimum(scores[:, n_first:], below)
+            return best_first(found, scores, k, n_threads)
 
         return top_k_in_blocks(bags, k, ROWS_AT_ONCE, answer)
 

@@ -34,6 +34,7 @@ __all__ = [
     "fused_top_k",
     "fusion_learnt",
     "head_and_tail_precision",
+    "just_below",
 ]
 
 ROWS_AT_ONCE = 4096  # points whose shortlists are held in memory together
@@ -157,6 +158,22 @@ def best_first(
 
     over_row_chunks(work, len(labels), n_threads=n_threads, chunk=256)
     return best_ids, best_scores
+
+
+def just_below(labels: NDArray[np.int32], scores: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Return the largest number below all scores of each row, (n, 1); padding does not count.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.scorers.fusion import just_below
+    >>> labels, scores = np.array([[3, 5, -1]]), np.array([[2, 1, -np.inf]], np.float32)
+    >>> bool(0.9999 < just_below(labels, scores) < 1)
+    True
+    """
+    least = np.min(scores, axis=1, keepdims=True, initial=np.inf, where=labels >= 0)
+    below: NDArray[np.float32] = np.nextafter(least, np.float32(-np.inf))
+    return below
 
 
 def fused_top_k(

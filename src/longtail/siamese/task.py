@@ -200,14 +200,22 @@ class Corrections:
     def add(self, texts: Tensor, pool: Tensor) -> UnitRows:
         """Return the label vectors of a pool, given its unit texts."""
         combined = texts if self._block is None else self._block.forward(texts)
-        vectors, groups = self.vectors, self._cluster_of_label[pool]
-        if combined.device.type != "cpu":
-            return UnitRows.of(combined + vectors[groups])
-        unit = self._scratch.tensor("labels", tuple(combined.shape))
-        labels = UnitRows(unit, torch.empty(len(combined), 1))
-        read = (vectors.numpy(), groups.numpy(), combined.numpy(), SMALLEST_LENGTH)
+        labels = self._units(combined, self._cluster_of_label[pool])
+        # Of a row without a direction yet, the gradient would be a million times as long: Adagrad
+        # would take a single step against it, and hardly any after that.
+        labels.lengths[labels.lengths <= SMALLEST_LENGTH] = 1
+        return labels
+
+    def _units(self, texts: Tensor, groups: Tensor) -> UnitRows:
+        """Return the unit sums of texts and of the vectors of their groups."""
+        vectors = self.vectors
+        if texts.device.type != "cpu":
+            return UnitRows.of(texts + vectors[groups])
+        unit = self._scratch.tensor("labels", tuple(texts.shape))
+        labels = UnitRows(unit, torch.empty(len(texts), 1))
+        read = (vectors.numpy(), groups.numpy(), texts.numpy(), SMALLEST_LENGTH)
         out = (labels.lengths.view(-1).numpy(), labels.unit.numpy())
-        in_threads(lambda start, stop: write_units(*read, start, stop, *out), len(combined))
+        in_threads(lambda start, stop: write_units(*read, start, stop, *out), len(texts))
         return labels
 
     def step(

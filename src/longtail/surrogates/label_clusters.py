@@ -172,7 +172,7 @@ def n_meta_labels(n_labels: int, requested: int) -> int:
     """
     require_positive("n_labels", n_labels)
     require_positive("the requested number of meta-labels", requested)
-    limit: int = max(1, min(requested, n_labels // 2))
+    limit = int(max(1, min(requested, n_labels // 2)))
     return 1 << (limit.bit_length() - 1)
 
 

@@ -127,7 +127,7 @@ def balanced_tree(centroids: csr_array, *, leaf_size: int, seed: int, n_threads:
     [0, 0]
     """
     require_positive("leaf_size", leaf_size)
-    n_halvings = (-(-centroids.shape[0] // leaf_size) - 1).bit_length()
+    n_halvings = (-(-centroids.shape[0] // int(leaf_size)) - 1).bit_length()
     leaves = balanced_clusters(centroids, 2**n_halvings, seed=seed, n_threads=n_threads)
     return LabelTree.of_paths(leaves >> np.arange(n_halvings, -1, -1)[:, np.newaxis])
 

@@ -215,7 +215,8 @@ def _centroids(
             states = module.states(vectors, is_word.sum(dim=(1, 2)))
             totals = (states * is_word[:, : states.shape[1]]).sum(dim=1)
             means[start + known.numpy()] = (totals / is_word.sum(dim=1)).numpy()
-    means -= means.mean(axis=0)
+    has_words = (texts >= 0).any(axis=1)  # of the others nothing is known: they stay at zero
+    means[has_words] -= means.sum(axis=0) / max(int(has_words.sum()), 1)
     sums: NDArray[np.float32] = targets.T @ means
     sums /= np.maximum(np.linalg.norm(sums, axis=1, keepdims=True), TINY)
     return sums
@@ -235,7 +236,7 @@ class _Network(nn.Module):
         self, dimension: int, n_states: int, widths: tuple[int, ...], dropout: float
     ) -> None:
         super().__init__()
-        self.lstm = nn.LSTM(dimension, n_states, batch_first=True, bidirectional=True)
+        self.lstm = nn.LSTM(int(dimension), int(n_states), batch_first=True, bidirectional=True)
         self.hidden = nn.Linear(2 * n_states, widths[0])
         self.second = nn.Linear(*widths) if len(widths) == 2 else None
         self.output = nn.Linear(widths[-1], 1)
