@@ -14,8 +14,9 @@ from scipy.sparse import csr_array
 from longtail.errors import InputError, TrainingError
 from longtail.progress import ProgressBar
 from longtail.training.batches import AllLabels
-from longtail.training.checkpoints import CheckpointFolder, Fingerprint
+from longtail.training.checkpoints import CheckpointFolder
 from longtail.training.early_stopping import EarlyStopping, HeldOut
+from longtail.training.fingerprint import Fingerprint
 from longtail.training.loop import train
 from longtail.training.run import TrainingData, TrainingRun
 from longtail.training.schedule import Schedule

@@ -396,5 +396,5 @@ class TestWeighedSum:
 
 
 def is_a_sum(network):
-    """Return whether a network is but a weighed sum: two units that say the same."""
+    """Return whether a network is but a weighted sum: two units that say the same."""
     return len(network.bias1) == 2

@@ -8,7 +8,8 @@ import torch
 from scipy.sparse import csr_array
 
 from longtail.data.bags import Bags
-from longtail.training.checkpoints import CheckpointFolder, Fingerprint
+from longtail.training.checkpoints import CheckpointFolder
+from longtail.training.fingerprint import Fingerprint
 from longtail.training.run import TrainingData, TrainingRun
 from longtail.training.schedule import Schedule
 from longtail.training.shared_space import SharedSpace

@@ -14,7 +14,8 @@ from longtail.errors import TrainingError
 from longtail.recipes.astec import Astec, Astec3
 from longtail.training import checkpoints
 from longtail.training.batches import AllLabels
-from longtail.training.checkpoints import CheckpointFolder, Fingerprint, fingerprint
+from longtail.training.checkpoints import CheckpointFolder
+from longtail.training.fingerprint import Fingerprint, fingerprint
 from longtail.training.label_table import LabelTable
 from longtail.training.loop import train
 from longtail.training.one_vs_all import FrozenFeatures, OneVsAllTask

@@ -51,9 +51,9 @@ def with_labels(
 ) -> Predictor:
     """Return a model that knows further labels; the given one stays as it is.
 
-    What each part of the model makes of them is told in
-    `longtail.blend.new_labels.add_labels`, and what their vectors are in `SharedSpaceVectors` and
-    `SiameseVectors` there. Nothing is trained, so a label that has many
+    What each part of the model makes of them is told in `longtail.blend.new_labels.add_labels`, and
+    what their vectors are in `SharedSpaceVectors` there and in
+    `longtail.blend.siamese_vectors.SiameseVectors`. Nothing is trained, so a label that has many
     points is better trained on them.
 
     Parameters

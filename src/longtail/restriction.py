@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["MOST_GIVEN", "Restriction", "check_threshold", "ranked_candidates"]
+__all__ = ["Restriction", "check_threshold", "ranked_candidates"]
 
 MOST_GIVEN = 1_000  # labels that are scored whether or not the search finds them
 MOST_RANKED = 1_000  # candidates asked of a scorer that scores only what it finds

@@ -33,8 +33,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "N_CONFUSED_LABELS",
-    "N_LABEL_NEIGHBOURS",
-    "N_POINT_NEIGHBOURS",
     "CandidateSearch",
     "Candidates",
     "SearchSizes",

@@ -40,7 +40,7 @@ _POINTS_AT_ONCE = 512
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkTraining:
-    """Train a `ScoreNetwork`, and keep it only where it beats the weighed sum of the sources.
+    """Train a `ScoreNetwork`, and keep it only where it beats the weighted sum of the sources.
 
     The loss ranks: each true candidate of a point against all its false ones (decoupled softmax;
     Gupta et al., "Dual-encoders for extreme multi-label classification", ICLR 2024), a point
@@ -71,7 +71,7 @@ class NetworkTraining:
     dropout : float
         After each layer.
     least_points : int
-        With fewer held-out points that have a true candidate, the weighed sum is taken.
+        With fewer held-out points that have a true candidate, the weighted sum is taken.
     least_quality : float
         Where neither a source nor their sum has as much, of 6, all count alike.
     trial_steps, trial_points : int
@@ -128,7 +128,7 @@ class NetworkTraining:
         inverse_propensities: NDArray[np.float64],
         run: TrainingRun,
     ) -> ScoreNetwork:
-        """Return the network, or the weighed sum of the sources.
+        """Return the network, or the weighted sum of the sources.
 
         Both are tried on each half of the points, learnt from the other half. If the network gains
         in precision at 1, 3 and 5, or in the sum of that and propensity-scored precision, it is
@@ -164,7 +164,7 @@ class NetworkTraining:
         inverse_propensities: NDArray[np.float64],
         run: TrainingRun,
     ) -> ScoreNetwork:
-        """Return the network, or the weighed sum of the sources: see `learn`."""
+        """Return the network, or the weighted sum of the sources: see `learn`."""
         n_points = len(evidence.labels)
         shuffled = np.random.default_rng(run.seed_for("halves")).permutation(n_points)
         tried = shuffled[: self.trial_points]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -65,6 +65,12 @@ class NewLabels(NamedTuple):
     def counts(self) -> NDArray[np.int64]:
         """Return how many points each label has."""
         return np.bincount(self.label_of_point, minlength=self.n)
+
+    def summed(self, rows: Any) -> Any:
+        """Return the sum of the rows of each label's points, dense or sparse as they are."""
+        n_points = len(self.label_of_point)
+        where = (self.label_of_point, np.arange(n_points))
+        return csr_array((np.ones(n_points, np.float32), where), (self.n, n_points)) @ rows
 
 
 class LabelVectors(Protocol):
@@ -129,7 +135,8 @@ def add_labels(scorer: Changed, new: NewLabels, vectors: LabelVectors, n_threads
     """
     points = scorer.encoder.encode(new.points, n_threads)
     commonness = _commonness(scorer, new.counts())
-    rows = vectors.of_new(scorer, new, _mean_directions(points, new), n_threads)
+    means = unit_rows(new.summed(points))
+    rows = vectors.of_new(scorer, new, means, n_threads)
     heads = [
         _longer_head(scorer, head, new_vectors, commonness)
         for head, new_vectors in zip(scorer.heads, rows, strict=True)
@@ -164,13 +171,6 @@ def _as_common_ones(scorer: Blend, values: Floats, commonness: Floats) -> Floats
     slope, level = np.linalg.lstsq(design, values[trained], rcond=None)[0]
     line: Floats = slope * commonness + level
     return line.astype(np.float32)
-
-
-def _mean_directions(points: Floats, new: NewLabels) -> Floats:
-    """Return the direction of the mean of each label's points; zeros where it has none."""
-    ones = np.ones(len(points), np.float32)
-    of_label = csr_array((ones, (new.label_of_point, np.arange(len(points)))), (new.n, len(points)))
-    return unit_rows(of_label @ points)
 
 
 def _longer_head(scorer: Blend, head: LabelHead, vectors: Floats, commonness: Floats) -> LabelHead:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import numpy as np
-from scipy.sparse import csr_array
-
 from longtail.data.bags import Bags
 from longtail.data.rows import unit_rows
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from longtail.blend.new_labels import ChangeableScorer, NewLabels
@@ -44,7 +42,4 @@ class SiameseVectors:
 def _points_as_texts(new: NewLabels) -> Bags:
     """Return the summed features of each label's points, in the place of its text."""
     n_columns = int(new.points.columns.max(initial=-1)) + 1
-    ones = np.ones(new.points.n_rows, np.float32)
-    where = (new.label_of_point, np.arange(new.points.n_rows))
-    of_label = csr_array((ones, where), (new.n, new.points.n_rows))
-    return Bags.of(unit_rows(of_label @ new.points.matrix(n_columns)))
+    return Bags.of(unit_rows(new.summed(new.points.matrix(n_columns))))

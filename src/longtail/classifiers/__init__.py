@@ -1,1 +1,1 @@
-"""Module IV: classifiers over shortlists, the re-ranker, score fusion and ensembles."""
+"""Module IV: classifiers on shortlists or hard negatives, being trained, and the re-ranker."""

@@ -109,6 +109,17 @@ class SparseOneVsRest:
             n_threads=run.n_threads,
         )
 
+    def learn_among_all(
+        self, features: csr_array, labels: csr_array, *, seed: int, n_threads: int
+    ) -> SparseLabelVectors:
+        """Train each label against all points that do not carry it; see `learn_among`."""
+        n_points, n_labels = labels.shape
+        every_point = csr_array(np.ones((1, n_points), np.bool_))
+        one_group = np.zeros(n_labels, np.int32)
+        return self.learn_among(
+            features, labels, every_point, one_group, seed=seed, n_threads=n_threads
+        )
+
     def learn_among(
         self,
         features: csr_array,

@@ -11,7 +11,7 @@ from longtail.blend.blended import compiled_of
 from longtail.cli.compiled_code import places_of_code
 from longtail.cli.output import bytes_text, counted, result, table, time_text
 from longtail.compiled.scorer import CompiledScorer
-from longtail.compiled.search_recall import label_recall
+from longtail.compiled.search_recall import N_QUERIES, label_recall
 from longtail.data.rows import unit_vectors
 from longtail.errors import InputError, ModelFolderError, named
 from longtail.kernels.text import TokenKind
@@ -128,7 +128,7 @@ def _show_search(model: Predictor) -> None:
         _section(
             "Search",
             f"{recall:.1f} % of the {scorer.sizes.n_found} nearest labels that an exact search "
-            f"finds (200 {what})",
+            f"finds ({N_QUERIES} {what})",
         )
 
 

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PLAIN",
-    "POINTS_AT_ONCE",
     "Answers",
     "answered",
     "blocks_of",

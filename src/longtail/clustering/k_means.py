@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 __all__ = ["spherical_k_means"]
 
+ROWS_AT_ONCE = 8192  # whose cosines to all centres are held in memory together
+
 
 def spherical_k_means(
     vectors: NDArray[np.float32],
@@ -97,15 +99,16 @@ def _spread_seeds(
 
 
 def _nearest_centre(
-    rows: NDArray[np.float32], centres: NDArray[np.float32], chunk: int = 8192
+    rows: NDArray[np.float32], centres: NDArray[np.float32]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Find each row's nearest centre and its cosine, in chunks: (n, k) may not fit in memory."""
+    """Find each row's nearest centre and its cosine."""
     nearest = np.empty(len(rows), np.int64)
     cosine = np.empty(len(rows), np.float32)
-    for start in range(0, len(rows), chunk):
-        similarity = rows[start : start + chunk] @ centres.T
-        nearest[start : start + chunk] = similarity.argmax(axis=1)
-        cosine[start : start + chunk] = similarity.max(axis=1)
+    for start in range(0, len(rows), ROWS_AT_ONCE):
+        some = slice(start, start + ROWS_AT_ONCE)
+        similarity = rows[some] @ centres.T
+        nearest[some] = similarity.argmax(axis=1)
+        cosine[some] = similarity.max(axis=1)
     return nearest, cosine
 
 

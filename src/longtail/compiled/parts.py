@@ -43,7 +43,6 @@ __all__ = [
     "most_frequent",
     "new_scratch",
     "no_ids",
-    "point_beam",
     "walk_of_labels",
     "wide_beam",
     "width_of",

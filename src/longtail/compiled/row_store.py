@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int32]
 
 __all__ = [
-    "MOST_RARE",
     "RowStore",
     "are_common",
     "column_ids",

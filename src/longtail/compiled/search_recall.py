@@ -27,10 +27,12 @@ if TYPE_CHECKING:
 
     Ids = NDArray[np.int32]
 
-__all__ = ["label_recall"]
+__all__ = ["N_QUERIES", "label_recall"]
+
+N_QUERIES = 200  # training points, or labels, that are searched for
 
 
-def label_recall(scorer: CompiledScorer, *, n_queries: int = 200, seed: int = 0) -> float:
+def label_recall(scorer: CompiledScorer) -> float:
     """Return the share of the nearest labels of some training points that the walk finds.
 
     A model that looks at no near points keeps none: there, some labels take their place.
@@ -38,9 +40,6 @@ def label_recall(scorer: CompiledScorer, *, n_queries: int = 200, seed: int = 0)
     Parameters
     ----------
     scorer : CompiledScorer
-    n_queries : int
-        Training points, or labels, that are searched for.
-    seed : int
 
     Returns
     -------
@@ -49,8 +48,7 @@ def label_recall(scorer: CompiledScorer, *, n_queries: int = 200, seed: int = 0)
     """
     graph, sizes = scorer.parts.labels, scorer.sizes
     asked = scorer.parts.points if len(scorer.parts.points.codes) else graph
-    random = np.random.default_rng(seed)
-    drawn = random.permutation(len(asked.codes))[:n_queries]
+    drawn = np.random.default_rng(0).permutation(len(asked.codes))[:N_QUERIES]
     queries = vectors_of(some_nodes(asked, drawn), dimension_of(scorer.parts))
     codes = np.zeros(2 * graph.codes.shape[1], np.int8)
     k = min(sizes.n_found, len(graph.members))

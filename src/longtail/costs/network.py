@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BAG",
-    "FILTER",
     "ExtremeTextCosts",
     "MACHCosts",
     "NetworkCosts",

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from longtail.energy.descent import Descent
 from longtail.energy.losses import CrossEntropy
+from longtail.named_parts import with_prefix
 from longtail.training.batches import AllLabels
 from longtail.training.loop import train
 from longtail.training.processes import refuse_several
@@ -101,7 +102,7 @@ class _Stage:
 
     def state(self) -> dict[str, Tensor]:
         """See `longtail.training.loop.Task`."""
-        state = {f"features-{k}": v for k, v in self._network.features.state().items()}
+        state = with_prefix("features-", self._network.features.state())
         for i, parameter in enumerate(self._parameters):
             state[f"parameter{i}"] = parameter.data
             moments = self._optimiser.state[parameter]

@@ -25,7 +25,8 @@ from longtail.estimators.scikit_learn import classifier_tags
 from longtail.kernels.jit import n_usable_threads
 from longtail.predictor import Predictor
 from longtail.scorers.calibration import N_CALIBRATED, Calibration
-from longtail.training.checkpoints import CheckpointFolder, fingerprint
+from longtail.training.checkpoints import CheckpointFolder
+from longtail.training.fingerprint import fingerprint
 from longtail.training.processes import join_processes, own_device, processes
 from longtail.training.run import Callback, TrainingData, TrainingRun, as_device
 from longtail.training.threads import torch_for_training

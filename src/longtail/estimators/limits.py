@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from longtail.estimators.estimator import LabelEstimator
 
-__all__ = ["LIMITS", "check_min_df", "check_settings"]
+__all__ = ["check_min_df", "check_settings"]
 
 _MANY = 2**31 - 1
 _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = MappingProxyType(

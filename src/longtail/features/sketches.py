@@ -12,22 +12,22 @@ if TYPE_CHECKING:
 
 __all__ = ["sketched_vectors"]
 
+POINTS_AT_ONCE = 65_536  # whose sketches are held in memory together
+
 
 def sketched_vectors(
-    features: csr_array, targets: csr_array, dimension: int, seed: int, chunk: int = 65_536
+    features: csr_array, targets: csr_array, dimension: int, seed: int
 ) -> NDArray[np.float32]:
-    """Return unit sums, over the points of each token, of random vectors of their targets.
-
-    By blocks of points: the sketches of all of them at once may not fit in memory.
-    """
+    """Return unit sums, over the points of each token, of random vectors of their targets."""
     random = np.random.default_rng(seed)
     sketches = random.standard_normal((targets.shape[1], dimension), np.float32)
     vectors = np.zeros((features.shape[1], dimension), np.float32)
-    for start in range(0, features.shape[0], chunk):
-        some = targets[start : start + chunk]
-        of_points = some @ sketches
-        of_points /= np.maximum(np.diff(some.indptr), 1)[:, None]
-        vectors += features[start : start + chunk].T @ of_points
+    for start in range(0, features.shape[0], POINTS_AT_ONCE):
+        some = slice(start, start + POINTS_AT_ONCE)
+        own = targets[some]
+        of_points = own @ sketches
+        of_points /= np.maximum(np.diff(own.indptr), 1)[:, None]
+        vectors += features[some].T @ of_points
     lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
     lengths[lengths == 0] = 1
     unit: NDArray[np.float32] = vectors / lengths.astype(np.float32, copy=False)

@@ -51,11 +51,9 @@ class ExactIndex:
         self.n_threads = n_threads
 
     @classmethod
-    def from_arrays(
-        cls, arrays: Mapping[str, NDArray[np.generic]], *, n_threads: int = 1
-    ) -> ExactIndex:
+    def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> ExactIndex:
         """Make the index again from `to_arrays`."""
-        return cls(arrays["vectors"], n_threads=n_threads)
+        return cls(arrays["vectors"])
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return ``{"vectors": float32 (n_vectors, d)}``."""

@@ -148,11 +148,7 @@ class GraphIndex:
 
     @classmethod
     def from_arrays(
-        cls,
-        arrays: Mapping[str, NDArray[np.generic]],
-        *,
-        beam: int = DEFAULT_BEAM,
-        n_threads: int = 1,
+        cls, arrays: Mapping[str, NDArray[np.generic]], *, beam: int = DEFAULT_BEAM
     ) -> GraphIndex:
         """Make the index again from `to_arrays`, without copying them.
 
@@ -163,7 +159,7 @@ class GraphIndex:
         """
         if missing := [name for name in _ARRAY_NAMES if name not in arrays]:
             raise InputError(f"A graph index needs the array {missing[0]!r}. Build it again.")
-        index = cls(*(arrays[name] for name in _ARRAY_NAMES), beam=beam, n_threads=n_threads)
+        index = cls(*(arrays[name] for name in _ARRAY_NAMES), beam=beam)
         _check_parts(index)
         return index
 

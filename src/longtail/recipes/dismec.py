@@ -5,14 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-from scipy.sparse import csr_array
-
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.estimators.estimator import LabelEstimator
 from longtail.scorers.one_vs_rest import OneVsRestScorer
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
     from longtail.scorers.protocols import Scorer
     from longtail.scorers.sparse_label_vectors import SparseLabelVectors
     from longtail.training.run import TrainingData, TrainingRun
@@ -93,11 +92,6 @@ class DiSMEC(LabelEstimator):
         solver = SparseOneVsRest(
             cost=self.cost, prune=self.prune, tolerance=self.tolerance, max_passes=100
         )
-        return solver.learn_among(
-            features,
-            labels,
-            csr_array(np.ones((1, features.shape[0]), np.bool_)),
-            np.zeros(labels.shape[1], np.int32),
-            seed=run.seed_for("classifiers"),
-            n_threads=run.n_threads,
+        return solver.learn_among_all(
+            features, labels, seed=run.seed_for("classifiers"), n_threads=run.n_threads
         )

@@ -19,14 +19,15 @@ __all__ = ["SPEN"]
 class SPEN(EnergyClassifier):
     """SPEN (Belanger and McCallum, "Structured prediction energy networks", ICML 2016).
 
-    ``E(y; x) = -y . (V F(x) + b) + c_2 . softplus(C_1 y + d)``, minimised over y in [0, 1]^L by a
-    few gradient steps, and trained through them (Belanger, Yang and McCallum, "End-to-end learning
-    for structured prediction energy networks", ICML 2017), or by the structured hinge.
+    ``E(y; x) = -y . (V F(x) + b) + c_2 . softplus(C_1 y + D F(x) + d)``, minimised over y in
+    [0, 1]^L by a few gradient steps, and trained through them (Belanger, Yang and McCallum,
+    "End-to-end learning for structured prediction energy networks", ICML 2017), or by the
+    structured hinge.
 
     Parameters
     ----------
     conditional : bool
-        Let the global energy look at the features too.
+        Let the global energy look at the features too; without, D is 0.
     **kwargs
         Those of `EnergyClassifier`.
 

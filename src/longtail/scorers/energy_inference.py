@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["METHODS", "EnergyInference"]
+__all__ = ["EnergyInference"]
 
 METHODS: Mapping[str, Moves | None] = MappingProxyType(
     {

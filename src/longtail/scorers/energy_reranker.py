@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["N_EVIDENCE", "EnergyReranker", "ShortlistEnergy", "shortlist_evidence"]
+__all__ = ["EnergyReranker", "ShortlistEnergy", "shortlist_evidence"]
 
 N_EVIDENCE = 3
 _ARRAYS = ("label_vectors", "offset", "weights", "context_weights", "evidence_weights")

@@ -91,15 +91,13 @@ def _blocks(texts: Sequence[str]) -> Iterator[Sequence[str]]:
 def _predicted(model: Predictor, texts: Any, request: PredictRequest) -> Any:
     """Ask the model; what it does not take is the client's mistake."""
     try:
-        if request.is_restricted:
-            return model.predict(
-                texts,
-                request.most_labels,
-                threshold=request.threshold,
-                allowed=request.allowed,
-                masked=request.masked,
-            )
-        return model.predict(texts, request.most_labels, threshold=request.threshold)
+        return model.predict(
+            texts,
+            request.most_labels,
+            threshold=request.threshold,
+            allowed=request.allowed,
+            masked=tuple(request.masked),  # an empty tuple is known at once to mask nothing
+        )
     except InputError as error:
         raise Refusal(400, str(error)) from None
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
+from longtail.named_parts import with_prefix
 from longtail.training.module_adam import ModuleAdam
 
 if TYPE_CHECKING:
@@ -77,8 +78,7 @@ class TextBlock:
 
     def state(self) -> dict[str, Tensor]:
         """Return the live tensors that a checkpoint keeps."""
-        adam = {f"adam.{name}": tensor for name, tensor in self._adam.state().items()}
-        return {**self._module.state_dict(), **adam}
+        return {**self._module.state_dict(), **with_prefix("adam.", self._adam.state())}
 
 
 class _Gates(nn.Module):

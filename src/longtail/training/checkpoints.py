@@ -15,13 +15,13 @@ from safetensors.torch import save_file
 
 from longtail.errors import TrainingError
 from longtail.log import LOG
-from longtail.training.fingerprint import Fingerprint, fingerprint
+from longtail.training.fingerprint import Fingerprint
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from torch import Tensor
 
-__all__ = ["Checkpoint", "CheckpointFolder", "Fingerprint", "fingerprint"]
+__all__ = ["Checkpoint", "CheckpointFolder"]
 
 SUFFIX = ".checkpoint"
 

@@ -11,6 +11,7 @@ import torch
 from longtail.data.bags import Bags
 from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.metrics import recall_at_k
+from longtail.named_parts import joined_parts
 from longtail.training.batches import AllLabels
 from longtail.training.chosen_bags import ChosenBags
 from longtail.training.dropout import kept_units
@@ -185,11 +186,13 @@ class _MatcherTask:
 
     def state(self) -> dict[str, Tensor]:
         """See `longtail.training.loop.Task.state`."""
-        tensors = {"vectors": self._vectors, "bias": self._bias}
-        states = (self._tokens.state(), *(optimiser.state() for optimiser in self._optimisers))
-        for part, state in zip(("tokens", "vectors", "bias"), states, strict=True):
-            tensors |= {f"{part}.{name}": tensor for name, tensor in state.items()}
-        return tensors
+        of_vectors, of_bias = self._optimisers
+        parts = {
+            "tokens": self._tokens.state(),
+            "vectors": of_vectors.state(),
+            "bias": of_bias.state(),
+        }
+        return {"vectors": self._vectors, "bias": self._bias, **joined_parts(parts, ".")}
 
     def learnt(self, n_threads: int) -> LearntMatcher:
         """Return what was learnt, in the memory of this task, which is no more."""

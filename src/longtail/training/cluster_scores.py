@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
@@ -13,6 +12,7 @@ from longtail.scorers.joined_features import HALF_LENGTH, JoinedFeatures
 from longtail.training.cluster_matcher import LearntMatcher
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from longtail.features.encoder import UnitEncoder
@@ -159,15 +159,8 @@ def _solved(
     machines: SparseOneVsRest, features: csr_array, targets: csr_array, run: TrainingRun
 ) -> SparseLabelVectors:
     """Return a machine a cluster, of which every point is a positive or a negative."""
-    n_points, n_clusters = targets.shape
-    return machines.learn_among(
-        features,
-        targets,
-        csr_array(np.ones((1, n_points), np.float32)),
-        np.zeros(n_clusters, np.int32),
-        seed=run.seed_for("matcher"),
-        n_threads=run.n_threads,
-    )
+    seed = run.seed_for("matcher")
+    return machines.learn_among_all(features, targets, seed=seed, n_threads=run.n_threads)
 
 
 def _weights(machines: SparseLabelVectors, n_features: int) -> csr_array:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple, Self
 import torch
 
 from longtail.errors import InputError, TrainingError
+from longtail.named_parts import with_prefix
 from longtail.training.processes import of_first
 
 if TYPE_CHECKING:
@@ -151,5 +152,5 @@ class BestEpoch:
         """Return the live tensors that a checkpoint keeps: a training that goes on stops alike."""
         if self._stopping is None:
             return {}
-        kept = {f"best.{name}": tensor for name, tensor in self._tensors.items()}
+        kept = with_prefix("best.", self._tensors)
         return {"best quality": self._quality, "best epoch": self._epoch, **kept}

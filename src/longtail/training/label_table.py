@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from longtail.named_parts import joined_parts
 from longtail.training.batches import label_chunks
 from longtail.training.optimisers import RowwiseAdagrad
 
@@ -143,10 +144,9 @@ class LabelTable:
 
     def state(self) -> dict[str, Tensor]:
         """Return the live tensors that a checkpoint keeps."""
-        tensors = {"vectors": self.vectors, "bias": self.bias}
-        for name, optimiser in zip(("vectors", "bias"), self._optimisers, strict=True):
-            tensors |= {f"{name}.{key}": value for key, value in optimiser.state().items()}
-        return tensors
+        of_vectors, of_bias = self._optimisers
+        parts = {"vectors": of_vectors.state(), "bias": of_bias.state()}
+        return {"vectors": self.vectors, "bias": self.bias, **joined_parts(parts, ".")}
 
 
 def _loss(logits: Tensor, rows: Tensor, columns: Tensor, batch: Batch) -> float:

@@ -13,6 +13,7 @@ from torch.nn import functional
 from longtail.blend.label_head import LabelHead
 from longtail.data.bags import Bags
 from longtail.features.bag_encoder import UnitBagEncoder
+from longtail.named_parts import joined_parts
 from longtail.training.batches import SharedPool
 from longtail.training.chosen_bags import ChosenBags
 from longtail.training.dropped_rows import dropped_rows, unit_rows_in_place
@@ -247,8 +248,7 @@ class _SharedSpaceTask:
     def state(self) -> dict[str, Tensor]:
         """See `longtail.training.loop.Task.state`."""
         parts = {"tokens": self._tokens.state(), "labels": self._labels.state()}
-        own = {f"{part}.{k}": v for part, tensors in parts.items() for k, v in tensors.items()}
-        return {**own, **self._extra_state}
+        return {**joined_parts(parts, "."), **self._extra_state}
 
     def learnt(self, *, goes_on: bool) -> LearntSpace:
         """Return the vectors as they are now."""

@@ -10,6 +10,7 @@ import torch
 from longtail.blend.label_head import LabelHead
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.softmax import decoupled_slopes
+from longtail.named_parts import joined_parts
 from longtail.training.label_table import product_dtype
 from longtail.training.optimisers import RowwiseAdagrad, numbers_of
 from longtail.training.scratch import Scratch, empty_tensor
@@ -180,10 +181,9 @@ class UnitLabelTable:
 
     def state(self) -> dict[str, Tensor]:
         """Return the live tensors that a checkpoint keeps."""
-        tensors = {"vectors": self.vectors, "bias": self.bias}
-        for name, optimiser in zip(("vectors", "bias"), self._optimisers, strict=True):
-            tensors |= {f"{name}.{key}": value for key, value in optimiser.state().items()}
-        return tensors
+        of_vectors, of_bias = self._optimisers
+        parts = {"vectors": of_vectors.state(), "bias": of_bias.state()}
+        return {"vectors": self.vectors, "bias": self.bias, **joined_parts(parts, ".")}
 
 
 def slopes_in_place(
