@@ -232,7 +232,7 @@ def test_matches_and_links(seed, n_labels):
     touched = np.zeros(n_labels, np.int32)
     few = np.arange(n, dtype=np.int32)
     n_touched = add_links(few, best[:n], sparse(links, packed=True), scratch, touched)
-    votes = (best[:n] ** 2) @ links[:n]
+    votes = best[:n] @ links[:n]
     np.testing.assert_allclose(scratch, votes, atol=1e-5)
     assert sorted(touched[:n_touched]) == np.flatnonzero(scratch).tolist()
     linked, strengths = np.zeros(4, np.int32), np.zeros(4, np.float32)

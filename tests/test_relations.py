@@ -10,7 +10,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
-from longtail.blend.relations import MOST_LINKS, MOST_POSTINGS, LabelRelations, Matches
+from longtail.blend.relations import (
+    MOST_LINKS,
+    MOST_POSTINGS,
+    LabelRelations,
+    Matches,
+    RelationSizes,
+)
+from longtail.compiled.row_store import RowStore
 from longtail.data.bags import Bags
 from longtail.errors import InputError
 from longtail.kernels.arrays import read_only
@@ -49,41 +56,57 @@ def best_twin(values, k):
 
 
 def some_matches(random, n, n_labels, size=4):
-    """Distinct labels in each row, -1 among them, and similarities."""
+    """Distinct labels in each row, -1 behind them, and strengths."""
     labels = np.array([random.permutation(n_labels + size)[:size] for _ in range(n)])
     labels = np.where(labels < n_labels, labels, -1).reshape(n, size)
-    similarities = random.integers(1, 4, (n, size))
-    return read_only(labels, np.int32), read_only(similarities, np.float32)
+    labels = np.take_along_axis(labels, np.argsort(labels < 0, axis=1, kind="stable"), axis=1)
+    strengths = random.integers(1, 4, (n, size))
+    return read_only(labels, np.int32), read_only(strengths, np.float32)
 
 
 def sparse_rows(matrix):
     return SparseRows(*as_rows(matrix, np.int64), read_only(np.zeros(0), np.float32))
 
 
-def votes_twin(matches, similarities, links):
+def votes_twin(matches, strengths, links):
     """How strongly each point is linked to each label: what is not positive does not count."""
     votes = np.zeros((len(matches), len(links)))
     for i in range(len(matches)):
-        for match, similarity in zip(matches[i], similarities[i], strict=True):
-            if match >= 0:
-                votes[i] += np.maximum(similarity**2 * links[match], 0)
+        for match, strength in zip(matches[i], strengths[i], strict=True):
+            if match < 0:
+                break
+            votes[i] += np.maximum(strength * links[match], 0)
     return votes
 
 
+def matches_twin(bags, texts, is_common, n_likely, k):
+    """The k texts most like each bag of those that share most with it but for what is common."""
+    likely, _ = best_twin(bags @ (texts * ~is_common).T, n_likely)
+    products = bags @ texts.T
+    chosen = np.zeros(products.shape)
+    for i in range(len(bags)):
+        own = likely[i][likely[i] >= 0]
+        chosen[i, own] = products[i, own]
+    ids, best = best_twin(chosen, k)
+    return ids, best**2 * (best / np.maximum(best[:, :1], 1)) ** 32
+
+
 @few
-@given(seeds, st.integers(0, 9), st.integers(1, 12), st.integers(1, 8))
-def test_best_matches(seed, n, n_labels, k):
+@given(seeds, st.integers(0, 9), st.integers(1, 12), st.integers(1, 8), st.integers(1, 8))
+def test_best_matches(seed, n, n_labels, n_likely, k):
     random = np.random.default_rng(seed)
     bags, texts = numbers(random, n, 7), numbers(random, n_labels, 7)
-    scratch = np.zeros(n_labels, np.float32)
-    ids, similarities = np.full((n, k), 77, np.int32), np.full((n, k), 77, np.float32)
-    own = (*as_rows(bags, np.int32), sparse_rows(texts.T))
-    best_matches(*own, 0, n, scratch, ids, similarities)
-    products = bags @ texts.T
-    expected = best_twin(products, k)
+    is_common = random.random(7) < random.choice([0, 0.4])
+    sums, dense = np.zeros(n_labels, np.float32), np.zeros(is_common.sum() + 1, np.float32)
+    ids, strengths = np.full((n, k), 77, np.int32), np.full((n, k), 77, np.float32)
+    split = RowStore("float32").split(csr_array(texts.astype(np.float32)), is_common)
+    own = (*as_rows(bags, np.int32), split)
+    best_matches(*own, n_likely, 0, n, sums, dense, ids, strengths)
+    expected = matches_twin(bags, texts, is_common, n_likely, k)
     np.testing.assert_array_equal(ids, expected[0])
-    np.testing.assert_array_equal(similarities, expected[1])
-    assert not scratch.any()
+    np.testing.assert_allclose(strengths, expected[1], rtol=1e-4, atol=1e-12)
+    assert not sums.any()
+    assert not dense.any()
 
 
 @few
@@ -178,7 +201,7 @@ def test_what_refers_to_a_new_point_is_found():
     relations, new = ring_without_first()
     matches = relations.matches(new)
     assert matches.labels[0, 0] == 0
-    assert matches.similarities[0, 0] == pytest.approx(1)
+    assert matches.strengths[0, 0] == pytest.approx(1)
     linked = relations.linked(matches)[0]
     assert set(linked[:2].tolist()) == {1, 11}
     votes = relations.votes(matches, np.array([[1, 5, -1, 11]], np.int32))[0]
@@ -201,7 +224,7 @@ def test_common_tokens_match_nothing():
     common = Bags.one(np.array([n_labels], np.int32), np.ones(1, np.float32))
     assert (relations.matches(common).labels == -1).all()
     own = Bags.one(np.array([4, n_labels], np.int32), np.full(2, 0.7, np.float32))
-    assert relations.matches(own).labels.tolist() == [[4, -1, -1]]
+    assert relations.matches(own).labels.tolist() == [[4, -1, -1, -1, -1]]
 
 
 def test_a_label_keeps_its_strongest_links():
@@ -222,22 +245,22 @@ def test_fewer_labels_than_matches_are_padded():
         *(csr_array(np.ones((1, 1), np.float32)) for _ in range(3)), n_threads=1
     )
     bag = Bags.one(np.array([0], np.int32), np.ones(1, np.float32))
-    assert alone.matches(bag).labels.tolist() == [[0, -1, -1]]
+    assert alone.matches(bag).labels.tolist() == [[0, -1, -1, -1, -1]]
     linked = alone.linked(alone.matches(bag))
-    assert linked.tolist() == [[0] + [-1] * (alone.n_linked - 1)]
-    assert sorted(relations.matches(new).labels[0].tolist()) == [0, 1, 2]
+    assert linked.tolist() == [[0] + [-1] * (RelationSizes.n_linked - 1)]
+    assert sorted(relations.matches(new).labels[0].tolist()) == [-1, -1, 0, 1, 2]
 
 
 def test_a_bag_without_tokens_says_nothing():
     relations, _ = ring_without_first()
     empty = Bags(np.zeros(3, np.int32), np.empty(0, np.int32), np.empty(0, np.float32))
-    labels, similarities, linked, votes = said(relations, empty)
+    labels, strengths, linked, votes = said(relations, empty)
     assert (labels == -1).all()
     assert (linked == -1).all()
-    assert not similarities.any()
+    assert not strengths.any()
     assert not votes.any()
-    assert linked.shape == (2, relations.n_linked)
-    assert said(relations, empty.rows(0, 0))[0].shape == (0, relations.n_matches)
+    assert linked.shape == (2, RelationSizes.n_linked)
+    assert said(relations, empty.rows(0, 0))[0].shape == (0, RelationSizes.n_matches)
 
 
 def test_points_of_which_nothing_matches_make_no_links():

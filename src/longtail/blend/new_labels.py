@@ -224,11 +224,7 @@ def _longer_relations(relations: LabelRelations, new: NewLabels, n_threads: int)
         posting_weights=weights,
         link_starts=np.concatenate([relations.link_starts, unlinked]),
     )
-    matches = longer.matches(new.points, n_threads)
-    known = np.flatnonzero(matches.labels[:, 0] >= 0)
-    strength = matches.similarities[known, 0] ** 2
-    where = (new.label_of_point[known], matches.labels[known, 0])
-    links = csr_array((strength, where), (new.n, texts.n_labels)).tocsr()
+    links = new.summed(longer.matches(new.points, n_threads).by_point(texts.n_labels))
     return replace(
         longer,
         link_starts=np.concatenate([relations.link_starts[:-1], unlinked[:1] + links.indptr]),

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.data.bags import Bags
-from longtail.data.csr import csr_from_rows, fits_rows
+from longtail.data.csr import csr_from_rows, fits_rows, is_within
 from longtail.errors import InputError
 from longtail.kernels.arrays import read_only
 from longtail.kernels.jit import over_row_chunks
+from longtail.kernels.packed_ids import pack_ids
 from longtail.kernels.relations import best_links, best_matches, link_votes
-from longtail.kernels.sparse_lookup import SparseRows
+from longtail.kernels.sparse_lookup import SparseRows, SplitRows
+from longtail.kernels.sparse_splitting import keep_entries
 from longtail.named_parts import with_prefix, without_prefix
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 from longtail.spares import Spares
@@ -30,10 +33,30 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["LabelRelations", "Matches", "postings_of"]
+__all__ = ["LabelRelations", "Matches", "RelationSizes", "postings_of"]
 
-MOST_POSTINGS = 300  # labels: a token of more of them tells little and costs much
+MOST_POSTINGS = 100  # labels: a token of more of them costs much to look up, and tells little
 MOST_LINKS = 50  # of one label
+LEAST_STRENGTH = 1e-3  # of the best match's: what is weaker makes no links
+
+
+@dataclass(frozen=True, kw_only=True)
+class RelationSizes:
+    """How many labels are looked at.
+
+    Parameters
+    ----------
+    n_likely : int
+        Those of which rare tokens say the most; the most alike are chosen from them by all tokens.
+    n_matches : int
+        Those whose texts are most like a point's.
+    n_linked : int
+        Those to which the matches have the strongest links.
+    """
+
+    n_likely: int = 32
+    n_matches: int = 5
+    n_linked: int = 20
 
 
 class Matches(NamedTuple):
@@ -43,12 +66,21 @@ class Matches(NamedTuple):
     ----------
     labels : int32 (n, n_matches)
         Best first, padded with -1.
-    similarities : float32 (n, n_matches)
-        Inner products of the bags.
+    strengths : float32 (n, n_matches)
+        How much each counts, see `longtail.kernels.label_links.match_texts`; padded with 0.
     """
 
     labels: Ids
-    similarities: Floats
+    strengths: Floats
+
+    def by_point(self, n_labels: int) -> csr_array:
+        """Return the strengths as a matrix (n, n_labels), without the weak ones."""
+        counts = self.strengths > LEAST_STRENGTH * self.strengths[:, :1]
+        rows, places = np.nonzero(counts & (self.labels >= 0))
+        known = rows, places
+        return csr_array(
+            (self.strengths[known], (rows, self.labels[known])), (len(self.labels), n_labels)
+        )
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -56,11 +88,11 @@ class LabelRelations:
     """Lexical matches of points with label texts, and links between labels.
 
     Where points and labels are things of one kind, such as pages that refer to pages or products
-    bought with products, a training point has a label of its own: that which its text matches best.
-    A label is linked to the own labels of the points that carry it. So a new point is answered with
-    what refers to it: if its text matches label a, and a point that carries a matches label b, then
-    b is a candidate. Where relations run one way only, or labels are subjects, the network that
-    blends the scores learns to pay no heed.
+    bought with products, a training point has a label of its own: that which its text matches best,
+    or one of several of the same text. A label is linked to the own labels of the points that carry
+    it. So a new point is answered with what refers to it: if its text matches label a, and a point
+    that carries a matches label b, then b is a candidate. Where relations run one way only, or
+    labels are subjects, the network that blends the scores learns to pay no heed.
 
     Parameters
     ----------
@@ -69,13 +101,12 @@ class LabelRelations:
     posting_starts : int64 (n_features + 1,)
     posting_labels : int32 (n_postings,)
     posting_weights : float32 (n_postings,)
-        The same by feature, without the features that more than 300 labels have.
+        The same by feature, without the features that more than 100 labels have.
     link_starts : int64 (n_labels + 1,)
     link_labels : int32 (n_links,)
     link_weights : float32 (n_links,)
         Of each label, its strongest links.
-    n_matches, n_linked : int
-        How many labels `matches` and `linked` return.
+    sizes : RelationSizes
 
     Raises
     ------
@@ -90,8 +121,7 @@ class LabelRelations:
     link_starts: NDArray[np.int64]
     link_labels: Ids
     link_weights: Floats
-    n_matches: int = 3
-    n_linked: int = 20
+    sizes: RelationSizes = RelationSizes()
     _spares: Spares[Floats] = field(default_factory=Spares, init=False, repr=False)
 
     @classmethod
@@ -146,14 +176,8 @@ class LabelRelations:
         self, features: csr_array, labels: csr_array, n_threads: int = 1
     ) -> LabelRelations:
         """Return the same label texts, linked by other points: see `build`."""
-        alone = replace(self, n_matches=1)
-        starts, linked, weights = _links(alone.matches(Bags.of(features), n_threads), labels)
-        return LabelRelations(
-            **{name: getattr(self, name) for name in ("texts", *_POSTINGS)},
-            link_starts=starts,
-            link_labels=linked,
-            link_weights=weights,
-        )
+        starts, linked, weights = _links(self.matches(Bags.of(features), n_threads), labels)
+        return replace(self, link_starts=starts, link_labels=linked, link_weights=weights)
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held, and refuse those that do not fit."""
@@ -164,6 +188,7 @@ class LabelRelations:
         links = (self.link_starts, self.link_labels, self.link_weights)
         if (
             len(self.link_starts) != n_labels + 1
+            or not is_within(self.texts.features, 0, len(self.posting_starts) - 1)
             or not _fit(*postings, n_labels)
             or not _fit(*links, n_labels)
         ):
@@ -176,26 +201,54 @@ class LabelRelations:
 
     def matches(self, bags: Bags, n_threads: int = 1) -> Matches:
         """Return the labels whose texts are most like each bag's."""
-        ids = np.empty((bags.n_rows, self.n_matches), np.int32)
-        similarities = np.empty((bags.n_rows, self.n_matches), np.float32)
+        ids = np.empty((bags.n_rows, self.sizes.n_matches), np.int32)
+        strengths = np.empty((bags.n_rows, self.sizes.n_matches), np.float32)
         arguments = (
             read_only(bags.row_starts, np.int32),
             read_only(bags.columns, np.int32),
             read_only(bags.values, np.float32),
-            _as_rows(self.posting_starts, self.posting_labels, self.posting_weights),
+            self._split_texts,
+            self.sizes.n_likely,
         )
+        n_places = np.count_nonzero(self.is_common) + 1
 
         def work(start: int, stop: int) -> None:
-            scratch = self._spares.taken(self._new_scratch)
-            best_matches(*arguments, start, stop, scratch, ids, similarities)
-            self._spares.keep(scratch)
+            sums, dense = self._spares.taken(self._new_scratch), np.zeros(n_places, np.float32)
+            best_matches(*arguments, start, stop, sums, dense, ids, strengths)
+            self._spares.keep(sums)
 
         over_row_chunks(work, bags.n_rows, n_threads=n_threads, chunk=256)
-        return Matches(ids, similarities)
+        return Matches(ids, strengths)
+
+    @cached_property
+    def is_common(self) -> NDArray[np.bool_]:
+        """Which features label texts have that too many have for postings, (n_features,)."""
+        n_postings = np.diff(self.posting_starts)
+        n_entries = np.bincount(self.texts.features, minlength=len(n_postings))
+        is_common: NDArray[np.bool_] = (n_postings == 0) & (n_entries > 0)
+        return is_common
+
+    @cached_property
+    def _split_texts(self) -> SplitRows:
+        """The label texts as kernels take them."""
+        texts, is_common = self.texts, read_only(self.is_common, np.bool_)
+        n_places = int(np.count_nonzero(is_common)) + 1
+        places = np.zeros(len(is_common), np.int32)
+        places[is_common] = np.arange(1, n_places)
+        n_kept = np.count_nonzero(is_common[texts.features])
+        columns, weights = np.empty(n_kept, np.int32), np.empty(n_kept, np.float32)
+        starts = np.empty(texts.n_labels + 1, np.int64)
+        own = texts.starts, texts.features, texts.weights
+        keep_entries(*own, is_common, places, columns, weights, starts)
+        return SplitRows(
+            _as_rows(self.posting_starts, self.posting_labels, self.posting_weights),
+            _as_rows(starts, columns, weights),
+            read_only(pack_ids(places, n_places), np.uint8),
+        )
 
     def linked(self, matches: Matches, n_threads: int = 1) -> Ids:
         """Return the labels to which the matches have the strongest links, padded with -1."""
-        found = np.empty((len(matches.labels), self.n_linked), np.int32)
+        found = np.empty((len(matches.labels), self.sizes.n_linked), np.int32)
         arguments = self._as_kernels_take(matches)
 
         def work(start: int, stop: int) -> None:
@@ -224,7 +277,7 @@ class LabelRelations:
         """Return matches and links as read-only arrays."""
         return (
             read_only(matches.labels, np.int32),
-            read_only(matches.similarities, np.float32),
+            read_only(matches.strengths, np.float32),
             _as_rows(self.link_starts, self.link_labels, self.link_weights),
         )
 
@@ -259,11 +312,15 @@ def postings_of(
 
 
 def _as_rows(starts: NDArray[np.int64], labels: Ids, weights: Floats) -> SparseRows:
-    """Return rows of labels as kernels take them: float32 needs no scales."""
-    return SparseRows(starts, labels, weights, read_only(np.zeros(0), np.float32))
+    """Return sparse rows as kernels take them: float32 needs no scales."""
+    return SparseRows(
+        read_only(starts, np.int64),
+        read_only(labels, np.int32),
+        read_only(weights, np.float32),
+        read_only(np.zeros(0), np.float32),
+    )
 
 
-_POSTINGS = ("posting_starts", "posting_labels", "posting_weights")
 _DTYPES: dict[str, Any] = {
     "posting_starts": np.int64,
     "posting_labels": np.int32,
@@ -281,13 +338,8 @@ def _fit(starts: NDArray[np.int64], labels: Ids, weights: Floats, n_labels: int)
 
 def _links(matches: Matches, labels: csr_array) -> tuple[NDArray[np.int64], Ids, Floats]:
     """Return starts, labels and weights of the links: strongest `MOST_LINKS` of each label."""
-    n_points, n_labels = labels.shape
-    best, strength = matches.labels[:, 0], matches.similarities[:, 0] ** 2
-    known = np.flatnonzero(best >= 0)
-    own_label = csr_array(
-        (strength[known], (known, best[known])), shape=(n_points, n_labels), dtype=np.float32
-    )
-    links = (labels.T.tocsr() @ own_label).tocsr()
+    n_labels = labels.shape[1]
+    links = (labels.T.tocsr() @ matches.by_point(n_labels)).tocsr()
     rows = np.repeat(np.arange(n_labels), np.diff(links.indptr))
     order = np.lexsort((links.indices, -links.data, rows))
     place_in_row = np.arange(len(order)) - links.indptr[rows[order]]

@@ -99,8 +99,7 @@ def _relations(compiled: CompiledScorer) -> LabelRelations | None:
         link_starts=np.asarray(links.starts, np.int64),
         link_labels=column_ids(links),
         link_weights=float_weights(links),
-        n_matches=compiled.n_matches,
-        n_linked=compiled.n_linked,
+        sizes=compiled.related,
     )
 
 

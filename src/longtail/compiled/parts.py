@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.blend.candidates import SearchSizes
+    from longtail.blend.relations import RelationSizes
 
     Arrays = Mapping[str, NDArray[np.generic]]
     Floats = NDArray[np.float32]
@@ -378,9 +379,7 @@ def point_beam(sizes: SearchSizes) -> int:
     return max(sizes.n_near_points, sizes.beam // 2)
 
 
-def new_scratch(
-    parts: Answerer, sizes: SearchSizes, n_matches: int, n_linked: int
-) -> AnswerScratch:
+def new_scratch(parts: Answerer, sizes: SearchSizes, related: RelationSizes) -> AnswerScratch:
     """Return scratch for one thread."""
     n_found = min(sizes.n_found, len(parts.label_of_row))
     n_near = min(sizes.n_near_points, len(parts.points.members))
@@ -411,10 +410,12 @@ def new_scratch(
         found_similarities=floats(n_found),
         near=ids(n_near),
         near_similarities=floats(n_near),
-        matches=ids(n_matches),
-        match_similarities=floats(n_matches),
-        linked=ids(n_linked),
-        linked_votes=floats(n_linked),
+        likely=ids(related.n_likely),
+        likely_sums=floats(related.n_likely),
+        matches=ids(related.n_matches),
+        match_strengths=floats(related.n_matches),
+        linked=ids(related.n_linked),
+        linked_votes=floats(related.n_linked),
         touched=ids(min(MOST_TOUCHED, n_labels)),
         voted=ids(n_labels),
         best_voted=ids(sizes.n_near_labels),

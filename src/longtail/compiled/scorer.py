@@ -10,6 +10,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.blend.candidates import SearchSizes
+from longtail.blend.relations import RelationSizes
 from longtail.blend.score_network import count_sources
 from longtail.compiled.parts import (
     answerer_from,
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CompiledScorer", "StorageType", "as_storage"]
 
+NOT_RELATED = RelationSizes(n_likely=0, n_matches=0, n_linked=0)
 StorageType = Literal["float32", "float16", "int8"]
 
 
@@ -77,15 +79,15 @@ class CompiledScorer:
     ----------
     parts : Answerer
     sizes : SearchSizes
-    n_matches, n_linked : int
-        See `LabelRelations`; 0 where labels have no texts.
+    related : RelationSizes
+        All 0 where labels have no texts.
     """
 
-    def __init__(self, parts: Answerer, sizes: SearchSizes, n_matches: int, n_linked: int) -> None:
+    def __init__(self, parts: Answerer, sizes: SearchSizes, related: RelationSizes) -> None:
         check_answerer(parts)
         self.parts = parts
         self.sizes = sizes
-        self.n_matches, self.n_linked = n_matches, n_linked
+        self.related = related
         self._model = handle_of(parts)
         self._spares: Spares[Any] = Spares()
 
@@ -109,14 +111,13 @@ class CompiledScorer:
         store = RowStore(as_storage(dtype), n_threads)
         scorer.network.check_sources(scorer.n_sources)
         search, relations = scorer.search, scorer.relations
-        texts = () if relations is None else (relations.n_matches, relations.n_linked)
-        n_matches, n_linked = texts or (0, 0)
+        related = NOT_RELATED if relations is None else relations.sizes
         sizes = search.sizes
         width = width_of(
             sizes,
             len(search.label_of_row),
             len(search.popular),
-            n_matches + n_linked,
+            related.n_matches + related.n_linked,
             search.n_labels,
         )
         labels = _graph(search.label_index, store)
@@ -151,7 +152,7 @@ class CompiledScorer:
             tail_weights=read_only(scorer.tail_weights, np.float32),
             network=_network(scorer.network, width),
         )
-        return cls(parts, sizes, n_matches, n_linked)
+        return cls(parts, sizes, related)
 
     @property
     def dtype(self) -> StorageType:
@@ -240,7 +241,7 @@ class CompiledScorer:
         ranks = log_ranks_of(self.width + len(labels))
         network = self.parts.network._replace(log_ranks=ranks)
         parts = self.parts._replace(popular=popular, network=network)
-        return CompiledScorer(parts, self.sizes, self.n_matches, self.n_linked)
+        return CompiledScorer(parts, self.sizes, self.related)
 
     def near_points(self, bag: Bags, n: int) -> tuple[Ids, Floats]:
         """See `KnowsPoints`; at most as many as the beam is long."""
@@ -268,7 +269,7 @@ class CompiledScorer:
         has_relations = bool(self.parts.has_relations)
         network.check_sources(count_sources(len(self.parts.heads), has_relations=has_relations))
         parts = self.parts._replace(network=_network(network, self.width))
-        return CompiledScorer(parts, self.sizes, self.n_matches, self.n_linked)
+        return CompiledScorer(parts, self.sizes, self.related)
 
     def _model_for(self, k: int) -> Any:
         """Return the handle of a model that answers so many labels.
@@ -288,7 +289,7 @@ class CompiledScorer:
 
     def _new_scratch(self) -> Any:
         """Return scratch: making it for each query would cost too much."""
-        return handle_of(new_scratch(self.parts, self.sizes, self.n_matches, self.n_linked))
+        return handle_of(new_scratch(self.parts, self.sizes, self.related))
 
     def __reduce__(self) -> Any:
         """Leave out what belongs to this process."""
@@ -305,8 +306,7 @@ class CompiledScorer:
             "dtype": self.dtype,
             "scales": [float(head.scale) for head in self.parts.heads],
             "sizes": asdict(self.sizes),
-            "n_matches": self.n_matches,
-            "n_linked": self.n_linked,
+            "related": asdict(self.related),
             "has_relations": bool(self.parts.has_relations),
         }
 
@@ -317,7 +317,7 @@ class CompiledScorer:
         """Make it again from `config` and `to_arrays`, on memory maps as they are."""
         parts = answerer_from(arrays, config["scales"], has_relations=config["has_relations"])
         sizes = SearchSizes(**config["sizes"])
-        return cls(parts, sizes, int(config["n_matches"]), int(config["n_linked"]))
+        return cls(parts, sizes, RelationSizes(**config["related"]))
 
 
 def as_storage(name: str) -> StorageType:
@@ -352,11 +352,9 @@ def _relations(relations: LabelRelations | None, store: RowStore) -> Relations:
     if relations is None:
         none = store.no_split()
         return Relations(none, none.rare)
-    n_features, n_labels = len(relations.posting_starts) - 1, relations.texts.n_labels
-    # Whatever has no postings is too common for them.
-    texts, is_common = _as_csr(relations.texts, n_features), np.diff(relations.posting_starts) == 0
+    n_labels, is_common = relations.texts.n_labels, relations.is_common
     return Relations(
-        store.split(texts, is_common & (np.bincount(texts.indices, minlength=n_features) > 0)),
+        store.split(_as_csr(relations.texts, len(is_common)), is_common),
         store.sparse(
             relations.link_starts, relations.link_labels, relations.link_weights, n_labels
         ),

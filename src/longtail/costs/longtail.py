@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from longtail.blend.candidates import N_CONFUSED_LABELS, SearchSizes
-from longtail.blend.relations import LabelRelations
+from longtail.blend.relations import RelationSizes
 from longtail.costs.estimate import INDEX, LOGIT, PROCESS
 from longtail.recipes.longtail import EPOCHS_AGAIN, FEW_POINTS
 
@@ -113,7 +113,7 @@ class LongtailCosts:
         """Return about how many labels of a point are scored."""
         n_most = self.settings.n_found + self.settings.n_near_labels + SearchSizes.n_popular
         if w.n_label_entries:
-            n_most += LabelRelations.n_matches + LabelRelations.n_linked
+            n_most += RelationSizes.n_matches + RelationSizes.n_linked
         return min(n_most, w.n_labels)
 
     def _n_held_out(self, w: Workload) -> float:

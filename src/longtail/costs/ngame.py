@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from longtail.blend.candidates import N_CONFUSED_LABELS, SearchSizes
-from longtail.blend.relations import LabelRelations
+from longtail.blend.relations import RelationSizes
 from longtail.costs.estimate import LOGIT, PROCESS, VISIT
 from longtail.costs.longtail import DESCENT, PASSES, RELATE
 from longtail.costs.transformer import TRAIN, encoder_width, time_to_read, transformer_memory
@@ -146,7 +146,7 @@ class NGAMECosts:
         """Return about how many labels of a point are scored."""
         settings = self.settings
         near = settings.n_near_labels if settings.n_near_points else 0
-        related = LabelRelations.n_matches + LabelRelations.n_linked if self._relates(w) else 0
+        related = RelationSizes.n_matches + RelationSizes.n_linked if self._relates(w) else 0
         return min(settings.n_found + near + related + SearchSizes.n_popular, w.n_labels)
 
     def _relates(self, w: Workload) -> bool:

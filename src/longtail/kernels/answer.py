@@ -28,12 +28,11 @@ from longtail.kernels.exact import insert_sorted
 from longtail.kernels.further_labels import write_further
 from longtail.kernels.jit import inner_kernel, kernel, lean_kernel
 from longtail.kernels.label_angles import label_angles
-from longtail.kernels.label_links import Relations, add_links, best_sums, strongest_links
+from longtail.kernels.label_links import Relations, add_links, match_texts, strongest_links
 from longtail.kernels.prefetch import prefetch_line
 from longtail.kernels.rows import Rows, quantise
 from longtail.kernels.sparse_lookup import (
     SplitRows,
-    add_products,
     add_rare_margins,
     clear_sums,
     common_margins,
@@ -106,8 +105,10 @@ class AnswerScratch(NamedTuple):
     found_similarities: Floats
     near: Ids
     near_similarities: Floats
+    likely: Ids
+    likely_sums: Floats
     matches: Ids
-    match_similarities: Floats
+    match_strengths: Floats
     linked: Ids
     linked_votes: Floats
     touched: Ids
@@ -241,19 +242,20 @@ def _relate(
     relations: Relations, columns: Ids, values: Floats, scratch: AnswerScratch
 ) -> tuple[int, int, int]:
     """Find the labels that the text names, and note in `scratch.links` what they are linked to."""
-    rare, sums = relations.texts.rare, scratch.text_sums
-    n_products = add_products(columns, values, rare, sums)
-    n_matches = best_sums(
+    n_matches, n_products = match_texts(
         columns,
-        rare,
-        n_products,
-        sums,
+        values,
+        relations.texts,
+        scratch.text_sums,
+        scratch.dense,
+        scratch.likely,
+        scratch.likely_sums,
         scratch.matches,
-        scratch.match_similarities,
+        scratch.match_strengths,
     )
     n_touched = add_links(
         scratch.matches[:n_matches],
-        scratch.match_similarities[:n_matches],
+        scratch.match_strengths[:n_matches],
         relations.links,
         scratch.links,
         scratch.touched,

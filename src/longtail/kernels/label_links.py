@@ -11,7 +11,14 @@ from longtail.kernels.jit import lean_kernel
 from longtail.kernels.lanes import N_ABOVE, first_above
 from longtail.kernels.packed_ids import id_at
 from longtail.kernels.rows import widen
-from longtail.kernels.sparse_lookup import SUMS_PER_PRODUCT, SparseRows, SplitRows, span_of
+from longtail.kernels.sparse_lookup import (
+    SUMS_PER_PRODUCT,
+    SparseRows,
+    SplitRows,
+    add_products,
+    common_margins,
+    span_of,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,9 +26,10 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["Relations", "add_links", "best_sums", "strongest_links"]
+__all__ = ["Relations", "add_links", "best_sums", "match_texts", "strongest_links"]
 
 _LEAST_SUM = np.float32(1e-20)
+_SHARPNESS = 32  # a match nine tenths as like as the best one counts a thirtieth of it
 
 
 class Relations(NamedTuple):
@@ -29,6 +37,54 @@ class Relations(NamedTuple):
 
     texts: SplitRows
     links: SparseRows
+
+
+@lean_kernel
+def match_texts(
+    columns: Ids,
+    values: Floats,
+    texts: SplitRows,
+    sums: Floats,
+    dense: Floats,
+    likely: Ids,
+    likely_sums: Floats,
+    ids: Ids,
+    strengths: Floats,
+) -> tuple[int, int]:
+    """Find the labels whose texts are most like a bag; return how many, and of how many products.
+
+    What the features of few labels say finds likely labels; of these, what all features say
+    decides. The strength of a match is the square of its inner product s with the bag, and falls
+    steeply behind that of the best one, t: ``s^2 (s / t)^32``. Of texts alike, each counts in full;
+    of others, hardly any but the best.
+
+    Parameters
+    ----------
+    columns, values : int32, float32 (n,)
+        The bag.
+    texts : SplitRows
+    sums : float32 (n_labels,)
+        Added to, by `add_products`.
+    dense : float32 (n_common + 1,)
+        Zeros, and so again on return.
+    likely, likely_sums : int32, float32 (n_likely,)
+        Scratch.
+    ids, strengths : int32, float32 (n_matches,)
+        Written up to the number that is returned: best first, ties by smaller id.
+    """
+    n_products = add_products(columns, values, texts.rare, sums)
+    n_likely = best_sums(columns, texts.rare, n_products, sums, likely, likely_sums)
+    likely, n_found = likely[:n_likely], 0
+    common_margins(columns, values, texts, likely, dense, likely_sums)
+    for place in range(n_likely):
+        product = likely_sums[place] + sums[likely[place]]
+        if product > 0 and (n_found < len(ids) or product >= strengths[n_found - 1]):
+            insert_sorted(ids, strengths, n_found, likely[place], product)
+            n_found = min(n_found + 1, len(ids))
+    for place in range(n_found - 1, -1, -1):  # the best one, which all are compared with, last
+        product = strengths[place]
+        strengths[place] = product**2 * (product / strengths[0]) ** _SHARPNESS
+    return n_found, n_products
 
 
 @lean_kernel
@@ -91,16 +147,16 @@ def _keep(ids: Ids, best: Floats, n: int, label: Any, total: np.float32) -> tupl
 
 @lean_kernel
 def add_links(
-    matches: Ids, similarities: Floats, links: SparseRows, scratch: Floats, touched: Ids
+    matches: Ids, strengths: Floats, links: SparseRows, scratch: Floats, touched: Ids
 ) -> int:
     """Add the links of some matches to `scratch`, and return how many labels now have any.
 
-    A link counts its weight times the square of the match's similarity, if that is above 0.
+    A link counts its weight times the strength of the match, if that is above 0.
     """
     starts, labels, weights, scales = links
     n_touched = 0
     for m in range(len(matches)):
-        strength = similarities[m] * similarities[m]
+        strength = strengths[m]
         if len(scales):
             strength *= scales[matches[m]]
         first, after = span_of(starts, matches[m], len(weights))

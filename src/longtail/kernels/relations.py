@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.kernels.jit import kernel
-from longtail.kernels.label_links import add_links, best_sums, strongest_links
-from longtail.kernels.sparse_lookup import add_products, clear_sums
+from longtail.kernels.label_links import add_links, match_texts, strongest_links
+from longtail.kernels.sparse_lookup import clear_sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from longtail.kernels.sparse_lookup import SparseRows
+    from longtail.kernels.sparse_lookup import SparseRows, SplitRows
 
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
@@ -26,41 +26,47 @@ def best_matches(
     row_starts: Ids,
     columns: Ids,
     values: Floats,
-    postings: SparseRows,
+    texts: SplitRows,
+    n_likely: int,
     start: int,
     stop: int,
-    scratch: Floats,
+    sums: Floats,
+    dense: Floats,
     ids: Ids,
-    similarities: Floats,
+    strengths: Floats,
 ) -> None:
-    """Find the labels whose texts have the largest inner products with some bags.
+    """Find the labels whose texts are most like some bags; see `match_texts`.
 
     Parameters
     ----------
     row_starts, columns, values : int32, int32, float32
         The bags, as in `Bags`.
-    postings : SparseRows
-        Of each column, the labels whose texts hold it, and its weight in them.
+    texts : SplitRows
+        Of the labels.
+    n_likely : int
+        Labels that are looked at closely.
     start, stop : int
         The bags to answer.
-    scratch : float32 (n_labels,)
+    sums, dense : float32 (n_labels,) and (n_common + 1,)
         Zeros, and so again on return; of one thread alone.
-    ids, similarities : int32 and float32 (n, k)
+    ids, strengths : int32 and float32 (n, k)
         Written: best first, ties by smaller id, padded with -1 and 0.
     """
+    likely, likely_sums = np.empty(n_likely, np.int32), np.empty(n_likely, np.float32)
     for i in range(start, stop):
         bag = slice(row_starts[i], row_starts[i + 1])
-        own = columns[bag]
-        ids[i], similarities[i] = -1, 0
-        n_added = add_products(own, values[bag], postings, scratch)
-        best_sums(own, postings, n_added, scratch, ids[i], similarities[i])
-        clear_sums(own, postings, n_added, scratch)
+        own, weights = columns[bag], values[bag]
+        ids[i], strengths[i] = -1, 0
+        _, n_products = match_texts(
+            own, weights, texts, sums, dense, likely, likely_sums, ids[i], strengths[i]
+        )
+        clear_sums(own, texts.rare, n_products, sums)
 
 
 @kernel
 def best_links(
     matches: Ids,
-    similarities: Floats,
+    strengths: Floats,
     links: SparseRows,
     start: int,
     stop: int,
@@ -71,7 +77,7 @@ def best_links(
 
     Parameters
     ----------
-    matches, similarities : int32 and float32 (n, n_matches)
+    matches, strengths : int32 and float32 (n, n_matches)
         Padded with -1.
     links : SparseRows
         Of each label.
@@ -85,7 +91,7 @@ def best_links(
     touched = np.empty(len(scratch), np.int32)
     votes = np.empty(linked.shape[1], np.float32)
     for i in range(start, stop):
-        n_touched = _add_links_of(matches[i], similarities[i], links, scratch, touched)
+        n_touched = _add_links_of(matches[i], strengths[i], links, scratch, touched)
         linked[i] = -1
         strongest_links(touched[:n_touched], scratch, linked[i], votes)
         for label in touched[:n_touched]:
@@ -95,7 +101,7 @@ def best_links(
 @kernel
 def link_votes(
     matches: Ids,
-    similarities: Floats,
+    strengths: Floats,
     links: SparseRows,
     labels: Ids,
     start: int,
@@ -109,7 +115,7 @@ def link_votes(
     """
     touched = np.empty(len(scratch), np.int32)
     for i in range(start, stop):
-        n_touched = _add_links_of(matches[i], similarities[i], links, scratch, touched)
+        n_touched = _add_links_of(matches[i], strengths[i], links, scratch, touched)
         for j in range(labels.shape[1]):
             votes[i, j] = scratch[labels[i, j]] if labels[i, j] >= 0 else np.float32(0)
         for label in touched[:n_touched]:
@@ -118,13 +124,10 @@ def link_votes(
 
 @kernel
 def _add_links_of(
-    matches: Ids, similarities: Floats, links: SparseRows, scratch: Floats, touched: Ids
+    matches: Ids, strengths: Floats, links: SparseRows, scratch: Floats, touched: Ids
 ) -> int:
     """Add the links of one point's matches to `scratch`, but for the padding; see `add_links`."""
-    n_touched = 0
-    for m in range(len(matches)):
-        if matches[m] >= 0:
-            one = slice(m, m + 1)
-            room = touched[n_touched:]
-            n_touched += add_links(matches[one], similarities[one], links, scratch, room)
-    return n_touched
+    n = 0
+    while n < len(matches) and matches[n] >= 0:
+        n += 1
+    return add_links(matches[:n], strengths[:n], links, scratch, touched)
