@@ -223,8 +223,10 @@ def test_matches_and_links(seed, n_labels):
     products = texts @ point
     assert n_added == np.count_nonzero(texts[:, columns])
     np.testing.assert_allclose(scratch, products, atol=1e-6)
-    assert n == min(3, (products > 0).sum())
-    np.testing.assert_allclose(best[:n], np.sort(products)[::-1][:n], atol=1e-6)
+    n_large = min(3, ((products > 0) & (products >= products.max() / 3)).sum())
+    assert n_large <= n <= 3  # what came before the largest may be there
+    expected = np.sort(products)[::-1][:n_large]
+    np.testing.assert_allclose(best[:n_large], expected, atol=1e-6)
     np.testing.assert_allclose(products[ids[:n]], best[:n], atol=1e-6)
     assert len(set(ids[:n])) == n
     clear_sums(columns, rare, n_added, scratch)

@@ -81,11 +81,11 @@ def votes_twin(matches, strengths, links):
 
 def matches_twin(bags, texts, is_common, n_likely, k):
     """The k texts most like each bag of those that share most with it but for what is common."""
-    likely, _ = best_twin(bags @ (texts * ~is_common).T, n_likely)
+    likely, sums = best_twin(bags @ (texts * ~is_common).T, n_likely)
     products = bags @ texts.T
     chosen = np.zeros(products.shape)
     for i in range(len(bags)):
-        own = likely[i][likely[i] >= 0]
+        own = likely[i][(likely[i] >= 0) & (3 * sums[i] >= sums[i, 0])]
         chosen[i, own] = products[i, own]
     ids, best = best_twin(chosen, k)
     return ids, best**2 * (best / np.maximum(best[:, :1], 1)) ** 32
@@ -227,6 +227,33 @@ def test_common_tokens_match_nothing():
     assert relations.matches(own).labels.tolist() == [[4, -1, -1, -1, -1]]
 
 
+def test_labels_of_one_text_share_their_links():
+    """A point that stands for one of two of the same text stands for both; no other text counts."""
+    texts, refers = ring()
+    alike = unit(np.vstack([texts.toarray(), texts.toarray()[3]]))  # label 12 reads as label 3
+    points = csr_array(np.hstack([refers.toarray(), np.zeros((12, 1))]).astype(np.float32))
+    relations = LabelRelations.build(texts, points, alike, n_threads=1)
+    matches = relations.matches(Bags.of(texts[3:4]))
+    assert matches.labels[0, :2].tolist() == [3, 12]
+    np.testing.assert_allclose(matches.strengths[0], [1, 1, 0, 0, 0], atol=1e-3)
+    of_label = np.split(relations.link_labels, relations.link_starts[1:-1])
+    assert sorted(of_label[4].tolist()) == [3, 5, 12]
+
+
+def test_all_tokens_decide_between_likely_labels():
+    """Of two labels with the same rare token, that which shares the common ones is the best."""
+    n_others = MOST_POSTINGS + 1
+    common = np.repeat(np.eye(2), n_others, axis=0)  # two tokens, each of too many labels
+    rare = np.zeros((2 * n_others, 1))
+    rare[[5, n_others + 5]] = 1
+    texts = unit(np.hstack([common, rare]))
+    nothing = csr_array((1, texts.shape[1]), dtype=np.float32)
+    links = csr_array((1, texts.shape[0]), dtype=np.float32)
+    relations = LabelRelations.build(nothing, links, texts, n_threads=1)
+    bag = Bags.one(np.array([1, 2], np.int32), np.array([0.5, 0.5], np.float32))
+    assert relations.matches(bag).labels[0, :3].tolist() == [n_others + 5, 5, -1]
+
+
 def test_a_label_keeps_its_strongest_links():
     n = MOST_LINKS + 20
     texts = unit(np.eye(n))
@@ -248,7 +275,7 @@ def test_fewer_labels_than_matches_are_padded():
     assert alone.matches(bag).labels.tolist() == [[0, -1, -1, -1, -1]]
     linked = alone.linked(alone.matches(bag))
     assert linked.tolist() == [[0] + [-1] * (RelationSizes.n_linked - 1)]
-    assert sorted(relations.matches(new).labels[0].tolist()) == [-1, -1, 0, 1, 2]
+    assert relations.matches(new).labels[0].tolist() == [0, -1, -1, -1, -1]
 
 
 def test_a_bag_without_tokens_says_nothing():

@@ -54,7 +54,7 @@ class RelationSizes:
         Those to which the matches have the strongest links.
     """
 
-    n_likely: int = 32
+    n_likely: int = 24
     n_matches: int = 5
     n_linked: int = 20
 

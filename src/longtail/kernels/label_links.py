@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["Relations", "add_links", "best_sums", "match_texts", "strongest_links"]
 
 _LEAST_SUM = np.float32(1e-20)
+_LEAST_SHARE = np.float32(1 / 3)  # of the largest sum: common tokens hardly make up for more
 _SHARPNESS = 32  # a match nine tenths as like as the best one counts a thirtieth of it
 
 
@@ -53,10 +54,10 @@ def match_texts(
 ) -> tuple[int, int]:
     """Find the labels whose texts are most like a bag; return how many, and of how many products.
 
-    What the features of few labels say finds likely labels; of these, what all features say
-    decides. The strength of a match is the square of its inner product s with the bag, and falls
-    steeply behind that of the best one, t: ``s^2 (s / t)^32``. Of texts alike, each counts in full;
-    of others, hardly any but the best.
+    What the features of few labels say finds likely labels, with sums of at least a third of the
+    largest; of these, what all features say decides. The strength of a match is the square of its
+    inner product s with the bag, and falls steeply behind that of the best one, t:
+    ``s^2 (s / t)^32``. Of texts alike, each counts in full; of others, hardly any but the best.
 
     Parameters
     ----------
@@ -74,6 +75,8 @@ def match_texts(
     """
     n_products = add_products(columns, values, texts.rare, sums)
     n_likely = best_sums(columns, texts.rare, n_products, sums, likely, likely_sums)
+    while n_likely and likely_sums[n_likely - 1] < likely_sums[0] * _LEAST_SHARE:
+        n_likely -= 1  # they came before the best one
     likely, n_found = likely[:n_likely], 0
     common_margins(columns, values, texts, likely, dense, likely_sums)
     for place in range(n_likely):
@@ -94,7 +97,7 @@ def best_sums(
     """Find the labels whose texts have the largest inner products with a bag.
 
     All sums are looked at, or, where labels are many more than products, those that can be other
-    than 0.
+    than 0. Once there is one three times as large, a sum is passed over.
 
     Parameters
     ----------
@@ -142,7 +145,8 @@ def _keep(ids: Ids, best: Floats, n: int, label: Any, total: np.float32) -> tupl
     """Put a label into the sorted list; return how long that is, and the least that can enter."""
     insert_sorted(ids, best, n, label, total)
     n = min(n + 1, len(ids))
-    return n, best[n - 1] if n == len(ids) else _LEAST_SUM
+    least = best[0] * _LEAST_SHARE
+    return n, max(best[n - 1], least) if n == len(ids) else least
 
 
 @lean_kernel
