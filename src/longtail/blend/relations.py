@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
+from longtail.compiled.row_store import RowStore
 from longtail.data.bags import Bags
-from longtail.data.csr import csr_from_rows, fits_rows, is_within
+from longtail.data.csr import csr_from_rows, fits_rows
 from longtail.errors import InputError
 from longtail.kernels.arrays import read_only
 from longtail.kernels.jit import over_row_chunks
-from longtail.kernels.packed_ids import pack_ids
 from longtail.kernels.relations import best_links, best_matches, link_votes
 from longtail.kernels.sparse_lookup import SparseRows, SplitRows
-from longtail.kernels.sparse_splitting import keep_entries
 from longtail.named_parts import with_prefix, without_prefix
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 from longtail.spares import Spares
@@ -188,7 +187,7 @@ class LabelRelations:
         links = (self.link_starts, self.link_labels, self.link_weights)
         if (
             len(self.link_starts) != n_labels + 1
-            or not is_within(self.texts.features, 0, len(self.posting_starts) - 1)
+            or self.texts.n_features >= len(self.posting_starts)
             or not _fit(*postings, n_labels)
             or not _fit(*links, n_labels)
         ):
@@ -203,13 +202,7 @@ class LabelRelations:
         """Return the labels whose texts are most like each bag's."""
         ids = np.empty((bags.n_rows, self.sizes.n_matches), np.int32)
         strengths = np.empty((bags.n_rows, self.sizes.n_matches), np.float32)
-        arguments = (
-            read_only(bags.row_starts, np.int32),
-            read_only(bags.columns, np.int32),
-            read_only(bags.values, np.float32),
-            self._split_texts,
-            self.sizes.n_likely,
-        )
+        arguments = (*bags.for_kernels()[:3], self._split_texts, self.sizes.n_likely)
         n_places = np.count_nonzero(self.is_common) + 1
 
         def work(start: int, stop: int) -> None:
@@ -231,20 +224,9 @@ class LabelRelations:
     @cached_property
     def _split_texts(self) -> SplitRows:
         """The label texts as kernels take them."""
-        texts, is_common = self.texts, read_only(self.is_common, np.bool_)
-        n_places = int(np.count_nonzero(is_common)) + 1
-        places = np.zeros(len(is_common), np.int32)
-        places[is_common] = np.arange(1, n_places)
-        n_kept = np.count_nonzero(is_common[texts.features])
-        columns, weights = np.empty(n_kept, np.int32), np.empty(n_kept, np.float32)
-        starts = np.empty(texts.n_labels + 1, np.int64)
-        own = texts.starts, texts.features, texts.weights
-        keep_entries(*own, is_common, places, columns, weights, starts)
-        return SplitRows(
-            _as_rows(self.posting_starts, self.posting_labels, self.posting_weights),
-            _as_rows(starts, columns, weights),
-            read_only(pack_ids(places, n_places), np.uint8),
-        )
+        rare = _as_rows(self.posting_starts, self.posting_labels, self.posting_weights)
+        texts = self.texts.matrix(len(self.is_common))
+        return SplitRows(rare, *RowStore("float32").common(texts, self.is_common))
 
     def linked(self, matches: Matches, n_threads: int = 1) -> Ids:
         """Return the labels to which the matches have the strongest links, padded with -1."""

@@ -98,14 +98,17 @@ class RowStore(NamedTuple):
         is_common : bool (n_features,)
         """
         is_common = read_only(is_common, np.bool_)
+        return SplitRows(self._by_feature(by_label, is_common), *self.common(by_label, is_common))
+
+    def common(
+        self, by_label: csr_array, is_common: NDArray[np.bool_]
+    ) -> tuple[SparseRows, NDArray[np.uint8]]:
+        """Store what is common alone: the last two parts of `split`."""
         n_places = int(np.count_nonzero(is_common)) + 1
         places = np.zeros(len(is_common), np.int32)
         places[is_common] = np.arange(1, n_places)
-        return SplitRows(
-            self._by_feature(by_label, is_common),
-            self._by_label(by_label, is_common, places, n_places),
-            read_only(pack_ids(places, n_places), np.uint8),
-        )
+        by_place = self._by_label(by_label, read_only(is_common, np.bool_), places, n_places)
+        return by_place, read_only(pack_ids(places, n_places), np.uint8)
 
     def _by_feature(self, by_label: csr_array, is_left: NDArray[np.bool_]) -> SparseRows:
         """Store the entries of all other features, by feature."""

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 
 import numpy as np
-from scipy.sparse import csr_array
 
 from longtail.blend.candidates import SearchSizes
 from longtail.blend.relations import RelationSizes
@@ -58,7 +57,6 @@ if TYPE_CHECKING:
     from longtail.blend.score_network import ScoreNetwork
     from longtail.data.bags import Bags
     from longtail.index.protocol import VectorIndex
-    from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
@@ -129,7 +127,7 @@ class CompiledScorer:
             heads.append(Head(rows, head.row_of_label, head.bias, np.float32(head.scale)))
         every = np.zeros(0) if scorer.is_word is None else scorer.is_word
         linear, n_tokens = scorer.linear, len(scorer.encoder.token_vectors)
-        words = _as_csr(linear, n_tokens)
+        words = linear.matrix(n_tokens)
         parts = Answerer(
             tokens=store.tokens(scorer.encoder.token_vectors),
             labels=labels,
@@ -354,18 +352,11 @@ def _relations(relations: LabelRelations | None, store: RowStore) -> Relations:
         return Relations(none, none.rare)
     n_labels, is_common = relations.texts.n_labels, relations.is_common
     return Relations(
-        store.split(_as_csr(relations.texts, len(is_common)), is_common),
+        store.split(relations.texts.matrix(len(is_common)), is_common),
         store.sparse(
             relations.link_starts, relations.link_labels, relations.link_weights, n_labels
         ),
     )
-
-
-def _as_csr(rows: SparseLabelVectors, n_features: int) -> csr_array:
-    """Return the weights of labels as a matrix, on the same memory where int32 can count them."""
-    kind = np.int32 if len(rows.features) <= np.iinfo(np.int32).max else np.int64
-    parts = (rows.weights, rows.features, rows.starts.astype(kind))
-    return csr_array(parts, (rows.n_labels, n_features))
 
 
 def _network(network: ScoreNetwork, width: int) -> Network:

@@ -8,6 +8,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from longtail.errors import InputError
 from longtail.kernels.arrays import read_only
@@ -106,6 +107,12 @@ class SparseLabelVectors:
     def n_features(self) -> int:
         """Number of features up to the last one that any label has a weight for."""
         return 1 + int(self.features.max(initial=-1))
+
+    def matrix(self, n_features: int) -> csr_array:
+        """Return the weights (n_labels, n_features), on the same memory where int32 counts them."""
+        kind = np.int32 if len(self.features) <= np.iinfo(np.int32).max else np.int64
+        parts = (self.weights, self.features, self.starts.astype(kind))
+        return csr_array(parts, (self.n_labels, n_features))
 
     def logits(
         self, bags: Bags, labels: NDArray[np.int32], n_threads: int = 1
