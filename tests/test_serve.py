@@ -10,6 +10,7 @@ import math
 import pickle
 import shutil
 import time
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import numpy as np
@@ -329,6 +330,27 @@ def test_it_starts_and_stops_with_its_server(text_model_path):
     asyncio.run(live())
     assert said == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
     assert application.model.current is not None
+
+
+def test_several_loops_may_ask_first(text_model_path, monkeypatch):
+    application, load_model = app(text_model_path), LiveModel.load
+
+    def slow(*args, **kwargs):
+        time.sleep(0.2)  # so that all of them ask before there is a model
+        return load_model(*args, **kwargs)
+
+    monkeypatch.setattr(LiveModel, "load", slow)
+
+    def ask_in_a_loop(_):
+        asked = Asked(application)
+        try:
+            return asked("GET", "/healthz")[0]
+        finally:
+            asked.runner.close()
+
+    with ThreadPoolExecutor(4) as threads:
+        assert list(threads.map(ask_in_a_loop, range(4))) == [200] * 4
+    assert application.model.n_loads == 1
 
 
 def test_other_connections_than_http_are_closed(ask):

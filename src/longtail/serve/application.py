@@ -98,7 +98,8 @@ class Application:
         self._pool: ThreadPoolExecutor | None = None
         self._places = threading.BoundedSemaphore(self.limits.waiting)
         self._watcher: asyncio.Task[None] | None = None
-        self._start_lock: asyncio.Lock | None = None
+        # Of threads, not of asyncio, whose locks serve one loop: several may ask first.
+        self._one_load_at_a_time = threading.Lock()
         self._openapi = openapi_document(self.limits)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -123,13 +124,11 @@ class Application:
 
     async def start(self) -> None:
         """Load the model and watch its folder."""
-        if self._start_lock is None:
-            self._start_lock = asyncio.Lock()
-        async with self._start_lock:
-            if self._watcher is None or self._watcher.done():
-                self._pool = ThreadPoolExecutor(N_THREADS, thread_name_prefix="longtail")
-                await asyncio.to_thread(self._load)
-                self._watcher = asyncio.create_task(self._watch())
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(N_THREADS, thread_name_prefix="longtail")
+        await asyncio.to_thread(self._load)
+        if self._watcher is None or self._watcher.done():  # other requests start it, too
+            self._watcher = asyncio.create_task(self._watch())
 
     async def stop(self) -> None:
         """Stop watching; requests that are being answered are left alone."""
@@ -159,11 +158,14 @@ class Application:
 
     def _load(self, *, anew: bool = False) -> None:
         """Load the model if there is a new one."""
-        n_before = self.model.n_loads
-        self.model.load(anew=anew)
-        self._metrics.note_model(
-            is_ready=self.model.problem is None, n_new_loads=self.model.n_loads - n_before
-        )
+        with self._one_load_at_a_time:
+            if not (anew or self.model.has_changed):
+                return
+            n_before = self.model.n_loads
+            self.model.load(anew=anew)
+            self._metrics.note_model(
+                is_ready=self.model.problem is None, n_new_loads=self.model.n_loads - n_before
+            )
 
     async def _watch(self) -> None:
         """Look at the folder again and again, and load it when it has changed."""
