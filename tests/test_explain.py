@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from scipy.special import logit
 
 from longtail import LongtailClassifier, load
 from longtail.errors import InputError
@@ -10,6 +11,7 @@ from longtail.explain import explain, words_of
 from longtail.recipes.attentionxml import AttentionXML
 from longtail.recipes.end_to_end import KimCNNClassifier
 from longtail.recipes.parabel import Parabel
+from longtail.scorers.calibration import Calibration
 
 
 @pytest.fixture(scope="module", params=["as trained", "int8"])
@@ -46,6 +48,16 @@ def test_the_best_label_of_every_source_rests_on_words_too():
     first = model.explain("kneading a dough", k=1).labels[0]
     assert first.label == "baking"
     assert (first.words[0].word, first.words[0].effect > 0.1) == ("kneading", True)
+
+
+@pytest.mark.parametrize("text", ["red wine car", "old wine"])
+def test_effects_are_of_the_probabilities_that_are_answered(model, text):
+    model = model.replaced(calibration=Calibration(slope=0.1, first=3.0))
+    for label in model.explain(text, k=3).labels:
+        for word in label.words:
+            without = " ".join(other for other in text.split() if other != word.word)
+            rest = dict(model.predict(without, k=11))[label.label]
+            assert word.effect == pytest.approx(logit(label.probability) - logit(rest), abs=1e-3)
 
 
 def test_near_points_tell_their_labels(model):

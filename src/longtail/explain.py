@@ -128,9 +128,11 @@ def explain(
     bags = model.bags([text])
     words, bags_without = _without_each_word(model.vectorizer, text, bags)
     scores, others = _scores_of(model, _joined([bags, *bags_without]), labels)
-    moves_none = np.ptp(scores, axis=0) < SAME_SCORE
-    scores[:, moves_none] -= others[:, moves_none]
-    effects = model.calibration.slope * (scores[0] - scores[1:])  # (n_words, n_labels)
+    is_first = (scores > others).astype(np.float32)
+    is_moved = (np.ptp(scores, axis=0) >= SAME_SCORE) | (np.ptp(is_first, axis=0) > 0)
+    scores[:, ~is_moved] -= others[:, ~is_moved]
+    log_odds = model.calibration.slope * scores + model.calibration.first * is_first
+    effects = log_odds[0] - log_odds[1:]  # (n_words, n_labels)
     explained = tuple(
         LabelExplanation(
             model.label_space.name(label),
@@ -242,12 +244,12 @@ def _scores_of(model: Predictor, bags: Bags, labels: Ids) -> tuple[Floats, Float
     for row, beside, row_labels, row_scores in zip(own, others, found, scores, strict=True):
         known = np.isfinite(row_scores)
         if known.any():  # otherwise nothing is known of the bag
-            every = np.full(model.n_labels, row_scores[known].min(), np.float32)
+            n_scores = max(model.n_labels, 2)  # one label alone has its own score beside it
+            every = np.full(n_scores, row_scores[known].min(), np.float32)
             every[row_labels[known]] = row_scores[known]
             row[:] = every[labels]
-            if model.n_labels > 1:
-                second, first = np.partition(every, -2)[-2:]
-                beside[:] = np.where(row == first, second, first)
+            second, first = np.partition(every, -2)[-2:]
+            beside[:] = np.where(row == first, second, first)
     return own, others
 
 
