@@ -41,7 +41,8 @@ class Restriction:
     A restriction takes labels away and changes nothing else: a candidate keeps the
     probability that it has without one. Up to 1,000 allowed labels are all answered by the default
     recipe, those that it would not find below those that it finds; of more, and by other recipes,
-    those among the first 1,000 of an answer.
+    those among the first 1,000 of an answer. A label that it would not find is scored because it is
+    allowed: its probability is not the one that it has at the end of a very long answer.
 
     Parameters
     ----------
