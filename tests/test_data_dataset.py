@@ -178,6 +178,26 @@ def test_damaged_folders(tmp_path, name):
 
 
 @pytest.mark.parametrize(
+    ("name", "place", "value"),
+    [
+        ("labels.indices", 0, 10**9),
+        ("labels.indices", 0, -5),
+        ("labels.indptr", 1, 10**9),
+        ("labels.indptr", 1, -7),
+        ("texts.offsets", 1, 10**9),
+        ("texts.offsets", 1, -3),
+    ],
+)
+def test_arrays_that_lead_out_of_bounds_are_damage(tmp_path, name, place, value):
+    text_dataset().save(tmp_path / "saved")
+    array = np.load(tmp_path / "saved" / f"{name}.npy")
+    array[place] = value
+    np.save(tmp_path / "saved" / f"{name}.npy", array)
+    with pytest.raises(InputError, match=r"is damaged \("):
+        Dataset.open(tmp_path / "saved")
+
+
+@pytest.mark.parametrize(
     ("facts", "message"),
     [
         ("{", "is not a saved data set"),

@@ -191,7 +191,9 @@ class Dataset:
 
     @classmethod
     def open(cls, folder: str | Path) -> Dataset:
-        """Open what `save` wrote, memory-mapped: at once, whatever the size.
+        """Open what `save` wrote, memory-mapped.
+
+        Only where rows start and which ids are in them is read, to see that all of it fits.
 
         Raises
         ------

@@ -131,7 +131,10 @@ def _open_column(folder: Path, name: str) -> TextColumn | None:
     """Map a column, or return None where there is none."""
     if not (folder / f"{name}.buffer.npy").exists():
         return None
-    return TextColumn(_map(folder, f"{name}.buffer"), _map(folder, f"{name}.offsets"))
+    column = TextColumn(_map(folder, f"{name}.buffer"), _map(folder, f"{name}.offsets"))
+    if (column.offsets[1:] < column.offsets[:-1]).any():
+        raise InputError(f"a text of {name} ends before it starts")
+    return column
 
 
 def _save_matrix(folder: Path, name: str, matrix: csr_array | None) -> None:
@@ -142,11 +145,16 @@ def _save_matrix(folder: Path, name: str, matrix: csr_array | None) -> None:
 
 
 def _open_matrix(folder: Path, name: str, shape: tuple[int, int]) -> csr_array:
-    """Map a matrix; scipy keeps the maps as they are because their types already agree."""
+    """Map a matrix; scipy keeps the maps as they are because their types already agree.
+
+    Where rows start and the ids in them are looked at: compiled code follows them blindly.
+    """
     data, indices, indptr = (
         _map(folder, f"{name}.{part}") for part in ("data", "indices", "indptr")
     )
-    return csr_array((data, indices, indptr), shape=shape)
+    matrix = csr_array((data, indices, indptr), shape=shape)
+    matrix.check_format()
+    return matrix
 
 
 def _map(folder: Path, name: str) -> Any:
