@@ -112,6 +112,8 @@ def test_words_are_refused_before_any_work_too(place, capsys, tmp_path):
     [
         ("ngame", {"word_ngrams": 3}, "word_ngrams must be between 1 and 2"),
         ("dismec", {"char_ngrams": (5, 3)}, "char_ngrams must be (shortest, longest)"),
+        ("longtail", {"char_ngrams": (3, 10**9)}, "2 <= shortest <= longest <= 100, or None"),
+        ("longtail", {"beam": 10**9}, "beam must be between 1 and 1,000,000"),
         ("bonsai", {"reranker": "best"}, "`reranker` must be one of spen, icnn, or none"),
         ("spen", {"loss": "least"}, "loss may be 'squared-error'"),
         ("icnn", {"inference": "quick"}, "`inference` must be one of"),

@@ -252,6 +252,17 @@ def test_arrays_of_other_lengths_are_refused(model):
             CompiledScorer.from_parts(scorer.config(), arrays | {name: array[:-1]})
 
 
+@pytest.mark.parametrize("size", [10**9, -1])
+def test_sizes_that_no_memory_has_room_for_are_refused(model, size):
+    scorer = model.compressed("int8").scorer
+    for group in ("sizes", "related"):
+        for name in scorer.config()[group]:
+            config = scorer.config()
+            config[group][name] = size
+            with pytest.raises(InputError, match=f"{name} must be between 0 and 1,000,000, got"):
+                CompiledScorer.from_parts(config, scorer.to_arrays())
+
+
 def test_no_damaged_folder_crashes(folder, tmp_path):
     """Flip bytes and cut files: an answer or a sentence, whatever is hit."""
     random = np.random.default_rng(1)

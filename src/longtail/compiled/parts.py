@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -35,9 +36,11 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int32]
 
 __all__ = [
+    "MOST_SEARCHED",
     "answerer_from",
     "arrays_of",
     "check_answerer",
+    "check_sizes",
     "dimension_of",
     "label_beam",
     "log_ranks_of",
@@ -49,6 +52,7 @@ __all__ = [
     "width_of",
 ]
 
+MOST_SEARCHED = 1_000_000  # of a size or a beam: every thread has room for so many
 SIDE_BY_SIDE = 16  # candidates that one instruction weighs
 MOST_LOGGED = 8192  # nodes that a walk has compared after the entries: usually about 2,000
 MOST_TOUCHED = 4096  # labels that the matches of one text are linked to
@@ -263,6 +267,18 @@ def check_answerer(parts: Answerer) -> None:
             f"The arrays of a compiled model of {n_labels} labels and {n_tokens} tokens of "
             f"{dimension} dimensions do not belong together."
         )
+
+
+def check_sizes(sizes: SearchSizes, related: RelationSizes) -> None:
+    """Refuse sizes that would take more memory than there is.
+
+    Raises
+    ------
+    InputError
+    """
+    for name, size in (asdict(sizes) | asdict(related)).items():
+        if not 0 <= size <= MOST_SEARCHED:
+            raise InputError(f"{name} must be between 0 and {MOST_SEARCHED:,}, got {size:,}.")
 
 
 def _rows_fit(rows: Rows) -> bool:

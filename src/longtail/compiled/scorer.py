@@ -15,6 +15,7 @@ from longtail.compiled.parts import (
     answerer_from,
     arrays_of,
     check_answerer,
+    check_sizes,
     dimension_of,
     label_beam,
     log_ranks_of,
@@ -314,8 +315,9 @@ class CompiledScorer:
     ) -> CompiledScorer:
         """Make it again from `config` and `to_arrays`, on memory maps as they are."""
         parts = answerer_from(arrays, config["scales"], has_relations=config["has_relations"])
-        sizes = SearchSizes(**config["sizes"])
-        return cls(parts, sizes, RelationSizes(**config["related"]))
+        sizes, related = SearchSizes(**config["sizes"]), RelationSizes(**config["related"])
+        check_sizes(sizes, related)
+        return cls(parts, sizes, related)
 
 
 def as_storage(name: str) -> StorageType:

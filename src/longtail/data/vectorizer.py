@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["TextVectorizer", "TokenKind"]
 
 CHUNK = 1024  # texts normalised and encoded at a time
+LONGEST_NGRAM = 100  # a text has room for an n-gram of each length at each character
 
 
 @dataclass(eq=False)
@@ -45,8 +46,8 @@ class TextVectorizer:
     word_ngrams : {1, 2}, default 1
         2 adds the pairs of neighbouring words.
     char_ngrams : (int, int) or None, default (3, 5)
-        Shortest and longest character n-gram inside one word marked as ``<word>``, both at least
-        2, the markers counted; None for no n-grams.
+        Shortest and longest character n-gram inside one word marked as ``<word>``, both from 2 to
+        100, the markers counted; None for no n-grams.
     min_df : int, default 2
         A token is kept if at least this many training texts have it.
     max_features : int or None, default 1,000,000
@@ -403,10 +404,10 @@ class TextVectorizer:
                 shortest, longest = (operator.index(length) for length in self.char_ngrams)
             except (TypeError, ValueError):
                 shortest = longest = 0
-            if not 2 <= shortest <= longest:
+            if not 2 <= shortest <= longest <= LONGEST_NGRAM:
                 raise InputError(
-                    "char_ngrams must be (shortest, longest) with 2 <= shortest <= longest, "
-                    f"or None; got {self.char_ngrams!r}."
+                    "char_ngrams must be (shortest, longest) with 2 <= shortest <= longest <= "
+                    f"{LONGEST_NGRAM}, or None; got {self.char_ngrams!r}."
                 )
         if self.min_df < 1:
             raise InputError(f"min_df must be at least 1, got {self.min_df!r}.")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.compiled.parts import MOST_SEARCHED
 from longtail.data.input_notes import InputWarning
 from longtail.errors import InputError
 from longtail.training.run import as_device
@@ -66,8 +67,8 @@ LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
         "n_private": (0, _MANY),
         "auxiliary_speed": (1e-3, 1e3),
         "label_power": (0.0, 1.0),
-        "n_near_labels": (1, _MANY),
-        "n_near_points": (0, _MANY),
+        "n_near_labels": (1, MOST_SEARCHED),
+        "n_near_points": (0, MOST_SEARCHED),
         "shortlist_size": (1, _MANY),
         "predict_near_labels": (1, _MANY),
         "predict_near_points": (0, _MANY),
@@ -89,8 +90,8 @@ LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
         "bottleneck": (1, 2**16),
         "first_level": (1, _MANY),
         "leaf_size": (1, _MANY),
-        "n_found": (1, _MANY),
-        "beam": (1, _MANY),
+        "n_found": (1, MOST_SEARCHED),
+        "beam": (1, MOST_SEARCHED),
         "beam_size": (1, _MANY),
         "n_candidates": (1, _MANY),
         "trial_trees": (1, 1000),
