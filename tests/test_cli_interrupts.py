@@ -1,18 +1,21 @@
-"""Starting and stopping: what is imported when, Ctrl-C at any moment, SIGTERM."""
+"""Starting and stopping: what is imported when, Ctrl-C at any moment, SIGTERM, SIGHUP."""
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
 import sys
 import time
 from contextlib import nullcontext, suppress
+from types import SimpleNamespace
 
 import pytest
 
 from command_line import SMALL, refused, run
-from longtail.cli.interrupts import Terminated, nothing_to_lose, stoppable
+from longtail.cli.interrupts import HungUp, Terminated, nothing_to_lose, stoppable
+from longtail.cli.notices import notice
 from longtail.recipes.longtail import LongtailClassifier
 
 COMMAND = [sys.executable, "-m", "longtail"]
@@ -21,10 +24,12 @@ HEAVY = {"numpy", "numba", "scipy", "torch"}
 
 @pytest.fixture(autouse=True)
 def _heard():
-    """What a shell starts in the background, as it may start these tests, is deaf to Ctrl-C."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """What a shell or nohup starts in the background, as these tests, is deaf to some signals."""
+    usual = {signal.SIGINT: signal.default_int_handler, signal.SIGHUP: signal.SIG_DFL}
+    before = {number: signal.signal(number, handler) for number, handler in usual.items()}
     yield
-    signal.signal(signal.SIGINT, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def imported_by(*arguments):
@@ -94,7 +99,9 @@ def test_ctrl_c_during_imports_is_one_line(place, tmp_path, seconds):
     assert stopped_after(seconds, signal.SIGINT, *command) == (130, "Stopped.\n")
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_a_stop_that_compiling_loses_is_one_line(capsys, monkeypatch, number, code):
     def compile_something(*_):
         with suppress(KeyboardInterrupt):
@@ -106,19 +113,43 @@ def test_a_stop_that_compiling_loses_is_one_line(capsys, monkeypatch, number, co
     assert run(capsys, "train", __file__, "--model", "y") == (code, "", "Stopped.\n")
 
 
-def test_sigterm_stops_a_training_as_ctrl_c_does(place, capsys, tmp_path, monkeypatch):
+@pytest.mark.parametrize(("number", "code_of_it"), [(signal.SIGTERM, 143), (signal.SIGHUP, 129)])
+def test_other_signals_stop_a_training_as_ctrl_c_does(
+    place, capsys, tmp_path, monkeypatch, number, code_of_it
+):
     def asked_to_stop(*_, **__):
-        os.kill(os.getpid(), signal.SIGTERM)
+        os.kill(os.getpid(), number)
         time.sleep(10)
 
     monkeypatch.setattr(LongtailClassifier, "fit_dataset", asked_to_stop)
     code, _, err = run(
         capsys, "train", place / "train.jsonl", "--model", tmp_path / "model", *SMALL
     )
-    assert code == 143
+    assert code == code_of_it
     assert err.splitlines()[-1] == "Stopped: nothing was kept."
     assert not list(tmp_path.iterdir())
-    assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
+    assert signal.getsignal(number) is signal.SIG_DFL
+
+
+def test_a_closed_terminal_is_told_nothing(monkeypatch):
+    def write(_):
+        raise OSError(number, "no longer there")
+
+    monkeypatch.setattr(sys, "stderr", SimpleNamespace(write=write, flush=lambda: None))
+    number = errno.EIO
+    notice("Stopped.")
+    number = errno.ENOSPC
+    with pytest.raises(OSError, match="no longer there"):
+        notice("Stopped.")
+
+
+def test_what_nohup_ignores_stays_ignored():
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stoppable():
+            signal.raise_signal(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
 
 
 def test_handlers_of_the_caller_stay():
@@ -136,7 +167,8 @@ def test_handlers_of_the_caller_stay():
 
 
 @pytest.mark.parametrize(
-    ("number", "stop"), [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated)]
+    ("number", "stop"),
+    [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated), (signal.SIGHUP, HungUp)],
 )
 def test_a_signal_during_a_clean_up_is_not_lost(number, stop, capsys):
     class Dropping:

@@ -1,7 +1,7 @@
 """The command line: ``longtail COMMAND``, where `longtail.cli.lazy.COMMANDS` lists the commands.
 
 Results go to standard output; progress, notices and errors to standard error. Exit codes: 0 done,
-2 something a user can mend, 130 stopped by Ctrl-C, 143 by SIGTERM.
+2 something a user can mend, 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
 """
 
 from __future__ import annotations

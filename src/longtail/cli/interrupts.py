@@ -1,4 +1,4 @@
-"""Ctrl-C, and SIGTERM, by which other programs ask a command to stop."""
+"""Ctrl-C, and the signals of programs that ask a command to stop and of terminals that close."""
 
 from __future__ import annotations
 
@@ -6,16 +6,17 @@ import os
 import signal
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NoReturn
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["STOPPED", "Terminated", "code_of", "nothing_to_lose", "stoppable"]
+__all__ = ["STOPPED", "HungUp", "Terminated", "code_of", "nothing_to_lose", "stoppable"]
 
 STOPPED = "Stopped."
-INTERRUPTED, TERMINATED = 130, 143  # 128 and the number of the signal, as shells have it
+_SIGNALS_AS_CODES = 128  # shells add the number of the signal
 _SECONDS_UNTIL_AGAIN = 0.05
 
 
@@ -23,21 +24,34 @@ class Terminated(KeyboardInterrupt):
     """SIGTERM: what Ctrl-C would have cleaned up is cleaned up, too."""
 
 
+class HungUp(KeyboardInterrupt):
+    """SIGHUP: the terminal was closed."""
+
+
+_STOPS = MappingProxyType(
+    {
+        KeyboardInterrupt: signal.SIGINT,
+        Terminated: signal.SIGTERM,
+        HungUp: signal.SIGHUP,
+    }
+)
+
+
 def code_of(stop: KeyboardInterrupt) -> int:
     """Return the exit code of a command that was stopped.
 
     Examples
     --------
-    >>> from longtail.cli.interrupts import Terminated, code_of
-    >>> code_of(KeyboardInterrupt()), code_of(Terminated())
-    (130, 143)
+    >>> from longtail.cli.interrupts import HungUp, Terminated, code_of
+    >>> code_of(KeyboardInterrupt()), code_of(Terminated()), code_of(HungUp())
+    (130, 143, 129)
     """
-    return TERMINATED if isinstance(stop, Terminated) else INTERRUPTED
+    return _SIGNALS_AS_CODES + _STOPS.get(type(stop), signal.SIGINT)
 
 
 @contextmanager
 def stoppable() -> Iterator[list[KeyboardInterrupt]]:
-    """Let Ctrl-C and SIGTERM raise an exception, and keep it.
+    """Let Ctrl-C, SIGTERM and SIGHUP raise an exception, and keep it.
 
     Compilers and clean-ups lose it, and fail in some other way. What is raised within a
     ``__del__``, where Python drops it, is raised once more. Without a handler SIGTERM ends the
@@ -50,19 +64,17 @@ def stoppable() -> Iterator[list[KeyboardInterrupt]]:
     """
     came: list[KeyboardInterrupt] = []
 
-    def interrupt(*_: object) -> NoReturn:
-        came.append(KeyboardInterrupt())
-        raise came[-1]
+    def raising(kind: type[KeyboardInterrupt]) -> Callable[..., NoReturn]:
+        def stop(*_: object) -> NoReturn:
+            came.append(kind())
+            raise came[-1]
 
-    def terminate(*_: object) -> NoReturn:
-        came.append(Terminated())
-        raise came[-1]
+        return stop
 
-    with (
-        _handled(signal.SIGINT, interrupt),
-        _handled(signal.SIGTERM, terminate),
-        _raised_again(came),
-    ):
+    with ExitStack() as stack:
+        for kind, number in _STOPS.items():
+            stack.enter_context(_handled(number, raising(kind)))
+        stack.enter_context(_raised_again(came))
         yield came
 
 
@@ -73,11 +85,11 @@ def _raised_again(came: Sequence[KeyboardInterrupt]) -> Iterator[None]:
     timers: list[threading.Timer] = []
 
     def send_again(dropped: sys.UnraisableHookArgs) -> None:
-        if not any(dropped.exc_value is stop for stop in came):
+        ours = next((stop for stop in came if stop is dropped.exc_value), None)
+        if ours is None:
             before(dropped)
             return
-        is_term = isinstance(dropped.exc_value, Terminated)
-        number = signal.SIGTERM if is_term else signal.SIGINT
+        number = _STOPS[type(ours)]
         # Later: now it would be raised in here, and dropped as well.
         timers.append(threading.Timer(_SECONDS_UNTIL_AGAIN, os.kill, (os.getpid(), number)))
         timers[-1].daemon = True
@@ -101,7 +113,7 @@ def nothing_to_lose() -> Iterator[None]:
 
     def leave(*_: object) -> NoReturn:
         os.write(2, f"{STOPPED}\n".encode())  # to write to sys.stderr could wait for itself
-        os._exit(INTERRUPTED)
+        os._exit(code_of(KeyboardInterrupt()))
 
     with _handled(signal.SIGINT, leave):
         yield

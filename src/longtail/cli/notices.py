@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 
 __all__ = ["notice"]
 
 
 def notice(line: str) -> None:
-    """Write a line for people to standard error."""
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
+    """Write a line for people to standard error; to a terminal that was closed, to nobody."""
+    try:
+        sys.stderr.write(f"{line}\n")
+        sys.stderr.flush()
+    except OSError as error:
+        if error.errno != errno.EIO:
+            raise
