@@ -17,6 +17,7 @@ from longtail.data.input_notes import InputWarning
 from longtail.errors import InputError
 from longtail.estimators.json_values import json_value
 from longtail.predictor import Predictor
+from longtail.progress import ProgressBar
 from longtail.recipes.astec import Astec
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.names import recipe
@@ -166,6 +167,20 @@ def test_a_data_set_goes_elsewhere(of_names):
         small().fit_dataset(TEXTS)
     with pytest.raises(InputError, match="evaluate takes a Dataset, got a list"):
         of_names.evaluate(TEXTS, NAMES)
+
+
+@pytest.mark.parametrize(
+    ("callbacks", "message"),
+    [
+        (ProgressBar(), r"must be a list, got a ProgressBar\. Pass \[callback\]"),
+        (iter(()), "must be a list"),  # it could be heard once
+        ([print], "with the methods on_stage, on_batch and on_epoch, .* got <built-in"),
+        ([ProgressBar], "got <class"),
+    ],
+)
+def test_what_is_no_callback_is_said_at_once(callbacks, message):
+    with pytest.raises(InputError, match=message):
+        small().fit_dataset(dataset(TEXTS, NAMES), callbacks=callbacks)
 
 
 class Table:

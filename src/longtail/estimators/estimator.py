@@ -159,7 +159,7 @@ class LabelEstimator(Answers):
         ----------
         dataset : Dataset
         callbacks : sequence of Callback
-            Told after every batch and epoch.
+            Told of every stage, batch and epoch.
         checkpoint_folder : str or Path, optional
             Where training keeps its state. If it holds that of a run with the same settings and
             data which was cut off, training goes on from there, to the very same model. `save`
@@ -173,6 +173,7 @@ class LabelEstimator(Answers):
         """
         check_settings(self)
         _check_dataset(dataset)
+        _check_callbacks(callbacks)
         self.__dict__.pop("n_features_in_", None)  # of another fit
         join_processes()
         n_threads = n_usable_threads(self.n_threads)
@@ -412,6 +413,18 @@ def _check_dataset(dataset: Dataset) -> None:
         raise InputError(
             f"None of the {dataset.n_points} training points has a label. Pass at least one label."
         )
+
+
+def _check_callbacks(callbacks: Sequence[Callback]) -> None:
+    """Raise InputError for what would be found out after hours."""
+    if not isinstance(callbacks, list | tuple):
+        raise InputError(f"callbacks must be a list, got {named(callbacks)}. Pass [callback].")
+    for callback in callbacks:
+        if isinstance(callback, type) or not isinstance(callback, Callback):
+            raise InputError(
+                "A callback is an object with the methods on_stage, on_batch and on_epoch, such as "
+                f"longtail.progress.ProgressBar(), got {callback!r}."
+            )
 
 
 def calibrated(

@@ -6,7 +6,7 @@ import hashlib
 import time
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import torch
@@ -124,6 +124,7 @@ class EpochReport(NamedTuple):
     quality: float | None = None
 
 
+@runtime_checkable
 class Callback(Protocol):
     """Is told how training goes."""
 
