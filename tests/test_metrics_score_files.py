@@ -115,17 +115,28 @@ class TestScoreFiles:
     def test_compressed_file_cut_short(self, tmp_path):
         path = tmp_path / "score.txt.gz"
         path.write_bytes(gzip.compress(self.text.encode())[:-9])
-        with pytest.raises(DataFormatError, match="damaged or cut short"):
+        with pytest.raises(DataFormatError, match="end too early or are damaged"):
             read_scores(path)
 
     def test_npz_that_is_none(self, tmp_path):
         path = tmp_path / "score.npz"
-        path.write_bytes(b"no archive")
-        with pytest.raises(DataFormatError, match="not a sparse matrix"):
-            read_scores(path)
+        for content in (b"no archive", b""):
+            path.write_bytes(content)
+            with pytest.raises(DataFormatError, match="not a sparse matrix"):
+                read_scores(path)
         np.savez(path, other=np.ones(3))
         with pytest.raises(DataFormatError, match="not a sparse matrix"):
             read_scores(path)
+
+
+    @pytest.mark.parametrize("name", ["score.npz", "score.txt", "score.txt.gz"])
+    def test_file_that_is_not_there(self, tmp_path, name):
+        with pytest.raises(InputError, match=rf"{name} cannot be opened: No such file"):
+            read_scores(tmp_path / name)
+
+    def test_byte_order_mark(self, tmp_path):
+        (tmp_path / "score.txt").write_text(f"\ufeff{self.text}", "utf-8")
+        assert read_scores(tmp_path / "score.txt").shape == (3, 5)
 
 
 class TestDamage:

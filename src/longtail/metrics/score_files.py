@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import gzip
 import re
-import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING
 from zipfile import BadZipFile
 
 import numpy as np
 from scipy.sparse import csr_array, load_npz
 
-from longtail.errors import DataFormatError
+from longtail.data.paths import raw_lines
+from longtail.errors import DataFormatError, InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
 __all__ = ["read_scores"]
@@ -26,7 +27,7 @@ _PAIRS = re.compile(rb"\s*+(?:\d++:[^\s:]++(?:\s++|$))*+")
 def read_scores(path: str | Path) -> csr_array:
     r"""Return the scores of a published prediction file as a sparse matrix.
 
-    A file that ends in ``.npz`` is a matrix saved by scipy. Any other is text, plain or ``.gz``: a
+    A file that ends in ``.npz`` is a matrix saved by scipy. Any other is text, plain or gzip: a
     line ``rows columns``, then for every point a line ``label:score label:score ...``, empty where
     nothing was predicted.
 
@@ -41,6 +42,8 @@ def read_scores(path: str | Path) -> csr_array:
 
     Raises
     ------
+    InputError
+        If the file cannot be opened.
     DataFormatError
         Where the file is neither, at the line where reading stopped.
 
@@ -56,30 +59,24 @@ def read_scores(path: str | Path) -> csr_array:
     [[0.25, 0.0, 0.5], [0.0, 0.0, 0.0]]
     """
     path = Path(path)
-    if path.suffix == ".npz":
-        return _read_npz(path)
-    with cast("BinaryIO", gzip.open(path) if path.suffix == ".gz" else path.open("rb")) as lines:
-        try:
-            return _read_text(lines, path)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            raise DataFormatError(
-                "The compressed file is damaged or cut short. Fetch it again.", path=path
-            ) from error
+    return _read_npz(path) if path.suffix == ".npz" else _read_text(raw_lines(path), path)
 
 
 def _read_npz(path: Path) -> csr_array:
     """Only numbers are loaded, never pickled objects."""
     try:
         return csr_array(load_npz(path))
-    except (ValueError, KeyError, BadZipFile) as error:
+    except OSError as error:
+        raise InputError(f"{path} cannot be opened: {error.strerror}. Check the path.") from error
+    except (ValueError, KeyError, EOFError, BadZipFile) as error:
         raise DataFormatError(
             "This is not a sparse matrix saved by scipy.sparse.save_npz.", path=path
         ) from error
 
 
-def _read_text(lines: BinaryIO, path: Path) -> csr_array:
+def _read_text(lines: Iterator[bytes], path: Path) -> csr_array:
     """Line by line into arrays: no Python object a value stays behind."""
-    n_points, n_labels = _read_header(lines.readline(), path)
+    n_points, n_labels = _read_header(next(lines, b""), path)
     labels: list[NDArray[np.int64]] = []
     scores: list[NDArray[np.float64]] = []
     for number, line in enumerate(lines, start=2):
