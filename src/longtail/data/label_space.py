@@ -35,7 +35,8 @@ class LabelSpace:
     names : TextColumn, optional
         What users see. Two labels may bear the same name: real label files have such.
     texts : TextColumn, optional
-        What a model may read about each label: its name, or a longer text.
+        What a model may read about each label: its name, or a longer text. Of one that is empty a
+        model reads nothing; a labels file cannot say so, and means the name.
 
     Raises
     ------
@@ -74,7 +75,7 @@ class LabelSpace:
     def read(cls, path: str | Path) -> LabelSpace:
         """Read a labels file, plain or gzip: one label a line, line number = id, from 0.
 
-        A line is a name, or ``name<TAB>text``; without a TAB the name is the text too.
+        A line is a name, or ``name<TAB>text``; without a text the name is the text too.
 
         Parameters
         ----------
@@ -158,7 +159,7 @@ class LabelSpace:
         return cls(n_labels, names, names if texts_are_names else column("texts"))
 
     def write(self, path: str | Path) -> None:
-        """Write a labels file that `read` reads; the name alone where it is the text too.
+        """Write a labels file that `read` reads; the name alone where the text says no more.
 
         Raises
         ------
