@@ -128,7 +128,6 @@ class TestScoreFiles:
         with pytest.raises(DataFormatError, match="not a sparse matrix"):
             read_scores(path)
 
-
     @pytest.mark.parametrize("name", ["score.npz", "score.txt", "score.txt.gz"])
     def test_file_that_is_not_there(self, tmp_path, name):
         with pytest.raises(InputError, match=rf"{name} cannot be opened: No such file"):

@@ -101,6 +101,8 @@ def test_nothing_is_restricted_by_default(model):
         ({"allowed": ["drinks"]}, "None of the 11 labels is named 'drinks'"),
         ({"masked": ["cars"]}, "None of the 11 labels is named 'cars'"),
         ({"allowed": "drink"}, r"Pass \['drink'\]"),
+        ({"allowed": 5}, "Expected a list of label names, got 5"),
+        ({"masked": [["drink"]]}, r"strings, got \['drink'\]"),
     ],
 )
 def test_what_cannot_be_meant_is_refused(model, arguments, message):

@@ -17,9 +17,10 @@ from longtail.blend.siamese_vectors import SiameseVectors
 from longtail.compiled.expanded import expanded
 from longtail.compiled.scorer import CompiledScorer
 from longtail.data.bags import Bags
+from longtail.data.label_names import check_name, names_in
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
-from longtail.errors import InputError
+from longtail.errors import InputError, named
 from longtail.kernels.jit import n_usable_cores
 
 if TYPE_CHECKING:
@@ -89,8 +90,8 @@ def with_labels(
     """
     scorer, vectors = _changeable(model)
     _check_no_text_block(model)
-    texts = dict(labels) if isinstance(labels, Mapping) else {n: n for n in _names(labels)}
-    given = dict(examples or {})
+    texts = dict(labels) if isinstance(labels, Mapping) else {n: n for n in names_in(labels)}
+    given = {} if examples is None else examples
     _check_new_names(model.label_space, texts, given)
     new = _new_labels(model, texts, given)
     _check_known(new, list(texts), reads_texts=vectors.reads_texts(scorer))
@@ -137,7 +138,7 @@ def without_labels(model: Predictor, names: Iterable[str]) -> Predictor:
     ['red', 'vehicle']
     """
     (scorer, _), space = _changeable(model), model.label_space
-    unwanted = {*_names(names)}
+    unwanted = {*names_in(names)}
     gone = [label for name in unwanted for label in space.ids_of(name)]
     kept = np.setdiff1d(np.arange(space.n_labels), np.array(gone, np.int64))
     if not len(kept):
@@ -218,16 +219,7 @@ def _stored_as(was: Scorer, scorer: ChangeableScorer) -> Scorer:
     return scorer
 
 
-def _names(names: Iterable[str]) -> list[str]:
-    """Return names as a list; one string is not several."""
-    if isinstance(names, str):
-        raise InputError(f"Expected a list of label names, got one string. Pass [{names!r}].")
-    return list(names)
-
-
-def _check_new_names(
-    space: LabelSpace, texts: Mapping[str, str], examples: Mapping[str, Any]
-) -> None:
+def _check_new_names(space: LabelSpace, texts: Mapping[str, str], examples: object) -> None:
     """Refuse names that are there, and examples of labels that are not being added."""
     if space.names is None:
         raise InputError(
@@ -236,9 +228,18 @@ def _check_new_names(
         )
     if not texts:
         raise InputError("There is no label to add. Name at least one.")
+    if not isinstance(examples, Mapping):
+        raise InputError(
+            "examples must be a dictionary of points by the names of their labels, "
+            f"got {named(examples)}."
+        )
     for name in texts:
-        if not isinstance(name, str) or not name:
-            raise InputError(f"A label cannot be named {name!r}. Use a string that is not empty.")
+        check_name(name)
+        if not name or TextColumn.from_strings([name])[0] != name:
+            raise InputError(
+                f"A label cannot be named {name!r}. Use a string that is not empty, of characters "
+                "that UTF-8 has."
+            )
         if name in space.ids_by_name:
             raise InputError(
                 f"The model has a label named {name!r} already. Remove that one first, or choose "

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.blend.blended import compiled_of
+from longtail.data.label_names import names_in
 from longtail.errors import InputError
 from longtail.scorers.blocks import top_k_in_blocks
 from longtail.scorers.fusion import best_first
@@ -73,7 +74,7 @@ class Restriction:
         Raises
         ------
         InputError
-            If there is no label of a name, or `allowed` is empty.
+            If these are no lists of names, there is no label of a name, or `allowed` is empty.
         """
         # Most queries: nothing may cost time.
         if allowed is None and isinstance(masked, tuple) and not masked:
@@ -198,11 +199,7 @@ def _put_below(found: Floats, others: Ids, scores: Floats) -> Floats:
 
 def _ids(space: LabelSpace, names: Iterable[str]) -> NDArray[np.int64]:
     """Return the ids of names: of all labels of a name, where several share it."""
-    if names is None:
-        raise InputError("Expected a list of label names, got None. Pass () for no names.")
-    if isinstance(names, str):
-        raise InputError(f"Expected a list of label names, got one string. Pass [{names!r}].")
-    ids = [label for name in dict.fromkeys(names) for label in space.ids_of(name)]
+    ids = [label for name in dict.fromkeys(names_in(names)) for label in space.ids_of(name)]
     return np.array(ids, np.int64)
 
 

@@ -1,14 +1,17 @@
-"""Label names that are probably none: empty ones, texts of lists, several packed into one."""
+"""Label names that are probably none: no strings, texts of lists, several packed into one."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
+
+from longtail.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["is_list_text", "packed_by"]
+__all__ = ["check_name", "is_list_text", "names_in", "packed_by"]
 
 # ['a', 'b'] as Python, JSON and numpy write it, and [3, 17]
 _LIST_TEXT = re.compile(
@@ -16,6 +19,33 @@ _LIST_TEXT = re.compile(
 )
 _SURE = "|;"  # what stands between labels far more often than in one
 _LEAST_MOVING = 0.2
+
+
+def check_name(name: object) -> None:
+    """Raise InputError unless the name of a label is a string."""
+    if not isinstance(name, str):
+        raise InputError(
+            f"Names of labels are strings, got {name!r}. Pass, for example, {str(name)!r}."
+        )
+
+
+def names_in(names: object) -> list[str]:
+    """Return an iterable of names as a list, or raise InputError: one string is not several.
+
+    Examples
+    --------
+    >>> from longtail.data.label_names import names_in
+    >>> names_in(name for name in ("bread", "yeast"))
+    ['bread', 'yeast']
+    """
+    if isinstance(names, str):
+        raise InputError(f"Expected a list of label names, got one string. Pass [{names!r}].")
+    if not isinstance(names, Iterable):
+        raise InputError(f"Expected a list of label names, got {names!r}. Pass () for no names.")
+    found = list(names)
+    for name in found:
+        check_name(name)
+    return found
 
 
 def is_list_text(name: str) -> bool:

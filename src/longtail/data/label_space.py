@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from longtail.data.csr import MOST_DIGITS
+from longtail.data.label_names import check_name
 from longtail.data.paths import decode_line, numbered_lines, replacing
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.errors import DataFormatError, InputError, named
@@ -228,10 +229,7 @@ class LabelSpace:
         InputError
             If no label has this name, or it is no string.
         """
-        if not isinstance(name, str):
-            raise InputError(
-                f"Names of labels are strings, got {name!r}. Pass, for example, {str(name)!r}."
-            )
+        check_name(name)
         if self.names is None:
             label = int(name) if name.isdecimal() and len(name) <= MOST_DIGITS else -1
         else:
