@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -110,6 +111,27 @@ def test_children_are_those_of_the_parents():
     nodes, places = children_of(np.array([[2, 0], [1, -1]], np.int32), starts)
     assert nodes.tolist() == [[3, 4, 5, 0, 1, -1], [2, -1, -1, -1, -1, -1]]
     assert places.tolist() == [0, 0, 0, 1, 1, 1]
+
+
+def test_a_training_follows_true_nodes_and_those_that_a_prediction_would():
+    nodes = np.array([[0, 1, 2, 3, -1]], np.int32)
+    scores = np.array([[0.1, 0.5, 0.3, 0.2, -np.inf]], np.float32)
+    level = SimpleNamespace(children=lambda *_: (nodes, scores))
+    labels = csr_array(np.eye(4, dtype=np.float32)[:1])
+    root = np.zeros((1, 1), np.int32), np.ones((1, 1), np.float32)
+    for size, followed, own in (
+        (3, [0, 1, 2], [0.1, 0.5, 0.3]),
+        (5, [0, 1, 2, 3, -1], [0.1, 0.5, 0.3, 0.2, -np.inf]),
+    ):
+        best, above = AttentionXML(beam_size=size)._followed(
+            level,
+            np.arange(4, dtype=np.int32),
+            TrainingData(labels, labels),
+            *root,
+            TrainingRun(seed=0, device=CPU, n_threads=1),
+        )
+        assert best.tolist() == [followed]
+        np.testing.assert_allclose(above, [own], atol=1e-6)
 
 
 @pytest.fixture(scope="module")

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 __all__ = ["AttentionXML"]
 
 
+TRUE_FIRST = np.float32(2)  # more than any probability
+
+
 @dataclass(kw_only=True, eq=False, repr=False)
 class AttentionXML(LabelEstimator):
     """AttentionXML: BiLSTM, multi-label attention, a label tree.
@@ -246,15 +249,18 @@ class AttentionXML(LabelEstimator):
         above: NDArray[np.float32],
         run: TrainingRun,
     ) -> tuple[Ids, NDArray[np.float32]]:
-        """Return the nodes of a level that each training point follows, its true ones first."""
+        """Return the nodes of a level that each training point follows, its true ones first.
+
+        Their scores are those of a prediction, so that the others are those that one would follow.
+        """
         bags = data.bags()
         shape = (bags.n_rows, parents.shape[1])
         parents, above = np.broadcast_to(parents, shape), np.broadcast_to(above, shape)
         found, scores = level.children(bags, parents, above, run.n_threads)
         targets = meta_labels(data.labels, nodes, int(nodes.max()) + 1)
-        first = np.float32(2) * true_among(found, targets)
-        best, _ = best_first(found, scores + first, self.beam_size, run.n_threads)
-        return best, np.where(best >= 0, np.float32(1), -np.inf).astype(np.float32)
+        first = TRUE_FIRST * true_among(found, targets)
+        best, ranks = best_first(found, scores + first, self.beam_size, run.n_threads)
+        return best, np.where(ranks >= TRUE_FIRST, ranks - TRUE_FIRST, ranks)
 
 
 def _are_widths(value: object) -> bool:
