@@ -275,7 +275,9 @@ class _Examples(NamedTuple):
     def hardest(self, network: RankingNetwork, n_compared: tuple[int, int], seed: int) -> _Examples:
         """Return the candidates that are true or that a network ranks first, and some others.
 
-        The others are drawn from the rest, and stand for all of it.
+        The others are drawn from the rest, and stand for all of it. If a point has so many true
+        candidates that some are in the rest, those drawn count once, as what a true one stands for
+        is not asked, and the false ones still stand for all false ones, on average.
         """
         n_first, n_drawn = n_compared
         n_points, size = self.is_true.shape
