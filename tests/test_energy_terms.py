@@ -217,6 +217,20 @@ class TestInferenceWithoutTorch:
             inference.energies(terms, layers), objectives, rtol=1e-3, atol=1e-3
         )
 
+    @pytest.mark.parametrize("method", [*PARAMETRISATIONS, "bundle"])
+    def test_without_steps_the_unaries_answer_and_their_energy_is_told(self, method):
+        terms, layers = arrays(3, 3, 5, 8, 4, 2, convex=True)
+        terms.labels[1, 3:] = -1
+        inference = EnergyInference(method=method, n_steps=0)
+        states = inference.states(terms, layers)
+        assert (states[1, 3:] == -np.inf).all()
+        if method != "projected":
+            np.testing.assert_array_equal(states[0], terms.unaries[0])
+        like = EnergyInference(method="entropy" if method == "bundle" else method, n_steps=2)
+        first = like.energies(terms, layers)[:, :1]
+        np.testing.assert_array_equal(inference.energies(terms, layers), first)
+        assert first.all()
+
     @few
     @given(seeds, st.sampled_from([*PARAMETRISATIONS, "bundle"]))
     def test_padding_is_as_if_it_were_not_there(self, seed, method):
@@ -255,6 +269,8 @@ class TestInferenceWithoutTorch:
     def test_refuses_a_method_that_is_not_there(self):
         with pytest.raises(InputError, match="entropy, logit, projected, bundle"):
             EnergyInference(method="newton")
+        with pytest.raises(InputError, match="between 0 and 10,000, got 1000000000"):
+            EnergyInference(n_steps=10**9)
 
 
 class TestBundle:

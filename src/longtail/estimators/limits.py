@@ -15,6 +15,7 @@ import numpy as np
 from longtail.compiled.parts import MOST_SEARCHED
 from longtail.data.input_notes import InputWarning
 from longtail.errors import InputError
+from longtail.scorers.energy_inference import MOST_STEPS
 from longtail.training.run import as_device
 
 if TYPE_CHECKING:
@@ -111,7 +112,7 @@ LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
         "tail": (0.0, 10.0),
         "n_hidden": (1, 2**12),
         "n_layers": (1, 16),
-        "n_steps": (0, 10_000),
+        "n_steps": (0, MOST_STEPS),
         "step": (1e-9, 1e3),
         "momentum": (0.0, 0.999),
         "unary_epochs": (0, _MANY),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["EnergyInference"]
+__all__ = ["MOST_STEPS", "EnergyInference"]
 
+MOST_STEPS = 10_000
 METHODS: Mapping[str, Moves | None] = MappingProxyType(
     {
         "entropy": Moves.ENTROPY,
@@ -53,7 +54,7 @@ class EnergyInference:
     Raises
     ------
     InputError
-        If there is no such method.
+        If there is no such method, or there are more than 10,000 steps.
 
     Examples
     --------
@@ -69,11 +70,13 @@ class EnergyInference:
     tolerance: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse methods that there are not."""
+        """Refuse methods that there are not, and steps without end."""
         if self.method not in METHODS:
             raise InputError(
                 f"The inference {self.method!r} is not known. It is one of {', '.join(METHODS)}."
             )
+        if not 0 <= self.n_steps <= MOST_STEPS:
+            raise InputError(f"n_steps must be between 0 and {MOST_STEPS:,}, got {self.n_steps!r}.")
 
     def states(self, terms: PointTerms, layers: EnergyLayers, n_threads: int = 1) -> Floats:
         """Return what ranks the labels of each point, float32 (n, size).
@@ -106,6 +109,10 @@ class EnergyInference:
 
         That is the energy, less the labels' entropy where the method has one.
         """
+        if not self.n_steps:  # that before a step is told by who takes one
+            method = "entropy" if METHODS[self.method] is None else self.method
+            one = replace(self, method=method, n_steps=1)
+            return one.energies(terms, layers, n_threads)[:, :1]
         return self._run(terms, layers, self.n_steps + 1, n_threads)[1]
 
     def _run(
@@ -114,14 +121,14 @@ class EnergyInference:
         """Return states and traced energies."""
         states = np.full(terms.unaries.shape, -np.inf, np.float32)
         trace = np.zeros((len(states), n_traced), np.float32)
-        if self.n_steps == 0 and METHODS[self.method] is None:
-            return terms.unaries, trace
         terms = PointTerms(
             read_only(terms.labels, np.int32),
             *(read_only(array, np.float32) for array in terms[1:]),
         )
         layers = EnergyLayers(*(read_only(array, np.float32) for array in layers))
         tolerance, moves = np.float32(self.tolerance), METHODS[self.method]
+        if not self.n_steps and moves is None:  # a bundle without planes would forget the unaries
+            moves = Moves.ENTROPY
 
         def work(start: int, stop: int) -> None:
             if moves is None:
