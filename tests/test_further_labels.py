@@ -55,12 +55,12 @@ def run(*arguments):
     return write_further(*arguments)
 
 
-def further_twin(similarities, head, votes, frequent, worst, size):
+def further_twin(similarities, head, head_scale, votes, frequent, worst, size):
     """Ids and scores of the labels that follow candidates, which have votes below 0."""
     met = [label for label in range(N_LABELS) if votes[label] >= 0]
     met = [label for label in met if votes[label] > 0 or label in similarities]
     own = {
-        label: np.float32(head.scale * similarities.get(label, np.float32(0)))
+        label: np.float32(head_scale * similarities.get(label, np.float32(0)))
         + head.bias[label]
         + votes[label]
         for label in met
@@ -79,10 +79,16 @@ def further_twin(similarities, head, votes, frequent, worst, size):
 
 
 @settings(max_examples=40, deadline=None)
-@given(seed=st.integers(0, 10_000), size=st.integers(1, 45), n_starts=st.integers(1, 5))
-def test_write_further(seed, size, n_starts):
+@given(
+    seed=st.integers(0, 10_000),
+    size=st.integers(1, 45),
+    n_starts=st.integers(1, 5),
+    share=st.sampled_from([1, 0.5]),
+)
+def test_write_further(seed, size, n_starts, share):
     random = np.random.default_rng(seed)
     graph, label_of_row, head = labels_with_vectors(random)
+    head_scale = np.float32(share * head.scale)
     query = np.zeros(DIMENSION, np.int8)
     scale = quantise(read_only(random.standard_normal(DIMENSION), np.float32), query)
     starts = np.zeros(n_starts, np.int32)
@@ -103,7 +109,7 @@ def test_write_further(seed, size, n_starts):
     np.testing.assert_array_equal(node_bias, head.bias[label_of_row])
     node_bias = read_only(node_bias, np.float32)
     n_met = run(
-        *(query, scale, graph, walk, starts, label_of_row, head, node_bias, frequent),
+        *(query, scale, graph, walk, starts, label_of_row, head, head_scale, node_bias, frequent),
         *(votes, met, n_voted, n_candidates, ids, scores),
     )
     excess = excess_of(query)
@@ -113,11 +119,12 @@ def test_write_further(seed, size, n_starts):
         * graph.step[0]
         for key in walk.log[1 : 1 + walk.log[0]]
     }
-    voted = {int(label) for label in met[:n_voted] if head.row_of_label[label] >= 0}
-    assert voted <= set(similarities)
+    compared = {*met[:n_voted].tolist(), *frequent.tolist()}
+    assert {label for label in compared if head.row_of_label[label] >= 0} <= set(similarities)
     assert len(set(met[:n_met].tolist())) == n_met
     assert (votes[was == 0] != 0).sum() == n_met - n_voted  # all that is to be forgotten is listed
-    expected, own = further_twin(similarities, head, was, frequent, scores[n_candidates - 1], size)
+    worst = scores[n_candidates - 1]
+    expected, own = further_twin(similarities, head, head_scale, was, frequent, worst, size)
     n = len(expected)
     assert ids[n_candidates:].tolist() == expected + [-1] * (size - n)
     np.testing.assert_allclose(scores[n_candidates : n_candidates + n], own, rtol=1e-4, atol=1e-5)

@@ -44,6 +44,8 @@ class Blend:
     search : CandidateSearch
     heads : tuple of LabelHead
         The first shares its vectors with the label index of the search.
+    further_scale : float
+        The scale of the first head where it ranks labels that follow the candidates.
     relations : LabelRelations or None
         None where labels have no texts.
     linear : SparseLabelVectors
@@ -59,6 +61,7 @@ class Blend:
 
     search: CandidateSearch
     heads: tuple[LabelHead, ...]
+    further_scale: float
     relations: LabelRelations | None
     linear: SparseLabelVectors
     is_word: NDArray[np.bool_] | None
@@ -99,6 +102,7 @@ class Blend:
         return Blend(
             search=search,
             heads=tuple(heads),
+            further_scale=heads[0].scale,
             relations=relations,
             linear=SparseLabelVectors.empty(labels.shape[1]),
             is_word=is_word,
@@ -215,7 +219,11 @@ class Blend:
 
     def parts_config(self) -> dict[str, Any]:
         """Return the rest, as JSON values."""
-        return {"scales": [head.scale for head in self.heads], "search": self.search.config()}
+        return {
+            "scales": [head.scale for head in self.heads],
+            "further_scale": self.further_scale,
+            "search": self.search.config(),
+        }
 
     @staticmethod
     def parts_from(config: Mapping[str, Any], arrays: Arrays) -> dict[str, Any]:
@@ -234,6 +242,7 @@ class Blend:
         return {
             "search": search,
             "heads": tuple(heads),
+            "further_scale": config.get("further_scale", first),
             "relations": LabelRelations.from_arrays(relations) if relations else None,
             "is_word": linear.pop("is_word", None),
             "linear": SparseLabelVectors(**linear),

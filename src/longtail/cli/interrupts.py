@@ -32,7 +32,7 @@ _STOPS = MappingProxyType(
     {
         KeyboardInterrupt: signal.SIGINT,
         Terminated: signal.SIGTERM,
-        HungUp: signal.SIGHUP,
+        HungUp: getattr(signal, "SIGHUP", signal.SIGTERM),  # Windows has none
     }
 )
 

@@ -65,6 +65,7 @@ def expanded(compiled: CompiledScorer) -> BlendedScorer:
         encoder=UnitBagEncoder(token_vectors_of(parts.tokens, dimension)),
         search=search,
         heads=tuple(heads),
+        further_scale=float(parts.further_scale),
         relations=_relations(compiled),
         linear=_label_vectors(parts.linear, parts.linear_bias),
         is_word=parts.is_word if len(parts.is_word) else None,

@@ -199,7 +199,9 @@ class _Reader(NamedTuple):
         )
 
 
-def answerer_from(arrays: Arrays, scales: Sequence[float], *, has_relations: bool) -> Answerer:
+def answerer_from(
+    arrays: Arrays, scales: Sequence[float], further_scale: float, *, has_relations: bool
+) -> Answerer:
     """Make the parts again from `arrays_of`; nothing is read."""
     of = _Reader(arrays)
     labels, linear = of.graph("labels_index"), of.split("linear/")
@@ -216,6 +218,7 @@ def answerer_from(arrays: Arrays, scales: Sequence[float], *, has_relations: boo
         frequent=no_ids(),
         node_bias=no_numbers(),
         heads=tuple(of.head(i, scale, labels.rows) for i, scale in enumerate(scales)),
+        further_scale=np.float32(further_scale),
         linear=linear,
         linear_bias=of.floats("linear/bias"),
         is_word=of.take("linear/is_word", np.bool_),

@@ -142,6 +142,7 @@ class CompiledScorer:
             frequent=no_ids(),
             node_bias=no_numbers(),
             heads=tuple(heads),
+            further_scale=np.float32(scorer.further_scale),
             linear=store.split(words, are_common(words)),
             linear_bias=linear.bias,
             is_word=read_only(every, np.bool_),
@@ -270,6 +271,14 @@ class CompiledScorer:
         parts = self.parts._replace(network=_network(network, self.width))
         return CompiledScorer(parts, self.sizes, self.related)
 
+    def with_further_scale(self, scale: float) -> CompiledScorer:
+        """Return the same model, on the same tables, whose further labels have another scale.
+
+        See `longtail.blend.further_scale`.
+        """
+        parts = self.parts._replace(further_scale=np.float32(scale))
+        return CompiledScorer(parts, self.sizes, self.related)
+
     def _model_for(self, k: int) -> Any:
         """Return the handle of a model that answers so many labels.
 
@@ -304,6 +313,7 @@ class CompiledScorer:
             "kind": "compiled",
             "dtype": self.dtype,
             "scales": [float(head.scale) for head in self.parts.heads],
+            "further_scale": float(self.parts.further_scale),
             "sizes": asdict(self.sizes),
             "related": asdict(self.related),
             "has_relations": bool(self.parts.has_relations),
@@ -314,10 +324,10 @@ class CompiledScorer:
         cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[np.generic]]
     ) -> CompiledScorer:
         """Make it again from `config` and `to_arrays`, on memory maps as they are."""
-        parts = answerer_from(arrays, config["scales"], has_relations=config["has_relations"])
+        scales = config["scales"]
+        further = config.get("further_scale", scales[0])  # models of before say nothing of it
+        parts = answerer_from(arrays, scales, further, has_relations=config["has_relations"])
         sizes, related = SearchSizes(**config["sizes"]), RelationSizes(**config["related"])
-        check_sizes(sizes, related)
-        return cls(parts, sizes, related)
 
 
 def as_storage(name: str) -> StorageType:

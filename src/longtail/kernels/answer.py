@@ -65,7 +65,8 @@ class Answerer(NamedTuple):
     """Everything that a prediction looks at; see `longtail.blend.blended.BlendedScorer`.
 
     ``frequent`` are labels that may follow those that a search has met, the most frequent first;
-    without any, candidates alone are answered. ``node_bias`` is that of `largest_biases`.
+    without any, candidates alone are answered. ``node_bias`` is that of `largest_biases`, and
+    ``further_scale`` the scale of the first head for labels that follow.
     """
 
     tokens: Rows
@@ -80,6 +81,7 @@ class Answerer(NamedTuple):
     frequent: Ids
     node_bias: Floats
     heads: tuple[Head, ...]
+    further_scale: np.float32
     linear: SplitRows
     linear_bias: Floats
     is_word: NDArray[np.bool_]
@@ -217,6 +219,7 @@ def answer_bag(
                 scratch.starts,
                 model.label_of_row,
                 model.heads[0],
+                model.further_scale,
                 model.node_bias,
                 model.frequent,
                 scratch.votes,

@@ -1,8 +1,8 @@
 """Labels that follow the candidates of a point, for those who ask for more than there are.
 
 They are what the search has met on its way: labels of near points, and labels that the walk has
-compared with the point and left. They are ranked by what is known of them already, their similarity
-to the point and their votes, and put below all candidates.
+compared with the point and left. To these come the most frequent labels, which are likely far from
+a point, too. They are ranked by similarity, frequency and votes, and put below all candidates.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 __all__ = ["LEAST_STEP", "largest_biases", "write_further"]
 
+N_COMPARED = 128  # of the most frequent labels
 _SLACK = np.float32(1e-3)  # sums in another order are rounded otherwise
 LEAST_STEP = np.float32(1e-6)  # between two scores, of their size: a float32 tells them apart
 
@@ -43,6 +44,7 @@ def write_further(
     starts: Ids,
     label_of_row: Ids,
     head: Any,
+    head_scale: np.float32,
     node_bias: Floats,
     frequent: Ids,
     votes: Floats,
@@ -58,12 +60,13 @@ def write_further(
 
     Parameters
     ----------
-    query, scale, graph, walk, label_of_row, head, node_bias, votes, met, n_met
-        See `_add_met`; labels with votes that the walk has not met are compared first.
+    query, scale, graph, walk, label_of_row, head, head_scale, node_bias, votes, met, n_met
+        See `_add_met`; labels with votes and frequent ones that the walk has not met are compared
+        first.
     starts : int32 (at least 1,)
         Scratch.
     frequent : int32 (n_frequent,)
-        See `_add_frequent`.
+        The most frequent labels, the first ones first; see `_add_frequent`.
     n : int
         Candidates in the answer, at least 1.
     ids, scores : int32, float32 (k,)
@@ -75,6 +78,7 @@ def write_further(
         How many labels are in `met` now, of which the votes are to be forgotten.
     """
     _compare(met[:n_met], head.row_of_label, query, graph, starts, walk)
+    _compare(frequent[:N_COMPARED], head.row_of_label, query, graph, starts, walk)
     n_further, n_met = _add_met(
         query,
         scale,
@@ -82,6 +86,7 @@ def write_further(
         walk,
         label_of_row,
         head,
+        head_scale,
         node_bias,
         votes,
         met,
@@ -123,6 +128,7 @@ def _add_met(
     walk: Walk,
     label_of_row: Ids,
     head: Any,
+    head_scale: np.float32,
     node_bias: Floats,
     votes: Floats,
     met: Ids,
@@ -145,6 +151,8 @@ def _add_met(
     label_of_row : int32 (n_rows,)
     head : Head
         Over the vectors of the graph.
+    head_scale : float
+        In place of the head's own: see `longtail.blend.further_scale`.
     node_bias : float32 (n_nodes,)
         See `largest_biases`.
     votes : float32 (n_labels,)
@@ -169,7 +177,7 @@ def _add_met(
     n = 0
     for key in log[1 : log[0] + 1]:
         node = node_of(key)
-        logit = head.scale * similarity_of(key, too_much, scale, step)
+        logit = head_scale * similarity_of(key, too_much, scale, step)
         most = logit + node_bias[node] + most_votes
         # Where the logit is negative, a label's votes alone may be more.
         if n == len(ids) and logit >= 0 and most < scores[n - 1]:

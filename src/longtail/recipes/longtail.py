@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, get_args
 from longtail.blend.blend import Blend
 from longtail.blend.blended import BlendedScorer
 from longtail.blend.candidates import CandidateSearch, SearchSizes
+from longtail.blend.further_scale import learn_further_scale
 from longtail.blend.label_head import LabelHead
 from longtail.blend.linear_source import linear_source
 from longtail.blend.network_training import NetworkTraining
@@ -169,7 +170,11 @@ class LongtailClassifier(RerankedEstimator):
         n_asked = held_out.labels.shape[0] if self._learns_again(data, held_out) else None
         scorer, tables = self._sources(space, data, run, n_asked=n_asked)
         with run.stage("evidence"):
-            evidence = scorer.evidence(Bags.of(held_out.features), run.n_threads)
+            asked = Bags.of(held_out.features)
+            evidence = scorer.evidence(asked, run.n_threads)
+            further_scale = learn_further_scale(
+                scorer.encoder.encode(asked, run.n_threads), scorer.heads[0], held_out.labels
+            )
         blend = partial(_blend, evidence, scorer.tail_weights, data.labels, held_out.labels, run)
         with meanwhile(blend, run.n_threads) as blended:
             if tables is not None:
@@ -180,7 +185,7 @@ class LongtailClassifier(RerankedEstimator):
             with run.stage("blend"):
                 compiled = CompiledScorer.of(scorer, storage, run.n_threads)
                 network, calibration = blended.result()
-        answering = compiled.with_network(network)
+        answering = compiled.with_network(network).with_further_scale(further_scale)
         if not held_out.labels.shape[0]:
             calibration = calibrated(answering, held_out, data, run.n_threads)
         return answering, calibration

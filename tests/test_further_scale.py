@@ -1,0 +1,77 @@
+"""How much similarity counts among the labels that follow the candidates."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import longtail
+from longtail.blend.further_scale import N_BEST, SHARES, learn_further_scale
+from longtail.blend.label_head import LabelHead
+from longtail.compiled.scorer import CompiledScorer
+from longtail.metrics import recall_at_k
+
+N_LABELS, DIMENSION = 400, 8
+
+
+@pytest.fixture(scope="module")
+def points():
+    """Forty points whose labels are frequent ones, wherever these are, and their near ones."""
+    random = np.random.default_rng(0)
+    vectors = random.standard_normal((N_LABELS, DIMENSION)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    counts = random.zipf(1.5, N_LABELS).clip(1, 1000)
+    head = LabelHead.of(vectors, np.log(counts).astype(np.float32), 16.0)
+    encoded = vectors[random.integers(0, N_LABELS, 40)]
+    truth = np.zeros((40, N_LABELS))
+    for row in range(40):
+        truth[row, random.choice(N_LABELS, 6, replace=False, p=counts / counts.sum())] = 1
+    return encoded, head, csr_array(truth)
+
+
+def recall_with(share, encoded, head, truth):
+    logits = share * head.scale * encoded @ head.vectors.T + head.bias
+    best = np.argsort(-logits, axis=1, kind="stable")[:, :N_BEST].astype(np.int32)
+    return recall_at_k(best, truth, N_BEST)
+
+
+def test_the_share_that_finds_most_is_taken(points):
+    encoded, head, truth = points
+    recalls = [recall_with(share, encoded, head, truth) for share in SHARES]
+    assert recalls[0] < max(recalls)
+    learnt = learn_further_scale(encoded, head, truth) / head.scale
+    # Rates of labels, not of points, are counted, so another may be as good as the best.
+    assert recall_with(learnt, encoded, head, truth) > max(recalls) - 0.02
+
+
+def test_labels_of_near_points_keep_the_scale(points):
+    encoded, head, _ = points
+    nearest = (encoded @ head.vectors.T) > 0.99
+    assert learn_further_scale(encoded, head, csr_array(nearest.astype(float))) == head.scale
+
+
+def test_nothing_to_learn_from_keeps_the_scale(points):
+    encoded, head, truth = points
+    assert learn_further_scale(encoded[:0], head, truth[:0]) == head.scale
+    assert learn_further_scale(encoded, head, csr_array(truth.shape)) == head.scale
+
+
+def test_labels_without_a_vector_are_passed_over(points):
+    encoded, head, truth = points
+    rows = head.row_of_label.copy()
+    rows[::2] = -1
+    some = LabelHead(head.vectors, rows, head.bias, head.scale)
+    odd = np.arange(1, N_LABELS, 2)
+    alone = LabelHead.of(head.vectors[odd], head.bias[odd], head.scale)
+    assert learn_further_scale(encoded, some, truth) == learn_further_scale(
+        encoded, alone, truth[:, odd]
+    )
+
+
+def test_a_model_keeps_its_scale(text_model_path):
+    scorer = longtail.load(text_model_path).scorer.with_further_scale(4.0)
+    config, arrays = scorer.config(), scorer.to_arrays()
+    assert CompiledScorer.from_parts(config, arrays).parts.further_scale == 4
+    del config["further_scale"]  # as models of before this setting are
+    assert CompiledScorer.from_parts(config, arrays).parts.further_scale == config["scales"][0]
