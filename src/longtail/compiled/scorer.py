@@ -328,6 +328,8 @@ class CompiledScorer:
         further = config.get("further_scale", scales[0])  # models of before say nothing of it
         parts = answerer_from(arrays, scales, further, has_relations=config["has_relations"])
         sizes, related = SearchSizes(**config["sizes"]), RelationSizes(**config["related"])
+        check_sizes(sizes, related)
+        return cls(parts, sizes, related)
 
 
 def as_storage(name: str) -> StorageType:
