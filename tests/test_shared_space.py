@@ -7,12 +7,12 @@ import pytest
 import torch
 from scipy.sparse import csr_array
 
+from longtail.blend.shared_space import SharedSpace
 from longtail.data.bags import Bags
 from longtail.training.checkpoints import CheckpointFolder
 from longtail.training.fingerprint import Fingerprint
 from longtail.training.run import TrainingData, TrainingRun
 from longtail.training.schedule import Schedule
-from longtail.training.shared_space import SharedSpace
 
 N_WORDS, N_NOISE, N_POINTS = 6, 30, 200
 WITHOUT_POINTS = N_WORDS  # the last label, which has a text of its own word

@@ -25,13 +25,13 @@ from longtail.features.onnx_encoder import OnnxEncoder
 from longtail.features.transformer import Transformer, TransformerNetwork, read_transformer
 from longtail.features.transformer_encoder import PiecesOfTexts, TransformerEncoder
 from longtail.features.tuned_transformer import TunedTransformer
+from longtail.matching.cluster_scores import NeuralMatcher
 from longtail.recipes.deepxml import DeepXML
 from longtail.recipes.xtransformer import XTransformer
 from longtail.scorers.encoders import with_transformers_as
 from longtail.scorers.ensemble import EnsembleScorer
 from longtail.surrogates.label_indexing import LabelTexts, PointEmbeddings, PointFeatures
 from longtail.surrogates.meta_label_task import MetaLabelTask
-from longtail.training.cluster_scores import NeuralMatcher
 from longtail.training.run import TrainingData
 from longtail.training.schedule import Schedule
 from small_transformer import BERT, LABELS, TEXTS, WORDS, as_bags, saved

@@ -1,1 +1,1 @@
-"""The default recipe: candidates, what each source says of them, and the blend of it all."""
+"""The default recipe: the shared space, candidates, what sources say of them, and the blend."""

@@ -11,9 +11,9 @@ from longtail.costs.estimate import INDEX, LOGIT, PROCESS
 from longtail.recipes.longtail import EPOCHS_AGAIN, FEW_POINTS
 
 if TYPE_CHECKING:
+    from longtail.blend.shared_space import SharedSpace
     from longtail.costs.estimate import Machine, Workload
     from longtail.recipes.longtail import LongtailClassifier
-    from longtail.training.shared_space import SharedSpace
 
 __all__ = ["LongtailCosts"]
 

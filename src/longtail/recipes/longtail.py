@@ -14,6 +14,7 @@ from longtail.blend.label_head import LabelHead
 from longtail.blend.linear_source import linear_source
 from longtail.blend.network_training import NetworkTraining
 from longtail.blend.relations import LabelRelations
+from longtail.blend.shared_space import LearntSpace, SharedSpace, SpaceTables
 from longtail.compiled.scorer import CompiledScorer, StorageType, as_storage
 from longtail.data.bags import Bags
 from longtail.errors import InputError
@@ -24,7 +25,6 @@ from longtail.scorers.calibration import N_CALIBRATED, Calibration
 from longtail.scorers.fusion import best_first
 from longtail.training.batches import fitting_batch_size
 from longtail.training.schedule import Schedule
-from longtail.training.shared_space import LearntSpace, SharedSpace, SpaceTables
 from longtail.training.threads import meanwhile
 
 if TYPE_CHECKING:

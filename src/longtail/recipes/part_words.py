@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, TypeVar
 
 from longtail.errors import InputError
+from longtail.matching.cluster_scores import ClusterMatcher, LinearMatcher, NeuralMatcher
 from longtail.siamese.pair_losses import (
     DecoupledSoftmax,
     PairLoss,
@@ -18,7 +19,6 @@ from longtail.surrogates.label_indexing import (
     PointEmbeddings,
     PointFeatures,
 )
-from longtail.training.cluster_scores import ClusterMatcher, LinearMatcher, NeuralMatcher
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

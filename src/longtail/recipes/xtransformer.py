@@ -13,6 +13,14 @@ from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.data.bags import Bags
 from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError
+from longtail.matching.cluster_matcher import LearntMatcher, MatcherTraining
+from longtail.matching.cluster_scores import (
+    ClusterMatcher,
+    EncodedPoints,
+    LinearMatcher,
+    NeuralMatcher,
+)
+from longtail.matching.transformer_matching import ReadOnce, TransformerMatching
 from longtail.recipes.own_parts import check_part
 from longtail.recipes.part_words import INDEXERS, MATCHERS, part_of
 from longtail.recipes.text_encoders import OfTextEncoder
@@ -23,16 +31,8 @@ from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 from longtail.surrogates.label_clusters import label_centroids, meta_labels
 from longtail.surrogates.label_indexing import LabelIndexer, PointFeatures
 from longtail.surrogates.label_tree import LabelTree, balanced_tree
-from longtail.training.cluster_matcher import LearntMatcher, MatcherTraining
-from longtail.training.cluster_scores import (
-    ClusterMatcher,
-    EncodedPoints,
-    LinearMatcher,
-    NeuralMatcher,
-)
 from longtail.training.early_stopping import HeldOut
 from longtail.training.schedule import Schedule
-from longtail.training.transformer_matching import ReadOnce, TransformerMatching
 
 if TYPE_CHECKING:
     from collections.abc import Callable

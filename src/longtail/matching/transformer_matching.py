@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import torch
 
 from longtail.features.transformer import FrozenTexts, Transformer, TransformerNetwork
+from longtail.matching.cluster_matcher import LearntMatcher, squared_hinge
+from longtail.matching.cluster_scores import ClusterMatcher, EncodedPoints, LinearMatcher
 from longtail.named_parts import joined_parts
 from longtail.training.batches import AllLabels
-from longtail.training.cluster_matcher import LearntMatcher, squared_hinge
-from longtail.training.cluster_scores import ClusterMatcher, EncodedPoints, LinearMatcher
 from longtail.training.early_stopping import EarlyStopping
 from longtail.training.loop import train
 from longtail.training.optimisers import RowwiseAdagrad

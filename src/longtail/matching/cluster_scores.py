@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 from scipy.sparse import csr_array
 
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
+from longtail.matching.cluster_matcher import LearntMatcher
 from longtail.scorers.joined_features import HALF_LENGTH, JoinedFeatures
-from longtail.training.cluster_matcher import LearntMatcher
 
 if TYPE_CHECKING:
     import numpy as np
@@ -79,7 +79,7 @@ class NeuralMatcher:
     Examples
     --------
     >>> from longtail.recipes.xtransformer import XTransformer
-    >>> from longtail.training.cluster_scores import NeuralMatcher
+    >>> from longtail.matching.cluster_scores import NeuralMatcher
     >>> model = XTransformer(matcher=NeuralMatcher())  # or "neural"
     """
 
@@ -126,7 +126,7 @@ class LinearMatcher:
     Examples
     --------
     >>> from longtail.recipes.xtransformer import XTransformer
-    >>> from longtail.training.cluster_scores import LinearMatcher
+    >>> from longtail.matching.cluster_scores import LinearMatcher
     >>> model = XTransformer(matcher=LinearMatcher())  # or "linear"
     """
 

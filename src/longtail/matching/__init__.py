@@ -1,0 +1,1 @@
+"""X-Transformer's matcher: which clusters of labels a text is about."""
