@@ -18,6 +18,7 @@ from longtail.demo.data import wordnet
 from longtail.errors import InputError
 from longtail.estimators.limits import check_settings
 from longtail.features.bag_encoder import UnitBagEncoder
+from longtail.matching import cluster_matcher
 from longtail.matching.cluster_matcher import LearntMatcher, MatcherTraining
 from longtail.matching.cluster_scores import EncodedPoints, LinearMatcher, NeuralMatcher
 from longtail.metrics import precision_at_k
@@ -27,7 +28,6 @@ from longtail.scorers.ensemble import EnsembleScorer
 from longtail.scorers.joined_features import JoinedFeatures
 from longtail.siamese.pair_losses import DecoupledSoftmax, TripletLoss
 from longtail.surrogates.label_indexing import LabelTexts, PointEmbeddings, PointFeatures
-from longtail.training import cluster_matcher
 from longtail.training.batches import AllLabels
 from longtail.training.run import TrainingData, TrainingRun
 from longtail.training.schedule import Schedule
