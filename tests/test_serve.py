@@ -8,76 +8,21 @@ import json
 import logging
 import math
 import pickle
-import shutil
 import time
 from concurrent.futures import ThreadPoolExecutor
-from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from asking import Asked, refusal, until
 from longtail import load
 from longtail.errors import InputError
-from longtail.model_folder import ModelFolder
-from longtail.recipes.parabel import Parabel
-from longtail.serve import Limits, answers, app, live_model
+from longtail.serve import Limits, answers, app
 from longtail.serve.live_model import LiveModel
 from longtail.serve.openapi import openapi_document
 
 SMALL = Limits(body_bytes=2_000, texts=3, characters=40, k=7, names=2, seconds=2)
-
-
-class Asked:
-    """An application in a loop of its own, asked without a network."""
-
-    def __init__(self, application):
-        self.application = application
-        self.runner = asyncio.Runner()
-
-    def __call__(
-        self, method, path, body=None, *, root_path="", parts=None, raw=False, headers=(), then=()
-    ):
-        """Return status, headers and what the body says; `then` is what comes after the request."""
-        if parts is None:
-            parts = [body if isinstance(body, bytes) else json.dumps(body).encode()]
-        scope = {"type": "http", "method": method, "path": path, "root_path": root_path}
-        scope |= {"headers": headers, "query_string": b""}
-        status, headers, content = self.runner.run(self._ask(scope, parts, then))
-        if raw or headers.get("content-type") != "application/json":
-            return status, headers, content
-        return status, headers, json.loads(content) if content else None
-
-    async def _ask(self, scope, parts, then):
-        rest, later = list(parts), list(then)
-        sent = []
-
-        async def receive():
-            if not rest and later:
-                return later.pop(0)
-            if not rest:
-                await asyncio.sleep(60)
-            if rest[0] is None:
-                return {"type": "http.disconnect"}
-            part = rest.pop(0)
-            return {"type": "http.request", "body": part, "more_body": bool(rest)}
-
-        async def send(message):
-            sent.append(message)
-
-        await self.application(scope, receive, send)
-        if not sent:
-            return None, {}, b""
-        headers = {name.decode(): value.decode() for name, value in sent[0]["headers"]}
-        return sent[0]["status"], headers, b"".join(m["body"] for m in sent[1:])
-
-    def wait(self, seconds):
-        self.runner.run(asyncio.sleep(seconds))
-
-    def close(self):
-        self.runner.run(self.application.stop())
-        self.runner.close()
 
 
 @pytest.fixture(scope="module")
@@ -90,15 +35,6 @@ def ask(text_model_path):
     asked = Asked(app(text_model_path, limits=SMALL))
     yield asked
     asked.close()
-
-
-def refusal(answer):
-    """Return status and sentence of an answer that must be a refusal."""
-    status, headers, content = answer
-    assert headers["content-type"] == "application/json"
-    assert set(content) == {"error"}
-    assert content["error"].endswith(".")
-    return status, content["error"]
 
 
 def test_one_text_is_answered_as_the_model_does(ask, model):
@@ -363,116 +299,6 @@ def test_other_connections_than_http_are_closed(ask):
     assert said == ["websocket.close"]
 
 
-# ------------------------------------------------------------------------------- changing models
-
-
-def until(asked, condition):
-    """Wait until something holds, at most a minute: kernels may have to be compiled first."""
-    stop = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < stop
-        asked.wait(0.02)
-
-
-@pytest.fixture
-def quick_looks(monkeypatch):
-    monkeypatch.setattr("longtail.serve.application.SECONDS_BETWEEN_LOOKS", 0.02)
-
-
-@pytest.mark.usefixtures("quick_looks")
-def test_a_replaced_folder_is_loaded_and_a_broken_one_is_not(text_model_path, tmp_path, caplog):
-    folder = tmp_path / "model"
-    shutil.copytree(text_model_path, folder)
-    asked = Asked(app(folder))
-    first = asked("GET", "/healthz")[2]["model"]
-    texts, names = ["red wine", "old car"] * 10, [["beverage"], ["machine"]] * 10
-    Parabel(n_learners=1, n_threads=1).fit(texts, names).save(folder)
-    until(asked, lambda: asked("GET", "/healthz")[2]["model"] != first)
-    assert asked("POST", "/predict", {"text": "red wine", "k": 1})[2]["labels"] == ["beverage"]
-    (folder / "manifest.json").write_text("{}", encoding="utf-8")
-    until(asked, lambda: asked("GET", "/healthz")[2]["status"] == "outdated")
-    assert "not a longtail model folder" in asked("GET", "/healthz")[2]["problem"]
-    assert asked("POST", "/predict", {"text": "red wine", "k": 1})[2]["labels"] == ["beverage"]
-    assert "longtail_model_ready 0.0" in asked("GET", "/metrics")[2].decode()
-    shutil.rmtree(folder)
-    shutil.copytree(text_model_path, folder)
-    until(asked, lambda: asked("GET", "/healthz")[2]["status"] == "ok")
-    assert "drink" in asked("POST", "/predict", {"text": "red wine"})[2]["labels"]
-    asked.close()
-    assert len([r for r in caplog.records if "Could not load" in r.message]) <= 3  # once each
-
-
-def test_what_is_replaced_while_it_is_loaded_keeps_its_own_name(
-    text_model_path, tmp_path, monkeypatch
-):
-    folder = tmp_path / "model"
-    shutil.copytree(text_model_path, folder)
-    own = ModelFolder.open(folder).checksum
-    live = LiveModel(folder)
-    newer = load(folder).without_labels(["drink"])
-    monkeypatch.setattr(live_model, "warm_up", lambda _: newer.save(folder))
-    live.load()
-    assert live.current.n_labels == newer.n_labels + 1
-    assert own.startswith(live.identity)
-    monkeypatch.undo()
-    live.load()
-    assert ModelFolder.open(folder).checksum.startswith(live.identity)
-    assert live.current.n_labels == newer.n_labels
-
-
-def test_a_model_with_a_damaged_file_does_not_replace_the_one_that_answers(tmp_path):
-    texts, names = ["red wine", "old car"] * 10, [["beverage"], ["machine"]] * 10
-    Parabel(n_learners=1, n_threads=1).fit(texts, names).save(tmp_path)
-    served = LiveModel(tmp_path)
-    served.load()
-    path = tmp_path / "tree.safetensors"
-    whole = path.read_bytes()
-    path.unlink()  # never write into a served file
-    path.write_bytes(whole[:-8] + b"\xff" * 8)
-    served.load(anew=True)
-    assert "tree.safetensors is damaged" in served.problem
-    assert served.current.predict("red wine", 1)[0][0] == "beverage"
-
-
-@pytest.mark.usefixtures("quick_looks")
-def test_without_a_model_a_sentence_is_served_until_there_is_one(text_model_path, tmp_path):
-    asked = Asked(app(tmp_path / "model"))
-    status, sentence = refusal(asked("POST", "/predict", {"text": "wine"}))
-    assert (status, "There is no model folder at" in sentence) == (503, True)
-    status, _, health = asked("GET", "/healthz")
-    assert (status, health["status"]) == (503, "unavailable")
-    assert asked("GET", "/")[0] == 200
-    shutil.copytree(text_model_path, tmp_path / "model")
-    until(asked, lambda: asked("GET", "/healthz")[0] == 200)
-    asked.close()
-
-
-@settings(max_examples=15, deadline=None)
-@given(data=st.data())
-def test_a_damaged_folder_answers_or_says_what_is_wrong(text_model_path, tmp_path_factory, data):
-    folder = tmp_path_factory.mktemp("damaged") / "model"
-    shutil.copytree(text_model_path, folder)
-    file = data.draw(st.sampled_from(sorted(folder.iterdir())))
-    content = bytearray(file.read_bytes())
-    for place in data.draw(st.lists(st.integers(0, len(content) - 1), max_size=20)):
-        content[place] = data.draw(st.integers(0, 255))
-    file.write_bytes(content[: data.draw(st.integers(0, 2 * len(content)))])
-    asked = Asked(app(folder))
-    status = asked("GET", "/healthz")[0]
-    assert status in {200, 503}
-    for path in ("/predict", "/explain"):
-        assert asked("POST", path, {"text": "red wine, old car"})[0] == status
-    asked.close()
-
-
-def test_a_model_of_features_is_not_served(tmp_path):
-    rows = np.eye(40, dtype=np.float32)
-    Parabel(n_learners=1, n_threads=1).fit(rows, [["a"], ["b"]] * 20).save(tmp_path / "model")
-    asked = Asked(app(tmp_path / "model"))
-    assert "ready-made features" in refusal(asked("POST", "/predict", {"text": "wine"}))[1]
-    asked.close()
-
-
 # --------------------------------------------------------------------------------- load and harm
 
 
@@ -636,16 +462,3 @@ def test_no_bytes_make_the_server_fail(ask, body):
 @given(path=st.text(max_size=20), method=st.sampled_from(["GET", "POST", "PUT", "OPTIONS", "X"]))
 def test_no_path_makes_the_server_fail(ask, path, method):
     assert ask(method, "/" + path, b"{}")[0] in {200, 400, 404, 405}
-
-
-def test_a_folder_that_cannot_be_used_is_not_loaded_every_second(tmp_path, monkeypatch):
-    model = LiveModel(tmp_path)
-    model.load()
-    assert model.problem is not None
-    assert not model.has_changed
-    (tmp_path / "manifest.json").write_text("{}", encoding="utf-8")
-    assert model.has_changed
-    model.load()
-    assert not model.has_changed
-    monkeypatch.setattr(live_model, "time", SimpleNamespace(monotonic=lambda: math.inf))
-    assert model.has_changed  # once in a while, in case it has become usable unseen
