@@ -13,7 +13,14 @@ from longtail import LongtailClassifier
 from longtail.compiled.parts import most_frequent
 from longtail.kernels.answer import Head
 from longtail.kernels.arrays import read_only
-from longtail.kernels.code_search import CodedGraph, excess_of, new_walk, node_of, walk_graph
+from longtail.kernels.code_search import (
+    CodedGraph,
+    excess_of,
+    log_nodes,
+    new_walk,
+    node_of,
+    walk_graph,
+)
 from longtail.kernels.further_labels import LEAST_STEP, largest_biases, write_further
 from longtail.kernels.packed_codes import pack_rows
 from longtail.kernels.packed_ids import pack_ids
@@ -53,6 +60,11 @@ def labels_with_vectors(random):
 @njit
 def run(*arguments):
     return write_further(*arguments)
+
+
+@njit
+def log_rows(query, graph, rows, walk):
+    log_nodes(query, graph, rows, len(rows), walk)
 
 
 def further_twin(similarities, head, head_scale, votes, frequent, worst, size):
@@ -112,6 +124,8 @@ def test_write_further(seed, size, n_starts, share):
         *(query, scale, graph, walk, starts, label_of_row, head, head_scale, node_bias, frequent),
         *(votes, met, n_voted, n_candidates, ids, scores),
     )
+    rows = head.row_of_label[met[:n_voted]]
+    log_rows(query, graph, rows[rows >= 0], walk)  # what was compared without a note
     excess = excess_of(query)
     similarities = {
         int(label_of_row[node_of.py_func(key)]): (np.float32(key >> 32) - excess)

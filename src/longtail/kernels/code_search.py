@@ -40,6 +40,7 @@ __all__ = [
     "new_walk",
     "node_of",
     "similarity_at",
+    "similarity_by",
     "similarity_of",
     "walk_graph",
     "walk_on",
@@ -321,8 +322,15 @@ def similarity_of(
     key: np.int64, too_much: np.float32, scale: np.float32, step: np.float32
 ) -> np.float32:
     """Return how similar the node of a key is; `too_much` is the `excess_of` the query."""
-    own = np.float32(key >> _KEY_BITS)
-    return np.float32((own - too_much) * scale * step)
+    return similarity_by(key >> _KEY_BITS, too_much, scale, step)
+
+
+@lean_kernel
+def similarity_by(
+    product: Any, too_much: np.float32, scale: np.float32, step: np.float32
+) -> np.float32:
+    """Return how similar a node is whose codes have a product with the query; see above."""
+    return np.float32((np.float32(product) - too_much) * scale * step)
 
 
 @lean_kernel

@@ -17,10 +17,12 @@ from longtail.kernels.code_search import (
     excess_of,
     log_nodes,
     node_of,
+    similarity_by,
     similarity_of,
 )
 from longtail.kernels.exact import insert_sorted
 from longtail.kernels.jit import inner_kernel, kernel, lean_kernel
+from longtail.kernels.packed_codes import packed_products
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -61,8 +63,7 @@ def write_further(
     Parameters
     ----------
     query, scale, graph, walk, label_of_row, head, head_scale, node_bias, votes, met, n_met
-        See `_add_met`; labels with votes and frequent ones that the walk has not met are compared
-        first.
+        See `_add_met`; frequent labels that the walk has not met are compared first.
     starts : int32 (at least 1,)
         Scratch.
     frequent : int32 (n_frequent,)
@@ -77,7 +78,19 @@ def write_further(
     int
         How many labels are in `met` now, of which the votes are to be forgotten.
     """
-    _compare(met[:n_met], head.row_of_label, query, graph, starts, walk)
+    n_further = _add_voted(
+        query,
+        scale,
+        graph,
+        walk,
+        starts,
+        head,
+        head_scale,
+        votes,
+        met[:n_met],
+        ids[n:],
+        scores[n:],
+    )
     _compare(frequent[:N_COMPARED], head.row_of_label, query, graph, starts, walk)
     n_further, n_met = _add_met(
         query,
@@ -93,10 +106,55 @@ def write_further(
         n_met,
         ids[n:],
         scores[n:],
+        n_further,
     )
     n_further = _add_frequent(frequent, votes, ids[n:], scores[n:], n_further)
     _put_below(scores, n, n_further)
     return n_met
+
+
+@lean_kernel
+def _add_voted(
+    query: NDArray[np.int8],
+    scale: np.float32,
+    graph: CodedGraph,
+    walk: Walk,
+    starts: Ids,
+    head: Any,
+    head_scale: np.float32,
+    votes: Floats,
+    voted: Ids,
+    ids: Ids,
+    scores: Floats,
+) -> int:
+    """Write the labels that have votes and are no candidates, best first; return how many.
+
+    See `_add_met`. They come first, so that there no node needs to be looked at for a vote's sake.
+    """
+    n, step, too_much = 0, graph.step[0], excess_of(query)
+    for first in range(0, len(voted), len(starts)):
+        some = voted[first : first + len(starts)]
+        for i in range(len(some)):
+            starts[i] = _node_at(some[i], head.row_of_label, graph)
+        if len(graph.codes):
+            packed_products(query, graph.codes, starts, len(some), walk.products)
+        for i in range(len(some)):
+            label = some[i]
+            if votes[label] < 0:
+                continue
+            is_there = head.row_of_label[label] == starts[i] and len(graph.codes) > 0
+            own = similarity_by(walk.products[i], too_much, scale, step)
+            logit = head_scale * own if is_there else np.float32(0)
+            n = _offer(label, logit + head.bias[label] + votes[label], ids, scores, n)
+            votes[label] = -1
+    return n
+
+
+@lean_kernel
+def _node_at(label: Any, row_of_label: Ids, graph: CodedGraph) -> Any:
+    """Return the node of a label, and the first one for a label without."""
+    row = row_of_label[label]
+    return row if 0 <= row < len(graph.codes) else np.int32(0)
 
 
 @lean_kernel
@@ -135,8 +193,9 @@ def _add_met(
     n_met: int,
     ids: Ids,
     scores: Floats,
+    n: int,
 ) -> tuple[int, int]:
-    """Write the labels that a search has met and that are no candidates, best first.
+    """Write the labels that a search has met and that were not offered yet, best first.
 
     The score of a label is what the head says of it, its similarity taken from the codes, plus its
     votes; a label without a node is taken to be at a right angle to the point. Most nodes are too
@@ -156,14 +215,16 @@ def _add_met(
     node_bias : float32 (n_nodes,)
         See `largest_biases`.
     votes : float32 (n_labels,)
-        Above 0 for labels with votes, and below for candidates. On return, below 0 also for the
-        labels that were offered.
+        0 for labels that were not met, and below for candidates and labels that were offered. On
+        return, below 0 also for those that are offered here.
     met : int32 (n_labels,)
         Begins with the labels that have votes; those of the walk are appended.
     n_met : int
         How many have votes.
     ids, scores : int32, float32 (size,)
         Written as far as there are labels: descending, ties by smaller id.
+    n : int
+        How many are there.
 
     Returns
     -------
@@ -171,29 +232,18 @@ def _add_met(
     """
     log, first_members, members = walk.log, graph.member_starts, graph.members
     step, too_much = graph.step[0], excess_of(query)
-    most_votes = _SLACK
-    for label in met[:n_met]:
-        most_votes = max(most_votes, votes[label] + _SLACK)
-    n = 0
     for key in log[1 : log[0] + 1]:
         node = node_of(key)
         logit = head_scale * similarity_of(key, too_much, scale, step)
-        most = logit + node_bias[node] + most_votes
-        # Where the logit is negative, a label's votes alone may be more.
-        if n == len(ids) and logit >= 0 and most < scores[n - 1]:
+        if n == len(ids) and logit + node_bias[node] + _SLACK < scores[n - 1]:
             continue
         for place in range(max(first_members[node], 0), min(first_members[node + 1], len(members))):
             label = _label_at(members[place], label_of_row, len(votes))
             if label < 0 or votes[label] < 0:
                 continue
-            if votes[label] == 0:  # each label once, so there is room for it
-                met[n_met] = label
-                n_met += 1
-            n = _offer(label, logit + head.bias[label] + votes[label], ids, scores, n)
-            votes[label] = -1
-    for label in met[:n_met]:
-        if votes[label] > 0:
-            n = _offer(label, head.bias[label] + votes[label], ids, scores, n)
+            met[n_met] = label  # each label once, so there is room for it
+            n_met += 1
+            n = _offer(label, logit + head.bias[label], ids, scores, n)
             votes[label] = -1
     return n, n_met
 
