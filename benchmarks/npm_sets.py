@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 REGISTRY = "https://registry.npmjs.org"
 N_ASKED, N_CONNECTIONS = 45_000, 8
-KEPT = ("name", "description", "keywords", "dependencies", "devDependencies")
+SETS = {"keywords": "keywords", "depends": "dependencies", "dev": "devDependencies"}
+KEPT = ("name", "description", *SETS.values())
 
 
 def main() -> None:
@@ -43,7 +44,7 @@ def main() -> None:
         ask_registry(arguments.names, arguments.metadata)
     with arguments.metadata.open(encoding="utf-8") as file:
         packages = sorted(map(json.loads, file), key=lambda package: str(package["name"]))
-    for name, field in (("keywords", "keywords"), ("depends", KEPT[3]), ("dev", KEPT[4])):
+    for name, field in SETS.items():
         points = {text: (text, labels) for text, labels in points_of(packages, field)}
         write(arguments.out / f"npm-{name}", list(points.values()))
 

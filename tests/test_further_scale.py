@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, vstack
 
 import longtail
 from longtail.blend.further_scale import N_BEST, SHARES, learn_further_scale
@@ -55,6 +55,15 @@ def test_nothing_to_learn_from_keeps_the_scale(points):
     encoded, head, truth = points
     assert learn_further_scale(encoded[:0], head, truth[:0]) == head.scale
     assert learn_further_scale(encoded, head, csr_array(truth.shape)) == head.scale
+
+
+def test_points_in_the_order_of_what_they_are_about_are_asked_from_all_over(points, monkeypatch):
+    encoded, head, truth = points
+    nearest = csr_array(((encoded @ head.vectors.T) > 0.99).astype(float))
+    monkeypatch.setattr("longtail.blend.further_scale.POINTS", (40, 40))
+    in_order, both = np.concatenate([encoded] * 2), vstack([nearest, truth]).tocsr()
+    assert learn_further_scale(in_order[:40], head, both[:40]) == head.scale
+    assert learn_further_scale(in_order, head, both) < head.scale
 
 
 def test_labels_without_a_vector_are_passed_over(points):

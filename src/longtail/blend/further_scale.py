@@ -53,12 +53,14 @@ def learn_further_scale(points: Floats, head: LabelHead, truth: csr_array) -> fl
     16.0
     """
     fewest, most = POINTS
-    n_points = int(np.clip(MOST_LOGITS // max(len(head.bias), 1), fewest, most))
+    n_asked = min(int(np.clip(MOST_LOGITS // max(len(head.bias), 1), fewest, most)), len(points))
+    # From all over the points, which may be in the order of what they are about.
+    asked = np.arange(n_asked) * len(points) // max(n_asked, 1)
     with_vector = np.flatnonzero(head.row_of_label >= 0)
     rows, bias = head.row_of_label[with_vector], head.bias[with_vector]
-    truth = truth[:, with_vector].tocsr()
+    points, truth = points[asked], truth[asked][:, with_vector]
     scales, n_found = head.scale * np.array(SHARES, np.float32), np.zeros(len(SHARES), np.int64)
-    for start in range(0, min(n_points, len(points)), BLOCK):
+    for start in range(0, n_asked, BLOCK):
         some = slice(start, start + BLOCK)
         cosines = points[some] @ head.vectors.T
         for row, is_true in zip(cosines, truth[some].toarray() > 0, strict=True):

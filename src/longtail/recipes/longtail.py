@@ -171,17 +171,16 @@ class LongtailClassifier(RerankedEstimator):
         scorer, tables = self._sources(space, data, run, n_asked=n_asked)
         with run.stage("evidence"):
             asked = Bags.of(held_out.features)
-            evidence = scorer.evidence(asked, run.n_threads)
-            further_scale = learn_further_scale(
-                scorer.encoder.encode(asked, run.n_threads), scorer.heads[0], held_out.labels
-            )
+            points = scorer.encoder.encode(asked, run.n_threads)
+            evidence = scorer.evidence_of(points, asked, run.n_threads)
+            further_scale = learn_further_scale(points, scorer.heads[0], held_out.labels)
         blend = partial(_blend, evidence, scorer.tail_weights, data.labels, held_out.labels, run)
         with meanwhile(blend, run.n_threads) as blended:
             if tables is not None:
                 relations = scorer.relations
                 del scorer  # the second would not fit beside it where the first just did
-                points = data.with_points_of(held_out)
-                scorer = self._again(tables, relations, points, run.within("again: "))
+                every = data.with_points_of(held_out)
+                scorer = self._again(tables, relations, every, run.within("again: "))
             with run.stage("blend"):
                 compiled = CompiledScorer.of(scorer, storage, run.n_threads)
                 network, calibration = blended.result()
