@@ -3,7 +3,7 @@
     npm pack all-the-package-names && tar xzf all-the-package-names-*.tgz
     python -m benchmarks.npm_sets OUT --names package/names.json --metadata metadata.jsonl
 
-The registry is asked for 45,000 packages drawn at random, with eight connections, and what it says
+The registry is asked for 45,000 packages drawn at random, eight at a time, and what it says
 is kept in the metadata, which are not asked for again. Of a package's name and description, the
 labels are its keywords, what it depends on, or what it is developed with. Each set is a folder as
 `benchmarks.peers --data` takes it; a random fifth of the points is the test set.
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 REGISTRY = "https://registry.npmjs.org"
-N_ASKED, N_CONNECTIONS = 45_000, 8
+N_ASKED, N_AT_ONCE = 45_000, 8
 SETS = {"keywords": "keywords", "depends": "dependencies", "dev": "devDependencies"}
 KEPT = ("name", "description", *SETS.values())
 
@@ -54,7 +54,7 @@ def ask_registry(names: Path, metadata: Path) -> None:
     plain = [name for name in json.loads(names.read_bytes()) if not name.startswith("@")]
     asked = random.Random(1).sample(plain, N_ASKED)  # noqa: S311 - no secret
     unfinished = metadata.with_suffix(".part")
-    with ThreadPoolExecutor(N_CONNECTIONS) as pool, unfinished.open("w", encoding="utf-8") as file:
+    with ThreadPoolExecutor(N_AT_ONCE) as pool, unfinished.open("w", encoding="utf-8") as file:
         for package in filter(None, pool.map(newest, asked)):
             file.write(json.dumps({key: package.get(key) for key in KEPT}) + "\n")
     unfinished.rename(metadata)
