@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,6 +70,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--train", type=Path, help="in any format of `longtail train`")
     parser.add_argument("--test", type=Path)
     parser.add_argument("--labels", type=Path, help="names of labels that are ids")
+    parser.add_argument(
+        "--train-filter",
+        type=Path,
+        help="pairs that longtail is told of: `longtail train --filter`",
+    )
+    parser.add_argument(
+        "--test-filter", type=Path, help="pairs `point label` that are left out of all predictions"
+    )
     parser.add_argument("--out", type=Path, required=True, help="where the report goes")
     parser.add_argument(
         "--systems",
@@ -100,10 +108,11 @@ def _parser() -> argparse.ArgumentParser:
 def _files(given: argparse.Namespace) -> Files:
     """Return the data that the user named."""
     if given.data is not None:
-        return files_in(given.data)
+        files = files_in(given.data)
+        return replace(files, train_filter=given.train_filter, test_filter=given.test_filter)
     if given.train is None or given.test is None:
         raise InputError("Pass --data FOLDER, or --train FILE and --test FILE.")
-    return Files(given.train, given.test, given.labels)
+    return Files(given.train, given.test, given.labels, given.train_filter, given.test_filter)
 
 
 def _chosen(names: Sequence[str] | None, *, quick: bool) -> list[System]:

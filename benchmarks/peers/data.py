@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array, save_npz
 
-from longtail.data import Dataset
+from longtail.data import Dataset, read_filter
 from longtail.data.damping import chosen_power, unit_rows_of_power
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError
@@ -34,6 +34,8 @@ class Files:
     train: Path
     test: Path
     labels: Path | None = None
+    train_filter: Path | None = None  # which longtail alone can make use of
+    test_filter: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,7 @@ class Task:
     train_labels: Path  # of the training points that have labels: nobody learns from the others
     variants: dict[str, Variant]
     texts: Variant | None
+    set_aside: csr_array | None  # pairs that are left out of all predictions
 
     @property
     def n_labels(self) -> int:
@@ -133,6 +136,9 @@ def prepare(files: Files, folder: Path) -> Task:
         train_labels=folder / "train_labels.npz",
         variants=variants,
         texts=texts,
+        set_aside=None
+        if files.test_filter is None
+        else read_filter(files.test_filter, *test.labels.shape),
     )
 
 

@@ -85,6 +85,7 @@ def _measured(
         "test_points": str(points.test_points),
         "train_file": str(task.files.train.resolve()),
         "labels_file": str(task.files.labels.resolve()) if task.files.labels else None,
+        "filter_file": str(task.files.train_filter.resolve()) if task.files.train_filter else None,
         "model_folder": str(folder / "model"),
         "scratch_folder": str(folder),
         "settings": dict(candidate.system.settings),
@@ -167,6 +168,7 @@ def _metrics(task: Task, path: Path) -> dict[str, float]:
             train_label_counts=task.train_label_counts,
             n_train_points=task.n_train_points,
             recall_ks=(10, 100),
+            set_aside=task.set_aside,
         )
     except InputError as error:
         raise WorkerFailedError(f"its predictions cannot be evaluated: {error}") from error

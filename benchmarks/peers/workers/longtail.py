@@ -17,6 +17,7 @@ def train(job: Job, points: Any, labels: Any) -> None:
     command += ["--model", job.model_folder, "--recipe", job.settings["recipe"]]
     command += ["--seed", str(job.seed)]
     command += ["--labels", job.labels_file] if job.labels_file else []
+    command += ["--filter", job.filter_file] if job.filter_file else []
     command += ["--set", *job.settings["set"]] if "set" in job.settings else []
     if subprocess.run(command, stdout=subprocess.DEVNULL, check=False).returncode:
         sys.exit(1)  # it has said why

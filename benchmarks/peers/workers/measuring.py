@@ -40,6 +40,7 @@ class Job:
     test_points: str
     train_file: str  # as the user has it, and so is the next
     labels_file: str | None
+    filter_file: str | None
     model_folder: str  # measured as the model's size
     scratch_folder: str  # not measured
     settings: dict[str, Any]

@@ -55,8 +55,9 @@ def levelled(
     [1.0]
     """
     scores = network.scores(evidence, n_threads)
-    best = np.argsort(-scores, axis=1, kind="stable")[:, :N_CALIBRATED]
-    value = np.take_along_axis(scores, best, axis=1).astype(np.float64)
+    judged = evidence.of_judged(scores)
+    best = np.argsort(-judged, axis=1, kind="stable")[:, :N_CALIBRATED]
+    value = np.take_along_axis(judged, best, axis=1).astype(np.float64)
     right = np.take_along_axis(is_true, best, axis=1)
     is_first = np.zeros(value.shape)
     is_first[:, :1] = 1

@@ -141,6 +141,7 @@ class NetworkTraining:
         evidence : Evidence
             Of the held-out points.
         truth : csr_array (n, n_labels)
+            Without what the evidence sets aside.
         inverse_propensities : float64 (n_labels,)
         run : TrainingRun
 
@@ -152,7 +153,7 @@ class NetworkTraining:
         n_points = len(evidence.labels)
         if n_points == 0:
             return ScoreNetwork.of_source(0, evidence.values.shape[1])
-        is_true = true_among(evidence.labels, truth)
+        is_true = true_among(evidence.judged, truth)
         network = self._chosen(evidence, truth, is_true, inverse_propensities, run)
         return levelled(network, evidence, is_true, run.n_threads)
 
@@ -171,7 +172,7 @@ class NetworkTraining:
         some, some_truth = evidence.of_rows(tried), truth[tried]
 
         def qualities(scores: Floats) -> tuple[float, float]:
-            ids, _ = best_first(some.labels, scores, 5, run.n_threads)
+            ids, _ = best_first(some.labels, some.of_judged(scores), 5, run.n_threads)
             precision = sum(precision_at_k(ids, some_truth, k) for k in (1, 3, 5))
             return precision, head_and_tail_precision(ids, some_truth, inverse_propensities)
 
@@ -264,7 +265,7 @@ class _Examples(NamedTuple):
         spread = torch.from_numpy(seen.std(axis=0)).clamp_min(1e-4)
         limit = float(LARGEST_VIEW)
         inputs = torch.from_numpy(views).sub_(centre).div_(spread).clamp_(-limit, limit)
-        log_counts = log_counts_of(torch.from_numpy(evidence.labels))
+        log_counts = log_counts_of(torch.from_numpy(evidence.judged))
         return cls(inputs, torch.from_numpy(is_true), log_counts, centre, spread)
 
     def logits(self, network: RankingNetwork, rows: Tensor) -> Tensor:

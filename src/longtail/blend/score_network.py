@@ -17,11 +17,13 @@ from longtail.kernels.blend import (
     view_rows,
 )
 from longtail.kernels.jit import over_row_chunks
+from longtail.metrics.hits import true_among
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import ArrayLike, NDArray
+    from scipy.sparse import csr_array
 
     Floats = NDArray[np.float32]
 
@@ -45,6 +47,9 @@ class Evidence:
         Similarity of the nearest training point.
     commonness : float32 (n_labels,)
         ``log(1 + number of training points)`` of each label.
+    is_aside : bool (n, size) or None
+        Which candidates a blend is neither taught nor judged by, though it sees them as it will see
+        their like; None for none.
 
     Examples
     --------
@@ -64,6 +69,36 @@ class Evidence:
     values: Floats
     nearness: Floats
     commonness: Floats
+    is_aside: NDArray[np.bool_] | None = None
+
+    @property
+    def judged(self) -> NDArray[np.int32]:
+        """The candidates by which a blend is judged: int32 (n, size), -1 for others and padding."""
+        return self.labels if self.is_aside is None else np.where(self.is_aside, -1, self.labels)
+
+    def of_judged(self, scores: Floats) -> Floats:
+        """Return the scores (n, size) of the `judged` candidates, and -inf of what is aside."""
+        return scores if self.is_aside is None else np.where(self.is_aside, -np.inf, scores)
+
+    def setting_aside(self, pairs: csr_array | None) -> Evidence:
+        """Return the evidence with the candidates that are among some pairs set aside.
+
+        Parameters
+        ----------
+        pairs : csr_array (n, n_labels) or None
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from scipy.sparse import csr_array
+        >>> from longtail.blend.score_network import Evidence
+        >>> labels, none = np.array([[2, 0, -1]], np.int32), np.zeros(3, np.float32)
+        >>> evidence = Evidence(labels, np.zeros((1, 1, 3), np.float32), none[:1], none)
+        >>> evidence.setting_aside(csr_array([[1, 1, 0]])).judged.tolist()
+        [[2, -1, -1]]
+        """
+        is_aside = None if pairs is None else true_among(self.labels, pairs)
+        return replace(self, is_aside=is_aside)
 
     def views(self, n_threads: int = 1) -> Floats:
         """Return what a `ScoreNetwork` sees: float32 (n, size, n_views), 0 for padding.
@@ -83,7 +118,11 @@ class Evidence:
     def of_rows(self, rows: NDArray[np.int64]) -> Evidence:
         """Return the evidence of some points."""
         return replace(
-            self, labels=self.labels[rows], values=self.values[rows], nearness=self.nearness[rows]
+            self,
+            labels=self.labels[rows],
+            values=self.values[rows],
+            nearness=self.nearness[rows],
+            is_aside=None if self.is_aside is None else self.is_aside[rows],
         )
 
     def behind_best(self) -> Floats:

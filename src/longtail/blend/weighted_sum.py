@@ -63,7 +63,7 @@ def weighted_sum(
     behind = some.behind_best()
     in_spreads = some.inverse_spreads(behind)
     said = torch.from_numpy(behind * in_spreads)  # (n, size, n_sources)
-    log_counts = log_counts_of(torch.from_numpy(some.labels))
+    log_counts = log_counts_of(torch.from_numpy(some.judged))
     true = torch.from_numpy(is_true[useful])
     weights = torch.full((said.shape[2],), FIRST_WEIGHT)
     optimiser = AdamW(weights, WEIGHT_DECAY)

@@ -19,12 +19,21 @@ from longtail.cli.output import bytes_text, check_inputs, counted, notice, resul
 from longtail.cli.settings import parse_settings, settings_help
 from longtail.data.dataset import Dataset
 from longtail.data.formats import FORMATS
-from longtail.errors import InputError, LongtailError, ModelFolderError, TooLargeError
+from longtail.data.repository import read_filter
+from longtail.errors import (
+    InputError,
+    LongtailError,
+    ModelFolderError,
+    TooLargeError,
+    source_name,
+)
 from longtail.folder_exchange import is_fixed
 from longtail.model_folder import check_target
 from longtail.recipes.names import DEFAULT_RECIPE, RECIPES, recipe
 
 if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
     from longtail.costs.memory_check import MemoryNeed
     from longtail.estimators.estimator import LabelEstimator
     from longtail.training.run import Callback
@@ -65,6 +74,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--label-pairs", metavar="FILE", help="the trn_X_Y half of a pair of sparse files"
+    )
+    parser.add_argument(
+        "--filter",
+        metavar="FILE",
+        help="pairs `point label` that answers are not to be judged by, where `evaluate --filter` "
+        "leaves such pairs out; ids of labels are lines of --labels",
     )
     parser.add_argument("--format", choices=FORMATS, help="of TRAIN; guessed without it")
     parser.add_argument(
@@ -109,7 +124,7 @@ def _train(arguments: argparse.Namespace) -> int:
     """See `run_command`."""
     started = time.perf_counter()
     # Before some seconds go by with importing the recipe.
-    check_inputs(arguments.train, arguments.labels, arguments.label_pairs)
+    check_inputs(arguments.train, arguments.labels, arguments.label_pairs, arguments.filter)
     estimator = _configured(arguments)
     checkpoints = _checkpoint_folder(arguments.model)
     with nullcontext() if _is_later_process() else alone_in(checkpoints, arguments.model):
@@ -134,9 +149,10 @@ def _trained(
         format=arguments.format,
     )
     notice(_statistics(dataset))
+    barred = None if arguments.filter is None else _barred(arguments, dataset)
     _announce(estimator, dataset, ignore_memory=arguments.ignore_memory)
     try:
-        _fit(estimator, dataset, checkpoints, arguments.tensorboard)
+        _fit(estimator, dataset, barred, checkpoints, arguments.tensorboard)
     except KeyboardInterrupt as stop:
         kept = _has_checkpoints(checkpoints)
         what = "the same command resumes from there" if kept else "nothing was kept"
@@ -230,6 +246,16 @@ def _statistics(dataset: Dataset) -> str:
     )
 
 
+def _barred(arguments: argparse.Namespace, dataset: Dataset) -> csr_array:
+    """Return the pairs of a filter file, whose labels are ids."""
+    if arguments.labels is None and dataset.label_space.names is not None:
+        raise InputError(
+            f"The pairs of {source_name(arguments.filter)} have ids of labels, but the labels of "
+            f"{source_name(arguments.train)} have names. Pass ids and names by --labels FILE."
+        )
+    return read_filter(arguments.filter, dataset.n_points, dataset.n_labels)
+
+
 def _announce(estimator: LabelEstimator, dataset: Dataset, *, ignore_memory: bool) -> None:
     """Say how long training will take and how much memory; refuse what cannot fit."""
     from longtail.costs.estimate import (  # noqa: PLC0415 - imports torch
@@ -280,7 +306,11 @@ def _warn_of_memory(
 
 
 def _fit(
-    estimator: LabelEstimator, dataset: Dataset, checkpoints: Path, curves: str | None
+    estimator: LabelEstimator,
+    dataset: Dataset,
+    barred: csr_array | None,
+    checkpoints: Path,
+    curves: str | None,
 ) -> None:
     """Train with progress and checkpoints, and curves if wanted."""
     from longtail.progress import ProgressBar  # noqa: PLC0415 - imports torch
@@ -290,7 +320,9 @@ def _fit(
         callbacks: list[Callback] = [stack.enter_context(ProgressBar())]
         if curves is not None and not _is_later_process():
             callbacks.append(stack.enter_context(closing(TensorBoard(curves))))
-        estimator.fit_dataset(dataset, callbacks=callbacks, checkpoint_folder=checkpoints)
+        estimator.fit_dataset(
+            dataset, set_aside=barred, callbacks=callbacks, checkpoint_folder=checkpoints
+        )
 
 
 def _is_later_process() -> bool:

@@ -137,10 +137,16 @@ class Answers(Parameters):
         warn_of_unknown_labels(labels, n_labels, stacklevel=3)
         return precision_at_k(ids, labels, 1)
 
-    def evaluate(self, dataset: Dataset, ks: Sequence[int] = (1, 3, 5)) -> dict[str, float]:
+    def evaluate(
+        self,
+        dataset: Dataset,
+        ks: Sequence[int] = (1, 3, 5),
+        *,
+        set_aside: csr_array | None = None,
+    ) -> dict[str, float]:
         """Return all metrics on a test set, in percent; see `Predictor.evaluate`."""
         self._check_is_fitted()
-        return self.predictor_.evaluate(dataset, ks)
+        return self.predictor_.evaluate(dataset, ks, set_aside=set_aside)
 
     def _check_is_fitted(self) -> None:
         if not hasattr(self, "predictor_"):

@@ -23,6 +23,8 @@ from longtail.estimators.json_values import json_value
 from longtail.estimators.limits import check_min_df, check_settings
 from longtail.estimators.scikit_learn import classifier_tags
 from longtail.kernels.jit import n_usable_threads
+from longtail.metrics.hits import as_binary_csr
+from longtail.metrics.predictions import truth_without
 from longtail.predictor import Predictor
 from longtail.scorers.calibration import N_CALIBRATED, Calibration
 from longtail.training.checkpoints import CheckpointFolder
@@ -149,6 +151,7 @@ class LabelEstimator(Answers):
         self,
         dataset: Dataset,
         *,
+        set_aside: csr_array | None = None,
         callbacks: Sequence[Callback] = (),
         checkpoint_folder: str | Path | None = None,
         checkpoint_seconds: float = 60.0,
@@ -158,6 +161,11 @@ class LabelEstimator(Answers):
         Parameters
         ----------
         dataset : Dataset
+        set_aside : csr_array (n_points, n_labels), optional
+            Pairs that answers will not be judged by, such as a page and what refers to it, where
+            `evaluate` will be given such pairs, too (`longtail.data.read_filter`). Scores are then
+            blended, and probabilities learnt, by the other labels of held-out points. Vectors and
+            classifiers learn from all labels all the same.
         callbacks : sequence of Callback
             Told of every stage, batch and epoch.
         checkpoint_folder : str or Path, optional
@@ -170,9 +178,18 @@ class LabelEstimator(Answers):
         Returns
         -------
         self
+
+        Raises
+        ------
+        InputError
+            If the data set or the pairs cannot be used, with the reason.
+        TrainingError
+            If training runs away.
         """
         check_settings(self)
         _check_dataset(dataset)
+        if set_aside is not None:
+            set_aside = _checked_pairs(set_aside, dataset)
         _check_callbacks(callbacks)
         self.__dict__.pop("n_features_in_", None)  # of another fit
         join_processes()
@@ -184,12 +201,13 @@ class LabelEstimator(Answers):
                 n_threads=n_threads,
                 callbacks=callbacks,
             )
-            self._fit(dataset, run, checkpoint_folder, checkpoint_seconds)
+            self._fit(dataset, set_aside, run, checkpoint_folder, checkpoint_seconds)
         return self
 
     def _fit(
         self,
         dataset: Dataset,
+        set_aside: csr_array | None,
         run: TrainingRun,
         checkpoint_folder: str | Path | None,
         checkpoint_seconds: float,
@@ -201,16 +219,15 @@ class LabelEstimator(Answers):
         if checkpoint_folder is not None:
             space = dataset.label_space
             settings = {"recipe": type(self).__name__, **self._settings()}
-            mark = fingerprint(
-                settings, features, dataset.labels, dataset.texts, space.names, space.texts
-            )
+            about = (features, dataset.labels, dataset.texts, space.names, space.texts)
+            mark = fingerprint(settings, *about, set_aside)
             folder = CheckpointFolder(
                 checkpoint_folder, fingerprint=mark, every_seconds=checkpoint_seconds
             )
             folder.announce()
             run = replace(run, checkpoints=folder)
         self.run_ = run
-        data, held_out = self._split(dataset, features, vectorizer, run.n_threads)
+        data, held_out = self._split(dataset, set_aside, features, vectorizer, run.n_threads)
         n_features = features.shape[1]
         del features  # the two parts hold their own rows
         scorer, calibration = self._trained(data, held_out, run)
@@ -353,6 +370,7 @@ class LabelEstimator(Answers):
     def _split(
         self,
         dataset: Dataset,
+        set_aside: csr_array | None,
         features: csr_array,
         vectorizer: TextVectorizer | None,
         n_threads: int,
@@ -386,6 +404,7 @@ class LabelEstimator(Answers):
                 None if words is None else words[rows],
                 None if texts is None else texts[rows],
                 None if label_features is None else label_texts,
+                None if set_aside is None else set_aside[rows],
             )
 
         return part(train), part(held)
@@ -415,6 +434,22 @@ def _check_dataset(dataset: Dataset) -> None:
         )
 
 
+def _checked_pairs(pairs: csr_array, dataset: Dataset) -> csr_array:
+    """Return pairs to set aside as a matrix of ones, or raise InputError."""
+    pairs = as_binary_csr(pairs, "set_aside")
+    if pairs.shape != dataset.labels.shape:
+        raise InputError(
+            f"`set_aside` has the shape {pairs.shape}, but the labels of the training data have "
+            f"{dataset.labels.shape}. Pass the pairs of these points and labels."
+        )
+    if not truth_without(dataset.labels, pairs).nnz:
+        raise InputError(
+            "`set_aside` has all labels of all training points, so there is nothing to judge "
+            "answers by. Pass the pairs that are not to be answered, not those that are."
+        )
+    return pairs
+
+
 def _check_callbacks(callbacks: Sequence[Callback]) -> None:
     """Raise InputError for what would be found out after hours."""
     if not isinstance(callbacks, list | tuple):
@@ -437,5 +472,5 @@ def calibrated(
     is_any = held_out.labels.shape[0] > 0
     points = held_out if is_any else seen.of_first_points(LARGEST_HELD_OUT)
     k = min(N_CALIBRATED, points.labels.shape[1])
-    ids, scores = scorer.top_k(points.bags(), k, n_threads)
-    return Calibration.of_answers(ids, scores, points.labels)
+    ids, scores = points.judged(*scorer.top_k(points.bags(), k, n_threads))
+    return Calibration.of_answers(ids, scores, points.judged_labels)

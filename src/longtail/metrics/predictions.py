@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.data.csr import csr_from_rows
 from longtail.errors import InputError
 from longtail.metrics.hits import Floats, Integers, as_binary_csr, row_chunks, stored_in
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-__all__ = ["in_rank_order", "places_to_predict", "set_aside", "top_k"]
+__all__ = ["in_rank_order", "places_to_predict", "set_aside", "top_k", "truth_without"]
 
 
 def top_k(
@@ -154,6 +155,28 @@ def set_aside(ids: Integers, scores: Floats, pairs: csr_array) -> tuple[Integers
         values = np.where(barred, -np.inf, scores[chunk])
         scores[chunk] = np.take_along_axis(values, kept_first, axis=1)
     return ids, scores
+
+
+def truth_without(truth: csr_array, pairs: csr_array) -> csr_array:
+    """Return true labels without some pairs (point, label).
+
+    Parameters
+    ----------
+    truth : csr_array (n_points, n_labels)
+    pairs : csr_array (n_points, n_labels)
+        Sorted; every stored value counts.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.metrics.predictions import truth_without
+    >>> truth_without(csr_array([[1, 1], [0, 1]]), csr_array([[0, 1], [1, 0]])).toarray().tolist()
+    [[1, 0], [0, 1]]
+    """
+    points = np.repeat(np.arange(truth.shape[0]), np.diff(truth.indptr))
+    kept = ~stored_in(pairs, points, truth.indices)
+    n_kept = np.bincount(points[kept], minlength=truth.shape[0])
+    return csr_from_rows(truth.indices[kept], n_kept, truth.shape[1], truth.data[kept])
 
 
 def in_rank_order(ids: Integers, scores: Floats) -> Integers:

@@ -173,8 +173,10 @@ class LongtailClassifier(RerankedEstimator):
             asked = Bags.of(held_out.features)
             points = scorer.encoder.encode(asked, run.n_threads)
             evidence = scorer.evidence_of(points, asked, run.n_threads)
-            further_scale = learn_further_scale(points, scorer.heads[0], held_out.labels)
-        blend = partial(_blend, evidence, scorer.tail_weights, data.labels, held_out.labels, run)
+            truth = held_out.judged_labels
+            further_scale = learn_further_scale(points, scorer.heads[0], truth)
+            evidence = evidence.setting_aside(held_out.set_aside)
+        blend = partial(_blend, evidence, scorer.tail_weights, data.labels, truth, run)
         with meanwhile(blend, run.n_threads) as blended:
             if tables is not None:
                 relations = scorer.relations
@@ -349,5 +351,5 @@ def _blend(
     scores = network.scores(evidence, run.n_threads)
     is_real = evidence.labels >= 0
     scores[is_real] += tail_weights[evidence.labels[is_real]]
-    ids, best = best_first(evidence.labels, scores, N_CALIBRATED, run.n_threads)
+    ids, best = best_first(evidence.labels, evidence.of_judged(scores), N_CALIBRATED, run.n_threads)
     return network, Calibration.of_answers(ids, best, truth)

@@ -264,8 +264,8 @@ class NGAME(OfTextEncoder):
         scorer = self._modules(data, network, watched, clusters, relations, run)
         with run.stage("blend"):
             blend = NetworkTraining().learn(
-                scorer.evidence(held_out.bags(), run.n_threads),
-                held_out.labels,
+                scorer.evidence(held_out.bags(), run.n_threads).setting_aside(held_out.set_aside),
+                held_out.judged_labels,
                 inverse_propensities_in(data.labels),
                 run,
             )

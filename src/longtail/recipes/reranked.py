@@ -86,14 +86,14 @@ class RerankedEstimator(LabelEstimator):
             kept, aside = held_out_split(data.features, share, run.seed_for("set aside"))
         except InputError:  # nearly all points alike
             return None
-        some = data._replace(features=data.features[kept], labels=data.labels[kept])
+        some = data.of_points(kept)
         scorer = self._learn(some, held_out, run.within("to re-rank: "))
-        others = data._replace(features=data.features[aside], labels=data.labels[aside])
+        others = data.of_points(aside)
         size = min(training.size, data.labels.shape[1])
-        ids, scores = scorer.top_k(others.bags(), size, run.n_threads)
+        ids, scores = others.judged(*scorer.top_k(others.bags(), size, run.n_threads))
         with run.stage("re-ranker"):
             energy = replace(training, size=ids.shape[1]).learn(
-                ids, scores, others.labels, some.labels, run
+                ids, scores, others.judged_labels, some.labels, run
             )
         if energy is None:
             return None

@@ -12,6 +12,7 @@ from longtail.kernels.arrays import read_only
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.scoring import best_labels, fuse_scores
 from longtail.metrics import precision_at_k, ps_precision_at_k
+from longtail.metrics.hits import true_among
 from longtail.metrics.propensity import inverse_propensities_in
 from longtail.scorers.blocks import top_k_in_blocks
 
@@ -248,6 +249,7 @@ def choose_fusion(
     as_in_code: bool = False,
     grid: Sequence[float] = GRID,
     n_threads: int = 1,
+    set_aside: csr_array | None = None,
 ) -> ScoreFusion:
     """Choose alpha and beta on held-out rows of the training data.
 
@@ -265,6 +267,8 @@ def choose_fusion(
     grid : sequence of float
         Values tried for alpha, and for beta where there is a re-ranker.
     n_threads : int
+    set_aside : csr_array (n, n_labels) or None
+        Pairs that count neither as right nor as wrong; none of them is in `truth`.
 
     Returns
     -------
@@ -276,9 +280,11 @@ def choose_fusion(
     InputError
         If `truth` is not for the points of `parts`.
     """
+    is_aside = False if set_aside is None else true_among(parts.labels, set_aside)
 
     def quality(fusion: ScoreFusion) -> float:
-        ids, _ = best_first(parts.labels, fusion.combine(parts, n_threads), 5, n_threads)
+        scores = np.where(is_aside, np.float32(-np.inf), fusion.combine(parts, n_threads))
+        ids, _ = best_first(parts.labels, scores, 5, n_threads)
         return head_and_tail_precision(ids, truth, inverse_propensities)
 
     betas = grid if parts.reranker_logits.shape[1] else (0.0,)
@@ -319,9 +325,10 @@ def fusion_learnt(
     with run.stage("score fusion"):
         return choose_fusion(
             scorer.partial_scores(held_out.bags(), run.n_threads),
-            held_out.labels,
+            held_out.judged_labels,
             inverse_propensities_in(data.labels),
             as_in_code=scorer.fusion.as_in_code,
             grid=grid,
             n_threads=run.n_threads,
+            set_aside=held_out.set_aside,
         )

@@ -14,6 +14,8 @@ from scipy.sparse import vstack
 
 from longtail.data.bags import Bags
 from longtail.errors import InputError
+from longtail.metrics import set_aside
+from longtail.metrics.predictions import truth_without
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -22,6 +24,9 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from longtail.training.checkpoints import CheckpointFolder
+
+    Ids = NDArray[np.int32]
+    Floats = NDArray[np.float32]
 
 __all__ = ["Callback", "EpochReport", "TrainingData", "TrainingRun", "as_device"]
 
@@ -42,6 +47,8 @@ class TrainingData(NamedTuple):
         The words of each text in order, padded with -1, where the architecture reads them.
     texts, label_texts : object array (n_points,) and (n_labels,), or None
         The texts themselves, where the architecture reads them.
+    set_aside : csr_array (n_points, n_labels) or None
+        Pairs by which no answer is judged, whether they are among the labels or not.
     """
 
     features: csr_array
@@ -51,6 +58,7 @@ class TrainingData(NamedTuple):
     words: NDArray[np.int32] | None = None
     texts: NDArray[np.object_] | None = None
     label_texts: NDArray[np.object_] | None = None
+    set_aside: csr_array | None = None
 
     def bags(self) -> Bags:
         """Return the points as a scorer takes them."""
@@ -62,6 +70,20 @@ class TrainingData(NamedTuple):
             return None
         return Bags.of(self.label_features)._replace(texts=self.label_texts)
 
+    @property
+    def judged_labels(self) -> csr_array:
+        """The labels by which answers are judged: all that are not set aside."""
+        if self.set_aside is None:
+            return self.labels
+        return truth_without(self.labels, self.set_aside)
+
+    def judged(self, ids: Ids, scores: Floats) -> tuple[Ids, Floats]:
+        """Return answers to these points without what is set aside: see `metrics.set_aside`."""
+        if self.set_aside is None:
+            return ids, scores
+        kept, left = set_aside(ids, scores, self.set_aside)
+        return kept.astype(np.int32, copy=False), left.astype(np.float32, copy=False)
+
     def of_used_labels(self) -> tuple[NDArray[np.int32], TrainingData]:
         """Return which labels have points, and the data with those labels alone."""
         used = np.flatnonzero(self.labels.sum(axis=0)).astype(np.int32)
@@ -72,27 +94,35 @@ class TrainingData(NamedTuple):
         bags, texts = self.label_features, self.label_texts
         return self._replace(
             labels=self.labels[:, labels],
+            set_aside=None if self.set_aside is None else self.set_aside[:, labels],
             label_features=None if bags is None else bags[labels],
             label_texts=None if texts is None else texts[labels],
         )
 
     def of_first_points(self, n_points: int) -> TrainingData:
         """Return the data with at most so many points."""
-        words, texts = self.words, self.texts
+        return self.of_points(np.arange(min(n_points, self.labels.shape[0])))
+
+    def of_points(self, rows: NDArray[np.int64]) -> TrainingData:
+        """Return the data with some points alone."""
+        words, texts, pairs = self.words, self.texts, self.set_aside
         return self._replace(
-            features=self.features[:n_points],
-            labels=self.labels[:n_points],
-            words=None if words is None else words[:n_points],
-            texts=None if texts is None else texts[:n_points],
+            features=self.features[rows],
+            labels=self.labels[rows],
+            words=None if words is None else words[rows],
+            texts=None if texts is None else texts[rows],
+            set_aside=None if pairs is None else pairs[rows],
         )
 
     def with_points_of(self, other: TrainingData) -> TrainingData:
         """Return these points, and then those of other data of the same features and labels."""
+        own, others = self.set_aside, other.set_aside
         return self._replace(
             features=vstack([self.features, other.features]).tocsr(),
             labels=vstack([self.labels, other.labels]).tocsr(),
             words=_both(self.words, other.words),
             texts=_both(self.texts, other.texts),
+            set_aside=None if own is None or others is None else vstack([own, others]).tocsr(),
         )
 
 
