@@ -13,22 +13,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import random
-from concurrent.futures import ThreadPoolExecutor
-from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from urllib.error import HTTPError
 from urllib.parse import quote
-from urllib.request import urlopen
 
 from benchmarks.debian_sets import write
+from benchmarks.registry import drawn, packages_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-REGISTRY = "https://registry.npmjs.org"
-N_ASKED, N_AT_ONCE = 45_000, 8
+N_ASKED = 45_000
 SETS = {"keywords": "keywords", "depends": "dependencies", "dev": "devDependencies"}
 KEPT = ("name", "description", *SETS.values())
 
@@ -40,36 +35,22 @@ def main() -> None:
     parser.add_argument("--names", type=Path, required=True)
     parser.add_argument("--metadata", type=Path, required=True)
     arguments = parser.parse_args()
-    if not arguments.metadata.exists():
-        ask_registry(arguments.names, arguments.metadata)
-    with arguments.metadata.open(encoding="utf-8") as file:
-        packages = sorted(map(json.loads, file), key=lambda package: str(package["name"]))
+    names = json.loads(arguments.names.read_bytes())
+    asked = drawn([name for name in names if not name.startswith("@")], N_ASKED)
+    packages = packages_of(asked, url_of, kept_of, arguments.metadata)
     for name, field in SETS.items():
         points = {text: (text, labels) for text, labels in points_of(packages, field)}
         write(arguments.out / f"npm-{name}", list(points.values()))
 
 
-def ask_registry(names: Path, metadata: Path) -> None:
-    """Write what the registry says of the newest version of packages, one a line."""
-    plain = [name for name in json.loads(names.read_bytes()) if not name.startswith("@")]
-    asked = random.Random(1).sample(plain, N_ASKED)  # noqa: S311 - no secret
-    unfinished = metadata.with_suffix(".part")
-    with ThreadPoolExecutor(N_AT_ONCE) as pool, unfinished.open("w", encoding="utf-8") as file:
-        for package in filter(None, pool.map(newest, asked)):
-            file.write(json.dumps({key: package.get(key) for key in KEPT}) + "\n")
-    unfinished.rename(metadata)
+def url_of(name: str) -> str:
+    """Return where the registry says what the newest version of a package is."""
+    return f"https://registry.npmjs.org/{quote(name)}/latest"
 
 
-def newest(name: str) -> dict[str, Any] | None:
-    """Return what the registry says of a package; None if that is gone, as many are."""
-    try:
-        with urlopen(f"{REGISTRY}/{quote(name)}/latest", timeout=60) as answer:  # noqa: S310 - https
-            found: dict[str, Any] = json.load(answer)
-    except HTTPError as error:
-        if error.code != HTTPStatus.NOT_FOUND:
-            raise
-        return None
-    return found
+def kept_of(said: Any) -> dict[str, Any]:
+    """Return what is kept of that."""
+    return {key: said.get(key) for key in KEPT}
 
 
 def points_of(packages: list[dict[str, Any]], field: str) -> Iterator[tuple[str, list[str]]]:

@@ -2,11 +2,10 @@
 
 Where points and labels are the same things, a point's own label is that whose name begins its text.
 A test point and label are reciprocal if a training point whose own label is that label carries the
-test point's own label. `longtail evaluate MODEL TEST --filter OUT` leaves them out. With the training
-points in place of the test points, OUT is for `longtail train TRAIN --filter OUT`.
+test point's own label. `longtail evaluate MODEL TEST --filter OUT` leaves them out. With TRAIN in
+place of TEST, OUT is for `longtail train TRAIN --filter OUT`.
 
-python benchmarks/reciprocal_pairs.py train.jsonl.gz test.jsonl.gz test-filter.txt --labels labels.txt.gz
-python benchmarks/reciprocal_pairs.py train.jsonl.gz train.jsonl.gz train-filter.txt --labels labels.txt.gz
+python benchmarks/reciprocal_pairs.py train.jsonl.gz test.jsonl.gz --labels labels.txt.gz filter.txt
 """
 
 from __future__ import annotations
