@@ -16,6 +16,7 @@ from longtail.blend.network_training import NetworkTraining
 from longtail.blend.score_network import Evidence, ScoreNetwork
 from longtail.data.dataset import Dataset
 from longtail.data.from_python import labels_from, texts_from
+from longtail.data.split import held_out_split
 from longtail.errors import InputError
 from longtail.estimators.estimator import calibrated
 from longtail.metrics.hits import true_among
@@ -167,6 +168,26 @@ def test_training_data_cut_and_joined_keep_their_pairs():
     joined = data.of_first_points(1).with_points_of(data)
     assert joined.set_aside.toarray().tolist() == [[1, 0], [1, 0], [0, 0], [0, 1]]
     assert data._replace(set_aside=None).judged_labels is labels
+
+
+@pytest.mark.parametrize(
+    ("held_out", "most", "expected"),
+    [(0.2, 20, 2 * 20 / 300), (0.2, 2_500, 0.2), (0.1, 2_500, 0.1)],
+)
+def test_more_points_are_held_out_if_few_can_be_judged_by(held_out, most, expected, monkeypatch):
+    shares = []
+
+    def noted(points, share, seed):
+        shares.append(share)
+        return held_out_split(points, share, seed)
+
+    monkeypatch.setattr("longtail.estimators.estimator.held_out_split", noted)
+    monkeypatch.setattr("longtail.estimators.estimator.LARGEST_HELD_OUT", most)
+    dataset, _ = with_pairs()
+    pairs = dataset.labels.toarray()
+    pairs[::2] = 0  # of every second point, nothing is left
+    Parabel(held_out=held_out, n_threads=1).fit_dataset(dataset, set_aside=csr_array(pairs))
+    assert shares == pytest.approx([expected])  # no larger share than was asked for
 
 
 def test_pairs_that_cannot_be_used_are_refused():

@@ -377,6 +377,10 @@ class LabelEstimator(Answers):
     ) -> tuple[TrainingData, TrainingData]:
         """Set some points with labels aside; too few to be of use, none."""
         share = self.n_held_out(dataset.n_points) / max(dataset.n_points, 1)
+        if set_aside is not None:  # the more, the fewer of them can be judged by
+            judged = truth_without(dataset.labels, set_aside)
+            n_judged = np.count_nonzero(np.diff(judged.indptr))
+            share = min(share * dataset.n_points / n_judged, max(share, self.held_out))
         points = features if dataset.texts is None else dataset.texts
         train, held = np.arange(dataset.n_points), np.arange(0)
         if share * dataset.n_points >= LEAST_HELD_OUT:
