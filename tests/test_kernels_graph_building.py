@@ -373,7 +373,8 @@ def test_project_rows(seed, n):
     rows = random.permutation(n).astype(np.int32)
     places = np.empty(n, np.float32)
     project_rows(vectors, rows, vectors[0].copy(), 0, n, places)
-    np.testing.assert_array_equal(places, vectors[rows] @ vectors[0])
+    products = vectors[rows].astype(int) @ vectors[0].astype(int)
+    np.testing.assert_array_equal(places, products)
 
 
 @few
