@@ -223,6 +223,8 @@ class TestOnTheCommandLine:
         for name, filters in (("a", ("--filter", files["filter"])), ("b", ())):
             assert run(capsys, *ids, "--model", tmp_path / name, *filters, *SMALL)[0] == 0
         assert files_of(tmp_path / "a") != files_of(tmp_path / "b")
+        told = [run(capsys, "inspect", tmp_path / name)[1].splitlines()[0] for name in "ab"]
+        assert [" judged by 300 pairs" in line for line in told] == [True, False]
         measured = "evaluate", tmp_path / "a", *ids[1:], "--filter", files["filter"]
         assert float(run(capsys, *measured)[1].splitlines()[1].split()[1]) > 75
 

@@ -100,11 +100,17 @@ def _show_sizes(model: Predictor, folder: ModelFolder) -> None:
         counts.append(f"{n_learners} learners")
     result(
         f"{facts['recipe']}, trained on {counted(facts['n_points'], 'point')} ({kind}): "
-        f"{', '.join(counts)}{_changes_text(facts.get('label_changes', {}))}"
+        f"{', '.join(counts)}{_told_text(facts.get('n_set_aside', 0))}"
+        f"{_changes_text(facts.get('label_changes', {}))}"
     )
     sizes = dict(folder.files) | {MANIFEST: (folder.path / MANIFEST).stat().st_size}
     rows = [[name, bytes_text(size)] for name, size in sorted(sizes.items())]
     _section("Files", table(["file", "size"], [*rows, ["in all", bytes_text(sum(sizes.values()))]]))
+
+
+def _told_text(n_pairs: int) -> str:
+    """Say of how many pairs the training was told that answers are not judged by them."""
+    return f"; not judged by {counted(n_pairs, 'pair')}" if n_pairs else ""
 
 
 def _changes_text(changes: Mapping[str, int]) -> str:

@@ -238,7 +238,7 @@ class LabelEstimator(Answers):
             n_features=n_features,
             calibration=calibration,
             train_label_counts=np.asarray(dataset.labels.sum(axis=0)).ravel().astype(np.int64),
-            description=self._description(dataset, n_features),
+            description=self._description(dataset, n_features, set_aside),
             reads=replace(self.reads(), power=power),
         )
         self.label_form_ = LabelForm.SPARSE
@@ -295,8 +295,11 @@ class LabelEstimator(Answers):
         """Return all hyper-parameters as JSON values."""
         return {f.name: json_value(getattr(self, f.name)) for f in fields(self) if f.init}
 
-    def _description(self, dataset: Dataset, n_features: int) -> dict[str, Any]:
+    def _description(
+        self, dataset: Dataset, n_features: int, set_aside: csr_array | None
+    ) -> dict[str, Any]:
         """Return what a model folder says of itself."""
+        told = {} if set_aside is None else {"n_set_aside": int(set_aside.nnz)}
         return {
             "recipe": type(self).__name__,
             "settings": self._settings(),
@@ -304,6 +307,7 @@ class LabelEstimator(Answers):
             "n_points": dataset.n_points,
             "n_labels": dataset.n_labels,
             "n_features": n_features,
+            **told,
         }
 
     def _power_for(self, dataset: Dataset, n_threads: int) -> float:
