@@ -52,8 +52,9 @@ def packages_of(
         with (
             httpx2.Client(timeout=60) as client,
             ThreadPoolExecutor(N_AT_ONCE) as pool,
-            unfinished.open("a", encoding="utf-8") as file,
+            unfinished.open("w", encoding="utf-8") as file,
         ):
+            file.writelines(json.dumps(line) + "\n" for line in said.items())
             answers = pool.map(lambda name: _said(client, url_of(name)), left)
             for name, answer in zip(left, answers, strict=True):
                 said[name] = None if answer is None else kept_of(answer)
