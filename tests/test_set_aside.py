@@ -225,8 +225,13 @@ class TestOnTheCommandLine:
         assert files_of(tmp_path / "a") != files_of(tmp_path / "b")
         told = [run(capsys, "inspect", tmp_path / name)[1].splitlines()[0] for name in "ab"]
         assert [" judged by 300 pairs" in line for line in told] == [True, False]
-        measured = "evaluate", tmp_path / "a", *ids[1:], "--filter", files["filter"]
-        assert float(run(capsys, *measured)[1].splitlines()[1].split()[1]) > 75
+        filters = "--filter", files["filter"]
+        _, out, err = run(capsys, "evaluate", tmp_path / "a", *ids[1:], *filters)
+        assert float(out.splitlines()[1].split()[1]) > 75
+        assert "in training" not in err
+        assert "do not count" in run(capsys, "evaluate", tmp_path / "a", *ids[1:])[2]
+        assert "was not told" in run(capsys, "evaluate", tmp_path / "b", *ids[1:], *filters)[2]
+        assert "in training" not in run(capsys, "evaluate", tmp_path / "b", *ids[1:])[2]
 
     def test_a_file_of_other_points_is_refused(self, files, capsys, tmp_path):
         ids = "train", files["train"], "--labels", files["labels"], "--model", tmp_path / "m"

@@ -96,6 +96,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     given = points_as_given(model, arguments)
     dataset = in_model_ids(model, given, arguments)
     barred = None if arguments.filter is None else _barred(arguments, given, dataset)
+    _say_if_trained_otherwise(model, is_filtered=barred is not None)
     most = min(model.n_labels, LARGEST_K)
     n_places = places_to_predict(deepest_place(PLACES, RECALL_PLACES), barred, most)
     ids, scores, seconds = _predictions(model, dataset, n_places)
@@ -141,6 +142,20 @@ def _barred(arguments: argparse.Namespace, given: Dataset, dataset: Dataset) -> 
         label = int(pairs.indices.min())
         say_whose_ids(source_name(arguments.filter), label, dataset.label_space)
     return pairs
+
+
+def _say_if_trained_otherwise(model: Predictor, *, is_filtered: bool) -> None:
+    """Say so if the training was told of pairs to leave out and this is not, or the reverse."""
+    if is_filtered and not model.description.get("n_set_aside"):
+        notice(
+            "The model was not told in training that pairs are left out: answers may be better by "
+            "one that is, see `longtail train --filter`."
+        )
+    elif not is_filtered and model.description.get("n_set_aside"):
+        notice(
+            "The model was told in training that some pairs do not count, and nothing is left out "
+            "here: pass those of the test points as --filter."
+        )
 
 
 def _predictions(model: Predictor, dataset: Dataset, k: int) -> tuple[Integers, Floats, float]:
