@@ -11,14 +11,12 @@ labels are its keywords, what it depends on, or what it is developed with. Each 
 
 from __future__ import annotations
 
-import argparse
 import json
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from benchmarks.debian_sets import write
-from benchmarks.registry import drawn, packages_of
+from benchmarks.registry import asked_for, drawn, packages_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,11 +28,7 @@ KEPT = ("name", "description", *SETS.values())
 
 def main() -> None:
     """Write all three."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--names", type=Path, required=True)
-    parser.add_argument("--metadata", type=Path, required=True)
-    arguments = parser.parse_args()
+    arguments = asked_for(__doc__)
     names = json.loads(arguments.names.read_bytes())
     asked = drawn([name for name in names if not name.startswith("@")], N_ASKED)
     packages = packages_of(asked, url_of, kept_of, arguments.metadata)

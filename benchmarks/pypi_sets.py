@@ -11,14 +11,12 @@ takes it; a random fifth of the points is the test set.
 
 from __future__ import annotations
 
-import argparse
 import re
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from benchmarks.debian_sets import write
-from benchmarks.registry import drawn, packages_of
+from benchmarks.registry import asked_for, drawn, packages_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,11 +30,7 @@ NOT_SAID = {"", "UNKNOWN"}
 
 def main() -> None:
     """Write all three."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--names", type=Path, required=True)
-    parser.add_argument("--metadata", type=Path, required=True)
-    arguments = parser.parse_args()
+    arguments = asked_for(__doc__)
     names = re.findall(r'href="(?:/simple/)?([^/"]+)/"', arguments.names.read_text())
     packages = packages_of(drawn(names, N_ASKED), url_of, kept_of, arguments.metadata)
     for name, labels_of in SETS.items():

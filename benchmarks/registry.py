@@ -2,26 +2,36 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import random
 import time
 from concurrent.futures import ThreadPoolExecutor
 from http import HTTPStatus
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx2
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from pathlib import Path
 
     Package = dict[str, Any]
 
-__all__ = ["drawn", "packages_of"]
+__all__ = ["asked_for", "drawn", "packages_of"]
 
 N_AT_ONCE, N_TRIES, SECONDS_BETWEEN = 8, 5, 2.0
 # Some packages are withheld by a mirror, or by law.
 GONE = {HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN, HTTPStatus.UNAVAILABLE_FOR_LEGAL_REASONS}
+
+
+def asked_for(description: str | None) -> argparse.Namespace:
+    """Parse the command line of what makes data sets of a registry's packages."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--names", type=Path, required=True)
+    parser.add_argument("--metadata", type=Path, required=True)
+    return parser.parse_args()
 
 
 def drawn(names: list[str], n: int) -> list[str]:

@@ -34,7 +34,7 @@ SAME = np.ones(N_LABELS)
 
 
 def made_up(n=400, seed=0):
-    """Evidence by which source 1 tells most true candidates, and a tenth of all pairs."""
+    """Evidence of which source 1 tells what is true, the truth, and a tenth of all pairs."""
     random = np.random.default_rng(seed)
     labels = np.array([random.permutation(N_LABELS)[:SIZE] for _ in range(n)], np.int32)
     values = random.random((n, 2, SIZE), np.float32)
@@ -89,9 +89,12 @@ class TestOfABlend:
         evidence, is_true, aside = made_up()
         without = evidence.setting_aside(csr_array(aside))
         network = ScoreNetwork.of_source(1, 2)
-        level = levelled(network, without, true_among(without.judged, csr_array(is_true)))
-        # Candidates that are not there have no say either, but for the sum over all.
-        assert 0 <= level.level[0] <= 1
+        true, false = np.maximum(is_true, aside), is_true * (1 - aside)
+        level, same_level, other = (
+            levelled(network, given, true_among(evidence.labels, csr_array(truth))).level[0]
+            for given, truth in ((without, true), (without, false), (evidence, true))
+        )
+        assert level == same_level != other
         everything = evidence.setting_aside(csr_array(np.ones_like(aside)))
         nothing = np.zeros(evidence.labels.shape, bool)
         assert levelled(network, everything, nothing) is network
