@@ -14,8 +14,10 @@ from longtail.cli.settings import parse_settings
 from longtail.errors import InputError
 from longtail.estimators.limits import check_settings
 from longtail.recipes.astec import Astec
+from longtail.recipes.attentionxml import AttentionXML
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.names import RECIPES, recipe
+from longtail.recipes.xtransformer import XTransformer
 from longtail.siamese.pair_losses import TripletLoss
 
 
@@ -87,6 +89,18 @@ def test_wrong_settings_are_explained(pair, words):
     with pytest.raises(InputError) as caught:
         parse_settings(Astec, [pair])
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "pair", "words"),
+    [
+        (XTransformer, "indexers=none", "indexers must be words, with commas between them, got"),
+        (AttentionXML, "hidden_layers=a", "whole numbers, with commas between them or none, got"),
+    ],
+)
+def test_settings_of_any_number_of_values_say_so(recipe, pair, words):
+    with pytest.raises(InputError, match=words):
+        parse_settings(recipe, [pair])
 
 
 def test_a_setting_given_twice_is_refused():

@@ -15,6 +15,7 @@ import pytest
 from command_line import SMALL, refused, run
 from longtail.cli import main
 from longtail.cli.one_at_a_time import alone_in
+from longtail.errors import InputError
 from longtail.recipes.longtail import LongtailClassifier
 
 COMMAND = [sys.executable, "-m", "longtail"]
@@ -162,6 +163,32 @@ def test_folders_made_for_nothing_are_removed(tmp_path):
     with alone_in(place, "model"):
         (place.parent / "model").mkdir()
     assert [path.name for path in place.parent.iterdir()] == ["model"]
+
+
+def test_a_folder_that_another_training_removes_meanwhile_is_not_locked(tmp_path, monkeypatch):
+    place, lock = tmp_path / "model.checkpoint", fcntl.flock
+
+    def lock_too_late(handle, how):
+        place.rmdir()
+        place.mkdir()
+        lock(handle, how)
+
+    monkeypatch.setattr(fcntl, "flock", lock_too_late)
+    with pytest.raises(InputError, match="Another training"), alone_in(place, "model"):
+        pass
+
+
+def test_a_folder_that_is_removed_before_it_is_opened_is_made_again(tmp_path, monkeypatch):
+    place, opened, refusals = tmp_path / "model.checkpoint", os.open, iter([True, True, False])
+
+    def gone(path, *others):
+        if path == place and next(refusals):
+            place.rmdir()
+        return opened(path, *others)
+
+    monkeypatch.setattr(os, "open", gone)
+    with alone_in(place, "model"):
+        assert place.is_dir()
 
 
 def test_file_systems_without_locks_are_no_error(tmp_path, monkeypatch):

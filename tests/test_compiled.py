@@ -263,6 +263,15 @@ def test_sizes_that_no_memory_has_room_for_are_refused(model, size):
                 CompiledScorer.from_parts(config, scorer.to_arrays())
 
 
+@pytest.mark.parametrize("part", ["vectorizer", "label_space", "scorer", "train_label_counts"])
+def test_a_folder_of_parts_of_two_models_is_refused(model, part, tmp_path):
+    wordy = [f"{text} of {number}" for number, text in enumerate(TEXTS)]
+    other = LongtailClassifier(dimension=16, n_threads=1).fit(wordy, [[w] for w in wordy])
+    model.replaced(**{part: getattr(other.predictor_, part)}).save(tmp_path / "model")
+    with pytest.raises(ModelFolderError, match="do not fit each other: they are for"):
+        longtail.load(tmp_path / "model")
+
+
 def test_no_damaged_folder_crashes(folder, tmp_path):
     """Flip bytes and cut files: an answer or a sentence, whatever is hit."""
     random = np.random.default_rng(1)

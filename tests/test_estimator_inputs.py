@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 from scipy.sparse import csr_array
@@ -340,6 +342,19 @@ def test_settings_are_the_same_values_in_every_process():
 
     assert json_value(Mine()) == {"type": "Mine", "size": 3, "parts": [1, 2]}
     assert json_value([Mine, None, np.int64(2)]) == [Mine.__qualname__, None, 2]
+
+
+def test_functions_with_other_arguments_are_other_settings():
+    parts = [
+        partial(pow, 2),
+        partial(pow, 3),
+        partial(int, base=2),
+        lambda x: x + 1,
+        lambda x: x + 2,
+    ]
+    values = [json_value(part) for part in parts]
+    assert all(a != b for i, a in enumerate(values) for b in values[:i])
+    assert json_value(partial(pow, 2)) == values[0]
 
 
 @pytest.mark.parametrize("name", ["longtail", "parabel", "mach", "astec"])

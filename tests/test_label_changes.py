@@ -8,6 +8,7 @@ from scipy.sparse import csr_array
 
 import longtail
 from longtail import LongtailClassifier
+from longtail.blend import relations
 from longtail.cli import main
 from longtail.compiled.expanded import expanded
 from longtail.compiled.scorer import CompiledScorer
@@ -43,6 +44,15 @@ def share_found(model, name, k=2):
     found = np.array([name in {n for n, _ in answer} for answer in answers])
     has = np.array([name in names for names in TEST_NAMES])
     return found[has].mean(), found[~has].mean()
+
+
+def test_a_new_label_has_no_more_links_than_others(lacking, monkeypatch):
+    counts = []
+    for most in (relations.MOST_LINKS, 1):
+        monkeypatch.setattr(relations, "MOST_LINKS", most)
+        links = expanded(lacking.with_labels([NEW], {NEW: EXAMPLES}).scorer).relations
+        counts.append(int(links.link_starts[-1] - links.link_starts[-2]))
+    assert counts[0] > counts[1] == 1
 
 
 @pytest.mark.parametrize("dtype", [None, "float32", "int8"])

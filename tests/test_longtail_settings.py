@@ -17,6 +17,15 @@ def test_the_number_of_points_decides_how_long_vectors_are(n_points, dimension, 
     assert LongtailClassifier(dimension=64).shared_space(n_points, 9, 9).dimension == 64
 
 
+def test_held_out_points_count_where_they_are_learnt_from_in_the_end():
+    few, many = (
+        LongtailClassifier().shared_space(48_000, 9, 9, n_held_out=n).schedule
+        for n in (2_000, 2_500)
+    )
+    assert (few.epochs, few.learning_rate) == (3, 0.02)
+    assert (many.epochs, many.learning_rate) == (4, 0.03)
+
+
 @pytest.mark.parametrize(("n_points", "dimension"), [(50_000, 512), (50_001, 192)])
 def test_vectors_are_longer_where_bags_are_of_words_alone(n_points, dimension):
     space = LongtailClassifier().shared_space(n_points, 30_000, 3 * n_points, has_pieces=False)

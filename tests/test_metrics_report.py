@@ -119,6 +119,7 @@ class TestFilter:
         assert ids.tolist() == [[3, 0, -1], [0, 2, -1], [2, 3, -1]]
         assert scores.tolist() == [[0.5, 0.4, -np.inf], [0.8, 0.7, -np.inf], [0.5, 0.4, -np.inf]]
         assert IDS[0].tolist() == [1, 3, 0]  # the caller's array is left alone
+        assert set_aside(IDS.astype(np.uint64), SCORES, self.pairs)[0].dtype == np.int64
 
     def test_evaluate_with_a_filter_leaves_the_truth_alone(self):
         report = _evaluate(IDS, SCORES, TRUTH, ks=[2], recall_ks=[2], set_aside=self.pairs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 
 import numpy as np
@@ -127,6 +128,15 @@ class TestScoreFiles:
         np.savez(path, other=np.ones(3))
         with pytest.raises(DataFormatError, match="not a sparse matrix"):
             read_scores(path)
+
+    def test_npz_that_is_damaged(self, tmp_path):
+        path = tmp_path / "score.npz"
+        save_npz(path, csr_array(np.random.default_rng(0).random((40, 50))))
+        whole = path.read_bytes()
+        for start in range(30, len(whole) - 100, len(whole) // 40):
+            path.write_bytes(whole[:start] + b"\xff" * 8 + whole[start + 8 :])
+            with contextlib.suppress(DataFormatError):
+                read_scores(path)
 
     @pytest.mark.parametrize("name", ["score.npz", "score.txt", "score.txt.gz"])
     def test_file_that_is_not_there(self, tmp_path, name):

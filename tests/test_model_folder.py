@@ -72,6 +72,36 @@ def test_what_was_written_is_read(model):
     assert opened.files["training.json"] == (model / "training.json").stat().st_size
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda body: body.pop("files"),
+        lambda body: body.pop("manifest"),
+        lambda body: body.update(files=3),
+        lambda body: body["files"].update({"training.json": {"size": 1}}),
+        lambda body: body["files"].update({"training.json": 1}),
+    ],
+)
+def test_a_manifest_that_lacks_a_part_is_refused(model, change):
+    rewrite_manifest(model, change)
+    with pytest.raises(ModelFolderError, match="lacks a part"):
+        ModelFolder.open(model)
+
+
+@pytest.mark.parametrize("header", [b"no JSON", b"[1]", b'{"alone": {"dtype": "F32"}}'])
+def test_a_header_that_is_none_is_refused(model, header):
+    path = model / "arrays.safetensors"
+    path.write_bytes(len(header).to_bytes(8, "little") + header)
+    record = {
+        "size": path.stat().st_size,
+        "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+        "header_sha256": hashlib.sha256(header).hexdigest(),
+    }
+    rewrite_manifest(model, lambda body: body["files"].update({path.name: record}))
+    with pytest.raises(ModelFolderError, match="its header is none"):
+        ModelFolder.open(model)
+
+
 @pytest.mark.parametrize("dtype", ["?", "f2", "f4", "f8", "i1", "i2", "i4", "i8"])
 @pytest.mark.parametrize("shape", [(3,), (2, 3), (0,), (2, 0, 2)])
 def test_every_dtype_and_shape(tmp_path, dtype, shape):

@@ -249,6 +249,16 @@ def test_label_batches_draw_labels_and_know_what_is_true():
     assert drawn == set(np.flatnonzero(dense.any(axis=0)).tolist())
 
 
+def test_a_draw_that_is_rounded_up_is_of_the_last_label_with_points():
+    class Largest(np.random.Generator):
+        def random(self, *_):
+            return np.ones(4)
+
+    labels = csr_array(np.array([[1, 1, 0], [1, 0, 0]], np.float32))
+    batch = next(LabelBatches(labels=labels, batch_size=4).epoch(Largest(np.random.PCG64(0))))
+    assert batch.pool.tolist() == [1]
+
+
 COLOURS = ["red", "blue", "green", "black", "white", "brown"]
 KINDS = ["wine", "car", "rose", "bus", "fern", "oak", "train", "beer"]
 
@@ -379,6 +389,17 @@ class TestDEXA:
         data = Dataset(data.texts, None, data.labels, space)
         model = DEXA(**SMALL, n_clusters=2, n_private=0, held_out=0).fit_dataset(data)
         assert not (model.predict_topk(["a tram, red"], 6)[0] == 0).any()
+
+    @pytest.mark.parametrize("seed", range(3))
+    def test_a_cluster_may_be_of_labels_without_points_alone(self, seed):
+        data = colours(unseen="red")
+        texts = [f"{colour} things" for colour in COLOURS] + [f"n{i} of m{i}" for i in range(60)]
+        space = LabelSpace(len(texts), None, TextColumn.from_strings(texts))
+        labels = data.labels.copy()
+        labels.resize(len(data.texts), len(texts))
+        model = DEXA(**SMALL, n_clusters=32, n_private=0, random_state=seed)
+        model.fit_dataset(Dataset(data.texts, None, labels, space))
+        assert model.predictor_.predict("a tram, blue", k=1)[0][0] == "1"
 
     def test_frequent_labels_have_a_vector_of_their_own(self):
         labels = csr_array(np.repeat(np.eye(16), np.arange(16) + 1, axis=0))

@@ -374,6 +374,18 @@ print(model.predict("red wine", k=1)[0][0], {{"torch", "transformers"}} & {{*sys
         assert first.join.encoder is second.join.encoder
         assert first.tree is member.tree
 
+    def test_of_an_ensemble_is_one_after_loading_too(self, model, tmp_path):
+        ensemble = model.with_scorer(EnsembleScorer((model.scorer, model.scorer)))
+        ensemble.save(tmp_path / "model")
+        first, second = longtail.load(tmp_path / "model").scorer.members
+        assert first.join.encoder is second.join.encoder
+        longtail.load(tmp_path / "model").save(tmp_path / "again")
+        sizes = [
+            sum(file.stat().st_size for file in (tmp_path / name).glob("*-encoder.*"))
+            for name in ("model", "again")
+        ]
+        assert sizes[0] == sizes[1]
+
     def test_is_held_against_what_it_stands_for(self, model, monkeypatch):
         monkeypatch.setattr(onnx_export, "TOLERANCE", -1.0)
         with pytest.raises(InputError, match="cannot be exported"):

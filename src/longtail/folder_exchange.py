@@ -141,7 +141,11 @@ def _exchange_files(partial: Path, target: Path, last: str, old: Iterable[str]) 
 
 
 def _exchange_folders(partial: Path, target: Path) -> None:
-    """Give the new folder its name; the old one is deleted only after that."""
+    """Give the new folder its name; the old one is deleted only after that.
+
+    Who is killed between the two names leaves both folders whole, the old one under a hidden name
+    beside.
+    """
     before = hidden_beside(target, "old")
     had_old = target.exists()
     if had_old:

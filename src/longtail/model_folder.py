@@ -390,8 +390,11 @@ def _read_manifest(folder: Path) -> tuple[Document, dict[str, _FileRecord], str]
     checksum = body.pop("checksum", None)
     if found != FORMAT_VERSION or checksum != _checksum(body):
         raise ModelFolderError(f"{path} was changed after it was written. {RETRAIN}")
-    records = {name: _as_record(path, name, entry) for name, entry in body["files"].items()}
-    return body["manifest"], records, checksum
+    try:
+        records = {name: _as_record(path, name, entry) for name, entry in body["files"].items()}
+        return body["manifest"], records, checksum
+    except (KeyError, TypeError, AttributeError) as error:
+        raise ModelFolderError(f"{path} lacks a part ({error!r}). {RETRAIN}") from error
 
 
 def _as_record(manifest_path: Path, name: str, entry: Document) -> _FileRecord:
@@ -433,13 +436,18 @@ def _find_arrays(
             f"{path} does not belong to this model: its header is not the one that was written. "
             f"{RETRAIN}"
         )
-    entries: Document = json.loads(header)
-    entries.pop("__metadata__", None)
     first = 8 + len(header)
-    return {
-        name: (buffer, _as_layout(path, name, entry, first, record.size))
-        for name, entry in entries.items()
-    }
+    try:
+        entries: Document = json.loads(header)
+        entries.pop("__metadata__", None)
+        return {
+            name: (buffer, _as_layout(path, name, entry, first, record.size))
+            for name, entry in entries.items()
+        }
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelFolderError(
+            f"{path} is not a safetensors file: its header is none ({error!r}). {RETRAIN}"
+        ) from error
 
 
 def _as_layout(path: Path, name: str, entry: Document, first: int, size: int) -> Layout:

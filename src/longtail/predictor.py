@@ -12,6 +12,7 @@ import numpy as np
 from longtail.blend.blended import compiled_of
 from longtail.compiled.compression import compressed
 from longtail.compiled.one_text import OneText
+from longtail.compiled.scorer import CompiledScorer
 from longtail.data.bags import Bags
 from longtail.data.from_python import texts_from
 from longtail.data.label_space import LabelSpace
@@ -404,7 +405,7 @@ class Predictor:
             if manifest["vectorizer"] is not None:
                 tables = without_prefix("vectorizer/", arrays)
                 vectorizer = TextVectorizer.from_arrays(manifest["vectorizer"], tables)
-            return cls(
+            model = cls(
                 scorer=scorer_from(manifest["scorer"], arrays),
                 label_space=LabelSpace.from_arrays(
                     manifest["n_labels"],
@@ -418,6 +419,7 @@ class Predictor:
                 description=manifest["description"],
                 reads=PointInput.from_config(manifest["reads"]),
             )
+            model._require_fitting_parts()
         except (KeyError, TypeError) as error:
             raise ModelFolderError(
                 f"{folder.path} lacks a part that models of this version have ({error!r}). "
@@ -427,6 +429,21 @@ class Predictor:
             raise ModelFolderError(
                 f"The parts of {folder.path} do not fit each other: {error} {RETRAIN}"
             ) from error
+        return model
+
+    def _require_fitting_parts(self) -> None:
+        """Raise InputError unless all parts are for the same tokens and labels."""
+        widths, counts = {self.n_features}, {self.n_labels, len(self.train_label_counts)}
+        if self.vectorizer is not None:
+            widths.add(self.vectorizer.n_features_)
+        if isinstance(self.scorer, CompiledScorer):
+            widths.add(self.scorer.n_tokens)
+            counts.add(self.scorer.n_labels)
+        if len(widths) > 1 or len(counts) > 1:
+            raise InputError(
+                f"they are for {' and '.join(map(str, sorted(widths)))} features, "
+                f"{' and '.join(map(str, sorted(counts)))} labels."
+            )
 
     def _checked_features(self, X: Any) -> csr_array:
         """Return unit rows as wide as the model, or raise InputError."""

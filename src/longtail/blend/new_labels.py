@@ -17,7 +17,7 @@ from longtail.blend.candidates import (
 from longtail.blend.encoded import EncodedScorer
 from longtail.blend.kept_labels import SEED
 from longtail.blend.label_head import LabelHead
-from longtail.blend.relations import postings_of
+from longtail.blend.relations import kept_links, postings_of
 from longtail.data.rows import unit_rows
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
@@ -224,12 +224,13 @@ def _longer_relations(relations: LabelRelations, new: NewLabels, n_threads: int)
         posting_weights=weights,
         link_starts=np.concatenate([relations.link_starts, unlinked]),
     )
-    links = new.summed(longer.matches(new.points, n_threads).by_point(texts.n_labels))
+    matched = longer.matches(new.points, n_threads).by_point(texts.n_labels)
+    starts, labels, weights = kept_links(new.summed(matched))
     return replace(
         longer,
-        link_starts=np.concatenate([relations.link_starts[:-1], unlinked[:1] + links.indptr]),
-        link_labels=np.concatenate([relations.link_labels, links.indices]),
-        link_weights=np.concatenate([relations.link_weights, links.data]),
+        link_starts=np.concatenate([relations.link_starts[:-1], unlinked[:1] + starts]),
+        link_labels=np.concatenate([relations.link_labels, labels]),
+        link_weights=np.concatenate([relations.link_weights, weights]),
     )
 
 

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["LabelRelations", "Matches", "RelationSizes", "postings_of"]
+__all__ = ["LabelRelations", "Matches", "RelationSizes", "kept_links", "postings_of"]
 
 MOST_POSTINGS = 100  # labels: a token of more of them costs much to look up, and tells little
 MOST_LINKS = 50  # of one label
@@ -175,7 +175,8 @@ class LabelRelations:
         self, features: csr_array, labels: csr_array, n_threads: int = 1
     ) -> LabelRelations:
         """Return the same label texts, linked by other points: see `build`."""
-        starts, linked, weights = _links(self.matches(Bags.of(features), n_threads), labels)
+        matched = self.matches(Bags.of(features), n_threads).by_point(labels.shape[1])
+        starts, linked, weights = kept_links((labels.T.tocsr() @ matched).tocsr())
         return replace(self, link_starts=starts, link_labels=linked, link_weights=weights)
 
     def __post_init__(self) -> None:
@@ -318,10 +319,15 @@ def _fit(starts: NDArray[np.int64], labels: Ids, weights: Floats, n_labels: int)
     return len(labels) == len(weights) and fits_rows(starts, labels, n_labels)
 
 
-def _links(matches: Matches, labels: csr_array) -> tuple[NDArray[np.int64], Ids, Floats]:
-    """Return starts, labels and weights of the links: strongest `MOST_LINKS` of each label."""
-    n_labels = labels.shape[1]
-    links = (labels.T.tocsr() @ matches.by_point(n_labels)).tocsr()
+def kept_links(links: csr_array) -> tuple[NDArray[np.int64], Ids, Floats]:
+    """Return starts, labels and weights of the strongest `MOST_LINKS` of each label's links.
+
+    Parameters
+    ----------
+    links : csr_array (n_labels, n_linked_labels)
+        How often points of a label, weighted, have matched another.
+    """
+    n_labels = links.shape[0]
     rows = np.repeat(np.arange(n_labels), np.diff(links.indptr))
     order = np.lexsort((links.indices, -links.data, rows))
     place_in_row = np.arange(len(order)) - links.indptr[rows[order]]

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 __all__ = ["alone_in"]
 
+N_TRIES = 10
+
 
 @contextmanager
 def alone_in(folder: Path, target: str) -> Iterator[None]:
@@ -46,10 +48,9 @@ def alone_in(folder: Path, target: str) -> Iterator[None]:
     False
     """
     made = [place for place in (folder, *folder.parents) if not place.exists()]
-    folder.mkdir(parents=True, exist_ok=True)
-    handle = os.open(folder, os.O_RDONLY)
+    handle = _opened(folder)
     try:
-        _lock(handle, target)
+        _lock(handle, folder, target)
         try:
             yield
         finally:
@@ -60,14 +61,30 @@ def alone_in(folder: Path, target: str) -> Iterator[None]:
         os.close(handle)
 
 
-def _lock(handle: int, target: str) -> None:
-    """Raise InputError if another process has the lock."""
+def _opened(folder: Path) -> int:
+    """Make a folder and open it; again where one that ends removes it in between."""
+    for _ in range(N_TRIES - 1):
+        folder.mkdir(parents=True, exist_ok=True)
+        with suppress(FileNotFoundError):
+            return os.open(folder, os.O_RDONLY)
+    folder.mkdir(parents=True, exist_ok=True)
+    return os.open(folder, os.O_RDONLY)
+
+
+def _lock(handle: int, folder: Path, target: str) -> None:
+    """Raise InputError if another process has the lock, or had it when this one opened the folder.
+
+    Then it may have removed the folder since, and who comes next would lock a new one.
+    """
+    taken = InputError(
+        f"Another training is writing to {target} now. Wait until it is done, or name another "
+        "model folder."
+    )
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        raise InputError(
-            f"Another training is writing to {target} now. Wait until it is done, or name another "
-            "model folder."
-        ) from error
+        raise taken from error
     except OSError:
         return  # a file system without locks
+    if not folder.exists() or folder.stat().st_ino != os.fstat(handle).st_ino:
+        raise taken

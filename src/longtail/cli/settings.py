@@ -28,6 +28,7 @@ _KINDS = {
     str: "a word",
     type(None): "none",
 }
+_KINDS_OF_MANY = {int: "whole numbers", float: "numbers", str: "words"}
 _PARAMETER = re.compile(r"^(\w+(?:, \w+)*)(?: : .*)?$")
 
 
@@ -136,8 +137,10 @@ def _kind_text(kind: Any) -> str:
     """Say in words what a setting may be."""
     words = []
     for option in _alternatives(kind):
-        if get_origin(option) is tuple:
-            parts = get_args(option)
+        parts = get_args(option)
+        if Ellipsis in parts:
+            words.append(f"{_KINDS_OF_MANY[parts[0]]}, with commas between them")
+        elif get_origin(option) is tuple:
             words.append(f"{len(parts)} values such as {','.join('35'[: len(parts)])}")
         else:
             words.append(_KINDS[option])

@@ -160,6 +160,16 @@ class CompiledScorer:
         kinds: dict[str, StorageType] = {"uint16": "float16", "int8": "int8", "uint8": "int8"}
         return kinds.get(self.parts.tokens.values.dtype.name, "float32")
 
+    @property
+    def n_tokens(self) -> int:
+        """Number of tokens that a bag may be of."""
+        return len(self.parts.tokens.values)
+
+    @property
+    def n_labels(self) -> int:
+        """Number of labels, also of those that are never answered."""
+        return len(self.parts.commonness)
+
     def top_k(self, bags: Bags, k: int, n_threads: int = 1) -> tuple[Ids, Floats]:
         """See `longtail.scorers.protocols.Scorer.top_k`.
 

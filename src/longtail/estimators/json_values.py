@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import fields, is_dataclass
+from functools import partial
 from hashlib import sha256
+from types import CodeType, FunctionType
 from typing import Any
 
 import numpy as np
@@ -31,12 +33,14 @@ def json_value(value: Any) -> Any:
         return value.item()
     if value is None or isinstance(value, str | int | float):
         return value
-    return getattr(value, "__qualname__", None) or _json_object(value)
+    return _name_of(value) or _json_object(value)
 
 
 def _json_object(value: Any) -> Any:
     """Return what a part is made of; its `repr` may hold where it is in memory."""
-    if is_dataclass(value):
+    if isinstance(value, partial):
+        parts = {"function": value.func, "arguments": value.args, **value.keywords}
+    elif is_dataclass(value):
         parts = {field.name: getattr(value, field.name) for field in fields(value)}
     elif hasattr(value, "__dict__"):
         parts = vars(value)
@@ -44,3 +48,14 @@ def _json_object(value: Any) -> Any:
         return repr(value)
     own = {name: json_value(part) for name, part in parts.items()}
     return {"type": type(value).__name__, **own}
+
+
+def _name_of(value: Any) -> str | None:
+    """Return what tells a class or a function from others, if it is one."""
+    name: str | None = getattr(value, "__qualname__", None)
+    if not isinstance(value, FunctionType) or value.__name__ != "<lambda>":
+        return name
+    code = value.__code__
+    constants = [part for part in code.co_consts if not isinstance(part, CodeType)]
+    content = repr((code.co_code, code.co_names, constants))
+    return f"{name} {sha256(content.encode()).hexdigest()}"

@@ -40,6 +40,7 @@ __all__ = ["CodeCache", "CodeFolders", "code_folders", "stamp_of"]
 
 SECONDS_IN_SILENCE = 1.0
 _STAMP = "sources.stamp"
+_BAGS = Path(__file__).parents[1] / "data" / "bags.py"  # kernels are compiled for them
 _FUNCTION_BITS = 60  # of the first function's number
 
 
@@ -59,7 +60,7 @@ def stamp_of(sources: Path) -> str:
     Neither when they were written, nor where they lie, is part of it: both change in an image.
     """
     digest = hashlib.blake2b(digest_size=12)
-    for path in sorted(sources.glob("*.py")):
+    for path in [*sorted(sources.glob("*.py")), _BAGS]:
         content = path.read_bytes()
         digest.update(f"{path.name} {len(content)}\n".encode())
         digest.update(content)

@@ -144,7 +144,8 @@ def set_aside(ids: Integers, scores: Floats, pairs: csr_array) -> tuple[Integers
     """
     ids, scores = np.array(ids), np.array(scores)
     _check_same_shape(ids, scores)
-    ids = ids.astype(np.promote_types(ids.dtype, np.int32))  # they may be unsigned
+    if ids.dtype.kind == "u":
+        ids = ids.astype(np.int64)  # room for the padding
     scores = scores.astype(np.promote_types(scores.dtype, np.float32))
     pairs = _checked_pairs(pairs, len(ids))
     for chunk in row_chunks(len(ids)):

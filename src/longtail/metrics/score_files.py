@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 from zipfile import BadZipFile
@@ -68,7 +69,7 @@ def _read_npz(path: Path) -> csr_array:
         return csr_array(load_npz(path))
     except OSError as error:
         raise InputError(f"{path} cannot be opened: {error.strerror}. Check the path.") from error
-    except (ValueError, KeyError, EOFError, BadZipFile) as error:
+    except (ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
         raise DataFormatError(
             "This is not a sparse matrix saved by scipy.sparse.save_npz.", path=path
         ) from error

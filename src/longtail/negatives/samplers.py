@@ -145,8 +145,9 @@ class FrequentLabels(_Sampled):
         weights = np.where(frequency > 0, frequency**self.power, 0.0)
         bounds = np.cumsum(weights)
         places = random.random((len(features), self.size)) * bounds[-1]
+        last = np.flatnonzero(weights)[-1:]  # rounded up, a draw would lie beyond
         drawn: Shortlists = np.searchsorted(bounds, places, side="right").astype(np.int32)
-        return drawn
+        return np.minimum(drawn, last.astype(np.int32), out=drawn)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -103,8 +103,10 @@ class Astec(LabelEstimator):
         correlation where a label is more frequent than 5,000, mean instead of summed loss in
         Module I, random starts, Adam with its rates halved, batches of 255 random points each
         against its own shortlist and 150 random labels, R always divided by its norm, 300
-        representatives for labels with 7,500 points, and its score fusion. Overrides the rates,
-        epochs and sizes above.
+        representatives for labels with 7,500 points, and its score fusion. Of the settings above,
+        `dimension`, `label_correlation`, `n_near_labels`, `n_near_points`, `shortlist_size`,
+        `head_frequency`, `reranker`, `n_confused` and `n_learners` still count; all others are the
+        code's own.
     **kwargs
         Those of `LabelEstimator`.
 

@@ -62,10 +62,11 @@ class LongtailClassifier(RerankedEstimator):
     dimension : int or None
         Length of token and label vectors. None takes 512 for up to 50,000 points of ready-made
         features or without pieces of words, where training is short; else 256 for up to 20,000
-        points, 192 for up to 200,000, and 256 beyond, where there is more to learn.
+        points, 192 for up to 200,000, and 256 beyond, where there is more to learn. Points that are
+        held out do not count.
     epochs : int or None
-        None takes 7 for up to 20,000 points, 3 for up to 50,000, and 4 beyond. Up to 50,000, 2 more
-        follow with the points that the blend was learnt from.
+        None takes 7 for up to 20,000 points that are not held out, 3 for up to 50,000 in all, and 4
+        beyond. Up to 50,000, 2 more follow with the points that the blend was learnt from.
     learning_rate : float or None
         Of row-wise Adagrad, in units of the vectors' entries; falls in a straight line. None takes
         .02 for up to 50,000 points, and .03 beyond.
@@ -166,7 +167,7 @@ class LongtailClassifier(RerankedEstimator):
     ) -> tuple[CompiledScorer, Calibration]:
         """See `LabelEstimator`; the held-out points may be learnt from in the end."""
         storage = as_storage(self.storage)
-        space = self._space_for(data)
+        space = self._space_for(data, held_out.labels.shape[0])
         n_asked = held_out.labels.shape[0] if self._learns_again(data, held_out) else None
         scorer, tables = self._sources(space, data, run, n_asked=n_asked)
         with run.stage("evidence"):
@@ -240,25 +241,35 @@ class LongtailClassifier(RerankedEstimator):
         n_held_out: int = held_out.labels.shape[0]
         return bool(0 < n_held_out <= FEW_POINTS - data.labels.shape[0])
 
-    def _space_for(self, data: TrainingData) -> SharedSpace:
+    def _space_for(self, data: TrainingData, n_held_out: int = 0) -> SharedSpace:
         """Return how the points, labels and texts of a training set are trained."""
         n_points, n_labels = data.labels.shape
         has_pieces = data.is_word is not None and not data.is_word.all()
-        return self.shared_space(n_points, n_labels, data.labels.nnz, has_pieces=has_pieces)
+        return self.shared_space(
+            n_points, n_labels, data.labels.nnz, n_held_out=n_held_out, has_pieces=has_pieces
+        )
 
     def shared_space(
-        self, n_points: int, n_labels: int, n_label_pairs: int, *, has_pieces: bool = True
+        self,
+        n_points: int,
+        n_labels: int,
+        n_label_pairs: int,
+        *,
+        n_held_out: int = 0,
+        has_pieces: bool = True,
     ) -> SharedSpace:
         """Return how points, labels and texts are trained, for a training set of such a size.
 
-        `has_pieces` tells bags with pieces of words, which are long, from others.
+        `n_held_out` are the points beside it; `has_pieces` tells bags with pieces of words, which
+        are long, from others.
         """
         most = min(n_points // 40, MOST_IN_POOL * n_points // max(n_label_pairs, 1))
         fitting = fitting_batch_size(most, n_batches=1, most=1024)
         return SharedSpace(
             dimension=self.dimension or usual_dimension(n_points, has_pieces=has_pieces),
             schedule=Schedule(
-                epochs=self.epochs_for(n_points), learning_rate=self.learning_rate_for(n_points)
+                epochs=self.epochs_for(n_points, n_held_out),
+                learning_rate=self.learning_rate_for(n_points + n_held_out),
             ),
             batch_size=self.batch_size or fitting,
             n_random=self.n_random,
@@ -273,15 +284,15 @@ class LongtailClassifier(RerankedEstimator):
             return self.texts_alone
         return 0.4 if n_label_pairs <= FREQUENT * n_labels else 0.0
 
-    def epochs_for(self, n_points: int) -> int:
+    def epochs_for(self, n_points: int, n_held_out: int = 0) -> int:
         """Return how many epochs so many training points are given, unless that is set."""
         if self.epochs is not None:
             return self.epochs
-        many = 3 if n_points <= FEW_POINTS else 4  # few are learnt from again
+        many = 3 if n_points + n_held_out <= FEW_POINTS else 4  # few are learnt from again
         return 7 if n_points <= VERY_FEW_POINTS else many
 
     def learning_rate_for(self, n_points: int) -> float:
-        """Return the rate at the first step for so many training points, unless that is set."""
+        """Return the rate at the first step for so many points in all, unless that is set."""
         if self.learning_rate is not None:
             return self.learning_rate
         return 0.02 if n_points <= FEW_POINTS else 0.03

@@ -284,8 +284,9 @@ class NGAME(OfTextEncoder):
         n_points, n_labels = data.labels.shape
         used, seen = data.of_used_labels()
         with run.stage("encoder"):
-            own = None if clusters is None else clusters[used]
-            auxiliary = self.encoder_module(n_points).learn(seen, network, used, own, watched, run)
+            auxiliary = self.encoder_module(n_points).learn(
+                seen, network, used, clusters, watched, run
+            )
             encoded = EncodedPairs(network.vectors(Side.POINTS), network.vectors(Side.LABELS))
         added = np.zeros((n_labels, network.dimension), np.float32)
         if auxiliary is not None and clusters is not None:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from longtail.features.encoder import Encoder
 
-__all__ = ["TextEncoder", "transformers_of", "with_transformers_as"]
+__all__ = ["TextEncoder", "sharing_transformers", "transformers_of", "with_transformers_as"]
 
 Part = TypeVar("Part")
 TextEncoder: TypeAlias = TransformerEncoder | OnnxEncoder
@@ -45,6 +45,25 @@ def with_transformers_as(part: Part, exchanged: Callable[[TextEncoder], Encoder]
     known = {id(one): exchanged(one) for one in transformers_of(part)}
     changed: Part = _rebuilt(part, known)
     return changed
+
+
+def sharing_transformers(part: Part) -> Part:
+    """Return a scorer in which transformers of the very same arrays are one.
+
+    So they were before they were saved, and several would each take the memory, and the time to
+    read a text, of one.
+
+    Parameters
+    ----------
+    part : Scorer, or a part of one
+        Stays as it is.
+    """
+    first: dict[frozenset[int], TextEncoder] = {}
+    known: dict[int, Encoder] = {}
+    for one in transformers_of(part):
+        arrays = one.weights.values() if isinstance(one, TransformerEncoder) else [one.graph]
+        known[id(one)] = first.setdefault(frozenset(map(id, arrays)), one)
+    return _rebuilt(part, known) if len(first) < len(known) else part
 
 
 def _rebuilt(part: Any, known: dict[int, Encoder]) -> Any:

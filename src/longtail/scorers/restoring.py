@@ -11,6 +11,7 @@ from longtail.named_parts import without_prefix
 from longtail.scorers.annexml import AnnexMLScorer
 from longtail.scorers.deepxml import DeepXMLScorer
 from longtail.scorers.dense import DenseScorer
+from longtail.scorers.encoders import sharing_transformers
 from longtail.scorers.energy import EnergyScorer
 from longtail.scorers.energy_inference import EnergyInference
 from longtail.scorers.energy_reranker import EnergyReranker, ShortlistEnergy
@@ -76,13 +77,13 @@ def scorer_from(config: Mapping[str, Any], arrays: Arrays) -> Scorer:
 
 def _ensemble_from(config: Mapping[str, Any], arrays: Arrays) -> EnsembleScorer:
     """Make an ensemble again, and its members."""
-    kept = {name: arrays[first] for name, first in config.get("repeated", {}).items()}
-    arrays = {**arrays, **kept}  # what several members have is stored once
+    arrays = dict(arrays)  # what several members have is stored once, and the same object in each
+    arrays |= {name: arrays[first] for name, first in config.get("repeated", {}).items()}
     members = (
         scorer_from(member, without_prefix(f"learner{i}-", arrays))
         for i, member in enumerate(config["members"])
     )
-    return EnsembleScorer(tuple(members), config["n_candidates"])
+    return sharing_transformers(EnsembleScorer(tuple(members), config["n_candidates"]))
 
 
 def _reranked_from(config: Mapping[str, Any], arrays: Arrays) -> EnergyReranker:

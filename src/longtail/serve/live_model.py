@@ -82,10 +82,11 @@ class LiveModel:
                 self._note(_sentence(error))
                 self._try_again_at = time.monotonic() + SECONDS_BETWEEN_TRIES
                 return
-            self._seen, self.problem = found, None
-            self.identity = folder.checksum[:N_SHOWN]
+            # The problem last: whoever finds neither a model nor a problem has nothing to say.
             self.current = model
+            self.identity = folder.checksum[:N_SHOWN]
             self.n_loads += 1
+            self._seen, self.problem = found, None
         _log.info("Loaded %s: %s labels.", self.path, f"{model.n_labels:,}")
 
     def _fingerprint(self) -> Fingerprint | None:

@@ -102,8 +102,9 @@ class EncoderModule:
             Of the same points.
         used : int (n_labels,)
             Which of the network's labels those are.
-        clusters : int64 (n_labels,) or None
-            Which auxiliary vector is a label's; None for no such vectors.
+        clusters : int64 (n_network_labels,) or None
+            Which auxiliary vector is whose, of all the network's labels: one that no label with
+            points has stays 0. None for no such vectors.
         held_out : HeldOut or None
             Stop by the recall of these labels; see `recall_of_nearest`.
         run : TrainingRun
@@ -112,7 +113,7 @@ class EncoderModule:
         if clusters is not None:
             start = np.zeros((int(clusters.max()) + 1, network.dimension), np.float32)
             auxiliary = Corrections(
-                start, clusters, run.device, self.auxiliary_speed, LONGEST_AUXILIARY
+                start, clusters[used], run.device, self.auxiliary_speed, LONGEST_AUXILIARY
             )
         near = self._neighbourhoods(data, network, run)
         batches: Batches = near
@@ -139,7 +140,10 @@ class EncoderModule:
     def _neighbourhoods(
         self, data: TrainingData, network: SiameseNetwork, run: TrainingRun
     ) -> NeighbourhoodBatches:
-        """Return NGAME's batches: a pool is the true labels of the batch's points."""
+        """Return NGAME's batches: a pool is the true labels of the batch's points.
+
+        Random labels fill it up to a multiple of 64, as they do every `SharedPool`.
+        """
         pool = SharedPool(
             labels=data.labels,
             shortlists=np.zeros((data.labels.shape[0], 0), np.int32),

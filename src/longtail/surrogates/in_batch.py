@@ -28,7 +28,8 @@ class InBatchTask:
     """Surrogate task: the labels of a point against the labels of the others in its batch.
 
     No label is put away in a meta-label, and no label is searched for: the negatives of a point
-    are what the batch brings along. Most of them are easy.
+    are what the batch brings along, and the random labels that fill its pool up to a multiple of
+    64. Most of them are easy.
 
     Parameters
     ----------

@@ -197,9 +197,11 @@ class LabelBatches:
         by_label = self.labels.T.tocsr()
         counts = np.diff(by_label.indptr)
         weights = counts**self.power * (counts > 0)
-        bounds = np.cumsum(weights) / weights.sum()
+        bounds = np.cumsum(weights)
+        last = np.flatnonzero(weights)[-1:]  # rounded up, a draw would lie beyond
         for _ in range(self.n_batches()):
-            pool = np.unique(np.searchsorted(bounds, random.random(self.batch_size), "right"))
+            drawn = random.random(self.batch_size) * bounds[-1]
+            pool = np.unique(np.minimum(np.searchsorted(bounds, drawn, "right"), last))
             of_each = by_label.indptr[pool] + random.integers(0, counts[pool])
             points = np.unique(by_label.indices[of_each]).astype(np.int64)
             true = self.labels[points][:, pool].tocoo()

@@ -36,7 +36,7 @@ class FeatureNetwork(Protocol):
     def step(self, learning_rate: float, share: float = 1.0) -> None:
         """Step the parameters against the gradients that ``backward`` has left.
 
-        `learning_rate` is that of tables; `share` is it divided by that of the first step.
+        `learning_rate` is that of tables; `share` is it divided by the largest of the schedule.
         """
         ...
 
