@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.kernels.arrays import read_only
 from longtail.kernels.byte_codes import ByteCodes, byte_codes, code_unit, sums_of_ranges
 from longtail.kernels.graph_building import (
     add_reverse_edges,
@@ -80,7 +81,7 @@ class GraphBuilder:
     """
 
     def __init__(self, vectors: Vectors, n_neighbours: int, seed: int, n_threads: int) -> None:
-        self.vectors = vectors
+        self.vectors = read_only(vectors, np.float32)
         self.n_neighbours = n_neighbours
         self.n_threads = n_threads
         self._random = np.random.default_rng(seed)
