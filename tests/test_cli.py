@@ -103,6 +103,16 @@ def test_settings_of_any_number_of_values_say_so(recipe, pair, words):
         parse_settings(recipe, [pair])
 
 
+@pytest.mark.parametrize(("text", "value"), [(".3", 0.3), ("1.", 1.0), ("+.5e0", 0.5), ("0", 0.0)])
+def test_numbers_may_be_written_as_python_has_them(text, value):
+    assert parse_settings(LongtailClassifier, [f"dropout={text}"]) == {"dropout": value}
+    assert parse_settings(LongtailClassifier, [f"tail={text}"]) == {"tail": value}
+
+
+def test_an_option_of_two_dashes_has_no_value(place, capsys):
+    assert "--label cannot be '--'" in refused(capsys, "inspect", place / "model", "--label=--")
+
+
 def test_a_setting_given_twice_is_refused():
     with pytest.raises(InputError, match="--set dimension is given twice"):
         parse_settings(Astec, ["dimension=3", "dropout=0.2", "dimension=4"])

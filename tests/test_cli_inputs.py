@@ -98,6 +98,8 @@ def test_of_a_pair_of_files_only_the_points_are_asked(pair, capsys, stdin):
     # The labels by mistake.
     err = run(capsys, "predict", model, pair / "Y.txt")[2]
     assert "the header says 2 columns, but the model reads 6 features" in err
+    err = run(capsys, "evaluate", model, pair / "Y.txt", "--label-pairs", pair / "Y.txt")[2]
+    assert "the header says 2 columns, but the model reads 6 features" in err
     assert "--label-pairs" in refused(capsys, "evaluate", model, pair / "X.txt")
 
 
@@ -151,6 +153,21 @@ def test_columns_that_are_taken_as_text_are_pointed_out(place, capsys, tmp_path)
     assert texts_in(out) == [f"{text}\tdrink" for text in TEXTS]
     assert "points.txt: each line is taken as one text" in err
     assert "pass --format tsv" in err
+
+
+def test_a_header_that_is_taken_as_text_is_pointed_out(place, capsys, tmp_path):
+    path = write_lines(tmp_path / "points.txt", ["text,labels", "red wine,drink"])
+    _, out, err = run(capsys, "predict", place / "model", path)
+    assert len(texts_in(out)) == 2
+    assert "looks like a header, included. If it is one, pass --format csv" in err
+
+
+def test_lines_that_end_in_carriage_returns_alone_are_refused(place, capsys, tmp_path, stdin):
+    (tmp_path / "points.txt").write_bytes(b"red wine\rfast car\r")
+    message = refused(capsys, "predict", place / "model", tmp_path / "points.txt")
+    assert "Lines end in a carriage return alone" in message
+    stdin(b"red wine\r\n")
+    assert run(capsys, "predict", place / "model", "-")[0] == 0
 
 
 def test_texts_are_no_features(place, capsys, tmp_path):

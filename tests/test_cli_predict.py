@@ -98,6 +98,8 @@ def test_the_name_of_json_lines_is_believed(place, capsys, tmp_path):
     message = refused(capsys, "predict", place / "model", path)
     assert "texts.json, line 1: " in message
     assert 'Write one object a line: {"text": "some words"}.' in message
+    write_lines(tmp_path / "texts", ["{curly} wine", "car"])
+    assert "pass --format text" in refused(capsys, "predict", place / "model", tmp_path / "texts")
     (tmp_path / "latin.jsonl").write_bytes('{"text": "caf\xe9"}\n'.encode("latin-1"))
     message = refused(capsys, "predict", place / "model", tmp_path / "latin.jsonl")
     assert "line 1: The line is not UTF-8 (byte 0xe9 at position 13)" in message

@@ -280,6 +280,28 @@ def test_broken_files(tmp_path, name, content, message):
     assert not list(tmp_path.glob(".*"))
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "n_points", "is_odd"),
+    [
+        ("a.tsv", '"one\ta\ntwo\tb\nthree 12"\tc\nfour\td\n', 2, True),
+        ("a.tsv", '"one\na line"\tc\n', 1, False),
+        ("a.csv", '"one,a\ntwo,b\nthree 12",c\nfour,d\n', 2, True),
+        ("a.csv", '"Dear reader,\nall is well",c\n', 1, False),
+    ],
+)
+def test_rows_within_a_cell_are_pointed_out(tmp_path, name, content, n_points, is_odd):
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        assert read(tmp_path, content, name).n_points == n_points
+    said = [str(warning.message) for warning in found]
+    assert [("looks like further rows" in message) for message in said] == [True] * is_odd
+
+
+def test_zeros_are_no_features(tmp_path):
+    for name, content in (("a.txt", "1 3 1\n0 0:0 2:5\n"), ("a.svm", "0 0:0.0 2:5\n")):
+        assert read(tmp_path, content, name).features.indices.tolist() == [2]
+
+
 @pytest.mark.parametrize("name", ["a.csv", "a.txt"])
 def test_a_header_may_have_the_singular(tmp_path, name):
     dataset = read(tmp_path, "label,text\nb,an a\n", name)

@@ -204,6 +204,18 @@ def test_features():
     assert features_from(repeated).toarray().tolist() == [[0, 2]]
     given = csr_array(np.eye(3, dtype=np.float32))
     assert np.shares_memory(features_from(given).data, given.data)
+    stored = csr_array((np.array([0.0, 2, 1e-60]), [0, 1, 2], [0, 3]), shape=(1, 3))
+    assert features_from(stored).indices.tolist() == [1]
+    assert stored.nnz == 3  # the caller's stays as it was
+
+
+@pytest.mark.parametrize(
+    "classes", [[2**63, -1, 2**63 + 1], [2**53, 2**53 + 1, 1.0], ["a", "a\0", "b"]]
+)
+def test_classes_that_numpy_would_make_one_of_stay_apart(classes):
+    matrix, space, _ = labels_from(classes * 2, 6)
+    assert matrix.shape == (6, 3)
+    assert {*space.names} == {str(value) for value in classes}
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ import gzip
 
 import pytest
 
-from longtail.data import LabelSpace, TextColumn
+from longtail.data import InputWarning, LabelSpace, TextColumn
+from longtail.data.label_matching import matched_labels
 from longtail.errors import DataFormatError, InputError
 
 
@@ -20,6 +21,39 @@ def test_duplicate_names_keep_both_ids(tmp_path):
     assert space.name(2) == "bank"
     assert list(space.texts) == ["bank", "river", "of a river"]
     assert not space.names_are_unique
+
+
+BANKS = LabelSpace.from_names(["bank", "river", "bank"], ["money", "water", "shore"])
+
+
+@pytest.mark.parametrize(
+    ("names", "texts", "ids"),
+    [
+        (["bank", "bank"], ["shore", "money"], [2, 0]),  # by their texts
+        (["new", "bank"], ["other", "shore"], [3, 2]),
+        (["bank", "new", "bank", "new"], None, [0, 3, 2, 3]),  # by their order
+        (["bank", "river", "bank"], ["money", "water", "money"], [0, 1, 2]),
+    ],
+)
+def test_labels_that_share_a_name_are_told_apart(names, texts, ids):
+    found, labels = matched_labels(LabelSpace.from_names(names, texts), BANKS)
+    assert found.tolist() == ids
+    assert labels.n_labels == max(3, max(ids) + 1)
+
+
+@pytest.mark.parametrize(
+    ("names", "texts"), [(["bank"], None), (["bank"] * 3, None), (["bank"], ["a park"])]
+)
+def test_of_labels_that_nothing_tells_apart_the_first_is_taken(names, texts):
+    with pytest.warns(InputWarning, match=r"share a name, such as 'bank'.*\(names: 1\)"):
+        found, _ = matched_labels(LabelSpace.from_names(names, texts), BANKS)
+    assert set(found.tolist()) == {0}
+
+
+def test_a_name_of_blanks_that_only_unicode_knows_is_none(tmp_path):
+    (tmp_path / "labels.txt").write_text("a\n\xa0\nb\n", encoding="utf-8")
+    with pytest.raises(DataFormatError, match="line 2: A label's name is missing"):
+        LabelSpace.read(tmp_path / "labels.txt")
 
 
 def test_names_are_the_texts_where_there_are_no_others(tmp_path):

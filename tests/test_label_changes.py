@@ -157,6 +157,7 @@ def test_a_compiled_model_expands_to_itself(whole, dtype):
         (lambda m: m.with_labels({5: "new"}), "strings, got 5"),
         (lambda m: m.with_labels(["new"], ["wine"]), "must be a dictionary .* got a list"),
         (lambda m: m.without_labels(5), "list of label names, got 5"),
+        (lambda m: m.without_labels([]), "no label to remove"),
         (lambda m: m.with_labels(["qqq"]), "knows no word of its text"),
         (lambda m: m.with_labels(["new"], {"other": ["wine"]}), "examples of 'other'"),
         (lambda m: m.without_labels(["qqq"]), "is named 'qqq'"),
@@ -176,6 +177,15 @@ def test_other_recipes_and_labels_without_names_say_so(whole):
     with pytest.raises(InputError, match="have numbers and no names"):
         numbers.with_labels(["new"])
     assert {name for name, _ in numbers.without_labels(["2"]).predict(TEXTS[0])} <= {"0", "1"}
+
+
+def test_numbers_that_move_up_are_told(tmp_path, capsys):
+    fit(names=[[len(names)] for names in NAMES]).save(tmp_path / "model")
+    for name, target in (("1", "out"), ("0", "last")):
+        assert (
+            main(["labels", "remove", str(tmp_path / "model"), name, str(tmp_path / target)]) == 0
+        )
+        assert "those behind a removed one have moved up" in capsys.readouterr().err
 
 
 def test_the_commands(lacking, tmp_path, capsys):

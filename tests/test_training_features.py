@@ -208,6 +208,11 @@ class TestDevice:
         with pytest.raises(InputError, match="`device` must be a name such as 'cpu' or 'cuda'"):
             as_device(name)
 
+    @pytest.mark.parametrize("name", ["mps", "xpu", "meta"])
+    def test_refuses_what_is_not_supported(self, name):
+        with pytest.raises(InputError, match=f"must be 'cpu' or 'cuda', got '{name}'"):
+            as_device(name)
+
     @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
     def test_says_that_there_is_no_gpu(self):
         with pytest.raises(InputError, match="no usable CUDA device"):

@@ -363,7 +363,7 @@ print(model.predict("red wine", k=1)[0][0], {{"torch", "transformers"}} & {{*sys
     def test_is_refused_where_it_cannot_be(self, model):
         with pytest.raises(InputError, match="'float32' or 'int8', got 'float16'"):
             model.compressed("float16")
-        with pytest.raises(InputError, match="JoinedTreeScorer"):
+        with pytest.raises(InputError, match="compressed already"):
             model.compressed("float32").compressed("int8")
 
     def test_of_an_ensemble_is_made_once(self, model):

@@ -139,6 +139,8 @@ def without_labels(model: Predictor, names: Iterable[str]) -> Predictor:
     """
     (scorer, _), space = _changeable(model), model.label_space
     unwanted = {*names_in(names)}
+    if not unwanted:
+        raise InputError("There is no label to remove. Name at least one.")
     gone = [label for name in unwanted for label in space.ids_of(name)]
     kept = np.setdiff1d(np.arange(space.n_labels), np.array(gone, np.int64))
     if not len(kept):

@@ -77,7 +77,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _run(arguments: Sequence[str] | None) -> int:
     """Parse the arguments, and run the command to the last byte of its output."""
-    check_first_places(sys.argv[1:] if arguments is None else arguments)
+    given_words = sys.argv[1:] if arguments is None else arguments
+    _refuse_no_value(given_words)
+    check_first_places(given_words)
     try:
         given = _parser().parse_args(arguments)
     except SystemExit:
@@ -86,6 +88,13 @@ def _run(arguments: Sequence[str] | None) -> int:
     code: int = given.run_command(given)
     sys.stdout.flush()
     return code
+
+
+def _refuse_no_value(arguments: Sequence[str]) -> None:
+    """Refuse ``--option=--``, of which Python 3.11 makes an option without a value."""
+    for argument in arguments:
+        if argument.startswith("--") and argument.endswith("=--"):
+            raise InputError(f"{argument[:-3]} cannot be '--'. Name something else.")
 
 
 def _make_streams_safe() -> None:

@@ -70,6 +70,8 @@ def run_command(arguments: argparse.Namespace) -> int:
         f"{arguments.target} knows {counted(changed.n_labels, 'label')}; {arguments.model} "
         f"knew {model.n_labels:,}."
     )
+    if model.label_space.names is None and changed.n_labels < model.n_labels:
+        notice("The labels have numbers for names, and those behind a removed one have moved up.")
     return 0
 
 

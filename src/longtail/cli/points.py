@@ -12,7 +12,7 @@ import msgspec
 from longtail.cli.output import notice
 from longtail.data.blocks import POINTS_AT_ONCE, Points, blocks_of, n_points_of, points_of
 from longtail.data.fasttext import PREFIX, parse_line
-from longtail.data.formats import suffix_of
+from longtail.data.formats import FORMATS, suffix_of
 from longtail.data.paths import STDIN, decode_line, numbered_lines
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.data.unlabelled import check_kind, read_points
@@ -203,6 +203,11 @@ def _told_by_first(
                 f"longtail: warning: {source_name(path)}: each line is taken as one text, "
                 "TABs included. If the TABs separate columns, pass --format tsv."
             )
+        if FORMATS["csv"].first_line.match(filled[0]):
+            notice(
+                f"longtail: warning: {source_name(path)}: each line is taken as one text, the "
+                "first, which looks like a header, included. If it is one, pass --format csv."
+            )
     return kind, chain(seen, lines)
 
 
@@ -234,4 +239,5 @@ def _text_of(line: bytes, kind: str, path: str, number: int) -> str | bytes:
     try:
         return _TEXT_ROWS.decode(line).text
     except (msgspec.DecodeError, RecursionError) as error:
-        raise DataFormatError(f"{error}. {_JSON_SHAPE}", path=path, line=number) from error
+        message = f"{error}. {_JSON_SHAPE} If each line is a text, pass --format text."
+        raise DataFormatError(message, path=path, line=number) from error

@@ -7,6 +7,7 @@ import difflib
 import math
 import re
 import textwrap
+from contextlib import suppress
 from types import UnionType
 from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hints
 
@@ -124,6 +125,9 @@ def _value(key: str, text: str, kind: Any) -> Any:
     given: Any = None if text.lower() == "none" else text
     if given is not None and is_tuple:
         given = [part.strip() for part in text.strip("()").split(",")]
+    if float in _alternatives(kind) and given is not None:
+        with suppress(ValueError):
+            given = float(given)  # as Python writes them: .3, 1. and +2 too
     try:
         value = msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:

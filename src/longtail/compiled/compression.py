@@ -43,7 +43,13 @@ def compressed(scorer: Scorer, dtype: StorageType) -> Scorer:
         scorer = expanded(scorer)
     if isinstance(scorer, BlendedScorer):
         return CompiledScorer.of(scorer, dtype, n_usable_cores())
-    if not any(isinstance(one, TransformerEncoder) for one in transformers_of(scorer)):
+    transformers = transformers_of(scorer)
+    if transformers and not any(isinstance(one, TransformerEncoder) for one in transformers):
+        raise InputError(
+            "This model is compressed already: its transformer is a graph, which is not written "
+            "anew. Compress the model that it was made of."
+        )
+    if not transformers:
         raise InputError(
             "Only a model of the default recipe, or one with a transformer, can be compressed; "
             f"this one answers with {type(scorer).__name__}."

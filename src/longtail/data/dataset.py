@@ -12,12 +12,13 @@ from scipy.sparse import csr_array
 
 from longtail.data.formats import format_for_reading, format_for_writing
 from longtail.data.input_notes import InputNotes
+from longtail.data.label_matching import matched_labels
 from longtail.data.label_rows import LabelRows
 from longtail.data.label_space import LabelSpace
 from longtail.data.repository import read_repository_pair, write_repository_pair
 from longtail.data.storage import open_parts, save_parts
 from longtail.data.text_column import TextColumn
-from longtail.data.unlabelled import widened
+from longtail.data.unlabelled import remark_if_narrow, widened
 from longtail.errors import DataFormatError, InputError
 
 if TYPE_CHECKING:
@@ -153,6 +154,8 @@ class Dataset:
         if known is not label_space and rows.n_declared is not None:
             _check_header(rows.n_declared, known, path)
         labels, space = rows.finish()
+        if rows.n_declared is not None and not isinstance(points, TextColumn):
+            remark_if_narrow(points, n_features, notes)
         notes.warn()
         if isinstance(points, TextColumn):
             return cls(points, None, labels, space)
@@ -267,22 +270,17 @@ class Dataset:
         ------
         InputError
             If these labels have names and those of the model have none, or the reverse.
+
+        Warns
+        -----
+        InputWarning
+            Where names that several labels share cannot be told apart; see `matched_labels`.
         """
-        space = self.label_space
-        if space.names is None or known.names is None:
-            raise InputError(
-                "Only one of the model's labels and the labels of the points have names, so they "
-                "cannot be matched. Use ids or names in both; `longtail evaluate` without --labels "
-                "takes ids for those of the model."
-            )
-        if space.names[: known.n_labels] == known.names:
+        names = self.label_space.names
+        if names is not None and names[: known.n_labels] == known.names:
             return self  # the very same labels, even if two share a name
-        if known.names[: space.n_labels] == space.names:  # and the model has got more since
-            return self._with_labels(self.labels.indices.copy(), known)
-        new = [name for name in dict.fromkeys(space.names) if name not in known.ids_by_name]
-        ids = known.ids_by_name | {name: known.n_labels + i for i, name in enumerate(new)}
-        columns = np.array([ids[name] for name in space.names], np.int32)
-        return self._with_labels(columns[self.labels.indices], known.extended(new))
+        ids, space = matched_labels(self.label_space, known)
+        return self._with_labels(ids[self.labels.indices], space)
 
     def _with_labels(self, columns: NDArray[np.int32], space: LabelSpace) -> Dataset:
         """Return the same points, their labels called otherwise: each by its id in a space."""

@@ -78,7 +78,7 @@ def read_delimited(path: Path, labels: LabelRows, *, delimiter: str) -> TextColu
     """
     texts = TextColumnBuilder()
     columns: _Columns | None = None
-    for number, row in _rows(path, delimiter):
+    for number, row in _rows(path, delimiter, labels.notes):
         if not row:
             labels.notes.add("blank lines (skipped)", line=number)
             continue
@@ -141,7 +141,7 @@ def read_texts(path: Path, notes: InputNotes, *, delimiter: str) -> TextColumn:
     """
     texts = TextColumnBuilder()
     column, n_columns = -1, 0
-    for number, row in _rows(path, delimiter):
+    for number, row in _rows(path, delimiter, notes):
         if not row:
             notes.add("blank lines (skipped)", line=number)
             continue
@@ -210,16 +210,25 @@ class _UnixLines:
         self._stream.write(row.removesuffix("\r\n").encode() + b"\n")
 
 
-def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
+def _rows(path: Path, delimiter: str, notes: InputNotes) -> Iterator[tuple[int, list[str]]]:
     """Yield rows with the number of the line that each ends on."""
     lines = (
         decode_line(line, path=path, number=number)
         for number, line in enumerate(raw_lines(path), start=1)
     )
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    last = 0
     try:
         for row in reader:
-            yield reader.line_num, row
+            is_long = reader.line_num > last + 1
+            if is_long and any(_holds_rows(cell, row, delimiter) for cell in row):
+                notes.add(
+                    "cells that hold what looks like further rows (kept as one: is a quote missing "
+                    "or too many?)",
+                    line=last + 1,
+                )
+            last = reader.line_num
+            yield last, row
     except csv.Error as error:
         if "new-line character" in str(error):  # the csv module's words for a lone carriage return
             message = "Lines end in a carriage return alone. Save the file with Unix line ends."
@@ -235,6 +244,16 @@ def _rows(path: Path, delimiter: str) -> Iterator[tuple[int, list[str]]]:
             'quote into quotes and double the inner ones: "a ""quoted"" word".'
         )
         raise DataFormatError(message, path=path, line=reader.line_num) from error
+
+
+def _holds_rows(cell: str, row: list[str], delimiter: str) -> bool:
+    """Tell a cell whose lines have as many separators as its row; few texts have TABs or two such.
+
+    A quote that is not doubled goes on to the next one, which may be many rows later.
+    """
+    lines = cell.split("\n")[:-1]
+    fewest = 1 if delimiter == "\t" else 2
+    return len(lines) >= fewest and all(line.count(delimiter) == len(row) - 1 for line in lines)
 
 
 def _header(row: list[str]) -> _Columns | None:

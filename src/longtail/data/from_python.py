@@ -22,7 +22,7 @@ from longtail.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["LabelForm", "features_from", "labels_from", "own_dtype", "texts_from"]
+__all__ = ["LabelForm", "as_classes", "features_from", "labels_from", "own_dtype", "texts_from"]
 
 
 _ADVICE = "Texts are passed as a list of strings, or as one column of a table."
@@ -74,7 +74,7 @@ def features_from(features: Any) -> csr_array:
     Returns
     -------
     csr_array of float32, shape (n_points, n_features)
-        Sorted indices, no repeats.
+        Sorted indices, no repeats, no zeros.
 
     Raises
     ------
@@ -101,9 +101,10 @@ def features_from(features: Any) -> csr_array:
             f"`features` has {given.ndim} dimensions, not 2: (points, features). {_ADVICE}"
         )
     matrix = with_int32_indices(matrix)
-    if not matrix.has_canonical_format:
+    if not matrix.has_canonical_format or not matrix.data.all():
         matrix = matrix.copy()
         matrix.sum_duplicates()
+        matrix.eliminate_zeros()
     bad = np.flatnonzero(~np.isfinite(matrix.data))
     if len(bad):
         row = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
@@ -368,7 +369,7 @@ def _from_classes(values: list[Hashable]) -> tuple[csr_array, LabelSpace, LabelF
         _check_class(value, position)
     if len({isinstance(value, str) for value in values}) > 1:
         raise InputError("`labels` mixes strings and numbers. Use one kind for all classes.")
-    classes, ids = np.unique(np.asarray(values), return_inverse=True)
+    classes, ids = np.unique(as_classes(values), return_inverse=True)
     names = TextColumn.from_strings(map(str, classes))
     # A number is a name to show, but no text to learn from.
     texts = names if isinstance(values[0], str) else None
@@ -379,6 +380,23 @@ def _from_classes(values: list[Hashable]) -> tuple[csr_array, LabelSpace, LabelF
         notes.warn(stacklevel=3)
     lengths = np.ones(len(values), dtype=np.int64)
     return csr_from_rows(ids.astype(np.int32), lengths, len(classes)), space, LabelForm.CLASSES
+
+
+def as_classes(values: Iterable[Hashable]) -> np.ndarray[Any, Any]:
+    """Return classes as an array: of objects where numpy would make two of them one.
+
+    Examples
+    --------
+    >>> as_classes([3, 4]).dtype, as_classes([2**53, 2**53 + 1, 1.0]).dtype
+    (dtype('int64'), dtype('O'))
+    """
+    rows = values if isinstance(values, np.ndarray) else [*values]
+    classes = np.asarray(rows)
+    if isinstance(rows, np.ndarray) or len(np.unique(classes)) == len({*rows}):
+        return classes
+    classes = np.empty(len(rows), np.object_)
+    classes[:] = rows
+    return classes
 
 
 def _check_class(value: object, row: int) -> None:

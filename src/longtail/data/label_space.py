@@ -94,9 +94,9 @@ class LabelSpace:
         names, texts = TextColumnBuilder(), TextColumnBuilder()
         first_blank = 0
         for number, line in numbered_lines(path):
-            decode_line(line, path=path, number=number)
+            is_blank = not decode_line(line, path=path, number=number).partition("\t")[0].strip()
             name, _, text = line.partition(b"\t")
-            if not name.strip():
+            if is_blank:
                 first_blank = first_blank or number
             elif first_blank:
                 raise DataFormatError(_NAME_MISSING, path=path, line=first_blank)

@@ -222,6 +222,9 @@ def _refuse_foreign(start: bytes, path: str | Path) -> None:
     if encoding:
         message = f"The file is {encoding} (its NUL bytes show it), not UTF-8."
         raise DataFormatError(f"{message} {_CONVERT.format(encoding)}.", path=path)
+    if b"\r" in start[:-1] and b"\n" not in start:  # one at the end may be half of a line end
+        message = "Lines end in a carriage return alone. Save the file with Unix line ends."
+        raise DataFormatError(message, path=path, line=1)
 
 
 def _told_by_nuls(start: bytes) -> str:

@@ -122,7 +122,6 @@ def read_repository_pair(path: Path, labels_path: Path, labels: LabelRows) -> cs
             "Pass two files of the same points."
         )
         raise DataFormatError(message, path=labels_path, line=1)
-    relevance.eliminate_zeros()
     labels.declare(relevance.shape[1])
     for row, (start, stop) in enumerate(pairwise(relevance.indptr)):
         labels.add_ids(relevance.indices[start:stop].tolist(), line=row + 2)

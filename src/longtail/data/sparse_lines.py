@@ -78,14 +78,18 @@ class SparseRows:
         self._lengths.append(len(ids))
 
     def finish(self) -> csr_array:
-        """Return the matrix: float32 CSR, ids sorted within a row."""
+        """Return the matrix: float32 CSR, ids sorted within a row, no zeros."""
         indices = np.frombuffer(self._indices, dtype=np.int32)
         values = np.frombuffer(self._values, dtype=np.float32)
         lengths = np.frombuffer(self._lengths, dtype=np.int64)
         n_columns = self._n_columns
         if n_columns is None:
             n_columns = int(indices.max()) + 1 if len(indices) else 0
-        return csr_from_rows(indices, lengths, n_columns, values)
+        matrix = csr_from_rows(indices, lengths, n_columns, values)
+        if not values.all():  # which say as little as what is not there
+            matrix = matrix.copy()
+            matrix.eliminate_zeros()
+        return matrix
 
     def _checked(self, ids: Int64s, values: Float32s, line: int) -> tuple[Int64s, Float32s]:
         """Sort a row where needed and refuse what no matrix can hold."""

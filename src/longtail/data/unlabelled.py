@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from longtail.data.text_column import TextColumn
 
-__all__ = ["check_kind", "read_points", "widened"]
+__all__ = ["check_kind", "read_points", "remark_if_narrow", "widened"]
 
 
 def read_points(
@@ -77,13 +77,19 @@ def read_points(
     if not isinstance(points, csr_array):
         notes.warn()
         return points
-    if file_format.read_points is not None and n_features and points.shape[1] < n_features:
-        notes.remark(
-            f"the header says {points.shape[1]:,} columns, but the model reads {n_features:,} "
-            "features: of a pair of files, pass the one with the features"
-        )
+    if file_format.read_points is not None:
+        remark_if_narrow(points, n_features, notes)
     notes.warn()
     return widened(points, n_features, path)
+
+
+def remark_if_narrow(features: csr_array, n_features: int | None, notes: InputNotes) -> None:
+    """Note that a header, which says how wide a file is, says less than a model expects."""
+    if n_features and features.shape[1] < n_features:
+        notes.remark(
+            f"the header says {features.shape[1]:,} columns, but the model reads {n_features:,} "
+            "features: of a pair of files, pass the one with the features"
+        )
 
 
 class _LabelsLeftOut(LabelRows):

@@ -9,7 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.data.dataset import Dataset
-from longtail.data.from_python import LabelForm, labels_from
+from longtail.data.from_python import LabelForm, as_classes, labels_from
 from longtail.errors import InputError
 from longtail.estimators.scikit_learn import Parameters, not_fitted
 from longtail.evaluation import warn_of_unknown_labels
@@ -126,7 +126,7 @@ class Answers(Parameters):
         y = kept(y)
         labels, space, form = labels_from(y, len(ids))
         if self.label_form_ is form is LabelForm.CLASSES:
-            return float(np.mean(self._best_classes(ids) == np.asarray(y)))
+            return float(np.mean(self._best_classes(ids) == as_classes(y)))
         n_labels = self.predictor_.n_labels
         if space.names is None and form in MATRICES and space.n_labels != n_labels:
             raise InputError(

@@ -13,7 +13,7 @@ import numpy as np
 from longtail.data.assembled import rows_of
 from longtail.data.damping import chosen_power
 from longtail.data.dataset import Dataset
-from longtail.data.from_python import LabelForm, labels_from, own_dtype, texts_from
+from longtail.data.from_python import LabelForm, as_classes, labels_from, own_dtype, texts_from
 from longtail.data.point_input import PointInput
 from longtail.data.split import held_out_split
 from longtail.data.vectorizer import TextVectorizer
@@ -138,7 +138,7 @@ class LabelEstimator(Answers):
         self.fit_dataset(Dataset(texts, features, labels, space))
         self.label_form_ = form
         if form is LabelForm.CLASSES:
-            self._own_classes = np.unique(np.asarray(y))
+            self._own_classes = np.unique(as_classes(y))
         if features is not None:
             self.n_features_in_ = features.shape[1]
         given = own_dtype(y)

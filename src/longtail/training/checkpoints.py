@@ -128,8 +128,8 @@ class CheckpointFolder:
             with suppress(OSError):
                 partial.unlink()
             raise TrainingError(
-                f"The checkpoint {target} could not be written ({error}). Free some space "
-                "and train again: that resumes from the last checkpoint."
+                f"The checkpoint {target} could not be written ({error}). Make the place writable, "
+                "or free some space, and train again: that resumes from the last checkpoint."
             ) from error
         self._last_saved = time.monotonic()
 

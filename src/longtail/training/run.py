@@ -264,6 +264,8 @@ def as_device(name: str) -> torch.device:
         raise InputError(
             f"`device` must be a name such as 'cpu' or 'cuda', got {name!r}."
         ) from error
+    if device.type not in {"cpu", "cuda"}:
+        raise InputError(f"`device` must be 'cpu' or 'cuda', got {name!r}, which is not supported.")
     if device.type == "cuda" and not torch.cuda.is_available():
         raise InputError(
             f"`device` is {name!r}, but this machine has no usable CUDA device. Use 'cpu'."
