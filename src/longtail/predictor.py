@@ -12,7 +12,6 @@ import numpy as np
 from longtail.blend.blended import compiled_of
 from longtail.compiled.compression import compressed
 from longtail.compiled.one_text import OneText
-from longtail.compiled.scorer import CompiledScorer
 from longtail.data.bags import Bags
 from longtail.data.from_python import texts_from
 from longtail.data.label_space import LabelSpace
@@ -28,7 +27,7 @@ from longtail.model_folder import ModelFolder, write_model_folder
 from longtail.named_parts import with_prefix, without_prefix
 from longtail.restriction import Restriction, check_threshold
 from longtail.scorers.calibration import Calibration
-from longtail.scorers.restoring import checks_all_it_reads, scorer_from
+from longtail.scorers.restoring import check_sizes, checks_all_it_reads, scorer_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -419,7 +418,7 @@ class Predictor:
                 description=manifest["description"],
                 reads=PointInput.from_config(manifest["reads"]),
             )
-            model._require_fitting_parts()
+            check_sizes(model)
         except (KeyError, TypeError) as error:
             raise ModelFolderError(
                 f"{folder.path} lacks a part that models of this version have ({error!r}). "
@@ -430,20 +429,6 @@ class Predictor:
                 f"The parts of {folder.path} do not fit each other: {error} {RETRAIN}"
             ) from error
         return model
-
-    def _require_fitting_parts(self) -> None:
-        """Raise InputError unless all parts are for the same tokens and labels."""
-        widths, counts = {self.n_features}, {self.n_labels, len(self.train_label_counts)}
-        if self.vectorizer is not None:
-            widths.add(self.vectorizer.n_features_)
-        if isinstance(self.scorer, CompiledScorer):
-            widths.add(self.scorer.n_tokens)
-            counts.add(self.scorer.n_labels)
-        if len(widths) > 1 or len(counts) > 1:
-            raise InputError(
-                f"they are for {' and '.join(map(str, sorted(widths)))} features, "
-                f"{' and '.join(map(str, sorted(counts)))} labels."
-            )
 
     def _checked_features(self, X: Any) -> csr_array:
         """Return unit rows as wide as the model, or raise InputError."""

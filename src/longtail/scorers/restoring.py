@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from longtail.blend.blended import BlendedScorer
 from longtail.blend.encoded import EncodedScorer
 from longtail.compiled.scorer import CompiledScorer
+from longtail.errors import InputError
 from longtail.named_parts import without_prefix
 from longtail.scorers.annexml import AnnexMLScorer
 from longtail.scorers.deepxml import DeepXMLScorer
@@ -32,11 +33,12 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from longtail.predictor import Predictor
     from longtail.scorers.protocols import Scorer
 
     Arrays = Mapping[str, NDArray[np.generic]]
 
-__all__ = ["checks_all_it_reads", "scorer_from"]
+__all__ = ["check_sizes", "checks_all_it_reads", "scorer_from"]
 
 
 def checks_all_it_reads(config: Mapping[str, Any]) -> bool:
@@ -46,6 +48,24 @@ def checks_all_it_reads(config: Mapping[str, Any]) -> bool:
     tables need not be read before they are used. Those of other recipes trust what they are given.
     """
     return bool(config["kind"] == "compiled")
+
+
+def check_sizes(model: Predictor) -> None:
+    """Raise InputError unless all parts of a model are for the same features and labels.
+
+    A vectoriser of more tokens than the default recipe's tables have would lead out of them.
+    """
+    n_features, n_labels = {model.n_features}, {model.n_labels, len(model.train_label_counts)}
+    if model.vectorizer is not None:
+        n_features.add(model.vectorizer.n_features_)
+    if isinstance(model.scorer, CompiledScorer):
+        n_features.add(model.scorer.n_tokens)
+        n_labels.add(model.scorer.n_labels)
+    if len(n_features) > 1 or len(n_labels) > 1:
+        raise InputError(
+            f"they are for {' and '.join(map(str, sorted(n_features)))} features, "
+            f"{' and '.join(map(str, sorted(n_labels)))} labels."
+        )
 
 
 def scorer_from(config: Mapping[str, Any], arrays: Arrays) -> Scorer:
