@@ -302,7 +302,7 @@ class TestCheckpointFolder:
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr(checkpoints, "save_file", refuse)
-        with pytest.raises(TrainingError, match="Free some space"):
+        with pytest.raises(TrainingError, match="free some space"):
             stages_run(tmp_path)
 
 

@@ -390,9 +390,11 @@ def as_classes(values: Iterable[Hashable]) -> np.ndarray[Any, Any]:
     >>> as_classes([3, 4]).dtype, as_classes([2**53, 2**53 + 1, 1.0]).dtype
     (dtype('int64'), dtype('O'))
     """
-    rows = values if isinstance(values, np.ndarray) else [*values]
+    if hasattr(values, "__array__"):
+        return np.asarray(values)
+    rows = [*values]
     classes = np.asarray(rows)
-    if isinstance(rows, np.ndarray) or len(np.unique(classes)) == len({*rows}):
+    if len(np.unique(classes)) == len({*rows}):
         return classes
     classes = np.empty(len(rows), np.object_)
     classes[:] = rows
