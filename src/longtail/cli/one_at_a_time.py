@@ -13,9 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-__all__ = ["alone_in"]
-
-N_TRIES = 10
+__all__ = ["alone_in", "lock"]
 
 
 @contextmanager
@@ -50,7 +48,12 @@ def alone_in(folder: Path, target: str) -> Iterator[None]:
     made = [place for place in (folder, *folder.parents) if not place.exists()]
     handle = _opened(folder)
     try:
-        _lock(handle, folder, target)
+        lock(
+            handle,
+            folder,
+            f"Another training is writing to {target} now. Wait until it is done, or name another "
+            "model folder.",
+        )
         try:
             yield
         finally:
@@ -63,28 +66,34 @@ def alone_in(folder: Path, target: str) -> Iterator[None]:
 
 def _opened(folder: Path) -> int:
     """Make a folder and open it; again where one that ends removes it in between."""
-    for _ in range(N_TRIES - 1):
+    while True:
         folder.mkdir(parents=True, exist_ok=True)
         with suppress(FileNotFoundError):
             return os.open(folder, os.O_RDONLY)
-    folder.mkdir(parents=True, exist_ok=True)
-    return os.open(folder, os.O_RDONLY)
 
 
-def _lock(handle: int, folder: Path, target: str) -> None:
-    """Raise InputError if another process has the lock, or had it when this one opened the folder.
+def lock(handle: int, path: Path, taken: str) -> None:
+    """Lock what is open, for this process, until it is closed.
 
-    Then it may have removed the folder since, and who comes next would lock a new one.
+    Parameters
+    ----------
+    handle : int
+    path : Path
+        Under which it was opened.
+    taken : str
+        What to say where another process has it.
+
+    Raises
+    ------
+    InputError
+        If another process has the lock, or had it between the opening and this: it may have
+        removed or renamed what is open here, and who comes next would lock something else.
     """
-    taken = InputError(
-        f"Another training is writing to {target} now. Wait until it is done, or name another "
-        "model folder."
-    )
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        raise taken from error
+        raise InputError(taken) from error
     except OSError:
-        return  # a file system without locks
-    if not folder.exists() or folder.stat().st_ino != os.fstat(handle).st_ino:
-        raise taken
+        pass  # a file system without locks
+    if not path.exists() or path.stat().st_ino != os.fstat(handle).st_ino:
+        raise InputError(taken)

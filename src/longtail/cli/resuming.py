@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import fcntl
 import gzip
 import hashlib
 import io
 import json
-import os
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -15,9 +13,10 @@ from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
+from longtail.cli.one_at_a_time import lock
 from longtail.cli.output import check_output, counted
 from longtail.data.paths import replacing
-from longtail.errors import InputError, LongtailError
+from longtail.errors import LongtailError
 from longtail.log import LOG
 from longtail.model_folder import MANIFEST
 
@@ -160,20 +159,10 @@ def resuming(path: Path, identity: dict[str, Any]) -> Iterator[BlockWriter]:
 @contextmanager
 def _alone_in(partial: Path, path: Path) -> Iterator[IO[bytes]]:
     """Open a partial file, and keep other runs away until it is closed."""
-    taken = InputError(
-        f"Another run is writing {path} now. Wait until it is done, or name another output."
-    )
+    taken = f"Another run is writing {path} now. Wait until it is done, or name another output."
     with partial.open("ab") as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            raise taken from error
-        except OSError:
-            pass  # a file system without locks
-        # Between the two lines above, whoever had the lock may have given the file its name: what
-        # is open here is then a complete output, which is not to be cut off.
-        if not partial.exists() or partial.stat().st_ino != os.fstat(stream.fileno()).st_ino:
-            raise taken
+        # Whoever had it may have given it its name just now: it is a complete output then.
+        lock(stream.fileno(), partial, taken)
         yield stream
 
 

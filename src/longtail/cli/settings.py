@@ -125,9 +125,9 @@ def _value(key: str, text: str, kind: Any) -> Any:
     given: Any = None if text.lower() == "none" else text
     if given is not None and is_tuple:
         given = [part.strip() for part in text.strip("()").split(",")]
-    if float in _alternatives(kind) and given is not None:
+    elif given is not None and float in _alternatives(kind):
         with suppress(ValueError):
-            given = float(given)  # as Python writes them: .3, 1. and +2 too
+            given = float(text)  # as Python writes them: .3, 1. and +2 too
     try:
         value = msgspec.convert(given, kind, strict=False)
     except msgspec.ValidationError as error:

@@ -72,9 +72,10 @@ def _tell_apart(
     matched: NDArray[np.int32], names: TextColumn, texts: TextColumn | None, known: LabelSpace
 ) -> None:
     """Match labels whose names several of the model's labels share, in place."""
+    shared = {name for name, count in Counter(known.names).items() if count > 1}
     own: dict[str, list[int]] = defaultdict(list)
     for label, name in enumerate(names):
-        if len(known.ids_of(name) if name in known.ids_by_name else ()) > 1:
+        if name in shared:
             own[name].append(label)
     unclear = []
     for name, labels in own.items():

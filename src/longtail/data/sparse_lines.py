@@ -86,9 +86,7 @@ class SparseRows:
         if n_columns is None:
             n_columns = int(indices.max()) + 1 if len(indices) else 0
         matrix = csr_from_rows(indices, lengths, n_columns, values)
-        if not values.all():  # which say as little as what is not there
-            matrix = matrix.copy()
-            matrix.eliminate_zeros()
+        matrix.eliminate_zeros()  # which say as little as what is not there
         return matrix
 
     def _checked(self, ids: Int64s, values: Float32s, line: int) -> tuple[Int64s, Float32s]:

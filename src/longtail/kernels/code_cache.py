@@ -55,7 +55,7 @@ if hasattr(os, "register_at_fork"):
 
 
 def stamp_of(sources: Path) -> str:
-    """Return what changes when any of a folder's source files does: a digest of all.
+    """Return what changes when any of a folder's source files does, or `Bags`: a digest of all.
 
     Neither when they were written, nor where they lie, is part of it: both change in an image.
     """

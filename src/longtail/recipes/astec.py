@@ -105,8 +105,8 @@ class Astec(LabelEstimator):
         against its own shortlist and 150 random labels, R always divided by its norm, 300
         representatives for labels with 7,500 points, and its score fusion. Of the settings above,
         `dimension`, `label_correlation`, `n_near_labels`, `n_near_points`, `shortlist_size`,
-        `head_frequency`, `reranker`, `n_confused` and `n_learners` still count; all others are the
-        code's own.
+        `head_frequency`, `reranker`, `n_confused`, `n_learners` and `label_texts` still count; all
+        others are the code's own.
     **kwargs
         Those of `LabelEstimator`.
 
