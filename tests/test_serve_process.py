@@ -116,6 +116,8 @@ def test_workers_share_counts_and_a_new_model_without_a_dropped_request(text_mod
         for thread in threads:
             thread.start()
         try:
+            # A worker that starts later would load the new folder alone.
+            until(lambda: counted(port, "longtail_model_loads_total") == 2)
             texts, names = ["red wine", "old car"] * 10, [["beverage"], ["machine"]] * 10
             Parabel(n_learners=1, n_threads=1).fit(texts, names).save(folder)
             until(lambda: len(first_labels) == 2)
