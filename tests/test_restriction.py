@@ -128,3 +128,18 @@ def test_all_labels_of_a_name_that_several_share_are_meant():
     assert {name for name, _ in model.predict("bank", 4, masked=["bank"])} == {"river", "boat"}
     assert [name for name, _ in model.predict("bank", 4, allowed=["bank"])] == ["bank", "bank"]
     assert "bank" not in [n for n, _ in model.without_labels(["bank"]).predict("bank", 4)]
+
+
+@pytest.mark.parametrize(
+    "recipe", [LongtailClassifier(n_threads=1), Parabel(n_learners=1, beam_size=99, n_threads=1)]
+)
+def test_as_many_labels_are_answered_as_are_wanted_and_left(recipe):
+    names = [f"name{i}" for i in range(1_200)]
+    texts = [f"word {name}" for name in names]
+    model = recipe.fit(texts, [[name] for name in names]).predictor_
+    every = [name for name, _ in model.predict(texts[7], 1_200)]
+    n = len(every)
+    assert n > 1_100
+    for k, n_masked in ((1_000, 1), (5, 900), (900, 150), (n, 10), (n, 1_000)):
+        found = [name for name, _ in model.predict(texts[7], k, masked=every[:n_masked])]
+        assert found == every[n_masked : n_masked + k]

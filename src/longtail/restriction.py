@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 __all__ = ["Restriction", "check_threshold", "ranked_candidates"]
 
 MOST_GIVEN = 1_000  # labels that are scored whether or not the search finds them
-MOST_RANKED = 1_000  # candidates asked of a scorer that scores only what it finds
+MOST_REFUSED = 1_000  # labels beyond those wanted that a scorer is asked for
 LEAST_STEP = 1e-3  # of a score, between the last label found and the first that was not
 PAIRS_AT_ONCE = 400_000  # of a point and a candidate, held in memory together
 
@@ -42,8 +42,9 @@ class Restriction:
     A restriction takes labels away and changes nothing else: a candidate keeps the
     probability that it has without one. Up to 1,000 allowed labels are all answered by the default
     recipe, those that it would not find below those that it finds; of more, and by other recipes,
-    those among the first 1,000 of an answer. A label that it would not find is scored because it is
-    allowed: its probability is not the one that it has at the end of a very long answer.
+    those among the first `k` and 1,000 more of an answer, so that 1,000 masked labels leave room
+    for k others. A label that it would not find is scored because it is allowed: its probability is
+    not the one that it has at the end of a very long answer.
 
     Parameters
     ----------
@@ -122,17 +123,17 @@ class Restriction:
             known = np.where(kept, np.take_along_axis(known, order, axis=1), np.float32(-np.inf))
             return ids, known
 
-        at_once = max(1, PAIRS_AT_ONCE // (max(k, MOST_RANKED) + len(self.given)))
+        at_once = max(1, PAIRS_AT_ONCE // (k + MOST_REFUSED + len(self.given)))
         return top_k_in_blocks(bags, k, at_once, answer)
 
     def _ranked(self, scorer: Scorer, bags: Bags, k: int, n_threads: int) -> tuple[Ids, Floats]:
         """Return labels of each bag, best first: so many that k of them should be allowed."""
-        n_labels, compiled = len(self.is_allowed), compiled_of(scorer)
-        if compiled is None or len(self.given):
+        n_labels = len(self.is_allowed)
+        if len(self.given) and compiled_of(scorer) is not None:
             return ranked_candidates(scorer, bags, self.given, n_labels, n_threads)
         n_refused = int(np.count_nonzero(~self.is_allowed))
-        n_enough = min(k + n_refused, max(k, MOST_RANKED), n_labels)
-        return compiled.top_k(bags, n_enough, n_threads)
+        n_enough = min(k + min(n_refused, MOST_REFUSED), n_labels)
+        return scorer.top_k(bags, n_enough, n_threads)
 
 
 def ranked_candidates(
@@ -146,7 +147,7 @@ def ranked_candidates(
     bags : Bags
     given : int32 (n_given,)
         Labels that a default model, compressed or not, scores whether or not it finds them; those
-        that it does not find come last.
+        that it does not find come last. Another is asked for so many and 1,000 more.
     n_labels, n_threads : int
 
     Returns
@@ -158,7 +159,7 @@ def ranked_candidates(
     """
     compiled = compiled_of(scorer)
     if compiled is None:
-        return scorer.top_k(bags, min(MOST_RANKED, n_labels), n_threads)
+        return scorer.top_k(bags, min(len(given) + MOST_REFUSED, n_labels), n_threads)
     labels, scores = compiled.candidates(bags, n_threads)
     if not len(given):
         return labels, scores
