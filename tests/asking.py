@@ -20,14 +20,24 @@ class Asked:
         """Return status, headers and what the body says; `then` is what comes after the request."""
         if parts is None:
             parts = [body if isinstance(body, bytes) else json.dumps(body).encode()]
-        scope = {"type": "http", "method": method, "path": path, "root_path": root_path}
-        scope |= {"headers": headers, "query_string": b""}
+        scope = {"method": method, "path": path, "root_path": root_path, "headers": headers}
         status, headers, content = self.runner.run(self._ask(scope, parts, then))
         if raw or headers.get("content-type") != "application/json":
             return status, headers, content
         return status, headers, json.loads(content) if content else None
 
+    def together(self, bodies, path="/predict"):
+        """Return status, headers and answer of requests that come at once, as they are sent."""
+
+        async def ask_all():
+            scope = {"method": "POST", "path": path, "root_path": "", "headers": ()}
+            parts = [[json.dumps(body).encode()] for body in bodies]
+            return await asyncio.gather(*(self._ask(scope, part, ()) for part in parts))
+
+        return self.runner.run(ask_all())
+
     async def _ask(self, scope, parts, then):
+        scope = {"type": "http", "query_string": b"", **scope}
         rest, later = list(parts), list(then)
         sent = []
 

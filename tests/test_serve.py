@@ -336,7 +336,11 @@ def test_a_batch_is_given_up_once_nobody_waits_for_it(text_model_path, monkeypat
     asked.close()
 
 
-@pytest.mark.parametrize("what", [{"texts": ["wine"] * 100}, {"text": "wine", "masked": ["fast"]}])
+@pytest.mark.parametrize(
+    "what",
+    [{"texts": ["wine"] * 100}, {"text": "wine " * 300}, {"text": "wine", "masked": ["fast"]}],
+    ids=["batch", "long", "short"],
+)
 def test_what_is_asked_by_a_client_that_has_left_is_given_up(text_model_path, monkeypatch, what):
     asked = Asked(app(text_model_path, limits=Limits(seconds=30, waiting=3)))
     asked("GET", "/healthz")

@@ -31,6 +31,7 @@ from longtail.serve.page import content_security_policy, page
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, MutableMapping
+    from concurrent.futures import Future
     from pathlib import Path
 
     from longtail.predictor import Predictor
@@ -49,9 +50,9 @@ __all__ = ["Application"]
 T = TypeVar("T")
 
 SECONDS_BETWEEN_LOOKS = 1.0
-# Longer texts are answered by another thread, so that short ones need not wait for them.
+# Longer texts are answered by other threads, so that short ones need not wait for them.
 SHORT_TEXT = 1_000
-N_THREADS = 2
+N_THREADS = 2  # of each kind
 OTHER = "other"  # how a path that is not ours is counted
 LATER = ((b"retry-after", b"1"),)
 NOSNIFF = (b"x-content-type-options", b"nosniff")
@@ -67,6 +68,13 @@ class Reply(NamedTuple):
     body: bytes
     status: int = 200
     headers: Headers = JSON
+
+
+class Threads(NamedTuple):
+    """Those for short texts, and those for all that takes long: neither waits for the other."""
+
+    short: ThreadPoolExecutor
+    long: ThreadPoolExecutor
 
 
 class Application:
@@ -95,7 +103,7 @@ class Application:
         """Set up what belongs to one process."""
         self.model = LiveModel(self.path)
         self._metrics = Metrics()
-        self._pool: ThreadPoolExecutor | None = None
+        self._threads: Threads | None = None
         self._places = threading.BoundedSemaphore(self.limits.waiting)
         self._watcher: asyncio.Task[None] | None = None
         # Of threads, not of asyncio, whose locks serve one loop: several may ask first.
@@ -124,8 +132,9 @@ class Application:
 
     async def start(self) -> None:
         """Load the model and watch its folder."""
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(N_THREADS, thread_name_prefix="longtail")
+        if self._threads is None:
+            pools = (ThreadPoolExecutor(N_THREADS, f"longtail-{kind}") for kind in Threads._fields)
+            self._threads = Threads(*pools)
         await asyncio.to_thread(self._load)
         if self._watcher is None or self._watcher.done():  # other requests start it, too
             self._watcher = asyncio.create_task(self._watch())
@@ -136,9 +145,9 @@ class Application:
             self._watcher.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await self._watcher
-        if self._pool is not None:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-            self._pool = None
+        threads, self._threads = self._threads, None
+        for pool in threads or ():
+            pool.shutdown(wait=False, cancel_futures=True)
 
     async def _live(self, receive: Receive, send: Send) -> None:
         """Start and stop with the server."""
@@ -227,9 +236,12 @@ class Application:
         if request.text is None:
             given_up = threading.Event()
             work = partial(answer_batch, model, request, given_up)
-            timed = await self._in_thread(work, receive, given_up)
-        elif len(request.text) > SHORT_TEXT or request.is_restricted or not model.answers_at_once:
-            timed = await self._in_thread(partial(answer_text, model, request), receive)
+            timed = await self._at_length(work, receive, given_up)
+        elif len(request.text) > SHORT_TEXT:
+            timed = await self._at_length(partial(answer_text, model, request), receive)
+        elif request.is_restricted or not model.answers_at_once:
+            job = self._running().short.submit(answer_text, model, request)
+            timed = await self._awaited(job, receive)
         else:
             timed = answer_text(model, request)
         return self._counted(timed)
@@ -244,7 +256,7 @@ class Application:
             raise Refusal(400, "Only one text can be explained at a time. Send it as `text`.")
         model = self._current()
         work = partial(answer_explained, model, request)
-        return self._counted(await self._in_thread(work, receive))
+        return self._counted(await self._at_length(work, receive))
 
     def _counted(self, timed: Timed) -> Reply:
         """Count an answer and return it."""
@@ -258,20 +270,31 @@ class Application:
             raise Refusal(503, f"There is no model to answer with. {self.model.problem}", LATER)
         return model
 
-    async def _in_thread(
+    def _running(self) -> Threads:
+        """Return the threads, or refuse."""
+        if self._threads is None:
+            raise Refusal(503, "The server is stopping. Try again later.", LATER)
+        return self._threads
+
+    async def _at_length(
         self, work: Callable[[], T], receive: Receive, given_up: threading.Event | None = None
     ) -> T:
-        """Run what takes long beside the loop, if there is a place, and for so long.
+        """Run what takes long beside the loop, if there is a place."""
+        pool = self._running().long
+        if not self._places.acquire(blocking=False):
+            raise Refusal(503, "The server is busy with other requests. Try again later.", LATER)
+        job = pool.submit(work)
+        # The place is free again when the work ends, which may be after nobody waits for it.
+        job.add_done_callback(lambda _: self._places.release())
+        return await self._awaited(job, receive, given_up)
+
+    async def _awaited(
+        self, job: Future[T], receive: Receive, given_up: threading.Event | None = None
+    ) -> T:
+        """Return what a thread finds, if it does in time.
 
         Once nobody waits for it, which is also when the server has to stop, it is given up.
         """
-        if self._pool is None:
-            raise Refusal(503, "The server is stopping. Try again later.", LATER)
-        if not self._places.acquire(blocking=False):
-            raise Refusal(503, "The server is busy with other requests. Try again later.", LATER)
-        job = self._pool.submit(work)
-        # The place is free again when the work ends, which may be after nobody waits for it.
-        job.add_done_callback(lambda _: self._places.release())
         answer, left = asyncio.wrap_future(job), asyncio.ensure_future(client_left(receive))
         try:
             await asyncio.wait(
@@ -284,7 +307,7 @@ class Application:
             raise Refusal(
                 503,
                 f"The answer took longer than {self.limits.seconds:g} seconds. Send fewer or "
-                "shorter texts.",
+                "shorter texts, or try again later.",
                 LATER,
             )
         finally:

@@ -1,0 +1,66 @@
+"""Many requests at once, asked in-process."""
+
+from __future__ import annotations
+
+import time
+from contextlib import contextmanager
+
+import pytest
+
+from asking import Asked
+from longtail.recipes.parabel import Parabel
+from longtail.serve import Limits, app
+
+
+@contextmanager
+def asked_at(path, **limits):
+    """Yield an application that has loaded its model."""
+    asked = Asked(app(path, limits=Limits(**limits)))
+    try:
+        assert asked("GET", "/healthz")[0] == 200
+        yield asked
+    finally:
+        asked.close()
+
+
+@pytest.fixture(params=["default", "other recipe"])
+def short(request, text_model_path, tmp_path):
+    """A model's folder, and a request with a short text that is not answered in the loop."""
+    if request.param == "default":
+        return text_model_path, {"text": "red wine", "allowed": ["drink"]}
+    texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
+    Parabel(n_learners=1, n_threads=1).fit(texts, labels).save(tmp_path / "model")
+    return tmp_path / "model", {"text": "red wine"}
+
+
+def test_short_texts_need_no_place(short):
+    path, request = short
+    with asked_at(path, waiting=1) as asked:
+        assert [status for status, *_ in asked.together([request] * 40)] == [200] * 40
+
+
+def test_short_texts_do_not_wait_for_long_ones(short, monkeypatch):
+    path, request = short
+    with asked_at(path) as asked:
+        model, ended = asked.application.model.current, []
+        predict = model.predict
+
+        def slow(texts, *rest, **restriction):
+            is_short = isinstance(texts, str)
+            time.sleep(0 if is_short else 0.3)
+            ended.append(is_short)
+            return predict(texts, *rest, **restriction)
+
+        monkeypatch.setattr(model, "predict", slow)
+        answers = asked.together([{"texts": ["wine"]}] * 4 + [request])
+    assert [status for status, *_ in answers] == [200] * 5
+    assert ended == [True, False, False, False, False]
+
+
+def test_short_texts_are_not_waited_for_without_end(short, monkeypatch):
+    path, request = short
+    with asked_at(path, seconds=0.2) as asked:
+        model = asked.application.model.current
+        monkeypatch.setattr(model, "predict", lambda *_, **__: time.sleep(0.15) or [])
+        status, _, said = asked.together([request] * 6)[-1]
+        assert (status, b"or try again later" in said) == (503, True)
