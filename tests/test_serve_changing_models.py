@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
+import os
 import shutil
+import signal
 from types import SimpleNamespace
 
 import numpy as np
@@ -15,7 +18,8 @@ from asking import Asked, refusal, until
 from longtail import load
 from longtail.model_folder import ModelFolder
 from longtail.recipes.parabel import Parabel
-from longtail.serve import app, live_model
+from longtail.serve import Limits, app, live_model
+from longtail.serve.application import Application
 from longtail.serve.live_model import LiveModel
 
 
@@ -90,6 +94,35 @@ def test_without_a_model_a_sentence_is_served_until_there_is_one(text_model_path
     shutil.copytree(text_model_path, tmp_path / "model")
     until(asked, lambda: asked("GET", "/healthz")[0] == 200)
     asked.close()
+
+
+def test_a_hang_up_while_the_model_is_loaded_loads_it_once_more(text_model_path, monkeypatch):
+    application = Application(text_model_path, limits=Limits(), reload_on_hangup=True)
+    load_model, ending, said = LiveModel.load, [], []
+
+    def hung_up(self, *, anew=False):
+        if not anew:
+            os.kill(os.getpid(), signal.SIGHUP)
+        load_model(self, anew=anew)
+
+    async def receive():
+        if not said:
+            return {"type": "lifespan.startup"}
+        while application.model.n_loads < 2:
+            await asyncio.sleep(0.01)
+        return {"type": "lifespan.shutdown"}
+
+    async def send(message):
+        said.append(message["type"])
+
+    monkeypatch.setattr(LiveModel, "load", hung_up)
+    before = signal.signal(signal.SIGHUP, lambda *_: ending.append(True))
+    try:
+        asyncio.run(asyncio.wait_for(application({"type": "lifespan"}, receive, send), 30))
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    assert said == ["lifespan.startup.complete", "lifespan.shutdown.complete"]
+    assert not ending
 
 
 @settings(max_examples=15, deadline=None)

@@ -31,8 +31,8 @@ def free_port():
 
 
 @contextmanager
-def server(path, *options):
-    """Run a server; yield the process and its port."""
+def launched(path, *options):
+    """Start a server; yield the process and its port."""
     port = free_port()
     arguments = ["serve", path, "--port", port, *options]
     process = subprocess.Popen(
@@ -42,21 +42,33 @@ def server(path, *options):
         start_new_session=True,
     )
     try:
-        stop = time.monotonic() + 60
-        while True:
-            try:
-                if ask(port, "GET", "/healthz")[0] == 200:
-                    break
-            except OSError:
-                assert process.poll() is None, process.stderr.read()
-                assert time.monotonic() < stop
-                time.sleep(0.05)
         yield process, port
     finally:
         # Its workers, too: they hold the other end of the pipe that is read to its end here.
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
         process.communicate()
+
+
+@contextmanager
+def server(path, *options):
+    """Run a server; yield the process and its port."""
+    with launched(path, *options) as (process, port):
+        wait_for(process, port)
+        yield process, port
+
+
+def wait_for(process, port):
+    """Wait until a server answers."""
+    stop = time.monotonic() + 60
+    while True:
+        try:
+            if ask(port, "GET", "/healthz")[0] == 200:
+                break
+        except OSError:
+            assert process.poll() is None, process.stderr.read()
+            assert time.monotonic() < stop
+            time.sleep(0.05)
 
 
 def ask(port, method, path, body=None):
@@ -312,6 +324,45 @@ def test_workers_end_when_their_server_is_killed(text_model_path, tmp_path, monk
             again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             again.bind(("127.0.0.1", port))
     assert not list(tmp_path.glob("longtail-metrics-*"))
+
+
+@contextmanager
+def starting_workers(path):
+    """Start a server of two workers; yield the process, which starts them, and its port."""
+    with launched(path, "--workers", 2) as (process, port):
+        while "Started parent process" not in (line := process.stderr.readline()):
+            assert line
+        time.sleep(0.2)
+        yield process, port
+
+
+def test_a_hang_up_ends_no_worker_that_starts(text_model_path):
+    with starting_workers(text_model_path) as (process, port):
+        for _ in range(4):
+            process.send_signal(signal.SIGHUP)
+            time.sleep(0.3)
+        wait_for(process, port)
+        process.terminate()
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert "died" not in err
+    assert "Traceback" not in err
+
+
+def test_ctrl_c_while_workers_start_prints_no_traceback(text_model_path):
+    with starting_workers(text_model_path) as (process, _):
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does
+        _, err = process.communicate(timeout=30)
+    assert (process.returncode, "Traceback" in err) == (0, False)
+
+
+def test_a_hang_up_before_the_server_runs_is_kept_for_it(text_model_path, monkeypatch):
+    def serve(*_):
+        os.kill(os.getpid(), signal.SIGHUP)
+        return int(signal.sigwait(signal.sigpending()) != signal.SIGHUP)
+
+    monkeypatch.setattr("longtail.serve.runner.serve", serve)
+    assert main(["serve", str(text_model_path), "--port", "0"]) == 0
 
 
 def refused(capsys, *arguments):

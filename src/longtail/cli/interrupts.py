@@ -13,7 +13,15 @@ from typing import TYPE_CHECKING, NoReturn
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-__all__ = ["STOPPED", "HungUp", "Terminated", "code_of", "nothing_to_lose", "stoppable"]
+__all__ = [
+    "STOPPED",
+    "HungUp",
+    "Terminated",
+    "code_of",
+    "hang_ups_held_back",
+    "nothing_to_lose",
+    "stoppable",
+]
 
 STOPPED = "Stopped."
 _SIGNALS_AS_CODES = 128  # shells add the number of the signal
@@ -117,6 +125,20 @@ def nothing_to_lose() -> Iterator[None]:
 
     with _handled(signal.SIGINT, leave):
         yield
+
+
+@contextmanager
+def hang_ups_held_back() -> Iterator[None]:
+    """Hold SIGHUP back until whoever runs in here asks for it, as do processes started in here.
+
+    What is ignored or handled in one process ends another that is just starting; what is held back
+    stays so.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager

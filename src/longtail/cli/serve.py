@@ -8,6 +8,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from longtail.cli.interrupts import hang_ups_held_back
 from longtail.errors import InputError, MissingExtraError
 from longtail.predictor import load
 from longtail.serve.limits import Limits, fault_of
@@ -49,6 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         )
 
 
+@hang_ups_held_back()
 def run_command(arguments: argparse.Namespace) -> int:
     """Serve until stopped, and return the exit code."""
     limits = {limit.name: getattr(arguments, limit.name) for limit in fields(Limits)}

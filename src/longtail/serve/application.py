@@ -154,16 +154,20 @@ class Application:
         while True:
             message = await receive()
             if message["type"] == "lifespan.startup":
+                if self.reload_on_hangup:  # before a model is loaded, which may take a while
+                    self._reload_on_hangup()
                 await self.start()
-                if self.reload_on_hangup:
-                    loop = asyncio.get_running_loop()
-                    load = partial(self._load, anew=True)
-                    loop.add_signal_handler(signal.SIGHUP, loop.run_in_executor, None, load)
                 await send({"type": "lifespan.startup.complete"})
             else:
                 await self.stop()
                 await send({"type": "lifespan.shutdown.complete"})
                 return
+
+    def _reload_on_hangup(self) -> None:
+        """Load the folder anew on SIGHUP."""
+        loop = asyncio.get_running_loop()
+        load = partial(self._load, anew=True)
+        loop.add_signal_handler(signal.SIGHUP, loop.run_in_executor, None, load)
 
     def _load(self, *, anew: bool = False) -> None:
         """Load the model if there is a new one."""

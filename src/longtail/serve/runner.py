@@ -12,6 +12,7 @@ import threading
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
+from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
@@ -24,12 +25,15 @@ from longtail.serve.metrics import SHARED_FOLDER
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+    from socket import socket
 
     from longtail.serve.application import Receive, Send
     from longtail.serve.limits import Limits
 
 __all__ = ["ServerSettings", "serve"]
 
+# Until a process can handle them: SIGHUP would end it, and SIGINT print a traceback.
+HELD_BACK = frozenset({signal.SIGHUP, signal.SIGINT})
 _log = logging.getLogger("longtail.serve")
 
 
@@ -105,6 +109,11 @@ class _ServedApplication(Application):
         threading.Thread(target=self._end_with_server, daemon=True).start()
         await super()._live(receive, send)
 
+    def _reload_on_hangup(self) -> None:
+        """Handle signals, also those that came meanwhile."""
+        super()._reload_on_hangup()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, HELD_BACK)
+
     def _end_with_server(self) -> None:
         """Stop as on SIGTERM once the server's process is gone; killed, it cannot say so."""
         server = multiprocessing.parent_process()
@@ -118,7 +127,21 @@ class _ServedApplication(Application):
 
 
 class _Workers(Multiprocess):
-    """Several workers on one socket. On SIGHUP each loads the model anew; none is restarted."""
+    """Several workers on one socket. On SIGHUP each loads the model anew; none is restarted.
+
+    Some signals are held back here for good, since they are then held back in workers that start.
+    """
+
+    def __init__(self, config: uvicorn.Config, sockets: list[socket]) -> None:
+        super().__init__(config, sockets)
+        resource_tracker.ensure_running()  # which lets SIGINT through when it begins
+        signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
+
+    def handle_signals(self) -> None:
+        """Handle the signals that came."""
+        for number in HELD_BACK & signal.sigpending():
+            self.signal_queue.append(signal.sigwait({number}))
+        super().handle_signals()
 
     def handle_hup(self) -> None:
         """Pass the signal on."""
