@@ -352,7 +352,7 @@ class Application:
 
     async def _show_openapi(self, scope: Scope, _: Receive) -> Reply:
         """Answer ``GET /openapi.json``."""
-        here = {"servers": [{"url": scope.get("root_path") or "/"}]}
+        here = {"servers": [{"url": quote(scope.get("root_path", "")) or "/"}]}
         return Reply(_encode(self._openapi | here))
 
 

@@ -37,14 +37,11 @@ _GZIP = b"\x1f\x8b"
 
 
 class PredictRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """One text or several, and what the answer may hold.
-
-    JSON knows no whole numbers: 5.0 is one, too.
-    """
+    """One text or several, and what the answer may hold."""
 
     text: str | None = None
     texts: list[str] | None = None
-    k: int | float | UnsetType = UNSET
+    k: int | float | UnsetType = UNSET  # JSON knows no whole numbers: 5.0 is one, too
     threshold: float = 0.0
     allowed: list[str] | None = None
     masked: list[str] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.metadata import version
+from inspect import cleandoc
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -37,9 +38,15 @@ def openapi_document(limits: Limits) -> dict[str, Any]:
     (*references,), components = msgspec.json.schema_components(
         MESSAGES, ref_template="#/components/schemas/{name}"
     )
-    _, answer, answers, explained, health, _ = references
+    predict, answer, answers, explained, health, _ = references
+    for schema in components.values():
+        schema["description"] = cleandoc(schema["description"])
     _add_limits(components["PredictRequest"]["properties"], limits)
-    one_or_many = {"oneOf": [answer, answers, explained]}
+    components["ExplainRequest"] = _explain_request(components["PredictRequest"])
+    _add_either(components["PredictRequest"])
+    explain = {"$ref": "#/components/schemas/ExplainRequest"}
+    # What is explained is an answer, too, so it comes first.
+    any_answer = {"anyOf": [explained, answer, answers]}
     return {
         "openapi": "3.1.0",
         "info": {
@@ -49,8 +56,12 @@ def openapi_document(limits: Limits) -> dict[str, Any]:
         },
         "servers": [{"url": "/"}],  # or where it is mounted
         "paths": {
-            "/predict": {"post": _question("Label one text or several", "predict", one_or_many)},
-            "/explain": {"post": _question("Label one text and say why", "explain", explained)},
+            "/predict": {
+                "post": _question("Label one text or several", "predict", predict, any_answer)
+            },
+            "/explain": {
+                "post": _question("Label one text and say why", "explain", explain, explained)
+            },
             "/healthz": {"get": _health(health)},
             "/metrics": {
                 "get": _plain("Counts and times, for Prometheus", "metrics", "text/plain")
@@ -86,9 +97,34 @@ def _add_limits(properties: dict[str, Any], limits: Limits) -> None:
     properties["threshold"] |= {"minimum": 0, "maximum": 1}
 
 
-def _question(summary: str, name: str, answer: dict[str, Any]) -> dict[str, Any]:
+def _explain_request(predict: dict[str, Any]) -> dict[str, Any]:
+    """Return the schema of a request that can only ask for one text to be explained."""
+    properties = {**predict["properties"]}
+    del properties["texts"], properties["explain"]
+    (properties["text"],) = (
+        choice for choice in properties["text"]["anyOf"] if choice["type"] == "string"
+    )
+    return {
+        **predict,
+        "title": "ExplainRequest",
+        "description": "One text, and what the answer may hold.",
+        "properties": properties,
+        "required": ["text"],
+    }
+
+
+def _add_either(predict: dict[str, Any]) -> None:
+    """Say in the schema that there must be a text or several, and not both."""
+    predict["oneOf"] = [
+        {"required": [name], "properties": {name: {"type": kind}}}
+        for name, kind in (("text", "string"), ("texts", "array"))
+    ]
+
+
+def _question(
+    summary: str, name: str, request: dict[str, Any], answer: dict[str, Any]
+) -> dict[str, Any]:
     """Describe a path that takes a request."""
-    request = {"$ref": "#/components/schemas/PredictRequest"}
     return {
         "summary": summary,
         "operationId": name,
