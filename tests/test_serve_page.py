@@ -12,6 +12,7 @@ import pytest
 import uvicorn
 
 from conftest import HOSTILE
+from longtail import load
 from longtail.serve import Limits, app
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
@@ -188,3 +189,69 @@ def test_what_is_too_long_is_said(page, address):
     page.locator("#text").fill("wine")
     labels(page, 5)
     sync_api.expect(page.locator("#trouble")).to_be_hidden()
+
+
+def test_what_was_wrong_with_a_text_goes_with_it(page, address):
+    page.goto(address)
+    page.locator("#text").fill("zzz")
+    sync_api.expect(page.locator("#empty")).to_contain_text("knows nothing of these words")
+    page.locator("#text").fill("wine " * 5_000)
+    sync_api.expect(page.locator("#trouble")).to_be_visible()
+    sync_api.expect(page.locator("#empty")).to_be_empty()
+    page.locator("#text").fill("wine")
+    labels(page, 5)
+    page.locator("#text").fill("wine " * 5_000)
+    sync_api.expect(page.locator("#trouble")).to_be_visible()
+    labels(page, 0)
+    page.locator("#text").fill("")
+    sync_api.expect(page.locator("#trouble")).to_be_hidden()
+
+
+@pytest.fixture
+def replaced(text_model_path, tmp_path, monkeypatch):
+    """A folder whose server looks often whether it has changed."""
+    monkeypatch.setattr("longtail.serve.application.SECONDS_BETWEEN_LOOKS", 0.02)
+    shutil.copytree(text_model_path, tmp_path / "model")
+    return tmp_path / "model"
+
+
+def until(page, address, status, n_labels):
+    """Wait until the server has seen what is in its folder."""
+    stop = time.monotonic() + 20
+    while True:
+        found = page.request.get(f"{address}healthz").json()
+        if (found["status"], found["n_labels"]) == (status, n_labels):
+            break
+        assert time.monotonic() < stop
+        time.sleep(0.02)
+
+
+def test_a_label_that_has_gone_with_its_model_is_not_explained(page, replaced):
+    with served(replaced) as address:
+        page.goto(address)
+        page.locator("#text").fill("red wine")
+        assert "drink" in labels(page, 5)
+        load(replaced).without_labels(["drink"]).save(replaced)
+        until(page, address, "ok", 10)
+        page.locator(".label", has_text="drink").click()
+        sync_api.expect(page.locator(".name", has_text="drink")).to_have_count(0)
+        labels(page, 5)
+        sync_api.expect(page.locator(".why")).to_have_count(0)
+        sync_api.expect(page.locator("#model")).to_contain_text("10 labels")
+
+
+def test_a_model_that_could_not_be_replaced_is_told_until_it_is(page, replaced):
+    manifest = replaced / "manifest.json"
+    whole = manifest.read_bytes()
+    with served(replaced) as address:
+        manifest.write_bytes(b"{}")
+        until(page, address, "outdated", 11)
+        page.goto(address)
+        sync_api.expect(page.locator("#trouble")).to_contain_text("An older model answers")
+        page.locator("#text").fill("red wine")
+        labels(page, 5)
+        sync_api.expect(page.locator("#trouble")).to_contain_text("An older model answers")
+        manifest.write_bytes(whole)
+        until(page, address, "ok", 11)
+        page.locator("#text").fill("red wine in a glass")
+        sync_api.expect(page.locator("#trouble")).to_be_hidden()
