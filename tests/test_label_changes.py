@@ -150,6 +150,7 @@ def test_a_compiled_model_expands_to_itself(whole, dtype):
         (lambda m: m.with_labels([]), "no label to add"),
         (lambda m: m.with_labels(["wine"]), "a label named 'wine' already"),
         (lambda m: m.with_labels([""]), "cannot be named ''"),
+        (lambda m: m.with_labels({" \t": "wine"}), r"cannot be named ' \\t'"),
         (lambda m: m.with_labels(["a\ud800"]), r"cannot be named 'a\\ud800'"),
         (lambda m: m.with_labels("new"), r"Pass \['new'\]"),
         (lambda m: m.with_labels(None), "list of label names, got None"),

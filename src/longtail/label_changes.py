@@ -237,10 +237,10 @@ def _check_new_names(space: LabelSpace, texts: Mapping[str, str], examples: obje
         )
     for name in texts:
         check_name(name)
-        if not name or TextColumn.from_strings([name])[0] != name:
+        if not name.strip() or TextColumn.from_strings([name])[0] != name:
             raise InputError(
-                f"A label cannot be named {name!r}. Use a string that is not empty, of characters "
-                "that UTF-8 has."
+                f"A label cannot be named {name!r}. Use a string that is more than blanks, of "
+                "characters that UTF-8 has."
             )
         if name in space.ids_by_name:
             raise InputError(
