@@ -26,15 +26,18 @@ class Asked:
             return status, headers, content
         return status, headers, json.loads(content) if content else None
 
-    def together(self, bodies, path="/predict"):
-        """Return status, headers and answer of requests that come at once, as they are sent."""
+    def together(self, bodies):
+        """Return status, headers and what is sent in answer to requests that come at once."""
 
         async def ask_all():
-            scope = {"method": "POST", "path": path, "root_path": "", "headers": ()}
-            parts = [[json.dumps(body).encode()] for body in bodies]
-            return await asyncio.gather(*(self._ask(scope, part, ()) for part in parts))
+            return await asyncio.gather(*map(self.posted, bodies))
 
         return self.runner.run(ask_all())
+
+    async def posted(self, body):
+        """Return the same of one request, asked within the loop."""
+        scope = {"method": "POST", "path": "/predict", "root_path": "", "headers": ()}
+        return await self._ask(scope, [json.dumps(body).encode()], ())
 
     async def _ask(self, scope, parts, then):
         scope = {"type": "http", "query_string": b"", **scope}

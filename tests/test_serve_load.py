@@ -2,25 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 
 import pytest
 
 from asking import Asked
 from longtail.recipes.parabel import Parabel
 from longtail.serve import Limits, app
+from longtail.serve.runner import _ServedApplication
 
 
 @contextmanager
 def asked_at(path, **limits):
     """Yield an application that has loaded its model."""
-    asked = Asked(app(path, limits=Limits(**limits)))
-    try:
+    with closing(Asked(app(path, limits=Limits(**limits)))) as asked:
         assert asked("GET", "/healthz")[0] == 200
         yield asked
-    finally:
-        asked.close()
 
 
 @pytest.fixture(params=["default", "other recipe"])
@@ -64,3 +63,23 @@ def test_short_texts_are_not_waited_for_without_end(short, monkeypatch):
         monkeypatch.setattr(model, "predict", lambda *_, **__: time.sleep(0.15) or [])
         status, _, said = asked.together([request] * 6)[-1]
         assert (status, b"or try again later" in said) == (503, True)
+
+
+def test_what_a_stopping_server_has_no_time_for_is_a_sentence(text_model_path, monkeypatch):
+    async def stopped():
+        live = asyncio.create_task(
+            asked.application({"type": "lifespan"}, asyncio.Event().wait, None)
+        )
+        asking = asyncio.create_task(asked.posted({"texts": ["wine"]}))
+        await asyncio.sleep(0.1)
+        for task in (live, asking):  # as uvicorn does
+            task.cancel()
+        await live
+        return await asking
+
+    with closing(Asked(_ServedApplication(text_model_path, limits=Limits()))) as asked:
+        assert asked("GET", "/healthz")[0] == 200
+        model = asked.application.model.current
+        monkeypatch.setattr(model, "predict", lambda *_, **__: time.sleep(0.5))
+        status, _, said = asked.runner.run(stopped())
+        assert (status, b"The server is stopping." in said) == (503, True)

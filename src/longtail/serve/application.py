@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     Send = Callable[[Message], Awaitable[None]]
     Headers = tuple[tuple[bytes, bytes], ...]
 
-__all__ = ["Application"]
+__all__ = ["Application", "stopping"]
 
 T = TypeVar("T")
 
@@ -277,7 +277,7 @@ class Application:
     def _running(self) -> Threads:
         """Return the threads, or refuse."""
         if self._threads is None:
-            raise Refusal(503, "The server is stopping. Try again later.", LATER)
+            raise stopping()
         return self._threads
 
     async def _at_length(
@@ -387,6 +387,11 @@ def _own_path(scope: Scope) -> str:
         if path in _PATHS:
             break
     return path
+
+
+def stopping() -> Refusal:
+    """Return the refusal of what comes, or is not answered, before the server stops."""
+    return Refusal(503, "The server is stopping. Try again later.", LATER)
 
 
 def _refused(refusal: Refusal) -> Reply:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import multiprocessing
 import os
@@ -18,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import uvicorn
 from uvicorn.supervisors import Multiprocess
 
-from longtail.serve.application import Application
+from longtail.serve.application import Application, stopping
 from longtail.serve.connections import HttpProtocol
 from longtail.serve.metrics import SHARED_FOLDER
 
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from socket import socket
 
-    from longtail.serve.application import Receive, Send
+    from longtail.serve.application import Receive, Reply, Scope, Send
     from longtail.serve.limits import Limits
 
 __all__ = ["ServerSettings", "serve"]
@@ -93,6 +94,9 @@ def serve(path: Path, settings: ServerSettings, limits: Limits) -> int:
 class _ServedApplication(Application):
     """An application that ends its process if that is a worker and the server's is gone.
 
+    Uvicorn cancels what is under way when the time to stop is over, or Ctrl-C comes twice: that is
+    an answer here, and no failure with a traceback.
+
     Attributes
     ----------
     own_folder : str or None
@@ -107,7 +111,15 @@ class _ServedApplication(Application):
     async def _live(self, receive: Receive, send: Send) -> None:
         """Start and stop with the server."""
         threading.Thread(target=self._end_with_server, daemon=True).start()
-        await super()._live(receive, send)
+        with suppress(asyncio.CancelledError):
+            await super()._live(receive, send)
+
+    async def _reply(self, path: str, scope: Scope, receive: Receive) -> Reply:
+        """Return the reply to one request, also where there is no time for it any more."""
+        try:
+            return await super()._reply(path, scope, receive)
+        except asyncio.CancelledError:
+            raise stopping() from None
 
     def _reload_on_hangup(self) -> None:
         """Handle signals, also those that came meanwhile."""
