@@ -152,7 +152,7 @@ def _not_json(body: bytes | bytearray, error: Exception) -> Refusal:
             f"The body holds {half[0].decode()}, half of a pair that makes one character, without "
             "the other half. Send characters as UTF-8, or both halves.",
         )
-    return Refusal(400, f"The body is not JSON ({error}). Send JSON such as {EXAMPLE}.")
+    return Refusal(400, f"The body is not JSON in UTF-8 ({error}). Send JSON such as {EXAMPLE}.")
 
 
 def encoded_refusal(encoding: str) -> Refusal:
