@@ -369,6 +369,18 @@ def test_module_two_mines_anew_unless_the_encoder_is_frozen(frozen, times, monke
     assert len(mined) == times
 
 
+@pytest.mark.parametrize("recipe", [NGAME, SiameseXML])
+def test_labels_without_known_tokens_become_hard_negatives_once_they_have_vectors(recipe):
+    words = [f"word{i}" for i in range(60)]
+    texts = TextColumn.from_strings(["word0", "word1", *[""] * 58])
+    points = TextColumn.from_strings(f"red {word}" for word in words)
+    labels = csr_array(np.eye(60, dtype=np.float32))
+    settings = {**SMALL, "classifier_epochs": 3, "refresh_every": 1, "freeze_encoder": False}
+    model = recipe(**settings, min_df=1, held_out=0)
+    model.fit_dataset(Dataset(points, None, labels, LabelSpace(60, None, texts)))
+    assert model.predictor_.predict("red word5", k=1)[0][0] == "5"
+
+
 def test_patience_without_held_out_points_is_refused_before_anything_is_done():
     model = DEXA(**SMALL, patience=2, held_out=0)
     with pytest.raises(InputError, match="patience = 2"):

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from longtail.training.schedule import Schedule
 
     Floats = NDArray[np.float32]
+    Ids = NDArray[np.int32]
 
 __all__ = ["ClassifierModule", "EncodedPairs", "EncoderModule", "search_labels", "unit"]
 
@@ -268,7 +269,7 @@ class ClassifierModule:
         """Return batches of neighbours, and their hard negatives, by vectors as they are now."""
         search = search_labels(labels, points, data.labels, self.sizes, run)
         none = np.empty((len(points), 0), np.int32)
-        shortlists = search.find(points, none, run.n_threads).labels
+        shortlists = self._as_wide(search.find(points, none, run.n_threads).labels, search)
         near = neighbourhoods(
             points,
             self.cluster_size,
@@ -283,6 +284,15 @@ class ClassifierModule:
             n_hard=shortlists.shape[1],
             n_random=min(self.n_random, len(labels)),
         )
+
+    def _as_wide(self, found: Ids, search: CandidateSearch) -> Ids:
+        """Pad shortlists to a width that does not depend on how many labels have vectors yet.
+
+        A label whose text has no known token is found once its free vector has been trained.
+        """
+        n_most = self.sizes.n_found + len(search.popular) + self.sizes.n_near_labels
+        missing = min(n_most, search.n_labels) - found.shape[1]
+        return np.pad(found, ((0, 0), (0, missing)), constant_values=-1)
 
 
 def recall_of_nearest(
