@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,11 @@ import pytest
 import torch
 
 from longtail import DeepXML
+from longtail.classifiers.reranker import Reranker
+from longtail.classifiers.shortlisted import ShortlistTraining
 from longtail.errors import InputError
+from longtail.features.bag_of_tokens import BagOfTokens
+from longtail.features.convolutions import KimCNN
 from longtail.features.hashed_mlp import HashedMLP
 from longtail.negatives.nearest_labels import NearestLabels
 from longtail.siamese.pair_losses import ProbabilisticContrast
@@ -151,6 +155,42 @@ def test_what_is_no_part(parts, message):
 def test_further_parts_are_looked_at_before_training(parts, message):
     with pytest.raises(InputError, match=message):
         fit(**parts)
+
+
+def reranking(architecture, **settings):
+    on_shortlists = ShortlistTraining(schedule=BRIEF)
+    return Reranker(
+        architecture=architecture, residual=BoundedResidual(), training=on_shortlists, **settings
+    )
+
+
+BAGS = BagOfTokens(dimension=16)
+
+
+@pytest.mark.parametrize(
+    ("reranker", "message"),
+    [
+        (reranking(HashedMLP()), r"features are BagOfTokens\(dimension=16\), but its own are Hash"),
+        (reranking(BagOfTokens(dimension=8)), r"\(dimension=8\)\. Pass .* from_first=False"),
+        (reranking(KimCNN(), from_first=False), "KimCNN reads words, but .* points come as bags"),
+        (reranking(HashedMLP), r"architecture of reranker must .* Pass HashedMLP\(\)"),
+    ],
+)
+def test_a_reranker_that_cannot_start_is_refused_before_training(reranker, message):
+    model = DeepXML(features=BAGS, reranker=reranker, n_threads=1)
+    with pytest.raises(InputError, match=message):
+        model.fit(TEXTS, LABELS)
+    assert not hasattr(model, "run_")
+
+
+@pytest.mark.parametrize(
+    "reranker",
+    [reranking(replace(BAGS, dropout=0.0)), reranking(HashedMLP(layers=(8,)), from_first=False)],
+)
+def test_a_reranker_may_differ_where_that_can_be(reranker):
+    brief = MetaLabelTask(schedule=BRIEF)
+    model = fit(features=BAGS, surrogate=brief, reranker=reranker)
+    assert model.predictor_.predict("wine", k=1)[0][0] == "drink"
 
 
 @pytest.mark.parametrize(

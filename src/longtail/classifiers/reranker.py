@@ -31,7 +31,7 @@ class Reranker:
     Parameters
     ----------
     architecture : FeatureArchitecture
-        Of the same kind as the first network's.
+        Of the same kind and sizes as the first network's, if it starts from that one.
     residual : BoundedResidual
     training : ShortlistTraining
     n_confused : int

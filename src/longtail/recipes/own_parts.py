@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from longtail.classifiers.reranker import Reranker
+from longtail.data.point_input import InputKind
 from longtail.errors import InputError, named
 from longtail.negatives.nearest_labels import LabelShortlister, ShortlistSizes
 
@@ -16,6 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from longtail.features.architecture import FeatureArchitecture
     from longtail.recipes.deepxml import DeepXML
 
 __all__ = [
@@ -37,6 +40,9 @@ SEAMS: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
     }
 )
 
+# What architectures call the sizes of what they learn.
+SIZES = ("dimension", "layers", "word_dimension", "widths", "n_filters", "n_chunks")
+
 
 def check_parts(model: DeepXML) -> None:
     """Raise InputError unless each part of a `DeepXML` is an object with the methods of its seam.
@@ -51,6 +57,8 @@ def check_parts(model: DeepXML) -> None:
         check_part(seam, getattr(model, seam), members, example)
     if model.reranker is not None:
         check_part("reranker", model.reranker, ("learn",), "Reranker()")
+    if isinstance(model.reranker, Reranker):
+        _check_reranker(model.reranker, model.features)
     if not isinstance(model.prediction_sizes, ShortlistSizes | None):
         raise InputError(
             "prediction_sizes must be an object such as ShortlistSizes(), or None for the "
@@ -63,6 +71,31 @@ def check_parts(model: DeepXML) -> None:
             f"{type(model.classifier).__name__} takes no `network`. Give it one, as that of "
             "ShortlistedOneVsAll has, or set fine_tune to False."
         )
+
+
+def _check_reranker(reranker: Reranker, first: FeatureArchitecture) -> None:
+    """Raise InputError unless a re-ranker reads what the first network reads, and can start so."""
+    own = reranker.architecture
+    check_part("the architecture of reranker", own, *SEAMS["features"])
+    if own.reads.kind not in {first.reads.kind, InputKind.BAGS}:
+        raise InputError(
+            f"The re-ranker's {type(own).__name__} reads {own.reads.kind.value}, but features is "
+            f"{named(first)}, and points come as {first.reads.kind.value}. Give the re-ranker an "
+            "architecture that reads these."
+        )
+    differ = [size for size in SIZES if getattr(own, size, None) != getattr(first, size, None)]
+    if reranker.from_first and (type(own) is not type(first) or differ):
+        raise InputError(
+            f"The re-ranker starts from the first network, whose features are {_sized(first)}, but "
+            f"its own are {_sized(own)}. Pass it the same architecture, or "
+            "Reranker(..., from_first=False), which starts it afresh."
+        )
+
+
+def _sized(architecture: FeatureArchitecture) -> str:
+    """Return the name of an architecture with its sizes."""
+    sizes = [f"{k}={getattr(architecture, k)}" for k in SIZES if hasattr(architecture, k)]
+    return f"{type(architecture).__name__}({', '.join(sizes)})"
 
 
 def _takes(function: Callable[..., Any], name: str) -> bool:
