@@ -25,6 +25,7 @@ RECIPES = {
     "attentionxml": ["dimension=8", "n_hidden=8", "epochs=2", "first_level=4", "leaf_size=4"],
     # Whose labels are confused with a point's turns on the last bits of its vector.
     "dexa": ["dimension=16", "n_private=4", "batch_size=32", "linear=false"],
+    "siamesexml": ["dimension=16", "batch_size=16", "linear=false"],
     "astec": ["dimension=16", "batch_size=32"],
     "longtail": ["dimension=16", "texts_alone=0"],
 }

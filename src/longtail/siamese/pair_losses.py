@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 
 from longtail.errors import InputError
+from longtail.training.processes import among_largest
 from longtail.training.unit_labels import decoupled_softmax
 
 if TYPE_CHECKING:
@@ -159,6 +160,8 @@ class ProbabilisticContrast:
         """Return the loss of all rows, each against its hardest columns, and its slope."""
         of_true = cosines[rows, columns]
         hardest, places = _hardest(cosines, rows, columns, self.n_hardest)
+        if self.of_labels:  # several processes have some of the points each
+            hardest[~among_largest(hardest, self.n_hardest)] = -torch.inf
         chances = self.c * (self.d * (hardest - 1)).exp()  # no negative, no chance
         loss = self.d * (1 - of_true).sum() - (-chances).log1p().sum()
         slope = cosines.zero_().scatter_(1, places, self.d * chances / (1 - chances))

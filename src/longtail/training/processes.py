@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Processes",
     "add_up",
+    "among_largest",
     "join_processes",
     "of_first",
     "own_device",
@@ -147,6 +148,42 @@ def add_up(n_rows: int, rows: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]
     union, places = torch.unique(every_row, return_inverse=True)
     summed = torch.zeros(len(union), gradient.shape[1], device=gradient.device)
     return union, summed.index_add_(0, places, every_gradient)
+
+
+def among_largest(numbers: Tensor, n_largest: int) -> Tensor:
+    """Return which numbers of each row are among its largest of all processes.
+
+    Every process calls this with as many rows.
+
+    Parameters
+    ----------
+    numbers : float32 Tensor (n, size)
+        Of this process, which has at most `n_largest` of each row.
+    n_largest : int
+
+    Returns
+    -------
+    bool Tensor (n, size)
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longtail.training.processes import among_largest
+    >>> among_largest(torch.tensor([[0.5, 0.7]]), 2)
+    tensor([[True, True]])
+    """
+    rank, count = processes().rank, processes().count
+    if count == 1:
+        return torch.ones_like(numbers, dtype=torch.bool)
+    padded = numbers.new_full((len(numbers), n_largest), -torch.inf)
+    padded[:, : numbers.shape[1]] = numbers
+    parts = [torch.empty_like(padded) for _ in range(count)]
+    distributed.all_gather(parts, padded)
+    together = torch.cat(parts, dim=1)
+    is_largest = torch.zeros_like(together, dtype=torch.bool)
+    is_largest.scatter_(1, together.topk(n_largest, dim=1).indices, value=True)
+    first = rank * n_largest
+    return is_largest[:, first : first + numbers.shape[1]]
 
 
 def of_first(number: float) -> float:
