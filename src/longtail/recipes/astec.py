@@ -97,7 +97,9 @@ class Astec(LabelEstimator):
         Models whose scores are averaged, each from its own random numbers; Astec-3 has three.
     label_texts : bool
         Learn from the labels' texts, too: each is one more training point, of its own label alone.
-        A label without training points can then be found.
+        A label without training points can then be found. That costs much P@k where there are more
+        texts than points, since each counts as much as a point, or where points are texts of labels
+        themselves. The default recipe and `ngame` learn from texts without that.
     as_in_code : bool
         Follow the published code: raw centroids, clusters from random pairs of labels, no
         correlation where a label is more frequent than 5,000, mean instead of summed loss in
