@@ -397,6 +397,35 @@ EURLEX = Workload(
 )
 DEPENDS_PIECES = dataclasses.replace(DEXA_DEPENDS, n_features=148_770, n_most_labels=333)
 DEPENDS_WORDS = dataclasses.replace(DEPENDS_PIECES, n_features=55_675, n_nonzero=766_768)
+FEW_DEPENDS = dataclasses.replace(  # its first 2,000 points
+    DEPENDS_PIECES,
+    n_points=2_000,
+    n_features=18_092,
+    n_nonzero=260_545,
+    n_label_pairs=10_441,
+    n_used_labels=4_978,
+)
+# Texts of 200 words on average, and of 400, of which so many differ.
+LONG_TEXTS = Workload(
+    n_points=1_500,
+    n_features=4_995,
+    n_labels=300,
+    n_nonzero=189_671,
+    n_label_pairs=4_485,
+    n_word_entries=189_671,
+)
+LONGER_TEXTS = dataclasses.replace(
+    LONG_TEXTS, n_points=600, n_nonzero=134_882, n_label_pairs=1_794, n_word_entries=134_882
+)
+RELATED_WORDS = Workload(  # its first 8,000 points
+    n_points=8_000,
+    n_features=7_623,
+    n_labels=104_011,
+    n_nonzero=88_244,
+    n_label_pairs=24_797,
+    n_word_entries=88_244,
+    n_used_labels=19_397,
+)
 PEAKS = [
     ("parabel", {}, EURLEX, 569),
     ("parabel", {}, DEPENDS_WORDS, 998),
@@ -414,12 +443,55 @@ PEAKS = [
     ("deepxml-mach", {}, EURLEX, 714),
     ("longtail", {}, dataclasses.replace(DEPENDS, n_most_labels=333), 1409),
 ]
+# The same, with a closer look.
+CLOSER_PEAKS = [
+    ("astec", {}, EURLEX, 750),
+    ("astec", {}, DEPENDS_PIECES, 1929),
+    ("astec", {}, dataclasses.replace(RELATED, n_nonzero=14_732_890), 2512),
+    ("astec", {}, FEW_DEPENDS, 831),
+    ("astec", {"reranker": False}, FEW_DEPENDS, 639),
+    ("astec-3", {}, FEW_DEPENDS, 1334),
+    (
+        "astec",
+        {"label_texts": True},
+        dataclasses.replace(FEW_DEPENDS, n_label_entries=4_277_952),
+        1400,
+    ),
+    ("attentionxml", {}, LONG_TEXTS, 904),
+    ("attentionxml", {"n_words": 500}, LONGER_TEXTS, 1155),
+    ("attentionxml", {}, RELATED_WORDS, 597),
+]
 
 
 @pytest.mark.parametrize(("name", "settings", "workload", "megabytes"), PEAKS)
 def test_memory_is_within_a_factor_of_one_and_a_half(name, settings, workload, megabytes):
     found = costs_of(recipe(name)(**settings)).memory(workload) / 1e6
     assert megabytes / 1.5 < found < 1.5 * megabytes
+
+
+@pytest.mark.parametrize(("name", "settings", "workload", "megabytes"), CLOSER_PEAKS)
+def test_memory_is_within_a_quarter(name, settings, workload, megabytes):
+    found = costs_of(recipe(name)(**settings)).memory(workload) / 1e6
+    assert 0.98 * megabytes < found < 1.25 * megabytes
+
+
+def test_texts_of_labels_that_become_points_take_time():
+    with_texts = dataclasses.replace(FEW_DEPENDS, n_label_entries=4_277_952)
+    few, all_texts = (
+        estimated(with_texts, THREE_EPOCHS, label_texts=label_texts)
+        for label_texts in (False, True)
+    )
+    assert all_texts.stages["module IV"] > 10 * few.stages["module IV"]
+
+
+@pytest.mark.parametrize("name", ["kimcnn", "xmlcnn"])
+def test_no_more_words_are_read_of_a_text_than_it_is_cut_to(name):
+    costs = costs_of(recipe(name)(n_words=20))
+    short, long = (
+        costs.stages(dataclasses.replace(LONG_TEXTS, n_word_entries=n * 1_500), ONE_CORE)
+        for n in (20, 2_000)
+    )
+    assert short == long
 
 
 def test_three_learners_take_three_times_as_long():

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from longtail.costs.estimate import INDEX, LOGIT, PROCESS, TEMPORARIES, VISIT
+from longtail.costs.estimate import BAGS, CENTROIDS, INDEX, LOGIT, PROCESS, VISIT
 from longtail.surrogates.label_clusters import n_meta_labels
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class AstecCosts:
 
     def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
         """Return the seconds of each stage, of all learners together."""
-        of_one = self._learner_stages(workload, machine)
+        of_one = self._learner_stages(self._with_texts(workload), machine)
         return {stage: self.settings.n_learners * seconds for stage, seconds in of_one.items()}
 
     def _learner_stages(self, w: Workload, machine: Machine) -> dict[str, float]:
@@ -67,18 +67,33 @@ class AstecCosts:
         return seconds
 
     def memory(self, workload: Workload) -> float:
-        """Return the bytes at the peak: all tables, what is known of each point, and one batch."""
-        w, settings = workload, self.settings
+        """Return the bytes at the peak: of clusters of labels, or of the network trained last."""
+        w, settings = self._with_texts(workload), self.settings
         D, batch_size, _ = settings.sizes_for(w.n_points)
         n_networks = 2 if settings.reranker else 1
-        tables = 4 * D * (w.n_features + w.n_labels) * n_networks * settings.n_learners
-        tables += 4 * D * (self._n_meta_labels(w) + w.n_features)  # and a table being made
-        bags = 2 * 8 * w.n_nonzero  # all points, and the training part of them
-        points = 3 * 4 * D * w.n_points  # features, unit features in the graph, a temporary
-        shortlists = w.n_points * min(settings.shortlist_size, w.n_labels) * 8
+        tables, points = 4 * D * (w.n_features + w.n_labels), 4 * D * w.n_points
+        # Those in training are there twice, as are the steps that Adam has of each number.
+        n_tables = n_networks + 1 + 2 * settings.as_in_code
         width = max(self._pool_size(w), self._n_meta_labels(w))
-        batch = 3 * 4 * 2 * batch_size * width
-        return PROCESS + TEMPORARIES * (tables + bags + points + shortlists + batch)
+        trained: float = n_tables * tables + 4 * 4 * D * self._n_meta_labels(w)
+        trained += 3 * points  # features, unit features in the graph, a temporary
+        trained += 2 * 4 * w.n_points * min(settings.shortlist_size, w.n_labels)
+        trained += 3 * 4 * 2 * batch_size * width
+        ready = n_networks * tables + points + 4 * D * w.n_labels
+        kept = BAGS * w.n_nonzero + (settings.n_learners - 1) * ready
+        return PROCESS + kept + max(CENTROIDS * w.n_centroid_entries, trained)
+
+    def _with_texts(self, w: Workload) -> Workload:
+        """Return the workload with the labels' texts as further points, where they are."""
+        if not (self.settings.label_texts and w.n_label_entries):
+            return w
+        return replace(
+            w,
+            n_points=w.n_points + w.n_labels,
+            n_nonzero=w.n_nonzero + w.n_label_entries,
+            n_label_pairs=w.n_label_pairs + w.n_labels,
+            n_used_labels=None,
+        )
 
     def _n_meta_labels(self, w: Workload) -> int:
         """Return how many label clusters there will be."""

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from longtail.costs.estimate import PROCESS
+from longtail.costs.estimate import LONGEST, PROCESS
+from longtail.training.label_attention import ROWS_AT_ONCE
 
 if TYPE_CHECKING:
     from longtail.costs.estimate import Machine, Workload
@@ -18,6 +19,10 @@ __all__ = ["AttentionXMLCosts"]
 STATE = 4e-10  # a word, times the weights that its states are made of: forward, backward and step
 LOOK = 4e-10  # a candidate and a word, times the width of what is compared and mixed
 SECOND = 1.5e-10  # a candidate, times the weights of a second shared layer
+
+# Numbers that are kept of a batch until its gradients have been computed, as measured: of a word,
+# for each number of its vector and each state of one direction, and of a candidate and a word.
+OF_WORD, OF_STATE, OF_LOOK = 8, 30, 3
 
 
 @dataclass(frozen=True)
@@ -54,7 +59,7 @@ class AttentionXMLCosts:
         With patience also those of the best epoch of a level, with a mean of weights also that, and
         a copy of the weights while it is in their place.
         """
-        w, settings, n_words = workload, self.settings, self._n_words(workload)
+        w, settings = workload, self.settings
         levels = self._levels(w)
         # What is learnt is there twice, but only once of the learners that are ready.
         n_tables = 2 + (settings.n_learners - 1)
@@ -63,11 +68,23 @@ class AttentionXMLCosts:
         kept = self._n_kept() * (words + nodes) / (n_tables * len(levels))
         bags = 2 * 8 * w.n_nonzero + 4 * settings.n_words * w.n_points
         most = max(n_candidates for _, n_candidates in levels)
-        widths = 4 * settings.n_hidden + 2 * sum(settings.shared_widths())
-        batch = 4 * settings.batch_size * most * (widths + 3 * n_words)
         followed = 24 * w.n_points * most
         # Words are fewer than tokens, by about as much as temporaries add.
-        return PROCESS + words + nodes + kept + bags + batch + followed
+        return PROCESS + words + nodes + kept + bags + self._reading(w, most) + followed
+
+    def _reading(self, w: Workload, n_candidates: float) -> float:
+        """Return the bytes of one batch, or of the states of many points at once before training.
+
+        All texts of a batch are padded to the length of its longest.
+        """
+        settings = self.settings
+        longest = min(LONGEST * w.n_word_entries / w.n_points, settings.n_words)
+        of_word = OF_WORD * settings.dimension + OF_STATE * settings.n_hidden
+        widths = 4 * settings.n_hidden + 2 * sum(settings.shared_widths())
+        of_point = longest * (of_word + OF_LOOK * n_candidates) + widths * n_candidates
+        batch = min(settings.batch_size, w.n_points) * of_point
+        n_before = min(ROWS_AT_ONCE, w.n_points) * longest
+        return 4 * max(batch, n_before * (settings.dimension + 5 * settings.n_hidden))
 
     def _n_kept(self) -> int:
         """Return how often a level's weights are there beside the ones in training."""
@@ -82,12 +99,12 @@ class AttentionXMLCosts:
     def _levels(self, w: Workload) -> list[tuple[int, float]]:
         """Return how many nodes each level has, and how many of them a point is scored against."""
         settings = self.settings
-        if w.n_labels <= settings.first_level:
-            return [(w.n_labels, w.n_labels)]
-        sizes = [1 << (-(-w.n_labels // int(settings.leaf_size)) - 1).bit_length()]
+        if w.n_trained_labels <= settings.first_level:
+            return [(w.n_trained_labels, w.n_trained_labels)]
+        sizes = [1 << (-(-w.n_trained_labels // int(settings.leaf_size)) - 1).bit_length()]
         n_children = 1 << max(int(settings.n_children).bit_length() - 1, 1)
         while sizes[0] > max(settings.first_level, n_children):
             sizes.insert(0, sizes[0] // n_children)
-        sizes.append(w.n_labels)
+        sizes.append(w.n_trained_labels)
         below = [settings.beam_size * lower / upper for upper, lower in pairwise(sizes)]
         return list(zip(sizes, [float(sizes[0]), *below], strict=True))

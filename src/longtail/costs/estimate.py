@@ -46,6 +46,7 @@ START = 3.0  # seconds: reading compiled code, threads
 PROCESS = 450e6  # bytes: interpreter, torch, compiled code
 BAGS = 4 * 8  # bytes an entry of the features: as read, as unit rows, a part of them, and a copy
 CENTROIDS = 16  # bytes an entry of the labels' centroids, made in blocks and put together
+LONGEST = 5.0  # the longest text of a batch over the mean, in words
 SAME_TOKENS = 0.6  # a label's points to that power have as many tokens as there are different ones
 TEMPORARIES = 2.0  # the peak over what is kept, as measured on three data sets
 

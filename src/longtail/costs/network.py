@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import singledispatch
 from typing import TYPE_CHECKING, NamedTuple
 
-from longtail.costs.estimate import BAGS, CENTROIDS, LOGIT, PROCESS
+from longtail.costs.estimate import BAGS, CENTROIDS, LOGIT, LONGEST, PROCESS
 from longtail.features.convolutions import XMLCNN, KimCNN
 from longtail.features.hashed_mlp import HashedMLP
 from longtail.recipes.architectures import OfKimCNN, OfMLP, OfXMLCNN
@@ -34,7 +34,6 @@ __all__ = [
 BAG = 8e-10  # an entry of the features, times the dimension: forward, backward and step
 FILTER = 1.6e-10  # a word, times the numbers of the filters that slide over it
 
-LONGEST = 5.0  # the longest text of a batch over the mean, in words
 SAME_LEAF = 0.7  # a point's labels to that power are about the leaves of a tree that they are in
 
 
@@ -79,7 +78,8 @@ class NetworkShape(NamedTuple):
     def reading(self, w: Workload) -> float:
         """Return the core-seconds of an epoch below the last layer."""
         if self.n_filters:
-            return w.n_word_entries * self.filter_size * FILTER
+            n_words = min(w.n_word_entries, self.n_words * w.n_points)
+            return n_words * self.filter_size * FILTER
         return w.n_nonzero * self.row_width * BAG
 
     def words(self, w: Workload) -> float:
