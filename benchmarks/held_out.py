@@ -1,4 +1,4 @@
-"""What settings of the default recipe are worth, on training points that it was not trained on.
+"""What settings of a recipe are worth, on training points that it was not trained on.
 
 python -m benchmarks.held_out train.jsonl.gz --labels labels.txt.gz --set dimension=320 dropout=0.3
 
@@ -10,8 +10,8 @@ from __future__ import annotations
 import time
 
 from benchmarks.sources import split_of, training_parser
-from longtail import LongtailClassifier
 from longtail.cli.settings import parse_settings
+from longtail.recipes.names import recipe
 
 METRICS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5", "R@100")
 
@@ -19,11 +19,12 @@ METRICS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5", "R@100")
 def main() -> None:
     """Train once, and print one row."""
     parser = training_parser(__doc__)
+    parser.add_argument("--recipe", default="longtail")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE")
     arguments = parser.parse_args()
     train, points = split_of(arguments)
-    settings = parse_settings(LongtailClassifier, arguments.set)
-    model = LongtailClassifier(random_state=arguments.seed, **settings)
+    kind = recipe(arguments.recipe)
+    model = kind(random_state=arguments.seed, **parse_settings(kind, arguments.set))
     started = time.process_time()
     model.fit_dataset(train)
     seconds = time.process_time() - started

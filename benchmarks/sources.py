@@ -20,6 +20,7 @@ from longtail import Dataset, LongtailClassifier
 from longtail.blend.network_training import NetworkTraining
 from longtail.compiled.expanded import expanded
 from longtail.data import InputWarning
+from longtail.data.label_space import LabelSpace
 from longtail.metrics import inverse_propensities, precision_at_k, ps_precision_at_k
 from longtail.scorers.fusion import best_first
 from longtail.training.run import TrainingRun
@@ -63,6 +64,11 @@ def training_parser(description: str | None) -> argparse.ArgumentParser:
     parser.add_argument("--labels")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--points", type=int, help="of the other nine tenths, to learn from: all")
+    parser.add_argument(
+        "--known-labels",
+        action="store_true",
+        help="leave out labels that none of these has, as most test sets do",
+    )
     return parser
 
 
@@ -72,7 +78,20 @@ def split_of(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
     data = Dataset.read(arguments.train, labels_file=arguments.labels)
     order = np.random.default_rng(arguments.seed).permutation(data.n_points)
     kept, rest = np.split(order, [data.n_points // 10])
-    return data.take(np.sort(rest[: arguments.points])), data.take(np.sort(kept))
+    train, points = data.take(np.sort(rest[: arguments.points])), data.take(np.sort(kept))
+    return of_known_labels(train, points) if arguments.known_labels else (train, points)
+
+
+def of_known_labels(train: Dataset, points: Dataset) -> tuple[Dataset, Dataset]:
+    """Return both with the labels alone that training points have."""
+    known = np.flatnonzero(np.bincount(train.labels.indices, minlength=train.n_labels))
+    space = train.label_space
+    names, texts = (column and column.take(known) for column in (space.names, space.texts))
+    kept = LabelSpace(len(known), names, texts)
+    first, second = (
+        replace(part, labels=part.labels[:, known], label_space=kept) for part in (train, points)
+    )
+    return first, second
 
 
 def source_names(scorer: BlendedScorer) -> list[str]:

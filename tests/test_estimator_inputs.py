@@ -99,7 +99,8 @@ class TestScore:
     def test_one_class_a_point(self, of_names, of_classes):
         assert of_classes.score(TEXTS, CLASSES) == 1
         assert of_classes.score(TEXTS, [[name] for name in CLASSES]) == 1
-        assert of_names.score(TEXTS, CLASSES) > 0.9  # a name a point will do, too
+        # A name a point will do, too; but of "old red car", "red" is right as well.
+        assert of_names.score(TEXTS, CLASSES) >= 0.75
         assert of_classes.score(TEXTS, [[], *([name, "x"] for name in CLASSES[1:])]) == 23 / 24
 
     def test_what_does_not_fit(self, of_names, of_classes):

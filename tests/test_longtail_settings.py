@@ -38,3 +38,9 @@ def test_texts_stand_alone_where_labels_are_rare():
     assert rare.texts_alone > 0
     assert frequent.texts_alone == 0
     assert LongtailClassifier(texts_alone=0.1).shared_space(9, 1, 90).texts_alone == 0.1
+
+
+def test_a_blend_has_twenty_points_to_be_learnt_from_where_that_is_a_third():
+    model = LongtailClassifier()
+    assert [model.n_held_out(n) for n in (59, 60, 99, 1_000)] == [pytest.approx(11.8), 20, 20, 200]
+    assert LongtailClassifier(held_out=0).n_held_out(90) == 0

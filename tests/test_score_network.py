@@ -192,9 +192,20 @@ def test_chance_hits_do_not_tell_the_sources_apart():
     assert same(network, ScoreNetwork.of_all(evidence))
 
 
-def test_without_held_out_points_the_first_source_is_taken():
-    evidence, truth = made_up(0)
-    assert same(NetworkTraining().learn(evidence, truth, SAME, RUN), ScoreNetwork.of_source(0, 2))
+def test_of_points_that_the_sources_know_a_sum_is_learnt():
+    evidence, truth = made_up(400)
+    assert not is_a_sum(NetworkTraining().learn(evidence, truth, SAME, RUN))
+    wrong = np.stack([-evidence.values[:, 0], evidence.values[:, 1]], 1)
+    worse = replace(evidence, values=wrong)
+    shares = []
+    for n_alike in (0, 300, 1e6):  # of the wrong source, which is trusted as the other in the end
+        training = NetworkTraining(is_unseen=False, n_alike=n_alike)
+        network = training.learn(worse, truth, SAME, RUN)
+        assert is_a_sum(network)
+        weights = network.scale[[1, 1 + N_VIEWS]] * worse.behind_best().std(axis=(0, 1))
+        shares.append(weights[0] / weights[1])
+    assert shares[0] <= shares[1] < 0.9
+    assert shares[2] == pytest.approx(1, abs=0.01)
 
 
 def test_the_mean_of_the_last_parameters_has_their_size():

@@ -80,6 +80,11 @@ class NetworkTraining:
     n_compared : (int, int)
         Of a point's candidates, the network learns from those that rank first in a trial, and from
         some that are drawn from the rest and stand for all of it.
+    is_unseen : bool
+        Whether the sources have not learnt from the points. Of points that they have, a network
+        would learn to trust what knows them by heart, so the weighted sum is taken.
+    n_alike : float
+        How many such points it takes to move its weights far from being all the same.
 
     Examples
     --------
@@ -120,6 +125,8 @@ class NetworkTraining:
     trial_steps: int = 100
     trial_points: int = 4_000
     n_compared: tuple[int, int] = (24, 8)
+    is_unseen: bool = True
+    n_alike: float = 30.0
 
     def learn(
         self,
@@ -150,11 +157,13 @@ class NetworkTraining:
         ScoreNetwork
             With the level that tells best which answers are right.
         """
-        n_points = len(evidence.labels)
-        if n_points == 0:
-            return ScoreNetwork.of_source(0, evidence.values.shape[1])
         is_true = true_among(evidence.judged, truth)
-        network = self._chosen(evidence, truth, is_true, inverse_propensities, run)
+        if self.is_unseen:
+            network = self._chosen(evidence, truth, is_true, inverse_propensities, run)
+        else:
+            with one_torch_thread():
+                every = np.arange(len(is_true))
+                network = weighted_sum(evidence, is_true, every, n_alike=self.n_alike)
         return levelled(network, evidence, is_true, run.n_threads)
 
     def _chosen(

@@ -24,7 +24,11 @@ MOST_POINTS = 500  # tell a handful of weights apart
 
 
 def weighted_sum(
-    evidence: Evidence, is_true: NDArray[np.bool_], rows: NDArray[np.int64]
+    evidence: Evidence,
+    is_true: NDArray[np.bool_],
+    rows: NDArray[np.int64],
+    *,
+    n_alike: float = 0.0,
 ) -> ScoreNetwork:
     """Return the network that adds up what the sources say, relative to the point's best.
 
@@ -39,6 +43,8 @@ def weighted_sum(
         Which candidates are true.
     rows : int64 (n_rows,)
         The points to learn from; of those with a true candidate, the first 500.
+    n_alike : float
+        How many points it takes to move the weights far from being all the same.
 
     Examples
     --------
@@ -70,6 +76,7 @@ def weighted_sum(
     for step in range(N_STEPS if len(useful) else 0):
         slope = ranking_slope(said @ weights, true, log_counts)
         gradient = torch.einsum("ncs,nc->s", said, slope)
+        gradient += n_alike / len(useful) * (weights - FIRST_WEIGHT)
         optimiser.step(gradient, LEARNING_RATE * (1 - step / N_STEPS))
         weights.clamp_(min=0)
     return ScoreNetwork.of_weights(weights.numpy() * in_spreads)

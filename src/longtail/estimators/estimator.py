@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 
     from longtail.scorers.protocols import Scorer
 
-__all__ = ["VERY_FEW_POINTS", "LabelEstimator", "calibrated"]
+__all__ = ["LEAST_HELD_OUT", "VERY_FEW_POINTS", "LabelEstimator", "calibrated", "unseen_if_any"]
 
 LARGEST_HELD_OUT = 2_500  # points: enough for two weights and a calibration
 LEAST_HELD_OUT = 20
@@ -74,8 +74,8 @@ class LabelEstimator(Answers):
     held_out : float
         Share of the training points on which score fusion and calibration are chosen, and by which
         a recipe with `patience` stops; at most 2,500 points, near-identical texts kept together.
-        With 0, or of few points, weights of scores are built in, and probabilities, learnt from
-        points that were trained on, surer than they should be.
+        With 0, or of few points, weights of scores are built in or learnt from points that were
+        trained on. So are probabilities, which are then surer than they should be.
     random_state : int
         Seed of everything random: same seed and same number of cores, same model.
     device : str
@@ -380,14 +380,16 @@ class LabelEstimator(Answers):
         n_threads: int,
     ) -> tuple[TrainingData, TrainingData]:
         """Set some points with labels aside; too few to be of use, none."""
-        share = self.n_held_out(dataset.n_points) / max(dataset.n_points, 1)
+        n_wanted = self.n_held_out(dataset.n_points)
         if set_aside is not None:  # the more, the fewer of them can be judged by
             judged = truth_without(dataset.labels, set_aside)
             n_judged = np.count_nonzero(np.diff(judged.indptr))
-            share = min(share * dataset.n_points / n_judged, max(share, self.held_out))
+            of_all = self.held_out * dataset.n_points
+            n_wanted = min(n_wanted * dataset.n_points / n_judged, max(n_wanted, of_all))
         points = features if dataset.texts is None else dataset.texts
         train, held = np.arange(dataset.n_points), np.arange(0)
-        if share * dataset.n_points >= LEAST_HELD_OUT:
+        if n_wanted >= LEAST_HELD_OUT:
+            share = n_wanted / dataset.n_points
             with suppress(InputError):  # nearly all points alike: nothing can be set aside
                 train, held = held_out_split(points, share, self.random_state)
         labelled = np.diff(dataset.labels.indptr) > 0
@@ -470,6 +472,11 @@ def _check_callbacks(callbacks: Sequence[Callback]) -> None:
             )
 
 
+def unseen_if_any(held_out: TrainingData, seen: TrainingData) -> TrainingData:
+    """Return the points that nothing was learnt from or, where there are none, some others."""
+    return held_out if held_out.labels.shape[0] else seen.of_first_points(LARGEST_HELD_OUT)
+
+
 def calibrated(
     scorer: Scorer, held_out: TrainingData, seen: TrainingData, n_threads: int
 ) -> Calibration:
@@ -477,8 +484,7 @@ def calibrated(
 
     Where there are none, from points that it has seen: surer than it should be, but not blind.
     """
-    is_any = held_out.labels.shape[0] > 0
-    points = held_out if is_any else seen.of_first_points(LARGEST_HELD_OUT)
+    points = unseen_if_any(held_out, seen)
     k = min(N_CALIBRATED, points.labels.shape[1])
     ids, scores = points.judged(*scorer.top_k(points.bags(), k, n_threads))
     return Calibration.of_answers(ids, scores, points.judged_labels)

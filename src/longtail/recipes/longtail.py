@@ -13,12 +13,13 @@ from longtail.blend.further_scale import learn_further_scale
 from longtail.blend.label_head import LabelHead
 from longtail.blend.linear_source import linear_source
 from longtail.blend.network_training import NetworkTraining
+from longtail.blend.only_held_out import only_held_out, without_labels
 from longtail.blend.relations import LabelRelations
 from longtail.blend.shared_space import LearntSpace, SharedSpace, SpaceTables
 from longtail.compiled.scorer import CompiledScorer, StorageType, as_storage
 from longtail.data.bags import Bags
 from longtail.errors import InputError
-from longtail.estimators.estimator import VERY_FEW_POINTS, calibrated
+from longtail.estimators.estimator import LEAST_HELD_OUT, VERY_FEW_POINTS, unseen_if_any
 from longtail.metrics.propensity import inverse_propensities_in
 from longtail.recipes.reranked import RerankedEstimator
 from longtail.scorers.calibration import N_CALIBRATED, Calibration
@@ -102,7 +103,8 @@ class LongtailClassifier(RerankedEstimator):
         have texts, and .5 where they have none.
     held_out : float
         Share of the points on which the blend is learnt: at most 9,000 of up to 50,000 points,
-        where the sources then learn from them too; beyond, a fiftieth, from 2,500 to 10,000.
+        where the sources then learn from them too; beyond, a fiftieth, from 2,500 to 10,000. Of 60
+        points and more at least 20. With none it is a weighted sum, learnt from trained-on points.
     storage : {"int8", "float16", "float32"}
         How the model keeps its numbers: see `Predictor.compressed`. float16 answers as float32
         does; int8 needs half of its bytes, and moves P@1 by about .1.
@@ -151,10 +153,14 @@ class LongtailClassifier(RerankedEstimator):
         return self.label_texts
 
     def n_held_out(self, n_points: int) -> float:
-        """See `LabelEstimator`: many, where the sources learn from them again."""
+        """See `LabelEstimator`: many, where the sources learn from them again.
+
+        And if there are any, no fewer than a blend takes, where that leaves two thirds.
+        """
         of_many = min(max(n_points // 50, LEAST_OF_MANY), MOST_OF_MANY)
         most = MANY_HELD_OUT if n_points <= FEW_POINTS else of_many
-        return min(self.held_out * n_points, most)
+        least = LEAST_HELD_OUT if self.held_out and n_points >= 3 * LEAST_HELD_OUT else 0
+        return max(min(self.held_out * n_points, most), least)
 
     def _learn(
         self, data: TrainingData, held_out: TrainingData, run: TrainingRun
@@ -171,13 +177,17 @@ class LongtailClassifier(RerankedEstimator):
         n_asked = held_out.labels.shape[0] if self._learns_again(data, held_out) else None
         scorer, tables = self._sources(space, data, run, n_asked=n_asked)
         with run.stage("evidence"):
-            asked = Bags.of(held_out.features)
+            shown = unseen_if_any(held_out, data)
+            asked = Bags.of(shown.features)
             points = scorer.encoder.encode(asked, run.n_threads)
             evidence = scorer.evidence_of(points, asked, run.n_threads)
-            truth = held_out.judged_labels
-            further_scale = learn_further_scale(points, scorer.heads[0], truth)
-            evidence = evidence.setting_aside(held_out.set_aside)
-        blend = partial(_blend, evidence, scorer.tail_weights, data.labels, truth, run)
+            further_scale = learn_further_scale(points, scorer.heads[0], shown.judged_labels)
+            judged = evidence.setting_aside(shown.set_aside), shown.judged_labels
+            if n_asked is None:
+                is_aside = only_held_out(data.labels, shown.labels, run.seed_for("only held out"))
+                judged = without_labels(*judged, is_aside)
+        training = NetworkTraining(is_unseen=shown is held_out)
+        blend = partial(_blend, training, *judged, scorer.tail_weights, data.labels, run)
         with meanwhile(blend, run.n_threads) as blended:
             if tables is not None:
                 relations = scorer.relations
@@ -187,10 +197,7 @@ class LongtailClassifier(RerankedEstimator):
             with run.stage("blend"):
                 compiled = CompiledScorer.of(scorer, storage, run.n_threads)
                 network, calibration = blended.result()
-        answering = compiled.with_network(network).with_further_scale(further_scale)
-        if not held_out.labels.shape[0]:
-            calibration = calibrated(answering, held_out, data, run.n_threads)
-        return answering, calibration
+        return compiled.with_network(network).with_further_scale(further_scale), calibration
 
     def _sources(
         self,
@@ -348,17 +355,18 @@ def usual_dimension(n_points: int, *, has_pieces: bool) -> int:
 
 
 def _blend(
+    training: NetworkTraining,
     evidence: Evidence,
+    truth: csr_array,
     tail_weights: NDArray[np.float32],
     seen: csr_array,
-    truth: csr_array,
     run: TrainingRun,
 ) -> tuple[ScoreNetwork, Calibration]:
-    """Learn from held-out points how far to trust which score, and how far the blend.
+    """Learn from some points how far to trust which score, and how far the blend.
 
     Their labels are `truth`; those of the points that the sources have seen are `seen`.
     """
-    network = NetworkTraining().learn(evidence, truth, inverse_propensities_in(seen), run)
+    network = training.learn(evidence, truth, inverse_propensities_in(seen), run)
     scores = network.scores(evidence, run.n_threads)
     is_real = evidence.labels >= 0
     scores[is_real] += tail_weights[evidence.labels[is_real]]

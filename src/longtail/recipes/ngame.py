@@ -14,8 +14,10 @@ from longtail.blend.encoded import scorer_around
 from longtail.blend.label_head import LabelHead
 from longtail.blend.linear_source import linear_source
 from longtail.blend.network_training import NetworkTraining
+from longtail.blend.only_held_out import only_held_out, without_labels
 from longtail.blend.relations import LabelRelations
 from longtail.errors import InputError
+from longtail.estimators.estimator import unseen_if_any
 from longtail.metrics.propensity import inverse_propensities_in
 from longtail.recipes.own_parts import check_part
 from longtail.recipes.part_words import LOSSES, part_of
@@ -263,9 +265,11 @@ class NGAME(OfTextEncoder):
             clusters = self.auxiliary_clusters(data.labels, like, run)
         scorer = self._modules(data, network, watched, clusters, relations, run)
         with run.stage("blend"):
-            blend = NetworkTraining().learn(
-                scorer.evidence(held_out.bags(), run.n_threads).setting_aside(held_out.set_aside),
-                held_out.judged_labels,
+            shown = unseen_if_any(held_out, data)
+            evidence = scorer.evidence(shown.bags(), run.n_threads).setting_aside(shown.set_aside)
+            is_aside = only_held_out(data.labels, shown.labels, run.seed_for("only held out"))
+            blend = NetworkTraining(is_unseen=shown is held_out).learn(
+                *without_labels(evidence, shown.judged_labels, is_aside),
                 inverse_propensities_in(data.labels),
                 run,
             )
