@@ -358,11 +358,17 @@ def test_ctrl_c_while_workers_start_prints_no_traceback(text_model_path):
 
 def test_a_hang_up_before_the_server_runs_is_kept_for_it(text_model_path, monkeypatch):
     def serve(*_):
-        os.kill(os.getpid(), signal.SIGHUP)
-        return int(signal.sigwait(signal.sigpending()) != signal.SIGHUP)
+        signal.pthread_kill(other.ident, signal.SIGHUP)  # such as a library's thread
+        until(lambda: signal.SIGHUP in signal.sigpending())
+        return int(signal.sigwait({signal.SIGHUP}) != signal.SIGHUP)
 
     monkeypatch.setattr("longtail.serve.runner.serve", serve)
+    done = threading.Event()
+    other = threading.Thread(target=done.wait, daemon=True)
+    other.start()
     assert main(["serve", str(text_model_path), "--port", "0"]) == 0
+    done.set()
+    other.join()
 
 
 def refused(capsys, *arguments):

@@ -132,17 +132,23 @@ def hang_ups_held_back() -> Iterator[None]:
     """Hold SIGHUP back until whoever runs in here asks for it, as do processes started in here.
 
     What is ignored or handled in one process ends another that is just starting; what is held back
-    stays so.
+    stays so. Threads that libraries have started before hold nothing back: what they get is passed
+    on to this one.
     """
+
+    def pass_on(*_: object) -> None:
+        signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGHUP)
+
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
     try:
-        yield
+        with _handled(signal.SIGHUP, pass_on):
+            yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextmanager
-def _handled(number: signal.Signals, handler: Callable[..., NoReturn]) -> Iterator[None]:
+def _handled(number: signal.Signals, handler: Callable[..., None]) -> Iterator[None]:
     """Handle a signal, unless the caller of `main` has other plans with it."""
     before = signal.getsignal(number)
     is_usual = before in {signal.SIG_DFL, signal.default_int_handler}
