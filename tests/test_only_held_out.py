@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -10,6 +12,7 @@ from scipy.sparse import csr_array, random_array
 
 from longtail.blend.only_held_out import only_held_out, without_labels
 from longtail.blend.score_network import Evidence
+from longtail.compiled.expanded import expanded
 from longtail.data.dataset import Dataset
 from longtail.data.from_python import labels_from
 from longtail.data.text_column import TextColumn
@@ -76,3 +79,16 @@ def test_what_is_new_is_not_trusted_for_being_new(data, recipe, monkeypatch):
     found = recipe(n_threads=1).fit_dataset(train).predictor_.predict(texts, k=1)
     right = [answer[0][0] in true for answer, true in zip(found, names, strict=True) if answer]
     assert 100 * np.mean(right) > 13.5  # about 16 where they are set aside, 11 where they are not
+
+
+def test_held_out_points_link_labels_where_nothing_else_learns_from_them(data, monkeypatch):
+    train, _ = data
+    linked = []
+    for few in (0, 50_000):
+        monkeypatch.setattr(longtail_recipe, "FEW_POINTS", few)
+        model = LongtailClassifier(dimension=16, epochs=1, n_threads=1).fit_dataset(train)
+        relations = expanded(model.predictor_.scorer).relations
+        starts = relations.link_starts
+        linked.append([relations.link_labels[i:j] for i, j in pairwise(starts.tolist())])
+    differ = [set(one) != set(other) for one, other in zip(*linked, strict=True)]
+    assert np.mean(differ) < 0.01  # of more than 50 links those of many points may be others

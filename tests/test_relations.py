@@ -266,6 +266,22 @@ def test_a_label_keeps_its_strongest_links():
     assert sorted(relations.link_labels.tolist()) == list(range(n - MOST_LINKS, n))
 
 
+def as_matrix(relations):
+    parts = (relations.link_weights, relations.link_labels, relations.link_starts)
+    return csr_array(parts, shape=(len(relations.link_starts) - 1,) * 2).toarray()
+
+
+def test_further_points_add_to_the_links():
+    texts, refers = ring(MOST_LINKS)  # so few that none is too many
+    of_all = LabelRelations.build(texts, refers, texts, n_threads=1)
+    of_some = LabelRelations.build(texts[:20], refers[:20], texts, n_threads=1)
+    both = of_some.linked_also_by(texts[20:], refers[20:])
+    np.testing.assert_allclose(as_matrix(both), as_matrix(of_all), rtol=1e-6)
+    assert as_matrix(of_some).sum() < as_matrix(of_all).sum()
+    none = of_some.linked_also_by(texts[:0], refers[:0])
+    assert_same(said(none, Bags.of(texts)), said(of_some, Bags.of(texts)))
+
+
 def test_fewer_labels_than_matches_are_padded():
     relations, new = ring_without_first(n=3)
     alone = LabelRelations.build(

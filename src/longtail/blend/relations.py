@@ -175,8 +175,25 @@ class LabelRelations:
         self, features: csr_array, labels: csr_array, n_threads: int = 1
     ) -> LabelRelations:
         """Return the same label texts, linked by other points: see `build`."""
+        return self._linked(self._links_by(features, labels, n_threads))
+
+    def linked_also_by(
+        self, features: csr_array, labels: csr_array, n_threads: int = 1
+    ) -> LabelRelations:
+        """Return the same with the links of further points on top of those that were kept."""
+        n_labels = self.texts.n_labels
+        parts = (self.link_weights, self.link_labels, self.link_starts)
+        kept = csr_array(parts, shape=(n_labels, n_labels))
+        return self._linked((kept + self._links_by(features, labels, n_threads)).tocsr())
+
+    def _links_by(self, features: csr_array, labels: csr_array, n_threads: int) -> csr_array:
+        """Return how often points of a label have matched another, weighted."""
         matched = self.matches(Bags.of(features), n_threads).by_point(labels.shape[1])
-        starts, linked, weights = kept_links((labels.T.tocsr() @ matched).tocsr())
+        return (labels.T.tocsr() @ matched).tocsr()
+
+    def _linked(self, links: csr_array) -> LabelRelations:
+        """Return the same with the strongest of other links."""
+        starts, linked, weights = kept_links(links)
         return replace(self, link_starts=starts, link_labels=linked, link_weights=weights)
 
     def __post_init__(self) -> None:

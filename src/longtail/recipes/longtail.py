@@ -194,6 +194,9 @@ class LongtailClassifier(RerankedEstimator):
                 del scorer  # the second would not fit beside it where the first just did
                 every = data.with_points_of(held_out)
                 scorer = self._again(tables, relations, every, run.within("again: "))
+            elif scorer.relations is not None:  # what is not trained costs next to nothing
+                more = (held_out.features, held_out.labels, run.n_threads)
+                scorer = replace(scorer, relations=scorer.relations.linked_also_by(*more))
             with run.stage("blend"):
                 compiled = CompiledScorer.of(scorer, storage, run.n_threads)
                 network, calibration = blended.result()
