@@ -16,6 +16,7 @@ from longtail.data.input_notes import InputWarning
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
+from longtail.estimators.estimator import calibrated
 from longtail.kernels.split_rows import join_rows, split_rows
 from longtail.recipes.dexa import DEXA
 from longtail.recipes.ngame import NGAME
@@ -315,6 +316,27 @@ def test_the_blend_also_looks_at_shared_words_and_links(relations, n_sources, tm
         np.testing.assert_allclose(found, expected, rtol=1e-4)
 
 
+@pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.parametrize("held_out", [0, 0.2])
+def test_in_the_end_held_out_points_vote_and_link_as_others_do(frozen, held_out, monkeypatch):
+    asked = []
+
+    def seen(scorer, points, data, n_threads):
+        asked.append((len(scorer.search.label_ids), points.labels.nnz))
+        return calibrated(scorer, points, data, n_threads)
+
+    monkeypatch.setattr("longtail.recipes.ngame.calibrated", seen)
+    data = colours(unseen="red")
+    n_pairs = data.labels.nnz
+    model = DEXA(**SMALL, freeze_encoder=frozen, held_out=held_out).fit_dataset(data)
+    scorer = model.predictor_.scorer
+    assert len(scorer.search.label_ids) == n_pairs
+    assert asked == [(n_pairs - asked[0][1], asked[0][1])]  # probabilities were learnt before
+    assert (asked[0][1] > 0) == (held_out > 0)
+    went_on = "again: classifiers" in model.run_.timings
+    assert went_on == (frozen and held_out > 0)
+
+
 def test_candidates_are_looked_for_longer_than_hard_negatives():
     assert (
         DEXA().classifier_module(100).sizes.beam == NGAME(beam=64).classifier_module(100).sizes.beam
@@ -451,13 +473,21 @@ class Killer:
             raise KeyboardInterrupt
 
 
-@pytest.mark.parametrize("stage", ["encoder", "classifiers"])
-@pytest.mark.parametrize("frozen", [True, False])
+@pytest.mark.parametrize(
+    ("stage", "frozen"),
+    [
+        ("encoder", True),
+        ("encoder", False),
+        ("classifiers", True),
+        ("classifiers", False),
+        ("again: classifiers", True),
+    ],
+)
 def test_a_killed_training_goes_on_to_the_same_bits(stage, frozen, tmp_path):
     data = colours(unseen="red")
 
     def fit(**how):
-        settings = {**SMALL, "classifier_epochs": 4, "refresh_every": 1}
+        settings = {**SMALL, "classifier_epochs": 4, "refresh_every": 1, "held_out": 0.2}
         model = DEXA(**settings, batch_size=32, freeze_encoder=frozen, text_block=not frozen)
         return model.fit_dataset(data, checkpoint_seconds=0, **how).predictor_.scorer.to_arrays()
 

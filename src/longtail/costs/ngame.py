@@ -12,6 +12,7 @@ from longtail.costs.estimate import LOGIT, PROCESS, VISIT
 from longtail.costs.longtail import DESCENT, PASSES, RELATE
 from longtail.costs.transformer import TRAIN, encoder_width, time_to_read, transformer_memory
 from longtail.recipes.dexa import LABELS_OF_A_CLUSTER
+from longtail.recipes.ngame import EPOCHS_AGAIN
 
 if TYPE_CHECKING:
     from longtail.costs.estimate import Machine, Workload
@@ -54,20 +55,27 @@ class NGAMECosts:
         relating = w.n_nonzero * RELATE / threads if self._relates(w) else 0.0
         mining = w.n_points * settings.mining_beam * VISIT * D / threads
         n_minings = 1
-        on_pool = settings.classifier_epochs * self._products(w, machine, self._hard_pool(w))
+        an_epoch = self._products(w, machine, self._hard_pool(w))
+        on_pool = settings.classifier_epochs * an_epoch
         if not settings.freeze_encoder:
             n_minings = -(-settings.classifier_epochs // settings.refresh_every)
             on_pool += settings.classifier_epochs * self._bags(w, self._hard_pool(w)) / threads
             on_pool += self._reading(w, settings.classifier_epochs) / threads
-        return {
+        stages = {
             "relations": relating,
             "label clusters": self._clusters(w) / threads,
             "encoder": self._encoder(w, machine),
             "classifiers": n_minings * (index + mined + mining) + on_pool,
-            "search": index + points,
-            "linear": self._linear(w) / threads,
-            "blend": self._n_held_out(w) * self._n_candidates(w) * BLEND,
         }
+        sources = {"search": index + points, "linear": self._linear(w) / threads}
+        stages |= {**sources, "blend": self._n_held_out(w) * self._n_candidates(w) * BLEND}
+        if not self._n_held_out(w):
+            return stages
+        again = {"relations": relating, **sources}
+        if settings.freeze_encoder and not settings.text_block:
+            epochs = min(EPOCHS_AGAIN, settings.classifier_epochs)
+            again["classifiers"] = index + mined + mining + epochs * an_epoch
+        return stages | {f"again: {stage}": seconds for stage, seconds in again.items()}
 
     def _encoder(self, w: Workload, machine: Machine) -> float:
         """Return the seconds of Module I: texts, products, and neighbourhoods now and then."""

@@ -17,18 +17,13 @@ from longtail.blend.network_training import NetworkTraining
 from longtail.blend.only_held_out import only_held_out, without_labels
 from longtail.blend.relations import LabelRelations
 from longtail.errors import InputError
-from longtail.estimators.estimator import unseen_if_any
+from longtail.estimators.estimator import calibrated, unseen_if_any
 from longtail.metrics.propensity import inverse_propensities_in
 from longtail.recipes.own_parts import check_part
 from longtail.recipes.part_words import LOSSES, part_of
 from longtail.recipes.text_encoders import OfTextEncoder
-from longtail.siamese.modules import (
-    ClassifierModule,
-    EncodedPairs,
-    EncoderModule,
-    search_labels,
-    unit,
-)
+from longtail.siamese.learnt_modules import LearntModules
+from longtail.siamese.modules import ClassifierModule, EncodedPairs, EncoderModule, search_labels
 from longtail.siamese.networks import BagArchitecture, Side
 from longtail.siamese.pair_losses import PairLoss, TripletLoss
 from longtail.siamese.texts import TransformerArchitecture
@@ -45,7 +40,9 @@ if TYPE_CHECKING:
 
     from longtail.blend.blended import BlendedScorer
     from longtail.blend.encoded import EncodedScorer
+    from longtail.blend.score_network import Evidence, ScoreNetwork
     from longtail.data.rows import Rows
+    from longtail.scorers.calibration import Calibration
     from longtail.siamese.networks import SiameseArchitecture, SiameseNetwork
     from longtail.training.run import TrainingData, TrainingRun
 
@@ -53,6 +50,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NGAME"]
 
+EPOCHS_AGAIN = 2  # of Module II, once the blend has been learnt from the held-out points
 MAP_RATE = 3e-4  # of Adam, for the map of a transformer's vectors
 SCALE = 20.0  # cosines times this are what the blend sees
 MAX_ENTRIES = 256  # of a text made of a label's points
@@ -67,7 +65,8 @@ class NGAME(OfTextEncoder):
     on batches of neighbours, whose labels are each other's hard negatives. Module II adds a free
     vector to each label's text, trained on hard negatives. A learned blend of both scores orders
     the labels that a graph search finds: O(D^2 + D log L) a point. A label without training points
-    is found by its text alone.
+    is found by its text alone. What the blend was learnt from is learnt from by all the rest in the
+    end, but for the encoder.
 
     Where labels have no texts, the features of a label's points stand for its text; a transformer
     needs texts. Of one that is not fine-tuned, Module I trains a linear map of its vectors; see
@@ -249,74 +248,130 @@ class NGAME(OfTextEncoder):
         self, data: TrainingData, held_out: TrainingData, run: TrainingRun
     ) -> BlendedScorer | EncodedScorer:
         """See `LabelEstimator`."""
+        return self._learn_calibrated(data, held_out, run)[0]
+
+    def _learn_calibrated(
+        self, data: TrainingData, held_out: TrainingData, run: TrainingRun
+    ) -> tuple[BlendedScorer | EncodedScorer, Calibration]:
+        """See `LabelEstimator`; all but the encoder learn from the held-out points in the end."""
         used, _ = data.of_used_labels()
         watched = HeldOut.of(held_out, held_out.labels[:, used], self.patience)
         with run.stage("relations"):
             relations = LabelRelations.of_data(data, run.n_threads) if self.relations else None
-        texts = data.label_features
-        if texts is None:
-            texts = _points_as_texts(data, run)
-            data = data._replace(label_features=texts)
+        if data.label_features is None:
+            data = data._replace(label_features=_points_as_texts(data, run))
         with run.stage("encoder"):
             network = self.architecture(data.labels.shape[0]).start(data, held_out, run)
-        with run.stage("label clusters"):
-            read = partial(network.vectors, Side.LABELS)
-            like = (lambda: texts) if self.is_bag else read
-            clusters = self.auxiliary_clusters(data.labels, like, run)
-        scorer = self._modules(data, network, watched, clusters, relations, run)
+        modules = self._modules(network, data, watched, run)
+        encoder = network.frozen()
+        scorer = scorer_around(encoder, self._sources(modules, data, relations, run))
         with run.stage("blend"):
             shown = unseen_if_any(held_out, data)
-            evidence = scorer.evidence(shown.bags(), run.n_threads).setting_aside(shown.set_aside)
-            is_aside = only_held_out(data.labels, shown.labels, run.seed_for("only held out"))
-            blend = NetworkTraining(is_unseen=shown is held_out).learn(
-                *without_labels(evidence, shown.judged_labels, is_aside),
-                inverse_propensities_in(data.labels),
-                run,
-            )
-        return replace(scorer, network=blend)
+            points = encoder.encode(shown.bags(), run.n_threads)
+            evidence = scorer.evidence_of(points, shown.bags(), run.n_threads)
+            training = NetworkTraining(is_unseen=shown is held_out)
+            taught = _taught(training, evidence, shown, data.labels, run)
+            calibration = calibrated(replace(scorer, network=taught), held_out, data, run.n_threads)
+        if shown is held_out:
+            del scorer  # the second need not fit beside it
+            run = run.within("again: ")
+            every = data.with_points_of(held_out)
+            modules = self._again(modules, points, network, every, run)
+            with run.stage("relations"):
+                if relations is not None:
+                    relations = relations.linked_by(every.features, every.labels, run.n_threads)
+            scorer = scorer_around(encoder, self._sources(modules, every, relations, run))
+        return replace(scorer, network=taught), calibration
 
     def _modules(
         self,
-        data: TrainingData,
         network: SiameseNetwork,
+        data: TrainingData,
         watched: HeldOut | None,
-        clusters: NDArray[np.int64] | None,
-        relations: LabelRelations | None,
         run: TrainingRun,
-    ) -> BlendedScorer | EncodedScorer:
-        """Train both modules on the labels with points, then let all labels be found."""
+    ) -> LearntModules:
+        """Train both modules on the labels with points."""
         n_points, n_labels = data.labels.shape
+        with run.stage("label clusters"):
+            read = partial(network.vectors, Side.LABELS)
+            like = (lambda: data.label_features) if self.is_bag else read
+            clusters = self.auxiliary_clusters(data.labels, like, run)
         used, seen = data.of_used_labels()
         with run.stage("encoder"):
             auxiliary = self.encoder_module(n_points).learn(
                 seen, network, used, clusters, watched, run
             )
             encoded = EncodedPairs(network.vectors(Side.POINTS), network.vectors(Side.LABELS))
-        added = np.zeros((n_labels, network.dimension), np.float32)
+        added = None
         if auxiliary is not None and clusters is not None:
             added = auxiliary.vectors.cpu().numpy()[clusters]
             is_known = np.any(encoded.texts, axis=1)
             is_known[used] = True
             added[~is_known] = 0  # neither points nor a text: its cluster says nothing of it
-        corrections = added.copy()
+        nothing = np.zeros((n_labels, network.dimension), np.float32)
+        modules = LearntModules(encoded, added, nothing if added is None else added)
         with run.stage("classifiers"):
-            known = encoded._replace(texts=encoded.texts[used])
-            added[used], block = self.classifier_module(n_points).learn(
-                seen, network, used, known, added[used], run
+            modules = self._classified(
+                self.classifier_module(n_points), modules, network, data, run
             )
             if not self.freeze_encoder:
                 encoded = EncodedPairs(network.vectors(Side.POINTS), network.vectors(Side.LABELS))
-            texts = encoded.texts if block is None else block.apply(encoded.texts)
-            heads = [unit(texts + added), unit(encoded.texts + corrections)]
-        if auxiliary is not None:
-            heads.append(encoded.texts)  # the blend learns how far to trust texts
+        return modules._replace(encoded=encoded)
+
+    def _classified(
+        self,
+        module: ClassifierModule,
+        modules: LearntModules,
+        network: SiameseNetwork,
+        data: TrainingData,
+        run: TrainingRun,
+    ) -> LearntModules:
+        """Train Module II from where it is."""
+        used, seen = data.of_used_labels()
+        known = modules.encoded._replace(texts=modules.encoded.texts[used])
+        added = modules.added.copy()
+        added[used], block = module.learn(seen, network, used, known, added[used], run)
+        return modules._replace(added=added, block=block)
+
+    def _again(
+        self,
+        modules: LearntModules,
+        points: Floats,
+        network: SiameseNetwork,
+        every: TrainingData,
+        run: TrainingRun,
+    ) -> LearntModules:
+        """Go on with Module II from all points, unless the encoder would have to go on with it."""
+        encoded = modules.encoded
+        both = encoded._replace(points=np.concatenate([encoded.points, points]))
+        modules = modules._replace(encoded=both)
+        if self.text_block or not self.freeze_encoder:
+            return modules
+        module = self.classifier_module(every.labels.shape[0])
+        shorter = Schedule(
+            epochs=min(EPOCHS_AGAIN, self.classifier_epochs),
+            learning_rate=self.classifier_learning_rate / 2,
+        )
+        with run.stage("classifiers"):
+            return self._classified(replace(module, schedule=shorter), modules, network, every, run)
+
+    def _sources(
+        self,
+        modules: LearntModules,
+        data: TrainingData,
+        relations: LabelRelations | None,
+        run: TrainingRun,
+    ) -> Blend:
+        """Let all labels be found, and train the linear classifiers."""
         with run.stage("search"):
-            blend = self._blend(heads, encoded.points, data.labels, relations, run)
-        if self.linear:
-            with run.stage("linear"):
-                linear = linear_source(data, blend.search, self.cost, run)
-                blend = replace(blend, linear=linear, is_word=data.is_word)
-        return scorer_around(network.frozen(), blend)
+            blend = self._blend(
+                modules.heads(), modules.encoded.points, data.labels, relations, run
+            )
+        if not self.linear:
+            return blend
+        with run.stage("linear"):
+            linear = linear_source(data, blend.search, self.cost, run)
+            return replace(blend, linear=linear, is_word=data.is_word)
 
     def _blend(
         self,
@@ -332,6 +387,19 @@ class NGAME(OfTextEncoder):
         first = LabelHead.of_search(search, no_bias, SCALE)
         others = [LabelHead.of(vectors, no_bias, SCALE) for vectors in heads[1:]]
         return Blend.untaught(search, [first, *others], relations, labels, tail=self.tail)
+
+
+def _taught(
+    training: NetworkTraining,
+    evidence: Evidence,
+    shown: TrainingData,
+    seen: csr_array,
+    run: TrainingRun,
+) -> ScoreNetwork:
+    """Learn to blend from points that were shown, where the sources had seen others' labels."""
+    is_aside = only_held_out(seen, shown.labels, run.seed_for("only held out"))
+    left = evidence.setting_aside(shown.set_aside), shown.judged_labels
+    return training.learn(*without_labels(*left, is_aside), inverse_propensities_in(seen), run)
 
 
 def _points_as_texts(data: TrainingData, run: TrainingRun) -> csr_array:

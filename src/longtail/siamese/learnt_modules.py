@@ -1,0 +1,51 @@
+"""What NGAME's two modules have learnt: the vectors by which labels are found and scored."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from longtail.siamese.modules import unit
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from longtail.siamese.modules import EncodedPairs
+    from longtail.siamese.text_block import TextBlock
+
+    Floats = NDArray[np.float32]
+
+__all__ = ["LearntModules"]
+
+
+class LearntModules(NamedTuple):
+    """The encoder's vectors, and what is added to those of label texts.
+
+    Attributes
+    ----------
+    encoded : EncodedPairs
+        Of the training points and of all labels, as the encoder is in the end.
+    auxiliary : float32 (n_labels, dimension) or None
+        What Module I adds to texts; None without auxiliary vectors.
+    added : float32 (n_labels, dimension)
+        What Module II adds to them.
+    block : TextBlock or None
+        What texts go through before Module II adds to them.
+    """
+
+    encoded: EncodedPairs
+    auxiliary: Floats | None
+    added: Floats
+    block: TextBlock | None = None
+
+    def heads(self) -> list[Floats]:
+        """Return label vectors (n_labels, dimension) of Module II, then those of Module I.
+
+        With auxiliary vectors those of texts alone come last: a blend learns how far to trust them.
+        """
+        texts = self.encoded.texts
+        read = texts if self.block is None else self.block.apply(texts)
+        second = unit(read + self.added)
+        if self.auxiliary is None:
+            return [second, unit(texts)]
+        return [second, unit(texts + self.auxiliary), texts]
