@@ -144,6 +144,7 @@ def test_wrong_labels(labels, message):
         (["a|b", "c"], r"1 of 2 points .* holds '\|', such as 'a\|b' .*label.split\('\|'\)"),
         ([["b; a"], [], ["a; c; b"]], "2 of 2 points with a label .* holds ';'"),
         (["b,a", "a,c", "c"], "2 of 3 points with a label .* holds ','"),
+        (["a,1,2,3,4", "5,a,6,7,8"], "holds ','"),  # most are in one name only, as rare labels are
     ],
 )
 def test_several_labels_in_one_string_are_pointed_out(labels, message):

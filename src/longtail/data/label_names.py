@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -64,7 +65,8 @@ def packed_by(counts: Mapping[str, int]) -> tuple[str, int, str] | None:
     """Tell several labels in one string by what separates them, if most points have such a one.
 
     A ``|`` or ``;`` is enough. A comma may also be part of a name, such as ``Paris, France``:
-    there, some parts have to stand both in front and behind, as countries do not.
+    there, some of the parts that are in several names have to stand both in front and behind, as
+    countries do not.
 
     Parameters
     ----------
@@ -107,7 +109,9 @@ def _parts(name: str, separator: str) -> list[str]:
 
 
 def _move(parts: Mapping[str, list[str]]) -> bool:
-    """Tell parts of equal rank, many of which stand first here and later there."""
+    """Tell parts of equal rank: of those in several names, many stand first here, later there."""
     first = {found[0] for found in parts.values()}
     later = {part for found in parts.values() for part in found[1:]}
-    return len(first & later) > _LEAST_MOVING * len(first | later)
+    n_names = Counter(part for found in parts.values() for part in set(found))
+    n_in_several = sum(count > 1 for count in n_names.values())
+    return len(first & later) > _LEAST_MOVING * n_in_several
