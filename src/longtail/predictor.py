@@ -68,10 +68,6 @@ class Predictor:
     reads : PointInput
         What the scorer reads of a point; its bag unless said otherwise.
 
-    Attributes
-    ----------
-    n_labels : int
-
     Examples
     --------
     >>> from longtail import LongtailClassifier
@@ -107,6 +103,10 @@ class Predictor:
         self.train_label_counts = train_label_counts
         self.description = dict(description)
         self.reads = reads
+
+    def __repr__(self) -> str:
+        by = self.description.get("recipe", "hand")
+        return f"<Predictor of {self.n_labels:,} labels, trained by {by}>"
 
     @property
     def n_labels(self) -> int:
@@ -477,8 +477,8 @@ def load(path: str | Path, *, verify: bool = False) -> Predictor:
     >>> model = LongtailClassifier().fit(["red wine", "fast car"] * 9, [["drink"], ["car"]] * 9)
     >>> with TemporaryDirectory() as folder:
     ...     model.save(f"{folder}/model")
-    ...     load(f"{folder}/model").n_labels
-    2
+    ...     load(f"{folder}/model")
+    <Predictor of 2 labels, trained by LongtailClassifier>
     """
     return Predictor.from_folder(ModelFolder.open(path, verify=verify))
 

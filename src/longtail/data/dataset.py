@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.data.formats import format_for_reading, format_for_writing
+from longtail.data.from_python import features_from, holds_texts, labels_from, texts_from
 from longtail.data.input_notes import InputNotes
 from longtail.data.label_matching import matched_labels
 from longtail.data.label_rows import LabelRows
@@ -22,7 +23,7 @@ from longtail.data.unlabelled import remark_if_narrow, widened
 from longtail.errors import DataFormatError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -77,6 +78,49 @@ class Dataset:
                 f"`labels` has the shape {self.labels.shape}, but there are {n_points} points and "
                 f"{self.label_space.n_labels} labels."
             )
+
+    @classmethod
+    def of(cls, X: Any, y: Any, *, label_texts: Mapping[str, str] | None = None) -> Dataset:
+        """Make a data set of what `fit` takes: lists, arrays, columns of a table.
+
+        Parameters
+        ----------
+        X : sequence of str, or matrix (n_points, n_features)
+            Texts, or features: sparse, or dense numbers.
+        y : list of lists, matrix, table or classes
+            Labels in any form that `fit` takes.
+        label_texts : mapping of str to str, optional
+            What a model may read about labels, by their names, as from a labels file: of one that
+            is not in it, its name. A name that no point has is one more label.
+
+        Returns
+        -------
+        Dataset
+            In memory.
+
+        Raises
+        ------
+        InputError
+            If `X` and `y` cannot be used, or there are texts for labels that have no names.
+
+        Examples
+        --------
+        >>> texts, labels = ["how to knead", "the tango"], [["bread", "baking"], ["dance"]]
+        >>> dataset = Dataset.of(texts, labels, label_texts={"dance": "tango, waltz", "yeast": ""})
+        >>> dataset.n_points, list(dataset.label_space.names)
+        (2, ['bread', 'baking', 'dance', 'yeast'])
+        >>> list(dataset.label_space.texts)
+        ['bread', 'baking', 'tango, waltz', 'yeast']
+        """
+        points = texts_from(X) if holds_texts(X) else features_from(X)
+        n_points = len(points) if isinstance(points, TextColumn) else points.shape[0]
+        labels, space, _ = labels_from(y, n_points)
+        if label_texts is not None:
+            space = space.with_texts(label_texts)
+            labels.resize((n_points, space.n_labels))
+        if isinstance(points, TextColumn):
+            return cls(points, None, labels, space)
+        return cls(None, points, labels, space)
 
     @classmethod
     def read(

@@ -22,7 +22,15 @@ from longtail.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["LabelForm", "as_classes", "features_from", "labels_from", "own_dtype", "texts_from"]
+__all__ = [
+    "LabelForm",
+    "as_classes",
+    "features_from",
+    "holds_texts",
+    "labels_from",
+    "own_dtype",
+    "texts_from",
+]
 
 
 _ADVICE = "Texts are passed as a list of strings, or as one column of a table."
@@ -36,6 +44,19 @@ class LabelForm(Enum):
     SPARSE = "sparse"  # a sparse 0/1 matrix
     DENSE = "dense"  # a dense 0/1 array
     CLASSES = "classes"  # one class for each point
+
+
+def holds_texts(points: Any) -> bool:
+    """Tell a sequence of strings, or of strings and what should be one, from features.
+
+    Examples
+    --------
+    >>> holds_texts(["one", None]), holds_texts([[0.5, 1]])
+    (True, False)
+    """
+    if getattr(points, "ndim", 1) != 1 or not hasattr(points, "__len__"):
+        return False
+    return not len(points) or any(isinstance(value, str) for value in points)
 
 
 def texts_from(texts: Iterable[str]) -> TextColumn:
@@ -291,7 +312,7 @@ def _from_lists(rows: Sequence[Collection[object]]) -> tuple[csr_array, LabelSpa
             _remark_on_packed(notes, np.frombuffer(indices, dtype=np.int32), space)
     else:
         space = LabelSpace(n_labels_of(np.frombuffer(indices, dtype=np.int32)))
-    notes.warn(stacklevel=3)
+    notes.warn(stacklevel=4)
     return (
         csr_from_rows(
             np.frombuffer(indices, dtype=np.int32),
@@ -377,7 +398,7 @@ def _from_classes(values: list[Hashable]) -> tuple[csr_array, LabelSpace, LabelF
     if texts is not None:
         notes = InputNotes("labels", unit="row")
         _remark_on_packed(notes, ids.astype(np.int32), space)
-        notes.warn(stacklevel=3)
+        notes.warn(stacklevel=4)
     lengths = np.ones(len(values), dtype=np.int64)
     return csr_from_rows(ids.astype(np.int32), lengths, len(classes)), space, LabelForm.CLASSES
 

@@ -267,6 +267,33 @@ class LabelSpace:
             None if self.texts is None else self.texts.joined(added),
         )
 
+    def with_texts(self, texts: Mapping[str, str]) -> LabelSpace:
+        """Return a space with texts by name; names that are not here are further labels behind.
+
+        Raises
+        ------
+        InputError
+            If the labels have no names, or `texts` has none.
+
+        Examples
+        --------
+        >>> space = LabelSpace.from_names(["cats"]).with_texts({"cats": "small", "dogs": "large"})
+        >>> list(space.names), list(space.texts)
+        (['cats', 'dogs'], ['small', 'large'])
+        """
+        if self.names is None:
+            raise InputError(
+                "Texts of labels belong to their names, and these labels have none. Pass the "
+                "labels of each point as a list of names."
+            )
+        if not hasattr(texts, "keys"):
+            raise InputError(f"Texts of labels are a dict, {{name: text}}, got {named(texts)}.")
+        texts = dict(texts)
+        names = self.names.joined(
+            TextColumn.from_strings(name for name in texts if name not in self.ids_by_name)
+        )
+        return LabelSpace.from_names(names, (texts.get(name) or name for name in names))
+
 
 def in_ids_of(known: LabelSpace, dataset: Dataset) -> Dataset:
     """Return the same points with a model's label ids: matched by name where there are names.
@@ -278,7 +305,7 @@ def in_ids_of(known: LabelSpace, dataset: Dataset) -> Dataset:
     """
     if not hasattr(dataset, "label_space"):
         raise InputError(
-            f"evaluate takes a Dataset, got {named(dataset)}. Pass what "
-            "Dataset.read returns; texts and their labels in lists go to an estimator's score."
+            f"evaluate takes a Dataset, got {named(dataset)}. Pass what Dataset.read returns, or "
+            "Dataset.of(texts, labels)."
         )
     return dataset if dataset.label_space.names is None else dataset.relabelled(known)

@@ -13,7 +13,14 @@ import numpy as np
 from longtail.data.assembled import rows_of
 from longtail.data.damping import chosen_power
 from longtail.data.dataset import Dataset
-from longtail.data.from_python import LabelForm, as_classes, labels_from, own_dtype, texts_from
+from longtail.data.from_python import (
+    LabelForm,
+    as_classes,
+    holds_texts,
+    labels_from,
+    own_dtype,
+    texts_from,
+)
 from longtail.data.point_input import PointInput
 from longtail.data.split import held_out_split
 from longtail.data.vectorizer import TextVectorizer
@@ -130,7 +137,7 @@ class LabelEstimator(Answers):
                 "is None."
             )
         y = kept(y)
-        is_text = _holds_texts(X)
+        is_text = holds_texts(X)
         texts = texts_from(X) if is_text else None
         features = None if is_text else self.reads().matrix(X)
         n_points = len(texts) if texts is not None else features.shape[0]  # type: ignore[union-attr]
@@ -418,13 +425,6 @@ class LabelEstimator(Answers):
             )
 
         return part(train), part(held)
-
-
-def _holds_texts(X: Any) -> bool:
-    """Return whether X is a sequence of strings, or of strings and what should be one."""
-    if getattr(X, "ndim", 1) != 1 or not hasattr(X, "__len__"):
-        return False
-    return not len(X) or any(isinstance(value, str) for value in X)
 
 
 def _check_dataset(dataset: Dataset) -> None:
