@@ -149,6 +149,8 @@ def test_what_is_no_part(parts, message):
     ("parts", "message"),
     [
         ({"reranker": "spen"}, "reranker must be an object that has learn"),
+        ({"surrogate": MetaLabelTask(clusters=Clusters)}, r"clusters .*Pass Clusters\(\)"),
+        ({"surrogate": MetaLabelTask(clusters=Negatives())}, "a Negatives has no assign"),
         ({"prediction_sizes": 5}, r"prediction_sizes must be an object such as ShortlistSizes\(\)"),
     ],
 )

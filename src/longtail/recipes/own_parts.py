@@ -12,6 +12,7 @@ from longtail.classifiers.reranker import Reranker
 from longtail.data.point_input import InputKind
 from longtail.errors import InputError, named
 from longtail.negatives.nearest_labels import LabelShortlister, ShortlistSizes
+from longtail.surrogates.meta_label_task import MetaLabelTask
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -55,6 +56,8 @@ def check_parts(model: DeepXML) -> None:
     """
     for seam, (members, example) in SEAMS.items():
         check_part(seam, getattr(model, seam), members, example)
+    if isinstance(model.surrogate, MetaLabelTask):
+        check_part("clusters", model.surrogate.clusters, ("assign",), "LabelClusters()")
     if model.reranker is not None:
         check_part("reranker", model.reranker, ("learn",), "Reranker()")
     if isinstance(model.reranker, Reranker):
