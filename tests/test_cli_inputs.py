@@ -221,6 +221,13 @@ def test_every_command_reads_standard_input(place, capsys, stdin, tmp_path):
     assert "P@1" in out
 
 
+def test_labels_that_are_not_the_models_are_told_once(place, capsys, tmp_path):
+    test = write_lines(tmp_path / "test.tsv", ["red wine\tdrink|claret|cup", "old car\tsaloon"])
+    _, _, err = run(capsys, "compress", place / "model", tmp_path / "small", "--test", test)
+    assert "3 of its 4 labels" in err
+    assert err.count("longtail: warning:") == 1
+
+
 def test_standard_input_is_read_once(place, capsys, tmp_path):
     for arguments in (
         ("evaluate", place / "model", "-", "--labels", "-"),

@@ -93,6 +93,10 @@ def test_either_a_text_or_a_file(place, capsys):
     )
 
 
+def test_a_text_in_place_of_a_file_is_told_how_to_be_passed(place, capsys):
+    assert "a text is passed as --text" in refused(capsys, "predict", place / "model", "red wine")
+
+
 def test_the_name_of_json_lines_is_believed(place, capsys, tmp_path):
     path = write_lines(tmp_path / "texts.json", ["[", '{"text": "red wine"}', "]"])
     message = refused(capsys, "predict", place / "model", path)

@@ -236,6 +236,7 @@ def test_svmlight_blank_line_and_empty_texts(tmp_path):
         ("a.jsonl", b'{"text": "x", "labels": []}\n{"text": "\xff"', "line 2: The line is not UTF"),
         ("a.tsv", "x\ta\ny\n", r"line 2: The row has 1 cells .separated by '\\t'., not 2"),
         ("a.csv", "x,a\ny,a,b\n", "line 2: The row has 3 cells"),
+        ("a.csv", "id,title,tags\n1,x,a\n", "call two of them 'text' and 'labels' in the first"),
         ("a.csv", "text;labels\nx;a\n", "line 1: .*If ';' is what separates the cells here"),
         ("a.csv", "text,text,labels\nx,y,a\n", "line 1: The header has 2 columns 'text'. Rename"),
         ("a.tsv", "labels\ttext\tLabels\na\tx\tb\n", "line 1: The header has 2 columns 'labels'"),

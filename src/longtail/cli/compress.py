@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+import warnings
 from statistics import median
 from typing import TYPE_CHECKING, get_args
 
 from longtail.cli.labelled_points import add_test_arguments, labelled_points
 from longtail.cli.output import bytes_text, check_inputs, notice, result, table
 from longtail.compiled.scorer import StorageType
+from longtail.data.input_notes import InputWarning
 from longtail.model_folder import MANIFEST, ModelFolder, check_target
 from longtail.predictor import Predictor
 
@@ -127,7 +129,9 @@ def _milliseconds(model: Predictor, texts: Sequence[str]) -> float:
 
 def _precisions(model: Predictor, dataset: Dataset) -> dict[str, float]:
     """Return P@1, P@3 and P@5, in percent."""
-    metrics = model.evaluate(dataset, PLACES, recall_ks=PLACES)
+    with warnings.catch_warnings():  # of labels that the model does not know: told when it was read
+        warnings.simplefilter("ignore", InputWarning)
+        metrics = model.evaluate(dataset, PLACES, recall_ks=PLACES)
     return {f"P@{k}": metrics[f"P@{k}"] for k in PLACES}
 
 

@@ -27,7 +27,7 @@ __all__ = [
     "quick_imports",
 ]
 
-MODEL, DATA = "a model folder", "a file"
+MODEL, DATA, ASKED = "a model folder", "a file", "a file of points to answer"
 
 
 class Command(NamedTuple):
@@ -51,7 +51,7 @@ COMMANDS: Mapping[str, Command] = MappingProxyType(
         "predict": Command(
             "longtail.cli.predict",
             "Answer one text, or a file of points, with labels",
-            (MODEL, DATA),
+            (MODEL, ASKED),
         ),
         "serve": Command(
             "longtail.cli.serve", "Answer over HTTP, with a page to try the model", (MODEL,)
@@ -104,16 +104,18 @@ def check_first_places(arguments: Sequence[str]) -> None:
             return
         if kind == DATA:
             check_file(name)
+        elif kind == ASKED:
+            check_file(name, 'Check the path; a text is passed as --text "some text".')
         elif not Path(name).exists():
             raise ModelFolderError(
                 f"There is no model folder at {name}. Check the path, or train a model into it."
             )
 
 
-def check_file(name: str) -> None:
+def check_file(name: str, remedy: str = "Check the path.") -> None:
     """Raise InputError if there is nothing of that name."""
     if not Path(name).exists():
-        raise InputError(f"{name} cannot be opened: No such file or directory. Check the path.")
+        raise InputError(f"{name} cannot be opened: No such file or directory. {remedy}")
 
 
 class CommandParser(argparse.ArgumentParser):

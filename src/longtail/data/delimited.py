@@ -98,7 +98,8 @@ def read_delimited(path: Path, labels: LabelRows, *, delimiter: str) -> TextColu
             message = (
                 f"The row has {len(row)} cells (separated by {delimiter!r}), not "
                 f"{columns.n_columns}. Write text and labels, labels separated by '|', and quote "
-                "a cell that holds the separator; name the columns in a header if there are more."
+                "a cell that holds the separator. If there are more columns, call two of them "
+                "'text' and 'labels' in the first row."
             )
             if number == 1 and row[0].count(";") == 1:  # as spreadsheets of many languages save
                 message += " If ';' is what separates the cells here, save the file with TABs."
