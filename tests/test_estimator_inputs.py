@@ -243,7 +243,7 @@ def test_scorers_of_scikit_learn_take_two_labels_and_classes(of_classes):
 
 
 def test_scorers_of_scikit_learn_cannot_read_lists(of_names):
-    with pytest.raises(AttributeError, match=r"read a matrix of 0 and 1.*MultiLabelBinarizer"):
+    with pytest.raises(AttributeError, match=r"read a matrix of 0 and 1.*MultiLabelBinarizer\(\)\.fit"):
         get_scorer("f1_micro")(of_names, TEXTS, NAMES)
 
 
@@ -299,6 +299,7 @@ def test_it_works_within_scikit_learn():
     assert cross_val_score(small(), TEXTS, CLASSES, cv=2).mean() == 1
     matrix = MultiLabelBinarizer().fit_transform(NAMES)
     assert cross_val_score(small(), TEXTS, matrix, cv=KFold(2, shuffle=True)).mean() > 0.5
+    assert cross_val_score(small(), TEXTS, NAMES, cv=KFold(2, shuffle=True)).mean() > 0.5
     search = GridSearchCV(small(), {"tail": [0.0, 0.5]}, cv=2).fit(TEXTS, CLASSES)
     assert search.predict(TEXTS[:3]).tolist() == CLASSES[:3]
     pipeline = make_pipeline(TfidfVectorizer(), small())

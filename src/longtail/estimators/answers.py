@@ -53,8 +53,7 @@ class Answers(Parameters):
         raise AttributeError(
             "There are no `classes_` where y was lists of labels: scikit-learn's scorers, which "
             "ask for them, read a matrix of 0 and 1. Pass y as "
-            "MultiLabelBinarizer(sparse_output=True).fit_transform(y) makes it, or omit `scoring` "
-            "for P@1."
+            "MultiLabelBinarizer().fit_transform(y) makes it, or omit `scoring` for P@1."
         )
 
     def predict(self, X: Any) -> Any:
