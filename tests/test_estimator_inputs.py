@@ -243,7 +243,7 @@ def test_scorers_of_scikit_learn_take_two_labels_and_classes(of_classes):
 
 
 def test_scorers_of_scikit_learn_cannot_read_lists(of_names):
-    with pytest.raises(AttributeError, match=r"read a matrix of 0 and 1.*MultiLabelBinarizer\(\)\.fit"):
+    with pytest.raises(AttributeError, match=r"a matrix of 0 and 1.*MultiLabelBinarizer\(\)\.fit"):
         get_scorer("f1_micro")(of_names, TEXTS, NAMES)
 
 

@@ -8,8 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
-import msgspec
-
+from longtail.cli.answer_lines import check_names, delimiter_of, lines_of
 from longtail.cli.output import (
     check_inputs,
     check_output,
@@ -58,8 +57,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--output",
         metavar="OUT",
         type=Path,
-        help="where the JSON lines go: standard output by default, as with -; .gz is compressed. A "
-        "run that was stopped goes on when it is started again",
+        help="where the answers go, as JSON lines, or as a table if it ends in .tsv or .csv: "
+        "standard output by default, as with -; .gz is compressed. A run that was stopped goes on "
+        "when it is started again",
     )
     parser.add_argument(
         "--top-k", metavar="K", type=int, default=5, help="most labels to return (5)"
@@ -154,7 +154,10 @@ def _explain_text(model: Predictor, arguments: argparse.Namespace) -> None:
 
 
 def _answer_file(model: Predictor, arguments: argparse.Namespace) -> None:
-    """Write one JSON line a point, in the order of the file."""
+    """Write one line a point, in the order of the file."""
+    delimiter = delimiter_of(arguments.output)
+    if delimiter:
+        check_names(model.label_space, arguments.output)
     allowed, masked = _names_in(arguments.allowed), _names_in(arguments.masked)
     restriction = Restriction.of(model.label_space, allowed, masked or ())
     blocks, n_points = points_in(model, arguments.file, format_name=arguments.format)
@@ -174,11 +177,8 @@ def _answer_file(model: Predictor, arguments: argparse.Namespace) -> None:
             n_done=n_before,
             restriction=restriction,
         ):
-            lines = [
-                msgspec.json.encode(row) + b"\n"
-                for row in _rows(model, answers, arguments.threshold)
-            ]
-            output.write(b"".join(lines), len(lines))
+            rows = list(_rows(model, answers, arguments.threshold))
+            output.write(lines_of(rows, delimiter, with_header=not output.n_points), len(rows))
         if not output.n_points:
             raise InputError(
                 f"{source_name(arguments.file)} is empty. Pass a file with points in it."

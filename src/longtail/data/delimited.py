@@ -10,6 +10,7 @@ has a cell ``text``, or one of the other names that columns of texts often have.
 from __future__ import annotations
 
 import csv
+import io
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 from longtail.data.label_names import is_list_text
@@ -18,16 +19,23 @@ from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.errors import DataFormatError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
     from longtail.data.dataset import Dataset
     from longtail.data.input_notes import InputNotes
     from longtail.data.label_rows import LabelRows
 
-__all__ = ["read_delimited", "read_texts", "split_labels", "write_delimited"]
+__all__ = [
+    "SEPARATOR",
+    "as_rows",
+    "read_delimited",
+    "read_texts",
+    "split_labels",
+    "write_delimited",
+]
 
-_SEPARATOR = "|"
+SEPARATOR = "|"
 _LABEL_HEADINGS = ("labels", "label")
 # What columns of texts are often called; with labels, only a cell "text" makes a header.
 _HEADINGS = {"text", "title", "name", "query", "sentence", "question", "content", "description"}
@@ -49,7 +57,7 @@ def split_labels(cell: str) -> list[str]:
     >>> split_labels("cats | dogs, small"), split_labels("dogs, small"), split_labels("")
     (['cats', 'dogs, small'], ['dogs, small'], [])
     """
-    return [name for part in cell.split(_SEPARATOR) if (name := part.strip())]
+    return [name for part in cell.split(SEPARATOR) if (name := part.strip())]
 
 
 def read_delimited(path: Path, labels: LabelRows, *, delimiter: str) -> TextColumn:
@@ -106,7 +114,7 @@ def read_delimited(path: Path, labels: LabelRows, *, delimiter: str) -> TextColu
             raise DataFormatError(message, path=path, line=number)
         cell = row[columns.labels]
         names = split_labels(cell)
-        if len(names) <= cell.count(_SEPARATOR) and _SEPARATOR in cell:
+        if len(names) <= cell.count(SEPARATOR) and SEPARATOR in cell:
             labels.notes.add("empty names between or beside '|' (left out)", line=number)
         labels.add_names([cell] if is_list_text(cell) else names, line=number)
         if not row[columns.text]:
@@ -191,7 +199,7 @@ def write_delimited(path: Path, dataset: Dataset, *, delimiter: str) -> None:
                         "Use JSON lines."
                     )
                     raise DataFormatError(message, path=path, line=row + 2)
-            cells = text, _SEPARATOR.join(names)
+            cells = text, SEPARATOR.join(names)
             if max(map(len, cells)) > csv.field_size_limit():
                 message = (
                     f"Point {row} has a cell of {max(map(len, cells)):,} characters, and at most "
@@ -199,6 +207,19 @@ def write_delimited(path: Path, dataset: Dataset, *, delimiter: str) -> None:
                 )
                 raise DataFormatError(message, path=path, line=row + 2)
             writer.writerow(cells)
+
+
+def as_rows(rows: Iterable[Sequence[str]], delimiter: str) -> bytes:
+    """Return rows of cells, quoted where they have to be.
+
+    Examples
+    --------
+    >>> as_rows([["a", "b, c"]], ",").decode().strip()
+    'a,"b, c"'
+    """
+    stream = io.BytesIO()
+    csv.writer(_UnixLines(stream), delimiter=delimiter).writerows(rows)
+    return stream.getvalue()
 
 
 class _UnixLines:

@@ -1,0 +1,79 @@
+"""What answers are written as: JSON lines, or rows of TSV or CSV with all labels in a cell."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from longtail.cli.output import is_stdout
+from longtail.data.delimited import SEPARATOR, as_rows
+from longtail.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from longtail.data.label_space import LabelSpace
+
+__all__ = ["check_names", "delimiter_of", "lines_of"]
+
+DELIMITERS = {".tsv": "\t", ".csv": ","}
+
+
+def delimiter_of(path: Path | None) -> str:
+    r"""Return what the name of an output says is between cells; nothing for JSON lines.
+
+    Examples
+    --------
+    >>> delimiter_of(Path("a.tsv.gz")), delimiter_of(Path("a.jsonl")), delimiter_of(None)
+    ('\t', '', '')
+    """
+    if is_stdout(path) or path is None:
+        return ""
+    return DELIMITERS.get(Path(path.name.removesuffix(".gz")).suffix.lower(), "")
+
+
+def check_names(space: LabelSpace, path: Path) -> None:
+    """Raise InputError if a label's name would be taken for two in a cell."""
+    names = space.names
+    if names is None or not (names.buffer == ord(SEPARATOR)).any():
+        return
+    name = next(name for name in names if SEPARATOR in name)
+    raise InputError(
+        f"The label {name!r} holds '{SEPARATOR}', which separates labels in TSV and CSV. Call "
+        f"{path} something else, such as {path.with_suffix('.jsonl').name}, for JSON lines."
+    )
+
+
+def lines_of(
+    points: Sequence[Mapping[str, Any]], delimiter: str = "", *, with_header: bool = False
+) -> bytes:
+    r"""Return the lines of some points.
+
+    Parameters
+    ----------
+    points : sequence of dict
+        Each with ``labels``, ``scores`` and, of texts, ``text``.
+    delimiter : str
+        Between cells; nothing for JSON lines.
+    with_header : bool
+        Begin with a row of the cells' names, which JSON lines have in each.
+
+    Examples
+    --------
+    >>> points = [{"text": "how to knead", "labels": ["bread", "yeast"], "scores": [0.5, 0.25]}]
+    >>> lines_of(points)
+    b'{"text":"how to knead","labels":["bread","yeast"],"scores":[0.5,0.25]}\n'
+    >>> lines_of(points, ",", with_header=True)
+    b'text,labels,scores\nhow to knead,bread|yeast,0.5|0.25\n'
+    """
+    if not delimiter:
+        return b"".join(msgspec.json.encode(point) + b"\n" for point in points)
+    rows = [[_cell(value) for value in point.values()] for point in points]
+    return as_rows([[*points[0]], *rows] if with_header and points else rows, delimiter)
+
+
+def _cell(value: str | Sequence[str | float]) -> str:
+    """Return a text as it is, and a list as one cell."""
+    return value if isinstance(value, str) else SEPARATOR.join(map(str, value))
