@@ -101,7 +101,7 @@ def evaluate(
     if set_aside is not None:
         ids, _ = without_pairs(ids, np.zeros(ids.shape), set_aside)
     counts = _counts_of_all_labels(train_label_counts, truth.shape[1])
-    weights = inverse_propensities(counts, n_train_points, *propensity)
+    weights = inverse_propensities(counts, n_train_points, *_pair(propensity))
     hits = find_hits(ids, truth, deepest)
     best = best_hits(truth, weights)
     fractions = _by_place(hits, best, weights, ks)
@@ -198,7 +198,7 @@ def by_frequency_quantile(
     """
     truth = as_binary_csr(truth, "truth")
     counts = _counts_of_all_labels(train_label_counts, truth.shape[1])
-    weights = inverse_propensities(counts, n_train_points, *propensity)
+    weights = inverse_propensities(counts, n_train_points, *_pair(propensity))
     bins = _frequency_bins(counts, n_bins)
     bin_of_label = np.empty(len(counts), dtype=np.intp)
     for number, labels in enumerate(bins):
@@ -218,6 +218,17 @@ def by_frequency_quantile(
         )
         for number, labels in enumerate(bins)
     ]
+
+
+def _pair(propensity: tuple[float, float]) -> tuple[float, float]:
+    """Return A and B, or raise InputError if these are not two."""
+    try:
+        a, b = propensity
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"`propensity` must be A and B, such as (0.55, 1.5), got {propensity!r}."
+        ) from error
+    return a, b
 
 
 def _frequency_bins(counts: NDArray[np.float64], n_bins: int) -> list[NDArray[np.intp]]:
