@@ -53,7 +53,7 @@ def test_damaged_gzip_says_so(tmp_path, damage):
         (bz2.compress(b"one\n"), "packed by bzip2, not plain text. Unpack it, or pack it by gzip"),
         (lzma.compress(b"one\n"), "packed by xz"),
         (b"\x28\xb5\x2f\xfd\x04", "packed by zstd"),
-        (b"PK\x03\x04\x14", "a zip archive or a spreadsheet"),
+        (b"PK\x03\x04\x14", "a zip archive or a spreadsheet.*Unpack it, or save it as CSV"),
         (b"PAR1\x15\x04", "a Parquet file, not plain text. Write its rows as JSON lines"),
     ],
 )

@@ -182,7 +182,9 @@ class TestBadInput:
     @pytest.mark.parametrize("propensity", [0.55, (0.55,), "0.55,1.5", None])
     def test_propensities_are_two_numbers(self, propensity):
         with pytest.raises(InputError, match=r"must be A and B, such as \(0.55, 1.5\)"):
-            _evaluate(np.array([[0]]), np.ones((1, 1)), csr([[0]], 1), ks=[1], propensity=propensity)
+            _evaluate(
+                np.array([[0]]), np.ones((1, 1)), csr([[0]], 1), ks=[1], propensity=propensity
+            )
 
     def test_too_few_propensities(self):
         with pytest.raises(InputError, match="`truth` has 5 labels"):

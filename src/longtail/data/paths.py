@@ -38,7 +38,7 @@ _FOREIGN = {
     b"\x00\x00\xfe\xff": ("UTF-32", _CONVERT.format("UTF-32")),
     b"\xff\xfe": ("UTF-16", _CONVERT.format("UTF-16")),
     b"\xfe\xff": ("UTF-16", _CONVERT.format("UTF-16")),
-    b"PK\x03\x04": ("a zip archive or a spreadsheet", _UNPACK),
+    b"PK\x03\x04": ("a zip archive or a spreadsheet", "Unpack it, or save it as CSV"),
     b"BZh91AY&SY": ("packed by bzip2", _UNPACK),
     b"\xfd7zXZ\x00": ("packed by xz", _UNPACK),
     b"\x28\xb5\x2f\xfd": ("packed by zstd", _UNPACK),
