@@ -228,6 +228,16 @@ def test_labels_that_are_not_the_models_are_told_once(place, capsys, tmp_path):
     assert err.count("longtail: warning:") == 1
 
 
+def test_a_folder_that_was_forgotten_is_no_label(place, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    message = refused(capsys, "labels", "remove", place / "model", "red", "white")
+    assert "'white' is a label, too. Name the folder behind the labels" in message
+    assert not list(tmp_path.iterdir())
+    assert run(capsys, "labels", "remove", place / "model", "red", "./white")[0] == 0
+    assert run(capsys, "labels", "remove", "white", "dry", "white")[0] == 0
+    assert load("white").n_labels == 8
+
+
 def test_standard_input_is_read_once(place, capsys, tmp_path):
     for arguments in (
         ("evaluate", place / "model", "-", "--labels", "-"),

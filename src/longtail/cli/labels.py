@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -103,4 +104,10 @@ def _examples(path: str, format_name: str | None, space: LabelSpace) -> Mapping[
 
 def _removed(model: Predictor, arguments: argparse.Namespace) -> Predictor:
     """Return the model without the named labels."""
+    target = arguments.target
+    if target in model.label_space.ids_by_name and not Path(target).exists():
+        raise InputError(
+            f"The last argument is the folder to write, but {target!r} is a label, too. Name the "
+            f"folder behind the labels, or write ./{target} if it is to be called so."
+        )
     return model.without_labels(arguments.names)
