@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from command_line import refused, rows, run, write_lines
-from longtail import load
+from longtail import Dataset, load
 
 METRICS = {f"{name}@{k}" for name in ("P", "nDCG", "PSP", "PSnDCG", "coverage") for k in (1, 3, 5)}
 METRICS |= {"R@10", "R@100", "points_per_second"}
@@ -102,6 +102,24 @@ def test_contributions_by_frequency_add_up(place, capsys):
     total = float(out.splitlines()[1].split()[3])
     parts = [line.split() for line in out.splitlines()[-5:]]
     assert sum(float(part[-2]) for part in parts) == pytest.approx(total, abs=0.05)
+
+
+def test_labels_of_at_least_some_probabilities(place, capsys):
+    code, out, _ = run(
+        capsys, "evaluate", place / "model", place / "test.jsonl", "--thresholds", "--by-frequency"
+    )
+    lines = [line.split() for line in out.splitlines()]
+    start = lines.index(["at", "least", "labels", "a", "point", "precision", "recall", "F1"])
+    assert (code, len(lines) - start) == (0, 11)
+    test = Dataset.read(place / "test.jsonl")
+    kept = load(place / "model").predict(list(test.texts), 10, threshold=0.5)
+    true = [{test.label_space.name(label) for label in row} for row in test.label_lists()]
+    n_right = sum(name in own for row, own in zip(kept, true, strict=True) for name, _ in row)
+    n_kept = sum(map(len, kept))
+    precision, recall = n_right / n_kept, n_right / sum(map(len, true))
+    shown = [precision, recall, 2 / (1 / precision + 1 / recall)]
+    expected = ["0.5", f"{n_kept / len(true):.2f}", *(f"{100 * share:.2f}" for share in shown)]
+    assert expected in lines[start:]
 
 
 def test_filter_files_and_propensities_are_used(place, capsys, tmp_path):

@@ -31,7 +31,7 @@ from longtail.cli.points import answered, blocks_of, points_of
 from longtail.data.label_space import in_ids_of
 from longtail.data.repository import read_filter
 from longtail.errors import source_name
-from longtail.metrics import by_frequency_quantile, evaluate, set_aside
+from longtail.metrics import at_thresholds, by_frequency_quantile, evaluate, set_aside
 from longtail.metrics.hits import deepest_place
 from longtail.metrics.predictions import places_to_predict
 from longtail.predictor import LARGEST_K, Predictor, load
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from longtail.data.dataset import Dataset
+    from longtail.metrics import AtThreshold
     from longtail.metrics.hits import Floats, Integers
 
 __all__ = ["add_arguments", "run_command"]
@@ -84,6 +85,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="show what frequent and rare labels contribute to P@5 and PSP@5",
     )
+    parser.add_argument(
+        "--thresholds",
+        action="store_true",
+        help="show precision, recall and F1 of the labels of at least some probabilities, to "
+        "choose the --threshold of `predict` by",
+    )
 
 
 def run_command(arguments: argparse.Namespace) -> int:
@@ -116,6 +123,8 @@ def run_command(arguments: argparse.Namespace) -> int:
     shown = _table(metrics, dataset.n_points)
     if arguments.by_frequency:
         shown += ["", _table_by_frequency(model, dataset, ids, arguments.propensity)]
+    if arguments.thresholds:
+        shown += ["", _table_by_threshold(at_thresholds(ids, scores, dataset.labels))]
     # What is read by a program is not to be mixed with what is read by people.
     is_for_program = arguments.json is not None and is_stdout(arguments.json)
     (notice if is_for_program else result)("\n".join(shown))
@@ -213,6 +222,19 @@ def _table_by_frequency(
         for i, part in enumerate(bins)
     ]
     return table(head, rows)
+
+
+def _table_by_threshold(found: list[AtThreshold]) -> str:
+    """Return how good the labels of at least some probabilities are."""
+    rows = [
+        [
+            f"{part.threshold:g}",
+            f"{part.labels_per_point:.2f}",
+            *(f"{100 * share:.2f}" for share in (part.precision, part.recall, part.f1)),
+        ]
+        for part in found
+    ]
+    return table(["at least", "labels a point", "precision", "recall", "F1"], rows)
 
 
 def _propensity(text: str) -> tuple[float, float]:

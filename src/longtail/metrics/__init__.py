@@ -29,9 +29,12 @@ from longtail.metrics.predictions import in_rank_order, set_aside, top_k
 from longtail.metrics.propensity import inverse_propensities
 from longtail.metrics.report import FrequencyBin, by_frequency_quantile, evaluate
 from longtail.metrics.score_files import read_scores
+from longtail.metrics.thresholds import AtThreshold, at_thresholds
 
 __all__ = [
+    "AtThreshold",
     "FrequencyBin",
+    "at_thresholds",
     "by_frequency_quantile",
     "coverage_at_k",
     "evaluate",
