@@ -76,7 +76,7 @@ def test_a_table_whose_texts_cannot_be_told_is_refused(content, message, place, 
         raise AssertionError(refused(capsys, "predict", place / "model", path))
 
 
-@pytest.mark.parametrize("header", ["id,text", "labels,title"])
+@pytest.mark.parametrize("header", ["id,text", "labels,words"])
 def test_half_a_header_is_no_row_to_learn_from(header, capsys, tmp_path):
     path = write_lines(tmp_path / "train.csv", [header, "1,red wine"])
     message = refused(capsys, "train", path, "--model", tmp_path / "model", *SMALL)

@@ -317,6 +317,15 @@ def test_empty_names_are_written_as_ids(tmp_path):
 
 
 def test_what_looks_like_a_header_is_pointed_out(tmp_path):
+    for header in ("id,title,labels\n1,{}\n", "Title,Label\n{}\n"):
+        with pytest.warns(InputWarning, match=r"no column is called 'text', so 'title' is taken"):
+            dataset = read(tmp_path, header.format("red wine,drink|red"), "a.csv")
+        assert (list(dataset.texts), list(dataset.label_space.names)) == (
+            ["red wine"],
+            ["drink", "red"],
+        )
+    with pytest.raises(DataFormatError, match="line 1: The row has 3 cells"):
+        read(tmp_path, "title,name,labels\nred,wine,drink\n", "a.csv")
     with pytest.warns(InputWarning, match="a first row like a header, but without 'text' and"):
         assert read(tmp_path, "title,category\nred wine,drink\n", "a.csv").n_points == 2
 

@@ -3,8 +3,8 @@ r"""TSV and CSV: a column of texts and a column of label names.
 One rule for a labels cell: where it holds a ``|`` it is split there, else the whole cell is one
 label; blanks around a label do not count, and an empty cell means no labels. A first row with the
 cells ``text`` and ``labels`` or ``label`` (in any order, among others) is a header; without one,
-the first column of two is the text. Points that are to be answered need no labels: there, a header
-has a cell ``text``, or one of the other names that columns of texts often have.
+the first column of two is the text. Instead of ``text`` it may have one of the other names that
+columns of texts often have. Points that are to be answered need no labels, in the header neither.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ __all__ = [
 
 SEPARATOR = "|"
 _LABEL_HEADINGS = ("labels", "label")
-# What columns of texts are often called; with labels, only a cell "text" makes a header.
+# What columns of texts are often called.
 _HEADINGS = {"text", "title", "name", "query", "sentence", "question", "content", "description"}
+_TAKEN = "no column is called 'text', so {0!r} is taken as the text"
 
 
 class _Columns(NamedTuple):
@@ -91,7 +92,7 @@ def read_delimited(path: Path, labels: LabelRows, *, delimiter: str) -> TextColu
             labels.notes.add("blank lines (skipped)", line=number)
             continue
         if columns is None:
-            columns = _header(row)
+            columns = _header(row, labels.notes)
             if columns is not None:
                 _check_names(row, columns, path, number)
                 continue
@@ -278,13 +279,16 @@ def _holds_rows(cell: str, row: list[str], delimiter: str) -> bool:
     return len(lines) >= fewest and all(line.count(delimiter) == len(row) - 1 for line in lines)
 
 
-def _header(row: list[str]) -> _Columns | None:
+def _header(row: list[str], notes: InputNotes) -> _Columns | None:
     """Recognise a header by its two cells."""
     names = _names(row)
     labels = next((name for name in _LABEL_HEADINGS if name in names), None)
-    if "text" in names and labels is not None:
-        return _Columns(names.index("text"), names.index(labels), len(names))
-    return None
+    known = ["text"] if "text" in names else [name for name in names if name in _HEADINGS]
+    if labels is None or len(known) != 1:
+        return None
+    if known != ["text"]:
+        notes.remark(_TAKEN.format(known[0]))
+    return _Columns(names.index(known[0]), names.index(labels), len(names))
 
 
 def _names(row: list[str]) -> list[str]:
@@ -328,7 +332,7 @@ def _heading(row: list[str], notes: InputNotes, path: Path, number: int) -> int:
         _refuse_twice("text", row, path, number)
         return names.index("text")
     if len(known) == 1:
-        notes.remark(f"no column is called 'text', so {known[0]!r} is taken as the text")
+        notes.remark(_TAKEN.format(known[0]))
         return names.index(known[0])
     if known or any(name in _LABEL_HEADINGS for name in names):
         raise _no_text_column(row, path, number)
