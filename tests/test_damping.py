@@ -32,6 +32,17 @@ def test_unit_rows_of_power(seed, power):
     np.testing.assert_array_equal(matrix.data, before)
 
 
+@pytest.mark.parametrize("power", [0.5, 1.0, 3.0, 1000.0])
+@pytest.mark.parametrize("scale", [1e-30, 1e-3, 1.5e19, 1e38])
+def test_no_power_is_too_much_for_a_row(power, scale):
+    """Raised as they are, such numbers are 0 or infinite in 32 bits."""
+    shares = np.array([1, -0.999, 0])
+    expected = np.sign(shares) * np.abs(shares) ** power
+    row = csr_array((shares * scale)[None].astype(np.float32))
+    found = unit_rows_of_power(row, power).toarray()[0]
+    np.testing.assert_allclose(found, expected / np.linalg.norm(expected), rtol=1e-3)
+
+
 def bursty(n_points=200, seed=0):
     """Points of two topics a label, and words that say nothing, some of them very often."""
     random = np.random.default_rng(seed)

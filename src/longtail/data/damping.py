@@ -36,22 +36,27 @@ def unit_rows_of_power(features: csr_array, power: float = 1.0) -> csr_array:
     # Not `rows.unit_rows`: it looks at all rows before it scales any, and here a row
     # must not depend on what else is in the batch.
     result = features.copy()
-    if power != 1:
-        result.data = np.copysign(np.abs(result.data) ** np.float32(power), result.data)
-    lengths = np.sqrt(result.multiply(result).sum(axis=1)).astype(np.float32)
+    with np.errstate(over="ignore"):  # rows of such numbers are done again, in 64 bits
+        if power != 1:
+            result.data = np.copysign(np.abs(result.data) ** np.float32(power), result.data)
+        lengths = np.sqrt(result.multiply(result).sum(axis=1)).astype(np.float32)
     for row in np.flatnonzero(~((lengths > _SHORTEST) & (lengths < _LONGEST))):
-        _scale_in_64_bits(result.data[result.indptr[row] : result.indptr[row + 1]])
+        own = slice(result.indptr[row], result.indptr[row + 1])
+        result.data[own] = _unit_in_64_bits(features.data[own], power)
         lengths[row] = 1
     result.data /= np.repeat(lengths, np.diff(result.indptr))
     return result
 
 
-def _scale_in_64_bits(values: NDArray[np.float32]) -> None:
-    """Scale a row whose squares are beyond what 32 bits hold; zeros stay."""
-    wide = values.astype(np.float64)
-    length = np.linalg.norm(wide)
-    if length > 0:
-        values[:] = wide / length
+def _unit_in_64_bits(values: NDArray[np.float32], power: float) -> NDArray[np.float64]:
+    """Return one row of `unit_rows_of_power` whose numbers or squares 32 bits do not hold."""
+    largest = np.abs(values).max(initial=0)
+    if largest == 0:
+        return values.astype(np.float64)
+    shares = np.abs(values.astype(np.float64)) / largest  # none is beyond 1, whatever the power
+    raised = np.copysign(shares**power, values)
+    unit: NDArray[np.float64] = raised / np.linalg.norm(raised)
+    return unit
 
 
 def chosen_power(features: csr_array, labels: csr_array, *, seed: int, n_threads: int = 1) -> float:
