@@ -185,6 +185,15 @@ class TestForest:
         model = PfastreXML(n_learners=5, n_threads=1).fit(rows, labels)
         assert model.predictor_.scorer.alpha == 0.8
 
+    def test_a_gamma_of_zero_makes_all_tail_classifiers_alike(self):
+        """Padding is infinitely far, which times zero is no number."""
+        scorer = fitted(alpha=0.5, gamma=0.0, n_candidates=2**31 - 1).predictor_.scorer
+        bags, labels = Bags.of(some_points()[0][:1]), np.array([[2, 0, -1]], np.int32)
+        np.testing.assert_allclose(
+            scorer.tail.log_probabilities(bags, labels), [[-np.log(2), -np.log(2), 0]]
+        )
+        assert scorer.n_candidates == N_LABELS  # as there are no more, no room is made for more
+
     def test_labels_get_their_inverse_propensities(self):
         points, labels = some_points()
         plain, raised = (fitted(tail=tail, alpha=0.8).predictor_.scorer for tail in (0.0, 0.7))

@@ -168,7 +168,7 @@ class PfastreXML(LabelEstimator):
             forest=joined_forest(trees),
             tail=TailClassifiers(means, self.gamma),
             alpha=PUBLISHED_ALPHA,
-            n_candidates=self.n_candidates,
+            n_candidates=min(self.n_candidates, data.labels.shape[1]),
             tail_weights=weights.astype(np.float32),
         )
 

@@ -51,9 +51,11 @@ class TailClassifiers:
     def log_probabilities(
         self, bags: Bags, labels: NDArray[np.int32], n_threads: int = 1
     ) -> NDArray[np.float64]:
-        """Return float64 (n, size) for given labels; -inf at padding."""
-        nearness = self.means.logits(bags, labels, n_threads).astype(np.float64)
-        return -np.logaddexp(0.0, self.gamma * (1.0 - nearness))
+        """Return float64 (n, size) for given labels; 0 at padding."""
+        known = labels >= 0
+        nearness = np.where(known, self.means.logits(bags, labels, n_threads), 1)
+        farness = self.gamma * (1 - nearness.astype(np.float64))
+        return np.where(known, -np.logaddexp(0.0, farness), 0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,9 +140,8 @@ class ForestScorer:
         n_threads: int = 1,
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return those of the leaf scores and of the tail classifiers, 0 at padding."""
-        known = labels >= 0
-        tail = self.tail.log_probabilities(bags, labels, n_threads)
-        return np.log(np.where(known, leaves, 1).astype(np.float64)), np.where(known, tail, 0)
+        trees = np.log(np.where(labels >= 0, leaves, 1).astype(np.float64))
+        return trees, self.tail.log_probabilities(bags, labels, n_threads)
 
     def combined(
         self, labels: NDArray[np.int32], trees: NDArray[np.float64], tail: NDArray[np.float64]
