@@ -94,6 +94,11 @@ class TestEmbedding:
         gains = ranking_gains(cosines.astype(np.float32), n_near, np.float32(5))
         np.testing.assert_allclose(gains, -np.array(slope), rtol=1e-3, atol=1e-4)
 
+    def test_gains_of_a_large_gamma_are_numbers(self):
+        """The exponential of 2,000 is not."""
+        gains = ranking_gains(np.array([-1, 1, 1], np.float32), 1, np.float32(1000))
+        np.testing.assert_allclose(gains, [1000, -500, -500], rtol=1e-5)
+
     def test_a_step_is_up_the_slope(self):
         random = np.random.default_rng(0)
         features = csr_array(np.eye(4, dtype=np.float32))
@@ -235,6 +240,11 @@ class TestAnnexML:
             known = ids[row] >= 0
             np.testing.assert_allclose(scores[row, known], shares[ids[row, known]], rtol=1e-5)
             assert known.sum() == (shares > 0).sum()
+
+    def test_no_more_neighbours_than_points(self):
+        features, labels, _ = grouped_points(60)
+        model = AnnexML(n_learners=1, dimension=4, n_neighbours=2**31 - 1, epochs=1, held_out=0)
+        assert model.fit(features, labels).predictor_.scorer.n_neighbours == 60
 
     def test_threads_and_a_folder_change_nothing(self, fitted):
         features, labels, _ = grouped_points(900)

@@ -31,6 +31,8 @@ __all__ = [
     "points_sharing_labels",
 ]
 
+MOST_EXPONENT = np.float32(60)  # 32 bits hold sums of such powers of e, but not far larger ones
+
 
 class Comparisons(NamedTuple):
     """Which points an epoch goes through, and which others each is compared with.
@@ -232,9 +234,10 @@ def ranking_gains(cosines: Floats, n_near: int, gamma: np.float32) -> Floats:
     for p in range(n_near):
         total = np.float32(1)
         for n in range(n_near, len(cosines)):
-            total += math.exp(-gamma * (cosines[p] - cosines[n]))
+            total += math.exp(min(-gamma * (cosines[p] - cosines[n]), MOST_EXPONENT))
         for n in range(n_near, len(cosines)):
-            gain = gamma * math.exp(-gamma * (cosines[p] - cosines[n])) / total
+            exponent = min(-gamma * (cosines[p] - cosines[n]), MOST_EXPONENT)
+            gain = gamma * math.exp(exponent) / total
             gains[p] += gain
             gains[n] -= gain
     return gains

@@ -108,7 +108,7 @@ class AnnexML(LabelEstimator):
             label_starts=labels.indptr,
             label_ids=labels.indices,
             n_labels=labels.shape[1],
-            n_neighbours=self.n_neighbours,
+            n_neighbours=min(self.n_neighbours, labels.shape[0]),
         )
 
     def _learner(
@@ -175,14 +175,15 @@ class AnnexML(LabelEstimator):
     def _near(self, labels: csr_array, random: np.random.Generator) -> Ids:
         """Return the points with the most similar labels (n_points, n_neighbours)."""
         points = labels.T.tocsr()
-        near = np.empty((labels.shape[0], self.n_neighbours), np.int32)
+        n_points = labels.shape[0]
+        near = np.empty((n_points, min(self.n_neighbours, n_points)), np.int32)
         points_sharing_labels(
             (labels.indptr, labels.indices),
             (points.indptr, points.indices),
-            telling_labels(np.diff(points.indptr), labels.shape[0]),
-            random.uniform(1e-5, 1e-4, labels.shape[0]).astype(np.float32),
+            telling_labels(np.diff(points.indptr), n_points),
+            random.uniform(1e-5, 1e-4, n_points).astype(np.float32),
             0,
-            labels.shape[0],
+            n_points,
             near,
         )
         return near
