@@ -8,6 +8,7 @@ from scipy.special import logit
 from longtail import LongtailClassifier, load
 from longtail.errors import InputError
 from longtail.explain import explain, words_of
+from longtail.recipes.annexml import AnnexML
 from longtail.recipes.attentionxml import AttentionXML
 from longtail.recipes.end_to_end import KimCNNClassifier
 from longtail.recipes.parabel import Parabel
@@ -105,6 +106,16 @@ def test_every_recipe_can_be_explained(recipe):
     assert max(on_drink.values()) > 0
     assert explanation.near_points == ()
     assert effects(explain(model, "wine", 1).labels[0]).keys() == {"wine"}  # nothing is left
+
+
+def test_a_label_that_is_not_found_without_a_word_rests_on_it():
+    """Without "wine" only vehicles are near: "drink" is then left out of the answer."""
+    texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    names = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    model = AnnexML(n_learners=3, n_threads=1).fit(texts, names).predictor_
+    by_name = {label.label: effects(label) for label in model.explain("wine car", 2).labels}
+    assert by_name["drink"]["wine"] > 0 > by_name["drink"]["car"]
+    assert by_name["vehicle"]["car"] > 0 > by_name["vehicle"]["wine"]
 
 
 def test_words_are_those_that_the_model_reads():
