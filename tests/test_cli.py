@@ -138,6 +138,7 @@ def test_words_are_refused_before_any_work_too(place, capsys, tmp_path):
         ("dismec", {"char_ngrams": (5, 3)}, "char_ngrams must be (shortest, longest)"),
         ("longtail", {"char_ngrams": (3, 10**9)}, "2 <= shortest <= longest <= 100, or None"),
         ("longtail", {"beam": 10**9}, "beam must be between 1 and 1,000,000"),
+        ("astec", {"n_random": 10**9}, "n_random must be between 0 and 1,000,000"),
         ("bonsai", {"reranker": "best"}, "`reranker` must be one of spen, icnn, or none"),
         ("spen", {"loss": "least"}, "loss may be 'squared-error'"),
         ("icnn", {"inference": "quick"}, "`inference` must be one of"),

@@ -131,7 +131,7 @@ def features_from(features: Any) -> csr_array:
         row = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
         raise InputError(
             f"`features` holds NaN, or infinite values (first in row {row}). "
-            "Replace or remove them."
+            "Replace or remove them; numbers beyond 3e38 are infinite in 32 bits."
         )
     return matrix
 

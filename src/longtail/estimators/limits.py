@@ -77,7 +77,7 @@ LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
         "n_representatives": (0, _MANY),
         "head_frequency": (1, _MANY),
         "n_hard": (0, _MANY),
-        "n_random": (0, _MANY),
+        "n_random": (0, MOST_SEARCHED),
         "n_confused": (1, _MANY),
         "n_learners": (1, 1000),
         "n_hashes": (1, 1000),
