@@ -299,6 +299,34 @@ def test_patience_needs_points_held_out(points):
         AttentionXML(**SMALL, patience=2, held_out=0).fit(texts[:50], labels[:50])
 
 
+def test_a_beam_may_be_wider_than_the_tree(points):
+    texts, labels = points
+    settings = {**SMALL, **SHALLOW, "epochs": 1, "held_out": 0}
+    answers = [
+        AttentionXML(**settings | {"beam_size": beam_size})
+        .fit(texts[:200], labels[:200])
+        .predict_topk(texts[200:300], 5)
+        for beam_size in (40, 2**31 - 1)
+    ]
+    np.testing.assert_array_equal(*answers)
+
+
+def test_a_level_looks_at_no_more_parents_than_there_are(points, monkeypatch):
+    """Padding was scored, too: sixteen times the first level's nodes, most of them none."""
+    texts, labels = points
+    model = AttentionXML(**SMALL, epochs=1, beam_size=16).fit(texts[:200], labels[:200])
+    asked = []
+    own = AttentionLevel.probabilities
+
+    def probabilities(level, bags, nodes, n_threads=1):
+        asked.append(nodes.shape[1])
+        return own(level, bags, nodes, n_threads)
+
+    monkeypatch.setattr(AttentionLevel, "probabilities", probabilities)
+    model.predict_topk(texts[:10], 5)
+    assert asked == [len(model.predictor_.scorer.labels)]
+
+
 def test_a_single_word_tells_labels_apart():
     """All labels look at the same state here: how well it fits must count, too."""
     labels = np.random.default_rng(0).integers(0, 12, 300).tolist()

@@ -241,6 +241,15 @@ def test_each_further_learner_of_attentionxml_adds_its_tables_once():
     assert five - once == pytest.approx(1_011e6 - 583e6, rel=0.05)
 
 
+@pytest.mark.parametrize("recipe", [XTransformer, AttentionXML])
+def test_a_beam_wider_than_the_tree_costs_no_more_than_all_of_it(recipe):
+    wide, wider = (
+        estimate_training(DEPENDS, costs_of(recipe(beam_size=beam_size)), ONE_CORE)
+        for beam_size in (100_000, 2**31 - 1)
+    )
+    assert wide == wider
+
+
 def test_a_mean_of_weights_is_in_memory_and_once_more_in_the_best_epoch():
     means, bests, both = (
         costs_of(AttentionXML(**settings)).memory(DEXA_DEPENDS)

@@ -106,5 +106,5 @@ class AttentionXMLCosts:
         while sizes[0] > max(settings.first_level, n_children):
             sizes.insert(0, sizes[0] // n_children)
         sizes.append(w.n_trained_labels)
-        below = [settings.beam_size * lower / upper for upper, lower in pairwise(sizes)]
+        below = [min(settings.beam_size, upper) * lower / upper for upper, lower in pairwise(sizes)]
         return list(zip(sizes, [float(sizes[0]), *below], strict=True))

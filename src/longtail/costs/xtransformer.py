@@ -44,7 +44,7 @@ class XTransformerCosts:
         """Return the seconds of each stage around one encoder."""
         w, threads = workload, machine.n_threads
         K = self._n_clusters(w)
-        of_each = self._n_negatives() * w.n_points * w.n_labels / K
+        of_each = self._n_negatives(w) * w.n_points * w.n_labels / K
         stages = {
             "label indexing": w.n_nonzero * HALVE * K.bit_length() / threads,
             "matcher": self._matcher(w, machine),
@@ -91,7 +91,7 @@ class XTransformerCosts:
         tables = 4 * D * n_rows * (1 if settings.patience is None else 3)
         bags = 2 * 8 * w.n_nonzero
         joined = 8 * w.n_points * self._joined(w)
-        negatives = 12 * w.n_points * self._n_negatives()
+        negatives = 12 * w.n_points * self._n_negatives(w)
         batch = 3 * 4 * settings.batch_size * self._n_clusters(w)
         return (
             transformer_memory(settings)
@@ -99,10 +99,11 @@ class XTransformerCosts:
             + TEMPORARIES * (tables + bags + joined + negatives + batch)
         )
 
-    def _n_negatives(self) -> float:
+    def _n_negatives(self, w: Workload) -> int:
         """Return about of how many clusters' labels a point is a negative."""
         settings = self.settings
-        return settings.teacher_forcing * 2 + settings.matcher_aware * settings.beam_size
+        n_asked = settings.teacher_forcing * 2 + settings.matcher_aware * settings.beam_size
+        return min(n_asked, self._n_clusters(w))
 
     def _joined(self, w: Workload) -> float:
         """Return how many entries a point has, its vector's among them."""

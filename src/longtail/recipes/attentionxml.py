@@ -259,7 +259,8 @@ class AttentionXML(LabelEstimator):
         found, scores = level.children(bags, parents, above, run.n_threads)
         targets = meta_labels(data.labels, nodes, int(nodes.max()) + 1)
         first = TRUE_FIRST * true_among(found, targets)
-        best, ranks = best_first(found, scores + first, self.beam_size, run.n_threads)
+        n_followed = min(self.beam_size, found.shape[1])
+        best, ranks = best_first(found, scores + first, n_followed, run.n_threads)
         return best, np.where(ranks >= TRUE_FIRST, ranks - TRUE_FIRST, ranks)
 
 

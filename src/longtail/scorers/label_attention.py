@@ -142,7 +142,8 @@ class LabelAttentionScorer:
         nodes = np.zeros((bags.n_rows, 1), np.int32)  # the root
         scores = np.ones((bags.n_rows, 1), np.float32)
         for level in self.levels:
-            parents, above = best_first(nodes, scores, self.beam_size, n_threads)
+            n_followed = min(self.beam_size, nodes.shape[1])
+            parents, above = best_first(nodes, scores, n_followed, n_threads)
             nodes, scores = level.children(bags, parents, above, n_threads)
         return nodes, scores
 

@@ -82,7 +82,8 @@ class ProbabilisticTreeScorer:
             if children.max(initial=-1) >= n_inner or not children.size:
                 labels = self.labels[np.maximum(children - n_inner, 0)]
                 return best_first(np.where(children > 0, labels, -1), totals, k, n_threads)
-            beam, scores = best_first(children, totals, self.beam_size, n_threads)
+            n_followed = min(self.beam_size, children.shape[1])
+            beam, scores = best_first(children, totals, n_followed, n_threads)
 
     def _children(self, beam: NDArray[np.int32]) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         """Return the children of the nodes of each row, padded with -1, and their places in it."""
