@@ -145,6 +145,7 @@ def test_words_are_refused_before_any_work_too(place, capsys, tmp_path):
         ("xtransformer", {"teacher_forcing": False, "matcher_aware": False}, "one of the two"),
         ("xtransformer", {"encoder": "no/such/folder"}, "not a transformer folder"),
         ("xmlcnn", {"n_words": 4, "n_chunks": 5}, "n_chunks must be at most n_words"),
+        ("xmlcnn", {"along_embedding": True, "dimension": 7}, "dimension must be at least 8"),
         (
             "xtransformer",
             {"further_encoders": "one"},

@@ -143,6 +143,14 @@ class TestStages:
         with pytest.raises(TrainingError, match=r"diverges|climbs|loss is"):
             SPEN(**SMALL, step=900.0, n_steps=40).fit(X, Y)
 
+    def test_steps_that_nothing_takes_are_not_looked_at(self, points):
+        (X, Y), _ = points
+        plain = {"unary_epochs": 1, "energy_epochs": 0, "joint_epochs": 0}
+        answers = [
+            SPEN(**SMALL, **plain, step=step).fit(X, Y).predict_topk(X, 3) for step in (0.5, 900.0)
+        ]
+        np.testing.assert_array_equal(*answers)
+
     def test_a_cut_off_training_goes_on_to_the_same_model(self, points, tmp_path):
         (X, Y), _ = points
         settings = {**SMALL, "unary_epochs": 2, "energy_epochs": 2, "joint_epochs": 2}

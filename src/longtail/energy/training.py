@@ -174,7 +174,8 @@ class EnergyStages:
             )
             with run.stage(name):
                 train(stage, batches, schedule, run, name)
-                stage.check()
+                if schedule.epochs:  # without, no answer or a later stage takes these steps
+                    stage.check()
 
     def _fine_rate(self) -> float:
         """Return the rate of the feature network in the last stage: lowered as that of the rest."""

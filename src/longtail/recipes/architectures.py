@@ -131,6 +131,11 @@ class OfXMLCNN(OfArchitecture):
                 f"n_chunks must be at most n_words, or dimension along the embedding: there are no "
                 f"more places to split at. Got {self.n_chunks}."
             )
+        if self.along_embedding and self.dimension < max(XMLCNN.widths):
+            raise InputError(
+                f"dimension must be at least {max(XMLCNN.widths)} along the embedding, the width "
+                f"of the widest filter, got {self.dimension}."
+            )
 
     def architecture(self) -> FeatureArchitecture:
         """Return XML-CNN's filters and bottleneck."""
