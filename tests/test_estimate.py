@@ -540,6 +540,31 @@ def test_the_bags_of_few_texts_are_counted_as_they_will_be():
     assert workload.n_word_entries == vectorizer.is_word()[features.indices].sum()
 
 
+@pytest.mark.parametrize("name", ["attentionxml", "kimcnn", "deepxml-xmlcnn"])
+def test_words_that_come_again_are_read_again(name, monkeypatch):
+    """An AttentionXML of texts of 400 words was announced to take a third of its time."""
+    monkeypatch.setattr("longtail.costs.estimate.FEW", 25)
+    texts = ["red wine, red wine and " + "red " * n for n in range(100)]
+    labels = sp.csr_array(np.ones((100, 1), np.float32))
+    dataset = Dataset(TextColumn.from_strings(texts), None, labels, LabelSpace(1))
+    lengths = np.minimum(5 + np.arange(100), 60)
+    settings = recipe(name)(n_words=60)
+    assert workload_of(dataset, settings).n_words_read == pytest.approx(lengths.sum(), rel=0.05)
+    seconds = [
+        sum(costs_of(model).stages(workload_of(dataset, model), ONE_CORE).values())
+        for model in (settings, recipe(name)(n_words=60, word_ngrams=2))
+    ]
+    assert seconds[0] == pytest.approx(seconds[1], rel=0.01)  # no pair is read
+    assert workload_of(dataset, Astec()).n_ordered_words is None
+
+
+def test_long_texts_of_attentionxml_take_about_what_was_measured():
+    """An epoch took 65 s, beside other work."""
+    texts = dataclasses.replace(LONG_TEXTS, n_ordered_words=288_125)
+    stages = estimate_training(texts, costs_of(AttentionXML(epochs=1)), ONE_CORE).stages
+    assert 65 / 2 < stages["level 1"] < 2 * 65
+
+
 def test_the_bags_of_labels_count_where_the_recipe_looks_at_them():
     dataset = texts_of(200)
     dataset = dataclasses.replace(

@@ -78,7 +78,7 @@ class AttentionXMLCosts:
         All texts of a batch are padded to the length of its longest.
         """
         settings = self.settings
-        longest = min(LONGEST * w.n_word_entries / w.n_points, settings.n_words)
+        longest = min(LONGEST * w.n_words_read / w.n_points, settings.n_words)
         of_word = OF_WORD * settings.dimension + OF_STATE * settings.n_hidden
         widths = 4 * settings.n_hidden + 2 * sum(settings.shared_widths())
         of_point = longest * (of_word + OF_LOOK * n_candidates) + widths * n_candidates
@@ -94,7 +94,7 @@ class AttentionXMLCosts:
 
     def _n_words(self, w: Workload) -> float:
         """Return how many words of a text are read."""
-        return min(w.n_word_entries / w.n_points, self.settings.n_words)
+        return min(w.n_words_read / w.n_points, self.settings.n_words)
 
     def _levels(self, w: Workload) -> list[tuple[int, float]]:
         """Return how many nodes each level has, and how many of them a point is scored against."""

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 import torch
 
+from longtail.data.point_input import InputKind, words_in_table
 from longtail.data.token_counts import document_frequencies, kinds_of
 from longtail.data.vectorizer import TextVectorizer, TokenKind
 from longtail.kernels.jit import n_usable_threads
+from longtail.kernels.token_tables import build_table
 from longtail.training.label_table import product_dtype
 from longtail.training.threads import torch_threads
 
@@ -37,6 +39,8 @@ __all__ = [
 ]
 
 SAMPLE = 12_000  # texts that are looked at to learn how long bags are
+FEW = 1_000  # texts whose words are counted
+_WORDS = TextVectorizer(word_ngrams=1, char_ngrams=None)
 # Core-seconds for what is bound by memory, measured with 256 dimensions on two cores of a server.
 VECTORISE = 2.5e-7  # an entry of the features
 LOGIT = 3.5e-9  # loss and slope of one logit
@@ -70,6 +74,9 @@ class Workload:
         Labels that some point has; None for all.
     n_most_labels : int
         Labels of the point that has the most.
+    n_ordered_words : int or None
+        Words of all texts that are read in their order, one that comes again counted again. None
+        for `n_word_entries`.
     """
 
     n_points: int
@@ -81,11 +88,17 @@ class Workload:
     n_label_entries: int = 0
     n_used_labels: int | None = None
     n_most_labels: int = 1
+    n_ordered_words: int | None = None
 
     @property
     def n_trained_labels(self) -> int:
         """Labels of which a recipe learns that leaves out those without points."""
         return self.n_labels if self.n_used_labels is None else self.n_used_labels
+
+    @property
+    def n_words_read(self) -> int:
+        """Words that are read by a recipe that reads them in order."""
+        return self.n_word_entries if self.n_ordered_words is None else self.n_ordered_words
 
     @property
     def n_centroid_entries(self) -> float:
@@ -228,11 +241,12 @@ class _Bags(NamedTuple):
     n_nonzero: int
     n_word_entries: int
     n_label_entries: int
+    n_ordered_words: int | None = None
 
 
 def _bags_of_texts(dataset: Dataset, settings: LabelEstimator) -> _Bags:
     """Count features and entries, by the growth of the vocabulary (Heaps' law)."""
-    some, share = _sample(dataset.texts)  # type: ignore[arg-type]  # the caller has texts
+    some, share = _sample(dataset.texts, SAMPLE)  # type: ignore[arg-type]  # the caller has texts
     rules = TextVectorizer(
         word_ngrams=settings.word_ngrams, char_ngrams=settings.char_ngrams
     ).token_rules()
@@ -251,7 +265,19 @@ def _bags_of_texts(dataset: Dataset, settings: LabelEstimator) -> _Bags:
         int(frequencies.sum() / share),
         int(n_word_entries / share),
         _n_label_entries(dataset, settings, rules, keys),
+        _n_ordered_words(dataset.texts, settings),  # type: ignore[arg-type]  # as above
     )
+
+
+def _n_ordered_words(texts: TextColumn, settings: LabelEstimator) -> int | None:
+    """Count the words that are read in their order; None where the recipe reads bags."""
+    reads = settings.reads()
+    if reads.kind is not InputKind.WORDS:
+        return None
+    some, share = _sample(texts, FEW)
+    keys, _ = document_frequencies(some, _WORDS.token_rules())
+    words = words_in_table(build_table(keys), some, reads.n_words)
+    return int((words >= 0).sum() / share)
 
 
 def _n_label_entries(
@@ -262,14 +288,14 @@ def _n_label_entries(
     texts = space.names if space.texts is None else space.texts
     if texts is None or not settings.looks_at_label_texts():
         return 0
-    some, share = _sample(texts)
+    some, share = _sample(texts, SAMPLE)
     keys, frequencies = document_frequencies(some, rules)
     return int(frequencies[np.isin(keys, known, assume_unique=True)].sum() / share)
 
 
-def _sample(texts: TextColumn) -> tuple[TextColumn, float]:
+def _sample(texts: TextColumn, size: int) -> tuple[TextColumn, float]:
     """Return evenly spaced texts, and which share of all they are."""
-    some = texts[:: max(1, len(texts) // SAMPLE)]
+    some = texts[:: max(1, len(texts) // size)]
     return some, len(some) / max(len(texts), 1)
 
 

@@ -33,6 +33,7 @@ __all__ = [
 # Core-seconds, as in `longtail.costs.estimate`.
 BAG = 8e-10  # an entry of the features, times the dimension: forward, backward and step
 FILTER = 1.6e-10  # a word, times the numbers of the filters that slide over it
+PADDED = 1.6  # places of a batch, all of whose texts are as long as the longest, over its words
 
 SAME_LEAF = 0.7  # a point's labels to that power are about the leaves of a tree that they are in
 
@@ -78,7 +79,7 @@ class NetworkShape(NamedTuple):
     def reading(self, w: Workload) -> float:
         """Return the core-seconds of an epoch below the last layer."""
         if self.n_filters:
-            n_words = min(w.n_word_entries, self.n_words * w.n_points)
+            n_words = min(PADDED * w.n_words_read, self.n_words * w.n_points)
             return n_words * self.filter_size * FILTER
         return w.n_nonzero * self.row_width * BAG
 
@@ -88,7 +89,7 @@ class NetworkShape(NamedTuple):
 
     def maps(self, w: Workload, batch_size: int) -> float:
         """Return the bytes of the maps of the filters of a batch."""
-        n_places = batch_size * min(LONGEST * w.n_word_entries / w.n_points, self.n_words)
+        n_places = batch_size * min(LONGEST * w.n_words_read / w.n_points, self.n_words)
         return 4 * n_places * (6 * self.n_filters + 4 * self.row_width)
 
 

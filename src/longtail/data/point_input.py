@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from longtail.data.vectorizer import TextVectorizer
 
-__all__ = ["InputKind", "PointInput", "word_sequences"]
+__all__ = ["InputKind", "PointInput", "word_sequences", "words_in_table"]
 
 
 class InputKind(Enum):
@@ -171,8 +171,14 @@ def word_sequences(
     >>> [[vectorizer.token(word) for word in row if word >= 0] for row in words]
     [['wine', 'red'], ['car']]
     """
+    return words_in_table(vectorizer.to_arrays()["table"], texts, n_words)
+
+
+def words_in_table(
+    table: NDArray[np.uint64], texts: Sequence[str], n_words: int
+) -> NDArray[np.int32]:
+    """Return what `word_sequences` does, by a table of `longtail.kernels.token_tables`."""
     rules = TokenRules(character_classes(), 1, 1, 0)  # words only
-    table = vectorizer.to_arrays()["table"]
     words = np.empty((len(texts), n_words), np.int32)
     most = [0]
 
