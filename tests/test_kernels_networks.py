@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -119,3 +121,17 @@ def test_other_tokens_are_not_among_the_words(char_ngrams):
     vectorizer.fit(["red wine", "red car"])
     (row,) = word_sequences(vectorizer, ["Red, red car"], 9)
     assert [vectorizer.token(word) for word in row] == ["red", "red", "car"]
+
+
+def test_as_many_words_as_there_are_take_no_memory_for_those_that_might_be():
+    texts = ["red wine, old car"] * 1499 + ["red " * 50]
+    vectorizer = TextVectorizer(min_df=1).fit(texts)
+    tracemalloc.start()
+    try:
+        words = word_sequences(vectorizer, texts, 2**16)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert words.shape == (1500, 50)
+    assert (words >= 0).sum(axis=1).tolist() == [4] * 1499 + [50]
+    assert peak < 20e6  # not 400 MB

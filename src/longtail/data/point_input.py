@@ -179,12 +179,20 @@ def words_in_table(
 ) -> NDArray[np.int32]:
     """Return what `word_sequences` does, by a table of `longtail.kernels.token_tables`."""
     rules = TokenRules(character_classes(), 1, 1, 0)  # words only
-    words = np.empty((len(texts), n_words), np.int32)
-    most = [0]
+    parts: dict[int, NDArray[np.int32]] = {}
 
     def read(start: int, stop: int) -> None:
         codes, offsets = joined_code_points(texts, start, stop)
-        most.append(read_words(codes, offsets, rules, table, words[start:stop]))
+        longest = int(np.diff(offsets).max())  # in characters: a text has no more words
+        words = np.empty((stop - start, min(n_words, longest)), np.int32)
+        n_most = read_words(codes, offsets, rules, table, words)
+        parts[start] = words[:, :n_most].copy()
 
     over_row_chunks(read, len(texts), n_threads=n_usable_cores(), chunk=1024)
-    return np.ascontiguousarray(words[:, : max(most)])
+    if len(parts) == 1:
+        return parts[0]
+    n_most = max((part.shape[1] for part in parts.values()), default=0)
+    words = np.full((len(texts), n_most), -1, np.int32)
+    for start, part in parts.items():
+        words[start : start + len(part), : part.shape[1]] = part
+    return words
