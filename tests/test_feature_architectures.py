@@ -18,6 +18,7 @@ from longtail.features.encoder import encoder_from
 from longtail.features.hashed_mlp import HashedMLP
 from longtail.features.precomputed import Precomputed
 from longtail.features.word_table import WordTable
+from longtail.recipes.attentionxml import AttentionXML
 from longtail.recipes.deepxml import DeepXML
 from longtail.recipes.end_to_end import KimCNNClassifier, XMLCNNClassifier
 from longtail.recipes.mach import MACH
@@ -155,6 +156,13 @@ class TestWrongInput:
         model = DeepXML(features=KimCNN(), char_ngrams=None)
         with pytest.raises(InputError, match="reads the words of a text in their order"):
             model.fit(np.eye(4), np.eye(4, dtype=int))
+
+    @pytest.mark.parametrize("recipe", [KimCNNClassifier, XMLCNNClassifier, AttentionXML])
+    def test_pieces_of_words_for_a_model_of_words(self, recipe):
+        """Of words that are each in one text, only pieces are in two."""
+        texts = [f"label{i}" for i in range(80)]
+        with pytest.raises(InputError, match="none of the tokens that are kept is a word"):
+            recipe(char_ngrams=(3, 4)).fit(texts, [[text] for text in texts])
 
     def test_images_of_another_shape(self):
         reads = PointInput(InputKind.IMAGES, image_shape=(3, 4, 4))

@@ -127,6 +127,19 @@ class PointInput:
             return None
         return word_sequences(vectorizer, texts, self.n_words)
 
+    def training_words(
+        self, vectorizer: TextVectorizer | None, texts: Sequence[str]
+    ) -> NDArray[np.int32] | None:
+        """Return `words` of the training texts; InputError if there is none to learn from."""
+        words = self.words(vectorizer, texts)
+        if words is not None and not words.size:
+            raise InputError(
+                "This recipe reads the words of a text in their order, but none of the tokens that "
+                "are kept is a word: all are pairs, or pieces of words. Lower min_df, raise "
+                "max_features, or set word_ngrams to 1 and char_ngrams to None."
+            )
+        return words
+
     def texts(self, texts: Sequence[str]) -> NDArray[np.object_] | None:
         """Return texts as they are, object (n,), so that rows can be chosen; None if not needed."""
         return np.array([*texts], np.object_) if self.kind is InputKind.TEXTS else None

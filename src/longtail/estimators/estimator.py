@@ -407,7 +407,7 @@ class LabelEstimator(Answers):
         is_word = None
         if vectorizer is not None and vectorizer.char_ngrams is not None:
             is_word = vectorizer.is_word()
-        words = self.reads().words(vectorizer, dataset.texts or ())
+        words = self.reads().training_words(vectorizer, dataset.texts or ())
         texts = self.reads().texts(dataset.texts or ())
         space = dataset.label_space
         label_texts = self.reads().texts(space.texts or space.names or ())
