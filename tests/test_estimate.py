@@ -503,6 +503,27 @@ def test_no_more_words_are_read_of_a_text_than_it_is_cut_to(name):
     assert short == long
 
 
+@pytest.mark.parametrize(
+    ("n_points", "n_words_of_text", "n_words", "seconds", "megabytes"),
+    [(4_000, 10, 256, 20, 901), (1_500, 192, 500, 16, 1_201)],
+    ids=["short", "long"],
+)
+def test_filters_along_the_embedding_see_all_the_words_that_may_be(
+    n_points, n_words_of_text, n_words, seconds, megabytes
+):
+    """One epoch, beside other work; a tenth of the time was announced for short texts."""
+    texts = dataclasses.replace(
+        LONG_TEXTS,
+        n_points=n_points,
+        n_nonzero=n_points * n_words_of_text,
+        n_ordered_words=n_points * n_words_of_text,
+    )
+    settings = recipe("xmlcnn")(along_embedding=True, n_words=n_words, epochs=1)
+    found = estimate_training(texts, costs_of(settings), ONE_CORE)
+    assert seconds / 1.5 < found.stages["network"] < 1.5 * seconds
+    assert megabytes / 1.5 < found.memory / 1e6 < 1.5 * megabytes
+
+
 def test_three_learners_take_three_times_as_long():
     three = estimate_training(TITLES, costs_of(Astec3()), ONE_CORE)
     one = estimate_training(TITLES, costs_of(Astec()), ONE_CORE)

@@ -33,6 +33,7 @@ __all__ = [
 # Core-seconds, as in `longtail.costs.estimate`.
 BAG = 8e-10  # an entry of the features, times the dimension: forward, backward and step
 FILTER = 1.6e-10  # a word, times the numbers of the filters that slide over it
+ALONG = 9e-11  # the same along the embedding, where all texts have as many words
 PADDED = 1.6  # places of a batch, all of whose texts are as long as the longest, over its words
 
 SAME_LEAF = 0.7  # a point's labels to that power are about the leaves of a tree that they are in
@@ -53,6 +54,8 @@ class NetworkShape(NamedTuple):
         Numbers of all filters together.
     n_words : int
         That are read of a text; 0 without convolutions.
+    along_embedding : bool
+        Whether filters slide along the embedding, over all `n_words` of a text at once.
     """
 
     n_rows: int
@@ -61,6 +64,7 @@ class NetworkShape(NamedTuple):
     n_filters: int = 0
     filter_size: int = 0
     n_words: int = 0
+    along_embedding: bool = False
 
     @classmethod
     def of_filters(
@@ -78,6 +82,8 @@ class NetworkShape(NamedTuple):
 
     def reading(self, w: Workload) -> float:
         """Return the core-seconds of an epoch below the last layer."""
+        if self.along_embedding:
+            return self.n_words * w.n_points * self.filter_size * ALONG
         if self.n_filters:
             n_words = min(PADDED * w.n_words_read, self.n_words * w.n_points)
             return n_words * self.filter_size * FILTER
@@ -88,7 +94,9 @@ class NetworkShape(NamedTuple):
         return 4.0 * self.n_words * w.n_points
 
     def maps(self, w: Workload, batch_size: int) -> float:
-        """Return the bytes of the maps of the filters of a batch."""
+        """Return the bytes of the maps of the filters of a batch, and of what they slide over."""
+        if self.along_embedding:
+            return 4 * batch_size * self.row_width * (6 * self.n_filters + 4 * self.n_words)
         n_places = batch_size * min(LONGEST * w.n_words_read / w.n_points, self.n_words)
         return 4 * n_places * (6 * self.n_filters + 4 * self.row_width)
 
@@ -124,7 +132,7 @@ def _of_kim_cnn(settings: OfKimCNN, n_features: int) -> NetworkShape:
 def _of_xml_cnn(settings: OfXMLCNN, n_features: int) -> NetworkShape:
     """See `shape_of`."""
     shape = NetworkShape.of_filters(settings, n_features, XMLCNN.widths)
-    return shape._replace(width=settings.bottleneck)
+    return shape._replace(width=settings.bottleneck, along_embedding=settings.along_embedding)
 
 
 @dataclass(frozen=True)
