@@ -72,8 +72,8 @@ class OfKimCNN(OfArchitecture):
     n_words : int
         Words that are read of a text.
     **kwargs
-        Those of `OfArchitecture`; words alone by default, no character n-grams, which have no
-        order.
+        Those of `OfArchitecture`; no character n-grams by default, which have no order. Only words
+        are read: pairs of words count where word vectors start and labels are clustered.
     """
 
     char_ngrams: tuple[int, int] | None = None
@@ -111,8 +111,8 @@ class OfXMLCNN(OfArchitecture):
         Slide filters along the embedding, each over some numbers of the vectors of all words, as
         the authors' code does, and not along the words, as their paper has it; see `XMLCNN`.
     **kwargs
-        Those of `OfArchitecture`; words alone by default, no character n-grams, which have no
-        order.
+        Those of `OfArchitecture`; no character n-grams by default, which have no order. Only words
+        are read: pairs of words count where word vectors start and labels are clustered.
     """
 
     char_ngrams: tuple[int, int] | None = None
