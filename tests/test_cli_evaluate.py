@@ -122,6 +122,42 @@ def test_labels_of_at_least_some_probabilities(place, capsys):
     assert expected in lines[start:]
 
 
+def test_a_model_is_held_against_another(place, capsys, tmp_path):
+    fewer, test = tmp_path / "fewer", place / "test.jsonl"
+    assert run(capsys, "labels", "remove", place / "model", "drink", fewer)[0] == 0
+    code, out, err = run(
+        capsys, "evaluate", place / "model", test, "--against", fewer, "--json", tmp_path / "a"
+    )
+    assert (code, f"The same points for {fewer}:" in err) == (0, True)
+    alone, _, _ = run(capsys, "evaluate", fewer, test, "--json", tmp_path / "b")
+    assert alone == 0
+    both, other = (json.loads((tmp_path / name).read_text()) for name in "ab")
+    found = both["against"]
+    assert set(found) == {name for name in METRICS if "@" in name and "coverage" not in name}
+    for name, of in found.items():
+        assert of["theirs"] == pytest.approx(other[name], abs=1e-4), name
+        assert of["difference"] == pytest.approx(both[name] - other[name], abs=2e-4), name
+    of = found["P@3"]
+    assert of["difference"] > 2 * of["standard_error"] > 0
+    line = next(line for line in out.splitlines() if line.startswith("P@3"))
+    shown = [both["P@3"], of["theirs"], of["difference"], of["standard_error"]]
+    assert [float(part) for part in line.split()[1:]] == pytest.approx(shown, abs=0.005)
+
+
+def test_a_model_of_other_points_is_no_rival(place, capsys):
+    test = place / "test.jsonl"
+    message = refused(capsys, "evaluate", place / "model", test, "--against", place / "sparse")
+    assert "features" in message
+
+
+def test_the_difference_of_a_single_point_has_no_error(place, capsys, tmp_path):
+    test = labelled(tmp_path / "test.jsonl", ["drink"])
+    same, target = place / "model", tmp_path / "metrics.json"
+    assert run(capsys, "evaluate", same, test, "--against", same, "--json", target)[0] == 0
+    found = json.loads(target.read_text())["against"]["P@1"]
+    assert (found["difference"], found["standard_error"]) == (0, None)
+
+
 def test_filter_files_and_propensities_are_used(place, capsys, tmp_path):
     test = place / "test.jsonl"
     everything = [f"{point} {label}" for point in range(8) for label in range(10)]

@@ -7,10 +7,11 @@ import math
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from longtail.cli.comparison import comparison_as_json, comparison_table
 from longtail.cli.labelled_points import (
     add_test_arguments,
     in_model_ids,
@@ -27,11 +28,19 @@ from longtail.cli.output import (
     table,
     write_json,
 )
-from longtail.cli.points import answered, blocks_of, points_of
+from longtail.cli.points import answered, blocks_of, n_features_of, points_of
 from longtail.data.label_space import in_ids_of
 from longtail.data.repository import read_filter
+from longtail.data.unlabelled import check_kind
 from longtail.errors import source_name
-from longtail.metrics import at_thresholds, by_frequency_quantile, evaluate, set_aside
+from longtail.metrics import (
+    at_thresholds,
+    by_frequency_quantile,
+    by_point,
+    compare,
+    evaluate,
+    set_aside,
+)
 from longtail.metrics.hits import deepest_place
 from longtail.metrics.predictions import places_to_predict
 from longtail.predictor import LARGEST_K, Predictor, load
@@ -40,7 +49,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from longtail.data.dataset import Dataset
-    from longtail.metrics import AtThreshold
+    from longtail.metrics import AtThreshold, Difference
     from longtail.metrics.hits import Floats, Integers
 
 __all__ = ["add_arguments", "run_command"]
@@ -81,6 +90,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="of propensity-scored metrics (0.55,1.5; WikiTitles-500K 0.5,0.4; Amazon's 0.6,2.6)",
     )
     parser.add_argument(
+        "--against",
+        metavar="DIR",
+        help="another model folder: show what it reaches on the same points, and how sure the "
+        "differences are",
+    )
+    parser.add_argument(
         "--by-frequency",
         action="store_true",
         help="show what frequent and rare labels contribute to P@5 and PSP@5",
@@ -101,6 +116,53 @@ def run_command(arguments: argparse.Namespace) -> int:
         check_output(arguments.json, read=names, model=arguments.model)
     model = load(arguments.model)
     given = points_as_given(model, arguments)
+    answers = _answers(model, given, arguments)
+    metrics = evaluate(*answers.judged, **_how(model, arguments))
+    metrics["points_per_second"] = given.n_points / answers.seconds
+    written: dict[str, object] = {key: round(value, 4) for key, value in metrics.items()}
+    shown = _table(metrics, given.n_points)
+    if arguments.against is not None:
+        found = _compared(model, answers, given, arguments)
+        written["against"] = comparison_as_json(found)
+        shown += ["", comparison_table(found)]
+    ids, scores, truth = answers.judged
+    if arguments.by_frequency:
+        shown += ["", _table_by_frequency(model, truth, ids, arguments.propensity)]
+    if arguments.thresholds:
+        shown += ["", _table_by_threshold(at_thresholds(ids, scores, truth))]
+    # What is read by a program is not to be mixed with what is read by people.
+    is_for_program = arguments.json is not None and is_stdout(arguments.json)
+    (notice if is_for_program else result)("\n".join(shown))
+    if arguments.json is not None:
+        write_json(arguments.json, written)
+    return 0
+
+
+class _Answers(NamedTuple):
+    """What a model answers, without what is left out.
+
+    Attributes
+    ----------
+    ids, scores : (n_points, k)
+    truth : csr_array (n_points, n_labels)
+        In the model's label ids.
+    seconds : float
+        How long it took.
+    """
+
+    ids: Integers
+    scores: Floats
+    truth: csr_array
+    seconds: float
+
+    @property
+    def judged(self) -> tuple[Integers, Floats, csr_array]:
+        """What metrics take."""
+        return self.ids, self.scores, self.truth
+
+
+def _answers(model: Predictor, given: Dataset, arguments: argparse.Namespace) -> _Answers:
+    """Ask a model for the labels of a test set, which has label ids of its own."""
     dataset = in_model_ids(model, given, arguments)
     barred = None if arguments.filter is None else _barred(arguments, given, dataset)
     _say_if_trained_otherwise(model, is_filtered=barred is not None)
@@ -109,28 +171,32 @@ def run_command(arguments: argparse.Namespace) -> int:
     ids, scores, seconds = _predictions(model, dataset, n_places)
     if barred is not None:
         ids, scores = set_aside(ids, scores, barred)
-    metrics = evaluate(
-        ids,
-        scores,
-        dataset.labels,
-        train_label_counts=model.train_label_counts,
-        n_train_points=model.description["n_points"],
-        ks=PLACES,
-        recall_ks=RECALL_PLACES,
-        propensity=arguments.propensity,
+    return _Answers(ids, scores, dataset.labels, seconds)
+
+
+def _how(model: Predictor, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return by what a model's answers are measured, as `evaluate` and `by_point` take it."""
+    return {
+        "train_label_counts": model.train_label_counts,
+        "n_train_points": model.description["n_points"],
+        "ks": PLACES,
+        "recall_ks": RECALL_PLACES,
+        "propensity": arguments.propensity,
+    }
+
+
+def _compared(
+    model: Predictor, answers: _Answers, given: Dataset, arguments: argparse.Namespace
+) -> dict[str, Difference]:
+    """Ask the other model the same points, and hold it against this one."""
+    other, is_text = load(arguments.against), given.texts is not None
+    check_kind(arguments.test, is_text=is_text, n_features=n_features_of(other))
+    notice(f"The same points for {arguments.against}:")
+    theirs = _answers(other, given, arguments)
+    return compare(
+        by_point(*answers.judged, **_how(model, arguments)),
+        by_point(*theirs.judged, **_how(other, arguments)),
     )
-    metrics["points_per_second"] = dataset.n_points / seconds
-    shown = _table(metrics, dataset.n_points)
-    if arguments.by_frequency:
-        shown += ["", _table_by_frequency(model, dataset, ids, arguments.propensity)]
-    if arguments.thresholds:
-        shown += ["", _table_by_threshold(at_thresholds(ids, scores, dataset.labels))]
-    # What is read by a program is not to be mixed with what is read by people.
-    is_for_program = arguments.json is not None and is_stdout(arguments.json)
-    (notice if is_for_program else result)("\n".join(shown))
-    if arguments.json is not None:
-        write_json(arguments.json, {key: round(value, 4) for key, value in metrics.items()})
-    return 0
 
 
 def _barred(arguments: argparse.Namespace, given: Dataset, dataset: Dataset) -> csr_array:
@@ -196,15 +262,15 @@ def _table(metrics: dict[str, float], n_points: int) -> list[str]:
 
 def _table_by_frequency(
     model: Predictor,
-    dataset: Dataset,
+    truth: csr_array,
     ids: Integers,
     propensity: tuple[float, float],
 ) -> str:
     """Return what each fifth of the labels contributes, the most frequent first."""
-    n_bins = min(N_BINS, dataset.n_labels)
+    n_bins = min(N_BINS, truth.shape[1])
     bins = by_frequency_quantile(
         ids,
-        dataset.labels,
+        truth,
         max(PLACES),
         train_label_counts=model.train_label_counts,
         n_train_points=model.description["n_points"],

@@ -25,17 +25,21 @@ from longtail.metrics.at_k import (
     ps_precision_at_k,
     recall_at_k,
 )
+from longtail.metrics.comparison import Difference, compare
 from longtail.metrics.predictions import in_rank_order, set_aside, top_k
 from longtail.metrics.propensity import inverse_propensities
-from longtail.metrics.report import FrequencyBin, by_frequency_quantile, evaluate
+from longtail.metrics.report import FrequencyBin, by_frequency_quantile, by_point, evaluate
 from longtail.metrics.score_files import read_scores
 from longtail.metrics.thresholds import AtThreshold, at_thresholds
 
 __all__ = [
     "AtThreshold",
+    "Difference",
     "FrequencyBin",
     "at_thresholds",
     "by_frequency_quantile",
+    "by_point",
+    "compare",
     "coverage_at_k",
     "evaluate",
     "in_rank_order",

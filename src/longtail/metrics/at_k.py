@@ -16,15 +16,15 @@ if TYPE_CHECKING:
 __all__ = [
     "coverage",
     "coverage_at_k",
-    "mean_dcg",
-    "mean_gain",
+    "dcg_by_point",
+    "gain_by_point",
     "ndcg_at_k",
     "precision_at_k",
     "ps_ndcg_at_k",
     "ps_precision_at_k",
     "ratio",
-    "recall",
     "recall_at_k",
+    "recall_by_point",
 ]
 
 
@@ -59,7 +59,7 @@ def precision_at_k(ids: Integers, truth: csr_array, k: int) -> float:
     >>> precision_at_k(np.array([[2, 0], [0, 1]]), truth, k=2)
     0.75
     """
-    return mean_gain(find_hits(ids, truth, k), k, _ones(truth))
+    return float(gain_by_point(find_hits(ids, truth, k), k, _ones(truth)).mean())
 
 
 def ndcg_at_k(ids: Integers, truth: csr_array, k: int) -> float:
@@ -75,7 +75,7 @@ def ndcg_at_k(ids: Integers, truth: csr_array, k: int) -> float:
     >>> round(ndcg_at_k(np.array([[1, 0]]), csr_array([[1, 0, 0]]), k=2), 4)
     0.6309
     """
-    return mean_dcg(find_hits(ids, truth, k), k, _ones(truth))
+    return float(dcg_by_point(find_hits(ids, truth, k), k, _ones(truth)).mean())
 
 
 def recall_at_k(ids: Integers, truth: csr_array, k: int) -> float:
@@ -91,7 +91,7 @@ def recall_at_k(ids: Integers, truth: csr_array, k: int) -> float:
     >>> recall_at_k(np.array([[1, 0]]), csr_array([[1, 0, 1]]), k=2)
     0.5
     """
-    return recall(find_hits(ids, truth, k), k)
+    return float(recall_by_point(find_hits(ids, truth, k), k).mean())
 
 
 def coverage_at_k(ids: Integers, truth: csr_array, k: int) -> float:
@@ -134,8 +134,8 @@ def ps_precision_at_k(
     0.6
     """
     weights = _checked_weights(inverse_propensities, truth)
-    reached = mean_gain(find_hits(ids, truth, k), k, weights)
-    return ratio(reached, mean_gain(best_hits(truth, weights), k, weights))
+    reached = gain_by_point(find_hits(ids, truth, k), k, weights)
+    return ratio(reached.sum(), gain_by_point(best_hits(truth, weights), k, weights).sum())
 
 
 def ps_ndcg_at_k(ids: Integers, truth: csr_array, k: int, inverse_propensities: Floats) -> float:
@@ -153,26 +153,28 @@ def ps_ndcg_at_k(ids: Integers, truth: csr_array, k: int, inverse_propensities: 
     0.7967
     """
     weights = _checked_weights(inverse_propensities, truth)
-    reached = mean_dcg(find_hits(ids, truth, k), k, weights)
-    return ratio(reached, mean_dcg(best_hits(truth, weights), k, weights))
+    reached = dcg_by_point(find_hits(ids, truth, k), k, weights)
+    return ratio(reached.sum(), dcg_by_point(best_hits(truth, weights), k, weights).sum())
 
 
-def mean_gain(hits: Hits, k: int, weights: Floats) -> float:
-    """Mean over the points of the summed weights of the hits in k places, over k."""
-    return float(weights[hits.up_to(k).labels].sum()) / (hits.n_points * k)
+def gain_by_point(hits: Hits, k: int, weights: Floats) -> Floats:
+    """Return the summed weights of each point's hits in k places, over k."""
+    hits = hits.up_to(k)
+    return hits.summed(weights[hits.labels] / k)
 
 
-def mean_dcg(hits: Hits, k: int, weights: Floats) -> float:
-    """Mean over the points of the discounted gain, over that of min(k, n_true) unweighted hits."""
+def dcg_by_point(hits: Hits, k: int, weights: Floats) -> Floats:
+    """Return each point's discounted gain, over that of min(k, n_true) unweighted hits."""
     hits = hits.up_to(k)
     discounts = 1.0 / np.log2(np.arange(k) + 2.0)
     best = np.cumsum(discounts)[np.minimum(hits.n_true[hits.points], k) - 1]
-    return float((weights[hits.labels] * discounts[hits.ranks] / best).sum()) / hits.n_points
+    return hits.summed(weights[hits.labels] * discounts[hits.ranks] / best)
 
 
-def recall(hits: Hits, k: int) -> float:
-    """Mean over the points of the share of true labels in k places."""
-    return float((1.0 / hits.n_true[hits.up_to(k).points]).sum()) / hits.n_points
+def recall_by_point(hits: Hits, k: int) -> Floats:
+    """Return which share of its true labels each point has in k places."""
+    hits = hits.up_to(k)
+    return hits.summed(1.0 / hits.n_true[hits.points])
 
 
 def coverage(hits: Hits, k: int, best: Hits) -> float:
@@ -182,7 +184,7 @@ def coverage(hits: Hits, k: int, best: Hits) -> float:
 
 def ratio(reached: float, attainable: float) -> float:
     """`reached` over `attainable`; 0 where nothing was attainable (no point has a label)."""
-    return reached / attainable if attainable else 0.0
+    return float(reached / attainable) if attainable else 0.0
 
 
 def _ones(truth: csr_array) -> NDArray[np.float64]:

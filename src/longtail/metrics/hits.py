@@ -76,6 +76,11 @@ class Hits:
         near = self.ranks < k
         return Hits(self.points[near], self.ranks[near], self.labels[near], self.n_true)
 
+    def summed(self, values: Floats) -> Floats:
+        """Return the sum for each point of what its hits are worth, one value a hit."""
+        sums: Floats = np.bincount(self.points, values, minlength=self.n_points).astype(float)
+        return sums
+
 
 def row_chunks(n_rows: int) -> Iterator[slice]:
     """Yield consecutive slices that together cover `n_rows` rows."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from itertools import chain
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from longtail.errors import InputError
-from longtail.metrics.at_k import coverage, mean_dcg, mean_gain, ratio, recall
+from longtail.metrics.at_k import coverage, dcg_by_point, gain_by_point, ratio, recall_by_point
 from longtail.metrics.hits import (
     Floats,
     Hits,
@@ -25,12 +26,14 @@ from longtail.metrics.predictions import set_aside as without_pairs
 from longtail.metrics.propensity import inverse_propensities
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from numpy.typing import ArrayLike, NDArray
     from scipy.sparse import csr_array
 
-__all__ = ["FrequencyBin", "by_frequency_quantile", "evaluate"]
+    ByPoint = Callable[[Hits, int, Floats], Floats]
+
+__all__ = ["FrequencyBin", "by_frequency_quantile", "by_point", "evaluate"]
 
 
 def evaluate(
@@ -92,33 +95,106 @@ def evaluate(
     >>> {name: round(report[name], 1) for name in ("P@1", "P@2", "nDCG@2", "PSnDCG@2", "R@2")}
     {'P@1': 50.0, 'P@2': 75.0, 'nDCG@2': 81.5, 'PSnDCG@2': 82.5, 'R@2': 100.0}
     """
+    counts = train_label_counts, n_train_points, propensity
+    judged = _judged(ids, scores, truth, *counts, (ks, recall_ks), set_aside)
+    fractions = _means(judged.by_point(ks))
+    fractions |= {f"coverage@{k}": coverage(judged.hits, k, judged.best) for k in ks}
+    fractions |= _means(judged.recall_by_point(recall_ks))
+    return {name: 100.0 * value for name, value in fractions.items()}
+
+
+def by_point(
+    ids: Integers,
+    scores: Floats,
+    truth: csr_array,
+    *,
+    train_label_counts: ArrayLike,
+    n_train_points: int,
+    ks: Sequence[int] = (1, 3, 5),
+    recall_ks: Sequence[int] = (10, 100),
+    propensity: tuple[float, float] = (0.55, 1.5),
+    set_aside: csr_array | None = None,
+) -> dict[str, Floats]:
+    """Return what each point adds: the means of these are what `evaluate` returns.
+
+    Takes and raises what `evaluate` does. Coverage, which is no mean over points, is not there.
+
+    Returns
+    -------
+    dict of str to float64 (n_points,)
+        In percent.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.metrics import by_point
+    >>> truth = csr_array([[1, 0, 1], [0, 1, 0]])
+    >>> ids, scores = np.array([[2, 0], [0, 1]]), np.array([[0.9, 0.8], [0.7, 0.1]])
+    >>> by_point(ids, scores, truth, train_label_counts=[9, 4, 1], n_train_points=12,
+    ...          ks=[1, 2], recall_ks=[2])["P@2"].tolist()
+    [100.0, 50.0]
+    """
+    counts = train_label_counts, n_train_points, propensity
+    judged = _judged(ids, scores, truth, *counts, (ks, recall_ks), set_aside)
+    fractions = judged.by_point(ks) | judged.recall_by_point(recall_ks)
+    return {name: 100.0 * of_points for name, of_points in fractions.items()}
+
+
+class _Judged(NamedTuple):
+    """The true labels among answers, the best that could be, and what a label is worth."""
+
+    hits: Hits
+    best: Hits
+    weights: Floats
+
+    def by_point(self, ks: Sequence[int]) -> dict[str, Floats]:
+        """Return what each metric is at each point, as fractions, metric by metric."""
+        hits, best, weights = self
+        ones = np.ones_like(weights)
+
+        def scored(metric: ByPoint, k: int) -> Floats:
+            return metric(hits, k, weights) * ratio(1.0, metric(best, k, weights).mean())
+
+        return (
+            {f"P@{k}": gain_by_point(hits, k, ones) for k in ks}
+            | {f"nDCG@{k}": dcg_by_point(hits, k, ones) for k in ks}
+            | {f"PSP@{k}": scored(gain_by_point, k) for k in ks}
+            | {f"PSnDCG@{k}": scored(dcg_by_point, k) for k in ks}
+        )
+
+    def recall_by_point(self, ks: Sequence[int]) -> dict[str, Floats]:
+        """Return which share of its labels each point has in so many places."""
+        return {f"R@{k}": recall_by_point(self.hits, k) for k in ks}
+
+
+def _means(by_point: Mapping[str, Floats]) -> dict[str, float]:
+    """Return the mean over the points of each metric."""
+    return {name: float(of_points.mean()) for name, of_points in by_point.items()}
+
+
+def _judged(
+    ids: Integers,
+    scores: Floats,
+    truth: csr_array,
+    train_label_counts: ArrayLike,
+    n_train_points: int,
+    propensity: tuple[float, float],
+    places: tuple[Sequence[int], Sequence[int]],
+    set_aside: csr_array | None,
+) -> _Judged:
+    """Hold answers against the truth; see `evaluate`."""
     truth = as_binary_csr(truth, "truth")
     ids = check_ids(ids, truth.shape[0])
-    deepest = deepest_place(ks, recall_ks)
-    for k in (*ks, *recall_ks):
+    deepest = deepest_place(*places)
+    for k in chain(*places):
         check_k(k, ids.shape[1])
     ids = in_rank_order(ids, scores)
     if set_aside is not None:
         ids, _ = without_pairs(ids, np.zeros(ids.shape), set_aside)
     counts = _counts_of_all_labels(train_label_counts, truth.shape[1])
     weights = inverse_propensities(counts, n_train_points, *_pair(propensity))
-    hits = find_hits(ids, truth, deepest)
-    best = best_hits(truth, weights)
-    fractions = _by_place(hits, best, weights, ks)
-    fractions |= {f"R@{k}": recall(hits, k) for k in recall_ks}
-    return {name: 100.0 * value for name, value in fractions.items()}
-
-
-def _by_place(hits: Hits, best: Hits, weights: Floats, ks: Sequence[int]) -> dict[str, float]:
-    """All metrics but recall, metric by metric."""
-    ones = np.ones_like(weights)
-    return (
-        {f"P@{k}": mean_gain(hits, k, ones) for k in ks}
-        | {f"nDCG@{k}": mean_dcg(hits, k, ones) for k in ks}
-        | {f"PSP@{k}": ratio(mean_gain(hits, k, weights), mean_gain(best, k, weights)) for k in ks}
-        | {f"PSnDCG@{k}": ratio(mean_dcg(hits, k, weights), mean_dcg(best, k, weights)) for k in ks}
-        | {f"coverage@{k}": coverage(hits, k, best) for k in ks}
-    )
+    return _Judged(find_hits(ids, truth, deepest), best_hits(truth, weights), weights)
 
 
 @dataclass(frozen=True)
@@ -205,7 +281,7 @@ def by_frequency_quantile(
         bin_of_label[labels] = number
     hits = find_hits(ids, truth, k)
     places = hits.n_points * k
-    best = mean_gain(best_hits(truth, weights), k, weights)
+    best = float(gain_by_point(best_hits(truth, weights), k, weights).mean())
     bin_of_hit = bin_of_label[hits.labels]
     precision = np.bincount(bin_of_hit, minlength=n_bins) / places
     gain = np.bincount(bin_of_hit, weights=weights[hits.labels], minlength=n_bins) / places
