@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 
 import longtail
 from killing import Killer
+from longtail.classifiers import label_attention
 from longtail.data.bags import Bags
 from longtail.data.dataset import Dataset
 from longtail.data.from_python import labels_from, texts_from
@@ -24,7 +25,6 @@ from longtail.metrics import precision_at_k
 from longtail.recipes.attentionxml import AttentionXML
 from longtail.scorers.ensemble import EnsembleScorer
 from longtail.scorers.label_attention import AttentionLevel, children_of
-from longtail.training import label_attention
 from longtail.training.optimisers import RowwiseAdagrad
 from longtail.training.run import TrainingData, TrainingRun
 

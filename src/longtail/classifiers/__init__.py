@@ -1,1 +1,1 @@
-"""Module IV: classifiers on shortlists or hard negatives, being trained, and the re-ranker."""
+"""Module IV: classifiers of shortlisted labels, being trained, and the re-ranker."""

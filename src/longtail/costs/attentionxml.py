@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from longtail.classifiers.label_attention import ROWS_AT_ONCE
 from longtail.costs.estimate import LONGEST, PROCESS
-from longtail.training.label_attention import ROWS_AT_ONCE
 
 if TYPE_CHECKING:
     from longtail.costs.estimate import Machine, Workload

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.classifiers.label_attention import HeldOutLevel, LabelAttention
 from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError
 from longtail.estimators.estimator import LabelEstimator
@@ -21,7 +22,6 @@ from longtail.surrogates.label_clusters import label_centroids, meta_labels
 from longtail.surrogates.label_tree import balanced_tree
 from longtail.training.clipping import RecentNorms
 from longtail.training.early_stopping import HeldOut
-from longtail.training.label_attention import HeldOutLevel, LabelAttention
 from longtail.training.schedule import Schedule
 
 if TYPE_CHECKING:
