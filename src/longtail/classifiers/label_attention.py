@@ -95,9 +95,10 @@ class LabelAttention:
     """Words to states, states to a vector a label, a vector to a logit (You et al., NeurIPS 2019).
 
     With states h_t of a BiLSTM and w_l what label l looks for, ``a_t = softmax_t(h_t . w_l)``,
-    ``m_l = sum_t a_t h_t``, ``z_l = v . ReLU(W m_l + b) + c``; only w_l is the label's own. The
-    loss is binary cross-entropy over the candidates of a point. A second layer that labels share
-    may follow, ``z_l = v . ReLU(U ReLU(W m_l + b) + d) + c``.
+    ``m_l = sum_t a_t h_t``, ``z_l = v . ReLU(W m_l + b) + c + w_l . m_l``; only w_l is the label's
+    own. The last term is ours: the others do not say how well the words that are there fit the
+    label. The loss is binary cross-entropy over the candidates of a point. A second layer that
+    labels share may follow, with ``v . ReLU(U ReLU(W m_l + b) + d)`` in place of the first term.
 
     Parameters
     ----------
@@ -163,18 +164,10 @@ class LabelAttention:
         """
         if data.words is None:
             raise InputError("AttentionXML reads the words of a text in order. Pass texts.")
-        if start is None:
-            seed = run.seed_for("word vectors")
-            words = sketched_vectors(data.features, targets, self.dimension, seed)
-        else:
-            words = start.words
-        torch.manual_seed(run.seed_for("network"))
-        module = _Network(self.dimension, self.n_states, self.hidden, self.dropout)
+        words, module = self._started(data, targets, run, start)
         n_candidates = targets.shape[0] * parents.shape[1] * np.diff(child_starts).mean()
         share = min(targets.nnz / n_candidates, 0.5)
         nn.init.constant_(module.output.bias, float(np.log(share)))
-        if start is not None:
-            module.start_from(start)
         labels = _centroids(module, words, data.words, targets)
         tables = _Tables(
             WordTable(words, RowwiseAdagrad, run.device),
@@ -184,10 +177,7 @@ class LabelAttention:
         candidates = parents, child_starts
         level = _LevelTask(module, tables, data, targets, candidates, adam, self.network_rate)
         batches = AllLabels(targets, self.batch_size)
-        averaged = None
-        if self.average_after is not None:
-            n_before = self.average_after * batches.n_batches()
-            averaged = AveragedTask(level, level.weights(), n_before)
+        averaged = self._averaged(level, batches)
         stopping = None
         if held_out is not None:
             in_use = nullcontext if averaged is None else averaged.in_use
@@ -196,6 +186,28 @@ class LabelAttention:
         if averaged is not None:
             averaged.take_over()
         return module.frozen(tables)
+
+    def _started(
+        self,
+        data: TrainingData,
+        targets: csr_array,
+        run: TrainingRun,
+        start: AttentionWeights | None,
+    ) -> tuple[NDArray[np.float32], _Network]:
+        """Return words' vectors and a network: those of `start`, or new ones."""
+        torch.manual_seed(run.seed_for("network"))
+        module = _Network(self.dimension, self.n_states, self.hidden, self.dropout)
+        if start is not None:
+            module.start_from(start)
+            return start.words, module
+        seed = run.seed_for("word vectors")
+        return sketched_vectors(data.features, targets, self.dimension, seed), module
+
+    def _averaged(self, level: _LevelTask, batches: AllLabels) -> AveragedTask | None:
+        """Return the level with the mean of its weights kept, where one is asked for."""
+        if self.average_after is None:
+            return None
+        return AveragedTask(level, level.weights(), self.average_after * batches.n_batches())
 
 
 def _centroids(
