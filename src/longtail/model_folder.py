@@ -35,7 +35,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Arrays = Mapping[str, NDArray[np.generic]]
+    from longtail.named_parts import Arrays
+
     Document = dict[str, Any]
 
 __all__ = ["ModelFolder", "check_target", "write_model_folder"]

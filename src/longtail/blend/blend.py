@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from longtail.blend.candidates import Candidates
     from longtail.blend.relations import Matches
     from longtail.data.bags import Bags
+    from longtail.named_parts import Arrays
 
-    Arrays = Mapping[str, NDArray[np.generic]]
     Floats = NDArray[np.float32]
 
 __all__ = ["Blend"]

@@ -18,9 +18,8 @@ if TYPE_CHECKING:
 
     from longtail.blend.score_network import Evidence
     from longtail.data.bags import Bags
+    from longtail.named_parts import Arrays
     from longtail.scorers.protocols import Scorer
-
-    Arrays = Mapping[str, NDArray[np.generic]]
 
 __all__ = ["BlendedScorer", "compiled_of"]
 
@@ -90,8 +89,8 @@ class BlendedScorer(Blend):
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> BlendedScorer:
         """Make it again from `config` and `to_arrays`, on memory maps as they are."""
-        token_vectors: Any = arrays["encoder/token_vectors"]
-        return cls(encoder=UnitBagEncoder(token_vectors), **cls.parts_from(config, arrays))
+        encoder = UnitBagEncoder(arrays["encoder/token_vectors"])
+        return cls(encoder=encoder, **cls.parts_from(config, arrays))
 
 
 def compiled_of(scorer: Scorer) -> CompiledScorer | None:

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from longtail.index.protocol import VectorIndex
+    from longtail.named_parts import Arrays
 
-    Arrays = Mapping[str, NDArray[np.generic]]
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
@@ -307,14 +307,13 @@ class CandidateSearch:
     def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> CandidateSearch:
         """Make it again from `config` and `to_arrays`, on memory maps as they are."""
         sizes = SearchSizes(**config["sizes"])
-        parts: Any = arrays
         return cls(
             label_index=index_from_arrays(without_prefix("label_index.", arrays), sizes.beam),
-            label_of_row=parts["label_of_row"],
+            label_of_row=arrays["label_of_row"],
             point_index=index_from_arrays(without_prefix("point_index.", arrays), sizes.beam),
-            label_starts=parts["label_starts"],
-            label_ids=parts["label_ids"],
-            popular=parts["popular"],
+            label_starts=arrays["label_starts"],
+            label_ids=arrays["label_ids"],
+            popular=arrays["popular"],
             n_labels=config["n_labels"],
             sizes=sizes,
         )

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
     from longtail.blend.score_network import Evidence
     from longtail.data.bags import Bags
-
-    Arrays = Mapping[str, NDArray[np.generic]]
+    from longtail.named_parts import Arrays
 
 __all__ = ["EncodedScorer", "scorer_around"]
 

@@ -22,13 +22,11 @@ from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 from longtail.spares import Spares
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
+    from longtail.named_parts import Arrays
     from longtail.training.run import TrainingData
 
-    Arrays = Mapping[str, NDArray[np.generic]]
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
@@ -293,9 +291,9 @@ class LabelRelations:
     @classmethod
     def from_arrays(cls, arrays: Arrays) -> LabelRelations:
         """Make them again from `to_arrays`."""
-        parts: Any = arrays
-        texts = without_prefix("texts.", parts)
-        return cls(texts=SparseLabelVectors(**texts), **{name: parts[name] for name in _DTYPES})
+        texts = SparseLabelVectors(**without_prefix("texts.", arrays))
+        tables: dict[str, Any] = {name: arrays[name] for name in _DTYPES}
+        return cls(texts=texts, **tables)
 
 
 def postings_of(

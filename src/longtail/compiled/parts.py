@@ -24,14 +24,14 @@ from longtail.kernels.sparse_lookup import SparseRows, SplitRows
 from longtail.kernels.wide_network import Network, NetworkScratch
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from longtail.blend.candidates import SearchSizes
     from longtail.blend.relations import RelationSizes
+    from longtail.named_parts import Arrays
 
-    Arrays = Mapping[str, NDArray[np.generic]]
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.data.bags import Bags
+    from longtail.named_parts import Arrays
 
-    Arrays = Mapping[str, NDArray[np.generic]]
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
     Offsets = NDArray[np.int64]
@@ -171,15 +171,14 @@ class AnnexMLScorer:
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> AnnexMLScorer:
         """Make it again from `config` and `to_arrays`."""
-        given: Mapping[str, Any] = arrays
         names = [part.name for part in fields(AnnexLearner)]
         return cls(
             learners=tuple(
-                AnnexLearner(**{name: given[f"learner{number}/{name}"] for name in names})
+                AnnexLearner(**{name: arrays[f"learner{number}/{name}"] for name in names})
                 for number in range(config["n_learners"])
             ),
-            label_starts=given["labels/starts"],
-            label_ids=given["labels/ids"],
+            label_starts=arrays["labels/starts"],
+            label_ids=arrays["labels/ids"],
             n_labels=config["n_labels"],
             n_neighbours=config["n_neighbours"],
         )

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.data.bags import Bags
-
-    Arrays = Mapping[str, NDArray[np.generic]]
+    from longtail.named_parts import Arrays
 
 __all__ = ["DeepXMLScorer", "Ranker"]
 
@@ -58,7 +57,7 @@ class Ranker:
         """Make it again, on memory maps as they are."""
         encoder = without_prefix(f"{group}-encoder/", arrays)
         residual = without_prefix(f"{group}-residual/", arrays)
-        classifier: dict[str, Any] = without_prefix(f"{group}-classifier/", arrays)
+        classifier = without_prefix(f"{group}-classifier/", arrays)
         return cls(
             encoder_from(config["encoder"], encoder),
             transform_from(config["residual"], residual),

@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.data.bags import Bags
-
-    Arrays = Mapping[str, NDArray[np.generic]]
+    from longtail.named_parts import Arrays
 
 __all__ = ["DenseScorer"]
 
@@ -80,7 +79,8 @@ class DenseScorer:
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> DenseScorer:  # noqa: ARG003 - the arrays say all
         """Make it again from `config` and `to_arrays`."""
-        table: Any = arrays["encoder/token_vectors"]
-        classifiers: Any = arrays["labels/classifiers"]
-        labels: Any = arrays["labels/ids"]
-        return cls(encoder=BagEncoder(table), classifiers=classifiers, labels=labels)
+        return cls(
+            encoder=BagEncoder(arrays["encoder/token_vectors"]),
+            classifiers=arrays["labels/classifiers"],
+            labels=arrays["labels/ids"],
+        )

@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.data.bags import Bags
+    from longtail.named_parts import Arrays
 
-    Arrays = Mapping[str, NDArray[np.generic]]
     Floats = NDArray[np.float32]
 
 __all__ = ["EnergyScorer"]
@@ -146,12 +146,11 @@ class EnergyScorer:
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> EnergyScorer:
         """Make it again from `config` and `to_arrays`."""
-        parts: dict[str, Any] = dict(arrays)
         return cls(
-            encoder=BagEncoder(parts["encoder/token_vectors"]),
-            heads=LabelVectors(parts["heads/vectors"], parts["heads/bias"]),
-            layers=EnergyLayers(parts["energy/label_vectors"], parts["energy/couplings"]),
-            known=parts["energy/known"],
+            encoder=BagEncoder(arrays["encoder/token_vectors"]),
+            heads=LabelVectors(arrays["heads/vectors"], arrays["heads/bias"]),
+            layers=EnergyLayers(arrays["energy/label_vectors"], arrays["energy/couplings"]),
+            known=arrays["energy/known"],
             inference=EnergyInference(**config["inference"]),
             is_convex=config["is_convex"],
         )

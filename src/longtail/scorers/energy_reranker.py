@@ -15,15 +15,12 @@ from longtail.named_parts import with_prefix
 from longtail.scorers.fusion import best_first
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from numpy.typing import NDArray
 
     from longtail.data.bags import Bags
     from longtail.scorers.energy_inference import EnergyInference
     from longtail.scorers.protocols import Scorer
 
-    Arrays = Mapping[str, NDArray[np.generic]]
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 

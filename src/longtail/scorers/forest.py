@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.data.bags import Bags
-
-    Arrays = Mapping[str, NDArray[np.generic]]
+    from longtail.named_parts import Arrays
 
 __all__ = ["ForestScorer", "TailClassifiers", "joined_forest"]
 
@@ -168,16 +167,13 @@ class ForestScorer:
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> ForestScorer:
         """Make it again from `config` and `to_arrays`."""
-        trees: dict[str, Any] = without_prefix("forest/", arrays)
-        tail: dict[str, Any] = without_prefix("tail/", arrays)
-        means = SparseLabelVectors(**tail)
-        weights: Any = arrays["tail_weights"]
+        means = SparseLabelVectors(**without_prefix("tail/", arrays))
         return cls(
-            forest=Forest(**trees),
+            forest=Forest(**without_prefix("forest/", arrays)),
             tail=TailClassifiers(means, config["gamma"]),
             alpha=config["alpha"],
             n_candidates=config["n_candidates"],
-            tail_weights=weights,
+            tail_weights=arrays["tail_weights"],
         )
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from longtail.data.bags import Bags
     from longtail.features.encoder import Encoder
+    from longtail.named_parts import Arrays
 
 __all__ = ["BucketNetwork", "HashedLabelsScorer"]
 
@@ -114,7 +115,7 @@ class HashedLabelsScorer:
         return {"kind": "hashed-labels", "encoders": encoders}
 
     @classmethod
-    def from_parts(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> Self:
         """Make it again from `config` and `to_arrays`."""
         networks = []
         for i, encoder in enumerate(config["encoders"]):

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Arrays = Mapping[str, NDArray[np.generic]]
+    from longtail.named_parts import Arrays
 
 __all__ = ["HALF_LENGTH", "JoinedFeatures", "JoinedTreeScorer"]
 

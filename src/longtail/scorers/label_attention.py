@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.data.bags import Bags
+    from longtail.named_parts import Arrays
 
 __all__ = ["AttentionLevel", "LabelAttentionScorer", "children_of"]
 
@@ -94,7 +95,7 @@ class AttentionLevel(NamedTuple):
         return {name: array for name, array in arrays.items() if name not in left_out}
 
     @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_arrays(cls, arrays: Arrays) -> Self:
         """Make it again."""
         n_hidden = len(arrays["hidden_bias"])
         none = np.zeros((0, n_hidden), np.float32), np.zeros(0, np.float32)
@@ -163,7 +164,7 @@ class LabelAttentionScorer:
         }
 
     @classmethod
-    def from_parts(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> Self:
         """Make it again from `config` and `to_arrays`."""
         levels = tuple(
             AttentionLevel.from_arrays(without_prefix(f"level{i}/", arrays))

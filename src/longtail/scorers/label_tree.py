@@ -19,9 +19,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.data.bags import Bags
+    from longtail.named_parts import Arrays
     from longtail.scorers.sparse_label_vectors import SparseLabelVectors
-
-    Arrays = Mapping[str, NDArray[np.generic]]
 
 __all__ = ["LabelTreeScorer"]
 
@@ -155,5 +154,5 @@ class LabelTreeScorer:
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> LabelTreeScorer:
         """Make it again from `config` and `to_arrays`."""
-        tree: dict[str, Any] = {name: arrays[f"tree/{name}"] for name in TrainedTree._fields}
+        tree = {name: arrays[f"tree/{name}"] for name in TrainedTree._fields}
         return cls(TrainedTree(**tree), config["beam_size"])

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 
     from longtail.data.bags import Bags
     from longtail.features.encoder import Encoder
-
-    Arrays = Mapping[str, NDArray[np.generic]]
+    from longtail.named_parts import Arrays
 
 __all__ = ["OneVsAllScorer"]
 
@@ -90,7 +89,7 @@ class OneVsAllScorer:
         return {"kind": "one-vs-all", "encoder": self.encoder.config()}
 
     @classmethod
-    def from_parts(cls, config: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> Self:
+    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> Self:
         """Make it again from `config` and `to_arrays`."""
         return cls(
             encoder_from(config["encoder"], without_prefix("encoder/", arrays)),

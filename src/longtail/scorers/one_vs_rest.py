@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.data.bags import Bags
-
-    Arrays = Mapping[str, NDArray[np.generic]]
+    from longtail.named_parts import Arrays
 
 __all__ = ["OneVsRestScorer"]
 

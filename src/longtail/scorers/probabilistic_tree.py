@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.data.bags import Bags
-
-    Arrays = Mapping[str, NDArray[np.generic]]
+    from longtail.named_parts import Arrays
 
 __all__ = ["ProbabilisticTreeScorer"]
 
@@ -116,11 +115,10 @@ class ProbabilisticTreeScorer:
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> ProbabilisticTreeScorer:
         """Make it again from `config` and `to_arrays`."""
-        held: Any = arrays
         return cls(
-            encoder=BagEncoder(held["encoder/token_vectors"]),
-            nodes=LabelVectors(held["nodes/vectors"], held["nodes/bias"]),
-            child_starts=held["tree/child_starts"],
-            labels=held["tree/labels"],
+            encoder=BagEncoder(arrays["encoder/token_vectors"]),
+            nodes=LabelVectors(arrays["nodes/vectors"], arrays["nodes/bias"]),
+            child_starts=arrays["tree/child_starts"],
+            labels=arrays["tree/labels"],
             beam_size=config["beam_size"],
         )

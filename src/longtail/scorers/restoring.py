@@ -30,13 +30,9 @@ from longtail.scorers.slice import SliceScorer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
-    from numpy.typing import NDArray
-
+    from longtail.named_parts import Arrays
     from longtail.predictor import Predictor
     from longtail.scorers.protocols import Scorer
-
-    Arrays = Mapping[str, NDArray[np.generic]]
 
 __all__ = ["check_sizes", "checks_all_it_reads", "scorer_from"]
 

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.data.bags import Bags
-
-    Arrays = Mapping[str, NDArray[np.generic]]
+    from longtail.named_parts import Arrays
 
 __all__ = ["SliceScorer"]
 
@@ -76,12 +75,9 @@ class SliceScorer:
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> SliceScorer:
         """Make it again from `config` and `to_arrays`."""
-        vectors: Any = arrays["classifier/vectors"]
-        bias: Any = arrays["classifier/bias"]
-        table: Any = arrays["encoder/token_vectors"]
         return cls(
-            encoder=UnitBagEncoder(table),
+            encoder=UnitBagEncoder(arrays["encoder/token_vectors"]),
             shortlister=LabelShortlister.from_parts(config, without_prefix("shortlist/", arrays)),
-            classifier=LabelVectors(vectors, bias),
+            classifier=LabelVectors(**without_prefix("classifier/", arrays)),
             fusion=ScoreFusion(**config["fusion"]),
         )
