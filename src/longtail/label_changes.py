@@ -28,14 +28,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from longtail.blend.new_labels import ChangeableScorer, LabelVectors
+    from longtail.blend.new_labels import ChangeableScorer, NewLabelVectors
     from longtail.predictor import Predictor
     from longtail.scorers.protocols import Scorer
 
 __all__ = ["with_labels", "without_labels"]
 
 # By the name of the recipe: several answer by a blend, each of other label vectors.
-VECTORS_OF: Mapping[str, LabelVectors] = MappingProxyType(
+VECTORS_OF: Mapping[str, NewLabelVectors] = MappingProxyType(
     {
         "LongtailClassifier": SharedSpaceVectors(),
         "DEXA": SiameseVectors(),
@@ -165,7 +165,7 @@ class _Changeable(NamedTuple):
     """A model's parts, and how its recipe makes vectors of labels."""
 
     scorer: ChangeableScorer
-    vectors: LabelVectors
+    vectors: NewLabelVectors
 
 
 def _changeable(model: Predictor) -> _Changeable:

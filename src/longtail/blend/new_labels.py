@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["ChangeableScorer", "LabelVectors", "NewLabels", "SharedSpaceVectors", "add_labels"]
+__all__ = ["ChangeableScorer", "NewLabelVectors", "NewLabels", "SharedSpaceVectors", "add_labels"]
 
 ChangeableScorer: TypeAlias = BlendedScorer | EncodedScorer
 Changed = TypeVar("Changed", bound=ChangeableScorer)
@@ -73,7 +73,7 @@ class NewLabels(NamedTuple):
         return csr_array((np.ones(n_points, np.float32), where), (self.n, n_points)) @ rows
 
 
-class LabelVectors(Protocol):
+class NewLabelVectors(Protocol):
     """How a recipe makes the vectors of a label, one a head, of what is known of it."""
 
     def reads_texts(self, scorer: ChangeableScorer) -> bool:
@@ -104,20 +104,22 @@ class SharedSpaceVectors:
     """
 
     def reads_texts(self, scorer: ChangeableScorer) -> bool:
-        """See `LabelVectors.reads_texts`."""
+        """See `NewLabelVectors.reads_texts`."""
         return scorer.reads_label_texts
 
     def of_new(
         self, scorer: ChangeableScorer, new: NewLabels, means: Floats, n_threads: int
     ) -> list[Floats]:
-        """See `LabelVectors.of_new`."""
+        """See `NewLabelVectors.of_new`."""
         if new.texts is None or not scorer.reads_label_texts:
             return [means]
         texts = scorer.encoder.encode(new.texts, n_threads)
         return [unit_rows(means + texts), means, texts]
 
 
-def add_labels(scorer: Changed, new: NewLabels, vectors: LabelVectors, n_threads: int) -> Changed:
+def add_labels(
+    scorer: Changed, new: NewLabels, vectors: NewLabelVectors, n_threads: int
+) -> Changed:
     """Return the scorer with new labels behind those that it has.
 
     A new label starts as training would start it: its vectors are what the recipe makes of its text
@@ -130,7 +132,7 @@ def add_labels(scorer: Changed, new: NewLabels, vectors: LabelVectors, n_threads
     ----------
     scorer : BlendedScorer or EncodedScorer
     new : NewLabels
-    vectors : LabelVectors
+    vectors : NewLabelVectors
     n_threads : int
     """
     points = scorer.encoder.encode(new.points, n_threads)

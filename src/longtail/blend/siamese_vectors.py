@@ -27,13 +27,13 @@ class SiameseVectors:
     """
 
     def reads_texts(self, scorer: ChangeableScorer) -> bool:  # noqa: ARG002 - all of them do
-        """See `LabelVectors.reads_texts`."""
+        """See `NewLabelVectors.reads_texts`."""
         return True
 
     def of_new(
         self, scorer: ChangeableScorer, new: NewLabels, means: Floats, n_threads: int
     ) -> list[Floats]:
-        """See `LabelVectors.of_new`."""
+        """See `NewLabelVectors.of_new`."""
         read = _points_as_texts(new) if new.texts is None else new.texts
         texts = scorer.encoder.encode(read, n_threads)
         return [unit_rows(texts + means), *[texts] * (len(scorer.heads) - 1)]
