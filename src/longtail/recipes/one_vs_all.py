@@ -10,7 +10,7 @@ import numpy as np
 from longtail.classifiers.shortlisted import ShortlistTraining
 from longtail.estimators.estimator import LabelEstimator
 from longtail.features.bag_of_tokens import BagOfTokens
-from longtail.scorers.dense import DenseScorer
+from longtail.scorers.dense_one_vs_all import DenseOneVsAllScorer
 from longtail.training.batches import AllLabels
 from longtail.training.schedule import Schedule
 from longtail.transfer.plain import Identity
@@ -79,6 +79,6 @@ class OneVsAll(LabelEstimator):
             block = Identity().block(self.dimension, run.device)
             labels = training.fit(network, block, batches, run, "one versus all")
         classifiers = np.concatenate([labels.vectors, labels.bias[:, None]], axis=1)
-        return DenseScorer(
+        return DenseOneVsAllScorer(
             encoder=architecture.frozen(network), classifiers=classifiers, labels=used
         )

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from longtail.features.encoder import encoder_from
+from longtail.index.exact import ExactIndex
 from longtail.kernels.arrays import read_only
-from longtail.kernels.exact import exact_topk
-from longtail.kernels.jit import over_row_chunks
 from longtail.named_parts import with_prefix, without_prefix
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     from longtail.features.encoder import Encoder
     from longtail.named_parts import Arrays
 
-__all__ = ["OneVsAllScorer"]
+__all__ = ["OneVsAllScorer", "best_of_classifiers"]
 
 
 @dataclass(frozen=True)
@@ -56,27 +55,23 @@ class OneVsAllScorer:
     classifiers: NDArray[np.float32]
     labels: NDArray[np.int32]
 
+    def __post_init__(self) -> None:
+        """Hold the arrays as memory maps are held."""
+        object.__setattr__(self, "classifiers", read_only(self.classifiers, np.float32))
+        object.__setattr__(self, "labels", read_only(self.labels, np.int32))
+
     def top_k(
         self, bags: Bags, k: int, n_threads: int = 1
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """See `Scorer.top_k`; scores are sigmoids. A point without features has no answer."""
         features = self.encoder.encode(bags, n_threads)
-        # A last feature of 1 meets the bias.
-        queries = read_only(np.pad(features, ((0, 0), (0, 1)), constant_values=1), np.float32)
-        classifiers = read_only(self.classifiers, np.float32)
-        places = np.empty((len(queries), k), np.int32)
-        logits = np.empty((len(queries), k), np.float32)
-
-        def work(start: int, stop: int) -> None:
-            exact_topk(queries, classifiers, start, stop, places, logits)
-
-        over_row_chunks(work, len(queries), n_threads=n_threads, chunk=128)
-        places[~features.any(axis=1)] = -1
-        known = places >= 0
-        ids = np.where(known, self.labels[places], np.int32(-1))
+        ids, logits = best_of_classifiers(
+            features, self.classifiers, self.labels, k, n_threads=n_threads
+        )
+        ids[~features.any(axis=1)] = -1
         scores = 0.5 + 0.5 * np.tanh(0.5 * logits)  # the sigmoid, without overflow
-        scores[~known] = -np.inf
-        return ids.astype(np.int32), scores
+        scores[ids < 0] = -np.inf
+        return ids, scores
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""
@@ -94,5 +89,47 @@ class OneVsAllScorer:
         return cls(
             encoder_from(config["encoder"], without_prefix("encoder/", arrays)),
             arrays["one-vs-all/classifiers"],
-            np.asarray(arrays["one-vs-all/labels"], np.int32),
+            arrays["one-vs-all/labels"],
         )
+
+
+def best_of_classifiers(
+    features: NDArray[np.float32],
+    classifiers: NDArray[np.float32],
+    labels: NDArray[np.int32],
+    k: int,
+    *,
+    n_threads: int = 1,
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Score all labels by their linear classifiers, ``w_l . v + b_l``; return the k best.
+
+    Parameters
+    ----------
+    features : float32 (n, dimension)
+        v of each point.
+    classifiers : float32 (n_used, dimension + 1)
+        w of each label that is used, and its bias behind.
+    labels : int32 (n_used,)
+        Their ids, ascending.
+    k, n_threads : int
+
+    Returns
+    -------
+    ids : int32 (n, k)
+        Best first, ties by smaller id, padded with -1.
+    logits : float32 (n, k)
+        Padded with -inf.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.scorers.one_vs_all import best_of_classifiers
+    >>> features, classifiers = np.array([[5]], np.float32), np.array([[1, 0], [2, -3]], np.float32)
+    >>> ids, logits = best_of_classifiers(features, classifiers, np.array([4, 7], np.int32), 2)
+    >>> ids.tolist(), logits.tolist()
+    ([[7, 4]], [[7.0, 5.0]])
+    """
+    ones = np.ones((len(features), 1), np.float32)  # each meets a bias
+    index = ExactIndex(classifiers, n_threads=n_threads)
+    rows, logits = index.query(np.concatenate([features, ones], axis=1), k)
+    return np.where(rows >= 0, labels[rows], np.int32(-1)), logits

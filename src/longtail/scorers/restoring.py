@@ -11,7 +11,7 @@ from longtail.errors import InputError
 from longtail.named_parts import without_prefix
 from longtail.scorers.annexml import AnnexMLScorer
 from longtail.scorers.deepxml import DeepXMLScorer
-from longtail.scorers.dense import DenseScorer
+from longtail.scorers.dense_one_vs_all import DenseOneVsAllScorer
 from longtail.scorers.encoders import sharing_transformers
 from longtail.scorers.energy import EnergyScorer
 from longtail.scorers.energy_inference import EnergyInference
@@ -71,7 +71,7 @@ def scorer_from(config: Mapping[str, Any], arrays: Arrays) -> Scorer:
         "blended": BlendedScorer.from_parts,
         "compiled": CompiledScorer.from_parts,
         "deepxml": DeepXMLScorer.from_parts,
-        "dense-one-vs-all": DenseScorer.from_parts,
+        "dense-one-vs-all": DenseOneVsAllScorer.from_parts,
         "encoded": EncodedScorer.from_parts,
         "energy": EnergyScorer.from_parts,
         "energy-reranked": _reranked_from,

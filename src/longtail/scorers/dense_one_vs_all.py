@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail.features.bag_encoder import BagEncoder
-from longtail.index.exact import ExactIndex
 from longtail.kernels.arrays import read_only
 from longtail.scorers.blocks import top_k_in_blocks
+from longtail.scorers.one_vs_all import best_of_classifiers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,14 +20,16 @@ if TYPE_CHECKING:
     from longtail.data.bags import Bags
     from longtail.named_parts import Arrays
 
-__all__ = ["DenseScorer"]
+__all__ = ["DenseOneVsAllScorer"]
 
 ROWS_AT_ONCE = 4096  # points whose features are held in memory together
 
 
 @dataclass(frozen=True, kw_only=True)
-class DenseScorer:
+class DenseOneVsAllScorer:
     """The score of a label is ``w . v + b`` for the features v of a point; all labels are scored.
+
+    `OneVsAllScorer` is for any encoder, and says a probability.
 
     Parameters
     ----------
@@ -51,13 +53,12 @@ class DenseScorer:
         self, bags: Bags, k: int, n_threads: int = 1
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """See `Scorer.top_k`."""
-        index = ExactIndex(self.classifiers, n_threads=n_threads)
 
         def answer(some: Bags) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
             features = self.encoder.encode(some, n_threads)
-            ones = np.ones((len(features), 1), np.float32)
-            rows, found = index.query(np.concatenate([features, ones], axis=1), k)
-            return np.where(rows >= 0, self.labels[rows], np.int32(-1)), found
+            return best_of_classifiers(
+                features, self.classifiers, self.labels, k, n_threads=n_threads
+            )
 
         ids, scores = top_k_in_blocks(bags, k, ROWS_AT_ONCE, answer)
         silent = np.diff(bags.row_starts) == 0  # nothing is known of them, so nothing is said
@@ -77,7 +78,7 @@ class DenseScorer:
         return {"kind": "dense-one-vs-all"}
 
     @classmethod
-    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> DenseScorer:  # noqa: ARG003 - the arrays say all
+    def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> DenseOneVsAllScorer:  # noqa: ARG003 - the arrays say all
         """Make it again from `config` and `to_arrays`."""
         return cls(
             encoder=BagEncoder(arrays["encoder/token_vectors"]),
