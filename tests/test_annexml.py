@@ -22,7 +22,7 @@ from longtail.kernels.annexml import (
     ranking_gains,
 )
 from longtail.recipes.annexml import AnnexML
-from longtail.scorers.restoring import scorer_from
+from longtail.restoring import scorer_from
 
 
 def grouped_points(n_points=300, n_groups=6, seed=0):

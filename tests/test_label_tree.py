@@ -13,9 +13,9 @@ from longtail.data.bags import Bags
 from longtail.data.rows import unit_rows
 from longtail.errors import InputError
 from longtail.recipes.parabel import Bonsai, Parabel
+from longtail.restoring import scorer_from
 from longtail.scorers.ensemble import EnsembleScorer
 from longtail.scorers.label_tree import LabelTreeScorer
-from longtail.scorers.restoring import scorer_from
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 from longtail.surrogates.label_tree import LabelTree, balanced_tree, k_means_tree
 

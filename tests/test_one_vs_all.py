@@ -11,7 +11,7 @@ from longtail.classifiers.shortlisted import FullOneVsAll, ShortlistTraining
 from longtail.data.bags import Bags
 from longtail.recipes.deepxml import DeepXML
 from longtail.recipes.one_vs_all import OneVsAll
-from longtail.scorers.restoring import scorer_from
+from longtail.restoring import scorer_from
 from longtail.training import label_table
 from longtail.training.batches import AllLabels
 from longtail.training.label_table import LabelTable

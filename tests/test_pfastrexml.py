@@ -22,9 +22,9 @@ from longtail.recipes.pfastrexml import (
     n_trees_for,
     ranking_gains,
 )
+from longtail.restoring import scorer_from
 from longtail.scorers.forest import ForestScorer
 from longtail.scorers.fusion import head_and_tail_precision
-from longtail.scorers.restoring import scorer_from
 from longtail.training.run import TrainingData
 
 few = settings(max_examples=25, deadline=None)

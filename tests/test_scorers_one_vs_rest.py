@@ -13,9 +13,9 @@ from longtail.data.bags import Bags
 from longtail.data.rows import unit_rows
 from longtail.kernels.one_vs_rest import keep_best
 from longtail.recipes.dismec import DiSMEC
+from longtail.restoring import scorer_from
 from longtail.scorers import one_vs_rest
 from longtail.scorers.one_vs_rest import OneVsRestScorer
-from longtail.scorers.restoring import scorer_from
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
 few = settings(max_examples=25, deadline=None)

@@ -25,9 +25,9 @@ from longtail.kernels.jit import n_usable_threads
 from longtail.label_changes import with_labels, without_labels
 from longtail.model_folder import ModelFolder, write_model_folder
 from longtail.named_parts import with_prefix, without_prefix
+from longtail.restoring import check_sizes, checks_all_it_reads, scorer_from
 from longtail.restriction import Restriction, check_threshold
 from longtail.scorers.calibration import Calibration
-from longtail.scorers.restoring import check_sizes, checks_all_it_reads, scorer_from
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
