@@ -255,13 +255,14 @@ class _SharedSpaceTask:
         vectors, has_points = self._tokens.into_vectors(), self._counts > 0
         encoder = UnitBagEncoder(vectors.numpy())
         points = encoder.encode(self._bags, self._n_threads)
-        texts, others = None, []
+        texts, others, scale = None, [], self._settings.scale
         if self._label_bags is not None:
             texts = encoder.encode(self._label_bags, self._n_threads)
             means, bias = self._mean_directions(points), self._start_of_bias()
-            scale, no_bias = self._settings.scale, np.zeros_like(bias)
+            no_bias = np.zeros_like(bias)
             others = [LabelHead.of(means, bias, scale), LabelHead.of(texts, no_bias, scale)]
-        trained = self._labels.learnt(texts, has_points, in_place=not goes_on)
+        units = self._labels.learnt(texts, has_points, in_place=not goes_on)
+        trained = LabelHead.of(units, self._labels.bias[:, 0].cpu().numpy(), scale)
         tables = None
         if goes_on:
             own = (self._labels.vectors, self._labels.bias)

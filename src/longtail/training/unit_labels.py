@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from longtail.blend.label_head import LabelHead
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.softmax import decoupled_slopes
 from longtail.named_parts import joined_parts
@@ -163,11 +162,23 @@ class UnitLabelTable:
         has_points: NDArray[np.bool_],
         *,
         in_place: bool = False,
-    ) -> LabelHead:
-        """Return the labels' vectors, unit texts added where there are any, as a model keeps them.
+    ) -> NDArray[np.float32]:
+        """Return the unit vectors w of the labels, texts added where there are any.
 
         A label without points was only ever a negative, so its own vector is left out: what is
         left is its text, or nothing. With `in_place`, they take the place of what was trained.
+
+        Parameters
+        ----------
+        texts : float32 (n_labels, dimension) or None
+            Unit rows.
+        has_points : bool (n_labels,)
+        in_place : bool
+
+        Returns
+        -------
+        float32 (n_labels, dimension)
+            A row of zeros for a label of which nothing is known.
         """
         own = self.vectors.cpu()
         unit = own if in_place else torch.empty_like(own)
@@ -177,7 +188,8 @@ class UnitLabelTable:
             if texts is not None:
                 sums += torch.from_numpy(texts[part])
             unit[part] = UnitRows.of(sums).unit
-        return LabelHead.of(unit.numpy(), self.bias[:, 0].cpu().numpy(), self._scale)
+        vectors: NDArray[np.float32] = unit.numpy()
+        return vectors
 
     def state(self) -> dict[str, Tensor]:
         """Return the live tensors that a checkpoint keeps."""
