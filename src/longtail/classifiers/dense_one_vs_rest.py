@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.classifiers.sparse_one_vs_rest import equal_parts, points_listing, require_shortlists
+from longtail.classifiers.listed_points import equal_parts, points_listing, require_shortlists
 from longtail.data.rows import as_rows, binary, offsets_and_indices, row_norms
 from longtail.kernels.dense_dual_coordinate import train_dense_machines
 from longtail.kernels.dual_coordinate import Problems, Stopping

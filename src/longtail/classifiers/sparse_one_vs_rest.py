@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
+from longtail.classifiers.listed_points import equal_parts, points_listing, require_shortlists
 from longtail.data.rows import as_rows, binary, offsets_and_indices, row_norms
 from longtail.errors import InputError
 from longtail.kernels.dual_coordinate import Problems, Stopping, train_machines
@@ -18,12 +19,9 @@ from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from longtail.data.rows import Rows
     from longtail.training.run import TrainingRun
 
-__all__ = ["SparseOneVsRest", "equal_parts", "points_listing", "require_shortlists"]
-
-N_PARTS = 64  # of the work, for the threads to take one by one; each copies its points
+__all__ = ["SparseOneVsRest"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -201,33 +199,6 @@ def _joined(
     return all_features, all_weights
 
 
-def require_shortlists(features: Rows, labels: csr_array, shortlists: NDArray[np.int32]) -> None:
-    """Raise InputError unless there is a shortlist a point, of labels that there are."""
-    n_points, n_labels = features.shape[0], labels.shape[1]
-    if len(shortlists) != n_points or shortlists.max(initial=-1) >= n_labels:
-        raise InputError(
-            f"`shortlists` of shape {shortlists.shape} with labels up to "
-            f"{shortlists.max(initial=-1)} does not fit {n_points} points and "
-            f"{n_labels} labels. Pass one row a point, and label ids or -1."
-        )
-    if labels.shape[0] != n_points:
-        raise InputError(
-            f"`features` has {n_points} points, `labels` {labels.shape[0]}. "
-            "Pass the same number of each."
-        )
-
-
-def points_listing(shortlists: NDArray[np.int32], n_labels: int) -> csr_array:
-    """Return the points whose shortlists hold each label, bool (n_labels, n_points)."""
-    is_listed = shortlists >= 0
-    starts = np.concatenate([[0], np.cumsum(is_listed.sum(axis=1))])
-    labels = shortlists[is_listed]
-    ones = np.ones(len(labels), np.bool_)
-    lists = csr_array((ones, labels, starts), (len(shortlists), n_labels)).T.tocsr()
-    lists.sum_duplicates()
-    return lists
-
-
 def _check_shapes(
     features: csr_array,
     labels: csr_array,
@@ -247,12 +218,3 @@ def _check_shapes(
             f"`group_of_label` must hold one group below {n_groups} for each of {n_labels} "
             f"labels, got shape {group_of_label.shape}."
         )
-
-
-def equal_parts(problems: Problems) -> NDArray[np.int64]:
-    """Cut the labels into ranges of about equally many points: bounds of at most `N_PARTS`."""
-    n_candidates = np.diff(problems.candidate_starts)[problems.group_of_label]
-    n_points = np.diff(problems.positive_starts) + n_candidates
-    before = np.concatenate([[0], np.cumsum(n_points + 1)])
-    wanted = np.linspace(0, before[-1], N_PARTS + 1)
-    return np.unique(np.searchsorted(before, wanted))
