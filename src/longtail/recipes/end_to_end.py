@@ -9,8 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from longtail.classifiers.shortlisted import ShortlistTraining
 from longtail.recipes.architectures import OfArchitecture, OfKimCNN, OfXMLCNN
 from longtail.scorers.one_vs_all import OneVsAllScorer
@@ -68,8 +66,7 @@ class EndToEnd(OfArchitecture):
                 schedule=schedule,
                 batch_size=self.batch_size,
             )
-        classifiers = np.concatenate([labels.vectors, labels.bias[:, np.newaxis]], axis=1)
-        return OneVsAllScorer(encoder, classifiers, used)
+        return OneVsAllScorer(encoder, labels.with_bias(), used)
 
 
 def learn_end_to_end(

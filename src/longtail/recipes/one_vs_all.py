@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from longtail.classifiers.shortlisted import ShortlistTraining
 from longtail.estimators.estimator import LabelEstimator
 from longtail.features.bag_of_tokens import BagOfTokens
@@ -78,7 +76,6 @@ class OneVsAll(LabelEstimator):
         with run.stage("one versus all"):
             block = Identity().block(self.dimension, run.device)
             labels = training.fit(network, block, batches, run, "one versus all")
-        classifiers = np.concatenate([labels.vectors, labels.bias[:, None]], axis=1)
         return DenseOneVsAllScorer(
-            encoder=architecture.frozen(network), classifiers=classifiers, labels=used
+            encoder=architecture.frozen(network), classifiers=labels.with_bias(), labels=used
         )

@@ -71,6 +71,20 @@ class LabelVectors:
         over_row_chunks(work, len(features), n_threads=n_threads, chunk=256)
         return logits
 
+    def with_bias(self) -> NDArray[np.float32]:
+        """Return the vectors with their biases behind, float32 (n_labels, dimension + 1).
+
+        Their products with features that end in a 1 are the logits.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from longtail.scorers.label_vectors import LabelVectors
+        >>> LabelVectors(np.eye(2, dtype=np.float32), np.array([3, 4])).with_bias().tolist()
+        [[1.0, 0.0, 3.0], [0.0, 1.0, 4.0]]
+        """
+        return np.concatenate([self.vectors, self.bias[:, np.newaxis]], axis=1)
+
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return what the classifier is made of."""
         return {"vectors": self.vectors, "bias": self.bias}
