@@ -1,4 +1,4 @@
-"""DEXA's two modules: an encoder with auxiliary vectors, then a free vector a label."""
+"""NGAME's two modules: an encoder, with DEXA's auxiliary vectors or without; then label vectors."""
 
 from __future__ import annotations
 
