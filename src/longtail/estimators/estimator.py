@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
+    from longtail.data.text_column import TextColumn
     from longtail.scorers.protocols import Scorer
 
 __all__ = ["LEAST_HELD_OUT", "VERY_FEW_POINTS", "LabelEstimator", "calibrated", "unseen_if_any"]
@@ -365,7 +366,7 @@ class LabelEstimator(Answers):
         return False
 
     def n_held_out(self, n_points: int) -> float:
-        """Return about how many of so many training points are set aside."""
+        """Return about how many of so many training points are held out."""
         return min(self.held_out * n_points, LARGEST_HELD_OUT)
 
     def _label_features(
@@ -386,23 +387,9 @@ class LabelEstimator(Answers):
         vectorizer: TextVectorizer | None,
         n_threads: int,
     ) -> tuple[TrainingData, TrainingData]:
-        """Set some points with labels aside; too few to be of use, none."""
-        n_wanted = self.n_held_out(dataset.n_points)
-        if set_aside is not None:  # the more, the fewer of them can be judged by
-            judged = truth_without(dataset.labels, set_aside)
-            n_judged = np.count_nonzero(np.diff(judged.indptr))
-            of_all = self.held_out * dataset.n_points
-            n_wanted = min(n_wanted * dataset.n_points / n_judged, max(n_wanted, of_all))
+        """Return the data to learn from, and that of the points held out."""
         points = features if dataset.texts is None else dataset.texts
-        train, held = np.arange(dataset.n_points), np.arange(0)
-        if n_wanted >= LEAST_HELD_OUT:
-            share = n_wanted / dataset.n_points
-            with suppress(InputError):  # nearly all points alike: nothing can be set aside
-                train, held = held_out_split(points, share, self.random_state)
-        labelled = np.diff(dataset.labels.indptr) > 0
-        if not labelled[train].any():  # nothing would be left to learn from
-            train, held = np.arange(dataset.n_points), held[:0]
-        train, held = train[labelled[train]], held[labelled[held]]
+        train, held = self._held_out_rows(dataset, points, set_aside)
         label_features = self._label_features(dataset, vectorizer)
         is_word = None
         if vectorizer is not None and vectorizer.char_ngrams is not None:
@@ -414,17 +401,37 @@ class LabelEstimator(Answers):
 
         def part(rows: NDArray[np.int64]) -> TrainingData:
             return TrainingData(
-                rows_of(features, rows, n_threads),
-                rows_of(dataset.labels, rows, n_threads),
-                label_features,
-                is_word,
-                None if words is None else words[rows],
-                None if texts is None else texts[rows],
-                None if label_features is None else label_texts,
-                None if set_aside is None else set_aside[rows],
+                features=rows_of(features, rows, n_threads),
+                labels=rows_of(dataset.labels, rows, n_threads),
+                label_features=label_features,
+                is_word=is_word,
+                words=None if words is None else words[rows],
+                texts=None if texts is None else texts[rows],
+                label_texts=None if label_features is None else label_texts,
+                set_aside=None if set_aside is None else set_aside[rows],
             )
 
         return part(train), part(held)
+
+    def _held_out_rows(
+        self, dataset: Dataset, points: TextColumn | csr_array, set_aside: csr_array | None
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Return which labelled points to learn from, and which are held out: enough, or none."""
+        n_wanted = self.n_held_out(dataset.n_points)
+        if set_aside is not None:  # the more, the fewer of them can be judged by
+            judged = truth_without(dataset.labels, set_aside)
+            n_judged = np.count_nonzero(np.diff(judged.indptr))
+            of_all = self.held_out * dataset.n_points
+            n_wanted = min(n_wanted * dataset.n_points / n_judged, max(n_wanted, of_all))
+        train, held = np.arange(dataset.n_points), np.arange(0)
+        if n_wanted >= LEAST_HELD_OUT:
+            share = n_wanted / dataset.n_points
+            with suppress(InputError):  # nearly all points alike: none can be held out
+                train, held = held_out_split(points, share, self.random_state)
+        labelled = np.diff(dataset.labels.indptr) > 0
+        if not labelled[train].any():  # nothing would be left to learn from
+            train, held = np.arange(dataset.n_points), held[:0]
+        return train[labelled[train]], held[labelled[held]]
 
 
 def _check_dataset(dataset: Dataset) -> None:
