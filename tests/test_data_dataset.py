@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -150,6 +151,15 @@ def test_a_data_set_can_be_saved_onto_itself(tmp_path):
     opened = Dataset.open(tmp_path / "saved")
     opened.save(tmp_path / "saved")
     assert Dataset.open(tmp_path / "saved").texts == text_dataset().texts
+
+
+def test_who_works_in_a_saved_data_set_stays_in_it(tmp_path, monkeypatch):
+    feature_dataset().save(tmp_path / "saved")
+    monkeypatch.chdir(tmp_path / "saved")
+    text_dataset().save(".")
+    assert Dataset.open(".").texts == text_dataset().texts
+    assert not list(Path().glob("features*"))
+    assert [path.name for path in tmp_path.iterdir()] == ["saved"]
 
 
 def test_a_failed_save_leaves_the_old_one(tmp_path, monkeypatch):

@@ -8,22 +8,37 @@ from __future__ import annotations
 
 import errno
 import os
+import secrets
 import shutil
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from longtail.data.paths import hidden_beside
 from longtail.errors import ModelFolderError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-__all__ = ["check_writable", "exchange", "is_fixed", "new_folder_for", "would_be_lost"]
+__all__ = [
+    "check_writable",
+    "exchange",
+    "hidden_beside",
+    "is_fixed",
+    "new_folder_for",
+    "would_be_lost",
+]
 
 _OF_A_DISK = "lost+found"
 _HIDDEN = "partial"
 _REFUSALS = {errno.EBUSY, errno.EXDEV, errno.EACCES, errno.EPERM, errno.EROFS}
+
+
+def hidden_beside(target: Path, what: str) -> Path:
+    """Return a hidden name beside a file or folder that nobody else writes to.
+
+    Neither another thread, nor another process, nor one with the same number in another container.
+    """
+    return target.with_name(f".{target.name}.{what}-{os.getpid()}-{secrets.token_hex(4)}")
 
 
 def is_fixed(target: Path) -> bool:

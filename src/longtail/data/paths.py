@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
-import secrets
 import sys
 import zlib
 from contextlib import contextmanager
@@ -12,6 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 from longtail.errors import DataFormatError, InputError
+from longtail.folder_exchange import hidden_beside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -193,14 +192,6 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     except BaseException:
         partial.unlink(missing_ok=True)
         raise
-
-
-def hidden_beside(target: Path, what: str) -> Path:
-    """Return a hidden name beside a file or folder that nobody else writes to.
-
-    Neither another thread, nor another process, nor one with the same number in another container.
-    """
-    return target.with_name(f".{target.name}.{what}-{os.getpid()}-{secrets.token_hex(4)}")
 
 
 @contextmanager

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import json
-import shutil
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.data.label_space import LabelSpace
-from longtail.data.paths import hidden_beside
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
+from longtail.folder_exchange import exchange, new_folder_for
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -33,14 +32,10 @@ def save_parts(
     labels: csr_array,
     space: LabelSpace,
 ) -> None:
-    """Write the folder under another name, then rename it into place; see `Dataset.save`."""
+    """Write the folder under another name, then put it into place; see `Dataset.save`."""
     folder = folder.resolve()
-    replaces = folder.exists()
-    if replaces:
-        _check_replaced(folder)
-    partial, old = hidden_beside(folder, "partial"), hidden_beside(folder, "old")
-    partial.mkdir(parents=True)
-    try:
+    old = _replaced(folder) if folder.exists() else set()
+    with new_folder_for(folder) as partial:
         _save_columns(partial, {"texts": texts, "label_names": space.names})
         if space.texts is not space.names:
             _save_columns(partial, {"label_texts": space.texts})
@@ -55,29 +50,21 @@ def save_parts(
             "label_texts_are_names": space.names is not None and space.texts is space.names,
         }
         (partial / _FACTS).write_text(json.dumps(facts, indent=1) + "\n", encoding="utf-8")
-        if replaces:
-            folder.rename(old)
-        partial.rename(folder)
-    except BaseException:
-        if old.exists() and not folder.exists():
-            old.rename(folder)
-        shutil.rmtree(partial, ignore_errors=True)
-        raise
-    shutil.rmtree(old, ignore_errors=True)
+        exchange(partial, folder, last=_FACTS, old=old)
 
 
-def _check_replaced(folder: Path) -> None:
-    """Raise InputError unless all that is in a folder is a saved data set's own."""
+def _replaced(folder: Path) -> set[str]:
+    """Return the files of a saved data set; raise InputError unless all there is its own."""
     if not (folder / _FACTS).is_file():
         raise InputError(f"{folder} exists and is not a saved data set. Choose another name.")
-    foreign = sorted(
-        entry.name for entry in folder.iterdir() if entry.name != _FACTS and entry.suffix != ".npy"
-    )
+    names = {entry.name for entry in folder.iterdir()}
+    foreign = sorted(name for name in names - {_FACTS} if not name.endswith(".npy"))
     if foreign:
         raise InputError(
             f"{folder} holds {foreign[0]}, which saving would delete. Move it, or choose another "
             "name."
         )
+    return names
 
 
 def open_parts(folder: Path) -> Parts:
