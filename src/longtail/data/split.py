@@ -1,11 +1,11 @@
-"""Setting training points aside, twins together.
+"""Holding training points out, twins together.
 
 Data sets are full of near-identical points: editions of one book, variants of one product. A point
 whose twin stays in the training part looks easier than any test point, and whatever is tuned on it
 learns to trust the nearest neighbour too much. So points are grouped first, and groups are split.
 
 A text that comes again and again is another thing: a query that many ask will be asked again, and
-points set aside must show it. So where such texts make up more than a few of the points, the points
+points held out must show it. So where such texts make up more than a few of the points, the points
 of large groups are split one by one.
 """
 
@@ -57,7 +57,7 @@ def held_out_split(
     texts_or_features : sequence of str, or sparse matrix of shape (n_points, n_features)
         The points.
     fraction : float
-        Share of the points to set aside, between 0 and 1. It is met up to the size of one group.
+        Share of the points to hold out, between 0 and 1. It is met up to the size of one group.
     seed : int
         The same seed gives the same split.
 
@@ -91,7 +91,7 @@ def held_out_split(
     group_of_row = _groups(keys)
     group_sizes = np.bincount(group_of_row)
     n_wanted = max(1, round(fraction * len(keys)))
-    # Groups that are too large to be set aside are never drawn; else they would block the rest.
+    # Groups that are too large to be held out are never drawn; else they would block the rest.
     candidates = np.flatnonzero(group_sizes <= n_wanted)
     candidates = np.random.default_rng(seed).permutation(candidates)
     drawn = candidates[np.cumsum(group_sizes[candidates]) <= n_wanted]
@@ -105,7 +105,7 @@ def held_out_split(
 
 
 def _groups(keys: Keys) -> Rows:
-    """Return the number of the group of each row: those of a group are set aside together."""
+    """Return the number of the group of each row: those of a group are held out together."""
     _, group_of_row, sizes = np.unique(keys, return_inverse=True, return_counts=True)
     is_alone = sizes[group_of_row] > MOST_TWINS
     if is_alone.sum() >= LEAST_ASKED_OFTEN * len(keys):

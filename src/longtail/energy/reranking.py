@@ -1,4 +1,4 @@
-"""How the energy of a re-ranker is learnt, from the shortlists of points that were set aside."""
+"""How the energy of a re-ranker is learnt, from the shortlists of points that were held out."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ __all__ = ["RERANKERS", "RerankedEstimator"]
 RERANKERS: Mapping[str, RerankerTraining] = MappingProxyType(
     {"spen": RerankerTraining(), "icnn": RerankerTraining(is_convex=True)}
 )
-SHARE_ASIDE, MOST_ASIDE = 0.1, 5_000
+SHARE_UNSEEN, MOST_UNSEEN = 0.1, 5_000
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -40,7 +40,7 @@ class RerankedEstimator(LabelEstimator):
     ----------
     reranker : str or None
         ``"spen"`` or ``"icnn"``: re-order the best labels by an energy over them, if that gains on
-        points set aside; training takes twice as long. None does not.
+        points held out; training takes twice as long. None does not.
     **kwargs
         Those of `LabelEstimator`.
     """
@@ -79,16 +79,16 @@ class RerankedEstimator(LabelEstimator):
         And what its answers to these points say of probabilities.
         """
         n_points: int = data.labels.shape[0]
-        if SHARE_ASIDE * n_points < LEAST_POINTS:
+        if SHARE_UNSEEN * n_points < LEAST_POINTS:
             return None  # too few to learn from
-        share = min(SHARE_ASIDE, MOST_ASIDE / n_points)
+        share = min(SHARE_UNSEEN, MOST_UNSEEN / n_points)
         try:
-            kept, aside = held_out_split(data.features, share, run.seed_for("set aside"))
+            kept, unseen = held_out_split(data.features, share, run.seed_for("set aside"))
         except InputError:  # nearly all points alike
             return None
         some = data.of_points(kept)
         scorer = self._learn(some, held_out, run.within("to re-rank: "))
-        others = data.of_points(aside)
+        others = data.of_points(unseen)
         size = min(training.size, data.labels.shape[1])
         ids, scores = others.judged(*scorer.top_k(others.bags(), size, run.n_threads))
         with run.stage("re-ranker"):
