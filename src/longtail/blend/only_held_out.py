@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -81,9 +80,8 @@ def without_labels(
     if not is_aside.any():
         return evidence, truth
     of_label = is_aside[evidence.labels] & (evidence.labels >= 0)
-    both = of_label if evidence.is_aside is None else evidence.is_aside | of_label
     kept = ~is_aside[truth.indices]
     points = np.repeat(np.arange(truth.shape[0]), np.diff(truth.indptr))
     n_kept = np.bincount(points[kept], minlength=truth.shape[0])
     left = csr_from_rows(truth.indices[kept], n_kept, truth.shape[1], truth.data[kept])
-    return replace(evidence, is_aside=both), left
+    return evidence.with_aside(of_label), left

@@ -97,8 +97,12 @@ class Evidence:
         >>> evidence.setting_aside(csr_array([[1, 1, 0]])).judged.tolist()
         [[2, -1, -1]]
         """
-        is_aside = None if pairs is None else true_among(self.labels, pairs)
-        return replace(self, is_aside=is_aside)
+        return self if pairs is None else self.with_aside(true_among(self.labels, pairs))
+
+    def with_aside(self, candidates: NDArray[np.bool_]) -> Evidence:
+        """Return the evidence with more candidates set aside, bool (n, size)."""
+        both = candidates if self.is_aside is None else self.is_aside | candidates
+        return replace(self, is_aside=both)
 
     def views(self, n_threads: int = 1) -> Floats:
         """Return what a `ScoreNetwork` sees: float32 (n, size, n_views), 0 for padding.
