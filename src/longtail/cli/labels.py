@@ -29,34 +29,34 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     commands = parser.add_subparsers(
         metavar="add | remove", required=True, dest="change", parser_class=argparse.ArgumentParser
     )
-    for name, summary, change in (
-        ("add", "Add labels that have a text, or some points, or both", _added),
-        ("remove", "Remove labels", _removed),
-    ):
-        command = commands.add_parser(name, help=summary, description=f"{summary}.")
-        command.add_argument(
-            "model",
-            metavar="MODEL",
-            help="a model folder of the default recipe, dexa, ngame or siamesexml",
-        )
-        command.set_defaults(change_model=change)
-        if name == "add":
-            command.add_argument(
-                "labels",
-                metavar="LABELS_FILE",
-                help="the new labels, one a line: a name, or a name, a TAB and a text; - reads "
-                "standard input",
-            )
-        else:
-            command.add_argument("names", metavar="NAME", nargs="+", help="labels to remove")
+    add = _command(commands, "add", "Add labels that have a text, or some points, or both")
+    add.set_defaults(change_model=_added)
+    add.add_argument(
+        "labels",
+        metavar="LABELS_FILE",
+        help="the new labels, one a line: a name, or a name, a TAB and a text; - reads "
+        "standard input",
+    )
+    add.add_argument("--examples", metavar="FILE", help="points that have the new labels")
+    add.add_argument("--format", choices=FORMATS, help="of the examples; guessed without it")
+    remove = _command(commands, "remove", "Remove labels")
+    remove.set_defaults(change_model=_removed)
+    remove.add_argument("names", metavar="NAME", nargs="+", help="labels to remove")
+    for command in (add, remove):
         command.add_argument("target", metavar="OUT", help="the folder to write; may be MODEL")
-        if name == "add":
-            command.add_argument(
-                "--examples", metavar="FILE", help="points that have the new labels"
-            )
-            command.add_argument(
-                "--format", choices=FORMATS, help="of the examples; guessed without it"
-            )
+
+
+def _command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, summary: str
+) -> argparse.ArgumentParser:
+    """Return the parser of one of the two, which both begin with a model."""
+    command = commands.add_parser(name, help=summary, description=f"{summary}.")
+    command.add_argument(
+        "model",
+        metavar="MODEL",
+        help="a model folder of the default recipe, dexa, ngame or siamesexml",
+    )
+    return command
 
 
 def run_command(arguments: argparse.Namespace) -> int:
