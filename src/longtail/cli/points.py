@@ -40,8 +40,8 @@ __all__ = [
 ]
 
 PLAIN = "text"
-_DATASET_SUFFIXES = {".tsv", ".csv", ".fasttext", ".ft", ".svm", ".svmlight", ".libsvm"}
-_JSON_SUFFIXES = {".jsonl", ".ndjson", ".json"}
+_JSON_SUFFIXES = FORMATS["json-lines"].suffixes
+_DATASET_SUFFIXES = {s for known in FORMATS.values() for s in known.suffixes} - {*_JSON_SUFFIXES}
 # Sparse lines as of the repository's files: their header, and `label,label id:value id:value`.
 _SPARSE_HEADER = re.compile(rb"\s*\d+[ \t]+\d+(?:[ \t]+\d+)?\s*")
 _ENTRY = rb"\d++:[-+.\deE]++"
