@@ -29,7 +29,9 @@ from longtail.errors import (
 )
 from longtail.folder_exchange import is_fixed
 from longtail.model_folder import check_target
+from longtail.progress import ProgressBar
 from longtail.recipes.names import DEFAULT_RECIPE, RECIPES, recipe
+from longtail.training.tensorboard import TensorBoard
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -313,9 +315,6 @@ def _fit(
     curves: str | None,
 ) -> None:
     """Train with progress and checkpoints, and curves if wanted."""
-    from longtail.progress import ProgressBar  # noqa: PLC0415 - imports torch
-    from longtail.training.tensorboard import TensorBoard  # noqa: PLC0415 - imports torch
-
     with ExitStack() as stack:
         callbacks: list[Callback] = [stack.enter_context(ProgressBar())]
         if curves is not None and not _is_later_process():
