@@ -74,6 +74,17 @@ def unit_rows(rows: Rows) -> Rows:
     """Scale rows to unit length, but those of zeros; nothing is copied if all have it already.
 
     For training data; a prediction takes `unit_vectors`, which never depends on the other rows.
+
+    Parameters
+    ----------
+    rows : float32 (n, dimension), or csr_array of float32
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.data.rows import unit_rows
+    >>> unit_rows(csr_array([[3.0, 4.0], [0.0, 0.0]])).toarray().round(1).tolist()
+    [[0.6, 0.8], [0.0, 0.0]]
     """
     norms = row_norms(rows)
     norms[norms == 0.0] = 1.0

@@ -87,6 +87,18 @@ class ScoreFusion:
         Weight of the re-ranker, in [0, 1].
     as_in_code : bool
         The code's way.
+
+    Examples
+    --------
+    The classifier is for the first label, nearness for the second; alpha decides.
+
+    >>> import numpy as np
+    >>> from longtail.scorers.fusion import PartialScores, ScoreFusion
+    >>> labels, nearness = np.array([[4, 7]], np.int32), np.array([[0, 1]], np.float32)
+    >>> logits, no_reranker = np.array([[2, 0]], np.float32), np.empty((1, 0), np.float32)
+    >>> parts = PartialScores(labels, nearness, logits, no_reranker)
+    >>> [ScoreFusion(alpha=a).combine(parts).argmax().item() for a in (0.9, 0.1)]
+    [0, 1]
     """
 
     alpha: float = 0.5
@@ -149,6 +161,14 @@ def best_first(
         Descending, ties by smaller id, padded with -1.
     scores : float32 (n, k)
         Padded with -inf.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.scorers.fusion import best_first
+    >>> labels, scores = np.array([[4, 7, 9]], np.int32), np.array([[1, 3, 3]], np.float32)
+    >>> best_first(labels, scores, 2)[0].tolist()
+    [[7, 9]]
     """
     labels, scores = read_only(labels, np.int32), read_only(scores, np.float32)
     best_ids = np.empty((len(labels), k), np.int32)

@@ -119,6 +119,16 @@ class AllLabels:
     ----------
     labels : csr_array (n_points, n_labels)
     batch_size : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.training.batches import AllLabels
+    >>> batches = AllLabels(csr_array([[1, 1], [0, 1], [1, 0]]), batch_size=2)
+    >>> random = np.random.default_rng(0)
+    >>> [batch.points.tolist() for batch in batches.epoch(random)]
+    [[2, 0], [1]]
     """
 
     labels: csr_array
@@ -160,6 +170,24 @@ class SharedPool:
         Count a label in a point's loss only if it is true, on the point's own shortlist, or one of
         the `n_random`: the objective to the letter. Otherwise the whole pool counts, all of a
         point's true labels as such: more negatives at the price of the same products.
+
+    Examples
+    --------
+    Point 0 has label 3, and label 80 is easily taken for it; the rest of the pool is random.
+
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.training.batches import SharedPool
+    >>> labels = csr_array(([1], [3], [0, 1]), (1, 100))
+    >>> shortlists = np.array([[80]], np.int32)
+    >>> batches = SharedPool(
+    ...     labels=labels, shortlists=shortlists, batch_size=1, n_hard=1, n_random=0
+    ... )
+    >>> batch = next(batches.epoch(np.random.default_rng(0)))
+    >>> len(batch.pool), {3, 80} <= set(batch.pool.tolist())
+    (64, True)
+    >>> batch.pool[batch.positive_columns].tolist()
+    [3]
     """
 
     labels: csr_array

@@ -57,6 +57,19 @@ class LabelTable:
     seed : int
         Of the random start.
     device : torch.device
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from longtail.training.batches import Batch
+    >>> from longtail.training.label_table import LabelTable
+    >>> table = LabelTable(2, 3, frequencies=np.array([0.5, 0.1]), device=torch.device("cpu"))
+    >>> batch = Batch(np.array([0]), None, np.array([0]), np.array([1]))  # it has label 1
+    >>> points = torch.ones(1, 3)
+    >>> losses = [table.learn(points, batch, 0.5, measure=True)[0] for _ in range(3)]
+    >>> losses[0] > losses[1] > losses[2]
+    True
     """
 
     def __init__(

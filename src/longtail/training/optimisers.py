@@ -55,6 +55,17 @@ class RowwiseAdagrad:
     table : Tensor (n, d)
         What will be trained.
     epsilon : float
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longtail.training.optimisers import RowwiseAdagrad
+    >>> table = torch.zeros(3, 2)
+    >>> RowwiseAdagrad(table).step(table, torch.tensor([1]), torch.tensor([[5.0, -5.0]]), 0.1)
+    >>> table  # the first step is as long as the rate, whatever the gradient's length
+    tensor([[ 0.0000,  0.0000],
+            [-0.1000,  0.1000],
+            [ 0.0000,  0.0000]])
     """
 
     def __init__(self, table: Tensor, epsilon: float = 1e-8) -> None:
@@ -144,6 +155,16 @@ class LazyAdam:
     table : Tensor (n, d)
         What will be trained.
     epsilon : float
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longtail.training.optimisers import LazyAdam
+    >>> table = torch.zeros(2, 2)
+    >>> LazyAdam(table).step(table, torch.tensor([1]), torch.tensor([[5.0, -0.2]]), 0.1)
+    >>> table  # each number by itself, where `RowwiseAdagrad` looks at the row
+    tensor([[ 0.0000,  0.0000],
+            [-0.1000,  0.1000]])
     """
 
     def __init__(self, table: Tensor, epsilon: float = 1e-8) -> None:

@@ -191,6 +191,16 @@ class TrainingRun:
         One entry an epoch: stage, epoch, loss, seconds; and quality, with early stopping.
     timings : dict
         Wall and CPU seconds of each stage.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longtail.training.run import TrainingRun
+    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> with run.stage("clusters"):
+    ...     seed = run.seed_for("clusters")
+    >>> list(run.timings), seed == run.within("learner 2: ").seed_for("clusters")
+    (['clusters'], False)
     """
 
     seed: int
