@@ -196,6 +196,10 @@ class Blend:
             more = np.concatenate([matches.labels, linked], axis=1)
         return self.search.find(points, more, n_threads)
 
+    def labels_of_point(self, row: int) -> NDArray[np.int32]:
+        """See `KnowsPoints`."""
+        return self.search.labels_of_point(row)
+
     def parts(self) -> dict[str, Any]:
         """Return all parts but the encoder, by name."""
         return {field.name: getattr(self, field.name) for field in fields(Blend)}

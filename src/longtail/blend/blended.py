@@ -74,10 +74,6 @@ class BlendedScorer(Blend):
         """See `KnowsPoints`."""
         return self.compiled.near_points(bag, n)
 
-    def labels_of_point(self, row: int) -> NDArray[np.int32]:
-        """See `KnowsPoints`."""
-        return self.search.labels_of_point(row)
-
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""
         return {"encoder/token_vectors": self.encoder.token_vectors, **self.parts_to_arrays()}

@@ -77,10 +77,6 @@ class EncodedScorer(Blend):
         is_near = (rows[0] >= 0) & vector.any()
         return rows[0][is_near], similarities[0][is_near]
 
-    def labels_of_point(self, row: int) -> NDArray[np.int32]:
-        """See `KnowsPoints`."""
-        return self.search.labels_of_point(row)
-
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""
         return with_prefix("encoder/", self.encoder.to_arrays()) | self.parts_to_arrays()
