@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
+from longtail.data.rows import offsets_and_indices, row_norms
 from longtail.errors import InputError
+from longtail.kernels.sparse_points import Points
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -15,9 +17,27 @@ if TYPE_CHECKING:
     from longtail.data.rows import Rows
     from longtail.kernels.dual_coordinate import Problems
 
-__all__ = ["equal_parts", "points_listing", "require_shortlists"]
+__all__ = ["equal_parts", "for_solvers", "points_listing", "require_shortlists"]
 
 N_PARTS = 64  # of the work, for the threads to take one by one; each copies its points
+
+
+def for_solvers(features: csr_array) -> Points:
+    """Return sparse points as the compiled solvers read them, without a copy of their entries.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.classifiers.listed_points import for_solvers
+    >>> for_solvers(csr_array(np.array([[0, 3, 4]], np.float32))).squared_norms.tolist()
+    [25.0]
+    """
+    row_starts, columns = offsets_and_indices(features)
+    squared_norms = row_norms(features) ** 2
+    return Points(
+        row_starts, columns.view(np.uint32), features.data, squared_norms, features.shape[1]
+    )
 
 
 def require_shortlists(features: Rows, labels: csr_array, shortlists: NDArray[np.int32]) -> None:

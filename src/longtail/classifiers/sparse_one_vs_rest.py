@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from longtail.classifiers.listed_points import equal_parts, points_listing, require_shortlists
-from longtail.data.rows import as_rows, binary, offsets_and_indices, row_norms
+from longtail.classifiers.listed_points import (
+    equal_parts,
+    for_solvers,
+    points_listing,
+    require_shortlists,
+)
+from longtail.data.rows import as_rows, binary, offsets_and_indices
 from longtail.errors import InputError
 from longtail.kernels.dual_coordinate import Problems, Stopping, train_machines
 from longtail.kernels.jit import over_row_chunks
-from longtail.kernels.sparse_points import Points
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
 if TYPE_CHECKING:
@@ -152,11 +156,7 @@ class SparseOneVsRest:
         """
         _check_shapes(features, labels, candidates, group_of_label)
         rows: csr_array = as_rows("features", features)
-        row_starts, columns = offsets_and_indices(rows)
-        squared_norms = row_norms(rows) ** 2
-        points = Points(
-            row_starts, columns.view(np.uint32), rows.data, squared_norms, rows.shape[1]
-        )
+        points = for_solvers(rows)
         problems = Problems(
             *_lists(labels.T.tocsr()),
             *_lists(candidates),

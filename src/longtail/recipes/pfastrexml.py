@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.data.rows import binary, offsets_and_indices, row_norms, unit_product
+from longtail.classifiers.listed_points import for_solvers
+from longtail.data.rows import binary, offsets_and_indices, unit_product
 from longtail.data.split import held_out_split
 from longtail.errors import InputError
 from longtail.estimators.estimator import LabelEstimator
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.ranking_tree import Gains, grow_tree
 from longtail.kernels.sparse_logistic import Regression
-from longtail.kernels.sparse_points import Points
 from longtail.metrics.propensity import inverse_propensities_in
 from longtail.scorers.forest import ForestScorer, TailClassifiers, joined_forest
 from longtail.scorers.fusion import best_first, head_and_tail_precision
@@ -141,11 +141,7 @@ class PfastreXML(LabelEstimator):
     def _trees(self, n_trees: int, data: TrainingData, run: TrainingRun) -> list[Forest]:
         """Grow trees, several at a time."""
         features = data.features
-        row_starts, columns = offsets_and_indices(features)
-        squared_norms = row_norms(features) ** 2
-        points = Points(
-            row_starts, columns.view(np.uint32), features.data, squared_norms, features.shape[1]
-        )
+        points = for_solvers(features)
         gains = ranking_gains(data.labels)
         seed = run.seed_for("trees")
         entries = features.nnz / max(features.shape[0], 1)  # each about 1 / entries^.5 in size
