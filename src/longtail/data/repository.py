@@ -14,7 +14,7 @@ import numpy as np
 
 from longtail.data.csr import MOST_DIGITS, csr_from_rows
 from longtail.data.paths import numbered_lines, replacing
-from longtail.data.sparse_lines import SparseRows, format_entries, parse_header, parse_ids
+from longtail.data.sparse_lines import SparseRowBuilder, format_entries, parse_header, parse_ids
 from longtail.errors import DataFormatError, InputError
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def read_repository(path: Path, labels: LabelRows) -> csr_array:
     lines = numbered_lines(path)
     n_points, n_features, n_labels = parse_header(_first(lines), _HEADER, path=path)
     labels.declare(n_labels)
-    features = SparseRows(path, n_columns=n_features)
+    features = SparseRowBuilder(path, n_columns=n_features)
     for number, line in _promised_rows(lines, n_points, path):
         label_part, entries = split_label_part(line)
         labels.add_ids(parse_ids(label_part, path=path, line=number), line=number)
@@ -152,7 +152,7 @@ def read_features(path: Path, notes: InputNotes) -> csr_array:
     header = _first(lines)
     is_half = len(header.split()) == len(_PAIR_HEADER)
     n_points, n_features, *_ = parse_header(header, _PAIR_HEADER if is_half else _HEADER, path=path)
-    features = SparseRows(path, n_columns=n_features)
+    features = SparseRowBuilder(path, n_columns=n_features)
     for number, line in _promised_rows(lines, n_points, path):
         features.add(line if is_half else split_label_part(line)[1], line=number)
     return features.finish()
@@ -259,7 +259,7 @@ def _read_matrix(path: Path) -> csr_array:
     """Read one file of a pair."""
     lines = numbered_lines(path)
     n_rows, n_columns = parse_header(_first(lines), _PAIR_HEADER, path=path)
-    rows = SparseRows(path, n_columns=n_columns)
+    rows = SparseRowBuilder(path, n_columns=n_columns)
     for number, line in _promised_rows(lines, n_rows, path):
         rows.add(line, line=number)
     return rows.finish()

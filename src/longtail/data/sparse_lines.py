@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-__all__ = ["SparseRows", "format_entries", "parse_header", "parse_ids"]
+__all__ = ["SparseRowBuilder", "format_entries", "parse_header", "parse_ids"]
 
 Int64s: TypeAlias = "NDArray[np.int64]"
 Float32s: TypeAlias = "NDArray[np.float32]"
@@ -31,7 +31,7 @@ _ID = rb"\d{1,%d}+" % MOST_DIGITS
 _IDS = re.compile(_ID + rb"(?>," + _ID + rb")*+")
 
 
-class SparseRows:
+class SparseRowBuilder:
     """Collects the rows of a sparse matrix, line after line.
 
     Parameters
@@ -43,7 +43,7 @@ class SparseRows:
 
     Examples
     --------
-    >>> rows = SparseRows("features.txt", n_columns=4)
+    >>> rows = SparseRowBuilder("features.txt", n_columns=4)
     >>> rows.add(b"3:0.5 0:2", line=1)
     >>> rows.finish().toarray().tolist()
     [[2.0, 0.0, 0.0, 0.5]]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from longtail.data.paths import numbered_lines, replacing
 from longtail.data.repository import split_label_part
-from longtail.data.sparse_lines import SparseRows, format_entries, parse_ids
+from longtail.data.sparse_lines import SparseRowBuilder, format_entries, parse_ids
 from longtail.errors import DataFormatError, InputError
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def read_svmlight(path: Path, labels: LabelRows) -> csr_array:
     DataFormatError
         If a row is malformed.
     """
-    features = SparseRows(path)
+    features = SparseRowBuilder(path)
     for number, line in numbered_lines(path):
         content, remark, _ = line.partition(b"#")
         if not content.strip():
