@@ -40,7 +40,7 @@ __all__ = [
     "answerer_from",
     "arrays_of",
     "check_answerer",
-    "check_sizes",
+    "check_search_sizes",
     "dimension_of",
     "label_beam",
     "log_ranks_of",
@@ -272,7 +272,7 @@ def check_answerer(parts: Answerer) -> None:
         )
 
 
-def check_sizes(sizes: SearchSizes, related: RelationSizes) -> None:
+def check_search_sizes(sizes: SearchSizes, related: RelationSizes) -> None:
     """Refuse sizes that would take more memory than there is.
 
     Raises

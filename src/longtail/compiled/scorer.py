@@ -15,7 +15,7 @@ from longtail.compiled.parts import (
     answerer_from,
     arrays_of,
     check_answerer,
-    check_sizes,
+    check_search_sizes,
     dimension_of,
     label_beam,
     log_ranks_of,
@@ -338,7 +338,7 @@ class CompiledScorer:
         further = config.get("further_scale", scales[0])  # models of before say nothing of it
         parts = answerer_from(arrays, scales, further, has_relations=config["has_relations"])
         sizes, related = SearchSizes(**config["sizes"]), RelationSizes(**config["related"])
-        check_sizes(sizes, related)
+        check_search_sizes(sizes, related)
         return cls(parts, sizes, related)
 
 
