@@ -179,7 +179,7 @@ def test_stages_of_dexa_are_within_a_factor_of_two(workload, measured):
         assert seconds / 2 < stages[stage] < 2 * seconds, stage
 
 
-@pytest.mark.parametrize(("workload", "measured"), [(DEXA_DEPENDS, 1.48e9), (DEXA_RELATED, 2.52e9)])
+@pytest.mark.parametrize(("workload", "measured"), [(DEXA_DEPENDS, 1.7e9), (DEXA_RELATED, 3.0e9)])
 def test_memory_of_ngame_is_about_what_was_measured(workload, measured):
     found = estimate_training(workload, costs_of(NGAME()), ONE_CORE).memory
     assert measured / 1.25 < found < 1.25 * measured

@@ -107,9 +107,11 @@ class NGAMECosts:
         """Return the bytes at the peak: tables, bags, points, one batch, the blend's views."""
         w, D, settings = workload, self._dimension(), self.settings
         weights = transformer_memory(settings)
-        tables = 4 * D * (w.n_features + 5 * w.n_labels)  # texts, vectors, three heads
+        goes_on = self._n_held_out(w) > 0  # while it learns from held-out points, both are there
+        n_tables = 7 if goes_on else 5  # texts, vectors, three heads
+        tables = 4 * D * (w.n_features + n_tables * w.n_labels)
         bags = 2 * 8 * (w.n_nonzero + self._n_text_entries(w))
-        n_copies = 3 if settings.n_near_points else 2  # encoded, and in a graph
+        n_copies = 2 + goes_on + (settings.n_near_points > 0)  # encoded, and in a graph
         points = n_copies * 4 * D * w.n_points
         batch = 3 * 4 * settings.batch_size_for(w.n_points) * self._hard_pool(w)
         views = 4 * self._n_held_out(w) * self._n_candidates(w) * N_VIEWS

@@ -273,7 +273,7 @@ class NGAME(OfTextEncoder):
             taught = _taught(training, evidence, shown, data.labels, run)
             calibration = calibrated(replace(scorer, network=taught), held_out, data, run.n_threads)
         if shown is held_out:
-            del scorer  # the second need not fit beside it
+            del scorer, evidence  # the second need not fit beside them
             run = run.within("again: ")
             every = data.with_points_of(held_out)
             modules = self._again(modules, points, network, every, run)
