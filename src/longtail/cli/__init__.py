@@ -29,8 +29,14 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 DONE, READER_LEFT, USER_ERROR = 0, 1, 2
-# What the Python functions call `format` is `--format` here.
-_OPTIONS = {"labels_path": "--label-pairs", "format": "--format"}
+# What the Python functions call `format` is `--format` here, and so on.
+_OPTIONS = {
+    "labels_path": "--label-pairs",
+    "format": "--format",
+    "text_column": "--text-column",
+    "labels_column": "--labels-column",
+    "label_separator": "--label-separator",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

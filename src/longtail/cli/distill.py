@@ -11,6 +11,7 @@ from longtail.cli.compress import (
     size_of,
 )
 from longtail.cli.output import check_inputs, counted, notice, result, table
+from longtail.cli.own_columns import columns_as_in_training
 from longtail.cli.points import points_in
 from longtail.distillation import distilled
 from longtail.errors import InputError
@@ -48,7 +49,8 @@ def run_command(arguments: argparse.Namespace) -> int:
         raise InputError(f"{arguments.model} reads features. Only a transformer can be distilled.")
     check_inputs(arguments.texts, arguments.test, arguments.labels, arguments.label_pairs)
     dataset = comparison_set(model, arguments)
-    blocks, _ = points_in(model, arguments.texts, format_name=None)
+    columns = columns_as_in_training(model, arguments, arguments.texts, None)
+    blocks, _ = points_in(model, arguments.texts, format_name=None, columns=columns)
     texts = [text for block in blocks for text in block]
     notice(
         f"Reading {counted(len(texts), 'text')}, and the words of the model, with the "

@@ -8,6 +8,11 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.cli.output import notice
+from longtail.cli.own_columns import (
+    add_column_arguments,
+    columns_as_in_training,
+    told_columns,
+)
 from longtail.cli.points import n_features_of
 from longtail.data.csr import n_labels_of
 from longtail.data.dataset import Dataset
@@ -42,6 +47,7 @@ def add_test_arguments(parser: argparse.ArgumentParser) -> None:
         "--label-pairs", metavar="FILE", help="the tst_X_Y half of a pair of sparse files"
     )
     parser.add_argument("--format", choices=FORMATS, help="of TEST; guessed without it")
+    add_column_arguments(parser, "TEST")
 
 
 def labelled_points(model: Predictor, arguments: argparse.Namespace) -> Dataset:
@@ -64,6 +70,9 @@ def labelled_points(model: Predictor, arguments: argparse.Namespace) -> Dataset:
 
 def points_as_given(model: Predictor, arguments: argparse.Namespace) -> Dataset:
     """Read a test set in label ids of its own; see `labelled_points`."""
+    columns = told_columns(arguments)
+    if arguments.label_pairs is None:
+        columns = columns_as_in_training(model, arguments, arguments.test, arguments.format)
     dataset = Dataset.read(
         arguments.test,
         labels_file=arguments.labels,
@@ -71,6 +80,9 @@ def points_as_given(model: Predictor, arguments: argparse.Namespace) -> Dataset:
         format=arguments.format,
         unknown_labels="extend",
         n_features=n_features_of(model),
+        text_column=columns.text,
+        labels_column=columns.labels,
+        label_separator=columns.separator,
     )
     name = source_name(arguments.test)
     check_kind(name, is_text=dataset.texts is not None, n_features=n_features_of(model))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.cli.output import check_inputs, counted, notice
+from longtail.cli.own_columns import add_column_arguments, columns_as_in_training
 from longtail.data.dataset import Dataset
 from longtail.data.formats import FORMATS
 from longtail.data.label_space import LabelSpace
@@ -18,6 +19,8 @@ from longtail.predictor import Predictor
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+
+    from longtail.data.columns import Columns
 
 __all__ = ["add_arguments", "run_command"]
 
@@ -39,6 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add.add_argument("--examples", metavar="FILE", help="points that have the new labels")
     add.add_argument("--format", choices=FORMATS, help="of the examples; guessed without it")
+    add_column_arguments(add, "the examples")
     remove = _command(commands, "remove", "Remove labels")
     remove.set_defaults(change_model=_removed)
     remove.add_argument("names", metavar="NAME", nargs="+", help="labels to remove")
@@ -85,17 +89,29 @@ def _added(model: Predictor, arguments: argparse.Namespace) -> Predictor:
     labels = dict(zip(space.names, space.texts, strict=True))
     if arguments.examples is None:
         return model.with_labels(labels)
-    return model.with_labels(labels, _examples(arguments.examples, arguments.format, space))
+    columns = columns_as_in_training(model, arguments, arguments.examples, arguments.format)
+    return model.with_labels(labels, _examples(arguments, columns, space))
 
 
-def _examples(path: str, format_name: str | None, space: LabelSpace) -> Mapping[str, Sequence[str]]:
+def _examples(
+    arguments: argparse.Namespace, columns: Columns, space: LabelSpace
+) -> Mapping[str, Sequence[str]]:
     """Return the points of each label."""
-    dataset = Dataset.read(path, format=format_name, label_space=space, unknown_labels="skip")
+    dataset = Dataset.read(
+        arguments.examples,
+        format=arguments.format,
+        label_space=space,
+        unknown_labels="skip",
+        text_column=columns.text,
+        labels_column=columns.labels,
+        label_separator=columns.separator,
+    )
     by_label = dataset.labels.T.tocsr()
     rows = np.split(by_label.indices, by_label.indptr[1:-1])
     if dataset.texts is None:
         raise InputError(
-            f"{source_name(path)} holds features. Pass texts as examples, or use Python."
+            f"{source_name(arguments.examples)} holds features. Pass texts as examples, or use "
+            "Python."
         )
     return {
         space.name(label): dataset.texts.take(own) for label, own in enumerate(rows) if len(own)

@@ -185,11 +185,13 @@ class CommandParser(argparse.ArgumentParser):
             near = difflib.get_close_matches(name, known, n=1) if name.startswith("--") else []
             if near and not any(option.startswith(name) for option in known):
                 yield f"{name} is not an option (did you mean {near[0]}?)"
-        greedy = [option for option, action in known.items() if action.nargs == "+"]
-        for option in greedy:
+        greedy = {option: action for option, action in known.items() if action.nargs == "+"}
+        for option, action in greedy.items():
             if option in self._given:
                 yield f"{option} takes all words after it: put it last"
-            elif any("=" in word and not word.startswith("-") for word in self._given):
+            elif action.metavar == "KEY=VALUE" and any(
+                "=" in word and not word.startswith("-") for word in self._given
+            ):
                 yield f"Settings such as KEY=VALUE go after {option}"
 
     def _take_late(self, parsed: argparse.Namespace, rest: list[str]) -> None:

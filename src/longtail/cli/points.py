@@ -7,16 +7,16 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-import msgspec
-
 from longtail.cli.output import notice
 from longtail.data.blocks import POINTS_AT_ONCE, Points, blocks_of, n_points_of, points_of
+from longtail.data.columns import USUAL
 from longtail.data.fasttext import PREFIX, parse_line
 from longtail.data.formats import FORMATS, suffix_of
+from longtail.data.json_lines import JsonRows
 from longtail.data.paths import STDIN, decode_line, numbered_lines
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.data.unlabelled import check_kind, read_points
-from longtail.errors import DataFormatError, source_name
+from longtail.errors import DataFormatError, Remedy, source_name
 from longtail.progress import bar
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from longtail.data.columns import Columns
     from longtail.predictor import Predictor
     from longtail.restriction import Restriction
 
@@ -48,7 +49,6 @@ _ENTRY = rb"\d++:[-+.\deE]++"
 _SPARSE_LINE = re.compile(
     rb"(?:\d+(?:,\d+)*[ \t]+|[ \t]*)" + _ENTRY + rb"((?:[ \t]+" + _ENTRY + rb")*)\s*"
 )
-_JSON_SHAPE = 'Write one object a line: {"text": "some words"}.'
 
 
 class Answers(NamedTuple):
@@ -66,15 +66,6 @@ class Answers(NamedTuple):
     points: Points
     ids: NDArray[np.int32]
     scores: NDArray[np.float32]
-
-
-class _TextRow(msgspec.Struct, gc=False):
-    """One JSON line; labels and further keys are ignored."""
-
-    text: str
-
-
-_TEXT_ROWS = msgspec.json.Decoder(_TextRow)
 
 
 def answered(
@@ -115,7 +106,7 @@ def answered(
 
 
 def points_in(
-    model: Predictor, path: str, *, format_name: str | None
+    model: Predictor, path: str, *, format_name: str | None, columns: Columns = USUAL
 ) -> tuple[Iterator[Points], int | None]:
     """Return the points of a file in blocks, and how many there are if that is cheap to know.
 
@@ -129,6 +120,8 @@ def points_in(
     format_name : str or None
         ``"text"``, or as in `Dataset.read`; guessed without it. Of standard input, JSON lines,
         fastText lines and plain text are told apart.
+    columns : Columns
+        What the text is called, where it has a name.
 
     Raises
     ------
@@ -139,8 +132,8 @@ def points_in(
     if _is_lines(model, path, format_name):
         check_kind(path, is_text=True, n_features=n_features)
         n_points = sum(1 for _ in numbered_lines(path)) if is_read_again(path) else None
-        return _text_blocks(path, format_name), n_points
-    points = read_points(path, n_features=n_features, format_name=format_name)
+        return _text_blocks(path, format_name, columns), n_points
+    points = read_points(path, n_features=n_features, format_name=format_name, columns=columns)
     return blocks_of(points), n_points_of(points)
 
 
@@ -161,7 +154,7 @@ def _is_lines(model: Predictor, path: str, format_name: str | None) -> bool:
     return model.vectorizer is not None and suffix_of(Path(path)) not in _DATASET_SUFFIXES
 
 
-def _text_blocks(path: str, format_name: str | None) -> Iterator[TextColumn]:
+def _text_blocks(path: str, format_name: str | None, columns: Columns) -> Iterator[TextColumn]:
     """Yield blocks of texts: of the format that is named, or that the file's name or lines tell."""
     kind = format_name
     if kind is None and suffix_of(Path(path)) in _JSON_SUFFIXES:
@@ -170,9 +163,10 @@ def _text_blocks(path: str, format_name: str | None) -> Iterator[TextColumn]:
     lines = numbered_lines(path)
     if kind is None:
         kind, lines = _told_by_first(lines, path)
+    rows = JsonRows(columns, Path(path), points_only=True) if kind == "json-lines" else None
     for number, line in lines:
         if kind == PLAIN or line.strip():
-            texts.append(_text_of(line, kind, path, number))
+            texts.append(_text_of(line, rows, kind, path, number))
         if len(texts) == POINTS_AT_ONCE:
             yield texts.finish()
     if len(texts):
@@ -229,15 +223,15 @@ def _are_sparse(first: bytes, second: bytes) -> bool:
     return before is not None and bool(before[1]) and bool(entries[1])
 
 
-def _text_of(line: bytes, kind: str, path: str, number: int) -> str | bytes:
+def _text_of(line: bytes, rows: JsonRows | None, kind: str, path: str, number: int) -> str | bytes:
     """Return the text of a line, or say what the line should be."""
     decoded = decode_line(line, path=path, number=number)
     if kind == "fasttext":
         return parse_line(decoded)[0]
-    if kind == PLAIN:
+    if rows is None:
         return line
     try:
-        return _TEXT_ROWS.decode(line).text
-    except (msgspec.DecodeError, RecursionError) as error:
-        message = f"{error}. {_JSON_SHAPE} If each line is a text, pass --format text."
-        raise DataFormatError(message, path=path, line=number) from error
+        return rows.read(line, number)[0]
+    except DataFormatError as error:
+        error.remedies += (Remedy("format", "If each line is a text, pass {} text."),)
+        raise

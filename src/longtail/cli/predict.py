@@ -18,6 +18,7 @@ from longtail.cli.output import (
     one_line,
     result,
 )
+from longtail.cli.own_columns import add_column_arguments, columns_of_points
 from longtail.cli.points import PLAIN, answered, is_read_again, points_in
 from longtail.cli.resuming import digest_of, identity_of, resuming
 from longtail.data.formats import FORMATS
@@ -81,12 +82,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--format", choices=[PLAIN, *FORMATS], help="of FILE; guessed from its name and first lines"
     )
+    add_column_arguments(parser, "FILE", with_labels=False)
 
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Answer, and return the exit code."""
     if (arguments.text is None) == (arguments.file is None):
-        raise InputError('Pass either --text "some text" or a FILE to answer.')
+        greedy = arguments.text_column is not None and len(arguments.text_column) > 1
+        hint = " --text-column takes all words after it: put it last." if greedy else ""
+        raise InputError(f'Pass either --text "some text" or a FILE to answer.{hint}')
+    if arguments.text is not None and arguments.text_column is not None:
+        raise InputError("--text-column belongs to a FILE. Omit it with --text.")
     check_threshold(arguments.threshold)
     if arguments.explain and arguments.text is None:
         raise InputError("--explain belongs to --text. Pass one text to explain.")
@@ -160,8 +166,18 @@ def _answer_file(model: Predictor, arguments: argparse.Namespace) -> None:
         check_names(model.label_space, arguments.output)
     allowed, masked = _names_in(arguments.allowed), _names_in(arguments.masked)
     restriction = Restriction.of(model.label_space, allowed, masked or ())
-    blocks, n_points = points_in(model, arguments.file, format_name=arguments.format)
-    with _opened(arguments, {"allowed": allowed, "masked": masked}) as output:
+    columns = columns_of_points(model, arguments)
+    blocks, n_points = points_in(
+        model, arguments.file, format_name=arguments.format, columns=columns
+    )
+    settings = {
+        option: digest_of(names)
+        for option, names in (("allowed", allowed), ("masked", masked))
+        if names is not None
+    }
+    if columns.text:
+        settings["text_column"] = " ".join(columns.text)
+    with _opened(arguments, settings) as output:
         n_before = output.n_points_before
         if n_before:
             notice(
@@ -228,9 +244,7 @@ class _PlainOutput:
 
 
 @contextmanager
-def _opened(
-    arguments: argparse.Namespace, names: Mapping[str, Sequence[str] | None]
-) -> Iterator[_Output]:
+def _opened(arguments: argparse.Namespace, settings: Mapping[str, str]) -> Iterator[_Output]:
     """Open the output; a file takes its name once it is complete."""
     if is_stdout(arguments.output):
         yield _PlainOutput(sys.stdout.buffer)
@@ -246,7 +260,7 @@ def _opened(
             top_k=arguments.top_k,
             threshold=arguments.threshold,
             format=arguments.format,
-            **{option: digest_of(given) for option, given in names.items() if given is not None},
+            **settings,
         )
         with resuming(arguments.output, identity) as output:
             yield output

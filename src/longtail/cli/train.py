@@ -16,6 +16,7 @@ from longtail.cli.interrupts import code_of, nothing_to_lose
 from longtail.cli.lazy import quick_imports
 from longtail.cli.one_at_a_time import alone_in
 from longtail.cli.output import bytes_text, check_inputs, counted, notice, result, time_text
+from longtail.cli.own_columns import add_column_arguments, remember_columns, told_columns
 from longtail.cli.settings import parse_settings, settings_help
 from longtail.data.dataset import Dataset
 from longtail.data.formats import FORMATS
@@ -84,6 +85,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "leaves such pairs out; ids of labels are lines of --labels",
     )
     parser.add_argument("--format", choices=FORMATS, help="of TRAIN; guessed without it")
+    add_column_arguments(parser, "TRAIN")
     parser.add_argument(
         "--recipe",
         metavar="NAME",
@@ -127,6 +129,7 @@ def _train(arguments: argparse.Namespace) -> int:
     started = time.perf_counter()
     # Before some seconds go by with importing the recipe.
     check_inputs(arguments.train, arguments.labels, arguments.label_pairs, arguments.filter)
+    told_columns(arguments)
     estimator = _configured(arguments)
     checkpoints = _checkpoint_folder(arguments.model)
     with nullcontext() if _is_later_process() else alone_in(checkpoints, arguments.model):
@@ -144,11 +147,15 @@ def _trained(
     """Read, train and save; return what has stopped that, if anything."""
     if arguments.fresh:
         _clear(checkpoints)
+    columns = told_columns(arguments)
     dataset = Dataset.read(
         arguments.train,
         labels_file=arguments.labels,
         labels_path=arguments.label_pairs,
         format=arguments.format,
+        text_column=columns.text,
+        labels_column=columns.labels,
+        label_separator=columns.separator,
     )
     notice(_statistics(dataset))
     barred = None if arguments.filter is None else _barred(arguments, dataset)
@@ -160,6 +167,7 @@ def _trained(
         what = "the same command resumes from there" if kept else "nothing was kept"
         notice(f"Stopped: {what}.")
         return stop
+    remember_columns(estimator.predictor_, columns)
     _save(estimator, arguments.model)
     return None
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from longtail.data.columns import Columns, check_columns
 from longtail.data.formats import format_for_reading, format_for_writing
 from longtail.data.from_python import features_from, holds_texts, labels_from, texts_from
 from longtail.data.input_notes import InputNotes
@@ -23,7 +24,7 @@ from longtail.data.unlabelled import remark_if_narrow, widened
 from longtail.errors import DataFormatError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from numpy.typing import ArrayLike, NDArray
 
@@ -133,6 +134,9 @@ class Dataset:
         label_space: LabelSpace | None = None,
         unknown_labels: UnknownLabels = "error",
         n_features: int | None = None,
+        text_column: str | Iterable[str] | None = None,
+        labels_column: str | None = None,
+        label_separator: str | None = None,
     ) -> Dataset:
         """Read a file, plain or gzip. What is odd but harmless is told in one `InputWarning`.
 
@@ -158,6 +162,13 @@ class Dataset:
             `labels_file` have no name, and are refused with ``"extend"`` too.
         n_features : int, optional
             Make the features this wide: svmlight files do not tell.
+        text_column : str or iterable of str, optional
+            What the text is called in the header of a table, or which key of JSON lines it is; of
+            several, it is joined by blanks.
+        labels_column : str, optional
+            The same of the labels.
+        label_separator : str, optional
+            What is between two labels in a cell, or in a string of JSON lines; ``|`` without it.
 
         Returns
         -------
@@ -178,6 +189,7 @@ class Dataset:
                 f"Pass labels_path or format, not both: {labels_path} is half of a pair of sparse "
                 f"files, which have a format of their own, got {format!r}."
             )
+        columns = Columns.of(text_column, labels_column, label_separator)
         path = Path(path)
         known = label_space if labels_file is None else LabelSpace.read(labels_file)
         notes = InputNotes(path)
@@ -189,8 +201,9 @@ class Dataset:
             ids_are_lines=labels_file is not None,
         )
         if labels_path is None:
-            points = _read_points(path, format, rows)
+            points = _read_points(path, format, columns, rows)
         else:
+            check_columns(columns, "A pair of sparse files")
             rows.path = notes.source = labels_path
             points = read_repository_pair(path, Path(labels_path), rows)
         if not len(rows):
@@ -368,13 +381,15 @@ class Dataset:
         return facts
 
 
-def _read_points(path: Path, name: str | None, rows: LabelRows) -> TextColumn | csr_array:
+def _read_points(
+    path: Path, name: str | None, columns: Columns, rows: LabelRows
+) -> TextColumn | csr_array:
     """Read one file, and tell the guess in the error if the guess may have been the mistake."""
     if path.is_dir():
         raise InputError(
             f"{path} is a folder. Name a file. (What Dataset.save wrote is read by Dataset.open.)"
         )
-    file_format, guess = format_for_reading(path, name)
+    file_format, guess = format_for_reading(path, name, columns=columns)
     try:
         return file_format.read(path, rows)
     except DataFormatError as error:

@@ -5,6 +5,7 @@ label; blanks around a label do not count, and an empty cell means no labels. A 
 cells ``text`` and ``labels`` or ``label`` (in any order, among others) is a header; without one,
 the first column of two is the text. Instead of ``text`` it may have one of the other names that
 columns of texts often have. Points that are to be answered need no labels, in the header neither.
+Where a user names columns, the first row is a header, whatever it holds.
 """
 
 from __future__ import annotations
@@ -13,15 +14,17 @@ import csv
 import io
 from typing import IO, TYPE_CHECKING, NamedTuple
 
+from longtail.data.columns import USUAL
 from longtail.data.label_names import is_list_text
 from longtail.data.paths import decode_line, raw_lines, replacing
 from longtail.data.text_column import TextColumn, TextColumnBuilder
-from longtail.errors import DataFormatError, InputError
+from longtail.errors import DataFormatError, InputError, Remedy
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
     from pathlib import Path
 
+    from longtail.data.columns import Columns
     from longtail.data.dataset import Dataset
     from longtail.data.input_notes import InputNotes
     from longtail.data.label_rows import LabelRows
@@ -35,17 +38,23 @@ __all__ = [
     "write_delimited",
 ]
 
-SEPARATOR = "|"
+SEPARATOR = USUAL.separator
 _LABEL_HEADINGS = ("labels", "label")
 # What columns of texts are often called.
 _HEADINGS = {"text", "title", "name", "query", "sentence", "question", "content", "description"}
+_NAME_TEXT = Remedy("text_column", "Or pass its name as {}.")
+_NAME_LABELS = Remedy("labels_column", "Or pass its name as {}.")
+_NAME_COLUMNS = (
+    Remedy("text_column", "Or pass {} and"),
+    Remedy("labels_column", "{}, what the columns are called."),
+)
 _TAKEN = "no column is called 'text', so {0!r} is taken as the text"
 
 
-class _Columns(NamedTuple):
-    """Where a row's text and labels are, and how many cells it has."""
+class _Places(NamedTuple):
+    """Where a row's text, of one cell or several, and labels are, and how many cells it has."""
 
-    text: int
+    text: tuple[int, ...]
     labels: int
     n_columns: int
 
@@ -58,10 +67,12 @@ def split_labels(cell: str) -> list[str]:
     >>> split_labels("cats | dogs, small"), split_labels("dogs, small"), split_labels("")
     (['cats', 'dogs, small'], ['dogs, small'], [])
     """
-    return [name for part in cell.split(SEPARATOR) if (name := part.strip())]
+    return USUAL.split(cell)
 
 
-def read_delimited(path: Path, labels: LabelRows, *, delimiter: str) -> TextColumn:
+def read_delimited(
+    path: Path, labels: LabelRows, *, delimiter: str, columns: Columns = USUAL
+) -> TextColumn:
     """Read a TSV or CSV file, quoted as the `csv` module and spreadsheets do.
 
     Labels are names, also where they look like numbers. Blank lines are skipped and counted.
@@ -74,6 +85,8 @@ def read_delimited(path: Path, labels: LabelRows, *, delimiter: str) -> TextColu
         Takes the labels.
     delimiter : str
         What is between two cells.
+    columns : Columns
+        What the columns are called, and what is between labels.
 
     Returns
     -------
@@ -83,48 +96,33 @@ def read_delimited(path: Path, labels: LabelRows, *, delimiter: str) -> TextColu
     Raises
     ------
     DataFormatError
-        If a row has the wrong number of cells or broken quotes, or a line is not UTF-8.
+        If a column is not there, a row has the wrong number of cells or broken quotes, or a line
+        is not UTF-8.
     """
     texts = TextColumnBuilder()
-    columns: _Columns | None = None
+    places: _Places | None = None
     for number, row in _rows(path, delimiter, labels.notes):
         if not row:
             labels.notes.add("blank lines (skipped)", line=number)
             continue
-        if columns is None:
-            columns = _header(row, labels.notes)
-            if columns is not None:
-                _check_names(row, columns, path, number)
+        if places is None:
+            places = _header(row, columns, labels.notes, path, number)
+            if places is not None:
                 continue
-            _refuse_half_a_header(row, path, number)
-            columns = _Columns(0, 1, 2)
-            if row[0].strip().lower() in _HEADINGS:
-                labels.notes.add(
-                    "a first row like a header, but without 'text' and 'labels' (kept as a point)",
-                    line=number,
-                )
-        if len(row) != columns.n_columns:
-            message = (
-                f"The row has {len(row)} cells (separated by {delimiter!r}), not "
-                f"{columns.n_columns}. Write text and labels, labels separated by '|', and quote "
-                "a cell that holds the separator. If there are more columns, call two of them "
-                "'text' and 'labels' in the first row."
-            )
-            if number == 1 and row[0].count(";") == 1:  # as spreadsheets of many languages save
-                message += " If ';' is what separates the cells here, save the file with TABs."
-            raise DataFormatError(message, path=path, line=number)
-        cell = row[columns.labels]
-        names = split_labels(cell)
-        if len(names) <= cell.count(SEPARATOR) and SEPARATOR in cell:
-            labels.notes.add("empty names between or beside '|' (left out)", line=number)
-        labels.add_names([cell] if is_list_text(cell) else names, line=number)
-        if not row[columns.text]:
+            places = _without_header(row, labels.notes, path, number)
+        if len(row) != places.n_columns:
+            raise _wrong_count(row, places, columns, delimiter, path, number)
+        _add_labels(labels, row[places.labels], columns, number)
+        text = columns.joined([row[place] for place in places.text])
+        if not text:
             labels.notes.add("empty texts (kept)", line=number)
-        texts.append(row[columns.text])
+        texts.append(text)
     return texts.finish()
 
 
-def read_texts(path: Path, notes: InputNotes, *, delimiter: str) -> TextColumn:
+def read_texts(
+    path: Path, notes: InputNotes, *, delimiter: str, columns: Columns = USUAL
+) -> TextColumn:
     """Read the texts of a TSV or CSV file, which needs no labels; those it has are not looked at.
 
     The column is that named ``text`` in the first row, else the only one that is named as columns
@@ -138,6 +136,8 @@ def read_texts(path: Path, notes: InputNotes, *, delimiter: str) -> TextColumn:
         Takes what is odd, and which column was taken where no ``text`` says it.
     delimiter : str
         What is between two cells.
+    columns : Columns
+        What the columns of texts are called; the others are not looked at.
 
     Returns
     -------
@@ -150,16 +150,18 @@ def read_texts(path: Path, notes: InputNotes, *, delimiter: str) -> TextColumn:
         If it cannot be told which column is the text; else as `read_delimited`.
     """
     texts = TextColumnBuilder()
-    column, n_columns = -1, 0
+    places: tuple[int, ...] = ()
+    n_columns = 0
     for number, row in _rows(path, delimiter, notes):
         if not row:
             notes.add("blank lines (skipped)", line=number)
             continue
-        if column < 0:
-            column, n_columns = _heading(row, notes, path, number), len(row)
-            if column >= 0:
+        if not places:
+            n_columns = len(row)
+            places = _text_places(row, columns, notes, path, number)
+            if places:
                 continue
-            column = _column_without_header(row, notes, path, number)
+            places = (_column_without_header(row, notes, path, number),)
         if len(row) != n_columns:
             message = (
                 f"The row has {len(row)} cells (separated by {delimiter!r}), but the first has "
@@ -167,9 +169,10 @@ def read_texts(path: Path, notes: InputNotes, *, delimiter: str) -> TextColumn:
                 "`longtail predict --format text` reads it."
             )
             raise DataFormatError(message, path=path, line=number)
-        if not row[column]:
+        text = columns.joined([row[place] for place in places])
+        if not text:
             notes.add("empty texts (kept)", line=number)
-        texts.append(row[column])
+        texts.append(text)
     return texts.finish()
 
 
@@ -279,27 +282,93 @@ def _holds_rows(cell: str, row: list[str], delimiter: str) -> bool:
     return len(lines) >= fewest and all(line.count(delimiter) == len(row) - 1 for line in lines)
 
 
-def _header(row: list[str], notes: InputNotes) -> _Columns | None:
-    """Recognise a header by its two cells."""
+def _add_labels(labels: LabelRows, cell: str, columns: Columns, number: int) -> None:
+    """Add the labels of a cell."""
+    names = columns.split(cell)
+    separator = columns.separator
+    if separator in cell and len(names) <= cell.count(separator):
+        what = f"empty names between or beside {separator!r} (left out)"
+        labels.notes.add(what, line=number)
+    labels.add_names([cell] if is_list_text(cell) else names, line=number)
+
+
+def _wrong_count(
+    row: list[str], places: _Places, columns: Columns, delimiter: str, path: Path, number: int
+) -> DataFormatError:
+    """Return what is said of a row that has too many cells, or too few."""
+    count = f"The row has {len(row)} cells (separated by {delimiter!r}), "
+    if columns.has_names:
+        message = (
+            f"{count}but the header has {places.n_columns}. Quote a cell that holds the separator."
+        )
+        return DataFormatError(message, path=path, line=number)
+    message = (
+        f"{count}not {places.n_columns}. Write text and labels, labels separated by "
+        f"{columns.separator!r}, and quote a cell that holds the separator. If there are more "
+        "columns, call two of them 'text' and 'labels' in the first row."
+    )
+    if number == 1 and row[0].count(";") == 1:  # as spreadsheets of many languages save
+        message += " If ';' is what separates the cells here, save the file with TABs."
+        return DataFormatError(message, path=path, line=number)
+    return DataFormatError(message, *_NAME_COLUMNS, path=path, line=number)
+
+
+def _header(
+    row: list[str], columns: Columns, notes: InputNotes, path: Path, number: int
+) -> _Places | None:
+    """Return where text and labels are; None if the row is no header."""
+    if columns.has_names:
+        text = _text_places(row, columns, notes, path, number)
+        if not text:
+            raise _no_text_column(row, path, number)
+        return _Places(text, _labels_place(row, columns, path, number), len(row))
     names = _names(row)
+    known = _text_headings(names)
     labels = next((name for name in _LABEL_HEADINGS if name in names), None)
-    known = ["text"] if "text" in names else [name for name in names if name in _HEADINGS]
     if labels is None or len(known) != 1:
         return None
     if known != ["text"]:
         notes.remark(_TAKEN.format(known[0]))
-    return _Columns(names.index(known[0]), names.index(labels), len(names))
+    for name in (known[0], labels):  # named twice, one would be lost
+        _refuse_twice(name, row, path, number)
+    return _Places((names.index(known[0]),), names.index(labels), len(names))
+
+
+def _without_header(row: list[str], notes: InputNotes, path: Path, number: int) -> _Places:
+    """Return where text and labels are by their order, and say so of a row like a header."""
+    _refuse_half_a_header(row, path, number)
+    if row[0].strip().lower() in _HEADINGS:
+        notes.add(
+            "a first row like a header, but without 'text' and 'labels' (kept as a point)",
+            line=number,
+        )
+    return _Places((0,), 1, 2)
+
+
+def _text_headings(names: list[str]) -> list[str]:
+    """Return what may be the column of texts: ``text`` alone, or all that are called like one."""
+    return ["text"] if "text" in names else [name for name in names if name in _HEADINGS]
+
+
+def _labels_place(row: list[str], columns: Columns, path: Path, number: int) -> int:
+    """Return the column of labels, of a row that is a header for sure."""
+    if columns.labels is not None:
+        return columns.place_of(columns.labels, row, path=path, line=number)
+    names = _names(row)
+    labels = next((name for name in _LABEL_HEADINGS if name in names), None)
+    if labels is None:
+        message = (
+            f"None of the {len(row)} columns is called 'labels': the first row is "
+            f"{', '.join(map(repr, row[:10]))}. Call one so."
+        )
+        raise DataFormatError(message, _NAME_LABELS, path=path, line=number)
+    _refuse_twice(labels, row, path, number)
+    return names.index(labels)
 
 
 def _names(row: list[str]) -> list[str]:
     """Return the cells of a header as they are compared."""
     return [cell.strip().lower() for cell in row]
-
-
-def _check_names(row: list[str], columns: _Columns, path: Path, number: int) -> None:
-    """Refuse a header that names the column of texts or of labels twice: one would be lost."""
-    for name in {_names(row)[place] for place in (columns.text, columns.labels)}:
-        _refuse_twice(name, row, path, number)
 
 
 def _refuse_twice(name: str, row: list[str], path: Path, number: int) -> None:
@@ -321,14 +390,27 @@ def _refuse_half_a_header(row: list[str], path: Path, number: int) -> None:
             f"{missing!r}: {', '.join(map(repr, row[:10]))}. Name both columns, 'text' and "
             "'labels', or leave the header out."
         )
-        raise DataFormatError(message, path=path, line=number)
+        raise DataFormatError(
+            message, _NAME_LABELS if has_text else _NAME_TEXT, path=path, line=number
+        )
 
 
-def _heading(row: list[str], notes: InputNotes, path: Path, number: int) -> int:
+def _text_places(
+    row: list[str], columns: Columns, notes: InputNotes, path: Path, number: int
+) -> tuple[int, ...]:
+    """Return which columns are the text; none if the row is no header."""
+    if columns.text:
+        return tuple(columns.place_of(name, row, path=path, line=number) for name in columns.text)
+    place = _heading(row, columns, notes, path, number)
+    return (place,) if place >= 0 else ()
+
+
+def _heading(row: list[str], columns: Columns, notes: InputNotes, path: Path, number: int) -> int:
     """Return which column a header names as the text; -1 if the row is no header."""
+    of_labels = (columns.labels or "").strip().lower()
     names = _names(row)
-    known = [name for name in names if name in _HEADINGS]
-    if "text" in names:
+    known = [name for name in names if name in _HEADINGS and name != of_labels]
+    if "text" in known:
         _refuse_twice("text", row, path, number)
         return names.index("text")
     if len(known) == 1:
@@ -357,4 +439,4 @@ def _no_text_column(row: list[str], path: Path, number: int) -> DataFormatError:
         f"None of the {len(row)} columns is called 'text', so it is unclear which is the text: "
         f"the first row is {', '.join(map(repr, row[:10]))}. Call it 'text' in a header."
     )
-    return DataFormatError(message, path=path, line=number)
+    return DataFormatError(message, _NAME_TEXT, path=path, line=number)

@@ -7,6 +7,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
+from longtail.data.columns import USUAL, check_columns
 from longtail.data.delimited import read_delimited, read_texts, write_delimited
 from longtail.data.fasttext import PREFIX, read_fasttext, write_fasttext
 from longtail.data.json_lines import read_json_lines, write_json_lines
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from scipy.sparse import csr_array
 
+    from longtail.data.columns import Columns
     from longtail.data.dataset import Dataset
     from longtail.data.input_notes import InputNotes
     from longtail.data.label_rows import LabelRows
@@ -39,13 +41,38 @@ class FileFormat(NamedTuple):
     holds_texts: bool = True
     # Reads points that need no labels; None where `read` does that too.
     read_points: Callable[[Path, InputNotes], TextColumn | csr_array] | None = None
+    # The same with names of a user's own; None where nothing in the format has a name.
+    with_columns: Callable[[Columns], FileFormat] | None = None
+
+
+def _table(
+    delimiter: str, suffix: str, first_line: re.Pattern[bytes], columns: Columns = USUAL
+) -> FileFormat:
+    """Return a format of rows and cells."""
+    return FileFormat(
+        partial(read_delimited, delimiter=delimiter, columns=columns),
+        partial(write_delimited, delimiter=delimiter),
+        (suffix,),
+        first_line,
+        read_points=partial(read_texts, delimiter=delimiter, columns=columns),
+        with_columns=partial(_table, delimiter, suffix, first_line),
+    )
+
+
+def _json_lines(columns: Columns = USUAL) -> FileFormat:
+    """Return the format of an object a line."""
+    return FileFormat(
+        partial(read_json_lines, columns=columns),
+        write_json_lines,
+        (".jsonl", ".ndjson", ".json"),
+        re.compile(rb"\s*\{"),
+        with_columns=_json_lines,
+    )
 
 
 FORMATS: Mapping[str, FileFormat] = MappingProxyType(
     {
-        "json-lines": FileFormat(
-            read_json_lines, write_json_lines, (".jsonl", ".ndjson", ".json"), re.compile(rb"\s*\{")
-        ),
+        "json-lines": _json_lines(),
         "fasttext": FileFormat(
             read_fasttext, write_fasttext, (".fasttext", ".ft"), re.compile(PREFIX.encode())
         ),
@@ -66,19 +93,11 @@ FORMATS: Mapping[str, FileFormat] = MappingProxyType(
             ),
             holds_texts=False,
         ),
-        "tsv": FileFormat(
-            partial(read_delimited, delimiter="\t"),
-            partial(write_delimited, delimiter="\t"),
-            (".tsv",),
-            re.compile(rb".*\t"),
-            read_points=partial(read_texts, delimiter="\t"),
-        ),
-        "csv": FileFormat(
-            partial(read_delimited, delimiter=","),
-            partial(write_delimited, delimiter=","),
-            (".csv",),
+        "tsv": _table("\t", ".tsv", re.compile(rb".*\t")),
+        "csv": _table(
+            ",",
+            ".csv",
             re.compile(rb'"?text"?,"?labels?"?|"?labels?"?,"?text"?', re.IGNORECASE),
-            read_points=partial(read_texts, delimiter=","),
         ),
     }
 )
@@ -89,7 +108,7 @@ _NAME_BOTH = Remedy("labels_path", "Pass the file of features, and the file of l
 
 
 def format_for_reading(
-    path: Path, name: str | None, *, points_only: bool = False
+    path: Path, name: str | None, *, columns: Columns = USUAL, points_only: bool = False
 ) -> tuple[FileFormat, tuple[Remedy, ...]]:
     """Return the format of a file and, where it was guessed, why: for the error if it fails.
 
@@ -99,6 +118,8 @@ def format_for_reading(
         The file. Its name is looked at first (less ``.gz``), then its first line.
     name : str, optional
         A key of `FORMATS`; without it, the format is guessed.
+    columns : Columns
+        What the columns or keys are called.
     points_only : bool
         Half a pair of sparse files will do.
 
@@ -112,12 +133,12 @@ def format_for_reading(
     Raises
     ------
     InputError
-        If there is no format of this name.
+        If there is no format of this name, or none of its columns has a name.
     DataFormatError
         If the file is empty or looks like none of the formats.
     """
     if name is not None:
-        return _named(name), ()
+        return _with_columns(name, columns), ()
     by_suffix = _by_suffix(path)
     if by_suffix is not None:
         why = "because of the file's name"
@@ -126,7 +147,7 @@ def format_for_reading(
         why = "because of its first line"
         name = _by_first_line(path, points_only=points_only)
     guess = Remedy("format", f"(Read as {name!r} {why}; pass {{}} if it is another.)")
-    return FORMATS[name], (guess,)
+    return _with_columns(name, columns), (guess,)
 
 
 def format_for_writing(path: Path, name: str | None) -> FileFormat:
@@ -162,6 +183,15 @@ def _named(name: str) -> FileFormat:
     if name not in FORMATS:
         raise InputError(f"There is no format {name!r}. Pass one of {', '.join(FORMATS)}.")
     return FORMATS[name]
+
+
+def _with_columns(name: str, columns: Columns) -> FileFormat:
+    """Return a format that reads columns by a user's names, if there are any."""
+    file_format = _named(name)
+    if file_format.with_columns is None:
+        check_columns(columns, f"The format {name!r}")
+        return file_format
+    return file_format if columns == USUAL else file_format.with_columns(columns)
 
 
 def _by_suffix(path: Path) -> str | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
+from longtail.data.columns import USUAL
 from longtail.data.paths import numbered_lines, replacing
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.errors import DataFormatError, InputError
@@ -13,22 +14,99 @@ from longtail.errors import DataFormatError, InputError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from longtail.data.columns import Columns
     from longtail.data.dataset import Dataset
     from longtail.data.label_rows import LabelRows
 
-__all__ = ["read_json_lines", "write_json_lines"]
+__all__ = ["JsonRows", "read_json_lines", "write_json_lines"]
 
+_Labels: TypeAlias = list[int | str]
 _SHAPE = 'Write one object a line: {"text": "some words", "labels": ["a name", "another"]}.'
+_TEXT_SHAPE = 'Write one object a line: {"text": "some words"}.'
+_OWN_SHAPE = "Texts are strings, and labels a list of names or of ids, or one string."
+_MISSING = "Object missing required field"
 
 
-class _Row(msgspec.Struct, gc=False):
-    """One line; further keys are ignored."""
+class JsonRows:
+    """Reads what is wanted of a line; further keys are ignored.
 
-    text: str
-    labels: list[int | str]
+    Parameters
+    ----------
+    columns : Columns
+        What the keys are called. Under names of a user's own, labels may also be one string or
+        number, and nothing (``null``) is an empty text, or no labels.
+    path : Path
+        The file, for messages.
+    points_only : bool
+        Do not look at labels.
+
+    Raises
+    ------
+    InputError
+        If no key can have such a name.
+
+    Examples
+    --------
+    >>> from longtail.data.columns import Columns
+    >>> from longtail.data.json_lines import JsonRows
+    >>> rows = JsonRows(Columns(("title",), "tags", ","), "books.jsonl")
+    >>> rows.read(b'{"title": "how to knead", "tags": "bread, baking"}', 1)
+    ('how to knead', ['bread', 'baking'])
+    """
+
+    def __init__(self, columns: Columns, path: Path, *, points_only: bool = False) -> None:
+        self._columns = columns
+        self._path = path
+        self._is_usual = columns == USUAL or (points_only and not columns.text)
+        keys = {f"text_{i}": key for i, key in enumerate(columns.text or ("text",))}
+        kinds: dict[str, Any] = dict.fromkeys(keys, str if self._is_usual else str | None)
+        self._shape = _TEXT_SHAPE if points_only else _SHAPE
+        if not points_only:
+            keys["labels"] = columns.labels or "labels"
+            kinds["labels"] = _Labels if self._is_usual else _Labels | str | int | None
+        self._keys = keys
+        self._decoder = msgspec.json.Decoder(_row_type(keys, kinds))
+
+    def read(self, line: bytes, number: int) -> tuple[str, _Labels]:
+        """Return the text and the labels of a line.
+
+        Raises
+        ------
+        DataFormatError
+            If it is no object, or a key is not there or is something else.
+        """
+        try:
+            row = self._decoder.decode(line)
+        except UnicodeDecodeError as error:
+            message = (
+                f"The line is not UTF-8 (byte 0x{error.object[error.start]:02x}). Save it as such."
+            )
+            raise DataFormatError(message, path=self._path, line=number) from error
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise self._explained(error, line, number) from error
+        parts = [getattr(row, field) or "" for field in self._keys if field != "labels"]
+        return self._columns.joined(parts), self._listed(getattr(row, "labels", None))
+
+    def _listed(self, labels: _Labels | str | int | None) -> _Labels:
+        """Return labels in any form as a list."""
+        if isinstance(labels, str):
+            return list(self._columns.split(labels))
+        if isinstance(labels, int):
+            return [labels]
+        return labels or []
+
+    def _explained(self, error: Exception, line: bytes, number: int) -> DataFormatError:
+        """Say of a broken line what the decoder found and what the line should be."""
+        if self._is_usual:
+            return DataFormatError(f"{error}. {self._shape}", path=self._path, line=number)
+        if str(error).startswith(_MISSING):
+            known = list(msgspec.json.decode(line, type=dict[str, msgspec.Raw]))
+            key = next(key for key in self._keys.values() if key not in known)
+            return self._columns.missing(key, known, path=self._path, line=number, what="key")
+        return DataFormatError(f"{error}. {_OWN_SHAPE}", path=self._path, line=number)
 
 
-def read_json_lines(path: Path, labels: LabelRows) -> TextColumn:
+def read_json_lines(path: Path, labels: LabelRows, *, columns: Columns = USUAL) -> TextColumn:
     """Read a JSON-lines file.
 
     Strings in ``labels`` are names and whole numbers are ids; a file has either. Blank lines are
@@ -40,6 +118,8 @@ def read_json_lines(path: Path, labels: LabelRows) -> TextColumn:
         The file, plain or gzip.
     labels : LabelRows
         Takes the labels.
+    columns : Columns
+        What the keys are called.
 
     Returns
     -------
@@ -51,17 +131,17 @@ def read_json_lines(path: Path, labels: LabelRows) -> TextColumn:
     DataFormatError
         If a line is not such an object; see also `LabelRows`.
     """
-    decoder = msgspec.json.Decoder(_Row)
+    rows = JsonRows(columns, path)
     texts = TextColumnBuilder()
     for number, line in numbered_lines(path):
         if not line or line.isspace():
             labels.notes.add("blank lines (skipped)", line=number)
             continue
-        row = _decode(decoder, line, path, number)
-        _add_labels(labels, row.labels, path, number)
-        if not row.text:
+        text, given = rows.read(line, number)
+        _add_labels(labels, given, path, number)
+        if not text:
             labels.notes.add("empty texts (kept)", line=number)
-        texts.append(row.text)
+        texts.append(text)
     return texts.finish()
 
 
@@ -87,20 +167,17 @@ def write_json_lines(path: Path, dataset: Dataset) -> None:
             stream.write(msgspec.json.encode(row) + b"\n")
 
 
-def _decode(decoder: msgspec.json.Decoder[_Row], line: bytes, path: Path, number: int) -> _Row:
-    """Say of a broken line what the decoder found and what the line should be."""
+def _row_type(keys: dict[str, str], kinds: dict[str, Any]) -> type[msgspec.Struct]:
+    """Return the type of a line, of which a field may have any key."""
     try:
-        return decoder.decode(line)
-    except UnicodeDecodeError as error:
-        message = (
-            f"The line is not UTF-8 (byte 0x{error.object[error.start]:02x}). Save it as such."
-        )
-        raise DataFormatError(message, path=path, line=number) from error
-    except (msgspec.DecodeError, RecursionError) as error:
-        raise DataFormatError(f"{error}. {_SHAPE}", path=path, line=number) from error
+        return msgspec.defstruct("Row", list(kinds.items()), rename=keys, gc=False)
+    except ValueError as error:
+        names = ", ".join(map(repr, keys.values()))
+        message = f"A key cannot hold quotes, backslashes or control characters, got {names}."
+        raise InputError(message) from error
 
 
-def _add_labels(labels: LabelRows, given: list[int | str], path: Path, number: int) -> None:
+def _add_labels(labels: LabelRows, given: _Labels, path: Path, number: int) -> None:
     """Tell names from ids by their type."""
     names = [label for label in given if isinstance(label, str)]
     if not names:

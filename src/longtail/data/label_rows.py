@@ -221,7 +221,8 @@ class LabelRows:
             self.notes.remark(
                 f"{n_points:,} of {len(ids):,} points with a label have a single one that holds "
                 f"{separator!r}, such as {example[:60]!r}, and is taken as one name: if these are "
-                "several labels, write '|' between them in TSV and CSV, and a list in JSON lines"
+                "several labels, write '|' between them in TSV and CSV, and a list in JSON lines, "
+                "or pass what separates them as label_separator (--label-separator)"
             )
 
     def _check_range(self, ids: Sequence[int], line: int) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from scipy.sparse import csr_array
 
+from longtail.data.columns import USUAL
 from longtail.data.formats import format_for_reading
 from longtail.data.input_notes import InputNotes
 from longtail.data.label_rows import LabelRows
@@ -15,13 +16,18 @@ from longtail.errors import DataFormatError, InputError, source_name
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from longtail.data.columns import Columns
     from longtail.data.text_column import TextColumn
 
 __all__ = ["check_kind", "read_points", "remark_if_narrow", "widened"]
 
 
 def read_points(
-    path: str | Path, *, n_features: int | None, format_name: str | None = None
+    path: str | Path,
+    *,
+    n_features: int | None,
+    format_name: str | None = None,
+    columns: Columns = USUAL,
 ) -> TextColumn | csr_array:
     r"""Read texts or features from a file of any format; labels may be missing, and are left out.
 
@@ -34,6 +40,8 @@ def read_points(
         How many features a model reads; None if it reads texts.
     format_name : str, optional
         A key of `longtail.data.FORMATS`; guessed without it.
+    columns : Columns
+        What columns of texts are called.
 
     Returns
     -------
@@ -59,7 +67,9 @@ def read_points(
     if path.is_dir():
         raise InputError(f"{path} is a folder. Name a file.")
     try:
-        file_format, guess = format_for_reading(path, format_name, points_only=True)
+        file_format, guess = format_for_reading(
+            path, format_name, columns=columns, points_only=True
+        )
     except DataFormatError as error:
         if n_features is not None:
             error.args = (f"{error.args[0]} The model reads ready-made features, not texts.",)

@@ -1,0 +1,134 @@
+"""Names of columns and keys that a file has of its own: told by options, or as in training."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from longtail.cli.output import notice
+from longtail.cli.points import PLAIN
+from longtail.data.columns import USUAL, Columns, check_columns
+from longtail.data.formats import format_for_reading
+from longtail.errors import InputError, source_name
+
+if TYPE_CHECKING:
+    import argparse
+
+    from longtail.predictor import Predictor
+
+__all__ = [
+    "add_column_arguments",
+    "columns_as_in_training",
+    "columns_of_points",
+    "remember_columns",
+    "told_columns",
+]
+
+_KEY = "columns"  # in what a model folder says of the training
+
+
+def add_column_arguments(
+    parser: argparse.ArgumentParser, of: str, *, with_labels: bool = True
+) -> None:
+    """Declare what `told_columns` reads, of a file that is called so in the help."""
+    parser.add_argument(
+        "--text-column",
+        metavar="NAME",
+        action="extend",
+        nargs="+",
+        help=f"the column or key of {of} that is the text; several are joined by blanks",
+    )
+    if with_labels:
+        parser.add_argument(
+            "--labels-column", metavar="NAME", help=f"the column or key of {of} with the labels"
+        )
+        parser.add_argument(
+            "--label-separator",
+            metavar="STRING",
+            help="what is between two labels in a cell or a string (|)",
+        )
+    else:
+        parser.set_defaults(labels_column=None, label_separator=None)
+
+
+def told_columns(arguments: argparse.Namespace) -> Columns:
+    """Return what the options say."""
+    return Columns.of(arguments.text_column, arguments.labels_column, arguments.label_separator)
+
+
+def remember_columns(model: Predictor, columns: Columns) -> None:
+    """Let a model know by what names its training was read; the usual ones go without saying."""
+    if columns != USUAL:
+        model.description[_KEY] = asdict(columns)
+
+
+def columns_as_in_training(
+    model: Predictor, arguments: argparse.Namespace, path: str, format_name: str | None
+) -> Columns:
+    """Return what the options say, and where they say nothing, the names of the training.
+
+    Parameters
+    ----------
+    model : Predictor
+    arguments : argparse.Namespace
+        What `add_column_arguments` declares.
+    path : str
+        The file that is to be read.
+    format_name : str or None
+        As an option names it; a format without names does without those of the training.
+    """
+    told, known = told_columns(arguments), _remembered(model)
+    if told == USUAL and known != USUAL:
+        has_names = _has_names(path, format_name)
+        if has_names:
+            notice(f"{source_name(path)} is read as in training: {_said(known)}.")
+        return told if has_names is False else known
+    separator = known.separator if arguments.label_separator is None else told.separator
+    return Columns(told.text or known.text, told.labels or known.labels, separator)
+
+
+def columns_of_points(model: Predictor, arguments: argparse.Namespace) -> Columns:
+    """Return the same of a file of points that are to be answered, ``file``.
+
+    Raises
+    ------
+    InputError
+        If columns are told of a file that has none, or whose format cannot be known.
+    """
+    told = told_columns(arguments)
+    if told != USUAL:
+        if arguments.format == PLAIN:
+            check_columns(told, "Plain text")
+        path = Path(arguments.file)
+        format_for_reading(path, arguments.format, columns=told, points_only=True)
+    return columns_as_in_training(model, arguments, arguments.file, arguments.format)
+
+
+def _remembered(model: Predictor) -> Columns:
+    """Return the names by which the training was read."""
+    kept = model.description.get(_KEY)
+    return USUAL if kept is None else Columns(**{**kept, "text": tuple(kept["text"])})
+
+
+def _has_names(path: str, format_name: str | None) -> bool | None:
+    """Tell whether a file's columns or keys have names; None if that only reading it shows."""
+    try:
+        return (
+            format_for_reading(Path(path), format_name, points_only=True)[0].with_columns
+            is not None
+        )
+    except InputError:
+        return None
+
+
+def _said(columns: Columns) -> str:
+    """Return columns in words."""
+    parts = []
+    if columns.text:
+        parts.append(f"text from {' and '.join(map(repr, columns.text))}")
+    if columns.labels is not None:
+        parts.append(f"labels from {columns.labels!r}")
+    if columns.separator != USUAL.separator:
+        parts.append(f"{columns.separator!r} between labels")
+    return ", ".join(parts)
