@@ -228,7 +228,7 @@ def test_answers_are_given_to_columns_that_are_named(place, tmp_path, capsys, mo
         ),
         (["-", "--text-column", "title"], "cannot be guessed. Pass --format"),
         (["--text-column", "title", "{a}"], "--text-column takes all words after it: put it last"),
-        (["--text", "red wine", "--text-column", "title"], "--text-column belongs to a FILE"),
+        (["--text", "red wine", "--text-column", "title"], "--text-column and --keep belong to a"),
         (["{a}", "--text-column", ""], "An empty string names nothing. Pass a name as --text-col"),
     ],
 )

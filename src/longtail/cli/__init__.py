@@ -36,6 +36,7 @@ _OPTIONS = {
     "text_column": "--text-column",
     "labels_column": "--labels-column",
     "label_separator": "--label-separator",
+    "keep": "--keep",
 }
 
 

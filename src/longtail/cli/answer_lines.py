@@ -54,7 +54,7 @@ def lines_of(
     Parameters
     ----------
     points : sequence of dict
-        Each with ``labels``, ``scores`` and, of texts, ``text``.
+        Each with ``labels``, ``scores`` and, of texts, ``text``, and what is kept of it.
     delimiter : str
         Between cells; nothing for JSON lines.
     with_header : bool
@@ -74,6 +74,11 @@ def lines_of(
     return as_rows([[*points[0]], *rows] if with_header and points else rows, delimiter)
 
 
-def _cell(value: str | Sequence[str | float]) -> str:
-    """Return a text as it is, and a list as one cell."""
+def _cell(value: str | msgspec.Raw | Sequence[str | float] | None) -> str:
+    """Return a text as it is, a list as one cell, and other values as JSON has them."""
+    if isinstance(value, msgspec.Raw):
+        found = msgspec.json.decode(value)
+        value = found if isinstance(found, str | None) else bytes(value).decode()
+    if value is None:
+        return ""
     return value if isinstance(value, str) else SEPARATOR.join(map(str, value))

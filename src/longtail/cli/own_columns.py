@@ -15,6 +15,7 @@ from longtail.errors import InputError, source_name
 if TYPE_CHECKING:
     import argparse
 
+    from longtail.data.kept import Kept
     from longtail.predictor import Predictor
 
 __all__ = [
@@ -88,8 +89,15 @@ def columns_as_in_training(
     return Columns(told.text or known.text, told.labels or known.labels, separator)
 
 
-def columns_of_points(model: Predictor, arguments: argparse.Namespace) -> Columns:
+def columns_of_points(model: Predictor, arguments: argparse.Namespace, kept: Kept) -> Columns:
     """Return the same of a file of points that are to be answered, ``file``.
+
+    Parameters
+    ----------
+    model : Predictor
+    arguments : argparse.Namespace
+    kept : Kept
+        What is to be carried to the answers.
 
     Raises
     ------
@@ -97,11 +105,12 @@ def columns_of_points(model: Predictor, arguments: argparse.Namespace) -> Column
         If columns are told of a file that has none, or whose format cannot be known.
     """
     told = told_columns(arguments)
-    if told != USUAL:
+    if told != USUAL or kept.asked:
         if arguments.format == PLAIN:
             check_columns(told, "Plain text")
+            kept.refuse("Plain text")
         path = Path(arguments.file)
-        format_for_reading(path, arguments.format, columns=told, points_only=True)
+        format_for_reading(path, arguments.format, columns=told, kept=kept, points_only=True)
     return columns_as_in_training(model, arguments, arguments.file, arguments.format)
 
 

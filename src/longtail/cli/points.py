@@ -12,7 +12,7 @@ from longtail.data.blocks import POINTS_AT_ONCE, Points, blocks_of, n_points_of,
 from longtail.data.columns import USUAL
 from longtail.data.fasttext import PREFIX, parse_line
 from longtail.data.formats import FORMATS, suffix_of
-from longtail.data.json_lines import JsonRows
+from longtail.data.json_lines import JsonRows, keys_of
 from longtail.data.paths import STDIN, decode_line, numbered_lines
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.data.unlabelled import check_kind, read_points
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.data.columns import Columns
+    from longtail.data.kept import Kept
     from longtail.predictor import Predictor
     from longtail.restriction import Restriction
 
@@ -106,7 +107,12 @@ def answered(
 
 
 def points_in(
-    model: Predictor, path: str, *, format_name: str | None, columns: Columns = USUAL
+    model: Predictor,
+    path: str,
+    *,
+    format_name: str | None,
+    columns: Columns = USUAL,
+    kept: Kept | None = None,
 ) -> tuple[Iterator[Points], int | None]:
     """Return the points of a file in blocks, and how many there are if that is cheap to know.
 
@@ -122,6 +128,8 @@ def points_in(
         fastText lines and plain text are told apart.
     columns : Columns
         What the text is called, where it has a name.
+    kept : Kept, optional
+        Takes what is carried to answers, a block at least before that is taken from it.
 
     Raises
     ------
@@ -132,8 +140,10 @@ def points_in(
     if _is_lines(model, path, format_name):
         check_kind(path, is_text=True, n_features=n_features)
         n_points = sum(1 for _ in numbered_lines(path)) if is_read_again(path) else None
-        return _text_blocks(path, format_name, columns), n_points
-    points = read_points(path, n_features=n_features, format_name=format_name, columns=columns)
+        return _text_blocks(path, format_name, columns, kept), n_points
+    points = read_points(
+        path, n_features=n_features, format_name=format_name, columns=columns, kept=kept
+    )
     return blocks_of(points), n_points_of(points)
 
 
@@ -154,7 +164,9 @@ def _is_lines(model: Predictor, path: str, format_name: str | None) -> bool:
     return model.vectorizer is not None and suffix_of(Path(path)) not in _DATASET_SUFFIXES
 
 
-def _text_blocks(path: str, format_name: str | None, columns: Columns) -> Iterator[TextColumn]:
+def _text_blocks(
+    path: str, format_name: str | None, columns: Columns, kept: Kept | None
+) -> Iterator[TextColumn]:
     """Yield blocks of texts: of the format that is named, or that the file's name or lines tell."""
     kind = format_name
     if kind is None and suffix_of(Path(path)) in _JSON_SUFFIXES:
@@ -167,6 +179,8 @@ def _text_blocks(path: str, format_name: str | None, columns: Columns) -> Iterat
     for number, line in lines:
         if kind == PLAIN or line.strip():
             texts.append(_text_of(line, rows, kind, path, number))
+            if rows is not None and kept is not None and kept.names != ():
+                kept.add_object(keys_of(line), path=Path(path), line=number)
         if len(texts) == POINTS_AT_ONCE:
             yield texts.finish()
     if len(texts):

@@ -22,6 +22,7 @@ from longtail.cli.own_columns import add_column_arguments, columns_of_points
 from longtail.cli.points import PLAIN, answered, is_read_again, points_in
 from longtail.cli.resuming import digest_of, identity_of, resuming
 from longtail.data.formats import FORMATS
+from longtail.data.kept import Kept
 from longtail.data.label_space import LabelSpace
 from longtail.data.paths import is_device, replacing
 from longtail.data.text_column import TextColumn
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from longtail.cli.points import Answers
+    from longtail.data.kept import Value
 
 __all__ = ["add_arguments", "run_command"]
 
@@ -83,16 +85,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--format", choices=[PLAIN, *FORMATS], help="of FILE; guessed from its name and first lines"
     )
     add_column_arguments(parser, "FILE", with_labels=False)
+    parser.add_argument(
+        "--keep",
+        metavar="NAME",
+        action="extend",
+        nargs="+",
+        default=[],
+        help="columns or keys of FILE to write beside the answers; by default id, uid or key",
+    )
 
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Answer, and return the exit code."""
     if (arguments.text is None) == (arguments.file is None):
-        greedy = arguments.text_column is not None and len(arguments.text_column) > 1
-        hint = " --text-column takes all words after it: put it last." if greedy else ""
-        raise InputError(f'Pass either --text "some text" or a FILE to answer.{hint}')
-    if arguments.text is not None and arguments.text_column is not None:
-        raise InputError("--text-column belongs to a FILE. Omit it with --text.")
+        greedy = {"--text-column": arguments.text_column, "--keep": arguments.keep}
+        hints = [
+            f" {option} takes all words after it: put it last."
+            for option, names in greedy.items()
+            if names and len(names) > 1
+        ]
+        raise InputError(f'Pass either --text "some text" or a FILE to answer.{"".join(hints)}')
+    if arguments.text is not None and (arguments.text_column or arguments.keep):
+        raise InputError("--text-column and --keep belong to a FILE. Omit them with --text.")
     check_threshold(arguments.threshold)
     if arguments.explain and arguments.text is None:
         raise InputError("--explain belongs to --text. Pass one text to explain.")
@@ -166,17 +180,19 @@ def _answer_file(model: Predictor, arguments: argparse.Namespace) -> None:
         check_names(model.label_space, arguments.output)
     allowed, masked = _names_in(arguments.allowed), _names_in(arguments.masked)
     restriction = Restriction.of(model.label_space, allowed, masked or ())
-    columns = columns_of_points(model, arguments)
+    kept = Kept(arguments.keep)
+    columns = columns_of_points(model, arguments, kept)
     blocks, n_points = points_in(
-        model, arguments.file, format_name=arguments.format, columns=columns
+        model, arguments.file, format_name=arguments.format, columns=columns, kept=kept
     )
     settings = {
         option: digest_of(names)
         for option, names in (("allowed", allowed), ("masked", masked))
         if names is not None
     }
-    if columns.text:
-        settings["text_column"] = " ".join(columns.text)
+    for option, names in (("text_column", columns.text), ("keep", kept.asked)):
+        if names:
+            settings[option] = " ".join(names)
     with _opened(arguments, settings) as output:
         n_before = output.n_points_before
         if n_before:
@@ -193,7 +209,9 @@ def _answer_file(model: Predictor, arguments: argparse.Namespace) -> None:
             n_done=n_before,
             restriction=restriction,
         ):
-            rows = list(_rows(model, answers, arguments.threshold))
+            if output.n_points == n_before:
+                kept.take(n_before)
+            rows = list(_rows(model, answers, arguments.threshold, kept.take(len(answers.ids))))
             output.write(lines_of(rows, delimiter, with_header=not output.n_points), len(rows))
         if not output.n_points:
             raise InputError(
@@ -203,7 +221,9 @@ def _answer_file(model: Predictor, arguments: argparse.Namespace) -> None:
         notice(f"Wrote the labels of {counted(output.n_points, 'point')} to {arguments.output}.")
 
 
-def _rows(model: Predictor, answers: Answers, threshold: float) -> Iterator[dict[str, Any]]:
+def _rows(
+    model: Predictor, answers: Answers, threshold: float, carried: Sequence[Mapping[str, Value]]
+) -> Iterator[dict[str, Any]]:
     """Yield what is written of each point."""
     name = model.label_space.name
     texts = answers.points if isinstance(answers.points, TextColumn) else None
@@ -211,8 +231,10 @@ def _rows(model: Predictor, answers: Answers, threshold: float) -> Iterator[dict
         zip(answers.ids.tolist(), answers.scores.tolist(), strict=True)
     ):
         kept = [(j, s) for j, s in zip(ids, scores, strict=True) if j >= 0 and s >= threshold]
-        row: dict[str, Any] = {} if texts is None else {"text": texts[i]}
-        yield row | {
+        text = {} if texts is None else {"text": texts[i]}
+        yield {
+            **carried[i],
+            **text,
             "labels": [name(label) for label, _ in kept],
             "scores": [round(score, 6) for _, score in kept],
         }

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from longtail.data.columns import Columns
     from longtail.data.dataset import Dataset
     from longtail.data.input_notes import InputNotes
+    from longtail.data.kept import Kept
     from longtail.data.label_rows import LabelRows
 
 __all__ = [
@@ -121,7 +122,12 @@ def read_delimited(
 
 
 def read_texts(
-    path: Path, notes: InputNotes, *, delimiter: str, columns: Columns = USUAL
+    path: Path,
+    notes: InputNotes,
+    *,
+    delimiter: str,
+    columns: Columns = USUAL,
+    kept: Kept | None = None,
 ) -> TextColumn:
     """Read the texts of a TSV or CSV file, which needs no labels; those it has are not looked at.
 
@@ -137,7 +143,9 @@ def read_texts(
     delimiter : str
         What is between two cells.
     columns : Columns
-        What the columns of texts are called; the others are not looked at.
+        What the columns of texts are called.
+    kept : Kept, optional
+        Takes further cells of each row.
 
     Returns
     -------
@@ -151,6 +159,7 @@ def read_texts(
     """
     texts = TextColumnBuilder()
     places: tuple[int, ...] = ()
+    carried: tuple[int, ...] = ()
     n_columns = 0
     for number, row in _rows(path, delimiter, notes):
         if not row:
@@ -159,8 +168,12 @@ def read_texts(
         if not places:
             n_columns = len(row)
             places = _text_places(row, columns, notes, path, number)
+            if kept is not None and (places or kept.asked):
+                carried = kept.places_in(row, path=path, line=number)
             if places:
                 continue
+            if carried:  # named, so that this is a header
+                raise _no_text_column(row, path, number)
             places = (_column_without_header(row, notes, path, number),)
         if len(row) != n_columns:
             message = (
@@ -169,6 +182,8 @@ def read_texts(
                 "`longtail predict --format text` reads it."
             )
             raise DataFormatError(message, path=path, line=number)
+        if kept is not None and carried:
+            kept.add([row[place] for place in carried])
         text = columns.joined([row[place] for place in places])
         if not text:
             notes.add("empty texts (kept)", line=number)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from longtail.data.columns import Columns
     from longtail.data.dataset import Dataset
     from longtail.data.input_notes import InputNotes
+    from longtail.data.kept import Kept
     from longtail.data.label_rows import LabelRows
     from longtail.data.text_column import TextColumn
 
@@ -41,12 +42,16 @@ class FileFormat(NamedTuple):
     holds_texts: bool = True
     # Reads points that need no labels; None where `read` does that too.
     read_points: Callable[[Path, InputNotes], TextColumn | csr_array] | None = None
-    # The same with names of a user's own; None where nothing in the format has a name.
-    with_columns: Callable[[Columns], FileFormat] | None = None
+    # The same with names of a user's own, and what is kept; None where nothing has a name.
+    with_columns: Callable[[Columns, Kept | None], FileFormat] | None = None
 
 
 def _table(
-    delimiter: str, suffix: str, first_line: re.Pattern[bytes], columns: Columns = USUAL
+    delimiter: str,
+    suffix: str,
+    first_line: re.Pattern[bytes],
+    columns: Columns = USUAL,
+    kept: Kept | None = None,
 ) -> FileFormat:
     """Return a format of rows and cells."""
     return FileFormat(
@@ -54,13 +59,14 @@ def _table(
         partial(write_delimited, delimiter=delimiter),
         (suffix,),
         first_line,
-        read_points=partial(read_texts, delimiter=delimiter, columns=columns),
+        read_points=partial(read_texts, delimiter=delimiter, columns=columns, kept=kept),
         with_columns=partial(_table, delimiter, suffix, first_line),
     )
 
 
-def _json_lines(columns: Columns = USUAL) -> FileFormat:
+def _json_lines(columns: Columns = USUAL, kept: Kept | None = None) -> FileFormat:
     """Return the format of an object a line."""
+    del kept  # what is kept of lines is read line by line, see `JsonRows`
     return FileFormat(
         partial(read_json_lines, columns=columns),
         write_json_lines,
@@ -108,7 +114,12 @@ _NAME_BOTH = Remedy("labels_path", "Pass the file of features, and the file of l
 
 
 def format_for_reading(
-    path: Path, name: str | None, *, columns: Columns = USUAL, points_only: bool = False
+    path: Path,
+    name: str | None,
+    *,
+    columns: Columns = USUAL,
+    kept: Kept | None = None,
+    points_only: bool = False,
 ) -> tuple[FileFormat, tuple[Remedy, ...]]:
     """Return the format of a file and, where it was guessed, why: for the error if it fails.
 
@@ -120,6 +131,8 @@ def format_for_reading(
         A key of `FORMATS`; without it, the format is guessed.
     columns : Columns
         What the columns or keys are called.
+    kept : Kept, optional
+        What is carried to answers.
     points_only : bool
         Half a pair of sparse files will do.
 
@@ -138,7 +151,7 @@ def format_for_reading(
         If the file is empty or looks like none of the formats.
     """
     if name is not None:
-        return _with_columns(name, columns), ()
+        return _with_columns(name, columns, kept), ()
     by_suffix = _by_suffix(path)
     if by_suffix is not None:
         why = "because of the file's name"
@@ -147,7 +160,7 @@ def format_for_reading(
         why = "because of its first line"
         name = _by_first_line(path, points_only=points_only)
     guess = Remedy("format", f"(Read as {name!r} {why}; pass {{}} if it is another.)")
-    return _with_columns(name, columns), (guess,)
+    return _with_columns(name, columns, kept), (guess,)
 
 
 def format_for_writing(path: Path, name: str | None) -> FileFormat:
@@ -185,13 +198,15 @@ def _named(name: str) -> FileFormat:
     return FORMATS[name]
 
 
-def _with_columns(name: str, columns: Columns) -> FileFormat:
+def _with_columns(name: str, columns: Columns, kept: Kept | None) -> FileFormat:
     """Return a format that reads columns by a user's names, if there are any."""
     file_format = _named(name)
     if file_format.with_columns is None:
         check_columns(columns, f"The format {name!r}")
+        if kept is not None:
+            kept.refuse(f"The format {name!r}")
         return file_format
-    return file_format if columns == USUAL else file_format.with_columns(columns)
+    return file_format.with_columns(columns, kept)
 
 
 def _by_suffix(path: Path) -> str | None:

@@ -18,13 +18,28 @@ if TYPE_CHECKING:
     from longtail.data.dataset import Dataset
     from longtail.data.label_rows import LabelRows
 
-__all__ = ["JsonRows", "read_json_lines", "write_json_lines"]
+__all__ = ["JsonRows", "keys_of", "read_json_lines", "write_json_lines"]
 
 _Labels: TypeAlias = list[int | str]
 _SHAPE = 'Write one object a line: {"text": "some words", "labels": ["a name", "another"]}.'
 _TEXT_SHAPE = 'Write one object a line: {"text": "some words"}.'
 _OWN_SHAPE = "Texts are strings, and labels a list of names or of ids, or one string."
 _MISSING = "Object missing required field"
+
+
+_OBJECTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def keys_of(line: bytes) -> dict[str, msgspec.Raw]:
+    """Return an object of JSON, values as they are written.
+
+    Examples
+    --------
+    >>> from longtail.data.json_lines import keys_of
+    >>> list(keys_of(b'{"id": 17, "text": "red wine"}'))
+    ['id', 'text']
+    """
+    return _OBJECTS.decode(line)
 
 
 class JsonRows:
@@ -100,7 +115,7 @@ class JsonRows:
         if self._is_usual:
             return DataFormatError(f"{error}. {self._shape}", path=self._path, line=number)
         if str(error).startswith(_MISSING):
-            known = list(msgspec.json.decode(line, type=dict[str, msgspec.Raw]))
+            known = list(keys_of(line))
             key = next(key for key in self._keys.values() if key not in known)
             return self._columns.missing(key, known, path=self._path, line=number, what="key")
         return DataFormatError(f"{error}. {_OWN_SHAPE}", path=self._path, line=number)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from longtail.data.columns import Columns
+    from longtail.data.kept import Kept
     from longtail.data.text_column import TextColumn
 
 __all__ = ["check_kind", "read_points", "remark_if_narrow", "widened"]
@@ -28,6 +29,7 @@ def read_points(
     n_features: int | None,
     format_name: str | None = None,
     columns: Columns = USUAL,
+    kept: Kept | None = None,
 ) -> TextColumn | csr_array:
     r"""Read texts or features from a file of any format; labels may be missing, and are left out.
 
@@ -42,6 +44,8 @@ def read_points(
         A key of `longtail.data.FORMATS`; guessed without it.
     columns : Columns
         What columns of texts are called.
+    kept : Kept, optional
+        Takes further cells of a table.
 
     Returns
     -------
@@ -68,7 +72,7 @@ def read_points(
         raise InputError(f"{path} is a folder. Name a file.")
     try:
         file_format, guess = format_for_reading(
-            path, format_name, columns=columns, points_only=True
+            path, format_name, columns=columns, kept=kept, points_only=True
         )
     except DataFormatError as error:
         if n_features is not None:
