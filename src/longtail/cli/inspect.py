@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from longtail.blend.blended import compiled_of
 from longtail.cli.compiled_code import places_of_code
+from longtail.cli.near_names import check_label_names, near_names
 from longtail.cli.output import bytes_text, counted, result, table, time_text
 from longtail.compiled.scorer import CompiledScorer
 from longtail.compiled.search_recall import N_QUERIES, label_recall
@@ -24,7 +24,7 @@ from longtail.warm_up import warm_up
 
 if TYPE_CHECKING:
     import argparse
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
@@ -212,10 +212,8 @@ def _show_training(folder: ModelFolder) -> None:
 
 def _show_near_labels(model: Predictor, name: str) -> None:
     """Show the labels whose classifiers point in similar directions."""
-    try:
-        label = model.label_space.id_of(name)
-    except InputError as error:
-        raise InputError(f"{error}{_near_names(name, model.label_space.names or ())}") from error
+    check_label_names(model.label_space, [name])
+    label = model.label_space.id_of(name)
     learner, _ = _first_learner(model)
     if not isinstance(learner, HasVectors):
         raise _no_vectors(learner, "labels", "--label")
@@ -241,7 +239,7 @@ def _show_near_tokens(model: Predictor, text: str) -> None:
     if not columns:
         raise InputError(
             f"The model has no token {wanted!r}: it was in too few training texts."
-            f"{_near_names(wanted, tokens)}"
+            f"{near_names(wanted, tokens)}"
         )
     learner, _ = _first_learner(model)
     vectors = learner.vectors_of_tokens() if isinstance(learner, HasVectors) else None
@@ -255,14 +253,6 @@ def _show_near_tokens(model: Predictor, text: str) -> None:
         [tokens[int(same_kind[i])], f"{cosine:.3f}"] for i, cosine in zip(ids, cosines, strict=True)
     ]
     result(table([f"tokens near {wanted!r}", "cosine"], rows))
-
-
-def _near_names(name: str, known: Sequence[str]) -> str:
-    """Return a hint at names of similar spelling."""
-    # Comparing with every one of a million names would take minutes.
-    begun = [other for other in known if other[:1].casefold() == name[:1].casefold()]
-    near = difflib.get_close_matches(name, dict.fromkeys(begun[:20_000]), n=3)
-    return f" Similar ones: {', '.join(map(repr, near))}." if near else ""
 
 
 def _nearest(vectors: NDArray[np.float32], row: int) -> tuple[list[int], list[float]]:

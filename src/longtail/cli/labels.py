@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.cli.near_names import check_label_names
 from longtail.cli.output import check_inputs, counted, notice
 from longtail.cli.own_columns import add_column_arguments, columns_as_in_training
 from longtail.data.dataset import Dataset
@@ -126,4 +127,5 @@ def _removed(model: Predictor, arguments: argparse.Namespace) -> Predictor:
             f"The last argument is the folder to write, but {target!r} is a label, too. Name the "
             f"folder behind the labels, or write ./{target} if it is to be called so."
         )
+    check_label_names(model.label_space, arguments.names)
     return model.without_labels(arguments.names)

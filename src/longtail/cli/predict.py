@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from longtail.cli.answer_lines import check_names, delimiter_of, lines_of
+from longtail.cli.near_names import check_label_names
 from longtail.cli.output import (
     check_inputs,
     check_output,
@@ -122,12 +123,13 @@ def run_command(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _names_in(path: str | None) -> Sequence[str] | None:
-    """Return the names in a file, of which each line is one, or one and a TAB and a text."""
+def _names_in(model: Predictor, path: str | None) -> Sequence[str] | None:
+    """Return the labels named in a file, of which each line is one, or one and a TAB and a text."""
     if path is None:
         return None
-    names = LabelSpace.read(path).names
-    return [] if names is None else list(names)
+    names = list(LabelSpace.read(path).names or ())
+    check_label_names(model.label_space, names)
+    return names
 
 
 def _answer_text(model: Predictor, arguments: argparse.Namespace) -> None:
@@ -143,8 +145,8 @@ def _answer_text(model: Predictor, arguments: argparse.Namespace) -> None:
         arguments.text,
         arguments.top_k,
         threshold=arguments.threshold,
-        allowed=_names_in(arguments.allowed),
-        masked=_names_in(arguments.masked) or (),
+        allowed=_names_in(model, arguments.allowed),
+        masked=_names_in(model, arguments.masked) or (),
     )
     for name, probability in answer:
         result(f"{probability:.4f}\t{one_line(name)}")
@@ -157,8 +159,8 @@ def _explain_text(model: Predictor, arguments: argparse.Namespace) -> None:
     explanation = model.explain(
         arguments.text,
         arguments.top_k,
-        allowed=_names_in(arguments.allowed),
-        masked=_names_in(arguments.masked) or (),
+        allowed=_names_in(model, arguments.allowed),
+        masked=_names_in(model, arguments.masked) or (),
     )
     kept = [part for part in explanation.labels if part.probability >= arguments.threshold]
     for part in kept:
@@ -178,7 +180,7 @@ def _answer_file(model: Predictor, arguments: argparse.Namespace) -> None:
     delimiter = delimiter_of(arguments.output)
     if delimiter:
         check_names(model.label_space, arguments.output)
-    allowed, masked = _names_in(arguments.allowed), _names_in(arguments.masked)
+    allowed, masked = _names_in(model, arguments.allowed), _names_in(model, arguments.masked)
     restriction = Restriction.of(model.label_space, allowed, masked or ())
     kept = Kept(arguments.keep)
     columns = columns_of_points(model, arguments, kept)

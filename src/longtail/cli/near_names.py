@@ -1,0 +1,44 @@
+"""Names that are not there, and which ones were probably meant."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from longtail.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from longtail.data.label_space import LabelSpace
+
+__all__ = ["check_label_names", "near_names"]
+
+MOST_COMPARED = 20_000
+
+
+def near_names(name: str, known: Sequence[str]) -> str:
+    """Return a hint at names of similar spelling.
+
+    Examples
+    --------
+    >>> from longtail.cli.near_names import near_names
+    >>> near_names("bred", ["bread", "yeast"]), near_names("x", ["bread"])
+    (" Similar ones: 'bread'.", '')
+    """
+    # Comparing with every one of a million names would take minutes.
+    begun = [other for other in known if other[:1].casefold() == name[:1].casefold()]
+    near = difflib.get_close_matches(name, dict.fromkeys(begun[:MOST_COMPARED]), n=3)
+    return f" Similar ones: {', '.join(map(repr, near))}." if near else ""
+
+
+def check_label_names(space: LabelSpace, names: Iterable[str]) -> None:
+    """Raise InputError if no label has one of the names, and say which are like it.
+
+    A server, which others may ask for what is not there all day, does without this.
+    """
+    for name in names:
+        try:
+            space.id_of(name)
+        except InputError as error:
+            raise InputError(f"{error}{near_names(name, space.names or ())}") from error
