@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.blend.blended import BlendedScorer
-    from longtail.blend.score_network import Evidence
+    from longtail.blend.evidence import Evidence
     from longtail.compiled.scorer import CompiledScorer
 
 

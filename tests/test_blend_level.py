@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from longtail.blend.evidence import Evidence
 from longtail.blend.level import levelled
-from longtail.blend.score_network import Evidence, ScoreNetwork
+from longtail.blend.score_network import ScoreNetwork
 
 
 def made_points(n_points, *, offset, seed=0):

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
+from longtail.blend.evidence import Evidence
 from longtail.blend.only_held_out import only_held_out, without_labels
-from longtail.blend.score_network import Evidence
 from longtail.compiled.expanded import expanded
 from longtail.data.dataset import Dataset
 from longtail.data.from_python import labels_from

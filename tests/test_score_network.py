@@ -10,6 +10,7 @@ import torch
 from scipy.sparse import csr_array
 
 from longtail.blend import network_training
+from longtail.blend.evidence import Evidence
 from longtail.blend.network_training import (
     NetworkTraining,
     _Examples,
@@ -21,7 +22,7 @@ from longtail.blend.ranking_network import (
     ranking_loss,
     ranking_slope,
 )
-from longtail.blend.score_network import Evidence, ScoreNetwork
+from longtail.blend.score_network import ScoreNetwork
 from longtail.blend.weighted_sum import weighted_sum
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS
 from longtail.metrics.hits import true_among

@@ -11,9 +11,10 @@ import torch
 from scipy.sparse import csr_array
 
 from command_line import SMALL, files_of, refused, run, write_lines
+from longtail.blend.evidence import Evidence
 from longtail.blend.level import levelled
 from longtail.blend.network_training import NetworkTraining
-from longtail.blend.score_network import Evidence, ScoreNetwork
+from longtail.blend.score_network import ScoreNetwork
 from longtail.data.dataset import Dataset
 from longtail.data.from_python import labels_from, texts_from
 from longtail.data.split import held_out_split

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail.blend.candidates import CandidateSearch
+from longtail.blend.evidence import Evidence
 from longtail.blend.label_head import LabelHead
 from longtail.blend.relations import LabelRelations
-from longtail.blend.score_network import Evidence, ScoreNetwork, count_sources
+from longtail.blend.score_network import ScoreNetwork, count_sources
 from longtail.errors import InputError
 from longtail.metrics.propensity import inverse_propensities_in
 from longtail.named_parts import joined_parts, without_prefix

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from longtail.blend.score_network import Evidence
+    from longtail.blend.evidence import Evidence
     from longtail.data.bags import Bags
     from longtail.named_parts import Arrays
     from longtail.scorers.protocols import Scorer

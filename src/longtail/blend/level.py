@@ -13,7 +13,8 @@ from longtail.scorers.calibration import N_CALIBRATED, logistic_weights
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from longtail.blend.score_network import Evidence, ScoreNetwork
+    from longtail.blend.evidence import Evidence
+    from longtail.blend.score_network import ScoreNetwork
 
 __all__ = ["levelled"]
 
@@ -45,7 +46,8 @@ def levelled(
 
     >>> import numpy as np
     >>> from longtail.blend.level import levelled
-    >>> from longtail.blend.score_network import Evidence, ScoreNetwork
+    >>> from longtail.blend.evidence import Evidence
+    >>> from longtail.blend.score_network import ScoreNetwork
     >>> values = np.array([[[0, 0, 0]], [[9, 0, 0]]] * 30, np.float32)
     >>> labels = np.tile(np.arange(3, dtype=np.int32), (60, 1))
     >>> evidence = Evidence(labels, values, np.ones(60, np.float32), np.zeros(3, np.float32))

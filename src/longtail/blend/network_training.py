@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
+    from longtail.blend.evidence import Evidence
     from longtail.blend.ranking_network import Layers
-    from longtail.blend.score_network import Evidence
     from longtail.training.run import TrainingRun
 
     Floats = NDArray[np.float32]
@@ -95,7 +95,7 @@ class NetworkTraining:
     >>> import torch
     >>> from scipy.sparse import csr_array
     >>> from longtail.blend.network_training import NetworkTraining
-    >>> from longtail.blend.score_network import Evidence
+    >>> from longtail.blend.evidence import Evidence
     >>> from longtail.training.run import TrainingRun
     >>> evidence = Evidence(
     ...     labels=np.tile(np.arange(3, dtype=np.int32), (5, 1)),

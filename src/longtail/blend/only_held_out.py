@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from longtail.blend.score_network import Evidence
+    from longtail.blend.evidence import Evidence
 
 __all__ = ["only_held_out", "without_labels"]
 
@@ -70,7 +70,7 @@ def without_labels(
     >>> import numpy as np
     >>> from scipy.sparse import csr_array
     >>> from longtail.blend.only_held_out import without_labels
-    >>> from longtail.blend.score_network import Evidence
+    >>> from longtail.blend.evidence import Evidence
     >>> labels, none = np.array([[1, 0, -1]], np.int32), np.zeros(2, np.float32)
     >>> evidence = Evidence(labels, np.zeros((1, 1, 3), np.float32), none[:1], none)
     >>> left, truth = without_labels(evidence, csr_array([[1, 1]]), np.array([False, True]))

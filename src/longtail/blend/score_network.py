@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,157 +14,21 @@ from longtail.kernels.blend import (
     N_CONTEXT_VIEWS,
     N_VIEWS,
     blend_rows,
-    view_rows,
 )
 from longtail.kernels.jit import over_row_chunks
-from longtail.metrics.hits import true_among
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from numpy.typing import ArrayLike, NDArray
-    from scipy.sparse import csr_array
+
+    from longtail.blend.evidence import Evidence
 
     Floats = NDArray[np.float32]
 
-__all__ = ["Evidence", "ScoreNetwork", "count_sources", "log_sums"]
+__all__ = ["ScoreNetwork", "count_sources", "log_sums"]
 
 MOST_BEHIND = 50.0  # where a plain sum of sources cuts off what is behind the best
-SAME_FOR_ALL = 1e-4  # a source with a smaller spread counts for nothing in such a sum
-
-
-@dataclass(frozen=True)
-class Evidence:
-    """What each source says of each point's candidates.
-
-    Parameters
-    ----------
-    labels : int32 (n, size)
-        The candidates, padded with -1.
-    values : float32 (n, n_sources, size)
-        What each source says of each candidate; for padding it does not matter.
-    nearness : float32 (n,)
-        Similarity of the nearest training point.
-    commonness : float32 (n_labels,)
-        ``log(1 + number of training points)`` of each label.
-    is_aside : bool (n, size) or None
-        Which candidates a blend is neither taught nor judged by, though it sees them as it will see
-        their like; None for none.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from longtail.blend.score_network import Evidence
-    >>> evidence = Evidence(
-    ...     labels=np.array([[2, 0, -1]], np.int32),
-    ...     values=np.array([[[1.0, 3.0, 0.0]]], np.float32),
-    ...     nearness=np.array([0.5], np.float32),
-    ...     commonness=np.log1p(np.array([4, 0, 1], np.float32)),
-    ... )
-    >>> evidence.views()[0, :, :2].tolist()  # the value, and how far that is behind the best
-    [[1.0, -2.0], [3.0, 0.0], [0.0, 0.0]]
-    """
-
-    labels: NDArray[np.int32]
-    values: Floats
-    nearness: Floats
-    commonness: Floats
-    is_aside: NDArray[np.bool_] | None = None
-
-    @property
-    def judged(self) -> NDArray[np.int32]:
-        """The candidates by which a blend is judged: int32 (n, size), -1 for others and padding."""
-        return self.labels if self.is_aside is None else np.where(self.is_aside, -1, self.labels)
-
-    def of_judged(self, scores: Floats) -> Floats:
-        """Return the scores (n, size) of the `judged` candidates, and -inf of what is aside."""
-        return scores if self.is_aside is None else np.where(self.is_aside, -np.inf, scores)
-
-    def setting_aside(self, pairs: csr_array | None) -> Evidence:
-        """Return the evidence with the candidates that are among some pairs set aside.
-
-        Parameters
-        ----------
-        pairs : csr_array (n, n_labels) or None
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from scipy.sparse import csr_array
-        >>> from longtail.blend.score_network import Evidence
-        >>> labels, none = np.array([[2, 0, -1]], np.int32), np.zeros(3, np.float32)
-        >>> evidence = Evidence(labels, np.zeros((1, 1, 3), np.float32), none[:1], none)
-        >>> evidence.setting_aside(csr_array([[1, 1, 0]])).judged.tolist()
-        [[2, -1, -1]]
-        """
-        return self if pairs is None else self.with_aside(true_among(self.labels, pairs))
-
-    def with_aside(self, candidates: NDArray[np.bool_]) -> Evidence:
-        """Return the evidence with more candidates set aside, bool (n, size)."""
-        both = candidates if self.is_aside is None else self.is_aside | candidates
-        return replace(self, is_aside=both)
-
-    def views(self, n_threads: int = 1) -> Floats:
-        """Return what a `ScoreNetwork` sees: float32 (n, size, n_views), 0 for padding.
-
-        See `longtail.kernels.blend.view_evidence`.
-        """
-        n_views = self.values.shape[1] * N_VIEWS + N_CONTEXT_VIEWS
-        views = np.zeros((*self.labels.shape, n_views), np.float32)
-        arguments = self.as_read_only()
-
-        def work(start: int, stop: int) -> None:
-            view_rows(*arguments, start, stop, views)
-
-        over_row_chunks(work, len(views), n_threads=n_threads, chunk=64)
-        return views
-
-    def of_rows(self, rows: NDArray[np.int64]) -> Evidence:
-        """Return the evidence of some points."""
-        return replace(
-            self,
-            labels=self.labels[rows],
-            values=self.values[rows],
-            nearness=self.nearness[rows],
-            is_aside=None if self.is_aside is None else self.is_aside[rows],
-        )
-
-    def behind_best(self) -> Floats:
-        """Return what each source says, less the point's best: (n, size, n_sources), 0 for padding.
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from longtail.blend.score_network import Evidence
-        >>> labels = np.array([[2, 0, -1]], np.int32)
-        >>> values = np.array([[[1.0, 3.0, 9.0]]], np.float32)
-        >>> none = np.zeros(3, np.float32)
-        >>> Evidence(labels, values, none[:1], none).behind_best()[0, :, 0].tolist()
-        [-2.0, 0.0, 0.0]
-        """
-        is_real = (self.labels >= 0)[:, np.newaxis]
-        best = np.max(self.values, axis=2, keepdims=True, initial=-np.inf, where=is_real)
-        behind: Floats = np.subtract(
-            self.values, best, out=np.zeros_like(self.values), where=is_real
-        )
-        return behind.transpose(0, 2, 1)
-
-    def inverse_spreads(self, behind: Floats) -> Floats:
-        """Return 1 over the deviation of each source's `behind_best`; 0 where it is always same."""
-        said = behind[self.labels >= 0]
-        spread = said.std(axis=0) if len(said) else np.zeros(said.shape[1], np.float32)
-        tells = spread > SAME_FOR_ALL
-        inverse: Floats = np.divide(1, spread, out=np.zeros_like(spread), where=tells)
-        return inverse
-
-    def as_read_only(self) -> tuple[NDArray[np.int32], Floats, Floats, Floats]:
-        """Return labels, values, commonness and nearness as the kernels take them."""
-        return (
-            read_only(self.labels, np.int32),
-            read_only(self.values, np.float32),
-            read_only(self.commonness, np.float32),
-            read_only(self.nearness, np.float32),
-        )
 
 
 @dataclass(frozen=True)
@@ -198,7 +62,8 @@ class ScoreNetwork:
     Examples
     --------
     >>> import numpy as np
-    >>> from longtail.blend.score_network import Evidence, ScoreNetwork
+    >>> from longtail.blend.evidence import Evidence
+    >>> from longtail.blend.score_network import ScoreNetwork
     >>> labels = np.array([[2, 0, -1]], np.int32)
     >>> values = np.array([[[1.0, 3.0, 0.0], [5.0, 4.0, 0.0]]], np.float32)
     >>> evidence = Evidence(labels, values, np.ones(1, np.float32), np.zeros(3, np.float32))

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from longtail.blend.score_network import Evidence
+    from longtail.blend.evidence import Evidence
 
 __all__ = ["weighted_sum"]
 
@@ -51,7 +51,7 @@ def weighted_sum(
     Of two sources, the second ranks the true candidate first.
 
     >>> import numpy as np
-    >>> from longtail.blend.score_network import Evidence
+    >>> from longtail.blend.evidence import Evidence
     >>> from longtail.blend.weighted_sum import weighted_sum
     >>> evidence = Evidence(
     ...     labels=np.tile(np.arange(3, dtype=np.int32), (5, 1)),

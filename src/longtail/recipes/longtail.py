@@ -33,7 +33,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from longtail.blend.score_network import Evidence, ScoreNetwork
+    from longtail.blend.evidence import Evidence
+    from longtail.blend.score_network import ScoreNetwork
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["LongtailClassifier"]

@@ -40,7 +40,8 @@ if TYPE_CHECKING:
 
     from longtail.blend.blended import BlendedScorer
     from longtail.blend.encoded import EncodedScorer
-    from longtail.blend.score_network import Evidence, ScoreNetwork
+    from longtail.blend.evidence import Evidence
+    from longtail.blend.score_network import ScoreNetwork
     from longtail.data.rows import Rows
     from longtail.scorers.calibration import Calibration
     from longtail.siamese.networks import SiameseArchitecture, SiameseNetwork
