@@ -366,7 +366,11 @@ def test_a_hang_up_before_the_server_runs_is_kept_for_it(text_model_path, monkey
     done = threading.Event()
     other = threading.Thread(target=done.wait, daemon=True)
     other.start()
-    assert main(["serve", str(text_model_path), "--port", "0"]) == 0
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # it is ignored under nohup
+    try:
+        assert main(["serve", str(text_model_path), "--port", "0"]) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
     done.set()
     other.join()
 
