@@ -117,6 +117,21 @@ class CandidateSearch:
         Candidates of every point.
     n_labels : int
     sizes : SearchSizes
+
+    Examples
+    --------
+    The vector of label 0 is nearest; the nearest point brings labels 0 and 2, and votes for them.
+
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.blend.candidates import CandidateSearch, SearchSizes
+    >>> unit = np.eye(3, dtype=np.float32)
+    >>> labels = csr_array(np.array([[1, 0, 1], [0, 1, 0], [0, 0, 1]], np.float32))
+    >>> sizes = SearchSizes(n_found=1, n_near_points=1, n_near_labels=2, n_popular=0)
+    >>> search = CandidateSearch.build(unit, unit, labels, sizes=sizes, seed=0, n_threads=1)
+    >>> found = search.find(unit[:1], np.empty((1, 0), np.int32))
+    >>> found.labels.tolist(), found.votes.tolist()
+    ([[0, 2, -1]], [[1.0, 1.0, 0.0]])
     """
 
     label_index: VectorIndex

@@ -228,6 +228,19 @@ class LabelShortlister:
     label_ids : int32 (nnz,)
         The labels of point i are ``label_ids[label_starts[i]:label_starts[i + 1]]``.
     n_labels : int
+
+    Examples
+    --------
+    Label 1 is nearest; label 2, at a right angle, is the one for which no place is left.
+
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.negatives.nearest_labels import NearestLabels
+    >>> points = np.eye(3, dtype=np.float32)  # point i has label i
+    >>> nearest = NearestLabels(size=2, exact=True)
+    >>> shortlister = nearest.build(points, csr_array(points), seed=0, n_threads=1)
+    >>> shortlister.query(np.array([[0.6, 0.8, 0]], np.float32))[0].tolist()
+    [[1, 0]]
     """
 
     settings: NearestLabels

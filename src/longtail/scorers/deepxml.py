@@ -27,7 +27,24 @@ __all__ = ["DeepXMLScorer", "Ranker"]
 
 @dataclass(frozen=True)
 class Ranker:
-    """An encoder, a transfer block and classifiers: scores given labels of given points."""
+    """An encoder, a transfer block and classifiers: scores given labels of given points.
+
+    Examples
+    --------
+    Token 0 speaks for label 0, token 1 for label 1, which has a bias besides.
+
+    >>> import numpy as np
+    >>> from longtail.data.bags import Bags
+    >>> from longtail.features.bag_encoder import BagEncoder
+    >>> from longtail.scorers.deepxml import Ranker
+    >>> from longtail.scorers.label_vectors import LabelVectors
+    >>> from longtail.transfer.transform import Unchanged
+    >>> classifier = LabelVectors(np.eye(2, dtype=np.float32), np.array([0, 1], np.float32))
+    >>> ranker = Ranker(BagEncoder(np.eye(2, dtype=np.float32)), Unchanged(), classifier)
+    >>> bag = Bags.one(np.array([0, 1], np.int32), np.array([3, 1], np.float32))
+    >>> ranker.logits(bag, np.array([[1, 0, -1]], np.int32)).tolist()
+    [[2.0, 3.0, -inf]]
+    """
 
     encoder: Encoder
     residual: Transform
@@ -81,6 +98,35 @@ class DeepXMLScorer:
     label_clusters : int32 (n_labels,)
         The meta-label of each label, for people to look at.
     fusion : ScoreFusion
+
+    Examples
+    --------
+    Both labels are near enough; what counts is the mean of nearness and classifier.
+
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.data.bags import Bags
+    >>> from longtail.features.bag_encoder import BagEncoder
+    >>> from longtail.negatives.nearest_labels import NearestLabels
+    >>> from longtail.scorers.deepxml import DeepXMLScorer, Ranker
+    >>> from longtail.scorers.fusion import ScoreFusion
+    >>> from longtail.scorers.label_vectors import LabelVectors
+    >>> from longtail.transfer.transform import Unchanged
+    >>> unit = np.eye(2, dtype=np.float32)
+    >>> ranker = Ranker(BagEncoder(unit), Unchanged(), LabelVectors(unit, np.zeros(2, np.float32)))
+    >>> shortlister = NearestLabels(exact=True).build(
+    ...     unit, csr_array(unit), seed=0, n_threads=1
+    ... )
+    >>> scorer = DeepXMLScorer(
+    ...     ranker=ranker,
+    ...     shortlister=shortlister,
+    ...     reranker=None,
+    ...     label_clusters=np.array([0, 1], np.int32),
+    ...     fusion=ScoreFusion(alpha=0.5),
+    ... )
+    >>> bag = Bags.one(np.array([0, 1], np.int32), np.array([1, 3], np.float32))
+    >>> scorer.top_k(bag, 2)[0].tolist()
+    [[1, 0]]
     """
 
     ranker: Ranker

@@ -299,6 +299,20 @@ def choose_fusion(
     ------
     InputError
         If `truth` is not for the points of `parts`.
+
+    Examples
+    --------
+    The classifier is for the true label, nearness is not: most weight goes to the classifier.
+
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.scorers.fusion import PartialScores, choose_fusion
+    >>> labels, nearness = np.array([[0, 1]], np.int32), np.array([[0, 1]], np.float32)
+    >>> logits, no_reranker = np.array([[1, 0]], np.float32), np.empty((1, 0), np.float32)
+    >>> parts = PartialScores(labels, nearness, logits, no_reranker)
+    >>> truth = csr_array(np.array([[1, 0]]))
+    >>> choose_fusion(parts, truth, np.ones(2), grid=(0.1, 0.4, 0.9)).alpha
+    0.9
     """
     is_aside = False if set_aside is None else true_among(parts.labels, set_aside)
 
