@@ -41,6 +41,18 @@ class LabelHead:
     ------
     InputError
         If the arrays do not fit each other.
+
+    Examples
+    --------
+    Label 0 lies in the point's direction, label 1 at a right angle, and label 2 has a bias alone.
+
+    >>> import numpy as np
+    >>> from longtail.blend.label_head import LabelHead
+    >>> vectors = np.array([[1, 0], [0, 1], [0, 0]], np.float32)
+    >>> head = LabelHead.of(vectors, np.array([0, 0, -3], np.float32), scale=10)
+    >>> labels = np.array([[0, 1, 2]], np.int32)
+    >>> head.logits(np.array([[1, 0]], np.float32), labels).tolist()
+    [[10.0, 0.0, -3.0]]
     """
 
     vectors: Floats

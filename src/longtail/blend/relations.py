@@ -109,6 +109,22 @@ class LabelRelations:
     ------
     InputError
         If the arrays do not fit each other.
+
+    Examples
+    --------
+    Feature i is the text of label i. The point with that of label 1 carries label 0: whoever
+    matches label 0 is answered with label 1.
+
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.blend.relations import LabelRelations
+    >>> from longtail.data.bags import Bags
+    >>> texts = csr_array(np.eye(3, dtype=np.float32))
+    >>> carried = csr_array(np.array([[0, 0, 1], [1, 0, 0], [0, 0, 1]], np.float32))
+    >>> relations = LabelRelations.build(texts, carried, texts, n_threads=1)
+    >>> matches = relations.matches(Bags.of(texts[[0]]))
+    >>> matches.labels[0, 0].item(), relations.linked(matches)[0, 0].item()
+    (0, 1)
     """
 
     texts: SparseLabelVectors

@@ -104,6 +104,26 @@ class BestEpoch:
     ----------
     stopping : EarlyStopping or None
     task : Task
+
+    Examples
+    --------
+    The first epoch is the best, the second gains nothing: with patience 1, that is the end.
+
+    >>> import torch
+    >>> from longtail.training.early_stopping import BestEpoch, EarlyStopping
+    >>> class OneNumber:
+    ...     number = torch.zeros(1)
+    ...
+    ...     def state(self):
+    ...         return {"number": self.number}
+    >>> task, qualities = OneNumber(), iter([0.6, 0.5])
+    >>> best = BestEpoch(EarlyStopping(lambda: next(qualities), patience=1), task)
+    >>> for epoch in (1, 2):
+    ...     _ = task.number.fill_(epoch)  # what was learnt
+    ...     quality = best.measure("training", epoch)
+    >>> best.restore()
+    >>> best.is_long_ago(2), task.number.item()
+    (True, 1.0)
     """
 
     def __init__(self, stopping: EarlyStopping | None, task: Task) -> None:

@@ -68,6 +68,35 @@ def train(
     ------
     TrainingError
         If the loss, or the quality, is not a finite number.
+
+    Examples
+    --------
+    A task with one number, which every step moves a part of the way to 1.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.training.batches import AllLabels
+    >>> from longtail.training.loop import train
+    >>> from longtail.training.run import TrainingRun
+    >>> from longtail.training.schedule import Schedule
+    >>> class ToOne:
+    ...     number = torch.zeros(1)
+    ...
+    ...     def step(self, batch, learning_rate, share, *, measure):
+    ...         loss = (1 - float(self.number)) ** 2
+    ...         self.number += learning_rate * (1 - self.number)
+    ...         return loss
+    ...
+    ...     def state(self):
+    ...         return {"number": self.number}
+    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> batches = AllLabels(csr_array(np.eye(4, dtype=np.float32)), 2)
+    >>> train(ToOne(), batches, Schedule(epochs=3, learning_rate=0.5), run, "to one")
+    >>> [entry["epoch"] for entry in run.history]
+    [1, 2, 3]
+    >>> run.history[2]["loss"] < run.history[0]["loss"]
+    True
     """
     stage = run.scope + stage
     best = BestEpoch(stopping, task)
