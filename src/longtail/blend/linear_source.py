@@ -33,6 +33,26 @@ def linear_source(
     -------
     SparseLabelVectors
         Of the features that ``data.is_word`` marks, where it marks any.
+
+    Examples
+    --------
+    Points of label i have feature i, and a piece of a word that says nothing.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.blend.candidates import CandidateSearch, SearchSizes
+    >>> from longtail.blend.linear_source import linear_source
+    >>> from longtail.training.run import TrainingData, TrainingRun
+    >>> labels = csr_array(np.eye(2, dtype=np.float32)[[0, 1, 0, 1]])
+    >>> points = np.array([[0.8, 0, 0.6], [0, 0.8, 0.6]], np.float32)[[0, 1, 0, 1]]
+    >>> data = TrainingData(csr_array(points), labels, is_word=np.array([True, True, False]))
+    >>> search = CandidateSearch.build(
+    ...     points[:2], points, labels, sizes=SearchSizes(), seed=0, n_threads=1
+    ... )
+    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> np.sign(linear_source(data, search, 1.0, run).matrix(3).toarray()).tolist()
+    [[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0]]
     """
     bags = Bags.of(data.features)
     words = bags if data.is_word is None else bags.kept(data.is_word)

@@ -104,6 +104,31 @@ class SharedSpace:
         without the help of a label's own vector, which serves labels that have few points.
     neighbourhood : int
         Points of one, at most an eighth of a batch; 1 for random batches.
+
+    Examples
+    --------
+    Points of label i have feature i. In the space learnt, they lie by the vector of their label.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.blend.shared_space import SharedSpace
+    >>> from longtail.training.run import TrainingData, TrainingRun
+    >>> from longtail.training.schedule import Schedule
+    >>> rows = csr_array(np.eye(3, dtype=np.float32)[[0, 1, 2, 0, 1, 2]])
+    >>> space = SharedSpace(
+    ...     dimension=8,
+    ...     schedule=Schedule(epochs=2, learning_rate=0.1),
+    ...     batch_size=6,
+    ...     n_random=3,
+    ...     dropout=0.0,
+    ...     scale=10.0,
+    ...     texts_alone=0.0,
+    ... )
+    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> learnt = space.learn(TrainingData(rows, rows), run)
+    >>> (learnt.points @ learnt.heads[0].vectors_of_labels().T).argmax(axis=1).tolist()
+    [0, 1, 2, 0, 1, 2]
     """
 
     dimension: int

@@ -55,7 +55,25 @@ class PointFeatures:
 
 
 class PointEmbeddings(PointFeatures):
-    """PIFA over the fine-tuned encoder: the unit sum of the embeddings of a label's points."""
+    """PIFA over the fine-tuned encoder: the unit sum of the embeddings of a label's points.
+
+    Examples
+    --------
+    A label with a point in either direction lies between them.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.features.bag_encoder import BagEncoder
+    >>> from longtail.surrogates.label_indexing import PointEmbeddings
+    >>> from longtail.training.run import TrainingData, TrainingRun
+    >>> unit = np.eye(2, dtype=np.float32)
+    >>> data = TrainingData(csr_array(unit), csr_array(np.ones((2, 1), np.float32)))
+    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> embeddings = PointEmbeddings().represent(data, lambda: BagEncoder(unit), run)
+    >>> (10 * embeddings).round().tolist()  # of length 10, at 45 degrees
+    [[7.0, 7.0]]
+    """
 
     def represent(
         self, data: TrainingData, encoder: Callable[[], Encoder], run: TrainingRun
@@ -66,7 +84,24 @@ class PointEmbeddings(PointFeatures):
 
 
 class LabelTexts(PointFeatures):
-    """The embedding of the label's text."""
+    """The embedding of the label's text.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.features.bag_encoder import BagEncoder
+    >>> from longtail.surrogates.label_indexing import LabelTexts
+    >>> from longtail.training.run import TrainingData, TrainingRun
+    >>> one = csr_array(np.ones((1, 1), np.float32))
+    >>> texts = csr_array(np.array([[0.6, 0.8]], np.float32))
+    >>> data = TrainingData(features=texts, labels=one, label_features=texts)
+    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> encoder = BagEncoder(np.array([[1, 0], [0, 2]], np.float32))
+    >>> (10 * LabelTexts().represent(data, lambda: encoder, run)).round().tolist()
+    [[6.0, 16.0]]
+    """
 
     def represent(
         self, data: TrainingData, encoder: Callable[[], Encoder], run: TrainingRun

@@ -65,6 +65,17 @@ class ResidualBlock(TransferBlock):
 
     sigma is estimated by one power iteration a training step (Miyato et al., "Spectral
     normalization for generative adversarial networks", 2018), and computed in `frozen`.
+
+    Examples
+    --------
+    What is kept for predictions has the bounded matrix, whatever the trained one has become.
+
+    >>> import torch
+    >>> from longtail.transfer.bounded_residual import BoundedResidual
+    >>> block = BoundedResidual(max_norm=0.5).block(2, torch.device("cpu"))
+    >>> _ = block.matrix.data.mul_(7)
+    >>> block.frozen().matrix.round(3).tolist()
+    [[0.5, 0.0], [0.0, 0.5]]
     """
 
     def __init__(self, settings: BoundedResidual, dimension: int) -> None:
