@@ -97,6 +97,17 @@ def energy_gradient(labels: Tensor, terms: EnergyTerms) -> Tensor:
     labels : Tensor (n, L)
         y.
     terms : EnergyTerms
+
+    Examples
+    --------
+    Where there are unaries alone, each label lowers the energy by its own.
+
+    >>> import torch
+    >>> from longtail.energy.terms import EnergyTerms, energy_gradient
+    >>> zero = torch.zeros(1)
+    >>> terms = EnergyTerms(torch.tensor([[2.0, -1.0]]), (torch.zeros(2, 1),), (zero,), (zero,))
+    >>> energy_gradient(torch.zeros(1, 2), terms).tolist()
+    [[-2.0, 1.0]]
     """
     gradient = -terms.unaries
     upper = terms.path_gates[-1]  # dE/dz_k

@@ -166,6 +166,21 @@ def k_means_tree(
     ------
     InputError
         If a number is below 1.
+
+    Examples
+    --------
+    Five labels of nearly one direction stay together, which `balanced_tree` would not allow.
+
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.surrogates.label_tree import k_means_tree
+    >>> angles = np.radians([0, 1, 2, 3, 4, 90])
+    >>> rows = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    >>> tree = k_means_tree(
+    ...     csr_array(rows), n_children=2, leaf_size=5, depth=2, seed=0, n_threads=1
+    ... )
+    >>> sorted(np.bincount(tree.nodes[-1]).tolist())
+    [1, 5]
     """
     for name, value in {"n_children": n_children, "leaf_size": leaf_size, "depth": depth}.items():
         require_positive(name, value)
