@@ -146,8 +146,9 @@ def test_a_model_is_held_against_another(place, capsys, tmp_path):
 
 def test_a_model_of_other_points_is_no_rival(place, capsys):
     test = place / "test.jsonl"
-    message = refused(capsys, "evaluate", place / "model", test, "--against", place / "sparse")
-    assert "features" in message
+    for other, said in ((place / "sparse", "features"), (place / "none", "no model folder")):
+        message = refused(capsys, "evaluate", place / "model", test, "--against", other)
+        assert said in message
 
 
 def test_the_difference_of_a_single_point_has_no_error(place, capsys, tmp_path):

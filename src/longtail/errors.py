@@ -15,11 +15,12 @@ Each message says what is wrong, what came, what is allowed and what to do.
 
 from __future__ import annotations
 
+import difflib
 import errno
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
     from pathlib import Path
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "Remedy",
     "TooLargeError",
     "TrainingError",
+    "did_you_mean",
     "named",
     "source_name",
 ]
@@ -181,3 +183,18 @@ def named(thing: object, *, first: bool = False) -> str:
     is_open = is_open or name == "ndarray"
     article = "an" if is_open else "a"
     return f"{article.capitalize() if first else article} {name}"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the question after the name that was probably meant; nothing if none is near.
+
+    Examples
+    --------
+    >>> did_you_mean("titel", ["id", "Title"]), did_you_mean("x", ["id"])
+    (" Did you mean 'Title'?", '')
+    """
+    by_letters: dict[str, str] = {}
+    for other in known:
+        by_letters.setdefault(other.lower(), other)
+    near = difflib.get_close_matches(name.lower(), by_letters, n=1)
+    return f" Did you mean {by_letters[near[0]]!r}?" if near else ""

@@ -39,9 +39,7 @@ def comparison_as_json(found: Mapping[str, Difference]) -> dict[str, dict[str, f
         name: {
             "theirs": round(of.theirs, 4),
             "difference": round(of.value, 4),
-            "standard_error": None
-            if math.isnan(of.standard_error)
-            else round(of.standard_error, 4),
+            "standard_error": _number(of.standard_error),
         }
         for name, of in found.items()
     }

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from longtail.data.dataset import Dataset
-    from longtail.metrics import AtThreshold, Difference
+    from longtail.metrics import AtThreshold
     from longtail.metrics.hits import Floats, Integers
 
 __all__ = ["add_arguments", "run_command"]
@@ -115,14 +115,23 @@ def run_command(arguments: argparse.Namespace) -> int:
     if arguments.json is not None:
         check_output(arguments.json, read=names, model=arguments.model)
     model = load(arguments.model)
+    other = None if arguments.against is None else load(arguments.against)
     given = points_as_given(model, arguments)
+    if other is not None:
+        is_text = given.texts is not None
+        check_kind(arguments.test, is_text=is_text, n_features=n_features_of(other))
     answers = _answers(model, given, arguments)
     metrics = evaluate(*answers.judged, **_how(model, arguments))
     metrics["points_per_second"] = given.n_points / answers.seconds
     written: dict[str, object] = {key: round(value, 4) for key, value in metrics.items()}
     shown = _table(metrics, given.n_points)
-    if arguments.against is not None:
-        found = _compared(model, answers, given, arguments)
+    if other is not None:
+        notice(f"The same points for {arguments.against}:")
+        theirs = _answers(other, given, arguments)
+        found = compare(
+            by_point(*answers.judged, **_how(model, arguments)),
+            by_point(*theirs.judged, **_how(other, arguments)),
+        )
         written["against"] = comparison_as_json(found)
         shown += ["", comparison_table(found)]
     ids, scores, truth = answers.judged
@@ -183,20 +192,6 @@ def _how(model: Predictor, arguments: argparse.Namespace) -> dict[str, Any]:
         "recall_ks": RECALL_PLACES,
         "propensity": arguments.propensity,
     }
-
-
-def _compared(
-    model: Predictor, answers: _Answers, given: Dataset, arguments: argparse.Namespace
-) -> dict[str, Difference]:
-    """Ask the other model the same points, and hold it against this one."""
-    other, is_text = load(arguments.against), given.texts is not None
-    check_kind(arguments.test, is_text=is_text, n_features=n_features_of(other))
-    notice(f"The same points for {arguments.against}:")
-    theirs = _answers(other, given, arguments)
-    return compare(
-        by_point(*answers.judged, **_how(model, arguments)),
-        by_point(*theirs.judged, **_how(other, arguments)),
-    )
 
 
 def _barred(arguments: argparse.Namespace, given: Dataset, dataset: Dataset) -> csr_array:

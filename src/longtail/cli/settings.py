@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import math
 import re
 import textwrap
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Union, get_args, get_origin, get_type_hin
 
 import msgspec
 
-from longtail.errors import InputError
+from longtail.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -153,8 +152,7 @@ def _kind_text(kind: Any) -> str:
 
 def _unknown_setting(recipe: type[LabelEstimator], key: str, known: list[str]) -> str:
     """Name the setting that was probably meant, and all others."""
-    near = difflib.get_close_matches(key, known, n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    hint = did_you_mean(key, known)
     return f"{recipe.__name__} has no setting {key!r}.{hint} It has: {', '.join(known)}."
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import difflib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from longtail.errors import DataFormatError, InputError, Remedy, named
+from longtail.errors import DataFormatError, InputError, Remedy, did_you_mean, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -150,7 +149,7 @@ class Columns:
         shown = ", ".join(map(repr, known[:_N_SHOWN]))
         more = f" and {len(known) - _N_SHOWN} more" if len(known) > _N_SHOWN else ""
         there = f"There are: {shown}{more}." if known else "There are none."
-        message = f"There is no {what} {name!r}.{_hint(name, known)} {there}"
+        message = f"There is no {what} {name!r}.{did_you_mean(name, known)} {there}"
         keyword = "labels_column" if name == self.labels else "text_column"
         return DataFormatError(
             message, Remedy(keyword, "Name one of them as {}."), path=path, line=line
@@ -172,13 +171,6 @@ def check_columns(columns: Columns, what: str) -> None:
             "of labels. TSV, CSV and JSON lines have.",
             Remedy("format", "If it is one of these, pass {}."),
         )
-
-
-def _hint(name: str, known: Sequence[str]) -> str:
-    """Return the question after the name that was probably meant; nothing if none is near."""
-    by_letters = {other.lower(): other for other in reversed(known)}
-    near = difflib.get_close_matches(name.lower(), by_letters, n=1)
-    return f" Did you mean {by_letters[near[0]]!r}?" if near else ""
 
 
 def _check_word(word: object, keyword: str, what: str) -> None:

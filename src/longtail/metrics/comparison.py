@@ -73,7 +73,7 @@ def compare(ours: Mapping[str, Floats], theirs: Mapping[str, Floats]) -> dict[st
     (33.33, 33.33)
     """
     found = {}
-    for name in (name for name in ours if name in theirs):
+    for name in filter(theirs.__contains__, ours):
         first, second = ours[name], theirs[name]
         if first.shape != second.shape:
             raise InputError(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from longtail.errors import InputError, MissingExtraError
+from longtail.errors import InputError, MissingExtraError, did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -75,8 +74,7 @@ def recipe(name: str) -> type[LabelEstimator]:
     'Astec3'
     """
     if name not in RECIPES:
-        near = difflib.get_close_matches(name, RECIPES, n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
+        hint = did_you_mean(name, RECIPES)
         raise InputError(
             f"There is no recipe {name!r}.{hint} The recipes are {', '.join(RECIPES)}."
         )

@@ -66,8 +66,8 @@ class NGAME(OfTextEncoder):
     on batches of neighbours, whose labels are each other's hard negatives. Module II adds a free
     vector to each label's text, trained on hard negatives. A learned blend of both scores orders
     the labels that a graph search finds: O(D^2 + D log L) a point. A label without training points
-    is found by its text alone. What the blend was learnt from is learnt from by all the rest in the
-    end, but for the encoder.
+    is found by its text alone. In the end all but the encoder and the blend learn from the held-out
+    points, too.
 
     Where labels have no texts, the features of a label's points stand for its text; a transformer
     needs texts. Of one that is not fine-tuned, Module I trains a linear map of its vectors; see

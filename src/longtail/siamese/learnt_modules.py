@@ -31,6 +31,17 @@ class LearntModules(NamedTuple):
         What Module II adds to them.
     block : TextBlock or None
         What texts go through before Module II adds to them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.siamese.learnt_modules import LearntModules
+    >>> from longtail.siamese.modules import EncodedPairs
+    >>> texts = np.eye(2, dtype=np.float32)
+    >>> added = np.array([[0, 1], [0, 0]], np.float32)  # the first label's points look elsewhere
+    >>> second, first = LearntModules(EncodedPairs(texts, texts), None, added).heads()
+    >>> (second > 0).astype(int).tolist(), (first > 0).astype(int).tolist()
+    ([[1, 1], [0, 1]], [[1, 0], [0, 1]])
     """
 
     encoded: EncodedPairs
