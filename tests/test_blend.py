@@ -317,3 +317,13 @@ def test_pieces_of_words_are_no_words():
     assert is_word.dtype == np.bool_
     words = {vectorizer.token(column) for column in np.flatnonzero(is_word).tolist()}
     assert words == {"red", "wine", "car", "red wine", "red car"}
+
+
+def test_words_begin_with_some_of_their_pieces():
+    vectorizer = TextVectorizer(word_ngrams=2, char_ngrams=(3, 4), min_df=1)
+    with pytest.raises(InputError, match="not fitted"):
+        vectorizer.is_beginning()
+    vectorizer.fit(["red wine", "éclair"])
+    columns = np.flatnonzero(vectorizer.is_beginning()).tolist()
+    found = {vectorizer.token(column) for column in columns}
+    assert found == {"<re", "<red", "<wi", "<win", "<éc", "<écl"}

@@ -193,8 +193,8 @@ class TestServing:
         assert evidence.values.shape == (bags.n_rows, scorer.n_sources, evidence.labels.shape[1])
         n_heads = len(scorer.heads)
         said = [head.logits(points, evidence.labels) for head in scorer.heads]
-        words = bags if scorer.is_word is None else bags.kept(scorer.is_word)
-        said.append(scorer.linear.logits(words, evidence.labels))
+        read = bags if scorer.is_read is None else bags.kept(scorer.is_read)
+        said.append(scorer.linear.logits(read, evidence.labels))
         for source, expected in enumerate(said):
             np.testing.assert_array_equal(evidence.values[:, source][real], expected[real])
         assert (evidence.values[:, n_heads + 1][real] > 0).any()  # votes of near points

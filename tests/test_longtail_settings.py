@@ -40,6 +40,14 @@ def test_texts_stand_alone_where_labels_are_rare():
     assert LongtailClassifier(texts_alone=0.1).shared_space(9, 1, 90).texts_alone == 0.1
 
 
+def test_beginnings_of_words_are_read_where_points_are_few_or_labels_frequent():
+    model = LongtailClassifier()
+    assert model.beginnings_for(50_000, 30_000, 150_000)
+    assert not model.beginnings_for(50_001, 30_000, 20 * 30_000)
+    assert model.beginnings_for(50_001, 30_000, 20 * 30_000 + 1)
+    assert not LongtailClassifier(beginnings=False).beginnings_for(9, 1, 90)
+
+
 def test_a_blend_has_twenty_points_to_be_learnt_from_where_that_is_a_third():
     model = LongtailClassifier()
     assert [model.n_held_out(n) for n in (59, 60, 99, 1_000)] == [pytest.approx(11.8), 20, 20, 200]

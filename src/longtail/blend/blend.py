@@ -51,8 +51,8 @@ class Blend:
         None where labels have no texts.
     linear : SparseLabelVectors
         On the bags themselves.
-    is_word : bool (n_features,) or None
-        Columns that `linear` looks at; None for all.
+    is_read : bool (n_features,) or None
+        Which features `linear` looks at; None for all.
     commonness : float32 (n_labels,)
         ``log(1 + number of training points)`` of each label.
     tail_weights : float32 (n_labels,)
@@ -65,7 +65,7 @@ class Blend:
     further_scale: float
     relations: LabelRelations | None
     linear: SparseLabelVectors
-    is_word: NDArray[np.bool_] | None
+    is_read: NDArray[np.bool_] | None
     commonness: Floats
     tail_weights: Floats
     network: ScoreNetwork
@@ -78,7 +78,6 @@ class Blend:
         labels: csr_array,
         *,
         tail: float,
-        is_word: NDArray[np.bool_] | None = None,
     ) -> Blend:
         """Return a blend that answers as its first head does; its linear part says nothing yet.
 
@@ -92,7 +91,6 @@ class Blend:
             Of the training points: how common labels are.
         tail : float
             That times the logarithm of a label's inverse propensity is added to its score.
-        is_word : bool (n_features,) or None
 
         Returns
         -------
@@ -106,7 +104,7 @@ class Blend:
             further_scale=heads[0].scale,
             relations=relations,
             linear=SparseLabelVectors.empty(labels.shape[1]),
-            is_word=is_word,
+            is_read=None,
             commonness=np.log1p(counts).astype(np.float32),
             tail_weights=(tail * np.log(inverse_propensities_in(labels))).astype(np.float32),
             network=ScoreNetwork.of_source(0, n_sources),
@@ -124,7 +122,7 @@ class Blend:
         """
         labels = [len(head.bias) for head in self.heads]
         labels += [self.linear.n_labels, len(self.commonness), len(self.tail_weights)]
-        tokens = [] if self.is_word is None else [len(self.is_word)]
+        tokens = [] if self.is_read is None else [len(self.is_read)]
         if self.relations is not None:
             labels.append(self.relations.texts.n_labels)
             tokens.append(len(self.relations.posting_starts) - 1)
@@ -180,8 +178,8 @@ class Blend:
         matches = None if self.relations is None else self.relations.matches(bags, n_threads)
         labels, votes, nearness = self._candidates(points, matches, n_threads)
         sources = [head.logits(points, labels, n_threads) for head in self.heads]
-        words = bags if self.is_word is None else bags.kept(self.is_word)
-        sources += [self.linear.logits(words, labels, n_threads), votes]
+        read = bags if self.is_read is None else bags.kept(self.is_read)
+        sources += [self.linear.logits(read, labels, n_threads), votes]
         if self.relations is not None and matches is not None:
             sources.append(self.relations.texts.logits(bags, labels, n_threads))
             sources.append(self.relations.votes(matches, labels, n_threads))
@@ -218,8 +216,8 @@ class Blend:
             parts[f"head{i}"] = {"bias": head.bias, **rows}  # the first shares those of the search
         if self.relations is not None:
             parts["relations"] = self.relations.to_arrays()
-        if self.is_word is not None:
-            parts["linear"] = {**parts["linear"], "is_word": self.is_word}
+        if self.is_read is not None:  # by its first name: for long they were words alone
+            parts["linear"] = {**parts["linear"], "is_word": self.is_read}
         return joined_parts(parts, "/")
 
     def parts_config(self) -> dict[str, Any]:
@@ -249,7 +247,7 @@ class Blend:
             "heads": tuple(heads),
             "further_scale": config.get("further_scale", first),
             "relations": LabelRelations.from_arrays(relations) if relations else None,
-            "is_word": linear.pop("is_word", None),
+            "is_read": linear.pop("is_word", None),
             "linear": SparseLabelVectors(**linear),
             "commonness": np.asarray(labels["commonness"], np.float32),
             "tail_weights": np.asarray(labels["tail_weights"], np.float32),

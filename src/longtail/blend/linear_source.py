@@ -8,6 +8,9 @@ from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.data.bags import Bags
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from longtail.blend.candidates import CandidateSearch
     from longtail.scorers.sparse_label_vectors import SparseLabelVectors
     from longtail.training.run import TrainingData, TrainingRun
@@ -16,8 +19,13 @@ __all__ = ["linear_source"]
 
 
 def linear_source(
-    data: TrainingData, search: CandidateSearch, cost: float, run: TrainingRun
-) -> SparseLabelVectors:
+    data: TrainingData,
+    search: CandidateSearch,
+    cost: float,
+    run: TrainingRun,
+    *,
+    beginnings: bool = False,
+) -> tuple[SparseLabelVectors, NDArray[np.bool_] | None]:
     """Train a linear classifier a label on words, against the labels that near points have.
 
     Parameters
@@ -28,11 +36,14 @@ def linear_source(
     cost : float
         C; see `SparseOneVsRest`.
     run : TrainingRun
+    beginnings : bool
+        Whether they look at the beginnings of words, too: what a word has in common with others.
 
     Returns
     -------
-    SparseLabelVectors
-        Of the features that ``data.is_word`` marks, where it marks any.
+    classifiers : SparseLabelVectors
+    is_read : bool (n_features,) or None
+        Which features they look at, in bags of unit length; None for all.
 
     Examples
     --------
@@ -51,11 +62,22 @@ def linear_source(
     ...     points[:2], points, labels, sizes=SearchSizes(), seed=0, n_threads=1
     ... )
     >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
-    >>> np.sign(linear_source(data, search, 1.0, run).matrix(3).toarray()).tolist()
+    >>> classifiers, is_read = linear_source(data, search, 1.0, run)
+    >>> np.sign(classifiers.matrix(3).toarray()).tolist()
     [[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0]]
+    >>> is_read.tolist()
+    [True, True, False]
     """
+    is_read = _features_read(data, beginnings=beginnings)
     bags = Bags.of(data.features)
-    words = bags if data.is_word is None else bags.kept(data.is_word)
+    read = bags if is_read is None else bags.kept(is_read)
     confused = search.confused(run.n_threads)
-    features = words.matrix(data.features.shape[1])
-    return SparseOneVsRest(cost=cost).learn(features, data.labels, confused, run)
+    features = read.matrix(data.features.shape[1])
+    return SparseOneVsRest(cost=cost).learn(features, data.labels, confused, run), is_read
+
+
+def _features_read(data: TrainingData, *, beginnings: bool) -> NDArray[np.bool_] | None:
+    """Return which features are words or pairs, and beginnings of words if wanted; None for all."""
+    if data.is_word is None or data.is_beginning is None or not beginnings:
+        return data.is_word
+    return data.is_word | data.is_beginning

@@ -68,7 +68,7 @@ def expanded(compiled: CompiledScorer) -> BlendedScorer:
         further_scale=float(parts.further_scale),
         relations=_relations(compiled),
         linear=_label_vectors(parts.linear, parts.linear_bias),
-        is_word=parts.is_word if len(parts.is_word) else None,
+        is_read=parts.is_read if len(parts.is_read) else None,
         commonness=parts.commonness,
         tail_weights=parts.tail_weights,
         network=_network(compiled),

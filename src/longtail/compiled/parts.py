@@ -86,7 +86,7 @@ def arrays_of(parts: Answerer) -> dict[str, NDArray[np.generic]]:
         "linear": {
             **parts.linear._asdict(),
             "bias": parts.linear_bias,
-            "is_word": parts.is_word,
+            "is_word": parts.is_read,
         },
         "relations": parts.relations._asdict() if parts.has_relations else {},
         "network": parts.network._asdict(),
@@ -221,7 +221,7 @@ def answerer_from(
         further_scale=np.float32(further_scale),
         linear=linear,
         linear_bias=of.floats("linear/bias"),
-        is_word=of.take("linear/is_word", np.bool_),
+        is_read=of.take("linear/is_word", np.bool_),
         relations=of.relations(linear.rare, there=has_relations),
         has_relations=has_relations,
         commonness=of.floats("labels/commonness"),
@@ -254,7 +254,7 @@ def check_answerer(parts: Answerer) -> None:
         and _graph_fits(parts.points, len(parts.point_starts) - 1, dimension)
         and parts.labels.codes.shape[1] == parts.points.codes.shape[1]
         and _tokens_fit(parts.tokens, dimension)
-        and len(parts.is_word) in (0, n_tokens)
+        and len(parts.is_read) in (0, n_tokens)
         and _split_fits(parts.linear, n_labels, n_tokens)
         and (not parts.has_relations or _relations_fit(parts.relations, n_labels, n_tokens))
         and n_views == n_sources * N_VIEWS + N_CONTEXT_VIEWS
@@ -444,8 +444,8 @@ def new_scratch(parts: Answerer, sizes: SearchSizes, related: RelationSizes) -> 
         slots=np.zeros(n_labels + N_MORE_SLOTS, np.uint16),
         text_sums=floats(n_labels if parts.has_relations else 0),
         dense=floats(_n_places(parts)),
-        word_columns=ids(n_tokens),
-        word_values=floats(n_tokens),
+        read_columns=ids(n_tokens),
+        read_values=floats(n_tokens),
         candidates=ids(min(width, n_labels)),
         candidate_votes=floats(width),
         evidence=floats(n_sources, width),

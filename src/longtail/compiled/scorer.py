@@ -126,7 +126,7 @@ class CompiledScorer:
         for head in others:
             rows = store.rows(head.vectors)
             heads.append(Head(rows, head.row_of_label, head.bias, np.float32(head.scale)))
-        every = np.zeros(0) if scorer.is_word is None else scorer.is_word
+        every = np.zeros(0) if scorer.is_read is None else scorer.is_read
         linear, n_tokens = scorer.linear, len(scorer.encoder.token_vectors)
         words = linear.matrix(n_tokens)
         parts = Answerer(
@@ -145,7 +145,7 @@ class CompiledScorer:
             further_scale=np.float32(scorer.further_scale),
             linear=store.split(words, are_common(words)),
             linear_bias=linear.bias,
-            is_word=read_only(every, np.bool_),
+            is_read=read_only(every, np.bool_),
             relations=_relations(scorer.relations, store),
             has_relations=relations is not None,
             commonness=read_only(scorer.commonness, np.float32),

@@ -23,6 +23,7 @@ ENTRY = 3e-8  # such an entry, laid out by its token
 DISTINCT = 0.4  # share of the true labels of a batch that are distinct
 DESCENT = 2.8e-9  # an entry of a point that trains a support vector machine, in one pass
 PASSES = 10  # of dual coordinate descent, about
+OF_BEGINNINGS = 1.6  # the linear classifiers' time with the beginnings of words, over that without
 RELATE = 1.3e-7  # an entry of a point, compared with label texts through their inverted index
 EVIDENCE = 5e-6  # a candidate of a held-out point, scored by all sources
 BLEND = 1.2e-5  # a candidate of a held-out point, in three trainings; they use one thread
@@ -63,6 +64,9 @@ class LongtailCosts:
         relating = w.n_nonzero * RELATE / threads if w.n_label_entries else 0.0
         n_negatives = min(N_CONFUSED_LABELS + SearchSizes.n_popular, w.n_labels)
         descents = PASSES * n_negatives * w.n_word_entries * DESCENT / threads
+        beginnings = self.settings.beginnings_for(w.n_points, w.n_labels, w.n_label_pairs)
+        if beginnings and w.n_word_entries < w.n_nonzero:
+            descents *= OF_BEGINNINGS
         return {
             "shared space": epochs * self._epoch(w, machine),
             "search": relating + (w.n_points + w.n_labels) * INDEX * D / threads,

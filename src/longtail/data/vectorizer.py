@@ -256,6 +256,30 @@ class TextVectorizer:
         is_word: NDArray[np.bool_] = self.kinds_ != TokenKind.CHARACTERS
         return is_word
 
+    def is_beginning(self) -> NDArray[np.bool_]:
+        """Return which columns are pieces that words begin with, such as ``<pre``.
+
+        Returns
+        -------
+        ndarray of shape (n_features_,), bool
+
+        Raises
+        ------
+        InputError
+            If `fit` has not been called.
+
+        Examples
+        --------
+        >>> from longtail import TextVectorizer
+        >>> vectorizer = TextVectorizer(char_ngrams=(3, 3), min_df=1).fit(["ab"])
+        >>> list(vectorizer.tokens_), vectorizer.is_beginning().tolist()
+        (['ab', 'ab>', '<ab'], [False, False, True])
+        """
+        is_piece = ~self.is_word()
+        first_bytes = self.tokens_.buffer[self.tokens_.offsets[:-1]]
+        is_beginning: NDArray[np.bool_] = is_piece & (first_bytes == ord("<"))
+        return is_beginning
+
     def token(self, column: int) -> str:
         """Return the token of a column.
 

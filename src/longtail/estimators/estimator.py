@@ -391,9 +391,9 @@ class LabelEstimator(Answers):
         points = features if dataset.texts is None else dataset.texts
         train, held = self._held_out_rows(dataset, points, set_aside)
         label_features = self._label_features(dataset, vectorizer)
-        is_word = None
+        is_word = is_beginning = None
         if vectorizer is not None and vectorizer.char_ngrams is not None:
-            is_word = vectorizer.is_word()
+            is_word, is_beginning = vectorizer.is_word(), vectorizer.is_beginning()
         words = self.reads().training_words(vectorizer, dataset.texts or ())
         texts = self.reads().texts(dataset.texts or ())
         space = dataset.label_space
@@ -405,6 +405,7 @@ class LabelEstimator(Answers):
                 labels=rows_of(dataset.labels, rows, n_threads),
                 label_features=label_features,
                 is_word=is_word,
+                is_beginning=is_beginning,
                 words=None if words is None else words[rows],
                 texts=None if texts is None else texts[rows],
                 label_texts=None if label_features is None else label_texts,

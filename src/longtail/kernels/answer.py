@@ -84,7 +84,7 @@ class Answerer(NamedTuple):
     further_scale: np.float32
     linear: SplitRows
     linear_bias: Floats
-    is_word: NDArray[np.bool_]
+    is_read: NDArray[np.bool_]
     relations: Relations
     has_relations: bool
     commonness: Floats
@@ -122,8 +122,8 @@ class AnswerScratch(NamedTuple):
     slots: NDArray[np.uint16]
     text_sums: Floats
     dense: Floats
-    word_columns: Ids
-    word_values: Floats
+    read_columns: Ids
+    read_values: Floats
     candidates: Ids
     candidate_votes: Floats
     evidence: Floats
@@ -410,7 +410,7 @@ def _score(model: Answerer, scratch: AnswerScratch, columns: Ids, values: Floats
             candidates,
             evidence[h],
         )
-    _weigh_words(model, scratch, columns, values, candidates, evidence[n_heads])
+    _weigh_features(model, scratch, columns, values, candidates, evidence[n_heads])
     for c in range(n):
         evidence[n_heads + 1, c] = scratch.candidate_votes[c]
     if model.has_relations:
@@ -427,7 +427,7 @@ def _score(model: Answerer, scratch: AnswerScratch, columns: Ids, values: Floats
 
 
 @lean_kernel
-def _weigh_words(
+def _weigh_features(
     model: Answerer,
     scratch: AnswerScratch,
     columns: Ids,
@@ -436,34 +436,34 @@ def _weigh_words(
     margins: Floats,
 ) -> None:
     """Write what the linear classifiers say of each candidate."""
-    n_words = _take_words(columns, values, model.is_word, scratch.word_columns, scratch.word_values)
-    words, weights = scratch.word_columns[:n_words], scratch.word_values[:n_words]
-    common_margins(words, weights, model.linear, candidates, scratch.dense, margins)
-    add_rare_margins(words, weights, model.linear.rare, candidates, scratch.slots, margins)
+    n_read = _take_read(columns, values, model.is_read, scratch.read_columns, scratch.read_values)
+    read, weights = scratch.read_columns[:n_read], scratch.read_values[:n_read]
+    common_margins(read, weights, model.linear, candidates, scratch.dense, margins)
+    add_rare_margins(read, weights, model.linear.rare, candidates, scratch.slots, margins)
     for c in range(len(candidates)):
         margins[c] += model.linear_bias[candidates[c]]
 
 
 @lean_kernel
-def _take_words(
+def _take_read(
     columns: Ids,
     values: Floats,
-    is_word: NDArray[np.bool_],
-    word_columns: Ids,
-    word_values: Floats,
+    is_read: NDArray[np.bool_],
+    read_columns: Ids,
+    read_values: Floats,
 ) -> int:
-    """Copy the entries of words, scaled to unit length; no `is_word` means that all are."""
+    """Copy the entries that are read, scaled to unit length; no `is_read` means that all are."""
     n, square = 0, np.float32(0)
     for j in range(len(columns)):
-        if len(is_word) == 0 or is_word[columns[j]]:
-            word_columns[n] = columns[j]
-            word_values[n] = values[j]
+        if len(is_read) == 0 or is_read[columns[j]]:
+            read_columns[n] = columns[j]
+            read_values[n] = values[j]
             square += values[j] * values[j]
             n += 1
-    if len(is_word) and square > 0:
+    if len(is_read) and square > 0:
         length = np.float32(np.sqrt(square))
         for j in range(n):
-            word_values[j] /= length
+            read_values[j] /= length
     return n
 
 

@@ -90,6 +90,10 @@ class LongtailClassifier(RerankedEstimator):
         their texts.
     cost : float
         C of the linear classifiers: how much an error counts against the length of the weights.
+    beginnings : bool or None
+        Whether linear classifiers look at the beginnings of words, such as ``<wine``, beside words
+        and pairs. None says yes for up to 50,000 points, and where labels have more than 20 points
+        on average; with more and rarer labels they gain less for their time.
     n_found : int
         Labels with the nearest vectors that are scored.
     n_near_points : int
@@ -133,6 +137,7 @@ class LongtailClassifier(RerankedEstimator):
     label_texts: bool = True
     texts_alone: float | None = None
     cost: float = 1.0
+    beginnings: bool | None = None
     tail: float | None = None
     feature_power: float | None = None
     n_found: int = SearchSizes.n_found
@@ -295,6 +300,12 @@ class LongtailClassifier(RerankedEstimator):
             return self.texts_alone
         return 0.4 if n_label_pairs <= FREQUENT * n_labels else 0.0
 
+    def beginnings_for(self, n_points: int, n_labels: int, n_label_pairs: int) -> bool:
+        """Return whether beginnings of words are looked at, unless that is set."""
+        if self.beginnings is not None:
+            return self.beginnings
+        return n_points <= FEW_POINTS or n_label_pairs > FREQUENT * n_labels
+
     def epochs_for(self, n_points: int, n_held_out: int = 0) -> int:
         """Return how many epochs so many training points are given, unless that is set."""
         if self.epochs is not None:
@@ -339,7 +350,6 @@ class LongtailClassifier(RerankedEstimator):
             LabelRelations.of_data(data, run.n_threads, relations),
             data.labels,
             tail=usual if self.tail is None else self.tail,
-            is_word=data.is_word,
         )
         return BlendedScorer(encoder=space.encoder, **blend.parts())
 
@@ -347,8 +357,10 @@ class LongtailClassifier(RerankedEstimator):
         self, scorer: BlendedScorer, data: TrainingData, run: TrainingRun
     ) -> BlendedScorer:
         """Train the linear part against the labels that near points have."""
-        linear = linear_source(data, scorer.search, self.cost, run)
-        return replace(scorer, linear=linear)
+        n_points, n_labels = data.labels.shape
+        beginnings = self.beginnings_for(n_points, n_labels, data.labels.nnz)
+        linear, is_read = linear_source(data, scorer.search, self.cost, run, beginnings=beginnings)
+        return replace(scorer, linear=linear, is_read=is_read)
 
 
 def usual_dimension(n_points: int, *, has_pieces: bool) -> int:

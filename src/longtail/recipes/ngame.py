@@ -371,8 +371,8 @@ class NGAME(OfTextEncoder):
         if not self.linear:
             return blend
         with run.stage("linear"):
-            linear = linear_source(data, blend.search, self.cost, run)
-            return replace(blend, linear=linear, is_word=data.is_word)
+            linear, is_read = linear_source(data, blend.search, self.cost, run)
+            return replace(blend, linear=linear, is_read=is_read)
 
     def _blend(
         self,

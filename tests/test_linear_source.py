@@ -1,0 +1,87 @@
+"""What the linear classifiers of a blend look at."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_array
+
+from longtail import LongtailClassifier, load
+from longtail.blend.candidates import CandidateSearch, SearchSizes
+from longtail.blend.linear_source import linear_source
+from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
+from longtail.training.run import TrainingData, TrainingRun
+
+RUN = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+N_LABELS = 3
+
+
+def some_data(n_points=60):
+    """Two words, two beginnings and another piece of words, of points with a label each."""
+    random = np.random.default_rng(1)
+    features = random.random((n_points, 5), np.float32)
+    features /= np.linalg.norm(features, axis=1, keepdims=True)
+    labels = np.eye(N_LABELS, dtype=np.float32)[features[:, :N_LABELS].argmax(axis=1)]
+    kinds = np.array(["word", "beginning", "word", "beginning", "piece"])
+    return TrainingData(
+        csr_array(features),
+        csr_array(labels),
+        is_word=kinds == "word",
+        is_beginning=kinds == "beginning",
+    )
+
+
+def search_of(data):
+    points = data.features.toarray()
+    sizes = SearchSizes()
+    return CandidateSearch.build(
+        points[:N_LABELS], points, data.labels, sizes=sizes, seed=0, n_threads=1
+    )
+
+
+@pytest.mark.parametrize(
+    ("beginnings", "expected"),
+    [(False, [1, 0, 1, 0, 0]), (True, [1, 1, 1, 1, 0])],
+)
+def test_pieces_within_words_are_never_read_and_beginnings_if_wanted(beginnings, expected):
+    data = some_data()
+    classifiers, is_read = linear_source(data, search_of(data), 1.0, RUN, beginnings=beginnings)
+    assert is_read.tolist() == expected
+    assert set(classifiers.features.tolist()) <= set(np.flatnonzero(expected).tolist())
+
+
+def test_what_is_read_is_brought_to_unit_length():
+    data = some_data()
+    search = search_of(data)
+    classifiers, is_read = linear_source(data, search, 1.0, RUN, beginnings=True)
+    dense = np.where(is_read, data.features.toarray(), 0)
+    dense /= np.linalg.norm(dense, axis=1, keepdims=True)
+    expected = SparseOneVsRest().learn(csr_array(dense), data.labels, search.confused(1), RUN)
+    np.testing.assert_allclose(classifiers.weights, expected.weights, rtol=1e-4, atol=1e-4)
+
+
+def test_where_no_feature_is_a_piece_all_are_read():
+    data = some_data()._replace(is_word=None, is_beginning=None)
+    classifiers, is_read = linear_source(data, search_of(data), 1.0, RUN, beginnings=True)
+    assert is_read is None
+    assert 4 in classifiers.features
+
+
+def test_a_model_of_texts_reads_words_and_their_beginnings_also_once_saved(tmp_path):
+    texts = [
+        f"{stem}{ending}" for stem in ("wine", "cars") for ending in ("s", "ry", "list", "ian")
+    ]
+    labels = [["drink"]] * 4 + [["vehicle"]] * 4
+    settings = {"held_out": 0, "min_df": 1, "n_threads": 1}
+    model = LongtailClassifier(**settings).fit(texts * 3, labels * 3).predictor_
+    reads = model.scorer.parts.is_read
+    beginnings = model.vectorizer.is_beginning()
+    assert beginnings.any()
+    assert reads[beginnings].all()
+    assert not reads[~beginnings & ~model.vectorizer.is_word()].any()
+    model.save(tmp_path / "model")
+    again = load(tmp_path / "model")
+    np.testing.assert_array_equal(again.scorer.parts.is_read, reads)
+    assert again.predict("carsmith", k=1)[0][0] == "vehicle"
+    assert again.predict("winemaker", k=1)[0][0] == "drink"
