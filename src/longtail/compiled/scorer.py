@@ -11,18 +11,13 @@ import numpy as np
 from longtail.blend.candidates import SearchSizes
 from longtail.blend.relations import RelationSizes
 from longtail.blend.score_network import count_sources
+from longtail.compiled.checks import check_answerer, check_search_sizes
 from longtail.compiled.parts import (
     answerer_from,
     arrays_of,
-    check_answerer,
-    check_search_sizes,
     dimension_of,
-    label_beam,
-    log_ranks_of,
     most_frequent,
-    new_scratch,
     no_ids,
-    width_of,
 )
 from longtail.compiled.row_store import (
     RowStore,
@@ -32,6 +27,7 @@ from longtail.compiled.row_store import (
     packed_neighbours,
     token_vectors_of,
 )
+from longtail.compiled.scratch import label_beam, log_ranks_of, new_scratch, width_of
 from longtail.compiled.walk_starts import homes_of, unsure_below
 from longtail.errors import InputError
 from longtail.index.graph import GraphIndex

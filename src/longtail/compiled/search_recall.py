@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.compiled.parts import dimension_of, walk_of_labels, wide_beam
+from longtail.compiled.parts import dimension_of
 from longtail.compiled.row_store import float_rows, neighbours_of, some_nodes, vectors_of
+from longtail.compiled.scratch import walk_of_labels, wide_beam
 from longtail.index.exact import ExactIndex
 from longtail.kernels.arrays import read_only
 from longtail.kernels.code_search import (

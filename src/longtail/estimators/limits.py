@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.compiled.parts import MOST_SEARCHED
+from longtail.compiled.checks import MOST_SEARCHED
 from longtail.data.input_notes import InputWarning
 from longtail.errors import InputError
 from longtail.scorers.energy_inference import MOST_STEPS
