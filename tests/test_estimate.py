@@ -125,6 +125,15 @@ def test_stages_of_the_default_recipe_are_within_a_factor_of_two(workload, measu
         assert seconds / 2 < stages[stage] < 2 * seconds, stage
 
 
+def test_linear_classifiers_take_longer_where_they_read_beginnings_of_words():
+    usual, without = (estimated_default(DEPENDS, beginnings=b).stages for b in (None, False))
+    for stage in ("linear", "again: linear"):
+        assert usual[stage] == pytest.approx(1.6 * without[stage])
+    no_pieces = dataclasses.replace(DEPENDS, n_word_entries=DEPENDS.n_nonzero)
+    asked, usual = (estimated_default(no_pieces, beginnings=b).stages for b in (True, None))
+    assert asked["linear"] == usual["linear"]
+
+
 @pytest.mark.parametrize(("workload", "measured"), [(DEPENDS, 1.6e9), (RELATED, 2.4e9)])
 def test_memory_of_the_default_recipe_is_within_a_factor_of_two(workload, measured):
     assert measured / 2 < estimated_default(workload).memory < 2 * measured

@@ -137,7 +137,8 @@ def alone(model, data):
 class TestLongtailClassifier:
     """With a dimension of 64 and 4 epochs four seeds had a P@1 of 62 to 65 %.
 
-    Without label texts they had 55 to 57 %, without relations 60 to 62 %, each 1 to 3 less.
+    Without label texts they had 55 to 57 %, without relations 60 to 63 %. R@10 was 87 to 88 %, and
+    without relations 85 to 87 %, each 1 to 2 less.
 
     Its sources alone had 52, 52 and 49 % (the heads; 30, 28 and 19 % untrained), 56 % (linear),
     48 % (votes of near points; 26 % untrained), 42 % (lexical matches) and 30 % (links). Of the
@@ -170,8 +171,9 @@ class TestLongtailClassifier:
 
     def test_relations_pay_beside_the_texts(self, data, default, monkeypatch):
         monkeypatch.setattr(LabelRelations, "of_data", lambda *_: None)
-        found = learnt_by_default(data).evaluate(data[1])["P@1"]
-        assert 55 < found < default.evaluate(data[1])["P@1"] - 0.5  # of 500 points: noise is 2
+        found, of_all = learnt_by_default(data).evaluate(data[1]), default.evaluate(data[1])
+        assert found["P@1"] > 55
+        assert found["R@10"] < of_all["R@10"] - 0.5  # P@1 of 500 points varies by 2
 
     def test_labels_of_one_point_each(self):
         """No held-out point has a label that was met; the first head alone has 85 %."""

@@ -40,9 +40,10 @@ def test_texts_stand_alone_where_labels_are_rare():
     assert LongtailClassifier(texts_alone=0.1).shared_space(9, 1, 90).texts_alone == 0.1
 
 
-def test_beginnings_of_words_are_read_where_points_are_few_or_labels_frequent():
+def test_beginnings_of_words_are_read_where_labels_have_enough_points():
     model = LongtailClassifier()
-    assert model.beginnings_for(50_000, 30_000, 150_000)
+    assert not model.beginnings_for(50_000, 30_000, 5 * 30_000)
+    assert model.beginnings_for(50_000, 30_000, 5 * 30_000 + 1)
     assert not model.beginnings_for(50_001, 30_000, 20 * 30_000)
     assert model.beginnings_for(50_001, 30_000, 20 * 30_000 + 1)
     assert not LongtailClassifier(beginnings=False).beginnings_for(9, 1, 90)

@@ -45,33 +45,36 @@ class LongtailCosts:
     def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
         """Return the seconds of each stage."""
         share = 1 - self._n_held_out(workload) / workload.n_points
-        sources = self._sources(_with_share_of_points(workload, share), machine)
+        beginnings = self._reads_beginnings(workload)
+        sources = self._sources(_with_share_of_points(workload, share), machine, beginnings)
         n_scored = self._n_held_out(workload) * self._n_candidates(workload)
         blend = n_scored * BLEND
         stages = {**sources, "evidence": n_scored * EVIDENCE / machine.n_threads}
         if blend and workload.n_points <= FEW_POINTS:  # once more, with the held-out points
-            again = self._sources(workload, machine)
+            again = self._sources(workload, machine, beginnings)
             again["shared space"] = EPOCHS_AGAIN * self._epoch(workload, machine)
             stages |= {f"again: {stage}": seconds for stage, seconds in again.items()}
             if machine.n_threads > 1:  # the blend is learnt meanwhile
                 blend = max(blend - sum(again.values()), 0.0)
         return {**stages, "blend": blend}
 
-    def _sources(self, w: Workload, machine: Machine) -> dict[str, float]:
+    def _sources(self, w: Workload, machine: Machine, beginnings: bool) -> dict[str, float]:
         """Return the seconds of each stage before the scores are blended."""
         D, threads = self._dimension(w), machine.n_threads
         epochs = self._space(w).schedule.epochs
         relating = w.n_nonzero * RELATE / threads if w.n_label_entries else 0.0
         n_negatives = min(N_CONFUSED_LABELS + SearchSizes.n_popular, w.n_labels)
         descents = PASSES * n_negatives * w.n_word_entries * DESCENT / threads
-        beginnings = self.settings.beginnings_for(w.n_points, w.n_labels, w.n_label_pairs)
-        if beginnings and w.n_word_entries < w.n_nonzero:
-            descents *= OF_BEGINNINGS
         return {
             "shared space": epochs * self._epoch(w, machine),
             "search": relating + (w.n_points + w.n_labels) * INDEX * D / threads,
-            "linear": descents,
+            "linear": descents * (OF_BEGINNINGS if beginnings else 1),
         }
+
+    def _reads_beginnings(self, w: Workload) -> bool:
+        """Return whether there are beginnings of words, and linear classifiers read them."""
+        wanted = self.settings.beginnings_for(w.n_points, w.n_labels, w.n_label_pairs)
+        return wanted and w.n_word_entries < w.n_nonzero
 
     def _epoch(self, w: Workload, machine: Machine) -> float:
         """Return the seconds of an epoch in the shared space."""

@@ -42,6 +42,7 @@ __all__ = ["LongtailClassifier"]
 
 FEW_POINTS, MANY_POINTS = 50_000, 200_000
 FREQUENT = 20  # points a label, on average, from which its own vector learns enough
+SOME = 5  # from which its classifier learns more of how words begin than chance tells it
 EPOCHS_AGAIN = 2
 MANY_HELD_OUT = 9_000
 LEAST_OF_MANY, MOST_OF_MANY = 2_500, 10_000
@@ -92,8 +93,9 @@ class LongtailClassifier(RerankedEstimator):
         C of the linear classifiers: how much an error counts against the length of the weights.
     beginnings : bool or None
         Whether linear classifiers look at the beginnings of words, such as ``<wine``, beside words
-        and pairs. None says yes for up to 50,000 points, and where labels have more than 20 points
-        on average; with more and rarer labels they gain less for their time.
+        and pairs. None says yes where labels have more than 20 points on average, or more than 5
+        and there are at most 50,000 points; of rarer labels they tell nothing, and else too little
+        for their time.
     n_found : int
         Labels with the nearest vectors that are scored.
     n_near_points : int
@@ -181,7 +183,8 @@ class LongtailClassifier(RerankedEstimator):
         storage = as_storage(self.storage)
         space = self._space_for(data, held_out.labels.shape[0])
         n_asked = held_out.labels.shape[0] if self._learns_again(data, held_out) else None
-        scorer, tables = self._sources(space, data, run, n_asked=n_asked)
+        beginnings = self._reads_beginnings(data, held_out)
+        scorer, tables = self._sources(space, data, run, beginnings=beginnings, n_asked=n_asked)
         with run.stage("evidence"):
             shown = unseen_if_any(held_out, data)
             asked = Bags.of(shown.features)
@@ -199,7 +202,8 @@ class LongtailClassifier(RerankedEstimator):
                 relations = scorer.relations
                 del scorer  # the second would not fit beside it where the first just did
                 every = data.with_points_of(held_out)
-                scorer = self._again(tables, relations, every, run.within("again: "))
+                again = run.within("again: ")
+                scorer = self._again(tables, relations, every, again, beginnings=beginnings)
             elif scorer.relations is not None:  # what is not trained costs next to nothing
                 more = (held_out.features, held_out.labels, run.n_threads)
                 scorer = replace(scorer, relations=scorer.relations.linked_also_by(*more))
@@ -216,6 +220,7 @@ class LongtailClassifier(RerankedEstimator):
         start: SpaceTables | None = None,
         relations: LabelRelations | None = None,
         *,
+        beginnings: bool,
         n_asked: int | None = None,
     ) -> tuple[BlendedScorer, SpaceTables | None]:
         """Train everything that scores a candidate; return also what training can go on from.
@@ -230,7 +235,10 @@ class LongtailClassifier(RerankedEstimator):
         tables = learnt.tables
         del learnt  # the search has its own vectors where some labels have none
         with run.stage("linear"):
-            return self._with_linear(scorer, data, run), tables
+            linear, is_read = linear_source(
+                data, scorer.search, self.cost, run, beginnings=beginnings
+            )
+            return replace(scorer, linear=linear, is_read=is_read), tables
 
     def _again(
         self,
@@ -238,6 +246,8 @@ class LongtailClassifier(RerankedEstimator):
         relations: LabelRelations | None,
         data: TrainingData,
         run: TrainingRun,
+        *,
+        beginnings: bool,
     ) -> BlendedScorer:
         """Train the sources on the held-out points too; the space goes on from where it was."""
         shorter = Schedule(
@@ -247,7 +257,7 @@ class LongtailClassifier(RerankedEstimator):
         same = self._space_for(data)
         # More points may be given a shorter vector, but these have their length.
         space = replace(same, schedule=shorter, dimension=tables.tokens.shape[1])
-        return self._sources(space, data, run, tables, relations)[0]
+        return self._sources(space, data, run, tables, relations, beginnings=beginnings)[0]
 
     def _learns_again(self, data: TrainingData, held_out: TrainingData) -> bool:
         """Return whether the sources shall see the held-out points too, once the blend is learnt.
@@ -256,6 +266,12 @@ class LongtailClassifier(RerankedEstimator):
         """
         n_held_out: int = held_out.labels.shape[0]
         return bool(0 < n_held_out <= FEW_POINTS - data.labels.shape[0])
+
+    def _reads_beginnings(self, data: TrainingData, held_out: TrainingData) -> bool:
+        """Return whether linear classifiers read how words begin; the same if they learn again."""
+        n_points, n_labels = data.labels.shape
+        n_label_pairs = data.labels.nnz + held_out.labels.nnz
+        return self.beginnings_for(n_points + held_out.labels.shape[0], n_labels, n_label_pairs)
 
     def _space_for(self, data: TrainingData, n_held_out: int = 0) -> SharedSpace:
         """Return how the points, labels and texts of a training set are trained."""
@@ -304,7 +320,8 @@ class LongtailClassifier(RerankedEstimator):
         """Return whether beginnings of words are looked at, unless that is set."""
         if self.beginnings is not None:
             return self.beginnings
-        return n_points <= FEW_POINTS or n_label_pairs > FREQUENT * n_labels
+        least = SOME if n_points <= FEW_POINTS else FREQUENT
+        return n_label_pairs > least * n_labels
 
     def epochs_for(self, n_points: int, n_held_out: int = 0) -> int:
         """Return how many epochs so many training points are given, unless that is set."""
@@ -352,15 +369,6 @@ class LongtailClassifier(RerankedEstimator):
             tail=usual if self.tail is None else self.tail,
         )
         return BlendedScorer(encoder=space.encoder, **blend.parts())
-
-    def _with_linear(
-        self, scorer: BlendedScorer, data: TrainingData, run: TrainingRun
-    ) -> BlendedScorer:
-        """Train the linear part against the labels that near points have."""
-        n_points, n_labels = data.labels.shape
-        beginnings = self.beginnings_for(n_points, n_labels, data.labels.nnz)
-        linear, is_read = linear_source(data, scorer.search, self.cost, run, beginnings=beginnings)
-        return replace(scorer, linear=linear, is_read=is_read)
 
 
 def usual_dimension(n_points: int, *, has_pieces: bool) -> int:
