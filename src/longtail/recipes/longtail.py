@@ -42,7 +42,7 @@ __all__ = ["LongtailClassifier"]
 
 FEW_POINTS, MANY_POINTS = 50_000, 200_000
 FREQUENT = 20  # points a label, on average, from which its own vector learns enough
-SOME = 5  # from which its classifier learns more of how words begin than chance tells it
+NOT_RARE = 5  # from which how its points' words begin tells more than chance does
 EPOCHS_AGAIN = 2
 MANY_HELD_OUT = 9_000
 LEAST_OF_MANY, MOST_OF_MANY = 2_500, 10_000
@@ -320,7 +320,7 @@ class LongtailClassifier(RerankedEstimator):
         """Return whether beginnings of words are looked at, unless that is set."""
         if self.beginnings is not None:
             return self.beginnings
-        least = SOME if n_points <= FEW_POINTS else FREQUENT
+        least = NOT_RARE if n_points <= FEW_POINTS else FREQUENT
         return n_label_pairs > least * n_labels
 
     def epochs_for(self, n_points: int, n_held_out: int = 0) -> int:
