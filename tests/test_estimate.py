@@ -125,12 +125,16 @@ def test_stages_of_the_default_recipe_are_within_a_factor_of_two(workload, measu
         assert seconds / 2 < stages[stage] < 2 * seconds, stage
 
 
-def test_linear_classifiers_take_longer_where_they_read_beginnings_of_words():
-    usual, without = (estimated_default(DEPENDS, beginnings=b).stages for b in (None, False))
+def test_linear_classifiers_take_longer_where_they_read_pieces_of_words():
+    usual, without, every = (
+        estimated_default(DEPENDS, pieces=p).stages for p in (None, "none", "all")
+    )
+    all_over_words = DEPENDS.n_nonzero / DEPENDS.n_word_entries
     for stage in ("linear", "again: linear"):
         assert usual[stage] == pytest.approx(1.6 * without[stage])
+        assert every[stage] == pytest.approx(all_over_words * without[stage])
     no_pieces = dataclasses.replace(DEPENDS, n_word_entries=DEPENDS.n_nonzero)
-    asked, usual = (estimated_default(no_pieces, beginnings=b).stages for b in (True, None))
+    asked, usual = (estimated_default(no_pieces, pieces=p).stages for p in ("all", None))
     assert asked["linear"] == usual["linear"]
 
 

@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from longtail import LongtailClassifier, load
 from longtail.blend.candidates import CandidateSearch, SearchSizes
-from longtail.blend.linear_source import linear_source
+from longtail.blend.linear_source import linear_source, n_words_known
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.training.run import TrainingData, TrainingRun
 
@@ -41,20 +41,33 @@ def search_of(data):
 
 
 @pytest.mark.parametrize(
-    ("beginnings", "expected"),
-    [(False, [1, 0, 1, 0, 0]), (True, [1, 1, 1, 1, 0])],
+    ("pieces", "expected"),
+    [("none", [1, 0, 1, 0, 0]), ("beginnings", [1, 1, 1, 1, 0])],
 )
-def test_pieces_within_words_are_never_read_and_beginnings_if_wanted(beginnings, expected):
+def test_pieces_are_read_that_are_wanted(pieces, expected):
     data = some_data()
-    classifiers, is_read = linear_source(data, search_of(data), 1.0, RUN, beginnings=beginnings)
+    classifiers, is_read = linear_source(data, search_of(data), 1.0, RUN, pieces=pieces)
     assert is_read.tolist() == expected
     assert set(classifiers.features.tolist()) <= set(np.flatnonzero(expected).tolist())
+
+
+def test_all_pieces_are_read_if_wanted():
+    data = some_data()
+    classifiers, is_read = linear_source(data, search_of(data), 1.0, RUN, pieces="all")
+    assert is_read is None
+    assert set(classifiers.features.tolist()) == set(range(5))
+
+
+def test_known_words_are_counted_without_pieces():
+    data = some_data()
+    assert n_words_known(data) == 2
+    assert n_words_known(data._replace(is_word=None)) == 5
 
 
 def test_what_is_read_is_brought_to_unit_length():
     data = some_data()
     search = search_of(data)
-    classifiers, is_read = linear_source(data, search, 1.0, RUN, beginnings=True)
+    classifiers, is_read = linear_source(data, search, 1.0, RUN, pieces="beginnings")
     dense = np.where(is_read, data.features.toarray(), 0)
     dense /= np.linalg.norm(dense, axis=1, keepdims=True)
     expected = SparseOneVsRest().learn(csr_array(dense), data.labels, search.confused(1), RUN)
@@ -63,7 +76,7 @@ def test_what_is_read_is_brought_to_unit_length():
 
 def test_where_no_feature_is_a_piece_all_are_read():
     data = some_data()._replace(is_word=None, is_beginning=None)
-    classifiers, is_read = linear_source(data, search_of(data), 1.0, RUN, beginnings=True)
+    classifiers, is_read = linear_source(data, search_of(data), 1.0, RUN, pieces="beginnings")
     assert is_read is None
     assert 4 in classifiers.features
 
@@ -73,7 +86,7 @@ def test_a_model_of_texts_reads_words_and_their_beginnings_also_once_saved(tmp_p
         f"{stem}{ending}" for stem in ("wine", "cars") for ending in ("s", "ry", "list", "ian")
     ]
     labels = [["drink"]] * 4 + [["vehicle"]] * 4
-    settings = {"held_out": 0, "min_df": 1, "n_threads": 1}
+    settings = {"held_out": 0, "min_df": 1, "n_threads": 1, "pieces": "beginnings"}
     model = LongtailClassifier(**settings).fit(texts * 3, labels * 3).predictor_
     reads = model.scorer.parts.is_read
     beginnings = model.vectorizer.is_beginning()
@@ -85,3 +98,14 @@ def test_a_model_of_texts_reads_words_and_their_beginnings_also_once_saved(tmp_p
     np.testing.assert_array_equal(again.scorer.parts.is_read, reads)
     assert again.predict("carsmith", k=1)[0][0] == "vehicle"
     assert again.predict("winemaker", k=1)[0][0] == "drink"
+
+
+def test_a_model_of_single_words_reads_all_their_pieces_also_once_saved(tmp_path):
+    texts = [f"{start}{end}" for end in ("wine", "cars") for start in ("a", "be", "ku", "or", "y")]
+    labels = [["drink"]] * 5 + [["vehicle"]] * 5
+    model = LongtailClassifier(held_out=0, n_threads=1).fit(texts * 3, labels * 3).predictor_
+    assert not model.scorer.parts.is_read.size  # all of them
+    model.save(tmp_path / "model")
+    for each in (model, load(tmp_path / "model")):
+        assert each.predict("frowine", k=1)[0][0] == "drink"
+        assert each.predict("ducars", k=1)[0][0] == "vehicle"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from longtail import LongtailClassifier
+from longtail.errors import InputError
 
 
 @pytest.mark.parametrize(
@@ -40,13 +41,19 @@ def test_texts_stand_alone_where_labels_are_rare():
     assert LongtailClassifier(texts_alone=0.1).shared_space(9, 1, 90).texts_alone == 0.1
 
 
-def test_beginnings_of_words_are_read_where_labels_have_enough_points():
+@pytest.mark.parametrize(("n_words", "pieces"), [(4, "beginnings"), (3.9, "all")])
+def test_pieces_of_words_are_read_where_labels_have_enough_points(n_words, pieces):
     model = LongtailClassifier()
-    assert not model.beginnings_for(50_000, 30_000, 5 * 30_000)
-    assert model.beginnings_for(50_000, 30_000, 5 * 30_000 + 1)
-    assert not model.beginnings_for(50_001, 30_000, 20 * 30_000)
-    assert model.beginnings_for(50_001, 30_000, 20 * 30_000 + 1)
-    assert not LongtailClassifier(beginnings=False).beginnings_for(9, 1, 90)
+    assert model.pieces_for(50_000, 30_000, 5 * 30_000, n_words) == "none"
+    assert model.pieces_for(50_000, 30_000, 5 * 30_000 + 1, n_words) == pieces
+    assert model.pieces_for(50_001, 30_000, 20 * 30_000, n_words) == "none"
+    assert model.pieces_for(50_001, 30_000, 20 * 30_000 + 1, n_words) == pieces
+    assert LongtailClassifier(pieces="none").pieces_for(9, 1, 90, n_words) == "none"
+
+
+def test_only_pieces_that_there_are_can_be_asked_for():
+    with pytest.raises(InputError, match="pieces must be one of None, 'none', 'beginnings', 'all'"):
+        LongtailClassifier(pieces="endings").fit(["a"], [["b"]])
 
 
 def test_a_blend_has_twenty_points_to_be_learnt_from_where_that_is_a_third():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.data.bags import Bags
@@ -15,7 +15,9 @@ if TYPE_CHECKING:
     from longtail.scorers.sparse_label_vectors import SparseLabelVectors
     from longtail.training.run import TrainingData, TrainingRun
 
-__all__ = ["linear_source"]
+__all__ = ["Pieces", "linear_source", "n_words_known"]
+
+Pieces = Literal["none", "beginnings", "all"]
 
 
 def linear_source(
@@ -24,7 +26,7 @@ def linear_source(
     cost: float,
     run: TrainingRun,
     *,
-    beginnings: bool = False,
+    pieces: Pieces = "none",
 ) -> tuple[SparseLabelVectors, NDArray[np.bool_] | None]:
     """Train a linear classifier a label on words, against the labels that near points have.
 
@@ -36,8 +38,8 @@ def linear_source(
     cost : float
         C; see `SparseOneVsRest`.
     run : TrainingRun
-    beginnings : bool
-        Whether they look at the beginnings of words, too: what a word has in common with others.
+    pieces : {"none", "beginnings", "all"}
+        Which pieces of words they look at, beside words: what a word has in common with others.
 
     Returns
     -------
@@ -68,7 +70,7 @@ def linear_source(
     >>> is_read.tolist()
     [True, True, False]
     """
-    is_read = _features_read(data, beginnings=beginnings)
+    is_read = _features_read(data, pieces)
     bags = Bags.of(data.features)
     read = bags if is_read is None else bags.kept(is_read)
     confused = search.confused(run.n_threads)
@@ -76,8 +78,29 @@ def linear_source(
     return SparseOneVsRest(cost=cost).learn(features, data.labels, confused, run), is_read
 
 
-def _features_read(data: TrainingData, *, beginnings: bool) -> NDArray[np.bool_] | None:
-    """Return which features are words or pairs, and beginnings of words if wanted; None for all."""
-    if data.is_word is None or data.is_beginning is None or not beginnings:
+def _features_read(data: TrainingData, pieces: Pieces) -> NDArray[np.bool_] | None:
+    """Return which features are words or pairs, or pieces that are wanted; None for all."""
+    if pieces == "all":
+        return None
+    if data.is_word is None or data.is_beginning is None or pieces == "none":
         return data.is_word
     return data.is_word | data.is_beginning
+
+
+def n_words_known(data: TrainingData) -> float:
+    """Return how many words and pairs of words of a point are features, on average.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.blend.linear_source import n_words_known
+    >>> from longtail.training.run import TrainingData
+    >>> labels = csr_array(np.ones((2, 1), np.float32))
+    >>> points = csr_array(np.array([[0.6, 0.8], [0.0, 1.0]], np.float32))
+    >>> n_words_known(TrainingData(points, labels, is_word=np.array([True, False])))
+    0.5
+    """
+    of_points = data.features.indices
+    n_words = len(of_points) if data.is_word is None else data.is_word[of_points].sum()
+    return float(n_words / max(data.features.shape[0], 1))

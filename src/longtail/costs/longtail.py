@@ -23,7 +23,7 @@ ENTRY = 3e-8  # such an entry, laid out by its token
 DISTINCT = 0.4  # share of the true labels of a batch that are distinct
 DESCENT = 2.8e-9  # an entry of a point that trains a support vector machine, in one pass
 PASSES = 10  # of dual coordinate descent, about
-OF_BEGINNINGS = 1.6  # the linear classifiers' time with the beginnings of words, over that without
+OF_BEGINNINGS = 1.6  # the entries of words and of their beginnings, over those of words
 RELATE = 1.3e-7  # an entry of a point, compared with label texts through their inverted index
 EVIDENCE = 5e-6  # a candidate of a held-out point, scored by all sources
 BLEND = 1.2e-5  # a candidate of a held-out point, in three trainings; they use one thread
@@ -45,36 +45,42 @@ class LongtailCosts:
     def stages(self, workload: Workload, machine: Machine) -> dict[str, float]:
         """Return the seconds of each stage."""
         share = 1 - self._n_held_out(workload) / workload.n_points
-        beginnings = self._reads_beginnings(workload)
-        sources = self._sources(_with_share_of_points(workload, share), machine, beginnings)
+        n_entries = self._n_linear_entries(workload)
+        sources = self._sources(_with_share_of_points(workload, share), machine, share * n_entries)
         n_scored = self._n_held_out(workload) * self._n_candidates(workload)
         blend = n_scored * BLEND
         stages = {**sources, "evidence": n_scored * EVIDENCE / machine.n_threads}
         if blend and workload.n_points <= FEW_POINTS:  # once more, with the held-out points
-            again = self._sources(workload, machine, beginnings)
+            again = self._sources(workload, machine, n_entries)
             again["shared space"] = EPOCHS_AGAIN * self._epoch(workload, machine)
             stages |= {f"again: {stage}": seconds for stage, seconds in again.items()}
             if machine.n_threads > 1:  # the blend is learnt meanwhile
                 blend = max(blend - sum(again.values()), 0.0)
         return {**stages, "blend": blend}
 
-    def _sources(self, w: Workload, machine: Machine, beginnings: bool) -> dict[str, float]:
-        """Return the seconds of each stage before the scores are blended."""
+    def _sources(self, w: Workload, machine: Machine, n_linear: float) -> dict[str, float]:
+        """Return the seconds of each stage before the scores are blended.
+
+        Linear classifiers read `n_linear` of the points' entries.
+        """
         D, threads = self._dimension(w), machine.n_threads
         epochs = self._space(w).schedule.epochs
         relating = w.n_nonzero * RELATE / threads if w.n_label_entries else 0.0
         n_negatives = min(N_CONFUSED_LABELS + SearchSizes.n_popular, w.n_labels)
-        descents = PASSES * n_negatives * w.n_word_entries * DESCENT / threads
         return {
             "shared space": epochs * self._epoch(w, machine),
             "search": relating + (w.n_points + w.n_labels) * INDEX * D / threads,
-            "linear": descents * (OF_BEGINNINGS if beginnings else 1),
+            "linear": PASSES * n_negatives * n_linear * DESCENT / threads,
         }
 
-    def _reads_beginnings(self, w: Workload) -> bool:
-        """Return whether there are beginnings of words, and linear classifiers read them."""
-        wanted = self.settings.beginnings_for(w.n_points, w.n_labels, w.n_label_pairs)
-        return wanted and w.n_word_entries < w.n_nonzero
+    def _n_linear_entries(self, w: Workload) -> float:
+        """Return how many entries of the points linear classifiers read, about."""
+        sizes = (w.n_points, w.n_labels, w.n_label_pairs)
+        pieces = self.settings.pieces_for(*sizes, w.n_word_entries / w.n_points)
+        if pieces == "all":
+            return w.n_nonzero
+        times = OF_BEGINNINGS if pieces == "beginnings" else 1.0
+        return min(w.n_word_entries * times, w.n_nonzero)
 
     def _epoch(self, w: Workload, machine: Machine) -> float:
         """Return the seconds of an epoch in the shared space."""

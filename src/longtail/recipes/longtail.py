@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, cast, get_args
 
 from longtail.blend.blend import Blend
 from longtail.blend.blended import BlendedScorer
 from longtail.blend.candidates import CandidateSearch, SearchSizes
 from longtail.blend.further_scale import learn_further_scale
 from longtail.blend.label_head import LabelHead
-from longtail.blend.linear_source import linear_source
+from longtail.blend.linear_source import Pieces, linear_source, n_words_known
 from longtail.blend.network_training import NetworkTraining
 from longtail.blend.only_held_out import only_held_out, without_labels
 from longtail.blend.relations import LabelRelations
@@ -42,7 +42,8 @@ __all__ = ["LongtailClassifier"]
 
 FEW_POINTS, MANY_POINTS = 50_000, 200_000
 FREQUENT = 20  # points a label, on average, from which its own vector learns enough
-NOT_RARE = 5  # from which how its points' words begin tells more than chance does
+NOT_RARE = 5  # from which what its points' words have in common tells more than chance does
+FEW_WORDS = 4  # and pairs of a text: with fewer, all their pieces take no time worth naming
 EPOCHS_AGAIN = 2
 MANY_HELD_OUT = 9_000
 LEAST_OF_MANY, MOST_OF_MANY = 2_500, 10_000
@@ -91,11 +92,12 @@ class LongtailClassifier(RerankedEstimator):
         their texts.
     cost : float
         C of the linear classifiers: how much an error counts against the length of the weights.
-    beginnings : bool or None
-        Whether linear classifiers look at the beginnings of words, such as ``<wine``, beside words
-        and pairs. None says yes where labels have more than 20 points on average, or more than 5
-        and there are at most 50,000 points; of rarer labels they tell nothing, and else too little
-        for their time.
+    pieces : {"none", "beginnings", "all"} or None
+        Which pieces of words linear classifiers look at, beside words and pairs: what words begin
+        with, such as ``<wine``, or all. None takes some where labels have more than 20 points on
+        average, or more than 5 and there are at most 50,000 points; of rarer labels they tell
+        nothing, and else too little for their time. It takes all of them where texts are so short
+        that fewer than 4 words and pairs of one are known on average.
     n_found : int
         Labels with the nearest vectors that are scored.
     n_near_points : int
@@ -139,7 +141,7 @@ class LongtailClassifier(RerankedEstimator):
     label_texts: bool = True
     texts_alone: float | None = None
     cost: float = 1.0
-    beginnings: bool | None = None
+    pieces: str | None = None
     tail: float | None = None
     feature_power: float | None = None
     n_found: int = SearchSizes.n_found
@@ -152,9 +154,13 @@ class LongtailClassifier(RerankedEstimator):
     def check(self) -> None:
         """See `LabelEstimator.check`."""
         super().check()
-        if self.storage not in get_args(StorageType):
-            choices = ", ".join(map(repr, get_args(StorageType)))
-            raise InputError(f"storage must be one of {choices}, got {self.storage!r}.")
+        for name, choices in {
+            "storage": get_args(StorageType),
+            "pieces": (None, *get_args(Pieces)),
+        }.items():
+            if (given := getattr(self, name)) not in choices:
+                allowed = ", ".join(map(repr, choices))
+                raise InputError(f"{name} must be one of {allowed}, got {given!r}.")
 
     def looks_at_label_texts(self) -> bool:
         """See `LabelEstimator`."""
@@ -183,8 +189,8 @@ class LongtailClassifier(RerankedEstimator):
         storage = as_storage(self.storage)
         space = self._space_for(data, held_out.labels.shape[0])
         n_asked = held_out.labels.shape[0] if self._learns_again(data, held_out) else None
-        beginnings = self._reads_beginnings(data, held_out)
-        scorer, tables = self._sources(space, data, run, beginnings=beginnings, n_asked=n_asked)
+        pieces = self._pieces_read(data, held_out)
+        scorer, tables = self._sources(space, data, run, pieces=pieces, n_asked=n_asked)
         with run.stage("evidence"):
             shown = unseen_if_any(held_out, data)
             asked = Bags.of(shown.features)
@@ -203,7 +209,7 @@ class LongtailClassifier(RerankedEstimator):
                 del scorer  # the second would not fit beside it where the first just did
                 every = data.with_points_of(held_out)
                 again = run.within("again: ")
-                scorer = self._again(tables, relations, every, again, beginnings=beginnings)
+                scorer = self._again(tables, relations, every, again, pieces)
             elif scorer.relations is not None:  # what is not trained costs next to nothing
                 more = (held_out.features, held_out.labels, run.n_threads)
                 scorer = replace(scorer, relations=scorer.relations.linked_also_by(*more))
@@ -220,7 +226,7 @@ class LongtailClassifier(RerankedEstimator):
         start: SpaceTables | None = None,
         relations: LabelRelations | None = None,
         *,
-        beginnings: bool,
+        pieces: Pieces,
         n_asked: int | None = None,
     ) -> tuple[BlendedScorer, SpaceTables | None]:
         """Train everything that scores a candidate; return also what training can go on from.
@@ -235,9 +241,7 @@ class LongtailClassifier(RerankedEstimator):
         tables = learnt.tables
         del learnt  # the search has its own vectors where some labels have none
         with run.stage("linear"):
-            linear, is_read = linear_source(
-                data, scorer.search, self.cost, run, beginnings=beginnings
-            )
+            linear, is_read = linear_source(data, scorer.search, self.cost, run, pieces=pieces)
             return replace(scorer, linear=linear, is_read=is_read), tables
 
     def _again(
@@ -246,8 +250,7 @@ class LongtailClassifier(RerankedEstimator):
         relations: LabelRelations | None,
         data: TrainingData,
         run: TrainingRun,
-        *,
-        beginnings: bool,
+        pieces: Pieces,
     ) -> BlendedScorer:
         """Train the sources on the held-out points too; the space goes on from where it was."""
         shorter = Schedule(
@@ -257,7 +260,7 @@ class LongtailClassifier(RerankedEstimator):
         same = self._space_for(data)
         # More points may be given a shorter vector, but these have their length.
         space = replace(same, schedule=shorter, dimension=tables.tokens.shape[1])
-        return self._sources(space, data, run, tables, relations, beginnings=beginnings)[0]
+        return self._sources(space, data, run, tables, relations, pieces=pieces)[0]
 
     def _learns_again(self, data: TrainingData, held_out: TrainingData) -> bool:
         """Return whether the sources shall see the held-out points too, once the blend is learnt.
@@ -267,11 +270,12 @@ class LongtailClassifier(RerankedEstimator):
         n_held_out: int = held_out.labels.shape[0]
         return bool(0 < n_held_out <= FEW_POINTS - data.labels.shape[0])
 
-    def _reads_beginnings(self, data: TrainingData, held_out: TrainingData) -> bool:
-        """Return whether linear classifiers read how words begin; the same if they learn again."""
+    def _pieces_read(self, data: TrainingData, held_out: TrainingData) -> Pieces:
+        """Return which pieces of words linear classifiers read; the same if they learn again."""
         n_points, n_labels = data.labels.shape
         n_label_pairs = data.labels.nnz + held_out.labels.nnz
-        return self.beginnings_for(n_points + held_out.labels.shape[0], n_labels, n_label_pairs)
+        n_in_all = n_points + held_out.labels.shape[0]
+        return self.pieces_for(n_in_all, n_labels, n_label_pairs, n_words_known(data))
 
     def _space_for(self, data: TrainingData, n_held_out: int = 0) -> SharedSpace:
         """Return how the points, labels and texts of a training set are trained."""
@@ -316,12 +320,19 @@ class LongtailClassifier(RerankedEstimator):
             return self.texts_alone
         return 0.4 if n_label_pairs <= FREQUENT * n_labels else 0.0
 
-    def beginnings_for(self, n_points: int, n_labels: int, n_label_pairs: int) -> bool:
-        """Return whether beginnings of words are looked at, unless that is set."""
-        if self.beginnings is not None:
-            return self.beginnings
+    def pieces_for(
+        self, n_points: int, n_labels: int, n_label_pairs: int, n_words: float
+    ) -> Pieces:
+        """Return which pieces of words are looked at, unless that is set.
+
+        `n_words` are the words and pairs of a text, on average.
+        """
+        if self.pieces is not None:
+            return cast("Pieces", self.pieces)
         least = NOT_RARE if n_points <= FEW_POINTS else FREQUENT
-        return n_label_pairs > least * n_labels
+        if n_label_pairs <= least * n_labels:
+            return "none"
+        return "all" if n_words < FEW_WORDS else "beginnings"
 
     def epochs_for(self, n_points: int, n_held_out: int = 0) -> int:
         """Return how many epochs so many training points are given, unless that is set."""
