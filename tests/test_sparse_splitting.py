@@ -8,7 +8,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
-from longtail.compiled.row_store import RowStore, column_ids, float_weights, whole_rows
+from longtail.compiled.row_store import (
+    RowStore,
+    are_common,
+    column_ids,
+    float_weights,
+    whole_rows,
+)
 from longtail.kernels.packed_ids import pack_ids, unpacked_ids
 from longtail.kernels.sparse_splitting import (
     count_ids,
@@ -95,3 +101,9 @@ def test_more_ids_than_are_packed_at_once(monkeypatch):
     packed = pack_ids(ids, 70_001)
     assert packed.shape == (11, 3)
     assert unpacked_ids(packed).tolist() == [i if i >= 0 else 2**24 - 1 for i in ids]
+
+
+def test_weights_of_few_labels_are_all_kept_with_their_features():
+    every_label_has_it = csr_array(np.ones((200, 1), np.float32))
+    assert not are_common(every_label_has_it).any()
+    assert are_common(csr_array(np.ones((201, 1), np.float32))).all()

@@ -50,8 +50,9 @@ __all__ = [
 ]
 
 # Labels with a weight for a word: of more, the weights are kept with the labels. A text adds up all
-# weights of its rare words, and looks at a twentieth of few labels, a thousandth of many.
-MOST_RARE, MOST_RARE_SHARE = 1000, 0.05
+# weights of its rare words, and looks at a twentieth of few labels, a thousandth of many; of very
+# few at nearly all, with whatever is kept there.
+FEWEST_RARE, MOST_RARE, MOST_RARE_SHARE = 200, 1000, 0.05
 _LAST_INT32 = np.iinfo(np.int32).max
 
 
@@ -176,7 +177,7 @@ def _entries_of_columns(rows: csr_array) -> NDArray[np.int64]:
 
 def are_common(by_label: csr_array) -> NDArray[np.bool_]:
     """Tell of which features too many labels have a weight for them to be kept with the feature."""
-    most = min(MOST_RARE, int(MOST_RARE_SHARE * by_label.shape[0]))
+    most = min(max(FEWEST_RARE, int(MOST_RARE_SHARE * by_label.shape[0])), MOST_RARE)
     return _entries_of_columns(by_label) > most
 
 

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.data.rows import row_norms
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
@@ -39,7 +41,7 @@ def unit_rows_of_power(features: csr_array, power: float = 1.0) -> csr_array:
     with np.errstate(over="ignore"):  # rows of such numbers are done again, in 64 bits
         if power != 1:
             result.data = np.copysign(np.abs(result.data) ** np.float32(power), result.data)
-        lengths = np.sqrt(result.multiply(result).sum(axis=1)).astype(np.float32)
+        lengths = row_norms(result)
     for row in np.flatnonzero(~((lengths > _SHORTEST) & (lengths < _LONGEST))):
         own = slice(result.indptr[row], result.indptr[row + 1])
         result.data[own] = _unit_in_64_bits(features.data[own], power)

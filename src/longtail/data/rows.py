@@ -61,11 +61,14 @@ def binary(labels: sp.csr_array) -> sp.csr_array:
 
 
 def row_norms(rows: Rows) -> NDArray[np.float32]:
-    """Return the length of each row."""
+    """Return the length of each row, whatever else is in the batch."""
     if isinstance(rows, np.ndarray):
         squares = np.einsum("ij,ij->i", rows, rows)
-    else:
-        squares = sp.csr_array((rows.data**2, rows.indices, rows.indptr), rows.shape).sum(axis=1)
+    else:  # by a sparse matrix of squares, one row would take longer than an answer
+        squares = np.zeros(rows.shape[0], np.float32)
+        has_entries = rows.indptr[:-1] < rows.indptr[1:]
+        starts = rows.indptr[:-1][has_entries]
+        squares[has_entries] = np.add.reduceat(np.square(rows.data), starts)
     norms: NDArray[np.float32] = np.sqrt(squares)
     return norms
 
