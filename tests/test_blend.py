@@ -18,9 +18,11 @@ from longtail.kernels.blend import (
     N_CONTEXT_VIEWS,
     N_VIEWS,
     blend_rows,
+    fill_up,
     gather_candidates,
     view_rows,
 )
+from longtail.kernels.random_bits import first_random
 
 few = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
@@ -103,6 +105,34 @@ def test_candidates_do_not_depend_on_other_points(seed):
     assert (some_votes[[0, 3]] == 77).all()
     assert some_labels[1:3].tobytes() == labels[1:3].tobytes()
     assert some_votes[1:3].tobytes() == votes[1:3].tobytes()
+
+
+def filled_twin(row, least, first):
+    filled, label = [label for label in row if label >= 0], first
+    while len(filled) < least:
+        if label not in filled:
+            filled.append(label)
+        label = (label + 1) % N_LABELS
+    return filled + [-1] * (len(row) - len(filled))
+
+
+@few
+@given(seeds, st.integers(0, N_LABELS), st.integers(0, 5))
+def test_rows_of_few_labels_are_filled_up(seed, least, n):
+    random = np.random.default_rng(seed)
+    before = np.full((n, N_LABELS), -1, np.int32)
+    for row in before:
+        given = random.permutation(N_LABELS)[: random.integers(N_LABELS + 1)]
+        row[: len(given)] = given
+    labels = before.copy()
+    fill_up(labels, least, N_LABELS, seed, 0, n)
+    for i in range(n):
+        first = int(first_random(seed, i)) % N_LABELS
+        assert labels[i].tolist() == filled_twin(before[i].tolist(), least, first)
+    alone = before.copy()
+    fill_up(alone, least, N_LABELS, seed, 1, n)
+    np.testing.assert_array_equal(alone[1:], labels[1:])
+    np.testing.assert_array_equal(alone[:1], before[:1])
 
 
 def test_labels_of_points_that_are_not_similar_are_candidates_too():

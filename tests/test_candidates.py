@@ -174,6 +174,7 @@ class TestSizes:
 class TestConfused:
     def test_labels_of_near_points_and_popular_ones(self, search, monkeypatch):
         monkeypatch.setattr(candidates, "N_CONFUSED_LABELS", N_LABELS)
+        monkeypatch.setattr(candidates, "LEAST_CONFUSED", 0)
         labels = search.confused()
         near = search.point_index.near_rows(32)
         for point in range(0, N_POINTS, 29):
@@ -185,6 +186,7 @@ class TestConfused:
 
     def test_only_labels_that_many_near_points_have(self, search, monkeypatch):
         monkeypatch.setattr(candidates, "N_CONFUSED_LABELS", 2)
+        monkeypatch.setattr(candidates, "LEAST_CONFUSED", 0)
         labels = replace(search, popular=np.array([0])).confused()
         near = search.point_index.near_rows(32)
         assert labels.shape == (N_POINTS, 3)
@@ -192,6 +194,14 @@ class TestConfused:
             counts = HAS[near[point][near[point] >= 0]].sum(axis=0)
             chosen = [label for label in labels[point][1:].tolist() if label >= 0]
             assert counts[chosen].min() >= np.sort(counts)[-3]
+
+    def test_some_are_drawn_where_near_points_have_few(self, search, monkeypatch):
+        monkeypatch.setattr(candidates, "LEAST_CONFUSED", N_LABELS - 1)
+        labels = search.confused(seed=1)
+        assert ((labels >= 0).sum(axis=1) >= N_LABELS - 1).all()
+        assert all(len(set(row[row >= 0].tolist())) == (row >= 0).sum() for row in labels)
+        others = search.confused(seed=2)
+        assert (labels != others).any()
 
     def test_threads_change_nothing(self, search):
         np.testing.assert_array_equal(search.confused(1), search.confused(2))

@@ -14,7 +14,7 @@ from longtail.index.coded import CodedIndex
 from longtail.index.graph import GraphIndex
 from longtail.index.stored import built_index, index_from_arrays, n_rows_of
 from longtail.kernels.arrays import read_only
-from longtail.kernels.blend import gather_candidates
+from longtail.kernels.blend import fill_up, gather_candidates
 from longtail.kernels.jit import over_row_chunks
 from longtail.named_parts import with_prefix, without_prefix
 from longtail.spares import Spares
@@ -52,6 +52,7 @@ PRODUCTS_OF_BUILDING, PRODUCTS_OF_WALK = 20_000, 200_000
 # Of a training point, to be told apart from its own labels.
 N_CONFUSED_POINTS = 32
 N_CONFUSED_LABELS = 100
+LEAST_CONFUSED = 30  # as many as a search finds by vectors, of which classifiers will be asked
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -245,11 +246,13 @@ class CandidateSearch:
         over_row_chunks(work, len(points), n_threads=n_threads, chunk=256)
         return Candidates(labels, votes, nearness)
 
-    def confused(self, n_threads: int = 1) -> Ids:
+    def confused(self, n_threads: int = 1, *, seed: int = 0) -> Ids:
         """Return labels that training points are easily taken to have, int32 (n_points, size).
 
         They are those that most of a point's near points carry, some of them rightly, and the
-        popular ones; padded with -1. Nothing is searched: the point index knows near points.
+        popular ones; padded with -1. Nothing is searched: the point index knows near points. Where
+        these have few labels, some are drawn with the `seed`: a classifier that was only told apart
+        from its like would rank the unlike at random.
         """
         near = read_only(self.point_index.near_rows(N_CONFUSED_POINTS), np.int32)
         alike = read_only(np.ones(near.shape), np.float32)
@@ -264,6 +267,7 @@ class CandidateSearch:
                 found, near, alike, *labels_of_points, start, stop, scratch, labels, votes
             )
             self._spares.keep(scratch)
+            fill_up(labels, min(LEAST_CONFUSED, shape[1]), self.n_labels, seed, start, stop)
 
         over_row_chunks(work, len(near), n_threads=n_threads, chunk=4096)
         return labels

@@ -73,7 +73,7 @@ def linear_source(
     is_read = _features_read(data, pieces)
     bags = Bags.of(data.features)
     read = bags if is_read is None else bags.kept(is_read)
-    confused = search.confused(run.n_threads)
+    confused = search.confused(run.n_threads, seed=run.seed_for("confused labels"))
     features = read.matrix(data.features.shape[1])
     return SparseOneVsRest(cost=cost).learn(features, data.labels, confused, run), is_read
 

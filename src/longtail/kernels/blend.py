@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.kernels.jit import fast_kernel, kernel
+from longtail.kernels.random_bits import first_random
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,6 +20,7 @@ __all__ = [
     "N_CONTEXT_VIEWS",
     "N_VIEWS",
     "blend_rows",
+    "fill_up",
     "gather_candidates",
     "network_scores",
     "view_evidence",
@@ -85,6 +87,32 @@ def gather_candidates(
             scratch[label] = 0
         for label in labels[i, :n_joined]:
             scratch[label] = 0
+
+
+@kernel
+def fill_up(labels: Ids, least: int, n_labels: int, seed: int, start: int, stop: int) -> None:
+    """Add labels to rows that have few, as far as there are any: from a random one on, in a row.
+
+    Parameters
+    ----------
+    labels : int32 (n, size)
+        Distinct in each row, padded with -1 at the end; changed from row `start` to `stop`.
+    least : int
+        Labels of a row, at most `size`.
+    n_labels, seed, start, stop : int
+    """
+    wanted = min(least, n_labels)
+    for i in range(start, stop):
+        row = labels[i]
+        n = 0
+        while n < wanted and row[n] >= 0:
+            n += 1
+        label = np.int64(first_random(seed, i) % np.uint64(n_labels))
+        while n < wanted:
+            if not (row[:n] == label).any():
+                row[n] = label
+                n += 1
+            label = (label + 1) % n_labels
 
 
 @kernel
