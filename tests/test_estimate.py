@@ -127,7 +127,7 @@ def test_stages_of_the_default_recipe_are_within_a_factor_of_two(workload, measu
 
 def test_linear_classifiers_take_longer_where_they_read_pieces_of_words():
     usual, without, every = (
-        estimated_default(DEPENDS, pieces=p).stages for p in (None, "none", "all")
+        estimated_default(DEPENDS, pieces=p).stages for p in (None, "no", "all")
     )
     all_over_words = DEPENDS.n_nonzero / DEPENDS.n_word_entries
     for stage in ("linear", "again: linear"):

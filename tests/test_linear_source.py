@@ -42,7 +42,7 @@ def search_of(data):
 
 @pytest.mark.parametrize(
     ("pieces", "expected"),
-    [("none", [1, 0, 1, 0, 0]), ("beginnings", [1, 1, 1, 1, 0])],
+    [("no", [1, 0, 1, 0, 0]), ("beginnings", [1, 1, 1, 1, 0])],
 )
 def test_pieces_are_read_that_are_wanted(pieces, expected):
     data = some_data()

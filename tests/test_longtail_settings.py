@@ -44,15 +44,15 @@ def test_texts_stand_alone_where_labels_are_rare():
 @pytest.mark.parametrize(("n_words", "pieces"), [(4, "beginnings"), (3.9, "all")])
 def test_pieces_of_words_are_read_where_labels_have_enough_points(n_words, pieces):
     model = LongtailClassifier()
-    assert model.pieces_for(50_000, 30_000, 5 * 30_000, n_words) == "none"
+    assert model.pieces_for(50_000, 30_000, 5 * 30_000, n_words) == "no"
     assert model.pieces_for(50_000, 30_000, 5 * 30_000 + 1, n_words) == pieces
-    assert model.pieces_for(50_001, 30_000, 20 * 30_000, n_words) == "none"
+    assert model.pieces_for(50_001, 30_000, 20 * 30_000, n_words) == "no"
     assert model.pieces_for(50_001, 30_000, 20 * 30_000 + 1, n_words) == pieces
-    assert LongtailClassifier(pieces="none").pieces_for(9, 1, 90, n_words) == "none"
+    assert LongtailClassifier(pieces="no").pieces_for(9, 1, 90, n_words) == "no"
 
 
 def test_only_pieces_that_there_are_can_be_asked_for():
-    with pytest.raises(InputError, match="pieces must be one of None, 'none', 'beginnings', 'all'"):
+    with pytest.raises(InputError, match="pieces must be one of None, 'no', 'beginnings', 'all'"):
         LongtailClassifier(pieces="endings").fit(["a"], [["b"]])
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Pieces", "linear_source", "n_words_known"]
 
-Pieces = Literal["none", "beginnings", "all"]
+Pieces = Literal["no", "beginnings", "all"]
 
 
 def linear_source(
@@ -26,7 +26,7 @@ def linear_source(
     cost: float,
     run: TrainingRun,
     *,
-    pieces: Pieces = "none",
+    pieces: Pieces = "no",
 ) -> tuple[SparseLabelVectors, NDArray[np.bool_] | None]:
     """Train a linear classifier a label on words, against the labels that near points have.
 
@@ -38,7 +38,7 @@ def linear_source(
     cost : float
         C; see `SparseOneVsRest`.
     run : TrainingRun
-    pieces : {"none", "beginnings", "all"}
+    pieces : {"no", "beginnings", "all"}
         Which pieces of words they look at, beside words: what a word has in common with others.
 
     Returns
@@ -82,7 +82,7 @@ def _features_read(data: TrainingData, pieces: Pieces) -> NDArray[np.bool_] | No
     """Return which features are words or pairs, or pieces that are wanted; None for all."""
     if pieces == "all":
         return None
-    if data.is_word is None or data.is_beginning is None or pieces == "none":
+    if data.is_word is None or data.is_beginning is None or pieces == "no":
         return data.is_word
     return data.is_word | data.is_beginning
 

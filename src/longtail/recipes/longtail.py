@@ -92,7 +92,7 @@ class LongtailClassifier(RerankedEstimator):
         their texts.
     cost : float
         C of the linear classifiers: how much an error counts against the length of the weights.
-    pieces : {"none", "beginnings", "all"} or None
+    pieces : {"no", "beginnings", "all"} or None
         Which pieces of words linear classifiers look at, beside words and pairs: what words begin
         with, such as ``<wine``, or all. None takes some where labels have more than 20 points on
         average, or more than 5 and there are at most 50,000 points; of rarer labels they tell
@@ -331,7 +331,7 @@ class LongtailClassifier(RerankedEstimator):
             return cast("Pieces", self.pieces)
         least = NOT_RARE if n_points <= FEW_POINTS else FREQUENT
         if n_label_pairs <= least * n_labels:
-            return "none"
+            return "no"
         return "all" if n_words < FEW_WORDS else "beginnings"
 
     def epochs_for(self, n_points: int, n_held_out: int = 0) -> int:
