@@ -116,7 +116,7 @@ def test_the_help_lists_every_setting_with_its_default_and_a_text(capsys):
     heads = [i for i, line in enumerate(settings) if line.startswith("  ") and line[2] != " "]
     assert len(heads) >= 20
     assert "  n_learners = 3" in settings
-    assert "  char_ngrams = 3,5" in settings
+    assert "  char_ngrams = auto" in settings
     assert "`LabelEstimator`" not in out  # words for Python users
     assert all(i + 1 < len(settings) and settings[i + 1].startswith("      ") for i in heads)
 

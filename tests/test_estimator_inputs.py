@@ -307,8 +307,9 @@ def test_it_works_within_scikit_learn():
 
 
 def test_tokens_of_a_single_text_count_where_texts_are_few():
-    least = {n: LongtailClassifier().min_df_for(n) for n in (10, 20_000, 20_001)}
-    assert least == {10: 1, 20_000: 1, 20_001: 2}
+    assert [Parabel(min_df=None).min_df_for(n) for n in (10, 20_000, 20_001)] == [1, 1, 2]
+    least = [LongtailClassifier().min_df_for(n) for n in (10, 50_000, 50_001)]
+    assert least == [(1, 1, 1), (1, 2, 1), 1]
     assert [LongtailClassifier(min_df=3).min_df_for(n) for n in (20, 40, 100)] == [1, 2, 3]
     assert Astec().min_df_for(20_000) == 2
     texts = [f"{text} number{i}" for i, text in enumerate(TEXTS * 2)]

@@ -489,7 +489,8 @@ def test_astec_refuses_a_device_that_is_not_there():
 
 
 def test_numbers_of_numpy_are_written_as_numbers(tmp_path):
-    Astec(**SMALL | {"dimension": np.int64(8)}).fit(TEXTS, NAMES).save(tmp_path / "model")
+    given = {"dimension": np.int64(8), "char_ngrams": (np.int64(3), 5)}
+    Astec(**SMALL | given).fit(TEXTS, NAMES).save(tmp_path / "model")
     settings = longtail.load(tmp_path / "model").description["settings"]
     assert (settings["dimension"], settings["char_ngrams"]) == (8, [3, 5])
 

@@ -86,7 +86,7 @@ def test_held_out_points_link_labels_where_nothing_else_learns_from_them(data, m
     linked = []
     for few in (0, 50_000):
         monkeypatch.setattr(longtail_recipe, "FEW_POINTS", few)
-        model = LongtailClassifier(dimension=16, epochs=1, n_threads=1).fit_dataset(train)
+        model = LongtailClassifier(dimension=16, epochs=1, n_threads=1, min_df=2).fit_dataset(train)
         relations = expanded(model.predictor_.scorer).relations
         starts = relations.link_starts
         linked.append([relations.link_labels[i:j] for i, j in pairwise(starts.tolist())])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,11 +14,14 @@ from longtail.data import Dataset, read_filter
 from longtail.data.damping import chosen_power, unit_rows_of_power
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError
+from longtail.estimators.estimator import VERY_FEW_POINTS
+from longtail.estimators.vocabulary import vectorizer_for
 from longtail.recipes.names import DEFAULT_RECIPE, recipe
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
+
 
 __all__ = ["FEATURES", "Files", "Task", "Variant", "files_in", "prepare"]
 
@@ -121,7 +124,7 @@ def prepare(files: Files, folder: Path) -> Task:
         texts = Variant(folder / "train_texts.json", folder / "test_texts.json", {})
         _write_texts(texts.train_points, train.texts.take(labelled))
         _write_texts(texts.test_points, test.texts)
-        for name, vectorizer in _vectorizers(train.n_points).items():
+        for name, vectorizer in _vectorizers(train).items():
             variants[name] = _vectorised(name, vectorizer, train, test, labelled, folder)
     else:
         power = chosen_power(train.features, train.labels, seed=0)
@@ -142,16 +145,15 @@ def prepare(files: Files, folder: Path) -> Task:
     )
 
 
-def _vectorizers(n_points: int) -> dict[str, TextVectorizer]:
-    """Return the kinds of TF-IDF; "words + chars" is the very bag of longtail's default recipe."""
-    default: Any = recipe(DEFAULT_RECIPE)()
-    limits = {"min_df": default.min_df_for(n_points), "max_features": default.max_features}
-    own = TextVectorizer(default.word_ngrams, default.char_ngrams, **limits)
-    return {
-        "words": TextVectorizer(word_ngrams=1, char_ngrams=None, **limits),
-        "words + pairs": TextVectorizer(word_ngrams=2, char_ngrams=None, **limits),
-        "words + chars": own,
-    }
+def _vectorizers(train: Dataset) -> dict[str, TextVectorizer]:
+    """Return the kinds of TF-IDF; "words + chars" is the very bag of longtail's default recipe.
+
+    Of more than 20,000 texts, words and pairs must be in two: omikuji is the better for it.
+    """
+    own = vectorizer_for(recipe(DEFAULT_RECIPE)(), train)
+    least = 1 if train.n_points <= VERY_FEW_POINTS else 2
+    words = replace(own, word_ngrams=1, char_ngrams=None, min_df=least)
+    return {"words": words, "words + pairs": replace(words, word_ngrams=2), "words + chars": own}
 
 
 def _vectorised(

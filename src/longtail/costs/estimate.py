@@ -13,6 +13,7 @@ import torch
 from longtail.data.point_input import InputKind, words_in_table
 from longtail.data.token_counts import document_frequencies, kinds_of
 from longtail.data.vectorizer import TextVectorizer, TokenKind
+from longtail.estimators.vocabulary import label_texts_of, vectorizer_for, vocabulary_texts
 from longtail.kernels.jit import n_usable_threads
 from longtail.kernels.token_tables import build_table
 from longtail.training.label_table import product_dtype
@@ -20,8 +21,6 @@ from longtail.training.threads import torch_threads
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-
-    from numpy.typing import NDArray
 
     from longtail.data.dataset import Dataset
     from longtail.data.text_column import TextColumn
@@ -247,26 +246,33 @@ class _Bags(NamedTuple):
 def _bags_of_texts(dataset: Dataset, settings: LabelEstimator) -> _Bags:
     """Count features and entries, by the growth of the vocabulary (Heaps' law)."""
     some, share = _sample(dataset.texts, SAMPLE)  # type: ignore[arg-type]  # the caller has texts
-    rules = TextVectorizer(
-        word_ngrams=settings.word_ngrams, char_ngrams=settings.char_ngrams
-    ).token_rules()
-    keys, frequencies = document_frequencies(some, rules)
+    vectorizer = vectorizer_for(settings, dataset)
+    keys, frequencies = document_frequencies(some, vectorizer.token_rules())
     if not keys.size:
         return _Bags(0, 0, 0, 0)
-    _, of_half = document_frequencies(some[: len(some) // 2], rules)
-    min_df = settings.min_df_for(dataset.n_points)
-    n_tokens, n_of_half = ((counts >= min_df).sum() for counts in (frequencies, of_half))
-    growth = math.log2(n_tokens / n_of_half) if n_of_half else 1.0
-    n_features = n_tokens * share ** -min(max(growth, 0.0), 0.9)
-    most = settings.max_features or n_features
     n_word_entries = frequencies[kinds_of(keys) != TokenKind.CHARACTERS].sum()
     return _Bags(
-        int(min(n_features, most)),
+        _n_features(vocabulary_texts(settings, dataset), vectorizer),
         int(frequencies.sum() / share),
         int(n_word_entries / share),
-        _n_label_entries(dataset, settings, rules, keys),
+        _n_label_entries(dataset, settings, vectorizer.token_rules()),
         _n_ordered_words(dataset.texts, settings),  # type: ignore[arg-type]  # as above
     )
+
+
+def _n_features(texts: TextColumn, vectorizer: TextVectorizer) -> int:
+    """Count the tokens that are kept of some texts, and go on as their number grows."""
+    some, share = _sample(texts, SAMPLE)
+    n_tokens, n_of_half = (_n_kept(part, vectorizer) for part in (some, some[::2]))
+    growth = math.log2(n_tokens / n_of_half) if n_of_half else 1.0
+    n_features = n_tokens * share ** -min(max(growth, 0.0), 0.9)
+    return int(min(n_features, vectorizer.max_features or n_features))
+
+
+def _n_kept(texts: TextColumn, vectorizer: TextVectorizer) -> int:
+    """Count the tokens that are in enough texts."""
+    keys, frequencies = document_frequencies(texts, vectorizer.token_rules())
+    return int((frequencies >= vectorizer.least_frequencies()[kinds_of(keys)]).sum())
 
 
 def _n_ordered_words(texts: TextColumn, settings: LabelEstimator) -> int | None:
@@ -280,17 +286,13 @@ def _n_ordered_words(texts: TextColumn, settings: LabelEstimator) -> int | None:
     return int((words >= 0).sum() / share)
 
 
-def _n_label_entries(
-    dataset: Dataset, settings: LabelEstimator, rules: TokenRules, known: NDArray[np.uint64]
-) -> int:
+def _n_label_entries(dataset: Dataset, settings: LabelEstimator, rules: TokenRules) -> int:
     """Count the entries of the labels' texts, or else names, where the recipe looks at them."""
-    space = dataset.label_space
-    texts = space.names if space.texts is None else space.texts
+    texts = label_texts_of(dataset)
     if texts is None or not settings.looks_at_label_texts():
         return 0
     some, share = _sample(texts, SAMPLE)
-    keys, frequencies = document_frequencies(some, rules)
-    return int(frequencies[np.isin(keys, known, assume_unique=True)].sum() / share)
+    return int(document_frequencies(some, rules)[1].sum() / share)
 
 
 def _sample(texts: TextColumn, size: int) -> tuple[TextColumn, float]:

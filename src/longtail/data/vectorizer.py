@@ -48,8 +48,9 @@ class TextVectorizer:
     char_ngrams : (int, int) or None, default (3, 5)
         Shortest and longest character n-gram inside one word marked as ``<word>``, both from 2 to
         100, the markers counted; None for no n-grams.
-    min_df : int, default 2
-        A token is kept if at least this many training texts have it.
+    min_df : int or (int, int, int), default 2
+        A token is kept if at least this many training texts have it; three numbers are for words,
+        pairs and character n-grams.
     max_features : int or None, default 1,000,000
         Keep at most the tokens that are in the most texts (ties: by the hash of the token).
     kind_weights : (float, float, float), default (1, 1, 1)
@@ -93,7 +94,7 @@ class TextVectorizer:
 
     word_ngrams: int = 1
     char_ngrams: tuple[int, int] | None = (3, 5)
-    min_df: int = 2
+    min_df: int | tuple[int, int, int] = 2
     max_features: int | None = 1_000_000
     kind_weights: tuple[float, float, float] = (1.0, 1.0, 1.0)
 
@@ -133,16 +134,16 @@ class TextVectorizer:
                 f"Empty vocabulary: the {len(texts)} training texts hold no word at all. "
                 "Pass at least one text with a letter or a digit in it."
             )
-        kept = frequencies >= self.min_df
+        kinds = kinds_of(keys)
+        kept = frequencies >= self.least_frequencies()[kinds]
         if not kept.any():
             raise InputError(
                 f"Empty vocabulary: none of the {keys.size} tokens is in min_df={self.min_df} or "
                 f"more of the {len(texts)} training texts. Lower min_df or pass more texts."
             )
-        keys, frequencies = keys[kept], frequencies[kept]
+        keys, frequencies, kinds = keys[kept], frequencies[kept], kinds[kept]
         order = np.lexsort((keys, -frequencies))[: self.max_features]
-        keys, frequencies = keys[order], frequencies[order]
-        kinds = kinds_of(keys)
+        keys, frequencies, kinds = keys[order], frequencies[order], kinds[order]
         factors = np.array([0.0, *self.kind_weights])[kinds]
         table = _read_only(build_table(keys))
         weights = factors * _inverse_frequency(frequencies, len(texts))
@@ -306,7 +307,10 @@ class TextVectorizer:
     def config(self) -> dict[str, Any]:
         """Return the constructor's parameters as JSON can hold them."""
         settings = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}
-        return {key: list(v) if isinstance(v, tuple) else v for key, v in settings.items()}
+        return {
+            key: np.asarray(v).tolist() if isinstance(v, (tuple, np.generic)) else v
+            for key, v in settings.items()
+        }
 
     def to_arrays(self) -> dict[str, NDArray[Any]]:
         """Return what was learnt, for `from_arrays`.
@@ -387,6 +391,22 @@ class TextVectorizer:
         self._rules = self.token_rules()
         self._handle = None
 
+    def least_frequencies(self) -> NDArray[np.int64]:
+        """Return how many texts must have a token of each `TokenKind`, by its number.
+
+        Returns
+        -------
+        ndarray of shape (4,), int64
+
+        Examples
+        --------
+        >>> from longtail import TextVectorizer
+        >>> TextVectorizer(min_df=(1, 2, 3)).least_frequencies().tolist()
+        [0, 1, 2, 3]
+        """
+        of_kinds = self.min_df if isinstance(self.min_df, tuple) else (self.min_df,) * 3
+        return np.array([0, *of_kinds])
+
     def token_rules(self) -> TokenRules:
         """Return the parameters as the kernels take them.
 
@@ -433,8 +453,12 @@ class TextVectorizer:
                     "char_ngrams must be (shortest, longest) with 2 <= shortest <= longest <= "
                     f"{LONGEST_NGRAM}, or None; got {self.char_ngrams!r}."
                 )
-        if self.min_df < 1:
-            raise InputError(f"min_df must be at least 1, got {self.min_df!r}.")
+        least = self.least_frequencies()[1:]
+        if len(least) != len(TokenKind) or min(least) < 1:
+            raise InputError(
+                "min_df must be at least 1, or three such numbers, for words, pairs and character "
+                f"n-grams; got {self.min_df!r}."
+            )
         if self.max_features is not None and self.max_features < 1:
             raise InputError(f"max_features must be at least 1 or None, got {self.max_features!r}.")
         positive = all(0 < weight < np.inf for weight in self.kind_weights)

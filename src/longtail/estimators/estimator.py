@@ -29,6 +29,12 @@ from longtail.estimators.answers import Answers, kept
 from longtail.estimators.json_values import json_value
 from longtail.estimators.limits import check_min_df, check_settings
 from longtail.estimators.scikit_learn import classifier_tags
+from longtail.estimators.vocabulary import (
+    AUTO,
+    char_ngrams_for,
+    known_and_encoded,
+    label_texts_of,
+)
 from longtail.kernels.jit import n_usable_threads
 from longtail.metrics.hits import as_binary_csr
 from longtail.metrics.predictions import truth_without
@@ -68,12 +74,13 @@ class LabelEstimator(Answers):
     word_ngrams : int
         Tokens are words with 1, words and pairs of neighbouring words with 2. This and the next
         three are not used for ready-made features.
-    char_ngrams : (int, int) or None
-        Shortest and longest pieces of words that are tokens, too; None for no pieces.
+    char_ngrams : (int, int), "auto" or None
+        Shortest and longest pieces of words that are tokens, too; None for no pieces. ``"auto"``
+        takes 3 to 5 characters, and 2 to 5 where 100 texts and more have fewer than 4 words each.
     min_df : int or None
-        How many training texts a token must be in to be kept; more than one in twenty is cut, with
-        a warning, and more than there are is refused. None takes 1 for up to 20,000 points, and 2
-        beyond.
+        How many texts a token must be in to be kept, of the points and, where a recipe learns from
+        them, of the labels; more than one training text in twenty is cut, with a warning, and more
+        than there are is refused. None takes 1 for up to 20,000 points, and 2 beyond.
     max_features : int or None
         Most tokens that are kept, those in the most texts; None keeps all.
     feature_power : float or None
@@ -94,7 +101,7 @@ class LabelEstimator(Answers):
     """
 
     word_ngrams: int = 2
-    char_ngrams: tuple[int, int] | None = (3, 5)
+    char_ngrams: tuple[int, int] | str | None = AUTO
     min_df: int | None = 2
     max_features: int | None = 300_000
     feature_power: float | None = 1.0
@@ -334,16 +341,10 @@ class LabelEstimator(Answers):
         if dataset.texts is None:
             return None, replace(self.reads(), power=power).rows(dataset.features)
         check_min_df(self, dataset.n_points)
-        vectorizer = TextVectorizer(
-            word_ngrams=self.word_ngrams,
-            char_ngrams=self.char_ngrams,
-            min_df=self.min_df_for(dataset.n_points),
-            max_features=self.max_features,
-        ).fit(dataset.texts)
-        return vectorizer, vectorizer.transform(dataset.texts)
+        return known_and_encoded(self, dataset)
 
-    def min_df_for(self, n_points: int) -> int:
-        """Return in how many of so many training texts a token must be to be kept."""
+    def min_df_for(self, n_points: int) -> int | tuple[int, int, int]:
+        """Return in how many texts a token must be to be kept, for so many training points."""
         usual = 1 if n_points <= VERY_FEW_POINTS else 2
         return min(self.min_df or usual, max(1, n_points // 20))
 
@@ -354,7 +355,7 @@ class LabelEstimator(Answers):
         go together, adds what they may be.
         """
         TextVectorizer(
-            word_ngrams=self.word_ngrams, char_ngrams=self.char_ngrams
+            word_ngrams=self.word_ngrams, char_ngrams=char_ngrams_for(self.char_ngrams, ())
         ).check_parameters()
 
     def reads(self) -> PointInput:
@@ -373,8 +374,7 @@ class LabelEstimator(Answers):
         self, dataset: Dataset, vectorizer: TextVectorizer | None
     ) -> csr_array | None:
         """Return the bags of the labels' texts, or else names, where the recipe looks at them."""
-        space = dataset.label_space
-        texts = space.names if space.texts is None else space.texts
+        texts = label_texts_of(dataset)
         if vectorizer is None or texts is None or not self.looks_at_label_texts():
             return None
         return vectorizer.transform(texts)
@@ -396,8 +396,7 @@ class LabelEstimator(Answers):
             is_word, is_beginning = vectorizer.is_word(), vectorizer.is_beginning()
         words = self.reads().training_words(vectorizer, dataset.texts or ())
         texts = self.reads().texts(dataset.texts or ())
-        space = dataset.label_space
-        label_texts = self.reads().texts(space.texts or space.names or ())
+        label_texts = self.reads().texts(label_texts_of(dataset) or ())
 
         def part(rows: NDArray[np.int64]) -> TrainingData:
             return TrainingData(

@@ -76,7 +76,7 @@ class AnnexML(LabelEstimator):
     'drink'
     """
 
-    char_ngrams: tuple[int, int] | None = None
+    char_ngrams: tuple[int, int] | str | None = None
     held_out: float = 0.02  # for the calibration alone
     n_learners: int = 15
     dimension: int = 50

@@ -76,7 +76,7 @@ class OfKimCNN(OfArchitecture):
         are read: pairs of words count where word vectors start and labels are clustered.
     """
 
-    char_ngrams: tuple[int, int] | None = None
+    char_ngrams: tuple[int, int] | str | None = None
     dimension: int = 128
     n_filters: int = 100
     n_words: int = 256
@@ -115,7 +115,7 @@ class OfXMLCNN(OfArchitecture):
         are read: pairs of words count where word vectors start and labels are clustered.
     """
 
-    char_ngrams: tuple[int, int] | None = None
+    char_ngrams: tuple[int, int] | str | None = None
     dimension: int = 128
     n_filters: int = 128
     n_words: int = 256

@@ -106,7 +106,7 @@ class AttentionXML(LabelEstimator):
     'drink'
     """
 
-    char_ngrams: tuple[int, int] | None = None
+    char_ngrams: tuple[int, int] | str | None = None
     word_ngrams: int = 1
     dimension: int = 128
     n_words: int = 256

@@ -54,7 +54,7 @@ class DiSMEC(LabelEstimator):
     'drink'
     """
 
-    char_ngrams: tuple[int, int] | None = None
+    char_ngrams: tuple[int, int] | str | None = None
     held_out: float = 0.02  # for the calibration alone
     cost: float = 1.0
     prune: float = 0.01

@@ -101,7 +101,7 @@ class EnergyClassifier(LabelEstimator):
         Those of `LabelEstimator`; words by default, no character n-grams.
     """
 
-    char_ngrams: tuple[int, int] | None = None
+    char_ngrams: tuple[int, int] | str | None = None
     dimension: int = 256
     dropout: float = 0.5
     n_hidden: int = 64

@@ -63,6 +63,9 @@ class LongtailClassifier(RerankedEstimator):
 
     Parameters
     ----------
+    min_df : int or None
+        How many texts of points and labels a token must be in to be kept. None takes 1, and of
+        pairs of words 2 for up to 50,000 points.
     dimension : int or None
         Length of token and label vectors. None takes 512 for up to 50,000 points of ready-made
         features or without pieces of words, where training is short; else 256 for up to 20,000
@@ -165,6 +168,12 @@ class LongtailClassifier(RerankedEstimator):
     def looks_at_label_texts(self) -> bool:
         """See `LabelEstimator`."""
         return self.label_texts
+
+    def min_df_for(self, n_points: int) -> int | tuple[int, int, int]:
+        """See `LabelEstimator`; of few points, a pair in one text tells no more than its words."""
+        if self.min_df is not None:
+            return super().min_df_for(n_points)
+        return 1 if n_points > FEW_POINTS else (1, min(2, max(1, n_points // 20)), 1)
 
     def n_held_out(self, n_points: int) -> float:
         """See `LabelEstimator`: many, where the sources learn from them again.

@@ -57,7 +57,7 @@ class Parabel(RerankedEstimator):
     'drink'
     """
 
-    char_ngrams: tuple[int, int] | None = None
+    char_ngrams: tuple[int, int] | str | None = None
     held_out: float = 0.02  # for the calibration alone
     n_learners: int = 3
     leaf_size: int = 100

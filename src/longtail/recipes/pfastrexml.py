@@ -91,7 +91,7 @@ class PfastreXML(LabelEstimator):
     'drink'
     """
 
-    char_ngrams: tuple[int, int] | None = None
+    char_ngrams: tuple[int, int] | str | None = None
     held_out: float = 0.02  # for the calibration alone
     n_learners: int | None = None
     leaf_size: int = 10

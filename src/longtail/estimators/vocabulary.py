@@ -1,0 +1,161 @@
+"""Which tokens the texts of a training set are cut into, and which texts make them known."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from longtail.data.token_counts import document_frequencies
+from longtail.data.vectorizer import TextVectorizer
+from longtail.errors import InputError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+    from longtail.data.dataset import Dataset
+    from longtail.data.text_column import TextColumn
+    from longtail.estimators.estimator import LabelEstimator
+
+__all__ = [
+    "AUTO",
+    "char_ngrams_for",
+    "known_and_encoded",
+    "label_texts_of",
+    "vectorizer_for",
+    "vocabulary_texts",
+]
+
+AUTO = "auto"
+USUAL_NGRAMS, NGRAMS_OF_FEW_WORDS = (3, 5), (2, 5)
+FEW_WORDS = 4  # different ones of a text, on average; of fewer, two characters are evidence, too
+LEAST_TEXTS = 100  # of fewer, two characters that labels share are shared by chance
+SAMPLE = 10_000  # texts whose words are counted
+_WORDS = TextVectorizer(word_ngrams=1, char_ngrams=None)
+
+
+def vectorizer_for(settings: LabelEstimator, dataset: Dataset) -> TextVectorizer:
+    """Return the vectoriser of a training set's texts, which is yet to be fitted.
+
+    Parameters
+    ----------
+    settings : LabelEstimator
+    dataset : Dataset
+        With texts.
+
+    Returns
+    -------
+    TextVectorizer
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from longtail import Astec, Dataset
+    >>> from longtail.data.label_space import LabelSpace
+    >>> from longtail.data.text_column import TextColumn
+    >>> from longtail.estimators.vocabulary import vectorizer_for
+    >>> texts = TextColumn.from_strings([f"number {i}" for i in range(100)])
+    >>> labels = csr_array((100, 1))
+    >>> vectorizer = vectorizer_for(Astec(), Dataset(texts, None, labels, LabelSpace(1)))
+    >>> vectorizer.char_ngrams, vectorizer.min_df
+    ((2, 5), 2)
+    """
+    texts = dataset.texts
+    return TextVectorizer(
+        word_ngrams=settings.word_ngrams,
+        char_ngrams=char_ngrams_for(settings.char_ngrams, () if texts is None else texts),
+        min_df=settings.min_df_for(dataset.n_points),
+        max_features=settings.max_features,
+    )
+
+
+def char_ngrams_for(
+    given: tuple[int, int] | str | None, texts: TextColumn | tuple[()]
+) -> tuple[int, int] | None:
+    """Return the shortest and longest pieces of words, for these texts unless that is set.
+
+    Parameters
+    ----------
+    given : (int, int), "auto" or None
+    texts : TextColumn
+
+    Returns
+    -------
+    (int, int) or None
+
+    Raises
+    ------
+    InputError
+        If another word is given.
+    """
+    if not isinstance(given, str):
+        return given
+    if given != AUTO:
+        raise InputError(
+            f"char_ngrams must be (shortest, longest), {AUTO!r}, or None for none; got {given!r}."
+        )
+    some = texts[:: max(1, len(texts) // SAMPLE)]
+    _, n_texts_of = document_frequencies(some, _WORDS.token_rules())
+    has_few_words = n_texts_of.sum() < FEW_WORDS * len(some) and len(texts) >= LEAST_TEXTS
+    return NGRAMS_OF_FEW_WORDS if has_few_words else USUAL_NGRAMS
+
+
+def known_and_encoded(
+    settings: LabelEstimator, dataset: Dataset
+) -> tuple[TextVectorizer, csr_array]:
+    """Return the vectoriser of a training set, fitted, and the points' unit rows.
+
+    Parameters
+    ----------
+    settings : LabelEstimator
+    dataset : Dataset
+        With texts.
+
+    Returns
+    -------
+    vectorizer : TextVectorizer
+    features : csr_array of float32 (n_points, n_features)
+
+    Raises
+    ------
+    InputError
+        If no text has a token, or none is in enough texts.
+    """
+    vectorizer = vectorizer_for(settings, dataset).fit(vocabulary_texts(settings, dataset))
+    features = vectorizer.transform(dataset.texts or ())
+    if not features.nnz:
+        raise InputError(
+            f"Empty vocabulary: the {dataset.n_points} training texts hold no word at all. "
+            "Pass at least one text with a letter or a digit in it."
+        )
+    return vectorizer, features
+
+
+def vocabulary_texts(settings: LabelEstimator, dataset: Dataset) -> TextColumn:
+    """Return the texts whose tokens are known: the points', and those of labels that are read.
+
+    A word of a label's text that no point has yet is one that a text to come may have.
+
+    Parameters
+    ----------
+    settings : LabelEstimator
+    dataset : Dataset
+        With texts.
+
+    Returns
+    -------
+    TextColumn
+
+    Raises
+    ------
+    InputError
+        If there are no texts.
+    """
+    if dataset.texts is None:
+        raise InputError("A vocabulary is learnt from texts; these points have features.")
+    of_labels = label_texts_of(dataset) if settings.looks_at_label_texts() else None
+    return dataset.texts if of_labels is None else dataset.texts.joined(of_labels)
+
+
+def label_texts_of(dataset: Dataset) -> TextColumn | None:
+    """Return the labels' texts, or else names; None where they have neither."""
+    space = dataset.label_space
+    return space.names if space.texts is None else space.texts

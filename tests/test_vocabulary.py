@@ -1,0 +1,76 @@
+"""Which tokens of a training set are known, and how long its pieces of words are."""
+
+import numpy as np
+import pytest
+
+from longtail import Astec, Dataset, LongtailClassifier, Parabel, TextVectorizer
+from longtail.data.from_python import labels_from
+from longtail.data.text_column import TextColumn
+from longtail.errors import InputError
+from longtail.estimators.vocabulary import char_ngrams_for, vectorizer_for, vocabulary_texts
+
+
+def dataset_of(texts, names):
+    labels, space, _ = labels_from(names, len(texts))
+    return Dataset(TextColumn.from_strings(texts), None, labels, space)
+
+
+@pytest.mark.parametrize(
+    ("text", "n_texts", "expected"),
+    [
+        ("rosemary", 100, (2, 5)),
+        ("rosemary", 99, (3, 5)),  # too few to learn from two characters
+        ("rose rose rose rose rose", 100, (2, 5)),  # one word, five times
+        ("a rose is fine", 100, (3, 5)),
+        ("", 100, (2, 5)),
+    ],
+)
+def test_pieces_are_shorter_where_texts_have_few_words(text, n_texts, expected):
+    texts = TextColumn.from_strings([text] * n_texts)
+    assert char_ngrams_for("auto", texts) == expected
+    assert char_ngrams_for((4, 6), texts) == (4, 6)
+    assert char_ngrams_for(None, texts) is None
+
+
+def test_another_word_than_auto_is_refused():
+    with pytest.raises(InputError, match=r"'auto', or None for none; got 'some'"):
+        LongtailClassifier(char_ngrams="some").fit(["red wine"], [["drink"]])
+
+
+def test_pairs_may_have_to_be_in_more_texts_than_words():
+    texts = ["red wine", "red wine", "red car", "old rope"]
+    vectorizer = TextVectorizer(word_ngrams=2, char_ngrams=None, min_df=(1, 2, 1)).fit(texts)
+    assert set(vectorizer.tokens_) == {"red", "wine", "car", "old", "rope", "red wine"}
+    again = TextVectorizer.from_arrays(vectorizer.config(), vectorizer.to_arrays())
+    assert again.min_df == (1, 2, 1)
+
+
+@pytest.mark.parametrize("min_df", [0, (1, 0, 1), (1, 2)])
+def test_numbers_of_texts_that_make_no_sense_are_refused(min_df):
+    with pytest.raises(InputError, match="three such numbers"):
+        TextVectorizer(min_df=min_df).fit(["red wine"])
+
+
+def test_words_of_labels_are_known_where_a_recipe_reads_them():
+    dataset = dataset_of(["red wine", "old rope"], [["claret"], ["hawser"]])
+    known = {
+        recipe: vectorizer_for(recipe(), dataset).fit(vocabulary_texts(recipe(), dataset)).tokens_
+        for recipe in (LongtailClassifier, Parabel)
+    }
+    assert "claret" in set(known[LongtailClassifier])
+    assert "claret" not in set(known[Parabel])
+
+
+def test_a_vocabulary_of_features_is_refused():
+    labels, space, _ = labels_from([["drink"]], 1)
+    features = Dataset(None, np.eye(1, dtype=np.float32), labels, space)
+    with pytest.raises(InputError, match="points have features"):
+        vocabulary_texts(Astec(), features)
+
+
+def test_a_label_is_found_by_a_word_that_no_training_text_has():
+    names = ["claret", "hawser", "saddle", "teapot"]
+    texts = [f"{kind} number{i}" for i in range(30) for kind in ("wine", "rope", "horse", "tea")]
+    model = LongtailClassifier(n_threads=1).fit(texts, [[name] for name in names] * 30)
+    found = [model.predictor_.predict(f"an {name}", k=1)[0][0] for name in names]
+    assert found == names
