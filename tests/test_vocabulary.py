@@ -67,11 +67,3 @@ def test_a_vocabulary_of_features_is_refused():
     features = Dataset(None, np.eye(1, dtype=np.float32), labels, space)
     with pytest.raises(InputError, match="points have features"):
         vocabulary_texts(Astec(), features)
-
-
-def test_a_label_is_found_by_a_word_that_no_training_text_has():
-    names = ["claret", "hawser", "saddle", "teapot"]
-    texts = [f"{kind} number{i}" for i in range(30) for kind in ("wine", "rope", "horse", "tea")]
-    model = LongtailClassifier(n_threads=1).fit(texts, [[name] for name in names] * 30)
-    found = [model.predictor_.predict(name, k=1)[0][0] for name in names]
-    assert found == names
