@@ -75,6 +75,11 @@ class NGAME(OfTextEncoder):
 
     Parameters
     ----------
+    min_df : int or None
+        How many texts of points and labels a token must be in to be kept.
+    max_features : int or None
+        Most tokens that are kept, those in the most texts; None keeps all. Rare words of label
+        texts tell labels apart, so there are as many as in the default recipe.
     encoder_epochs, classifier_epochs : int
         Epochs of Module I, which trains the encoder, and of Module II, which trains a vector for
         each label.
@@ -136,6 +141,8 @@ class NGAME(OfTextEncoder):
     'drink'
     """
 
+    min_df: int | None = 1
+    max_features: int | None = 800_000
     encoder_epochs: int = 10
     encoder_learning_rate: float = 0.01
     classifier_epochs: int = 5
