@@ -70,6 +70,13 @@ def test_settings_are_read_as_their_types():
     }
 
 
+def test_a_word_is_one_of_several_where_several_are_taken():
+    assert parse_settings(recipe("xtransformer"), ["further_encoders=folder"]) == {
+        "further_encoders": ("folder",)
+    }
+    assert parse_settings(recipe("longtail"), ["char_ngrams=auto"]) == {"char_ngrams": "auto"}
+
+
 @pytest.mark.parametrize(
     ("pair", "words"),
     [

@@ -122,7 +122,8 @@ def _value(key: str, text: str, kind: Any) -> Any:
     """Convert a text to a type, or say what is allowed."""
     is_tuple = any(get_origin(option) is tuple for option in _alternatives(kind))
     given: Any = None if text.lower() == "none" else text
-    if given is not None and is_tuple and not text.isalpha():
+    is_word = str in _alternatives(kind) and text.isalpha()
+    if given is not None and is_tuple and not is_word:
         given = [part.strip() for part in text.strip("()").split(",")]
     elif given is not None and float in _alternatives(kind):
         with suppress(ValueError):

@@ -13,7 +13,12 @@ import torch
 from longtail.data.point_input import InputKind, words_in_table
 from longtail.data.token_counts import document_frequencies, kinds_of
 from longtail.data.vectorizer import TextVectorizer, TokenKind
-from longtail.estimators.vocabulary import label_texts_of, vectorizer_for, vocabulary_texts
+from longtail.estimators.vocabulary import (
+    WORDS,
+    label_texts_of,
+    vectorizer_for,
+    vocabulary_texts,
+)
 from longtail.kernels.jit import n_usable_threads
 from longtail.kernels.token_tables import build_table
 from longtail.training.label_table import product_dtype
@@ -39,7 +44,6 @@ __all__ = [
 
 SAMPLE = 12_000  # texts that are looked at to learn how long bags are
 FEW = 1_000  # texts whose words are counted
-_WORDS = TextVectorizer(word_ngrams=1, char_ngrams=None)
 # Core-seconds for what is bound by memory, measured with 256 dimensions on two cores of a server.
 VECTORISE = 2.5e-7  # an entry of the features
 LOGIT = 3.5e-9  # loss and slope of one logit
@@ -281,7 +285,7 @@ def _n_ordered_words(texts: TextColumn, settings: LabelEstimator) -> int | None:
     if reads.kind is not InputKind.WORDS:
         return None
     some, share = _sample(texts, FEW)
-    keys, _ = document_frequencies(some, _WORDS.token_rules())
+    keys, _ = document_frequencies(some, WORDS.token_rules())
     words = words_in_table(build_table(keys), some, reads.n_words)
     return int((words >= 0).sum() / share)
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AUTO",
+    "WORDS",
     "char_ngrams_for",
     "known_and_encoded",
     "label_texts_of",
@@ -29,7 +30,7 @@ USUAL_NGRAMS, NGRAMS_OF_FEW_WORDS = (3, 5), (2, 5)
 FEW_WORDS = 4  # different ones of a text, on average; of fewer, two characters are evidence, too
 LEAST_TEXTS = 100  # of fewer, two characters that labels share are shared by chance
 SAMPLE = 10_000  # texts whose words are counted
-_WORDS = TextVectorizer(word_ngrams=1, char_ngrams=None)
+WORDS = TextVectorizer(word_ngrams=1, char_ngrams=None)
 
 
 def vectorizer_for(settings: LabelEstimator, dataset: Dataset) -> TextVectorizer:
@@ -58,10 +59,9 @@ def vectorizer_for(settings: LabelEstimator, dataset: Dataset) -> TextVectorizer
     >>> vectorizer.char_ngrams, vectorizer.min_df
     ((2, 5), 2)
     """
-    texts = dataset.texts
     return TextVectorizer(
         word_ngrams=settings.word_ngrams,
-        char_ngrams=char_ngrams_for(settings.char_ngrams, () if texts is None else texts),
+        char_ngrams=char_ngrams_for(settings.char_ngrams, dataset.texts or ()),
         min_df=settings.min_df_for(dataset.n_points),
         max_features=settings.max_features,
     )
@@ -93,7 +93,7 @@ def char_ngrams_for(
             f"char_ngrams must be (shortest, longest), {AUTO!r}, or None for none; got {given!r}."
         )
     some = texts[:: max(1, len(texts) // SAMPLE)]
-    _, n_texts_of = document_frequencies(some, _WORDS.token_rules())
+    _, n_texts_of = document_frequencies(some, WORDS.token_rules())
     has_few_words = n_texts_of.sum() < FEW_WORDS * len(some) and len(texts) >= LEAST_TEXTS
     return NGRAMS_OF_FEW_WORDS if has_few_words else USUAL_NGRAMS
 

@@ -76,7 +76,8 @@ class NGAME(OfTextEncoder):
     Parameters
     ----------
     min_df : int or None
-        How many texts of points and labels a token must be in to be kept.
+        How many texts of points and labels a token must be in to be kept. None takes 1 for up to
+        20,000 points, and 2 beyond.
     max_features : int or None
         Most tokens that are kept, those in the most texts; None keeps all. Rare words of label
         texts tell labels apart, so there are as many as in the default recipe.
