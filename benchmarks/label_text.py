@@ -24,10 +24,10 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail import Dataset
-from longtail.blend.blended import BlendedScorer
 from longtail.blend.encoded import EncodedScorer
 from longtail.blend.label_head import LabelHead
 from longtail.cli.settings import parse_settings
+from longtail.compiled.blended import BlendedScorer
 from longtail.data import InputWarning
 from longtail.data.split import held_out_split
 from longtail.data.text_column import TextColumn

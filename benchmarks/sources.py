@@ -28,8 +28,8 @@ from longtail.training.run import TrainingRun
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from longtail.blend.blended import BlendedScorer
     from longtail.blend.evidence import Evidence
+    from longtail.compiled.blended import BlendedScorer
     from longtail.compiled.scorer import CompiledScorer
 
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from longtail import LongtailClassifier
-from longtail.blend.blended import BlendedScorer
 from longtail.blend.label_head import LabelHead
+from longtail.compiled.blended import BlendedScorer
 from longtail.compiled.expanded import expanded
 from longtail.errors import InputError
 from longtail.kernels.arrays import read_only

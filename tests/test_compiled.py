@@ -15,14 +15,14 @@ from longtail import LongtailClassifier
 from longtail.cli import main
 from longtail.compiled.expanded import expanded
 from longtail.compiled.parts import dimension_of
-from longtail.compiled.row_store import (
-    token_vectors_of,
-)
 from longtail.compiled.scorer import CompiledScorer
 from longtail.data.bags import Bags
 from longtail.errors import InputError, ModelFolderError
 from longtail.model_folder import ModelFolder, write_model_folder
 from longtail.recipes.parabel import Parabel
+from longtail.row_store import (
+    token_vectors_of,
+)
 from longtail.scorers.protocols import HasVectors
 
 KINDS = ["float32", "float16", "int8"]

@@ -8,6 +8,7 @@ import importlib.metadata
 import inspect
 import subprocess
 import sys
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -39,6 +40,27 @@ def lines_of_statements(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int
     """Count from the first statement behind the docstring to the end."""
     body = function.body[1:] if ast.get_docstring(function) else function.body
     return (function.end_lineno or 0) - body[0].lineno + 1 if body else 0
+
+
+def is_for_types_alone(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+
+
+def room_of(path: Path) -> str:
+    """Name the folder of a module, or the module where it lies beside the folders."""
+    return path.relative_to(PACKAGE).with_suffix("").parts[0]
+
+
+def rooms_imported(path: Path) -> set[str]:
+    """Name the other rooms that a module needs to be imported itself."""
+    statements = ast.parse(path.read_text(encoding="utf-8")).body
+    kept = [node for node in statements if not is_for_types_alone(node)]
+    names = [node.module or "" for node in kept if isinstance(node, ast.ImportFrom)]
+    for node in kept:
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+    own = [name.split(".") for name in names if name.startswith(f"{PACKAGE.name}.")]
+    return {parts[1] for parts in own} - {room_of(path)}
 
 
 def test_the_public_names_are_these():
@@ -117,3 +139,12 @@ def test_no_source_file_breaks_the_rules(path):
         f.name: n for f in functions(tree) if (n := lines_of_statements(f)) > MOST_STATEMENT_LINES
     }
     assert not long, f"functions over {MOST_STATEMENT_LINES} lines, docstring aside: {long}"
+
+
+def test_imports_between_rooms_go_one_way():
+    needs: dict[str, set[str]] = {}
+    for path in SOURCES:
+        needs.setdefault(room_of(path), set()).update(rooms_imported(path))
+    order = list(TopologicalSorter(needs).static_order())  # CycleError names the rooms of a cycle
+    assert order.index("kernels") < order.index("blend") < order.index("compiled")
+    assert order.index("compiled") < order.index("recipes") < order.index("cli")

@@ -17,12 +17,12 @@ from longtail.blend.relations import (
     Matches,
     RelationSizes,
 )
-from longtail.compiled.row_store import RowStore
 from longtail.data.bags import Bags
 from longtail.errors import InputError
 from longtail.kernels.arrays import read_only
 from longtail.kernels.relations import best_links, best_matches, link_votes
 from longtail.kernels.sparse_lookup import SparseRows
+from longtail.row_store import RowStore
 
 few = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 2**32 - 1)

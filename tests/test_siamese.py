@@ -17,6 +17,7 @@ from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
 from longtail.estimators.estimator import calibrated
+from longtail.features.token_table import TokenTable
 from longtail.kernels.split_rows import join_rows, split_rows
 from longtail.recipes.dexa import DEXA
 from longtail.recipes.ngame import NGAME
@@ -32,7 +33,6 @@ from longtail.training.neighbourhood_batches import (
     NeighbourhoodBatches,
     RefreshedPool,
 )
-from longtail.training.token_table import TokenTable
 from longtail.training.unit_rows import UnitRows
 
 CPU = torch.device("cpu")
@@ -126,7 +126,7 @@ def random_bags(n_rows, n_tokens, seed):
 def test_a_step_follows_the_gradient_through_both_sides(monkeypatch):
     monkeypatch.setattr(siamese_task, "product_dtype", lambda _: torch.float32)
     monkeypatch.setattr(siamese_task, "RowwiseAdagrad", PlainSteps)
-    monkeypatch.setattr("longtail.training.token_table.RowwiseAdagrad", PlainSteps)
+    monkeypatch.setattr("longtail.features.token_table.RowwiseAdagrad", PlainSteps)
     points, labels = random_bags(4, 7, 0), random_bags(6, 7, 1)
     tokens = TokenTable(7, 3, seed=0, n_threads=1, device=CPU)
     clusters = np.array([0, 1, 0, 1, 2, 2])

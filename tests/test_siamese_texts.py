@@ -11,9 +11,9 @@ from scipy.sparse import csr_array
 
 import longtail
 from killing import Killer
-from longtail.blend.blended import BlendedScorer
-from longtail.blend.encoded import EncodedScorer, scorer_around
+from longtail.blend.encoded import EncodedScorer
 from longtail.cli import main
+from longtail.compiled.blended import BlendedScorer, scorer_around
 from longtail.costs.estimate import Machine, Workload
 from longtail.costs.of_recipe import costs_of
 from longtail.data.dataset import Dataset

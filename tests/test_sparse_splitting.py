@@ -8,13 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
-from longtail.compiled.row_store import (
-    RowStore,
-    are_common,
-    column_ids,
-    float_weights,
-    whole_rows,
-)
 from longtail.kernels.packed_ids import pack_ids, unpacked_ids
 from longtail.kernels.sparse_splitting import (
     count_ids,
@@ -22,6 +15,13 @@ from longtail.kernels.sparse_splitting import (
     place_rows,
     place_weights,
     quantise_entries,
+)
+from longtail.row_store import (
+    RowStore,
+    are_common,
+    column_ids,
+    float_weights,
+    whole_rows,
 )
 
 

@@ -9,9 +9,9 @@ from scipy.sparse import csr_array
 
 from longtail.data.bags import Bags
 from longtail.errors import TrainingError
+from longtail.features.token_table import TokenTable
 from longtail.kernels.jit import in_background
 from longtail.training.chosen_bags import ChosenBags
-from longtail.training.token_table import TokenTable
 
 N_TOKENS, DIMENSION = 50, 24
 

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from longtail.blend.encoded import EncodedScorer, scorer_around
+from longtail.blend.encoded import EncodedScorer
+from longtail.compiled.blended import scorer_around
 from longtail.data.bags import Bags
 from longtail.data.point_input import PointInput
 from longtail.errors import InputError

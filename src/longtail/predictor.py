@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
-from longtail.blend.blended import compiled_of
+from longtail.compiled.blended import compiled_of
 from longtail.compiled.compression import compressed
 from longtail.compiled.one_text import OneText
 from longtail.data.bags import Bags
@@ -22,7 +22,7 @@ from longtail.errors import RETRAIN, InputError, ModelFolderError
 from longtail.evaluation import evaluate_model
 from longtail.explain import Explanation, explain
 from longtail.kernels.jit import n_usable_threads
-from longtail.label_changes import with_labels, without_labels
+from longtail.label_changes.changes import with_labels, without_labels
 from longtail.model_folder import ModelFolder, write_model_folder
 from longtail.named_parts import with_prefix, without_prefix
 from longtail.restoring import check_sizes, checks_all_it_reads, scorer_from
@@ -386,11 +386,11 @@ class Predictor:
         labels: Mapping[str, str] | Iterable[str],
         examples: Mapping[str, Sequence[str] | csr_array] | None = None,
     ) -> Predictor:
-        """Return a model that knows further labels; see `longtail.label_changes.with_labels`."""
+        """Return a model that knows further labels; see `longtail.label_changes.changes`."""
         return with_labels(self, labels, examples)
 
     def without_labels(self, names: Iterable[str]) -> Predictor:
-        """Return a model without some labels; see `longtail.label_changes.without_labels`."""
+        """Return a model without some labels; see `longtail.label_changes.changes`."""
         return without_labels(self, names)
 
     @classmethod

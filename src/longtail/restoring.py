@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from longtail.blend.blended import BlendedScorer
 from longtail.blend.encoded import EncodedScorer
+from longtail.compiled.blended import BlendedScorer
 from longtail.compiled.scorer import CompiledScorer
 from longtail.errors import InputError
 from longtail.named_parts import without_prefix

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.blend.blended import compiled_of
+from longtail.compiled.blended import compiled_of
 from longtail.data.label_names import names_in
 from longtail.errors import InputError
 from longtail.scorers.blocks import top_k_in_blocks

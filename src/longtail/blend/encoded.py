@@ -6,8 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from longtail.blend.blend import Blend
-from longtail.blend.blended import BlendedScorer
-from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.features.encoder import UnitEncoder, encoder_from
 from longtail.named_parts import with_prefix, without_prefix
 from longtail.scorers.blocks import top_k_in_blocks
@@ -23,7 +21,7 @@ if TYPE_CHECKING:
     from longtail.data.bags import Bags
     from longtail.named_parts import Arrays
 
-__all__ = ["EncodedScorer", "scorer_around"]
+__all__ = ["EncodedScorer"]
 
 ROWS_AT_ONCE = 1024  # points whose candidates are held in memory together
 
@@ -90,10 +88,3 @@ class EncodedScorer(Blend):
         """Make it again from `config` and `to_arrays`, on memory maps as they are."""
         encoder: Any = encoder_from(config["encoder"], without_prefix("encoder/", arrays))
         return cls(encoder=encoder, **cls.parts_from(config, arrays))
-
-
-def scorer_around(encoder: UnitEncoder, blend: Blend) -> BlendedScorer | EncodedScorer:
-    """Return a blend with an encoder: one compiled call around a bag of token vectors."""
-    if isinstance(encoder, UnitBagEncoder):
-        return BlendedScorer(encoder=encoder, **blend.parts())
-    return EncodedScorer(encoder=encoder, **blend.parts())

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
-from longtail.compiled.row_store import RowStore
 from longtail.data.bags import Bags
 from longtail.data.csr import csr_from_rows, fits_rows
 from longtail.errors import InputError
@@ -18,6 +17,7 @@ from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.relations import best_links, best_matches, link_votes
 from longtail.kernels.sparse_lookup import SparseRows, SplitRows
 from longtail.named_parts import with_prefix, without_prefix
+from longtail.row_store import RowStore
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 from longtail.spares import Spares
 

@@ -13,6 +13,7 @@ from torch.nn import functional
 from longtail.blend.label_head import LabelHead
 from longtail.data.bags import Bags
 from longtail.features.bag_encoder import UnitBagEncoder
+from longtail.features.token_table import TokenTable
 from longtail.named_parts import joined_parts
 from longtail.training.batches import SharedPool
 from longtail.training.chosen_bags import ChosenBags
@@ -20,7 +21,6 @@ from longtail.training.dropped_rows import dropped_rows, unit_rows_in_place
 from longtail.training.label_table import product_dtype
 from longtail.training.loop import train
 from longtail.training.neighbourhood_batches import NeighbourhoodBatches
-from longtail.training.token_table import TokenTable
 from longtail.training.unit_labels import UnitLabelTable
 from longtail.training.unit_rows import SMALLEST_LENGTH
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.blend.blended import compiled_of
 from longtail.cli.compiled_code import places_of_code
 from longtail.cli.near_names import check_label_names, near_names
 from longtail.cli.output import bytes_text, counted, result, table, time_text
+from longtail.compiled.blended import compiled_of
 from longtail.compiled.scorer import CompiledScorer
 from longtail.compiled.search_recall import N_QUERIES, label_recall
 from longtail.data.rows import unit_vectors

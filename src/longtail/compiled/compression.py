@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from longtail.blend.blended import BlendedScorer
+from longtail.compiled.blended import BlendedScorer
 from longtail.compiled.expanded import expanded
 from longtail.compiled.scorer import CompiledScorer, StorageType, as_storage
 from longtail.errors import InputError

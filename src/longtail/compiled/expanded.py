@@ -6,13 +6,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.blend.blended import BlendedScorer
 from longtail.blend.candidates import CandidateSearch
 from longtail.blend.label_head import LabelHead
 from longtail.blend.relations import LabelRelations
 from longtail.blend.score_network import ScoreNetwork
+from longtail.compiled.blended import BlendedScorer
 from longtail.compiled.parts import dimension_of
-from longtail.compiled.row_store import (
+from longtail.features.bag_encoder import UnitBagEncoder
+from longtail.index.exact import ExactIndex
+from longtail.index.graph import GraphIndex
+from longtail.row_store import (
     column_ids,
     float_rows,
     float_weights,
@@ -21,9 +24,6 @@ from longtail.compiled.row_store import (
     vectors_of,
     whole_rows,
 )
-from longtail.features.bag_encoder import UnitBagEncoder
-from longtail.index.exact import ExactIndex
-from longtail.index.graph import GraphIndex
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
 if TYPE_CHECKING:

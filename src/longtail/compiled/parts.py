@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from longtail.compiled.row_store import RowStore, named_arrays, no_numbers
 from longtail.errors import InputError
 from longtail.kernels.answer import Answerer, Head
 from longtail.kernels.arrays import read_only
@@ -15,6 +14,7 @@ from longtail.kernels.label_links import Relations
 from longtail.kernels.rows import Rows
 from longtail.kernels.sparse_lookup import SparseRows, SplitRows
 from longtail.kernels.wide_network import Network
+from longtail.row_store import RowStore, named_arrays, no_numbers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

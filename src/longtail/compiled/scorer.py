@@ -19,14 +19,6 @@ from longtail.compiled.parts import (
     most_frequent,
     no_ids,
 )
-from longtail.compiled.row_store import (
-    RowStore,
-    are_common,
-    float_rows,
-    no_numbers,
-    packed_neighbours,
-    token_vectors_of,
-)
 from longtail.compiled.scratch import label_beam, log_ranks_of, new_scratch, width_of
 from longtail.compiled.walk_starts import homes_of, unsure_below
 from longtail.errors import InputError
@@ -42,6 +34,14 @@ from longtail.kernels.label_links import Relations
 from longtail.kernels.packed_codes import pack_rows
 from longtail.kernels.sparse_lookup import span_of
 from longtail.kernels.wide_network import Network
+from longtail.row_store import (
+    RowStore,
+    are_common,
+    float_rows,
+    no_numbers,
+    packed_neighbours,
+    token_vectors_of,
+)
 from longtail.spares import Spares
 
 if TYPE_CHECKING:
@@ -49,9 +49,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from longtail.blend.blended import BlendedScorer
     from longtail.blend.relations import LabelRelations
     from longtail.blend.score_network import ScoreNetwork
+    from longtail.compiled.blended import BlendedScorer
     from longtail.data.bags import Bags
     from longtail.index.protocol import VectorIndex
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.compiled.parts import dimension_of
-from longtail.compiled.row_store import float_rows, neighbours_of, some_nodes, vectors_of
 from longtail.compiled.scratch import walk_of_labels, wide_beam
 from longtail.index.exact import ExactIndex
 from longtail.kernels.arrays import read_only
@@ -20,6 +19,7 @@ from longtail.kernels.code_search import (
     walk_wider,
 )
 from longtail.kernels.rows import quantise
+from longtail.row_store import float_rows, neighbours_of, some_nodes, vectors_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

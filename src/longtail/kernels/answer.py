@@ -1,6 +1,6 @@
 """One point at a time from its bag of tokens to its best labels: the whole of a prediction.
 
-What `longtail.blend.blended.BlendedScorer` does batch by batch is done here by one compiled
+What `longtail.compiled.blended.BlendedScorer` does batch by batch is done here by one compiled
 call, a row at a time, with scratch that stays in the processor's cache. Whatever a damaged file
 says, nothing is read or written out of bounds: every id that comes from a table is compared with
 the length of the table that it points into.
@@ -53,7 +53,7 @@ _N_HOMES = 16
 
 
 class Head(NamedTuple):
-    """See `longtail.blend.blended.LabelHead`."""
+    """See `longtail.compiled.blended.LabelHead`."""
 
     rows: Rows
     row_of_label: Ids
@@ -62,7 +62,7 @@ class Head(NamedTuple):
 
 
 class Answerer(NamedTuple):
-    """Everything that a prediction looks at; see `longtail.blend.blended.BlendedScorer`.
+    """Everything that a prediction looks at; see `longtail.compiled.blended.BlendedScorer`.
 
     ``frequent`` are labels that may follow those that a search has met, the most frequent first;
     without any, candidates alone are answered. ``node_bias`` is that of `largest_biases`, and

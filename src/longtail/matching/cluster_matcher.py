@@ -10,6 +10,7 @@ import torch
 
 from longtail.data.bags import Bags
 from longtail.features.bag_encoder import UnitBagEncoder
+from longtail.features.token_table import TokenTable
 from longtail.metrics import recall_at_k
 from longtail.named_parts import joined_parts
 from longtail.training.batches import AllLabels
@@ -19,7 +20,6 @@ from longtail.training.early_stopping import EarlyStopping
 from longtail.training.label_table import product_dtype
 from longtail.training.loop import train
 from longtail.training.optimisers import RowwiseAdagrad
-from longtail.training.token_table import TokenTable
 from longtail.training.unit_rows import UnitRows
 
 if TYPE_CHECKING:

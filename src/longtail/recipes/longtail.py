@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING, cast, get_args
 
 from longtail.blend.blend import Blend
-from longtail.blend.blended import BlendedScorer
 from longtail.blend.candidates import CandidateSearch, SearchSizes
 from longtail.blend.further_scale import learn_further_scale
 from longtail.blend.label_head import LabelHead
@@ -16,6 +15,7 @@ from longtail.blend.network_training import NetworkTraining
 from longtail.blend.only_held_out import only_held_out, without_labels
 from longtail.blend.relations import LabelRelations
 from longtail.blend.shared_space import LearntSpace, SharedSpace, SpaceTables
+from longtail.compiled.blended import BlendedScorer
 from longtail.compiled.scorer import CompiledScorer, StorageType, as_storage
 from longtail.data.bags import Bags
 from longtail.errors import InputError

@@ -10,12 +10,12 @@ import numpy as np
 
 from longtail.blend.blend import Blend
 from longtail.blend.candidates import SearchSizes
-from longtail.blend.encoded import scorer_around
 from longtail.blend.label_head import LabelHead
 from longtail.blend.linear_source import linear_source
 from longtail.blend.network_training import NetworkTraining
 from longtail.blend.only_held_out import only_held_out, without_labels
 from longtail.blend.relations import LabelRelations
+from longtail.compiled.blended import scorer_around
 from longtail.errors import InputError
 from longtail.estimators.estimator import calibrated, unseen_if_any
 from longtail.metrics.propensity import inverse_propensities_in
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from longtail.blend.blended import BlendedScorer
     from longtail.blend.encoded import EncodedScorer
     from longtail.blend.evidence import Evidence
     from longtail.blend.score_network import ScoreNetwork
+    from longtail.compiled.blended import BlendedScorer
     from longtail.data.rows import Rows
     from longtail.scorers.calibration import Calibration
     from longtail.siamese.networks import SiameseArchitecture, SiameseNetwork

@@ -11,8 +11,8 @@ from enum import Enum
 from typing import TYPE_CHECKING, Protocol
 
 from longtail.features.bag_encoder import UnitBagEncoder
+from longtail.features.token_table import TokenTable
 from longtail.siamese.task import LearntBags
-from longtail.training.token_table import TokenTable
 
 if TYPE_CHECKING:
     import numpy as np

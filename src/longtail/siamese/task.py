@@ -25,10 +25,10 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
     from torch import Tensor
 
+    from longtail.features.token_table import TokenTable
     from longtail.siamese.pair_losses import PairLoss
     from longtail.siamese.text_block import TextBlock
     from longtail.training.batches import Batch
-    from longtail.training.token_table import TokenTable
 
 __all__ = [
     "Corrections",

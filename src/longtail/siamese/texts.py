@@ -11,6 +11,7 @@ import torch
 from longtail.data.rows import unit_vectors
 from longtail.errors import InputError
 from longtail.features.summed_encoder import SummedEncoder
+from longtail.features.token_table import TokenTable
 from longtail.features.tuned_transformer import encoded_texts
 from longtail.named_parts import joined_parts
 from longtail.siamese.networks import Side
@@ -18,7 +19,6 @@ from longtail.siamese.task import UnitPairs
 from longtail.training.chosen_bags import ChosenBags
 from longtail.training.optimisers import LazyAdam
 from longtail.training.scratch import empty_tensor
-from longtail.training.token_table import TokenTable
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

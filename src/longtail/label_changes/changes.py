@@ -9,11 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array, vstack
 
-from longtail.blend.blended import BlendedScorer
 from longtail.blend.encoded import EncodedScorer
-from longtail.blend.kept_labels import keep_labels
-from longtail.blend.new_labels import NewLabels, SharedSpaceVectors, add_labels
-from longtail.blend.siamese_vectors import SiameseVectors
+from longtail.compiled.blended import BlendedScorer
 from longtail.compiled.expanded import expanded
 from longtail.compiled.scorer import CompiledScorer
 from longtail.data.bags import Bags
@@ -22,13 +19,16 @@ from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError, named
 from longtail.kernels.jit import n_usable_cores
+from longtail.label_changes.kept_labels import keep_labels
+from longtail.label_changes.new_labels import NewLabels, SharedSpaceVectors, add_labels
+from longtail.label_changes.siamese_vectors import SiameseVectors
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
-    from longtail.blend.new_labels import ChangeableScorer, NewLabelVectors
+    from longtail.label_changes.new_labels import ChangeableScorer, NewLabelVectors
     from longtail.predictor import Predictor
     from longtail.scorers.protocols import Scorer
 
@@ -52,9 +52,8 @@ def with_labels(
 ) -> Predictor:
     """Return a model that knows further labels; the given one stays as it is.
 
-    What each part of the model makes of them is told in `longtail.blend.new_labels.add_labels`, and
-    what their vectors are in `SharedSpaceVectors` there and in
-    `longtail.blend.siamese_vectors.SiameseVectors`. Nothing is trained, so a label that has many
+    What each part of the model makes of them is told in `add_labels`, and what their vectors are in
+    `SharedSpaceVectors` and in `SiameseVectors`. Nothing is trained, so a label that has many
     points is better trained on them.
 
     Parameters

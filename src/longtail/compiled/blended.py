@@ -7,6 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from longtail.blend.blend import Blend
+from longtail.blend.encoded import EncodedScorer
 from longtail.compiled.scorer import CompiledScorer
 from longtail.features.bag_encoder import UnitBagEncoder
 
@@ -18,10 +19,11 @@ if TYPE_CHECKING:
 
     from longtail.blend.evidence import Evidence
     from longtail.data.bags import Bags
+    from longtail.features.encoder import UnitEncoder
     from longtail.named_parts import Arrays
     from longtail.scorers.protocols import Scorer
 
-__all__ = ["BlendedScorer", "compiled_of"]
+__all__ = ["BlendedScorer", "compiled_of", "scorer_around"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,3 +95,10 @@ def compiled_of(scorer: Scorer) -> CompiledScorer | None:
     """Return a scorer as one compiled call, or None where it cannot be one."""
     compiled = scorer.compiled if isinstance(scorer, BlendedScorer) else scorer
     return compiled if isinstance(compiled, CompiledScorer) else None
+
+
+def scorer_around(encoder: UnitEncoder, blend: Blend) -> BlendedScorer | EncodedScorer:
+    """Return a blend with an encoder: one compiled call around a bag of token vectors."""
+    if isinstance(encoder, UnitBagEncoder):
+        return BlendedScorer(encoder=encoder, **blend.parts())
+    return EncodedScorer(encoder=encoder, **blend.parts())

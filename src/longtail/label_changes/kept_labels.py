@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from scipy.sparse import csr_array
 
-from longtail.blend.blended import BlendedScorer
 from longtail.blend.candidates import (
     index_of_labels,
     index_of_points,
@@ -16,6 +15,7 @@ from longtail.blend.candidates import (
 )
 from longtail.blend.encoded import EncodedScorer
 from longtail.blend.label_head import LabelHead
+from longtail.compiled.blended import BlendedScorer
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
 if TYPE_CHECKING:

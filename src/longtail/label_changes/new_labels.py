@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 import numpy as np
 from scipy.sparse import csr_array
 
-from longtail.blend.blended import BlendedScorer
 from longtail.blend.candidates import (
     index_of_labels,
     index_of_points,
     search_rows_of,
 )
 from longtail.blend.encoded import EncodedScorer
-from longtail.blend.kept_labels import SEED
 from longtail.blend.label_head import LabelHead
 from longtail.blend.relations import kept_links, postings_of
+from longtail.compiled.blended import BlendedScorer
 from longtail.data.rows import unit_rows
+from longtail.label_changes.kept_labels import SEED
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
 if TYPE_CHECKING:

@@ -55,7 +55,7 @@ class TokenTable:
     >>> from scipy.sparse import csr_array
     >>> from longtail.data.bags import Bags
     >>> from longtail.training.chosen_bags import ChosenBags
-    >>> from longtail.training.token_table import TokenTable
+    >>> from longtail.features.token_table import TokenTable
     >>> table = TokenTable(3, 4, seed=0, n_threads=1, device=torch.device("cpu"))
     >>> bags = Bags.of(csr_array([[1.0, 0.0, 2.0]]))
     >>> table.sums(ChosenBags.of(bags, np.array([0]))).shape

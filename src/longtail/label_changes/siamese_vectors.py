@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from longtail.blend.new_labels import ChangeableScorer, NewLabels
+    from longtail.label_changes.new_labels import ChangeableScorer, NewLabels
 
     Floats = NDArray[np.float32]
 
