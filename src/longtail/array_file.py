@@ -41,6 +41,19 @@ def write_arrays(path: Path, arrays: Mapping[str, NDArray[np.generic]]) -> None:
     path : Path
     arrays : mapping of str to array
         C-ordered and little-endian, of one of `DTYPES`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from safetensors.numpy import load_file
+    >>> from longtail.array_file import write_arrays
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "labels.safetensors")
+    ...     write_arrays(path, {"ids": np.array([3, 1], np.int32)})
+    ...     load_file(path)["ids"].tolist()
+    [3, 1]
     """
     ordered = sorted(arrays.items(), key=lambda item: (-_alignment(item[1]), -item[1].nbytes))
     header: dict[str, Any] = {}
@@ -69,6 +82,18 @@ def map_bytes(path: Path) -> NDArray[np.uint8]:
     A prediction reads all over its tables. Where the system can, they are read from the disk in
     large pages, each of which takes one look-up of where it is, in place of hundreds; processes
     share these as they share others.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from longtail.array_file import map_bytes
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "bytes")
+    ...     _ = path.write_bytes(bytes([3, 1, 4]))
+    ...     mapped = map_bytes(path)
+    >>> mapped.tolist(), mapped.flags.writeable
+    ([3, 1, 4], False)
     """
     mapped: Any = np.memmap(path, dtype=np.uint8, mode="r")
     if hasattr(mmap, "MADV_HUGEPAGE"):
@@ -102,6 +127,15 @@ class MappedArrays(Mapping[str, "NDArray[np.generic]"]):
     ----------
     layouts : mapping of str to (uint8 (n_bytes,), Layout)
         The map of each array's file, and its place there.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.array_file import Layout, MappedArrays
+    >>> file = np.array([0, 0, 0, 0, 3, 0, 1, 0], np.uint8)  # four bytes, then two numbers
+    >>> arrays = MappedArrays({"ids": (file, Layout(np.dtype("<i2"), (2,), start=4, stop=8))})
+    >>> list(arrays), arrays["ids"].tolist()
+    (['ids'], [3, 1])
     """
 
     def __init__(self, layouts: Mapping[str, tuple[NDArray[np.uint8], Layout]]) -> None:

@@ -49,6 +49,19 @@ def evaluate_model(
         See `Predictor.evaluate`.
     most_places : int
         As many labels as the model can be asked for.
+
+    Examples
+    --------
+    >>> from longtail import Dataset, LongtailClassifier
+    >>> from longtail.evaluation import evaluate_model
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    >>> model = LongtailClassifier().fit(texts, labels).predictor_
+    >>> test, ks = Dataset.of(["rose wine", "new car"], [["drink"], ["drink"]]), (1, 2)
+    >>> more = {"recall_ks": (), "propensity": (0.55, 1.5), "set_aside": None, "most_places": 2}
+    >>> found = evaluate_model(model, test, ks, **more)
+    >>> found["P@1"], found["P@2"]  # the second point has its label in the second place
+    (50.0, 50.0)
     """
     given, dataset = dataset, in_ids_of(model.label_space, dataset)
     if set_aside is not None and dataset is not given:
@@ -114,6 +127,17 @@ def warn_of_unknown_labels(labels: csr_array, n_known: int, *, stacklevel: int =
     n_known : int
     stacklevel : int
         See `warnings.warn`; 2 is whoever calls this.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.evaluation import warn_of_unknown_labels
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_of_unknown_labels(csr_array([[1, 0, 1, 1]]), n_known=2)
+    >>> str(caught[0].message).partition(",")[0]
+    'The model does not know 2 of the 3 labels of the points'
     """
     n_pairs, n_unknown = labels.nnz, int(np.count_nonzero(labels.indices >= n_known))
     if n_unknown > (1 - LEAST_KNOWN) * n_pairs:

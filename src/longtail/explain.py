@@ -68,7 +68,19 @@ class NearPoint:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What `explain` returns; `near_points` is empty where a model keeps no points to search in."""
+    """What `explain` returns; `near_points` is empty where a model keeps no points to search in.
+
+    Examples
+    --------
+    >>> from longtail import LongtailClassifier
+    >>> from longtail.explain import explain
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    >>> model = LongtailClassifier().fit(texts, labels).predictor_
+    >>> found = explain(model, "a bottle of wine", k=2, n_near_points=1)
+    >>> [label.label for label in found.labels], found.near_points[0].labels
+    (['drink', 'vehicle'], ('drink',))
+    """
 
     labels: tuple[LabelExplanation, ...]
     near_points: tuple[NearPoint, ...]

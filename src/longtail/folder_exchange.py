@@ -37,6 +37,14 @@ def hidden_beside(target: Path, what: str) -> Path:
     """Return a hidden name beside a file or folder that nobody else writes to.
 
     Neither another thread, nor another process, nor one with the same number in another container.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from longtail.folder_exchange import hidden_beside
+    >>> first, second = (hidden_beside(Path("models/red"), "partial") for _ in range(2))
+    >>> first.parent == Path("models"), first.name.startswith(".red.partial-"), first == second
+    (True, True, False)
     """
     return target.with_name(f".{target.name}.{what}-{os.getpid()}-{secrets.token_hex(4)}")
 
@@ -89,6 +97,16 @@ def would_be_lost(target: Path) -> set[str]:
     """Return the names in a folder that may be lost with it, or hinder those that come.
 
     In one that stays, hidden files and what a disk has of its own are in nobody's way.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from longtail.folder_exchange import would_be_lost
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "notes.txt").write_text("mine")
+    ...     would_be_lost(Path(folder))
+    {'notes.txt'}
     """
     names = {entry.name for entry in target.iterdir()}
     if names and is_fixed(target):
@@ -114,7 +132,20 @@ def check_writable(target: Path) -> None:
 
 @contextmanager
 def new_folder_for(target: Path) -> Iterator[Path]:
-    """Make a hidden folder on the same disk as `target`, to be filled and then exchanged."""
+    """Make a hidden folder on the same disk as `target`, to be filled and then exchanged.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from longtail.folder_exchange import new_folder_for
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     with new_folder_for(Path(place, "model")) as partial:
+    ...         partial.parent == Path(place), partial.name.startswith(".model.")
+    ...     partial.exists()  # it was not exchanged
+    (True, True)
+    False
+    """
     partial = hidden_beside(target / target.name if is_fixed(target) else target, _HIDDEN)
     try:
         partial.mkdir(parents=True)
@@ -136,6 +167,19 @@ def exchange(partial: Path, target: Path, *, last: str, old: Iterable[str]) -> N
         comes last.
     old : iterable of str
         All files of what is there now.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from longtail.folder_exchange import exchange, new_folder_for
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     target = Path(place, "model")
+    ...     with new_folder_for(target) as partial:
+    ...         _ = (partial / "manifest.json").write_text("{}")
+    ...         exchange(partial, target, last="manifest.json", old=())
+    ...     [file.name for file in target.iterdir()]
+    ['manifest.json']
     """
     if partial.parent == target:
         _exchange_files(partial, target, last, old)

@@ -156,6 +156,19 @@ def ranked_candidates(
         Padded with -1.
     scores : float32 (n, size)
         Padded with -inf.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail import LongtailClassifier
+    >>> from longtail.restriction import ranked_candidates
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> labels = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 5
+    >>> model = LongtailClassifier().fit(texts, labels).predictor_
+    >>> bags, vehicle = model.bags(["a bottle of wine"]), np.array([1], np.int32)
+    >>> ids, scores = ranked_candidates(model.scorer, bags, vehicle, model.n_labels)
+    >>> ids[0, :3].tolist(), scores[0, 2].item()
+    ([0, 1, -1], -inf)
     """
     compiled = compiled_of(scorer)
     if compiled is None:

@@ -57,7 +57,18 @@ _LAST_INT32 = np.iinfo(np.int32).max
 
 
 class RowStore(NamedTuple):
-    """Puts rows away as float32, float16 or int8."""
+    """Puts rows away as float32, float16 or int8.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.row_store import RowStore, float_rows
+    >>> rows = RowStore("int8").rows(np.array([[1, -0.3], [0, 100]], np.float32))
+    >>> rows.values.tolist()  # 127 is the largest of each row
+    [[127, -38], [0, 127]]
+    >>> float_rows(rows).astype(float).round(2).tolist()
+    [[1.0, -0.3], [0.0, 100.0]]
+    """
 
     dtype: str
     n_threads: int = 1
@@ -176,13 +187,35 @@ def _entries_of_columns(rows: csr_array) -> NDArray[np.int64]:
 
 
 def are_common(by_label: csr_array) -> NDArray[np.bool_]:
-    """Tell of which features too many labels have a weight for them to be kept with the feature."""
+    """Tell of which features too many labels have a weight for them to be kept with the feature.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.row_store import are_common
+    >>> by_label = np.ones((201, 2), np.float32)
+    >>> by_label[0, 1] = 0  # the second feature has a weight for 200 labels only
+    >>> are_common(csr_array(by_label)).tolist()
+    [True, False]
+    """
     most = min(max(FEWEST_RARE, int(MOST_RARE_SHARE * by_label.shape[0])), MOST_RARE)
     return _entries_of_columns(by_label) > most
 
 
 def whole_rows(rows: SplitRows, n_labels: int) -> csr_array:
-    """Return the rows of labels that were split, float32 (n_labels, n_features)."""
+    """Return the rows of labels that were split, float32 (n_labels, n_features).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.row_store import RowStore, whole_rows
+    >>> by_label = csr_array(np.array([[1, 0, 2], [0, 3, 0]], np.float32))
+    >>> split = RowStore("float32").split(by_label, is_common=np.array([True, False, False]))
+    >>> whole_rows(split, n_labels=2).toarray().tolist()
+    [[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]
+    """
     n_features = len(rows.rare.starts) - 1
     by_feature = (float_weights(rows.rare), column_ids(rows.rare), rows.rare.starts)
     feature_of = np.zeros(int(unpacked_ids(rows.places).max(initial=0)) + 1, np.int32)
@@ -196,12 +229,34 @@ def whole_rows(rows: SplitRows, n_labels: int) -> csr_array:
 
 
 def packed_neighbours(neighbours: Ids) -> NDArray[np.uint8]:
-    """Return the edges of all nodes as kernels take them."""
+    """Return the edges of all nodes as kernels take them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.kernels.packed_ids import unpacked_ids
+    >>> from longtail.row_store import packed_neighbours
+    >>> unpacked_ids(packed_neighbours(np.array([[1, 2], [0, -1], [0, 1]]))).tolist()
+    [1, 2, 0, 65535, 0, 1]
+    """
     return read_only(pack_ids(neighbours.reshape(-1), len(neighbours)), np.uint8)
 
 
 def neighbours_of(graph: CodedGraph) -> Ids:
-    """Return the edges of all nodes, int32 (n_nodes, n_edges), padded with -1."""
+    """Return the edges of all nodes, int32 (n_nodes, n_edges), padded with -1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.kernels.code_search import CodedGraph
+    >>> from longtail.kernels.rows import Rows
+    >>> from longtail.row_store import neighbours_of, no_numbers, packed_neighbours
+    >>> codes, none, ids = np.zeros((3, 32), np.uint8), no_numbers(), np.zeros(0, np.int32)
+    >>> edges = packed_neighbours(np.array([[1, 2], [0, -1], [0, 1]]))
+    >>> graph = CodedGraph(codes, none, Rows(none, none), edges, ids, ids, ids)
+    >>> neighbours_of(graph).tolist()
+    [[1, 2], [0, -1], [0, 1]]
+    """
     n_nodes = len(graph.codes)
     ids = unpacked_ids(graph.neighbours)[: n_nodes * n_edges(graph)]
     ids = ids.reshape(n_nodes, n_edges(graph))
@@ -209,18 +264,45 @@ def neighbours_of(graph: CodedGraph) -> Ids:
 
 
 def column_ids(rows: SparseRows) -> Ids:
-    """Return the columns of sparse rows as int32."""
+    """Return the columns of sparse rows as int32.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.row_store import RowStore, column_ids
+    >>> rows = RowStore("float32").sparse([0, 2, 3], [4, 7, 7], [0.5, 1, 2], n_columns=10)
+    >>> rows.columns.shape, column_ids(rows).tolist()  # two bytes each, and two entries to spare
+    ((5, 2), [4, 7, 7])
+    """
     return unpacked_ids(rows.columns) if is_packed(rows.columns) else rows.columns
 
 
 def float_rows(rows: Rows) -> Floats:
-    """Return a stored table as float32."""
+    """Return a stored table as float32.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.row_store import RowStore, float_rows
+    >>> rows = RowStore("float16").rows(np.array([[0.5, -2]], np.float32))
+    >>> rows.values.dtype.name, float_rows(rows).tolist()  # the bits of float16
+    ('uint16', [[0.5, -2.0]])
+    """
     vectors = _widened(rows.values)
     return vectors * rows.scales[:, None] if len(rows.scales) else vectors
 
 
 def token_vectors_of(tokens: Rows, dimension: int) -> Floats:
-    """Return the vectors of the tokens as float32."""
+    """Return the vectors of the tokens as float32.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.row_store import RowStore, token_vectors_of
+    >>> tokens = RowStore("int8").tokens(np.array([[7.5, -7.5, 0.6]], np.float32))
+    >>> token_vectors_of(tokens, dimension=3).round(1).tolist()  # four bits a number
+    [[7.5, -7.5, 0.5]]
+    """
     values, scales = tokens
     if values.dtype != np.uint8:
         return float_rows(tokens)
@@ -228,14 +310,40 @@ def token_vectors_of(tokens: Rows, dimension: int) -> Floats:
 
 
 def vectors_of(graph: CodedGraph, dimension: int) -> Floats:
-    """Return the vectors of an index as float32: those of its codes, where it has no others."""
+    """Return the vectors of an index as float32: those of its codes, where it has no others.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.kernels.code_search import CodedGraph
+    >>> from longtail.kernels.packed_codes import pack_rows
+    >>> from longtail.row_store import RowStore, packed_neighbours, vectors_of
+    >>> vectors, edges = np.array([[1, -1], [0.3, 1]], np.float32), np.array([[1], [0]], np.int32)
+    >>> rows, ids = RowStore("float32").rows(vectors[:0]), np.zeros(0, np.int32)  # codes alone
+    >>> graph = CodedGraph(*pack_rows(vectors), rows, packed_neighbours(edges), ids, ids, ids)
+    >>> vectors_of(graph, dimension=2).astype(float).round(1).tolist()
+    [[1.1, -1.1], [0.2, 1.1]]
+    """
     if len(graph.rows.values):
         return float_rows(graph.rows)
     return unpacked_rows(graph.codes, graph.step, dimension)
 
 
 def some_nodes(graph: CodedGraph, drawn: NDArray[np.int64]) -> CodedGraph:
-    """Return a graph with the vectors of some nodes alone; its edges are left as they are."""
+    """Return a graph with the vectors of some nodes alone; its edges are left as they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.kernels.code_search import CodedGraph
+    >>> from longtail.kernels.packed_codes import pack_rows
+    >>> from longtail.row_store import RowStore, packed_neighbours, some_nodes
+    >>> vectors, ids = np.eye(3, dtype=np.float32), np.zeros(0, np.int32)
+    >>> rows, edges = RowStore("float32").rows(vectors), packed_neighbours(np.ones((3, 1), int))
+    >>> graph = CodedGraph(*pack_rows(vectors), rows, edges, ids, ids, ids)
+    >>> some_nodes(graph, np.array([2])).rows.values.tolist()
+    [[0.0, 0.0, 1.0]]
+    """
     rows = graph.rows
     if len(rows.values):
         scales = rows.scales[drawn] if len(rows.scales) else rows.scales
@@ -244,7 +352,16 @@ def some_nodes(graph: CodedGraph, drawn: NDArray[np.int64]) -> CodedGraph:
 
 
 def float_weights(rows: SparseRows) -> Floats:
-    """Return the weights of stored sparse rows as float32."""
+    """Return the weights of stored sparse rows as float32.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.row_store import RowStore, float_weights
+    >>> rows = RowStore("int8").sparse([0, 2, 3], [4, 7, 7], [0.3, 1, 20], n_columns=10)
+    >>> rows.weights.tolist(), float_weights(rows).astype(float).round(2).tolist()
+    ([38, 127, 127], [0.3, 1.0, 20.0])
+    """
     weights = _widened(rows.weights)
     return weights * np.repeat(rows.scales, np.diff(rows.starts)) if len(rows.scales) else weights
 
@@ -256,7 +373,16 @@ def _widened(stored: NDArray[Any]) -> Floats:
 
 
 def named_arrays(prefix: str, members: Mapping[str, Any]) -> dict[str, NDArray[np.generic]]:
-    """Return the arrays among some members, and those of the named tuples among them."""
+    """Return the arrays among some members, and those of the named tuples among them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.row_store import RowStore, named_arrays
+    >>> rows = RowStore("float32").rows(np.eye(2, dtype=np.float32))
+    >>> sorted(named_arrays("labels/", {"rows": rows, "bias": np.zeros(2), "scale": 1.0}))
+    ['labels/bias', 'labels/rows.scales', 'labels/rows.values']
+    """
     arrays: dict[str, NDArray[np.generic]] = {}
     for name, member in members.items():
         if isinstance(member, np.ndarray):

@@ -138,5 +138,13 @@ def fits_rows(starts: NDArray[np.integer], ids: NDArray[np.integer], n_ids: int)
 
 
 def is_within(numbers: NDArray[np.integer], low: int, high: int) -> bool:
-    """Tell whether all numbers are at least `low` and below `high`."""
+    """Tell whether all numbers are at least `low` and below `high`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.data.csr import is_within
+    >>> [is_within(np.array(ids, np.int32), 0, 3) for ids in ([0, 2], [0, 3], [-1], [])]
+    [True, False, False, True]
+    """
     return numbers.size == 0 or (int(numbers.min()) >= low and int(numbers.max()) < high)

@@ -74,7 +74,7 @@ def split_labels(cell: str) -> list[str]:
 def read_delimited(
     path: Path, labels: LabelRows, *, delimiter: str, columns: Columns = USUAL
 ) -> TextColumn:
-    """Read a TSV or CSV file, quoted as the `csv` module and spreadsheets do.
+    r"""Read a TSV or CSV file, quoted as the `csv` module and spreadsheets do.
 
     Labels are names, also where they look like numbers. Blank lines are skipped and counted.
 
@@ -99,6 +99,20 @@ def read_delimited(
     DataFormatError
         If a column is not there, a row has the wrong number of cells or broken quotes, or a line
         is not UTF-8.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from longtail.data.delimited import read_delimited
+    >>> from longtail.data.input_notes import InputNotes
+    >>> from longtail.data.label_rows import LabelRows
+    >>> labels = LabelRows("train.csv", notes=InputNotes("train.csv"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "train.csv")
+    ...     _ = path.write_text("labels,title\nbread|baking,how to knead\n,the tango\n")
+    ...     texts = read_delimited(path, labels, delimiter=",")
+    >>> list(texts), list(labels.finish()[1].names)
+    (['how to knead', 'the tango'], ['bread', 'baking'])
     """
     texts = TextColumnBuilder()
     places: _Places | None = None
@@ -129,7 +143,7 @@ def read_texts(
     columns: Columns = USUAL,
     kept: Kept | None = None,
 ) -> TextColumn:
-    """Read the texts of a TSV or CSV file, which needs no labels; those it has are not looked at.
+    r"""Read the texts of a TSV or CSV file, which needs no labels; those it has are not looked at.
 
     The column is that named ``text`` in the first row, else the only one that is named as columns
     of texts often are; without such a header, the only column, or the first of two.
@@ -156,6 +170,17 @@ def read_texts(
     ------
     DataFormatError
         If it cannot be told which column is the text; else as `read_delimited`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from longtail.data.delimited import read_texts
+    >>> from longtail.data.input_notes import InputNotes
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "texts.csv")
+    ...     _ = path.write_text("id,text,labels\n7,how to knead,bread\n")
+    ...     read_texts(path, InputNotes(path), delimiter=",")
+    TextColumn(['how to knead'])
     """
     texts = TextColumnBuilder()
     places: tuple[int, ...] = ()
@@ -192,7 +217,7 @@ def read_texts(
 
 
 def write_delimited(path: Path, dataset: Dataset, *, delimiter: str) -> None:
-    """Write a data set of texts as TSV or CSV, with a header.
+    r"""Write a data set of texts as TSV or CSV, with a header.
 
     Raises
     ------
@@ -201,6 +226,17 @@ def write_delimited(path: Path, dataset: Dataset, *, delimiter: str) -> None:
     DataFormatError
         If a label's name is empty, shared with another label, holds a ``|``, or begins or ends
         with a blank, or a cell is too long to be read back; the line is that of the point.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from longtail import Dataset
+    >>> from longtail.data.delimited import write_delimited
+    >>> dataset = Dataset.of(["flour, water"], [["bread", "baking"]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_delimited(pathlib.Path(folder, "train.csv"), dataset, delimiter=",")
+    ...     pathlib.Path(folder, "train.csv").read_text()
+    'text,labels\n"flour, water",bread|baking\n'
     """
     if dataset.texts is None:
         raise InputError("TSV and CSV hold texts, and this data set has features.")

@@ -49,7 +49,7 @@ def parse_line(line: str) -> tuple[str, list[str]]:
 
 
 def read_fasttext(path: Path, labels: LabelRows) -> TextColumn:
-    """Read a file of fastText lines; blank lines are skipped and counted.
+    r"""Read a file of fastText lines; blank lines are skipped and counted.
 
     Labels are names, also where they look like numbers.
 
@@ -69,6 +69,20 @@ def read_fasttext(path: Path, labels: LabelRows) -> TextColumn:
     ------
     DataFormatError
         If a label has no name, or a line is not UTF-8.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from longtail.data.fasttext import read_fasttext
+    >>> from longtail.data.input_notes import InputNotes
+    >>> from longtail.data.label_rows import LabelRows
+    >>> labels = LabelRows("train.ft", notes=InputNotes("train.ft"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "train.ft")
+    ...     _ = path.write_text("__label__bread how to knead\n\nthe tango\n")
+    ...     texts = read_fasttext(path, labels)
+    >>> list(texts), labels.finish()[0].toarray().tolist()
+    (['how to knead', 'the tango'], [[1.0], [0.0]])
     """
     texts = TextColumnBuilder()
     for number, line in numbered_lines(path):
@@ -87,7 +101,7 @@ def read_fasttext(path: Path, labels: LabelRows) -> TextColumn:
 
 
 def write_fasttext(path: Path, dataset: Dataset) -> None:
-    """Write a data set of texts as fastText lines.
+    r"""Write a data set of texts as fastText lines.
 
     Raises
     ------
@@ -96,6 +110,17 @@ def write_fasttext(path: Path, dataset: Dataset) -> None:
     DataFormatError
         If a text or a name cannot be carried: a name with a blank, a text with a line end, with
         blanks around it or with a word that begins like a label, a point with neither.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from longtail import Dataset
+    >>> from longtail.data.fasttext import write_fasttext
+    >>> dataset = Dataset.of(["how to knead"], [["bread", "baking"]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_fasttext(pathlib.Path(folder, "train.ft"), dataset)
+    ...     pathlib.Path(folder, "train.ft").read_text()
+    '__label__bread __label__baking how to knead\n'
     """
     if dataset.texts is None:
         raise InputError("fastText lines hold texts, and this data set has features.")

@@ -33,7 +33,17 @@ __all__ = ["FORMATS", "FileFormat", "format_for_reading", "format_for_writing", 
 
 
 class FileFormat(NamedTuple):
-    """How one format is read, written and recognised."""
+    """How one format is read, written and recognised.
+
+    Examples
+    --------
+    >>> from longtail.data.formats import FORMATS
+    >>> table, sparse = FORMATS["csv"], FORMATS["svmlight"]
+    >>> table.suffixes, table.holds_texts, sparse.holds_texts
+    (('.csv',), True, False)
+    >>> [bool(sparse.first_line.match(line)) for line in (b"3,7 0:0.5 4:1", b"text,labels")]
+    [True, False]
+    """
 
     read: Callable[[Path, LabelRows], TextColumn | csr_array]
     write: Callable[[Path, Dataset], None]
@@ -149,6 +159,14 @@ def format_for_reading(
         If there is no format of this name, or none of its columns has a name.
     DataFormatError
         If the file is empty or looks like none of the formats.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from longtail.data.formats import format_for_reading
+    >>> file_format, guess = format_for_reading(Path("train.csv.gz"), None)
+    >>> file_format.suffixes, guess[0].named("format=")
+    (('.csv',), "(Read as 'csv' because of the file's name; pass format= if it is another.)")
     """
     if name is not None:
         return _with_columns(name, columns, kept), ()
@@ -170,6 +188,15 @@ def format_for_writing(path: Path, name: str | None) -> FileFormat:
     ------
     InputError
         If there is no format of this name, or the file's name does not tell.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from longtail.data.formats import format_for_writing
+    >>> format_for_writing(Path("train.jsonl.gz"), None).suffixes
+    ('.jsonl', '.ndjson', '.json')
+    >>> format_for_writing(Path("train.txt"), "tsv").suffixes
+    ('.tsv',)
     """
     name = _by_suffix(path) if name is None else name
     if name is None:

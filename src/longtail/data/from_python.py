@@ -37,7 +37,16 @@ _ADVICE = "Texts are passed as a list of strings, or as one column of a table."
 
 
 class LabelForm(Enum):
-    """The form in which labels came, and predictions go back."""
+    """The form in which labels came, and predictions go back.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.data.from_python import LabelForm, labels_from
+    >>> ys = [["bread"], []], [[0], []], np.array([[1], [0]]), ["bread", "yeast"]
+    >>> [labels_from(y, 2)[2].value for y in ys]
+    ['names', 'ids', 'dense', 'classes']
+    """
 
     NAMES = "names"  # a list of names for each point
     IDS = "ids"  # a list of ids for each point

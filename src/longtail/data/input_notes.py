@@ -14,7 +14,19 @@ __all__ = ["InputNotes", "InputWarning"]
 
 
 class InputWarning(UserWarning):
-    """A data set was read, but some of it was changed, skipped or looks unintended."""
+    """A data set was read, but some of it was changed, skipped or looks unintended.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from longtail import Dataset
+    >>> from longtail.data.input_notes import InputWarning
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always", InputWarning)
+    ...     dataset = Dataset.of(["how to knead"], [["bread", "bread"]])
+    >>> str(caught[0].message)
+    'labels: points with a label twice (merged): 1, first at row 0.'
+    """
 
 
 class InputNotes:

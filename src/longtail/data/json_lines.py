@@ -122,7 +122,7 @@ class JsonRows:
 
 
 def read_json_lines(path: Path, labels: LabelRows, *, columns: Columns = USUAL) -> TextColumn:
-    """Read a JSON-lines file.
+    r"""Read a JSON-lines file.
 
     Strings in ``labels`` are names and whole numbers are ids; a file has either. Blank lines are
     skipped and counted.
@@ -145,6 +145,20 @@ def read_json_lines(path: Path, labels: LabelRows, *, columns: Columns = USUAL) 
     ------
     DataFormatError
         If a line is not such an object; see also `LabelRows`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from longtail.data.input_notes import InputNotes
+    >>> from longtail.data.json_lines import read_json_lines
+    >>> from longtail.data.label_rows import LabelRows
+    >>> labels = LabelRows("train.jsonl", notes=InputNotes("train.jsonl"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "train.jsonl")
+    ...     _ = path.write_text('{"text": "how to knead", "labels": [2, 0]}\n')
+    ...     texts = read_json_lines(path, labels)
+    >>> list(texts), labels.finish()[0].toarray().tolist()
+    (['how to knead'], [[1.0, 0.0, 1.0]])
     """
     rows = JsonRows(columns, path)
     texts = TextColumnBuilder()
@@ -161,7 +175,7 @@ def read_json_lines(path: Path, labels: LabelRows, *, columns: Columns = USUAL) 
 
 
 def write_json_lines(path: Path, dataset: Dataset) -> None:
-    """Write a data set of texts as JSON lines.
+    r"""Write a data set of texts as JSON lines.
 
     Labels are written as names where every label has a name of its own, not an empty one, else as
     ids; the names then belong into a labels file beside it (`LabelSpace.write`).
@@ -170,6 +184,17 @@ def write_json_lines(path: Path, dataset: Dataset) -> None:
     ------
     InputError
         If the data set has features instead of texts.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from longtail import Dataset
+    >>> from longtail.data.json_lines import write_json_lines
+    >>> dataset = Dataset.of(["how to knead"], [["bread", "baking"]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_json_lines(pathlib.Path(folder, "train.jsonl"), dataset)
+    ...     pathlib.Path(folder, "train.jsonl").read_text()
+    '{"text":"how to knead","labels":["bread","baking"]}\n'
     """
     if dataset.texts is None:
         raise InputError("JSON lines hold texts, and this data set has features. Use 'repository'.")

@@ -23,7 +23,17 @@ _LEAST_MOVING = 0.2
 
 
 def check_name(name: object) -> None:
-    """Raise InputError unless the name of a label is a string."""
+    """Raise InputError unless the name of a label is a string.
+
+    Examples
+    --------
+    >>> from longtail.data.label_names import check_name
+    >>> check_name("7")
+    >>> check_name(7)
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: Names of labels are strings, got 7. Pass, for example, '7'.
+    """
     if not isinstance(name, str):
         raise InputError(
             f"Names of labels are strings, got {name!r}. Pass, for example, {str(name)!r}."

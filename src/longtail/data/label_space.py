@@ -302,6 +302,17 @@ def in_ids_of(known: LabelSpace, dataset: Dataset) -> Dataset:
     ------
     InputError
         If `dataset` is something else, such as a list of texts, or cannot be matched.
+
+    Examples
+    --------
+    A label that the model does not know comes behind those that it knows.
+
+    >>> from longtail import Dataset
+    >>> from longtail.data.label_space import LabelSpace, in_ids_of
+    >>> known = LabelSpace.from_names(["yeast", "bread"])
+    >>> dataset = Dataset.of(["how to knead"], [["bread", "baking"]])
+    >>> in_ids_of(known, dataset).labels.toarray().tolist()
+    [[0.0, 1.0, 1.0]]
     """
     if not hasattr(dataset, "label_space"):
         raise InputError(

@@ -29,7 +29,16 @@ __all__ = ["InputKind", "PointInput", "word_sequences", "words_in_table"]
 
 
 class InputKind(Enum):
-    """What points can be to a feature architecture."""
+    """What points can be to a feature architecture.
+
+    Examples
+    --------
+    >>> from longtail.data.point_input import InputKind, PointInput
+    >>> [kind.name for kind in InputKind if PointInput(kind).needs_texts]
+    ['WORDS', 'TEXTS']
+    >>> [kind.name for kind in InputKind if PointInput(kind).needs_numbers]
+    ['ROWS', 'IMAGES']
+    """
 
     BAGS = "bags"  # weighted bags of tokens: texts, or sparse rows
     WORDS = "words"  # the words of texts, in order
@@ -190,7 +199,17 @@ def word_sequences(
 def words_in_table(
     table: NDArray[np.uint64], texts: Sequence[str], n_words: int
 ) -> NDArray[np.int32]:
-    """Return what `word_sequences` does, by a table of `longtail.kernels.token_tables`."""
+    """Return what `word_sequences` does, by a table of `longtail.kernels.token_tables`.
+
+    Examples
+    --------
+    >>> from longtail import TextVectorizer
+    >>> from longtail.data.point_input import words_in_table
+    >>> vectorizer = TextVectorizer(char_ngrams=None, min_df=1).fit(["red wine", "red car"])
+    >>> words = words_in_table(vectorizer.to_arrays()["table"], ["wine, not red", "car"], 10)
+    >>> words.shape, words[1, 1].item()
+    ((2, 2), -1)
+    """
     rules = TokenRules(character_classes(), 1, 1, 0)  # words only
     parts: dict[int, NDArray[np.int32]] = {}
 

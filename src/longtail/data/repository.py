@@ -60,7 +60,7 @@ def split_label_part(line: bytes) -> tuple[bytes, bytes]:
 
 
 def read_repository(path: Path, labels: LabelRows) -> csr_array:
-    """Read a file with the header ``n_points n_features n_labels`` and lines ``l1,l2 f:v f:v``.
+    r"""Read a file with the header ``n_points n_features n_labels`` and lines ``l1,l2 f:v f:v``.
 
     An empty line within the promised number is a point without labels and features.
 
@@ -80,6 +80,20 @@ def read_repository(path: Path, labels: LabelRows) -> csr_array:
     ------
     DataFormatError
         If the header disagrees with the rows, or a row is malformed.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from longtail.data.input_notes import InputNotes
+    >>> from longtail.data.label_rows import LabelRows
+    >>> from longtail.data.repository import read_repository
+    >>> labels = LabelRows("train.txt", notes=InputNotes("train.txt"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "train.txt")
+    ...     _ = path.write_text("2 3 2\n1 2:0.5\n\n")  # the second point is an empty line
+    ...     features = read_repository(path, labels)
+    >>> features.toarray().tolist(), labels.finish()[0].toarray().tolist()
+    ([[0.0, 0.0, 0.5], [0.0, 0.0, 0.0]], [[0.0, 1.0], [0.0, 0.0]])
     """
     lines = numbered_lines(path)
     n_points, n_features, n_labels = parse_header(_first(lines), _HEADER, path=path)
@@ -93,7 +107,7 @@ def read_repository(path: Path, labels: LabelRows) -> csr_array:
 
 
 def read_repository_pair(path: Path, labels_path: Path, labels: LabelRows) -> csr_array:
-    """Read ``trn_X_Xf.txt`` and ``trn_X_Y.txt``: a header ``n_rows n_columns``, lines of id:value.
+    r"""Read ``trn_X_Xf.txt`` and ``trn_X_Y.txt``: a header ``n_rows n_columns``, lines of id:value.
 
     A label whose value is 0 counts as absent; any other value as present.
 
@@ -113,6 +127,20 @@ def read_repository_pair(path: Path, labels_path: Path, labels: LabelRows) -> cs
     ------
     DataFormatError
         If a header disagrees with its rows, a row is malformed, or the files differ in rows.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from longtail.data.input_notes import InputNotes
+    >>> from longtail.data.label_rows import LabelRows
+    >>> from longtail.data.repository import read_repository_pair
+    >>> labels = LabelRows("Y.txt", notes=InputNotes("Y.txt"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     of_points, of_labels = pathlib.Path(folder, "Xf.txt"), pathlib.Path(folder, "Y.txt")
+    ...     _ = of_points.write_text("1 3\n2:0.5\n"), of_labels.write_text("1 2\n0:0 1:1\n")
+    ...     features = read_repository_pair(of_points, of_labels, labels)
+    >>> features.toarray().tolist(), labels.finish()[0].toarray().tolist()
+    ([[0.0, 0.0, 0.5]], [[0.0, 1.0]])
     """
     features = _read_matrix(path)
     relevance = _read_matrix(labels_path)
@@ -129,7 +157,7 @@ def read_repository_pair(path: Path, labels_path: Path, labels: LabelRows) -> cs
 
 
 def read_features(path: Path, notes: InputNotes) -> csr_array:
-    """Read the features of a repository file, or of that half of a pair which holds them.
+    r"""Read the features of a repository file, or of that half of a pair which holds them.
 
     Parameters
     ----------
@@ -146,6 +174,19 @@ def read_features(path: Path, notes: InputNotes) -> csr_array:
     ------
     DataFormatError
         If the header disagrees with the rows, or a row is malformed.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from longtail.data.input_notes import InputNotes
+    >>> from longtail.data.repository import read_features
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "test.txt")
+    ...     for content in ("1 3 2\n0,1 2:0.5\n", "1 3\n2:0.5\n"):  # whole, and half of a pair
+    ...         _ = path.write_text(content)
+    ...         read_features(path, InputNotes(path)).toarray().tolist()
+    [[0.0, 0.0, 0.5]]
+    [[0.0, 0.0, 0.5]]
     """
     del notes
     lines = numbered_lines(path)
@@ -212,12 +253,23 @@ def read_filter(path: str | Path, n_points: int, n_labels: int) -> csr_array:
 
 
 def write_repository(path: Path, dataset: Dataset) -> None:
-    """Write a data set of features with the header ``n_points n_features n_labels``.
+    r"""Write a data set of features with the header ``n_points n_features n_labels``.
 
     Raises
     ------
     InputError
         If the data set has texts instead of features.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from longtail import Dataset
+    >>> from longtail.data.repository import write_repository
+    >>> dataset = Dataset.of([[0, 0.5, 2], [0, 0, 0]], [[0, 2], [1]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_repository(pathlib.Path(folder, "train.txt"), dataset)
+    ...     pathlib.Path(folder, "train.txt").read_text()
+    '2 3 3\n0,2 1:0.5 2:2.0\n1 \n'
     """
     features = _features_of(dataset)
     with replacing(path) as stream:
@@ -227,12 +279,24 @@ def write_repository(path: Path, dataset: Dataset) -> None:
 
 
 def write_repository_pair(path: Path, labels_path: Path, dataset: Dataset) -> None:
-    """Write a data set of features as a pair of files, ``trn_X_Xf.txt`` and ``trn_X_Y.txt``.
+    r"""Write a data set of features as a pair of files, ``trn_X_Xf.txt`` and ``trn_X_Y.txt``.
 
     Raises
     ------
     InputError
         If the data set has texts instead of features.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from longtail import Dataset
+    >>> from longtail.data.repository import write_repository_pair
+    >>> dataset = Dataset.of([[0, 0.5, 2]], [[0, 2]])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     of_points, of_labels = pathlib.Path(folder, "Xf.txt"), pathlib.Path(folder, "Y.txt")
+    ...     write_repository_pair(of_points, of_labels, dataset)
+    ...     of_points.read_text(), of_labels.read_text()
+    ('1 3\n1:0.5 2:2.0\n', '1 3\n0:1.0 2:1.0\n')
     """
     for target, matrix in ((path, _features_of(dataset)), (labels_path, dataset.labels)):
         with replacing(target) as stream:

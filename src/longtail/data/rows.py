@@ -29,13 +29,33 @@ Rows: TypeAlias = sp.csr_array | NDArray[np.float32]
 
 
 def require_positive(name: str, value: int) -> None:
-    """Refuse counts below 1."""
+    """Refuse counts below 1.
+
+    Examples
+    --------
+    >>> from longtail.data.rows import require_positive
+    >>> require_positive("batch_size", 1)
+    >>> require_positive("batch_size", 0)
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: batch_size must be at least 1, got 0.
+    """
     if value < 1:
         raise InputError(f"{name} must be at least 1, got {value}.")
 
 
 def as_rows(name: str, matrix: Rows) -> Rows:
-    """Bring a matrix to the one form the kernels are compiled for: float32, CSR or C order."""
+    """Bring a matrix to the one form the kernels are compiled for: float32, CSR or C order.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.data.rows import as_rows
+    >>> twice = csr_array(([1, 2], [1, 1], [0, 2]), shape=(1, 3))  # an entry in two parts
+    >>> rows = as_rows("features", twice)
+    >>> rows.dtype.name, rows.nnz, rows.toarray().tolist()
+    ('float32', 1, [[0.0, 3.0, 0.0]])
+    """
     if sp.issparse(matrix):
         result = sp.csr_array(matrix, dtype=np.float32)
         if not result.has_canonical_format:
@@ -52,7 +72,16 @@ def as_rows(name: str, matrix: Rows) -> Rows:
 
 
 def binary(labels: sp.csr_array) -> sp.csr_array:
-    """Copy a label matrix as ones, without stored zeros and duplicates; the input stays as is."""
+    """Copy a label matrix as ones, without stored zeros and duplicates; the input stays as is.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.data.rows import binary
+    >>> labels = csr_array(([0.5, 0.0], ([0, 0], [2, 1])), shape=(1, 3))  # stores a zero
+    >>> binary(labels).toarray().tolist(), binary(labels).nnz
+    ([[0.0, 0.0, 1.0]], 1)
+    """
     result = sp.csr_array(labels, dtype=np.float32, copy=True)
     result.sum_duplicates()
     result.eliminate_zeros()
@@ -61,7 +90,16 @@ def binary(labels: sp.csr_array) -> sp.csr_array:
 
 
 def row_norms(rows: Rows) -> NDArray[np.float32]:
-    """Return the length of each row, whatever else is in the batch."""
+    """Return the length of each row, whatever else is in the batch.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.data.rows import row_norms
+    >>> row_norms(csr_array(np.array([[3, 4], [0, 0]], np.float32))).tolist()
+    [5.0, 0.0]
+    """
     if isinstance(rows, np.ndarray):
         squares = np.einsum("ij,ij->i", rows, rows)
     else:  # by a sparse matrix of squares, one row would take longer than an answer
@@ -129,12 +167,34 @@ def unit_vectors(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def offsets_and_indices(matrix: sp.csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return the index arrays in the types that the kernels are compiled for."""
+    """Return the index arrays in the types that the kernels are compiled for.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.data.rows import offsets_and_indices
+    >>> offsets, indices = offsets_and_indices(csr_array([[0, 5, 7], [0, 0, 0]]))
+    >>> offsets.tolist(), offsets.dtype.name, indices.tolist(), indices.dtype.name
+    ([0, 2, 2], 'int64', [1, 2], 'int32')
+    """
     return matrix.indptr.astype(np.int64, copy=False), matrix.indices.astype(np.int32, copy=False)
 
 
 def unit_product(left: sp.csr_array, right: Rows, max_entries: int | None, n_threads: int) -> Rows:
-    """Return ``left @ right`` with unit rows; a sparse one truncated."""
+    """Return ``left @ right`` with unit rows; a sparse one truncated.
+
+    Examples
+    --------
+    Of a product (3, 1, 4), the two largest entries are kept.
+
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.data.rows import unit_product
+    >>> left = csr_array(np.ones((1, 2), np.float32))
+    >>> right = csr_array(np.array([[3, 0, 4], [0, 1, 0]], np.float32))
+    >>> unit_product(left, right, 2, n_threads=1).toarray().astype(float).round(1).tolist()
+    [[0.6, 0.0, 0.8]]
+    """
     if isinstance(right, np.ndarray):
         return unit_rows(left @ right)
     return unit_rows(truncated_product(left, right, max_entries, n_threads))
@@ -168,7 +228,16 @@ def _truncated(rows: sp.csr_array, max_entries: int | None) -> sp.csr_array:
 
 
 def from_padded(ids: NDArray[np.int32], values: NDArray[np.float64]) -> sp.csr_array:
-    """Make CSR rows of (n, k) arrays in which -1 stands for nothing; a square matrix."""
+    """Make CSR rows of (n, k) arrays in which -1 stands for nothing; a square matrix.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.data.rows import from_padded
+    >>> ids, values = np.array([[1, -1], [1, 0]], np.int32), np.array([[0.5, 0], [0.25, 2]])
+    >>> from_padded(ids, values).toarray().tolist()
+    [[0.0, 0.5], [2.0, 0.25]]
+    """
     is_used = ids >= 0
     starts = np.concatenate([[0], np.cumsum(is_used.sum(axis=1))])
     shape = (len(ids), len(ids))

@@ -32,7 +32,21 @@ def save_parts(
     labels: csr_array,
     space: LabelSpace,
 ) -> None:
-    """Write the folder under another name, then put it into place; see `Dataset.save`."""
+    """Write the folder under another name, then put it into place; see `Dataset.save`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.data.label_space import LabelSpace
+    >>> from longtail.data.storage import save_parts
+    >>> from longtail.data.text_column import TextColumn
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     texts, labels = TextColumn.from_strings(["how to knead"]), csr_array([[1.0]])
+    ...     save_parts(pathlib.Path(place, "train"), texts, None, labels, LabelSpace(1))
+    ...     sorted({file.name.split(".")[0] for file in pathlib.Path(place, "train").iterdir()})
+    ['dataset', 'labels', 'texts']
+    """
     folder = folder.resolve()
     old = _replaced(folder) if folder.exists() else set()
     with new_folder_for(folder) as partial:
@@ -68,7 +82,19 @@ def _replaced(folder: Path) -> set[str]:
 
 
 def open_parts(folder: Path) -> Parts:
-    """Map the folder's arrays into memory; see `Dataset.open`."""
+    """Map the folder's arrays into memory; see `Dataset.open`.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from longtail import Dataset
+    >>> from longtail.data.storage import open_parts
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     Dataset.of(["how to knead"], [["bread"]]).save(f"{place}/train")
+    ...     texts, features, labels, space = open_parts(pathlib.Path(place, "train"))
+    >>> list(texts), features, labels.toarray().tolist(), list(space.names)
+    (['how to knead'], None, [[1.0]], ['bread'])
+    """
     facts = _read_facts(folder)
     try:
         names = _open_column(folder, "label_names")

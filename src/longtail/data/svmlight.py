@@ -21,7 +21,7 @@ __all__ = ["read_svmlight", "write_svmlight"]
 
 
 def read_svmlight(path: Path, labels: LabelRows) -> csr_array:
-    """Read a multi-label svmlight file.
+    r"""Read a multi-label svmlight file.
 
     Feature ids are taken as they are: where they run from 1, column 0 stays empty, which costs
     nothing, and training and test files agree without a guess. Blank lines are skipped and
@@ -43,6 +43,20 @@ def read_svmlight(path: Path, labels: LabelRows) -> csr_array:
     ------
     DataFormatError
         If a row is malformed.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from longtail.data.input_notes import InputNotes
+    >>> from longtail.data.label_rows import LabelRows
+    >>> from longtail.data.svmlight import read_svmlight
+    >>> labels = LabelRows("train.svm", notes=InputNotes("train.svm"))
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "train.svm")
+    ...     _ = path.write_text("0,2 1:0.5 # the first point\n 2:1\n")  # the second has no labels
+    ...     features = read_svmlight(path, labels)
+    >>> features.toarray().tolist(), labels.finish()[0].toarray().tolist()
+    ([[0.0, 0.5, 0.0], [0.0, 0.0, 1.0]], [[1.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
     """
     features = SparseRowBuilder(path)
     for number, line in numbered_lines(path):
@@ -58,7 +72,7 @@ def read_svmlight(path: Path, labels: LabelRows) -> csr_array:
 
 
 def write_svmlight(path: Path, dataset: Dataset) -> None:
-    """Write a data set of features as multi-label svmlight, feature ids from 0.
+    r"""Write a data set of features as multi-label svmlight, feature ids from 0.
 
     Raises
     ------
@@ -66,6 +80,17 @@ def write_svmlight(path: Path, dataset: Dataset) -> None:
         If the data set has texts instead of features.
     DataFormatError
         If a point has neither labels nor features: its line would be blank.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from longtail import Dataset
+    >>> from longtail.data.svmlight import write_svmlight
+    >>> dataset = Dataset.of([[0, 0.5, 2], [1, 0, 0]], [[0, 2], []])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_svmlight(pathlib.Path(folder, "train.svm"), dataset)
+    ...     pathlib.Path(folder, "train.svm").read_text()
+    '0,2 1:0.5 2:2.0\n 0:1.0\n'
     """
     if dataset.features is None:
         raise InputError("svmlight holds features, and this data set has texts. Use 'json-lines'.")

@@ -97,6 +97,16 @@ def spellings(
     -------
     TextColumn
         A word, two words, or a piece such as ``<pre`` a column.
+
+    Examples
+    --------
+    >>> from longtail import TextVectorizer
+    >>> from longtail.data.token_counts import spellings
+    >>> texts = ["red wine", "red car"]
+    >>> vectorizer = TextVectorizer(word_ngrams=1, char_ngrams=None, min_df=1).fit(texts)
+    >>> table = vectorizer.to_arrays()["table"]
+    >>> sorted(spellings(texts, vectorizer.token_rules(), table, vectorizer.n_features_))
+    ['car', 'red', 'wine']
     """
     spelled = np.zeros(n_features, np.bool_)
     parts: list[tuple[NDArray[np.int32], NDArray[np.uint32]]] = []

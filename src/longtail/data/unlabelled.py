@@ -98,7 +98,18 @@ def read_points(
 
 
 def remark_if_narrow(features: csr_array, n_features: int | None, notes: InputNotes) -> None:
-    """Note that a header, which says how wide a file is, says less than a model expects."""
+    """Note that a header, which says how wide a file is, says less than a model expects.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.data.input_notes import InputNotes
+    >>> from longtail.data.unlabelled import remark_if_narrow
+    >>> notes = InputNotes("test.txt")
+    >>> remark_if_narrow(csr_array((4, 3)), 10, notes)
+    >>> notes.summary().split(": ")[1]
+    'the header says 3 columns, but the model reads 10 features'
+    """
     if n_features and features.shape[1] < n_features:
         notes.remark(
             f"the header says {features.shape[1]:,} columns, but the model reads {n_features:,} "
@@ -147,6 +158,14 @@ def widened(features: csr_array, n_features: int | None, path: Path) -> csr_arra
     ------
     InputError
         If they are wider.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.data.unlabelled import widened
+    >>> widened(csr_array([[0, 0.5]]), 4, Path("test.svm")).toarray().tolist()
+    [[0.0, 0.5, 0.0, 0.0]]
     """
     if n_features is None or features.shape[1] == n_features:
         return features

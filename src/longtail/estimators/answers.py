@@ -31,7 +31,18 @@ MATRICES = (LabelForm.SPARSE, LabelForm.DENSE)
 
 
 class Answers(Parameters):
-    """What a fitted estimator says of points."""
+    """What a fitted estimator says of points.
+
+    Examples
+    --------
+    >>> from longtail import LongtailClassifier
+    >>> texts = ["red wine", "white wine", "fast car", "old car"] * 5
+    >>> model = LongtailClassifier().fit(texts, ["drink", "drink", "vehicle", "vehicle"] * 5)
+    >>> model.predict(["a bottle of wine"]).tolist()  # a class a point, as y had
+    ['drink']
+    >>> model.predict_topk(["a bottle of wine"], k=2)[0].tolist()
+    [[0, 1]]
+    """
 
     predictor_: Predictor
     label_form_: LabelForm
@@ -182,7 +193,15 @@ class Answers(Parameters):
 
 
 def kept(y: Any) -> Any:
-    """Return labels that can be read more than once."""
+    """Return labels that can be read more than once.
+
+    Examples
+    --------
+    >>> from longtail.estimators.answers import kept
+    >>> labels = kept(names for names in (["bread"], []))  # what can be read only once
+    >>> list(labels), list(labels)
+    ([['bread'], []], [['bread'], []])
+    """
     return list(y) if isinstance(y, Iterator | ValuesView) else y
 
 

@@ -150,6 +150,17 @@ def check_min_df(estimator: LabelEstimator, n_points: int) -> None:
     ------
     InputError
         If no token could be in so many texts.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from longtail import LongtailClassifier
+    >>> from longtail.estimators.limits import check_min_df
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     check_min_df(LongtailClassifier(min_df=5), n_points=40)
+    >>> str(caught[0].message)
+    'min_df=5 is lowered to 2, one in twenty of the 40 training texts.'
     """
     given, most = estimator.min_df, estimator.min_df_for(n_points)
     if given is None or given in (type(estimator).min_df, most):

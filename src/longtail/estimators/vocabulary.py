@@ -85,6 +85,16 @@ def char_ngrams_for(
     ------
     InputError
         If another word is given.
+
+    Examples
+    --------
+    >>> from longtail.data.text_column import TextColumn
+    >>> from longtail.estimators.vocabulary import char_ngrams_for
+    >>> texts = TextColumn.from_strings(["red wine"] * 100)
+    >>> char_ngrams_for("auto", texts), char_ngrams_for("auto", texts[:99])
+    ((2, 5), (3, 5))
+    >>> char_ngrams_for((1, 4), texts), char_ngrams_for(None, texts)
+    ((1, 4), None)
     """
     if not isinstance(given, str):
         return given
@@ -118,6 +128,16 @@ def known_and_encoded(
     ------
     InputError
         If no text has a token, or none is in enough texts.
+
+    Examples
+    --------
+    >>> from longtail import Astec, Dataset
+    >>> from longtail.estimators.vocabulary import known_and_encoded
+    >>> dataset = Dataset.of(["red wine", "red car"], [["drink"], ["vehicle"]])
+    >>> settings = Astec(word_ngrams=1, char_ngrams=None)
+    >>> vectorizer, features = known_and_encoded(settings, dataset)
+    >>> sorted(vectorizer.token(column) for column in range(features.shape[1]))
+    ['car', 'red', 'wine']
     """
     vectorizer = vectorizer_for(settings, dataset).fit(vocabulary_texts(settings, dataset))
     features = vectorizer.transform(dataset.texts or ())
@@ -148,6 +168,14 @@ def vocabulary_texts(settings: LabelEstimator, dataset: Dataset) -> TextColumn:
     ------
     InputError
         If there are no texts.
+
+    Examples
+    --------
+    >>> from longtail import Astec, Dataset, LongtailClassifier
+    >>> from longtail.estimators.vocabulary import vocabulary_texts
+    >>> dataset = Dataset.of(["red wine"], [["drink"]])
+    >>> vocabulary_texts(Astec(), dataset), vocabulary_texts(LongtailClassifier(), dataset)
+    (TextColumn(['red wine']), TextColumn(['red wine', 'drink']))
     """
     if dataset.texts is None:
         raise InputError("A vocabulary is learnt from texts; these points have features.")
@@ -156,6 +184,17 @@ def vocabulary_texts(settings: LabelEstimator, dataset: Dataset) -> TextColumn:
 
 
 def label_texts_of(dataset: Dataset) -> TextColumn | None:
-    """Return the labels' texts, or else names; None where they have neither."""
+    """Return the labels' texts, or else names; None where they have neither.
+
+    Examples
+    --------
+    >>> from longtail import Dataset
+    >>> from longtail.estimators.vocabulary import label_texts_of
+    >>> texts, labels = ["how to knead", "the tango"], [["bread"], ["dance"]]
+    >>> label_texts_of(Dataset.of(texts, labels, label_texts={"dance": "tango, waltz"}))
+    TextColumn(['bread', 'tango, waltz'])
+    >>> label_texts_of(Dataset.of(texts, [[0], [1]])) is None
+    True
+    """
     space = dataset.label_space
     return space.names if space.texts is None else space.texts

@@ -211,6 +211,14 @@ def group_equal_rows(matrix: Vectors, n_threads: int) -> tuple[Ids, Ids, Ids]:
 
     Groups are in order of first appearance; group i is
     ``members[starts[i]:starts[i + 1]]``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.index.graph_building import group_equal_rows
+    >>> matrix = np.array([[1, 0], [0, 1], [1, 0]], np.float32)
+    >>> [part.tolist() for part in group_equal_rows(matrix, n_threads=1)]  # rows 0 and 2, and row 1
+    [[0, 1], [0, 2, 3], [0, 2, 1]]
     """
     bits, hashes = matrix.view(np.uint32), np.empty(len(matrix), np.uint64)
     over_row_chunks(

@@ -63,7 +63,15 @@ class VectorIndex(Protocol):
 
 
 def as_vectors(vectors: ArrayLike) -> NDArray[np.float32]:
-    """Return the vectors of an index as read-only float32 (n, d), or raise InputError."""
+    """Return the vectors of an index as read-only float32 (n, d), or raise InputError.
+
+    Examples
+    --------
+    >>> from longtail.index.protocol import as_vectors
+    >>> vectors = as_vectors([[1, 2, 2], [0, 3, 4]])
+    >>> vectors.shape, vectors.dtype.name, vectors.flags.writeable
+    ((2, 3), 'float32', False)
+    """
     matrix = np.asarray(vectors)
     if matrix.dtype.kind not in "biuf":
         raise InputError(f"An index needs vectors of real numbers, got {matrix.dtype}.")
@@ -76,7 +84,15 @@ def as_vectors(vectors: ArrayLike) -> NDArray[np.float32]:
 
 
 def as_queries(queries: ArrayLike, n_dimensions: int) -> NDArray[np.float32]:
-    """Return queries as read-only finite float32 (n, d), or raise InputError."""
+    """Return queries as read-only finite float32 (n, d), or raise InputError.
+
+    Examples
+    --------
+    >>> from longtail.index.protocol import as_queries
+    >>> queries = as_queries([[1, 2]], n_dimensions=2)
+    >>> queries.tolist(), queries.dtype.name
+    ([[1.0, 2.0]], 'float32')
+    """
     matrix = as_vectors(queries)
     if matrix.shape[1] != n_dimensions:
         raise InputError(
@@ -91,6 +107,16 @@ def as_queries(queries: ArrayLike, n_dimensions: int) -> NDArray[np.float32]:
 
 
 def check_k(k: int) -> None:
-    """Raise InputError unless `k` is at least 1."""
+    """Raise InputError unless `k` is at least 1.
+
+    Examples
+    --------
+    >>> from longtail.index.protocol import check_k
+    >>> check_k(1)
+    >>> check_k(0)
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: k must be at least 1, got 0.
+    """
     if k < 1:
         raise InputError(f"k must be at least 1, got {k}.")

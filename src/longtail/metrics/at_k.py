@@ -158,13 +158,35 @@ def ps_ndcg_at_k(ids: Integers, truth: csr_array, k: int, inverse_propensities: 
 
 
 def gain_by_point(hits: Hits, k: int, weights: Floats) -> Floats:
-    """Return the summed weights of each point's hits in k places, over k."""
+    """Return the summed weights of each point's hits in k places, over k.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.metrics.at_k import gain_by_point
+    >>> from longtail.metrics.hits import find_hits
+    >>> hits = find_hits(np.array([[2, 0], [0, 1]]), csr_array([[1, 0, 1], [0, 0, 1]]), k=2)
+    >>> gain_by_point(hits, 2, np.array([1.0, 1.0, 4.0])).tolist()  # (4 + 1) / 2
+    [2.5, 0.0]
+    """
     hits = hits.up_to(k)
     return hits.summed(weights[hits.labels] / k)
 
 
 def dcg_by_point(hits: Hits, k: int, weights: Floats) -> Floats:
-    """Return each point's discounted gain, over that of min(k, n_true) unweighted hits."""
+    """Return each point's discounted gain, over that of min(k, n_true) unweighted hits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.metrics.at_k import dcg_by_point
+    >>> from longtail.metrics.hits import find_hits
+    >>> hits = find_hits(np.array([[0, 1], [1, 0]]), csr_array([[1, 1], [1, 0]]), k=2)
+    >>> dcg_by_point(hits, 2, np.ones(2)).round(4).tolist()
+    [1.0, 0.6309]
+    """
     hits = hits.up_to(k)
     discounts = 1.0 / np.log2(np.arange(k) + 2.0)
     best = np.cumsum(discounts)[np.minimum(hits.n_true[hits.points], k) - 1]
@@ -172,18 +194,48 @@ def dcg_by_point(hits: Hits, k: int, weights: Floats) -> Floats:
 
 
 def recall_by_point(hits: Hits, k: int) -> Floats:
-    """Return which share of its true labels each point has in k places."""
+    """Return which share of its true labels each point has in k places.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.metrics.at_k import recall_by_point
+    >>> from longtail.metrics.hits import find_hits
+    >>> truth = csr_array([[1, 0, 1], [0, 0, 0]])  # the second point has no label to find
+    >>> recall_by_point(find_hits(np.array([[1, 0], [0, 1]]), truth, k=2), 2).tolist()
+    [0.5, 0.0]
+    """
     hits = hits.up_to(k)
     return hits.summed(1.0 / hits.n_true[hits.points])
 
 
 def coverage(hits: Hits, k: int, best: Hits) -> float:
-    """Distinct labels among the hits in k places, over those of the truth (in `best`)."""
+    """Distinct labels among the hits in k places, over those of the truth (in `best`).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.metrics.at_k import coverage
+    >>> from longtail.metrics.hits import best_hits, find_hits
+    >>> truth = csr_array([[1, 0, 0], [1, 1, 0]])
+    >>> hits = find_hits(np.array([[0], [0]]), truth, k=1)
+    >>> coverage(hits, 1, best_hits(truth, np.ones(3)))  # 0 of 0 and 1
+    0.5
+    """
     return ratio(len(np.unique(hits.up_to(k).labels)), len(np.unique(best.labels)))
 
 
 def ratio(reached: float, attainable: float) -> float:
-    """`reached` over `attainable`; 0 where nothing was attainable (no point has a label)."""
+    """`reached` over `attainable`; 0 where nothing was attainable (no point has a label).
+
+    Examples
+    --------
+    >>> from longtail.metrics.at_k import ratio
+    >>> ratio(3, 4), ratio(0, 0)
+    (0.75, 0.0)
+    """
     return float(reached / attainable) if attainable else 0.0
 
 

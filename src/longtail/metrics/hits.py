@@ -83,13 +83,29 @@ class Hits:
 
 
 def row_chunks(n_rows: int) -> Iterator[slice]:
-    """Yield consecutive slices that together cover `n_rows` rows."""
+    """Yield consecutive slices that together cover `n_rows` rows.
+
+    Examples
+    --------
+    >>> from longtail.metrics.hits import row_chunks
+    >>> list(row_chunks(5000))
+    [slice(0, 4096, None), slice(4096, 5000, None)]
+    """
     for start in range(0, n_rows, _CHUNK):
         yield slice(start, min(start + _CHUNK, n_rows))
 
 
 def as_binary_csr(matrix: csr_array, name: str) -> csr_array:
-    """Return `matrix` as sorted CSR without stored zeros; the caller's own is left as it is."""
+    """Return `matrix` as sorted CSR without stored zeros; the caller's own is left as it is.
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.metrics.hits import as_binary_csr
+    >>> truth = csr_array(([1, 0], ([0, 0], [2, 1])), shape=(1, 3))  # stores a zero
+    >>> as_binary_csr(truth, "truth").indices.tolist(), truth.nnz
+    ([2], 2)
+    """
     if not issparse(matrix):
         raise InputError(
             f"`{name}` is {named(matrix)}, which is dense. "
@@ -120,7 +136,17 @@ def deepest_place(*ks: Sequence[int]) -> int:
 
 
 def check_k(k: int, n_places: int) -> None:
-    """Raise where k is no place in a ranking of `n_places`."""
+    """Raise where k is no place in a ranking of `n_places`.
+
+    Examples
+    --------
+    >>> from longtail.metrics.hits import check_k
+    >>> check_k(5, n_places=5)
+    >>> check_k(0, n_places=5)
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: k is 0, but a metric looks at the first k places. Pass 1 or more.
+    """
     if k < 1:
         raise InputError(f"k is {k}, but a metric looks at the first k places. Pass 1 or more.")
     if k > n_places:
@@ -131,7 +157,14 @@ def check_k(k: int, n_places: int) -> None:
 
 
 def check_ids(ids: Integers, n_points: int) -> Integers:
-    """Return `ids` as an integer array (n_points, k), or say what is wrong with it."""
+    """Return `ids` as an integer array (n_points, k), or say what is wrong with it.
+
+    Examples
+    --------
+    >>> from longtail.metrics.hits import check_ids
+    >>> check_ids([[2, 0], [1, -1]], n_points=2).shape
+    (2, 2)
+    """
     ids = np.asarray(ids)
     if ids.ndim != 2 or not np.issubdtype(ids.dtype, np.integer):
         raise InputError(
@@ -148,7 +181,17 @@ def check_ids(ids: Integers, n_points: int) -> Integers:
 
 
 def stored_in(matrix: csr_array, points: Integers, labels: Integers) -> NDArray[np.bool_]:
-    """Tell which (point, label) pairs `matrix` stores; `points` and `labels` broadcast."""
+    """Tell which (point, label) pairs `matrix` stores; `points` and `labels` broadcast.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.metrics.hits import stored_in
+    >>> points, labels = np.array([[0], [1]]), np.array([[0, 1, -1, 7]])
+    >>> stored_in(csr_array([[1, 0], [0, 1]]), points, labels).tolist()
+    [[True, False, False, False], [False, True, False, False]]
+    """
     n_labels = matrix.shape[1]
     # One int64 key a pair; -1, which no stored pair has, for padding and for unknown labels.
     inside = (labels >= 0) & (labels < n_labels)
@@ -197,6 +240,15 @@ def find_hits(ids: Integers, truth: csr_array, k: int) -> Hits:
     ------
     InputError
         Where shapes disagree, k is out of range, or a row names a true label twice.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.metrics.hits import find_hits
+    >>> hits = find_hits(np.array([[2, 0], [1, -1]]), csr_array([[1, 1, 0], [0, 1, 0]]), k=2)
+    >>> hits.points.tolist(), hits.ranks.tolist(), hits.labels.tolist()
+    ([0, 1], [1, 0], [0, 1])
     """
     truth = as_binary_csr(truth, "truth")
     ids = check_ids(ids, truth.shape[0])
@@ -208,7 +260,17 @@ def find_hits(ids: Integers, truth: csr_array, k: int) -> Hits:
 
 
 def best_hits(truth: csr_array, weights: Floats) -> Hits:
-    """Return the hits of the ranking that nothing can beat: true labels, heaviest first."""
+    """Return the hits of the ranking that nothing can beat: true labels, heaviest first.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.metrics.hits import best_hits
+    >>> hits = best_hits(csr_array([[1, 1, 0], [0, 0, 1]]), np.array([1.0, 3.0, 2.0]))
+    >>> hits.points.tolist(), hits.ranks.tolist(), hits.labels.tolist()
+    ([0, 0, 1], [0, 1, 0], [1, 0, 2])
+    """
     truth = as_binary_csr(truth, "truth")
     points = _points_of(truth)
     order = np.lexsort((-weights[truth.indices], points))

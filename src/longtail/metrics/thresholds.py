@@ -37,6 +37,13 @@ class AtThreshold:
         Which share of these is right, over all points.
     recall : float
         Which share of the true labels is among them, over all points.
+
+    Examples
+    --------
+    >>> from longtail.metrics.thresholds import AtThreshold
+    >>> found = AtThreshold(threshold=0.5, labels_per_point=2.0, precision=0.25, recall=0.75)
+    >>> found.f1  # nearer to the lower of the two
+    0.375
     """
 
     threshold: float

@@ -55,6 +55,18 @@ class ShortlistSizes:
     ----------
     n_near_labels, n_near_points, size, beam
         See `NearestLabels`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.negatives.nearest_labels import NearestLabels, ShortlistSizes
+    >>> points = np.eye(3, dtype=np.float32)  # point i has label i
+    >>> nearest = NearestLabels(size=2, exact=True)
+    >>> shortlister = nearest.build(points, csr_array(points), seed=0, n_threads=1)
+    >>> resized = shortlister.resized(ShortlistSizes(size=1))
+    >>> shortlister.query(points)[0].shape, resized.query(points)[0].tolist()
+    ((3, 2), [[0], [1], [2]])
     """
 
     n_near_labels: int = 80

@@ -20,6 +20,17 @@ class TransferBlock(nn.Module):
     dimension : int
     learning_rate : float
         Of Adam, for all parameters; falls with the schedule of the stage.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from longtail.transfer.plain import FullyConnected
+    >>> from longtail.transfer.transform import Rectified
+    >>> block = FullyConnected().block(2, torch.device("cpu")).eval()
+    >>> block.start_from(Rectified(np.eye(2, dtype=np.float32), np.array([0, 5], np.float32)))
+    >>> block(torch.tensor([1.0, -2.0])).tolist(), block.frozen().bias.tolist()
+    ([1.0, 3.0], [0.0, 5.0])
     """
 
     def __init__(self, dimension: int, learning_rate: float) -> None:

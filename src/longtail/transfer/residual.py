@@ -27,6 +27,15 @@ class SquareLayer:
     matrix : float32 (dimension, dimension)
         R.
     bias : float32 (dimension,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.transfer.residual import Residual
+    >>> block = Residual(np.eye(2, dtype=np.float32), np.array([0, -5], np.float32))
+    >>> again = Residual.from_parts(block.config(), block.to_arrays())
+    >>> again.bias.tolist()
+    [0.0, -5.0]
     """
 
     matrix: NDArray[np.float32]

@@ -97,7 +97,17 @@ class Rectified(SquareLayer):
 def transform_from(
     config: Mapping[str, Any], arrays: Mapping[str, NDArray[np.generic]]
 ) -> Transform:
-    """Return the transform that a model folder describes."""
+    """Return the transform that a model folder describes.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.transfer.transform import Rectified, transform_from
+    >>> block = Rectified(np.eye(2, dtype=np.float32), np.array([0, -5], np.float32))
+    >>> again = transform_from(block.config(), block.to_arrays())
+    >>> type(again).__name__, again.bias.tolist()
+    ('Rectified', [0.0, -5.0])
+    """
     kinds: dict[str, Any] = {
         "residual": Residual.from_parts,
         "rectified": Rectified.from_parts,
