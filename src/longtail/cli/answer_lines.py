@@ -35,7 +35,18 @@ def delimiter_of(path: Path | None) -> str:
 
 
 def check_names(space: LabelSpace, path: Path) -> None:
-    """Raise InputError if a label's name would be taken for two in a cell."""
+    """Raise InputError if a label's name would be taken for two in a cell.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from longtail.cli.answer_lines import check_names
+    >>> from longtail.data.label_space import LabelSpace
+    >>> check_names(LabelSpace.from_names(["R&B|soul"]), Path("answers.tsv"))
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: The label 'R&B|soul' holds '|', which separates labels in TSV ...
+    """
     names = space.names
     if names is None or not (names.buffer == ord(SEPARATOR)).any():
         return

@@ -113,7 +113,16 @@ def check_first_places(arguments: Sequence[str]) -> None:
 
 
 def check_file(name: str, remedy: str = "Check the path.") -> None:
-    """Raise InputError if there is nothing of that name."""
+    """Raise InputError if there is nothing of that name.
+
+    Examples
+    --------
+    >>> from longtail.cli.lazy import check_file
+    >>> check_file("no-such-file")
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: no-such-file cannot be opened: No such file or directory. ...
+    """
     if not Path(name).exists():
         raise InputError(f"{name} cannot be opened: No such file or directory. {remedy}")
 

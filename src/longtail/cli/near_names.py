@@ -36,6 +36,17 @@ def check_label_names(space: LabelSpace, names: Iterable[str]) -> None:
     """Raise InputError if no label has one of the names, and say which are like it.
 
     A server, which others may ask for what is not there all day, does without this.
+
+    Examples
+    --------
+    >>> from longtail.cli.near_names import check_label_names
+    >>> from longtail.data.label_space import LabelSpace
+    >>> space = LabelSpace.from_names(["bread", "yeast"])
+    >>> check_label_names(space, ["yeast"])
+    >>> check_label_names(space, ["bred"])
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: None of the 2 labels is named 'bred'. ... Similar ones: 'bread'.
     """
     for name in names:
         try:

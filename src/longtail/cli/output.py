@@ -122,12 +122,30 @@ def time_text(seconds: float) -> str:
 
 
 def is_stdout(path: Path | None) -> bool:
-    """Tell whether an output goes to standard output: ``-``, or none that is named."""
+    """Tell whether an output goes to standard output: ``-``, or none that is named.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from longtail.cli.output import is_stdout
+    >>> is_stdout(None), is_stdout(Path("-")), is_stdout(Path("answers.jsonl"))
+    (True, True, False)
+    """
     return path is None or str(path) == _STDOUT
 
 
 def check_inputs(*names: str | None) -> None:
-    """Raise InputError if a file is not there, or standard input is named more than once."""
+    """Raise InputError if a file is not there, or standard input is named more than once.
+
+    Examples
+    --------
+    >>> from longtail.cli.output import check_inputs
+    >>> check_inputs("-", None)
+    >>> check_inputs("-", "-")
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: Standard input (-) is named 2 times, but it can be read only ...
+    """
     for name in names:
         if name not in {None, STDIN}:
             check_file(str(name))
@@ -152,6 +170,18 @@ def check_output(
         Files that the command reads, which the output must not replace.
     model : str, optional
         A model folder whose files it must not replace either.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from longtail.cli.output import check_output
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = pathlib.Path(folder, "points.jsonl")
+    ...     _ = file.write_text("{}")
+    ...     check_output(file, read=[file])
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: ... is read by this command and would be lost. Name another file.
     """
     if is_stdout(path):
         return
@@ -176,7 +206,17 @@ def check_output(
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON file that is never half there, or to standard output."""
+    """Write a JSON file that is never half there, or to standard output.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from longtail.cli.output import write_json
+    >>> write_json(Path("-"), {"P@1": 51.2})
+    {
+      "P@1": 51.2
+    }
+    """
     if is_stdout(path):
         result(json.dumps(dict(content), indent=2))
         return

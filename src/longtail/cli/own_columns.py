@@ -54,7 +54,18 @@ def add_column_arguments(
 
 
 def told_columns(arguments: argparse.Namespace) -> Columns:
-    """Return what the options say."""
+    """Return what the options say.
+
+    Examples
+    --------
+    >>> import argparse
+    >>> from longtail.cli.own_columns import add_column_arguments, told_columns
+    >>> parser = argparse.ArgumentParser()
+    >>> add_column_arguments(parser, "DATA")
+    >>> options = parser.parse_args(["--text-column", "title", "body", "--label-separator", ";"])
+    >>> told_columns(options)
+    Columns(text=('title', 'body'), labels=None, separator=';')
+    """
     return Columns.of(arguments.text_column, arguments.labels_column, arguments.label_separator)
 
 

@@ -153,7 +153,14 @@ def n_features_of(model: Predictor) -> int | None:
 
 
 def is_read_again(path: str) -> bool:
-    """Tell a file from a pipe, whose content can be read only once."""
+    """Tell a file from a pipe, whose content can be read only once.
+
+    Examples
+    --------
+    >>> from longtail.cli.points import is_read_again
+    >>> is_read_again("-"), is_read_again("/dev/null")
+    (False, False)
+    """
     return path != STDIN and Path(path).is_file()
 
 

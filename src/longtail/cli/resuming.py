@@ -136,6 +136,22 @@ def resuming(path: Path, identity: dict[str, Any]) -> Iterator[BlockWriter]:
     ------
     InputError
         If it cannot be written, or another run is writing it now.
+
+    Examples
+    --------
+    The first run is stopped after a block; the second, of the same identity, goes on behind it.
+
+    >>> import contextlib, pathlib, tempfile
+    >>> from longtail.cli.resuming import resuming
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "answers.jsonl")
+    ...     with contextlib.suppress(KeyboardInterrupt), resuming(path, {"k": 5}) as writer:
+    ...         writer.write(b"first, ", n_points=1)
+    ...         raise KeyboardInterrupt
+    ...     with resuming(path, {"k": 5}) as writer:
+    ...         writer.write(b"second", n_points=1)
+    ...     writer.n_points_before, writer.n_points, path.read_bytes()
+    (1, 2, b'first, second')
     """
     check_output(path)
     target = path.resolve()

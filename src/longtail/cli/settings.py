@@ -75,7 +75,18 @@ def parse_settings(recipe: type[LabelEstimator], pairs: Sequence[str]) -> dict[s
 
 
 def settings_help(recipe: type[LabelEstimator], name: str) -> str:
-    """Return a line or two for each setting of a recipe, with its default."""
+    """Return a line or two for each setting of a recipe, with its default.
+
+    Examples
+    --------
+    >>> from longtail.cli.settings import settings_help
+    >>> from longtail.recipes.dismec import DiSMEC
+    >>> for line in settings_help(DiSMEC, "dismec").splitlines()[:3]:
+    ...     print(line)
+    settings of the recipe 'dismec', for --set key=value:
+      word_ngrams = 2
+          Tokens are words with 1, words and pairs of neighbouring words with 2.
+    """
     texts = _descriptions(recipe)
     lines = [f"settings of the recipe {name!r}, for --set key=value:"]
     for field in dataclasses.fields(recipe):

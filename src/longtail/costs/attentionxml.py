@@ -32,6 +32,20 @@ class AttentionXMLCosts:
     Parameters
     ----------
     settings : AttentionXML
+
+    Examples
+    --------
+    No more labels than the first level may have nodes are scored without a tree.
+
+    >>> from longtail.costs.attentionxml import AttentionXMLCosts
+    >>> from longtail.costs.estimate import Machine, Workload
+    >>> from longtail.recipes.attentionxml import AttentionXML
+    >>> points = {"n_points": 10_000, "n_nonzero": 10**6, "n_word_entries": 10**6}
+    >>> sizes = {"n_features": 5_000, "n_label_pairs": 20_000, **points}
+    >>> few, many = (Workload(n_labels=n, **sizes) for n in (1_000, 2_000))
+    >>> costs, machine = AttentionXMLCosts(AttentionXML(first_level=1_000)), Machine(1e11, 2)
+    >>> [list(costs.stages(workload, machine)) for workload in (few, many)]
+    [['level 1'], ['level 1', 'level 2']]
     """
 
     settings: AttentionXML

@@ -28,6 +28,18 @@ class DeepXMLWithCosts:
     Parameters
     ----------
     settings : DeepXMLWith
+
+    Examples
+    --------
+    >>> from longtail.costs.deepxml import DeepXMLWithCosts
+    >>> from longtail.costs.estimate import Machine, Workload
+    >>> from longtail.recipes.deepxml_with import DeepXMLMACH
+    >>> points = {"n_points": 10_000, "n_nonzero": 10**6, "n_word_entries": 10**6}
+    >>> sizes = {"n_features": 5_000, "n_label_pairs": 20_000, **points}
+    >>> workload = Workload(n_labels=1_000, **sizes)
+    >>> stages = DeepXMLWithCosts(DeepXMLMACH()).stages(workload, Machine(rate=1e11, n_threads=2))
+    >>> list(stages)  # Module III sets up what Module IV trains, in no time
+    ['label clusters', 'module I', 'module II', 'module IV']
     """
 
     settings: DeepXMLWith

@@ -29,6 +29,21 @@ class EnergyCosts:
     Parameters
     ----------
     settings : EnergyClassifier
+
+    Examples
+    --------
+    Every step of inference looks at all labels: twice as many take twice as long.
+
+    >>> from longtail.costs.energy import EnergyCosts
+    >>> from longtail.costs.estimate import Machine, Workload
+    >>> from longtail.recipes.spen import SPEN
+    >>> points = {"n_points": 10_000, "n_nonzero": 10**6, "n_word_entries": 10**6}
+    >>> sizes = {"n_features": 5_000, "n_label_pairs": 20_000, **points}
+    >>> few, many = (Workload(n_labels=n, **sizes) for n in (1_000, 2_000))
+    >>> costs, machine = EnergyCosts(SPEN()), Machine(rate=1e11, n_threads=2)
+    >>> seconds = [costs.stages(workload, machine)["energy"] for workload in (few, many)]
+    >>> round(seconds[1] / seconds[0], 1)
+    2.0
     """
 
     settings: EnergyClassifier

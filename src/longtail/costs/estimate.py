@@ -80,6 +80,15 @@ class Workload:
     n_ordered_words : int or None
         Words of all texts that are read in their order, one that comes again counted again. None
         for `n_word_entries`.
+
+    Examples
+    --------
+    Of three labels, one has no points, and most recipes leave it out.
+
+    >>> from longtail.costs.estimate import Workload
+    >>> points = {"n_points": 2, "n_features": 4, "n_nonzero": 6, "n_word_entries": 6}
+    >>> Workload(n_labels=3, n_label_pairs=2, n_used_labels=2, **points).n_trained_labels
+    2
     """
 
     n_points: int
@@ -120,6 +129,14 @@ class Machine(NamedTuple):
     rate : float
         Floating-point operations a second of its matrix products, on all threads.
     n_threads : int
+
+    Examples
+    --------
+    >>> from longtail.costs.estimate import Machine
+    >>> from longtail.recipes.astec import Astec
+    >>> machine = Machine.measured(Astec(n_threads=1))
+    >>> machine.n_threads, machine.rate > 1e6
+    (1, True)
     """
 
     rate: float
@@ -222,6 +239,20 @@ def workload_of(dataset: Dataset, settings: LabelEstimator) -> Workload:
     dataset : Dataset
     settings : LabelEstimator
         Says how texts become bags, and whether it looks at those of labels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail import Dataset
+    >>> from longtail.costs.estimate import workload_of
+    >>> from longtail.data.from_python import labels_from
+    >>> from longtail.recipes.astec import Astec
+    >>> labels, space, _ = labels_from([["drink", "wine"], ["vehicle"]], 2)
+    >>> dataset = Dataset(None, csr_array(np.eye(2, 5, dtype=np.float32)), labels, space)
+    >>> size = workload_of(dataset, Astec())
+    >>> size.n_features, size.n_nonzero, size.n_labels, size.n_label_pairs, size.n_most_labels
+    (5, 2, 3, 3, 2)
     """
     if dataset.features is not None:
         bags = _Bags(dataset.features.shape[1], int(dataset.features.nnz), dataset.features.nnz, 0)
@@ -306,7 +337,15 @@ def _sample(texts: TextColumn, size: int) -> tuple[TextColumn, float]:
 
 
 def product_rate(device: torch.device, n_threads: int, seconds: float = 0.04) -> float:
-    """Measure the matrix products of training, in floating-point operations a second."""
+    """Measure the matrix products of training, in floating-point operations a second.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longtail.costs.estimate import product_rate
+    >>> product_rate(torch.device("cpu"), n_threads=1, seconds=0.001) > 1e6
+    True
+    """
     with torch_threads(n_threads):
         return _product_rate(device, seconds)
 

@@ -38,6 +38,20 @@ class LongtailCosts:
     Parameters
     ----------
     settings : LongtailClassifier
+
+    Examples
+    --------
+    What the blend is learnt from has to be trained again, then on all points.
+
+    >>> from longtail.costs.estimate import Machine, Workload
+    >>> from longtail.costs.longtail import LongtailCosts
+    >>> from longtail.recipes.longtail import LongtailClassifier
+    >>> points = {"n_points": 10_000, "n_nonzero": 10**6, "n_word_entries": 10**6}
+    >>> sizes = {"n_features": 5_000, "n_label_pairs": 20_000, **points}
+    >>> workload = Workload(n_labels=1_000, **sizes)
+    >>> stages = LongtailCosts(LongtailClassifier()).stages(workload, Machine(1e11, n_threads=2))
+    >>> [stage for stage in stages if f"again: {stage}" in stages]
+    ['shared space', 'search', 'linear']
     """
 
     settings: LongtailClassifier

@@ -151,6 +151,17 @@ def memory_need(
     MemoryNeed or None
         None where nothing is known: of a `DeepXML` of one's own parts, and on a GPU, which takes
         a part of it.
+
+    Examples
+    --------
+    >>> from longtail import Dataset, DeepXML
+    >>> from longtail.costs.memory_check import memory_need
+    >>> from longtail.data.from_python import labels_from, texts_from
+    >>> from longtail.recipes.parabel import Parabel
+    >>> labels, space, _ = labels_from([["drink"], ["vehicle"]], 2)
+    >>> dataset = Dataset(texts_from(["red wine", "fast car"]), None, labels, space)
+    >>> memory_need(dataset, Parabel()).estimate > 10**8, memory_need(dataset, DeepXML())
+    (True, None)
     """
     if torch.device(estimator.device).type != "cpu":
         return None
@@ -208,6 +219,22 @@ def refuse_what_cannot_fit(need: MemoryNeed, dataset: Dataset, estimator: LabelE
         Of training the estimator on the data set.
     dataset : Dataset
     estimator : LabelEstimator
+
+    Examples
+    --------
+    >>> from longtail import Dataset
+    >>> from longtail.costs.memory_check import MemoryNeed, refuse_what_cannot_fit
+    >>> from longtail.data.from_python import labels_from, texts_from
+    >>> from longtail.recipes.parabel import Parabel
+    >>> labels, space, _ = labels_from([["drink"], ["vehicle"]], 2)
+    >>> dataset = Dataset(texts_from(["red wine", "fast car"]), None, labels, space)
+    >>> may_fit = MemoryNeed(estimate=9 * 10**9, resident=10**9, available=4 * 10**9)
+    >>> refuse_what_cannot_fit(may_fit, dataset, Parabel())
+    >>> cannot_fit = MemoryNeed(estimate=11 * 10**9, resident=10**9, available=4 * 10**9)
+    >>> refuse_what_cannot_fit(cannot_fit, dataset, Parabel())
+    Traceback (most recent call last):
+        ...
+    longtail.errors.TooLargeError: Training needs about 11.0 GB of memory, at least 5.5 GB, ...
     """
     if need.fit is not Fit.CANNOT:
         return
@@ -230,6 +257,20 @@ def savings(dataset: Dataset, estimator: LabelEstimator) -> list[Saving]:
     -------
     list of Saving
         What saves most first; at most three, and none that saves next to nothing.
+
+    Examples
+    --------
+    A table of a million tokens is what takes the memory.
+
+    >>> from scipy.sparse import csr_array
+    >>> from longtail import Dataset
+    >>> from longtail.costs.memory_check import savings
+    >>> from longtail.data.from_python import labels_from
+    >>> from longtail.recipes.one_vs_all import OneVsAll
+    >>> labels, space, _ = labels_from([["drink"], ["vehicle"]], 2)
+    >>> dataset = Dataset(None, csr_array((2, 10**6), dtype="float32"), labels, space)
+    >>> [(saving.setting, saving.value) for saving in savings(dataset, OneVsAll(dimension=256))]
+    [('dimension', 128)]
     """
     workload = workload_of(dataset, estimator)
     now = _estimate(dataset, estimator, workload) or 0

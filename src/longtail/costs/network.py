@@ -56,6 +56,13 @@ class NetworkShape(NamedTuple):
         That are read of a text; 0 without convolutions.
     along_embedding : bool
         Whether filters slide along the embedding, over all `n_words` of a text at once.
+
+    Examples
+    --------
+    >>> from longtail.costs.network import NetworkShape
+    >>> shape = NetworkShape(n_rows=5_000, row_width=64, width=64)
+    >>> shape.table  # in float32
+    1280000.0
     """
 
     n_rows: int
@@ -103,7 +110,18 @@ class NetworkShape(NamedTuple):
 
 @singledispatch
 def shape_of(settings: LabelEstimator, n_features: int) -> NetworkShape:
-    """Return the shape that settings make over so many tokens."""
+    """Return the shape that settings make over so many tokens.
+
+    Examples
+    --------
+    Tokens of MACH share 100,000 rows, however many there are.
+
+    >>> from longtail.costs.network import shape_of
+    >>> from longtail.recipes.mach import MACH
+    >>> from longtail.recipes.one_vs_all import OneVsAll
+    >>> [shape_of(settings, n_features=10**7).n_rows for settings in (OneVsAll(), MACH())]
+    [10000000, 100000]
+    """
     raise NotImplementedError(f"{type(settings).__name__} is no network of a known shape.")
 
 
@@ -144,6 +162,21 @@ class NetworkCosts:
     Parameters
     ----------
     settings : OneVsAll or EndToEnd
+
+    Examples
+    --------
+    What bags cost does not grow with the labels, so twice as many do not take twice as long.
+
+    >>> from longtail.costs.estimate import Machine, Workload
+    >>> from longtail.costs.network import NetworkCosts
+    >>> from longtail.recipes.one_vs_all import OneVsAll
+    >>> points = {"n_points": 10_000, "n_nonzero": 10**6, "n_word_entries": 10**6}
+    >>> sizes = {"n_features": 5_000, "n_label_pairs": 20_000, **points}
+    >>> few, many = (Workload(n_labels=n, **sizes) for n in (1_000, 2_000))
+    >>> costs, machine = NetworkCosts(OneVsAll()), Machine(rate=1e11, n_threads=2)
+    >>> seconds = [costs.stages(workload, machine)["network"] for workload in (few, many)]
+    >>> round(seconds[1] / seconds[0], 1)
+    1.6
     """
 
     settings: OneVsAll | EndToEnd | ExtremeText | MACH
@@ -198,6 +231,21 @@ class MACHCosts(NetworkCosts):
     Parameters
     ----------
     settings : MACH
+
+    Examples
+    --------
+    The labels share 500 buckets, however many they are.
+
+    >>> from longtail.costs.estimate import Machine, Workload
+    >>> from longtail.costs.network import MACHCosts
+    >>> from longtail.recipes.mach import MACH
+    >>> points = {"n_points": 10_000, "n_nonzero": 10**6, "n_word_entries": 10**6}
+    >>> sizes = {"n_features": 5_000, "n_label_pairs": 20_000, **points}
+    >>> few, many = (Workload(n_labels=n, **sizes) for n in (1_000, 2_000))
+    >>> costs, machine = MACHCosts(MACH(n_buckets=500)), Machine(rate=1e11, n_threads=2)
+    >>> seconds = [costs.stages(workload, machine)["network"] for workload in (few, many)]
+    >>> round(seconds[1] / seconds[0], 1)
+    1.0
     """
 
     settings: MACH
@@ -218,6 +266,21 @@ class ExtremeTextCosts(NetworkCosts):
     Parameters
     ----------
     settings : ExtremeText
+
+    Examples
+    --------
+    A batch is scored against few nodes of the tree, where other networks score all labels.
+
+    >>> from longtail.costs.estimate import Machine, Workload
+    >>> from longtail.costs.network import ExtremeTextCosts, NetworkCosts
+    >>> from longtail.recipes.extremetext import ExtremeText
+    >>> points = {"n_points": 10_000, "n_nonzero": 10**6, "n_word_entries": 10**6}
+    >>> sizes = {"n_features": 5_000, "n_label_pairs": 20_000, **points}
+    >>> workload, machine = Workload(n_labels=10**6, **sizes), Machine(rate=1e11, n_threads=2)
+    >>> both = [costs(ExtremeText()) for costs in (ExtremeTextCosts, NetworkCosts)]
+    >>> seconds = [costs.stages(workload, machine)["network"] for costs in both]
+    >>> seconds[0] < seconds[1] / 10
+    True
     """
 
     settings: ExtremeText

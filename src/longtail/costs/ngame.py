@@ -41,6 +41,21 @@ class NGAMECosts:
     ----------
     settings : NGAME
         SiameseXML among them.
+
+    Examples
+    --------
+    In Module II, a batch is scored against shortlists, so that twice as many labels cost little.
+
+    >>> from longtail.costs.estimate import Machine, Workload
+    >>> from longtail.costs.ngame import NGAMECosts
+    >>> from longtail.recipes.ngame import NGAME
+    >>> points = {"n_points": 10_000, "n_nonzero": 10**6, "n_word_entries": 10**6}
+    >>> sizes = {"n_features": 5_000, "n_label_pairs": 20_000, **points}
+    >>> few, many = (Workload(n_labels=n, **sizes) for n in (1_000, 2_000))
+    >>> costs, machine = NGAMECosts(NGAME()), Machine(rate=1e11, n_threads=2)
+    >>> seconds = [costs.stages(workload, machine)["classifiers"] for workload in (few, many)]
+    >>> round(seconds[1] / seconds[0], 1)
+    1.0
     """
 
     settings: NGAME
@@ -169,7 +184,21 @@ class NGAMECosts:
 
 
 class DEXACosts(NGAMECosts):
-    """Of DEXA, which clusters labels before; see `NGAMECosts`."""
+    """Of DEXA, which clusters labels before; see `NGAMECosts`.
+
+    Examples
+    --------
+    >>> from longtail.costs.estimate import Machine, Workload
+    >>> from longtail.costs.ngame import DEXACosts, NGAMECosts
+    >>> from longtail.recipes.dexa import DEXA
+    >>> points = {"n_points": 10_000, "n_nonzero": 10**6, "n_word_entries": 10**6}
+    >>> sizes = {"n_features": 5_000, "n_label_pairs": 20_000, **points}
+    >>> workload = Workload(n_labels=1_000, **sizes)
+    >>> machine = Machine(rate=1e11, n_threads=2)
+    >>> both = DEXACosts(DEXA()), NGAMECosts(DEXA())
+    >>> [costs.stages(workload, machine)["label clusters"] > 0 for costs in both]
+    [True, False]
+    """
 
     def _clusters(self, w: Workload) -> float:
         """Return the core-seconds of clustering labels by their texts."""

@@ -22,6 +22,18 @@ class RerankedCosts:
     ----------
     alone : CostModel
         Of the recipe without an energy.
+
+    Examples
+    --------
+    >>> from longtail.costs.estimate import Machine, Workload
+    >>> from longtail.costs.reranked import RerankedCosts
+    >>> from longtail.costs.sparse import TreeCosts
+    >>> from longtail.recipes.parabel import Parabel
+    >>> points = {"n_points": 10_000, "n_nonzero": 10**6, "n_word_entries": 10**6}
+    >>> sizes = {"n_features": 5_000, "n_label_pairs": 20_000, **points}
+    >>> workload = Workload(n_labels=1_000, **sizes)
+    >>> list(RerankedCosts(TreeCosts(Parabel())).stages(workload, Machine(1e11, 2)))
+    ['to re-rank: trees', 'trees']
     """
 
     alone: CostModel

@@ -29,6 +29,21 @@ class SliceCosts:
     Parameters
     ----------
     settings : Slice
+
+    Examples
+    --------
+    A point is scored against its shortlist, however many labels there are.
+
+    >>> from longtail.costs.estimate import Machine, Workload
+    >>> from longtail.costs.slice import SliceCosts
+    >>> from longtail.recipes.slice import Slice
+    >>> points = {"n_points": 10_000, "n_nonzero": 10**6, "n_word_entries": 10**6}
+    >>> sizes = {"n_features": 5_000, "n_label_pairs": 20_000, **points}
+    >>> few, many = (Workload(n_labels=n, **sizes) for n in (1_000, 2_000))
+    >>> costs, machine = SliceCosts(Slice()), Machine(rate=1e11, n_threads=2)
+    >>> seconds = [costs.stages(workload, machine)["classifiers"] for workload in (few, many)]
+    >>> round(seconds[1] / seconds[0], 1)
+    1.0
     """
 
     settings: Slice

@@ -39,6 +39,21 @@ class DiSMECCosts:
     Parameters
     ----------
     settings : DiSMEC
+
+    Examples
+    --------
+    Twice as many labels take twice as long.
+
+    >>> from longtail.costs.estimate import Machine, Workload
+    >>> from longtail.costs.sparse import DiSMECCosts
+    >>> from longtail.recipes.dismec import DiSMEC
+    >>> points = {"n_points": 10_000, "n_nonzero": 10**6, "n_word_entries": 10**6}
+    >>> sizes = {"n_features": 5_000, "n_label_pairs": 20_000, **points}
+    >>> few, many = (Workload(n_labels=n, **sizes) for n in (1_000, 2_000))
+    >>> costs, machine = DiSMECCosts(DiSMEC()), Machine(rate=1e11, n_threads=2)
+    >>> seconds = [costs.stages(workload, machine)["classifiers"] for workload in (few, many)]
+    >>> round(seconds[1] / seconds[0], 1)
+    2.0
     """
 
     settings: DiSMEC
@@ -65,6 +80,21 @@ class TreeCosts:
     ----------
     settings : Parabel
         Bonsai among them.
+
+    Examples
+    --------
+    Twice as many labels make trees one level deeper, which takes little longer.
+
+    >>> from longtail.costs.estimate import Machine, Workload
+    >>> from longtail.costs.sparse import TreeCosts
+    >>> from longtail.recipes.parabel import Parabel
+    >>> points = {"n_points": 10_000, "n_nonzero": 10**6, "n_word_entries": 10**6}
+    >>> sizes = {"n_features": 5_000, "n_label_pairs": 20_000, **points}
+    >>> few, many = (Workload(n_labels=n, **sizes) for n in (1_000, 2_000))
+    >>> costs, machine = TreeCosts(Parabel()), Machine(rate=1e11, n_threads=2)
+    >>> seconds = [costs.stages(workload, machine)["trees"] for workload in (few, many)]
+    >>> round(seconds[1] / seconds[0], 1)
+    1.1
     """
 
     settings: Parabel
@@ -108,6 +138,20 @@ class ForestCosts:
     Parameters
     ----------
     settings : PfastreXML
+
+    Examples
+    --------
+    Twice as many trees take more memory; how much longer they take is not known.
+
+    >>> from longtail.costs.estimate import Machine, Workload
+    >>> from longtail.costs.sparse import ForestCosts
+    >>> from longtail.recipes.pfastrexml import PfastreXML
+    >>> points = {"n_points": 10_000, "n_nonzero": 10**6, "n_word_entries": 10**6}
+    >>> sizes = {"n_features": 5_000, "n_label_pairs": 20_000, **points}
+    >>> workload = Workload(n_labels=1_000, **sizes)
+    >>> fewer, more = (ForestCosts(PfastreXML(n_learners=n)) for n in (50, 100))
+    >>> more.memory(workload) > fewer.memory(workload), more.stages(workload, Machine(1e11, 2))
+    (True, {})
     """
 
     settings: PfastreXML
@@ -138,6 +182,20 @@ class AnnexMLCosts:
     Parameters
     ----------
     settings : AnnexML
+
+    Examples
+    --------
+    Of two learners, each has token vectors of its own; how long they take is not known.
+
+    >>> from longtail.costs.estimate import Machine, Workload
+    >>> from longtail.costs.sparse import AnnexMLCosts
+    >>> from longtail.recipes.annexml import AnnexML
+    >>> points = {"n_points": 10_000, "n_nonzero": 10**6, "n_word_entries": 10**6}
+    >>> sizes = {"n_features": 5_000, "n_label_pairs": 20_000, **points}
+    >>> workload = Workload(n_labels=1_000, **sizes)
+    >>> one, two = (AnnexMLCosts(AnnexML(n_learners=n)) for n in (1, 2))
+    >>> two.memory(workload) > one.memory(workload), two.stages(workload, Machine(1e11, 2))
+    (True, {})
     """
 
     settings: AnnexML

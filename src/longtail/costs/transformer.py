@@ -38,6 +38,16 @@ def layers_and_width_of(folder: str) -> tuple[int, int]:
     ------
     InputError
         If the folder does not tell.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> from longtail.costs.transformer import layers_and_width_of
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     config = '{"num_hidden_layers": 6, "hidden_size": 384}'
+    ...     _ = pathlib.Path(folder, "config.json").write_text(config)
+    ...     layers_and_width_of(folder)
+    (6, 384)
     """
     try:
         config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
@@ -56,12 +66,42 @@ def layers_and_width_of(folder: str) -> tuple[int, int]:
 
 
 def encoder_width(settings: OfTextEncoder) -> int:
-    """Return the length of an encoder's vectors."""
+    """Return the length of an encoder's vectors.
+
+    Examples
+    --------
+    A transformer's folder tells its own, whatever the settings' dimension.
+
+    >>> import pathlib, tempfile
+    >>> from longtail.costs.transformer import encoder_width
+    >>> from longtail.recipes.ngame import NGAME
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     config = '{"num_hidden_layers": 6, "hidden_size": 384}'
+    ...     _ = pathlib.Path(folder, "config.json").write_text(config)
+    ...     encoder_width(NGAME(dimension=64)), encoder_width(NGAME(encoder=folder))
+    (64, 384)
+    """
     return settings.dimension if settings.is_bag else layers_and_width_of(settings.encoder)[1]
 
 
 def time_to_read(settings: OfTextEncoder) -> float:
-    """Return the core-seconds of a transformer that reads a title; 0 where there is none."""
+    """Return the core-seconds of a transformer that reads a title; 0 where there is none.
+
+    Examples
+    --------
+    Of a transformer that is half as wide, a quarter.
+
+    >>> import pathlib, tempfile
+    >>> from longtail.costs.transformer import time_to_read
+    >>> from longtail.recipes.ngame import NGAME
+    >>> def seconds(width):
+    ...     with tempfile.TemporaryDirectory() as folder:
+    ...         config = f'{{"num_hidden_layers": 6, "hidden_size": {width}}}'
+    ...         _ = pathlib.Path(folder, "config.json").write_text(config)
+    ...         return time_to_read(NGAME(encoder=folder))
+    >>> seconds(192) / seconds(384), time_to_read(NGAME())
+    (0.25, 0.0)
+    """
     if settings.is_bag:
         return 0.0
     layers, width = layers_and_width_of(settings.encoder)
@@ -74,6 +114,20 @@ def transformer_memory(settings: OfTextEncoder) -> float:
     The activations of a piece of a text are 34 numbers of half precision, times layers and width
     (Korthikanti et al., "Reducing activation recomputation in large transformer models", MLSys
     2023, section 4.1), without those of attention, which short texts have few of.
+
+    Examples
+    --------
+    To train one takes several copies of its weights.
+
+    >>> import pathlib, tempfile
+    >>> from longtail.costs.transformer import transformer_memory
+    >>> from longtail.recipes.ngame import NGAME
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     config = '{"num_hidden_layers": 6, "hidden_size": 384}'
+    ...     _ = pathlib.Path(folder, "config.json").write_text(config)
+    ...     read, tuned = (NGAME(encoder=folder, fine_tune=tune) for tune in (False, True))
+    ...     transformer_memory(tuned) > 2 * transformer_memory(read), transformer_memory(NGAME())
+    (True, 0.0)
     """
     if settings.is_bag:
         return 0.0

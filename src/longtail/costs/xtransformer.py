@@ -29,6 +29,21 @@ class XTransformerCosts:
     Parameters
     ----------
     settings : XTransformer
+
+    Examples
+    --------
+    With twice as many labels, there are twice as many clusters of them, none of them larger.
+
+    >>> from longtail.costs.estimate import Machine, Workload
+    >>> from longtail.costs.xtransformer import XTransformerCosts
+    >>> from longtail.recipes.xtransformer import XTransformer
+    >>> points = {"n_points": 10_000, "n_nonzero": 10**6, "n_word_entries": 10**6}
+    >>> sizes = {"n_features": 5_000, "n_label_pairs": 20_000, **points}
+    >>> few, many = (Workload(n_labels=n, **sizes) for n in (1_000, 2_000))
+    >>> costs, machine = XTransformerCosts(XTransformer()), Machine(rate=1e11, n_threads=2)
+    >>> seconds = [costs.stages(workload, machine)["ranker"] for workload in (few, many)]
+    >>> round(seconds[1] / seconds[0], 1)
+    1.0
     """
 
     settings: XTransformer

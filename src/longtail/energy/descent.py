@@ -46,6 +46,17 @@ class Entropy:
     entropy keeps labels off 0 and 1 (Belanger, Yang and McCallum, "End-to-end learning for
     structured prediction energy networks", ICML 2017, section 4; Amos et al., 2017, section 4.2),
     and without global energy the answer is exactly sigmoid(u), whatever the steps.
+
+    Examples
+    --------
+    Where the energy's gradient is that of the unaries alone, the first state is also the last.
+
+    >>> import torch
+    >>> from longtail.energy.descent import Entropy
+    >>> entropy, unaries = Entropy(), torch.tensor([[0.0, 3.0]])
+    >>> state = entropy.start(unaries)
+    >>> entropy.direction(state, entropy.labels(state), -unaries).tolist()
+    [[0.0, 0.0]]
     """
 
     def start(self, unaries: Tensor) -> Tensor:
@@ -64,7 +75,18 @@ class Entropy:
 
 @dataclass(frozen=True)
 class Logit:
-    """Gradient descent on the logits of y: the chain rule multiplies the gradient by y (1 - y)."""
+    """Gradient descent on the logits of y: the chain rule multiplies the gradient by y (1 - y).
+
+    Examples
+    --------
+    A label that is near 0 or 1 hardly moves, however steep the energy is there.
+
+    >>> import torch
+    >>> from longtail.energy.descent import Logit
+    >>> labels = torch.tensor([[0.5, 1.0]])
+    >>> Logit().direction(labels.logit(), labels, torch.tensor([[8.0, 8.0]])).tolist()
+    [[2.0, 0.0]]
+    """
 
     def start(self, unaries: Tensor) -> Tensor:
         """See `Parametrisation`: the feed-forward answer."""
@@ -82,7 +104,15 @@ class Logit:
 
 @dataclass(frozen=True)
 class Projected:
-    """Gradient descent on y itself, cut to [0, 1] whenever it is looked at."""
+    """Gradient descent on y itself, cut to [0, 1] whenever it is looked at.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longtail.energy.descent import Projected
+    >>> Projected().labels(torch.tensor([[-0.5, 0.25, 1.5]])).tolist()
+    [[0.0, 0.25, 1.0]]
+    """
 
     def start(self, unaries: Tensor) -> Tensor:
         """See `Parametrisation`: the feed-forward answer."""

@@ -107,6 +107,15 @@ def pair_energies(
         The labels of most training points, at most 2,000.
     energies : float32 (m, m)
         Symmetric; unaries cancel out. The diagonal means nothing.
+
+    Examples
+    --------
+    >>> from longtail.energy.diagnostics import pair_energies
+    >>> from longtail.recipes.spen import SPEN
+    >>> model = SPEN(dimension=8).fit(["red wine", "old car"] * 9, [["a", "b"], ["b"]] * 9)
+    >>> labels, energies = pair_energies(model.predictor_)
+    >>> [model.predictor_.label_space.name(label) for label in labels], energies.shape
+    (['b', 'a'], (2, 2))
     """
     layers, terms, known = _energy_of(model, X)
     by_count = np.argsort(-model.train_label_counts[known], kind="stable")[:MOST_LABELS]
@@ -128,6 +137,16 @@ def inference_energies(model: Predictor, X: Bags) -> Floats:
     Returns
     -------
     float32 (n, n_steps + 1)
+
+    Examples
+    --------
+    >>> from longtail.energy.diagnostics import inference_energies
+    >>> from longtail.recipes.spen import SPEN
+    >>> model = SPEN(dimension=8).fit(["red wine", "old car"] * 9, [["a", "b"], ["c"]] * 9)
+    >>> points = model.predictor_.bags(["red wine", "old car"])
+    >>> energies = inference_energies(model.predictor_, points)
+    >>> (energies[:, -1] < energies[:, 0]).tolist()  # its steps lead down
+    [True, True]
     """
     scorer = model.scorer
     if isinstance(scorer, EnergyScorer):

@@ -31,6 +31,15 @@ class FrozenEnergy(NamedTuple):
     bias : float32 (n_maps,)
     label_vectors : float32 (K, L, H)
     couplings : float32 (K - 1, H, H)
+
+    Examples
+    --------
+    Of a SPEN of two units: their offsets and gates, four maps of the features.
+
+    >>> from longtail.energy.global_energies import SoftplusEnergy
+    >>> frozen = SoftplusEnergy(n_labels=5, dimension=3, n_hidden=2).frozen(3)
+    >>> frozen.vectors.shape, frozen.label_vectors.shape, frozen.couplings.shape
+    ((4, 3), (1, 5, 2), (0, 2, 2))
     """
 
     vectors: NDArray[np.float32]

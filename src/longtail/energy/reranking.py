@@ -61,6 +61,21 @@ class RerankerTraining:
     only_if_better : bool
         Return nothing unless it gains in P@1 + P@3 + P@5 on each half of the points, learnt from
         the other half, together.
+
+    Examples
+    --------
+    Nothing is learnt from fewer than 50 points that have a true label on their shortlists.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.energy.reranking import RerankerTraining
+    >>> from longtail.training.run import TrainingRun
+    >>> ids, scores = np.array([[0, 1]] * 49, np.int32), np.array([[2, 1]] * 49, np.float32)
+    >>> truth = csr_array(np.ones((49, 2)))
+    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> RerankerTraining().learn(ids, scores, truth, truth, run) is None
+    True
     """
 
     size: int = 100

@@ -39,6 +39,18 @@ class EnergyTerms(NamedTuple):
         W.
     label_gates : tuple of K Tensor (n, L), or ()
         d; none for ones.
+
+    Examples
+    --------
+    Unaries of 2 and 1 speak for two labels, whatever the global energy says of having both.
+
+    >>> import torch
+    >>> from longtail.energy.terms import EnergyTerms, energy_of
+    >>> one = torch.ones(1)
+    >>> silent = EnergyTerms(torch.zeros(1, 2), (torch.ones(2, 1),), (0 * one,), (one,))
+    >>> spoken, both = silent.with_unaries(torch.tensor([[2.0, 1.0]])), torch.ones(1, 2)
+    >>> round((energy_of(both, spoken) - energy_of(both, silent)).item(), 2)
+    -3.0
     """
 
     unaries: Tensor

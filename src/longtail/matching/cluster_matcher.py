@@ -54,6 +54,20 @@ class LearntMatcher(NamedTuple):
         phi of the training points, or of those that are asked about.
     tokens : csr_array of float32 (n_clusters, n_tokens) or None
         u, for a matcher that also reads the bag x itself: ``w_k . phi(x) + u_k . x + b_k``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.features.bag_encoder import UnitBagEncoder
+    >>> from longtail.matching.cluster_matcher import LearntMatcher
+    >>> bags, tokens = csr_array([[1.0, 0.0], [0.0, 1.0]]), np.eye(2, dtype=np.float32)
+    >>> bias, encoder = np.zeros(2, np.float32), UnitBagEncoder(tokens)
+    >>> matcher = LearntMatcher(encoder, tokens[::-1], bias, points=tokens)
+    >>> matcher.best_clusters(bags, 1).tolist()
+    [[1], [0]]
+    >>> matcher.recall(bags, csr_array([[0, 1], [0, 1]]), n_best=1)
+    0.5
     """
 
     encoder: UnitEncoder
@@ -100,6 +114,21 @@ class MatcherTraining:
         Of the sums of token vectors.
     n_best : int
         Clusters of a held-out point among which its true ones are looked for, by early stopping.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.matching.cluster_matcher import MatcherTraining
+    >>> from longtail.training.run import TrainingRun
+    >>> from longtail.training.schedule import Schedule
+    >>> schedule = Schedule(epochs=10, learning_rate=0.5)
+    >>> sizes = {"dimension": 8, "batch_size": 2, "dropout": 0.0, "n_best": 1}
+    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> points, clusters = csr_array([[1.0, 0.0], [0.0, 1.0]]), csr_array([[0.0, 1.0], [1.0, 0.0]])
+    >>> matcher = MatcherTraining(schedule=schedule, **sizes).learn(points, clusters, run)
+    >>> matcher.best_clusters(points, 1).tolist()
+    [[1], [0]]
     """
 
     dimension: int
@@ -210,7 +239,21 @@ class _MatcherTask:
 
 
 def squared_hinge(scores: Tensor, batch: Batch) -> tuple[float, Tensor]:
-    """Return the loss and its slope, a point's summed over clusters; the scores are overwritten."""
+    """Return the loss and its slope, a point's summed over clusters; the scores are overwritten.
+
+    Examples
+    --------
+    The point is in cluster 0, which should score 1 or more, and all others -1 or less.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from longtail.matching.cluster_matcher import squared_hinge
+    >>> from longtail.training.batches import Batch
+    >>> batch = Batch(np.array([0]), None, np.array([0]), np.array([0]))
+    >>> loss, slope = squared_hinge(torch.tensor([[0.5, -0.5, -2.0]]), batch)
+    >>> round(loss, 3), slope.tolist()
+    (0.167, [[-1.0, 1.0, 0.0]])
+    """
     rows = torch.from_numpy(batch.positive_rows).to(scores.device)
     columns = torch.from_numpy(batch.positive_columns).to(scores.device)
     of_true = (1 - scores[rows, columns]).clamp_min_(0)

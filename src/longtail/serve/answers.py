@@ -35,7 +35,17 @@ class Timed(NamedTuple):
 
 
 def answer_text(model: Predictor, request: PredictRequest) -> Timed:
-    """Return the labels of one text."""
+    """Return the labels of one text.
+
+    Examples
+    --------
+    >>> from longtail import DeepXML
+    >>> from longtail.serve.answers import answer_text
+    >>> from longtail.serve.messages import PredictRequest
+    >>> model = DeepXML().fit(["red wine", "fast car"] * 5, [["drink"], ["vehicle"]] * 5).predictor_
+    >>> answer_text(model, PredictRequest(text="white wine", k=1)).answer.labels
+    ['drink']
+    """
     started = perf_counter()
     found = _predicted(model, request.text, request)
     seconds = perf_counter() - started
@@ -44,7 +54,22 @@ def answer_text(model: Predictor, request: PredictRequest) -> Timed:
 
 
 def answer_batch(model: Predictor, request: PredictRequest, given_up: threading.Event) -> Timed:
-    """Return the labels of several texts: fewer of them once the answer is given up."""
+    """Return the labels of several texts: fewer of them once the answer is given up.
+
+    Examples
+    --------
+    >>> import threading
+    >>> from longtail import DeepXML
+    >>> from longtail.serve.answers import answer_batch
+    >>> from longtail.serve.messages import PredictRequest
+    >>> model = DeepXML().fit(["red wine", "fast car"] * 5, [["drink"], ["vehicle"]] * 5).predictor_
+    >>> request, given_up = PredictRequest(texts=["white wine", "old car"], k=1), threading.Event()
+    >>> [answer.labels for answer in answer_batch(model, request, given_up).answer.answers]
+    [['drink'], ['vehicle']]
+    >>> given_up.set()
+    >>> answer_batch(model, request, given_up).answer.answers
+    []
+    """
     started = perf_counter()
     texts = request.texts or []
     rows: list[list[tuple[str, float]]] = []

@@ -38,6 +38,12 @@ class Limits:
     ------
     InputError
         If a limit is not a number above 0, or `k` is above 10,000, more than a model answers.
+
+    Examples
+    --------
+    >>> from longtail.serve.limits import Limits
+    >>> Limits().default_k, Limits(k=3).default_k
+    (5, 3)
     """
 
     body_bytes: int = 4_194_304

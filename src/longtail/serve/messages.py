@@ -127,6 +127,18 @@ def decoded(body: bytes | bytearray, limits: Limits) -> PredictRequest:
     ------
     Refusal
         If it is not one, or asks for too much.
+
+    Examples
+    --------
+    >>> from longtail.serve.limits import Limits
+    >>> from longtail.serve.messages import Refusal, decoded
+    >>> decoded(b'{"text": "red wine"}', Limits()).most_labels
+    5
+    >>> try:
+    ...     decoded(b'{"texts": ["red wine", "fast car"]}', Limits(texts=1))
+    ... except Refusal as refusal:
+    ...     refusal.status, str(refusal)
+    (413, 'There are 2 texts; at most 1 are allowed. Send fewer.')
     """
     try:
         request = _decoder.decode(body)
@@ -156,7 +168,15 @@ def _not_json(body: bytes | bytearray, error: Exception) -> Refusal:
 
 
 def encoded_refusal(encoding: str) -> Refusal:
-    """Return the refusal of a body that is packed."""
+    """Return the refusal of a body that is packed.
+
+    Examples
+    --------
+    >>> from longtail.serve.messages import encoded_refusal
+    >>> refusal = encoded_refusal("gzip")
+    >>> refusal.status, refusal.headers  # what would be read
+    (415, ((b'accept-encoding', b'identity'),))
+    """
     return Refusal(
         415,
         f"The body's Content-Encoding is {encoding!r}, and only plain bodies are read. Send the "

@@ -32,6 +32,18 @@ class Metrics:
     Of several workers, each writes files of its own into the folder that the environment variable
     ``PROMETHEUS_MULTIPROC_DIR`` names, and whichever is asked sums up all of them: that is how
     prometheus_client does it.
+
+    Examples
+    --------
+    >>> from longtail.serve.metrics import Metrics
+    >>> metrics = Metrics()
+    >>> for status in (200, 200, 413):
+    ...     metrics.count("/predict", status, seconds=0.004)
+    >>> for line in metrics.text().decode().splitlines():
+    ...     if line.startswith("longtail_requests_total"):
+    ...         print(line)
+    longtail_requests_total{path="/predict",status="200"} 2.0
+    longtail_requests_total{path="/predict",status="413"} 1.0
     """
 
     def __init__(self) -> None:

@@ -34,7 +34,16 @@ REFUSALS = {
 
 
 def openapi_document(limits: Limits) -> dict[str, Any]:
-    """Return the document of a server with some limits, as JSON values."""
+    """Return the document of a server with some limits, as JSON values.
+
+    Examples
+    --------
+    >>> from longtail.serve.limits import Limits
+    >>> from longtail.serve.openapi import openapi_document
+    >>> document = openapi_document(Limits(k=20))
+    >>> document["components"]["schemas"]["PredictRequest"]["properties"]["k"]
+    {'type': 'integer', 'default': 5, 'minimum': 1, 'maximum': 20}
+    """
     (*references,), components = msgspec.json.schema_components(
         MESSAGES, ref_template="#/components/schemas/{name}"
     )

@@ -19,7 +19,15 @@ _MOST = b'data-most="100"'
 
 @lru_cache(maxsize=8)
 def page(limits: Limits) -> bytes:
-    """Return the page, which offers no more labels than the server allows."""
+    """Return the page, which offers no more labels than the server allows.
+
+    Examples
+    --------
+    >>> from longtail.serve.limits import Limits
+    >>> from longtail.serve.page import page
+    >>> b'data-most="20"' in page(Limits(k=20))
+    True
+    """
     return _template().replace(_MOST, f'data-most="{limits.k}"'.encode())
 
 
@@ -31,7 +39,15 @@ def _template() -> bytes:
 
 @lru_cache(maxsize=1)
 def content_security_policy() -> bytes:
-    """Return the policy: the page's own script and style, requests to its own server, no more."""
+    """Return the policy: the page's own script and style, requests to its own server, no more.
+
+    Examples
+    --------
+    >>> from longtail.serve.page import content_security_policy
+    >>> parts = content_security_policy().decode().split("; ")
+    >>> parts[0], parts[3]
+    ("default-src 'none'", "connect-src 'self'")
+    """
     html = _template()  # script and style are the same at all limits
     sources = {
         tag: " ".join(

@@ -319,7 +319,24 @@ def recall_of_nearest(
 def search_labels(
     vectors: Floats, points: Floats, labels: csr_array, sizes: SearchSizes, run: TrainingRun
 ) -> CandidateSearch:
-    """Return a search over label vectors, and over training points where `sizes` wants any."""
+    """Return a search over label vectors, and over training points where `sizes` wants any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.blend.candidates import SearchSizes
+    >>> from longtail.siamese.modules import search_labels
+    >>> from longtail.training.run import TrainingRun
+    >>> vectors, labels = np.eye(3, dtype=np.float32), csr_array([[1.0, 0.0, 1.0], [0.0, 0.0, 1.0]])
+    >>> sizes = SearchSizes(n_found=1, n_near_points=0, n_near_labels=0, n_popular=1)
+    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> search = search_labels(vectors, vectors[:2], labels, sizes, run)
+    >>> found = search.find(vectors[:2], np.empty((2, 0), np.int32)).labels
+    >>> found.tolist()  # the nearest, and the most frequent
+    [[0, 2], [1, 2]]
+    """
     some = slice(None) if sizes.n_near_points else slice(0)
     search = CandidateSearch.build(
         vectors,
@@ -333,6 +350,14 @@ def search_labels(
 
 
 def unit(rows: Floats) -> Floats:
-    """Scale rows to length 1; those of zeros stay so."""
+    """Scale rows to length 1; those of zeros stay so.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.siamese.modules import unit
+    >>> unit(np.array([[0, 2], [0, 0]], np.float32)).tolist()
+    [[0.0, 1.0], [0.0, 0.0]]
+    """
     scaled: Floats = UnitRows.of(torch.from_numpy(rows)).unit.numpy()
     return scaled

@@ -76,6 +76,21 @@ class BagArchitecture:
     dimension : int
     dropout : float
         Of the points' sums, in training.
+
+    Examples
+    --------
+    Points and label texts share their token vectors: what says the same is near from the start.
+
+    >>> import torch
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.siamese.networks import BagArchitecture, Side
+    >>> from longtail.training.run import TrainingData, TrainingRun
+    >>> text = csr_array([[1.0, 1.0]])
+    >>> data = TrainingData(features=text, labels=csr_array([[1.0]]), label_features=text)
+    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> network = BagArchitecture(dimension=4).start(data, data, run)
+    >>> round((network.vectors(Side.POINTS) @ network.vectors(Side.LABELS).T).item(), 3)
+    1.0
     """
 
     dimension: int = 256
@@ -103,6 +118,21 @@ class BagNetwork:
         With the bags of the labels' texts.
     held_out : TrainingData
     dropout : float
+
+    Examples
+    --------
+    >>> import torch
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.features.token_table import TokenTable
+    >>> from longtail.siamese.networks import BagNetwork, Side
+    >>> from longtail.training.run import TrainingData
+    >>> cpu, start = torch.device("cpu"), torch.tensor([[2.0, 0.0], [0.0, 2.0]])
+    >>> tokens = TokenTable(2, 2, seed=0, n_threads=1, device=cpu, start=start)
+    >>> first, second = csr_array([[3.0, 0.0]]), csr_array([[0.0, 1.0]])
+    >>> data = TrainingData(features=first, labels=csr_array([[1.0]]), label_features=second)
+    >>> network = BagNetwork(tokens, data, data, dropout=0.0)
+    >>> network.vectors(Side.POINTS).tolist(), network.vectors(Side.LABELS).tolist()
+    ([[1.0, 0.0]], [[0.0, 1.0]])
     """
 
     def __init__(

@@ -64,6 +64,18 @@ class UnitPairs(NamedTuple):
     points, texts : UnitRows
     kept : Tensor
         What dropout has multiplied the points' rows by; see `kept_units`.
+
+    Examples
+    --------
+    A row that is four times as long turns a quarter as fast.
+
+    >>> import torch
+    >>> from longtail.siamese.task import UnitPairs
+    >>> pairs = UnitPairs.of(torch.tensor([[0.0, 1.0], [4.0, 0.0]]), n_points=1, dropout=0.0)
+    >>> pairs.points.unit.tolist(), pairs.texts.unit.tolist()
+    ([[0.0, 1.0]], [[1.0, 0.0]])
+    >>> pairs.backward(torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]])).tolist()
+    [[1.0, 0.0], [0.0, 0.25]]
     """
 
     points: UnitRows
@@ -93,6 +105,26 @@ class LearntBags:
     label_features : csr_array (n_labels, n_tokens)
     dropout : float
         Of the sums of the points' token vectors.
+
+    Examples
+    --------
+    The point and the label's text have no token in common; a step brings them together.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.features.token_table import TokenTable
+    >>> from longtail.siamese.task import LearntBags
+    >>> from longtail.training.batches import Batch
+    >>> cpu, start = torch.device("cpu"), torch.eye(2)
+    >>> tokens = TokenTable(2, 2, seed=0, n_threads=1, device=cpu, start=start)
+    >>> bags = LearntBags(tokens, csr_array([[1.0, 0.0]]), csr_array([[0.0, 1.0]]), 0.0)
+    >>> first = np.array([0])
+    >>> point, text = bags.encode(Batch(first, first, first, first))
+    >>> bags.step(-text.unit, -point.unit, learning_rate=0.1)
+    >>> point, text = bags.encode(Batch(first, first, first, first))
+    >>> round((point.unit * text.unit).sum().item(), 1)
+    0.3
     """
 
     def __init__(
@@ -129,6 +161,19 @@ class FrozenPairs:
     dropout : float
         Of the points' entries.
     device : torch.device
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from longtail.siamese.task import FrozenPairs
+    >>> from longtail.training.batches import Batch
+    >>> rows = np.array([[1, 0], [0, 1], [-1, 0]], np.float32)
+    >>> pairs = FrozenPairs(rows, rows, dropout=0.0, device=torch.device("cpu"))
+    >>> batch = Batch(np.array([1]), np.array([0, 2]), np.array([0]), np.array([1]))
+    >>> points, texts = pairs.encode(batch)
+    >>> points.unit.tolist(), texts.unit.tolist()  # of the labels of the pool
+    ([[0.0, 1.0]], [[1.0, 0.0], [-1.0, 0.0]])
     """
 
     def __init__(
@@ -178,6 +223,19 @@ class Corrections:
     Attributes
     ----------
     vectors : float32 Tensor (n_clusters, dimension)
+
+    Examples
+    --------
+    Two labels have the same text; that of cluster 0 learns that it means something else.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from longtail.siamese.task import Corrections
+    >>> start = np.array([[-1, 1], [0, 0]], np.float32)
+    >>> corrections = Corrections(start, np.array([0, 1]), torch.device("cpu"))
+    >>> texts = torch.tensor([[1.0, 0.0], [1.0, 0.0]])
+    >>> corrections.add(texts, torch.tensor([0, 1])).unit.tolist()
+    [[0.0, 1.0], [1.0, 0.0]]
     """
 
     def __init__(
@@ -301,6 +359,23 @@ class SiameseTask:
     loss : PairLoss
     extra_state : dict
         Live tensors of others that a checkpoint must keep, too.
+
+    Examples
+    --------
+    The point is near the text of label 0, but has label 1.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from longtail.siamese.pair_losses import TripletLoss
+    >>> from longtail.siamese.task import Corrections, FrozenPairs, SiameseTask
+    >>> from longtail.training.batches import Batch
+    >>> cpu, rows, zero = torch.device("cpu"), np.eye(2, dtype=np.float32), np.array([0])
+    >>> encoder = FrozenPairs(rows[:1], rows, dropout=0.0, device=cpu)
+    >>> corrections = Corrections(0 * rows, np.arange(2), cpu)
+    >>> task = SiameseTask(encoder=encoder, corrections=corrections, loss=TripletLoss(n_hardest=1))
+    >>> batch = Batch(zero, np.arange(2), zero, np.array([1]))
+    >>> [round(task.step(batch, 0.5, 1.0, measure=True), 1) for _ in range(4)]
+    [1.3, 0.7, 0.5, 0.4]
     """
 
     encoder: SiameseEncoder

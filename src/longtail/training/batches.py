@@ -70,6 +70,17 @@ class Batch:
         The true labels, as places in the (n, n_pool) logits.
     in_loss : bool (n, n_pool) or None
         Which places count; None if all do.
+
+    Examples
+    --------
+    The second point has two true labels; of its pool of labels, these are at places 0 and 2.
+
+    >>> import numpy as np
+    >>> from longtail.training.batches import Batch
+    >>> rows, columns = np.array([0, 1, 1]), np.array([1, 0, 2])
+    >>> batch = Batch(np.array([7, 9]), np.array([3, 40, 41]), rows, columns)
+    >>> batch.points[batch.positive_rows].tolist(), batch.pool[batch.positive_columns].tolist()
+    ([7, 9, 9], [40, 3, 41])
     """
 
     points: Ids
@@ -251,6 +262,15 @@ def neighbourhoods(
     -------
     list of int64 arrays
         Each point is in one of them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.training.batches import neighbourhoods
+    >>> features = np.array([[1, 0], [0, 1], [0.9, 0.1], [0.1, 0.9]], np.float32)
+    >>> near = neighbourhoods(features, 2, seed=0, n_threads=1)
+    >>> sorted(points.tolist() for points in near)
+    [[0, 2], [1, 3]]
     """
     return points_of_clusters(like_points(features, size, seed=seed, n_threads=n_threads))
 
@@ -258,7 +278,17 @@ def neighbourhoods(
 def like_points(
     features: NDArray[np.float32], size: int, *, seed: int, n_threads: int
 ) -> NDArray[np.int32]:
-    """Return the cluster of each point, int32 (n_points,); see `neighbourhoods`."""
+    """Return the cluster of each point, int32 (n_points,); see `neighbourhoods`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.training.batches import like_points
+    >>> features = np.array([[1, 0], [0, 1], [0.9, 0.1], [0.1, 0.9]], np.float32)
+    >>> clusters = like_points(features, 2, seed=0, n_threads=1)
+    >>> (clusters == clusters[0]).tolist()
+    [True, False, True, False]
+    """
     n_clusters = 1
     while n_clusters * size < len(features):
         n_clusters *= 2
@@ -268,7 +298,17 @@ def like_points(
 
 
 def points_of_clusters(clusters: NDArray[np.integer[Any]]) -> list[Ids]:
-    """Return the points of each cluster that has any, ascending."""
+    """Return the points of each cluster that has any, ascending.
+
+    Examples
+    --------
+    No point is of cluster 2.
+
+    >>> import numpy as np
+    >>> from longtail.training.batches import points_of_clusters
+    >>> [points.tolist() for points in points_of_clusters(np.array([1, 0, 1, 3]))]
+    [[1], [0, 2], [3]]
+    """
     order = np.argsort(clusters, kind="stable")
     starts = np.flatnonzero(np.diff(clusters[order], prepend=-1))
     return np.split(order, starts[1:])

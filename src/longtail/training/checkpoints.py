@@ -48,6 +48,20 @@ class CheckpointFolder:
     fingerprint : Fingerprint
     every_seconds : float
         Epochs that end sooner after the last checkpoint are not written.
+
+    Examples
+    --------
+    >>> from tempfile import TemporaryDirectory
+    >>> import torch
+    >>> from longtail.training.checkpoints import CheckpointFolder
+    >>> from longtail.training.fingerprint import Fingerprint
+    >>> with TemporaryDirectory() as path:
+    ...     folder = CheckpointFolder(path, fingerprint=Fingerprint('{"seed": 0}', "data"))
+    ...     folder.save("encoder", 3, {"bias": torch.ones(2)}, [], at_once=True)
+    ...     found = folder.load("encoder")
+    ...     other = CheckpointFolder(path, fingerprint=Fingerprint('{"seed": 1}', "data"))
+    ...     found.epoch, found.arrays["bias"].tolist(), other.load("encoder")
+    (3, [1.0, 1.0], None)
     """
 
     def __init__(

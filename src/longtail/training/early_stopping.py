@@ -69,6 +69,19 @@ class HeldOut(NamedTuple):
         What is to be found: their labels, among those that have training points, or clusters of
         these.
     patience : int
+
+    Examples
+    --------
+    Nothing is held out where training does not stop early.
+
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.training.early_stopping import HeldOut
+    >>> from longtail.training.run import TrainingData
+    >>> labels = csr_array(np.eye(2, dtype=np.float32))
+    >>> data = TrainingData(features=labels, labels=labels)
+    >>> HeldOut.of(data, labels, patience=3).patience, HeldOut.of(data, labels, patience=None)
+    (3, None)
     """
 
     data: TrainingData

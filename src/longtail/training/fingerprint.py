@@ -30,6 +30,13 @@ class Fingerprint:
         JSON, in the order of the keys.
     data : str
         A digest.
+
+    Examples
+    --------
+    >>> from longtail.training.fingerprint import Fingerprint
+    >>> first, second = Fingerprint('{"epochs": 7}', "data"), Fingerprint('{"epochs": 7}', "other")
+    >>> first.digest == second.digest, first.differences(second)
+    (False, 'other training data')
     """
 
     settings: str
@@ -76,6 +83,22 @@ def fingerprint(settings: dict[str, Any], *data: csr_array | TextColumn | None) 
     Returns
     -------
     Fingerprint
+
+    Examples
+    --------
+    In whichever order settings come, they are the same.
+
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.training.fingerprint import fingerprint
+    >>> labels = csr_array(np.eye(2, dtype=np.float32))
+    >>> first = fingerprint({"seed": 0, "epochs": 7}, labels, None)
+    >>> first.settings
+    '{"epochs": 7, "seed": 0}'
+    >>> fingerprint({"epochs": 7, "seed": 0}, labels, None) == first
+    True
+    >>> fingerprint({"epochs": 7, "seed": 0}, 2 * labels, None) == first
+    False
     """
     digest = hashlib.sha256()
     for part in data:

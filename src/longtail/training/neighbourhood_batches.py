@@ -43,6 +43,24 @@ class NeighbourhoodBatches:
         Points of a cluster at first; with 1, batches are random.
     growth : int
         How many times larger clusters are after each clustering.
+
+    Examples
+    --------
+    At first, batches are random; then each is made of two points that are alike.
+
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.training.batches import SharedPool
+    >>> from longtail.training.neighbourhood_batches import NeighbourhoodBatches
+    >>> vectors = np.array([[1, 0], [0, 1], [0.9, 0.1], [0.1, 0.9]], np.float32)
+    >>> labels, none = csr_array(np.eye(4, dtype=np.float32)), np.zeros((4, 0), np.int32)
+    >>> pool = SharedPool(labels=labels, shortlists=none, batch_size=2, n_hard=0, n_random=0)
+    >>> batches = NeighbourhoodBatches(
+    ...     pool, lambda: vectors, refresh_every=1, cluster_size=2, seed=0, n_threads=1
+    ... )
+    >>> _, second = (list(batches.epoch(np.random.default_rng(0))) for _ in range(2))
+    >>> sorted(sorted(batch.points.tolist()) for batch in second)
+    [[0, 2], [1, 3]]
     """
 
     def __init__(
@@ -123,6 +141,22 @@ class RefreshedPool:
         Given how often it was asked before, counted from 1, returns the pool as it is now.
     refresh_every : int
         Epochs.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.training.batches import SharedPool
+    >>> from longtail.training.neighbourhood_batches import RefreshedPool
+    >>> labels, negative = csr_array(([1], [3], [0, 1]), (1, 9_999)), np.array([[80]], np.int32)
+    >>> sizes = {"batch_size": 1, "n_hard": 1, "n_random": 0}
+    >>> first = SharedPool(labels=labels, shortlists=negative, groups=[np.array([0])], **sizes)
+    >>> later = replace(first, shortlists=negative + 10)
+    >>> batches = RefreshedPool(first, lambda n_before: later, refresh_every=1)
+    >>> epochs = [next(batches.epoch(np.random.default_rng(0))) for _ in range(2)]
+    >>> [{80, 90}.intersection(batch.pool.tolist()) for batch in epochs]
+    [{80}, {90}]
     """
 
     def __init__(
@@ -182,6 +216,19 @@ class LabelBatches:
         Labels of a batch.
     power : float
         0 draws all labels alike, 1 by their number of points.
+
+    Examples
+    --------
+    Label 0 has three points and label 1 has one: each comes with one. Label 2 has none.
+
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.training.neighbourhood_batches import LabelBatches
+    >>> labels = csr_array([[1, 0, 0], [1, 0, 0], [1, 0, 0], [0, 1, 0]])
+    >>> batches = LabelBatches(labels=labels, batch_size=50)
+    >>> batch = next(batches.epoch(np.random.default_rng(0)))
+    >>> batch.pool.tolist(), len(batch.points), batch.points[-1].item()
+    ([0, 1], 2, 3)
     """
 
     labels: csr_array

@@ -53,6 +53,17 @@ class FrozenFeatures:
     features : float32 array (n_points, dimension)
     dropout : float
     device : torch.device
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from longtail.training.one_vs_all import FrozenFeatures
+    >>> learnt = np.array([[1, 2], [3, 4]], np.float32)
+    >>> features = FrozenFeatures(learnt, dropout=0.0, device=torch.device("cpu"))
+    >>> features.step(0.1)  # changes nothing
+    >>> features.forward(np.array([1])).tolist()
+    [[3.0, 4.0]]
     """
 
     def __init__(
@@ -88,6 +99,21 @@ class OneVsAllTask:
     table : LabelTable
     block_learning_rate : float
         Of the block; shrinks in proportion to the learning rate of the step.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from longtail.training.batches import Batch
+    >>> from longtail.training.label_table import LabelTable
+    >>> from longtail.training.one_vs_all import FrozenFeatures, OneVsAllTask
+    >>> cpu, odds = torch.device("cpu"), np.array([0.5, 0.5])
+    >>> features = FrozenFeatures(np.eye(2, dtype=np.float32), dropout=0.0, device=cpu)
+    >>> table = LabelTable(2, 2, frequencies=odds, device=cpu)
+    >>> task = OneVsAllTask(features, torch.nn.Identity(), table, block_learning_rate=0.01)
+    >>> batch = Batch(np.array([0]), None, np.array([0]), np.array([1]))  # point 0 has label 1
+    >>> [round(task.step(batch, 0.5, 1.0, measure=True), 1) for _ in range(3)]
+    [1.4, 0.5, 0.3]
     """
 
     def __init__(

@@ -208,6 +208,14 @@ def in_threads(work: Callable[[int, int], None], n_rows: int) -> None:
 
     The first rows may be of frequent tokens, each of which takes longer, so that there are more
     chunks than threads; few rows are not worth a thread.
+
+    Examples
+    --------
+    >>> from longtail.training.optimisers import in_threads
+    >>> chunks = []
+    >>> in_threads(lambda start, stop: chunks.append((start, stop)), 600)
+    >>> sorted(chunks)
+    [(0, 256), (256, 512), (512, 600)]
     """
     n_threads = torch.get_num_threads()
     chunk = max(256, -(-n_rows // (8 * n_threads)))
@@ -215,7 +223,16 @@ def in_threads(work: Callable[[int, int], None], n_rows: int) -> None:
 
 
 def numbers_of(tensor: Tensor) -> NDArray[Any]:
-    """Return a CPU tensor as an array, bfloat16 as its bits in uint16, without a copy."""
+    """Return a CPU tensor as an array, bfloat16 as its bits in uint16, without a copy.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longtail.training.optimisers import numbers_of
+    >>> one = torch.ones(1)
+    >>> numbers_of(one).tolist(), [hex(bits) for bits in numbers_of(one.bfloat16()).tolist()]
+    ([1.0], ['0x3f80'])
+    """
     if tensor.dtype == torch.bfloat16:
         return tensor.view(torch.int16).numpy().view(np.uint16)
     array: NDArray[Any] = tensor.numpy()

@@ -64,7 +64,16 @@ def processes() -> Processes:
 
 
 def join_processes() -> Processes:
-    """Join the processes that ``torchrun`` has started, if it has, and return this one's place."""
+    """Join the processes that ``torchrun`` has started, if it has, and return this one's place.
+
+    Examples
+    --------
+    Where it has not:
+
+    >>> from longtail.training.processes import join_processes
+    >>> join_processes()
+    Processes(rank=0, count=1)
+    """
     if (
         distributed.is_available()
         and distributed.is_torchelastic_launched()
@@ -97,6 +106,17 @@ def share_of(batch: Batch) -> Batch | None:
 
     None for all processes if there are fewer points than processes, as an epoch's last batch may
     have: those points are left out.
+
+    Examples
+    --------
+    One process alone has them all.
+
+    >>> import numpy as np
+    >>> from longtail.training.batches import Batch
+    >>> from longtail.training.processes import share_of
+    >>> batch = Batch(np.array([7, 9]), None, np.array([0, 1]), np.array([2, 0]))
+    >>> share_of(batch).points.tolist()
+    [7, 9]
     """
     rank, count = processes().rank, processes().count
     if count == 1:
@@ -132,6 +152,16 @@ def add_up(n_rows: int, rows: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]
         Those that any process has, ascending.
     gradient : float32 Tensor (m, dimension)
         The same numbers in every process.
+
+    Examples
+    --------
+    In one process there is nothing to add.
+
+    >>> import torch
+    >>> from longtail.training.processes import add_up
+    >>> rows, gradient = add_up(5, torch.tensor([3]), torch.tensor([[0.5, -1.0]]))
+    >>> rows.tolist(), gradient.tolist()
+    ([3], [[0.5, -1.0]])
     """
     count = processes().count
     if count == 1:

@@ -51,6 +51,19 @@ class TrainingData(NamedTuple):
         The texts themselves, where the architecture reads them.
     set_aside : csr_array (n_points, n_labels) or None
         Pairs by which no answer is judged, whether they are among the labels or not.
+
+    Examples
+    --------
+    No point has the first label, and nothing can be learnt about it.
+
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.training.run import TrainingData
+    >>> labels = csr_array(np.array([[0, 1, 0], [0, 1, 1]], np.float32))
+    >>> data = TrainingData(features=csr_array(np.eye(2, dtype=np.float32)), labels=labels)
+    >>> used, of_used = data.of_used_labels()
+    >>> used.tolist(), of_used.labels.toarray().tolist()
+    ([1, 2], [[1.0, 0.0], [1.0, 1.0]])
     """
 
     features: csr_array

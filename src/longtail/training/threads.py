@@ -86,6 +86,17 @@ def torch_threads(n_threads: int) -> Iterator[None]:
     """Let torch compute on so many threads, in this thread and in those that begin in the meantime.
 
     On one only in a process that was forked from one with torch: more would wait for ever.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longtail.training.threads import torch_threads
+    >>> before = torch.get_num_threads()
+    >>> with torch_threads(1):
+    ...     torch.get_num_threads()
+    1
+    >>> torch.get_num_threads() == before
+    True
     """
     before = torch.get_num_threads()
     torch.set_num_threads(1 if is_fork_of_torch() else n_threads)
@@ -96,7 +107,16 @@ def torch_threads(n_threads: int) -> Iterator[None]:
 
 
 def one_torch_thread() -> AbstractContextManager[None]:
-    """See `torch_threads`."""
+    """See `torch_threads`.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longtail.training.threads import one_torch_thread
+    >>> with one_torch_thread():
+    ...     torch.get_num_threads()
+    1
+    """
     return torch_threads(1)
 
 

@@ -246,6 +246,17 @@ def decoupled_softmax(
     With Z the sum of e^z over a point's negatives, a true label's slope is -Z / (e^z_p + Z), and a
     negative's is e^z times the sum over the true labels of 1 / (e^z_p + Z). All exponents are taken
     less `largest`, which keeps them small and changes neither.
+
+    Examples
+    --------
+    Of three labels that score alike, two are true: they do not push each other away.
+
+    >>> import torch
+    >>> from longtail.training.unit_labels import decoupled_softmax
+    >>> rows, columns = torch.tensor([0, 0]), torch.tensor([0, 1])
+    >>> loss, slope = decoupled_softmax(torch.zeros(1, 3), rows, columns, largest=0.0)
+    >>> round(loss, 2), slope.tolist()
+    (1.39, [[-0.5, -0.5, 1.0]])
     """
     exponents = logits.sub_(largest).exp_()
     of_true = exponents[rows, columns]
