@@ -114,6 +114,12 @@ def test_descriptions_are_not_indented():
         assert "\n " not in schema["description"]
 
 
+def test_examples_in_python_are_left_out():
+    assert not any(">>>" in schema["description"] for schema in SCHEMAS.values())
+    said = SCHEMAS["Explanation"]["description"]
+    assert said.startswith("What `explain` returns") and said.endswith("to search in.")
+
+
 def test_the_address_is_quoted(ask):
     servers = ask("GET", "/openapi.json", root_path="/my étiquettes")[2]["servers"]
     assert servers == [{"url": "/my%20%C3%A9tiquettes"}]

@@ -49,7 +49,8 @@ def openapi_document(limits: Limits) -> dict[str, Any]:
     )
     predict, answer, answers, explained, health, _ = references
     for schema in components.values():
-        schema["description"] = cleandoc(schema["description"])
+        said, _, _ = cleandoc(schema["description"]).partition("\n\nExamples\n")
+        schema["description"] = said  # examples in Python are for who reads the code
     _add_limits(components["PredictRequest"]["properties"], limits)
     components["ExplainRequest"] = _explain_request(components["PredictRequest"])
     _add_either(components["PredictRequest"])
