@@ -58,6 +58,26 @@ class Blend:
     tail_weights : float32 (n_labels,)
         Added to the scores: what trades P@k for PSP@k.
     network : ScoreNetwork
+
+    Examples
+    --------
+    Label 0 is found by its vector, and by the one training point near by, which votes for it. The
+    linear part says nothing yet.
+
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.blend.blend import Blend
+    >>> from longtail.blend.candidates import CandidateSearch, SearchSizes
+    >>> from longtail.blend.label_head import LabelHead
+    >>> from longtail.data.bags import Bags
+    >>> unit, sizes = np.eye(3, dtype=np.float32), SearchSizes(n_found=1, n_popular=0)
+    >>> labels = csr_array(unit)
+    >>> search = CandidateSearch.build(unit, unit, labels, sizes=sizes, seed=0, n_threads=1)
+    >>> head = LabelHead.of_search(search, np.zeros(3), scale=10.0)
+    >>> blend = Blend.untaught(search, [head], None, labels, tail=0.0)
+    >>> evidence = blend.evidence_of(unit[:1], Bags.of(labels[[0]]))
+    >>> evidence.labels[0, :1].tolist(), evidence.values[0, :, 0].tolist()  # head, linear, votes
+    ([0], [10.0, 0.0, 1.0])
     """
 
     search: CandidateSearch

@@ -351,7 +351,17 @@ def _label_index(
 
 
 def index_of_labels(vectors: Floats, beam: int, seed: int, n_threads: int) -> VectorIndex:
-    """Index label vectors: with many edges where it is a graph."""
+    """Index label vectors: with many edges where it is a graph.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.blend.candidates import index_of_labels
+    >>> vectors = np.array([[1, 0], [0.6, 0.8], [0, 1]], np.float32)
+    >>> index = index_of_labels(vectors, 64, 0, 1)
+    >>> index.query(np.array([[1, 0]], np.float32), 2)[0].tolist()
+    [[0, 1]]
+    """
     return built_index(
         vectors, n_neighbours=N_LABEL_NEIGHBOURS, beam=beam, seed=seed, n_threads=n_threads
     )
@@ -365,7 +375,19 @@ def index_of_points(vectors: Floats, beam: int, seed: int, n_threads: int) -> Ve
 
 
 def popular_labels(labels: csr_array, n_most: int) -> Ids:
-    """Return the labels with the most points, most first, ties by smaller id; none without."""
+    """Return the labels with the most points, most first, ties by smaller id; none without.
+
+    Examples
+    --------
+    Labels 0 and 2 have a point each, label 1 has two, and label 3 has none.
+
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.blend.candidates import popular_labels
+    >>> labels = csr_array(np.array([[1, 1, 0, 0], [0, 1, 1, 0]]))
+    >>> popular_labels(labels, 2).tolist(), popular_labels(labels, 9).tolist()
+    ([1, 0], [1, 0, 2])
+    """
     counts = np.bincount(labels.indices, minlength=labels.shape[1])
     n_popular = min(n_most, int(np.count_nonzero(counts)))
     return np.argsort(-counts, kind="stable")[:n_popular].astype(np.int32)
@@ -375,6 +397,18 @@ def search_rows_of(index: VectorIndex) -> tuple[Floats, Ids]:
     """Return the vectors that an index holds, and the place of each of its rows among them.
 
     A graph keeps equal rows once; whoever scores rows of an index need not keep them again.
+
+    Examples
+    --------
+    The first and the last row are equal, so a graph keeps two.
+
+    >>> import numpy as np
+    >>> from longtail.blend.candidates import search_rows_of
+    >>> from longtail.index import GraphIndex
+    >>> rows = np.array([[1, 0], [0, 1], [1, 0]], np.float32)
+    >>> vectors, places = search_rows_of(GraphIndex.build(rows))
+    >>> len(vectors), vectors[places].tolist()
+    (2, [[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
     """
     if not isinstance(index, GraphIndex):
         vectors: Any = index.to_arrays()["vectors"]

@@ -43,6 +43,20 @@ class EncodedScorer(Blend):
     ------
     InputError
         If the parts are of different labels or dimensions.
+
+    Examples
+    --------
+    The parts of a model of the default recipe, as a blend around their own encoder.
+
+    >>> from longtail import LongtailClassifier
+    >>> from longtail.blend.encoded import EncodedScorer
+    >>> from longtail.compiled.expanded import expanded
+    >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
+    >>> model = LongtailClassifier().fit(texts, labels).predictor_
+    >>> blend = expanded(model.scorer)
+    >>> scorer = EncodedScorer(encoder=blend.encoder, **blend.parts())
+    >>> scorer.top_k(model.bags(["wine", "car"]), 2)[0].tolist()
+    [[0, 1], [1, 0]]
     """
 
     encoder: UnitEncoder

@@ -27,7 +27,15 @@ __all__ = ["Layers", "RankingNetwork", "log_counts_of", "ranking_loss", "ranking
 
 
 def log_counts_of(labels: Tensor) -> Tensor:
-    """Return the `log_counts` of candidates padded with -1, each of which stands for itself."""
+    """Return the `log_counts` of candidates padded with -1, each of which stands for itself.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longtail.blend.ranking_network import log_counts_of
+    >>> log_counts_of(torch.tensor([[7, 4, -1]])).tolist()
+    [[0.0, 0.0, -inf]]
+    """
     return torch.zeros(labels.shape).masked_fill_(labels < 0, -torch.inf)
 
 
@@ -42,6 +50,19 @@ def ranking_loss(logits: Tensor, is_true: Tensor, log_counts: Tensor) -> Tensor:
     log_counts : Tensor (n, size)
         The logarithm of how many false candidates each stands for: 0, unless some were drawn to
         stand for others (Bengio and Senécal, 2008); -inf for padding.
+
+    Examples
+    --------
+    The true candidate is level with two false ones, and then with one that stands for two.
+
+    >>> import torch
+    >>> from longtail.blend.ranking_network import ranking_loss
+    >>> is_true = torch.tensor([[True, False, False]])
+    >>> round(ranking_loss(torch.zeros(1, 3), is_true, torch.zeros(1, 3)).item(), 3)
+    1.099
+    >>> log_counts = torch.tensor([[1.0, 2.0]]).log()
+    >>> round(ranking_loss(torch.zeros(1, 2), is_true[:, :2], log_counts).item(), 3)
+    1.099
     """
     of_false = _of_false(logits, is_true, log_counts).logsumexp(dim=1, keepdim=True)
     losses = functional.softplus(of_false - logits) * is_true
@@ -108,6 +129,19 @@ class RankingNetwork:
     parameters : float32 Tensor (n_parameters,)
     layers : Layers
         Views of them.
+
+    Examples
+    --------
+    The third of three candidates is true; each has one view.
+
+    >>> import torch
+    >>> from longtail.blend.ranking_network import RankingNetwork
+    >>> network = RankingNetwork(1, 8, 8, 0.0, torch.Generator().manual_seed(0))
+    >>> views, is_true = torch.tensor([[[2.0], [1.0], [0.0]]]), torch.tensor([[False, False, True]])
+    >>> for _ in range(100):
+    ...     network.parameters -= 0.1 * network.gradient(views, is_true, torch.zeros(1, 3))
+    >>> network.logits(views).argmax().item()
+    2
     """
 
     def __init__(

@@ -65,6 +65,17 @@ class Matches(NamedTuple):
         Best first, padded with -1.
     strengths : float32 (n, n_matches)
         How much each counts, see `longtail.kernels.label_links.match_texts`; padded with 0.
+
+    Examples
+    --------
+    Of the first point, label 2 matches too weakly to count; the second has one match.
+
+    >>> import numpy as np
+    >>> from longtail.blend.relations import Matches
+    >>> labels = np.array([[1, 0, 2], [2, -1, -1]], np.int32)
+    >>> strengths = np.array([[4, 2, 0.001], [1, 0, 0]], np.float32)
+    >>> Matches(labels, strengths).by_point(3).toarray().tolist()
+    [[2.0, 4.0, 0.0], [0.0, 0.0, 1.0]]
     """
 
     labels: Ids
@@ -315,7 +326,20 @@ class LabelRelations:
 def postings_of(
     texts: SparseLabelVectors, n_features: int
 ) -> tuple[NDArray[np.int64], Ids, Floats]:
-    """Return starts, labels and weights of label texts by feature, without common features."""
+    """Return starts, labels and weights of label texts by feature, without common features.
+
+    Examples
+    --------
+    Both label texts have feature 0, and the second has feature 2 as well.
+
+    >>> import numpy as np
+    >>> from longtail.blend.relations import postings_of
+    >>> from longtail.scorers.sparse_label_vectors import SparseLabelVectors
+    >>> features, weights = np.array([0, 0, 2]), np.array([1, 0.5, 0.25])
+    >>> texts = SparseLabelVectors(np.array([0, 1, 3]), features, weights, np.zeros(2))
+    >>> [part.tolist() for part in postings_of(texts, n_features=3)]
+    [[0, 2, 2, 3], [0, 1, 1], [1.0, 0.5, 0.25]]
+    """
     n_postings = np.bincount(texts.features, minlength=n_features)
     # Most entries are of common features: without these, there is little left to be re-ordered.
     rare = np.flatnonzero((n_postings <= MOST_POSTINGS)[texts.features])
@@ -357,6 +381,15 @@ def kept_links(links: csr_array) -> tuple[NDArray[np.int64], Ids, Floats]:
     ----------
     links : csr_array (n_labels, n_linked_labels)
         How often points of a label, weighted, have matched another.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.blend.relations import kept_links
+    >>> links = csr_array(np.array([[0, 2, 5], [0, 0, 0], [1, 0, 0]]))
+    >>> [part.tolist() for part in kept_links(links)]
+    [[0, 2, 2, 3], [2, 1, 0], [5, 2, 1]]
     """
     n_labels = links.shape[0]
     rows = np.repeat(np.arange(n_labels), np.diff(links.indptr))

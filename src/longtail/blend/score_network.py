@@ -227,5 +227,12 @@ def log_sums(scores: Floats) -> Floats:
 
 
 def count_sources(n_heads: int, *, has_relations: bool) -> int:
-    """Return how many scores a candidate has: heads, linear, votes; matches and links, if any."""
+    """Return how many scores a candidate has: heads, linear, votes; matches and links, if any.
+
+    Examples
+    --------
+    >>> from longtail.blend.score_network import count_sources
+    >>> count_sources(1, has_relations=False), count_sources(3, has_relations=True)
+    (3, 7)
+    """
     return n_heads + 2 + 2 * has_relations

@@ -76,7 +76,20 @@ def points_listing(shortlists: NDArray[np.int32], n_labels: int) -> csr_array:
 
 
 def equal_parts(problems: Problems) -> NDArray[np.int64]:
-    """Cut the labels into ranges of about equally many points: bounds of at most `N_PARTS`."""
+    """Cut the labels into ranges of about equally many points: bounds of at most `N_PARTS`.
+
+    Examples
+    --------
+    The first of 101 labels has as many points as all others together: it is a part of its own.
+
+    >>> import numpy as np
+    >>> from longtail.classifiers.listed_points import equal_parts
+    >>> from longtail.kernels.dual_coordinate import Problems
+    >>> starts = np.array([0, 100, *[1] * 100]).cumsum()
+    >>> no_candidates = np.zeros(2, int), np.zeros(0, int), np.zeros(101, int)
+    >>> equal_parts(Problems(starts, np.arange(200), *no_candidates))[:4].tolist()
+    [0, 1, 3, 5]
+    """
     n_candidates = np.diff(problems.candidate_starts)[problems.group_of_label]
     n_points = np.diff(problems.positive_starts) + n_candidates
     before = np.concatenate([[0], np.cumsum(n_points + 1)])

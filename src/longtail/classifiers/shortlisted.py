@@ -48,6 +48,25 @@ class ShortlistTraining:
         log-odds.
     make_optimiser : callable
         From a table to its `RowOptimiser`.
+
+    Examples
+    --------
+    Points 0 and 2 are similar, and so are 1 and 3: they stay together.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.classifiers.shortlisted import ShortlistTraining
+    >>> from longtail.training.run import TrainingRun
+    >>> from longtail.training.schedule import Schedule
+    >>> schedule = Schedule(epochs=1, learning_rate=0.1)
+    >>> training = ShortlistTraining(schedule=schedule, batch_size=2, neighbourhood_size=2)
+    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> features = np.array([[1, 0], [0, 1], [1, 0], [0, 1]], np.float32)
+    >>> labels, shortlists = csr_array(np.eye(4)), np.zeros((4, 1), np.int32)
+    >>> pool = training.batches(labels, shortlists, features, run)
+    >>> sorted(sorted(batch.points.tolist()) for batch in pool.epoch(np.random.default_rng(0)))
+    [[0, 2], [1, 3]]
     """
 
     schedule: Schedule

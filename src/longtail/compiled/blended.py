@@ -40,6 +40,21 @@ class BlendedScorer(Blend):
     ------
     InputError
         If the parts are of different labels, tokens or dimensions.
+
+    Examples
+    --------
+    The parts of a model of the default recipe, one of which is exchanged: label 1 is to come first.
+
+    >>> from dataclasses import replace
+    >>> import numpy as np
+    >>> from longtail import LongtailClassifier
+    >>> from longtail.compiled.expanded import expanded
+    >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
+    >>> model = LongtailClassifier().fit(texts, labels).predictor_
+    >>> scorer = expanded(model.scorer)
+    >>> other = replace(scorer, tail_weights=np.array([0, 99]))
+    >>> [one.top_k(model.bags(["wine"]), 2)[0].tolist() for one in (scorer, other)]
+    [[[0, 1]], [[1, 0]]]
     """
 
     encoder: UnitBagEncoder
@@ -92,13 +107,42 @@ class BlendedScorer(Blend):
 
 
 def compiled_of(scorer: Scorer) -> CompiledScorer | None:
-    """Return a scorer as one compiled call, or None where it cannot be one."""
+    """Return a scorer as one compiled call, or None where it cannot be one.
+
+    Examples
+    --------
+    >>> from longtail import LongtailClassifier
+    >>> from longtail.compiled.blended import compiled_of
+    >>> from longtail.compiled.expanded import expanded
+    >>> from longtail.scorers.ensemble import EnsembleScorer
+    >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
+    >>> scorer = LongtailClassifier().fit(texts, labels).predictor_.scorer
+    >>> compiled_of(scorer) is scorer, type(compiled_of(expanded(scorer))).__name__
+    (True, 'CompiledScorer')
+    >>> compiled_of(EnsembleScorer((scorer, scorer))) is None
+    True
+    """
     compiled = scorer.compiled if isinstance(scorer, BlendedScorer) else scorer
     return compiled if isinstance(compiled, CompiledScorer) else None
 
 
 def scorer_around(encoder: UnitEncoder, blend: Blend) -> BlendedScorer | EncodedScorer:
-    """Return a blend with an encoder: one compiled call around a bag of token vectors."""
+    """Return a blend with an encoder: one compiled call around a bag of token vectors.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail import LongtailClassifier
+    >>> from longtail.compiled.blended import scorer_around
+    >>> from longtail.compiled.expanded import expanded
+    >>> from longtail.features.onnx_encoder import OnnxEncoder
+    >>> from longtail.features.transformer_encoder import PiecesOfTexts
+    >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
+    >>> blend = expanded(LongtailClassifier().fit(texts, labels).predictor_.scorer)
+    >>> other = OnnxEncoder(PiecesOfTexts("{}", 8, 0), np.zeros(0, np.uint8), blend.dimension)
+    >>> [type(scorer_around(encoder, blend)).__name__ for encoder in (blend.encoder, other)]
+    ['BlendedScorer', 'EncodedScorer']
+    """
     if isinstance(encoder, UnitBagEncoder):
         return BlendedScorer(encoder=encoder, **blend.parts())
     return EncodedScorer(encoder=encoder, **blend.parts())

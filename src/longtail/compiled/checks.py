@@ -77,6 +77,16 @@ def check_search_sizes(sizes: SearchSizes, related: RelationSizes) -> None:
     Raises
     ------
     InputError
+
+    Examples
+    --------
+    >>> from longtail.blend.candidates import SearchSizes
+    >>> from longtail.blend.relations import RelationSizes
+    >>> from longtail.compiled.checks import check_search_sizes
+    >>> check_search_sizes(SearchSizes(beam=2_000_000), RelationSizes())
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: beam must be between 0 and 1,000,000, got 2,000,000.
     """
     for name, size in (asdict(sizes) | asdict(related)).items():
         if not 0 <= size <= MOST_SEARCHED:

@@ -36,6 +36,17 @@ def compressed(scorer: Scorer, dtype: StorageType) -> Scorer:
         If the scorer is another, or cannot be kept as `dtype`.
     MissingExtraError
         If there is a transformer and a package that exports it is missing.
+
+    Examples
+    --------
+    >>> from longtail import LongtailClassifier
+    >>> from longtail.compiled.compression import compressed
+    >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
+    >>> scorer = LongtailClassifier().fit(texts, labels).predictor_.scorer
+    >>> scorer.dtype, compressed(scorer, "float16").dtype
+    ('int8', 'float16')
+    >>> compressed(scorer, "int8") is scorer
+    True
     """
     if isinstance(scorer, CompiledScorer):
         if scorer.dtype == as_storage(dtype):

@@ -42,6 +42,19 @@ def expanded(compiled: CompiledScorer) -> BlendedScorer:
 
     To the last bit for float32. Numbers of 16 and of 8 bits come back as they are stored; the codes
     that the search follows are made of them anew, and may differ in the last place.
+
+    Examples
+    --------
+    >>> from longtail import LongtailClassifier
+    >>> from longtail.compiled.expanded import expanded
+    >>> from longtail.compiled.scorer import CompiledScorer
+    >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
+    >>> model = LongtailClassifier().fit(texts, labels).predictor_
+    >>> first = CompiledScorer.of(expanded(model.scorer), "float32")
+    >>> second = CompiledScorer.of(expanded(first), "float32")
+    >>> one, other = (scorer.top_k(model.bags(["wine"]), 2)[1] for scorer in (first, second))
+    >>> (one == other).tolist()
+    [[True, True]]
     """
     parts = compiled.parts
     dimension = dimension_of(parts)

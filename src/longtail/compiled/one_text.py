@@ -31,6 +31,17 @@ class OneText:
     scorer : CompiledScorer
     vectorizer : TextVectorizer
     calibration : Calibration
+
+    Examples
+    --------
+    >>> from longtail import LongtailClassifier
+    >>> from longtail.compiled.one_text import OneText
+    >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
+    >>> model = LongtailClassifier().fit(texts, labels).predictor_
+    >>> one_text = OneText(model.scorer, model.vectorizer, model.calibration)
+    >>> ids, probabilities = one_text.top_k("a glass of wine", 3)
+    >>> ids.tolist(), (probabilities > 0.5).tolist()
+    ([[0, 1, -1]], [[True, False, False]])
     """
 
     def __init__(

@@ -32,12 +32,34 @@ MOST_FREQUENT = 10_000  # labels that an answer is filled up with: nobody may as
 
 
 def dimension_of(parts: Answerer) -> int:
-    """Return the length of all vectors."""
+    """Return the length of all vectors.
+
+    Examples
+    --------
+    >>> from longtail import LongtailClassifier
+    >>> from longtail.compiled.parts import dimension_of
+    >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
+    >>> model = LongtailClassifier(dimension=32).fit(texts, labels).predictor_
+    >>> dimension_of(model.scorer.parts)
+    32
+    """
     return int(parts.labels.rows.values.shape[1])
 
 
 def arrays_of(parts: Answerer) -> dict[str, NDArray[np.generic]]:
-    """Return all arrays, named ``"group/name"``; what two parts share is there once."""
+    """Return all arrays, named ``"group/name"``; what two parts share is there once.
+
+    Examples
+    --------
+    The first head shares the rows of the label index.
+
+    >>> from longtail import LongtailClassifier
+    >>> from longtail.compiled.parts import arrays_of
+    >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
+    >>> arrays = arrays_of(LongtailClassifier().fit(texts, labels).predictor_.scorer.parts)
+    >>> "head0/rows.values" in arrays, "head1/rows.values" in arrays
+    (False, True)
+    """
     arrays: dict[str, NDArray[np.generic]] = {}
     heads = [head._asdict() for head in parts.heads]
     first, *others = heads
@@ -174,7 +196,18 @@ class _Reader(NamedTuple):
 def answerer_from(
     arrays: Arrays, scales: Sequence[float], further_scale: float, *, has_relations: bool
 ) -> Answerer:
-    """Make the parts again from `arrays_of`; nothing is read."""
+    """Make the parts again from `arrays_of`; nothing is read.
+
+    Examples
+    --------
+    >>> from longtail import LongtailClassifier
+    >>> from longtail.compiled.parts import answerer_from, arrays_of
+    >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
+    >>> parts = LongtailClassifier().fit(texts, labels).predictor_.scorer.parts
+    >>> again = answerer_from(arrays_of(parts), [10.0, 9.0, 8.0], 7.0, has_relations=True)
+    >>> [head.scale.item() for head in again.heads], again.heads[0].rows is again.labels.rows
+    ([10.0, 9.0, 8.0], True)
+    """
     of = _Reader(arrays)
     labels, linear = of.graph("labels_index"), of.split("linear/")
     return Answerer(
@@ -211,6 +244,15 @@ def most_frequent(commonness: Floats) -> Ids:
     """Return the most frequent labels, the first ones first, ties by smaller id.
 
     A label without training points is none of them: nothing speaks for it.
+
+    Examples
+    --------
+    Labels 1 and 3 are the most frequent, and label 0 has no points.
+
+    >>> import numpy as np
+    >>> from longtail.compiled.parts import most_frequent
+    >>> most_frequent(np.log1p(np.array([0, 8, 1, 8], np.float32))).tolist()
+    [1, 3, 2]
     """
     n = min(int(np.count_nonzero(commonness)), MOST_FREQUENT)
     least = np.partition(commonness, -n)[-n] if n else np.inf  # all of millions need no order

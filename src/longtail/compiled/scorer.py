@@ -76,6 +76,17 @@ class CompiledScorer:
     sizes : SearchSizes
     related : RelationSizes
         All 0 where labels have no texts.
+
+    Examples
+    --------
+    >>> from longtail import LongtailClassifier
+    >>> from longtail.compiled.expanded import expanded
+    >>> from longtail.compiled.scorer import CompiledScorer
+    >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
+    >>> model = LongtailClassifier().fit(texts, labels).predictor_
+    >>> scorer = CompiledScorer.of(expanded(model.scorer), "float16")
+    >>> scorer.top_k(model.bags(["wine", ""]), 2)[0].tolist()
+    [[0, 1], [-1, -1]]
     """
 
     def __init__(self, parts: Answerer, sizes: SearchSizes, related: RelationSizes) -> None:
@@ -339,7 +350,16 @@ class CompiledScorer:
 
 
 def as_storage(name: str) -> StorageType:
-    """Return the way to keep numbers that has this name, or raise InputError."""
+    """Return the way to keep numbers that has this name, or raise InputError.
+
+    Examples
+    --------
+    >>> from longtail.compiled.scorer import as_storage
+    >>> as_storage("i8")
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: Numbers are kept as one of ('float32', 'float16', 'int8'), got 'i8'.
+    """
     if name not in get_args(StorageType):
         raise InputError(f"Numbers are kept as one of {get_args(StorageType)}, got {name!r}.")
     return cast("StorageType", name)

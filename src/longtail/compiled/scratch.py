@@ -35,19 +35,49 @@ MOST_TOUCHED = 4096  # labels that the matches of one text are linked to
 
 
 def width_of(sizes: SearchSizes, n_vectors: int, n_popular: int, n_related: int, n: int) -> int:
-    """Return how many candidates a point can have among `n` labels."""
+    """Return how many candidates a point can have among `n` labels.
+
+    Examples
+    --------
+    Found by vectors, popular, of near points: 30, 10 and 20. There may be fewer labels in all.
+
+    >>> from longtail.blend.candidates import SearchSizes
+    >>> from longtail.compiled.scratch import width_of
+    >>> sizes = SearchSizes(n_found=30, n_near_labels=20)
+    >>> [width_of(sizes, n_vectors=n, n_popular=10, n_related=0, n=n) for n in (1000, 50, 5)]
+    [60, 50, 5]
+    """
     width = min(sizes.n_found, n_vectors) + n_popular + sizes.n_near_labels + n_related
     return min(width, n)
 
 
 def log_ranks_of(width: int) -> Floats:
-    """Return the logarithms of all ranks among `width` candidates, in whole vectors of them."""
+    """Return the logarithms of all ranks among `width` candidates, in whole vectors of them.
+
+    Examples
+    --------
+    >>> from longtail.compiled.scratch import log_ranks_of
+    >>> len(log_ranks_of(3)), len(log_ranks_of(17))
+    (16, 32)
+    >>> log_ranks_of(3)[:3].astype(float).round(2).tolist()
+    [0.0, 0.69, 1.1]
+    """
     n_ranks = -(-width // SIDE_BY_SIDE) * SIDE_BY_SIDE
     return read_only(np.log1p(np.arange(n_ranks, dtype=np.float32)), np.float32)
 
 
 def label_beam(sizes: SearchSizes) -> int:
-    """Return how long the beam of a walk of the labels is: three quarters, for two at a time."""
+    """Return how long the beam of a walk of the labels is: three quarters, for two at a time.
+
+    Examples
+    --------
+    A beam is never shorter than what it is to find.
+
+    >>> from longtail.blend.candidates import SearchSizes
+    >>> from longtail.compiled.scratch import label_beam
+    >>> label_beam(SearchSizes(beam=64, n_found=30)), label_beam(SearchSizes(beam=64, n_found=60))
+    (48, 60)
+    """
     return max(sizes.n_found, 3 * sizes.beam // 4)
 
 
@@ -58,7 +88,15 @@ def walk_of_labels(labels: CodedGraph, sizes: SearchSizes, n_starts: int) -> Wal
 
 
 def wide_beam(sizes: SearchSizes) -> int:
-    """Return how long it is for points that some labels are likely to be missed of."""
+    """Return how long it is for points that some labels are likely to be missed of.
+
+    Examples
+    --------
+    >>> from longtail.blend.candidates import SearchSizes
+    >>> from longtail.compiled.scratch import wide_beam
+    >>> wide_beam(SearchSizes(beam=64, n_found=30))
+    96
+    """
     return 2 * label_beam(sizes)
 
 

@@ -46,6 +46,16 @@ def label_recall(scorer: CompiledScorer) -> float:
     -------
     float
         Recall at ``sizes.n_found``, from 0 to 1.
+
+    Examples
+    --------
+    Two labels are scanned, so none is missed.
+
+    >>> from longtail import LongtailClassifier
+    >>> from longtail.compiled.search_recall import label_recall
+    >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
+    >>> label_recall(LongtailClassifier().fit(texts, labels).predictor_.scorer)
+    1.0
     """
     graph, sizes = scorer.parts.labels, scorer.sizes
     asked = scorer.parts.points if len(scorer.parts.points.codes) else graph

@@ -131,6 +131,23 @@ class BagOfTokensNetwork:
     run : TrainingRun
     rectify : bool
         Apply the ReLU.
+
+    Examples
+    --------
+    A step changes the vectors of the tokens that the batch has, and no others.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.features.bag_of_tokens import BagOfTokens, BagOfTokensNetwork
+    >>> from longtail.training.run import TrainingRun
+    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> bags, vectors = csr_array(np.eye(3, dtype=np.float32)), np.ones((3, 2), np.float32)
+    >>> network = BagOfTokensNetwork(BagOfTokens(dropout=0.0), bags, vectors, run)
+    >>> network.forward(np.array([1])).sum().backward()
+    >>> network.step(0.5)
+    >>> network.table.numpy().round(3).tolist()
+    [[1.0, 1.0], [0.5, 0.5], [1.0, 1.0]]
     """
 
     def __init__(

@@ -41,6 +41,21 @@ class ConvolutionEncoder:
     n_words : int
         Words that filters along the embedding see; 0 for filters along the words.
     bottleneck : DenseLayer or None
+
+    Examples
+    --------
+    A filter that adds up the vectors of two words; the second text has no words.
+
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.data.bags import Bags
+    >>> from longtail.features.convolution_encoder import ConvolutionEncoder
+    >>> from longtail.features.dense_layer import DenseLayer
+    >>> add, word_vectors = DenseLayer(np.ones((1, 2)), np.ones(1)), np.array([[1], [5], [2]])
+    >>> encoder = ConvolutionEncoder(word_vectors, (add,), n_chunks=1, n_words=0, bottleneck=None)
+    >>> words = np.array([[0, 1, 2, -1], [-1, -1, -1, -1]], np.int32)
+    >>> encoder.encode(Bags.of(csr_array((2, 3)))._replace(words=words)).tolist()  # 5 + 2, bias 1
+    [[8.0], [0.0]]
     """
 
     word_vectors: NDArray[np.float32]

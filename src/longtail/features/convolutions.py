@@ -257,6 +257,25 @@ class ConvolutionNetwork:
     table : WordTable
     data : TrainingData
     dropout, learning_rate : float
+
+    Examples
+    --------
+    What is served is what was trained. The second text has no words.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.features.convolutions import KimCNN
+    >>> from longtail.training.run import TrainingData, TrainingRun
+    >>> rows, words = csr_array(np.eye(2, dtype=np.float32)), np.array([[0, 1], [-1, -1]], np.int32)
+    >>> data = TrainingData(rows, rows, words=words)
+    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> network = KimCNN(word_dimension=8, dropout=0.0).network(data, data.labels, run)
+    >>> features = network.forward(np.array([0, 1])).detach().numpy()
+    >>> np.allclose(features, network.frozen().encode(data.bags()), atol=1e-5)
+    True
+    >>> features.any(axis=1).tolist()
+    [True, False]
     """
 
     def __init__(

@@ -70,6 +70,16 @@ def encoder_from(config: Mapping[str, Any], arrays: Mapping[str, NDArray[np.gene
         What `Encoder.config` returned.
     arrays : mapping of str to array
         What `Encoder.to_arrays` returned; memory maps are used in place.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.features.bag_encoder import BagEncoder
+    >>> from longtail.features.encoder import encoder_from
+    >>> encoder = BagEncoder(np.array([[1, 0], [0, 2]], np.float32))
+    >>> again = encoder_from(encoder.config(), encoder.to_arrays())
+    >>> type(again).__name__, again.token_vectors.tolist()
+    ('BagEncoder', [[1.0, 0.0], [0.0, 2.0]])
     """
     kinds: dict[str, Any] = {
         "bag-of-tokens": BagEncoder.from_parts,

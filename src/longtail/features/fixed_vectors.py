@@ -52,7 +52,21 @@ def is_dense(features: csr_array) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class AsGiven:
-    """The features themselves: sentence vectors, image features, or few sparse ones."""
+    """The features themselves: sentence vectors, image features, or few sparse ones.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import torch
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.data.bags import Bags
+    >>> from longtail.features.fixed_vectors import AsGiven
+    >>> from longtail.training.run import TrainingRun
+    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> rows = csr_array(np.array([[3, 4]], np.float32))
+    >>> (10 * AsGiven().learn(rows, run).encode(Bags.of(rows))).round().tolist()
+    [[6.0, 8.0]]
+    """
 
     def learn(
         self,
@@ -109,6 +123,22 @@ class TruncatedSVD:
         what linear classifiers on top like best; 1 keeps the products of the points.
     n_iterations : int
         Of the block power method; more bring the last directions nearer to the true ones.
+
+    Examples
+    --------
+    Tokens 0 and 1 occur together, token 2 alone. These are the cosines of their vectors.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.data.bags import Bags
+    >>> from longtail.features.fixed_vectors import TruncatedSVD
+    >>> from longtail.training.run import TrainingRun
+    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> rows = csr_array(np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1]], np.float32))
+    >>> vectors = TruncatedSVD(dimension=2).learn(rows, run).encode(Bags.of(csr_array(np.eye(3))))
+    >>> np.abs(vectors @ vectors.T).round().tolist()
+    [[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
 
     dimension: int = 512

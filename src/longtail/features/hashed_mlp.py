@@ -126,6 +126,23 @@ class HashedMLPNetwork:
     data : TrainingData
     start : HashedMLPEncoder
     run : TrainingRun
+
+    Examples
+    --------
+    In a single bucket, all tokens are alike; the last point has none.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.features.hashed_mlp import HashedMLP
+    >>> from longtail.training.run import TrainingData, TrainingRun
+    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> rows = csr_array(np.array([[1, 0], [0, 1], [0, 0]], np.float32))
+    >>> settings = HashedMLP(layers=(8,), n_buckets=1, dropout=0.0)
+    >>> network = settings.network(TrainingData(rows, rows), rows, run)
+    >>> one, other, empty = network.forward(np.arange(3))
+    >>> bool((one == other).all()), bool(empty.any())
+    (True, False)
     """
 
     def __init__(

@@ -34,6 +34,20 @@ class HashedMLPEncoder:
         b_1.
     layers : tuple of DenseLayer
         The further ones.
+
+    Examples
+    --------
+    Tokens 0 and 1 share a bucket. The features of an empty point are 0, whatever the bias.
+
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.data.bags import Bags
+    >>> from longtail.features.hashed_mlp_encoder import HashedMLPEncoder
+    >>> bucket_of_token, vectors = np.array([0, 0, 1]), np.array([[1, -1], [2, 2]])
+    >>> encoder = HashedMLPEncoder(bucket_of_token, vectors, bias=np.array([1, 0]))
+    >>> bags = Bags.of(csr_array(np.array([[1, 0, 0], [0, 1, 0], [0, 0, 1], [0, 0, 0]])))
+    >>> encoder.encode(bags).tolist()
+    [[2.0, 0.0], [2.0, 0.0], [3.0, 2.0], [0.0, 0.0]]
     """
 
     bucket_of_token: NDArray[np.int32]

@@ -49,6 +49,14 @@ class ResNet18:
         Of the features, in training.
     learning_rate : float
         Of Adam; falls with the schedule of the stage.
+
+    Examples
+    --------
+    >>> from longtail import DeepXML
+    >>> from longtail.features.resnet18 import ResNet18
+    >>> reads = DeepXML(features=ResNet18(image_shape=(1, 32, 32))).reads()
+    >>> reads.kind.value, reads.image_shape
+    ('images', (1, 32, 32))
     """
 
     image_shape: tuple[int, int, int] = (3, 224, 224)
@@ -148,6 +156,14 @@ class ResNet18Module(nn.Module):
     ----------
     n_channels : int
         Of the images.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longtail.features.resnet18 import ResNet18Module
+    >>> module = ResNet18Module(n_channels=1).eval()
+    >>> tuple(module(torch.zeros(2, 1, 32, 48)).shape)
+    (2, 512)
     """
 
     def __init__(self, n_channels: int) -> None:

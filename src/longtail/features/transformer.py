@@ -59,6 +59,13 @@ class Transformer:
     clip : float or None
         Longest norm of the gradient of the weights that the points of a batch sum up to; None for
         no limit. See `ModuleAdam`.
+
+    Examples
+    --------
+    >>> from longtail import DeepXML
+    >>> from longtail.features.transformer import Transformer
+    >>> DeepXML(features=Transformer(folder="minilm")).reads().kind.value
+    'texts'
     """
 
     folder: str

@@ -189,7 +189,20 @@ def mean_of_pieces(network: Any, ids: NDArray[np.int64], mask: NDArray[np.int64]
 
 
 def unit_means(network: Any, ids: Any, is_piece: Any) -> Any:
-    """Return `mean_of_pieces` of int64 Tensors (n, length) that are where the network is."""
+    """Return `mean_of_pieces` of int64 Tensors (n, length) that are where the network is.
+
+    Examples
+    --------
+    The second piece is padding, so it does not count.
+
+    >>> from types import SimpleNamespace
+    >>> import torch
+    >>> from longtail.features.transformer_encoder import unit_means
+    >>> layer = SimpleNamespace(last_hidden_state=torch.tensor([[[3.0, 4.0], [9.0, 0.0]]]))
+    >>> ids, is_piece = torch.tensor([[7, 0]]), torch.tensor([[1, 0]])
+    >>> (10 * unit_means(lambda **_: layer, ids, is_piece)).round().tolist()
+    [[6.0, 8.0]]
+    """
     import torch  # noqa: PLC0415 - as above
 
     hidden = network(input_ids=ids, attention_mask=is_piece).last_hidden_state
@@ -221,6 +234,17 @@ def in_batches(
     ------
     InputError
         If the points come without their texts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.data.bags import Bags
+    >>> from longtail.features.transformer_encoder import in_batches
+    >>> texts = np.array(["a", " ", "wine"], np.object_)
+    >>> bags = Bags.of(csr_array((3, 0)))._replace(texts=texts)
+    >>> in_batches(bags, 1, lambda some: np.array([[len(text)] for text in some])).tolist()
+    [[1.0], [0.0], [4.0]]
     """
     texts = bags.texts
     if texts is None:

@@ -30,6 +30,24 @@ class WordTable:
     make_optimiser : callable
         From the table to its `RowOptimiser`.
     device : torch.device
+
+    Examples
+    --------
+    A step changes the words that were read; a padding of -1 is none.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from longtail.features.word_table import WordTable
+    >>> from longtail.training.optimisers import RowwiseAdagrad
+    >>> start = np.array([[1], [2], [3]], np.float32)
+    >>> words = WordTable(start, RowwiseAdagrad, torch.device("cpu"))
+    >>> vectors = words.read(torch.tensor([[2, 0, -1]]))
+    >>> vectors.tolist()
+    [[[3.0], [1.0], [0.0]]]
+    >>> vectors.sum().backward()
+    >>> words.step(0.5)
+    >>> words.table.numpy().round(3).tolist()
+    [[0.5], [2.0], [2.5]]
     """
 
     def __init__(

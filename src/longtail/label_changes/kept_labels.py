@@ -46,6 +46,20 @@ def keep_labels(scorer: Changed, kept: NDArray[np.int64], n_threads: int) -> Cha
     kept : int64 (n_kept,)
         Ids, ascending.
     n_threads : int
+
+    Examples
+    --------
+    Label 2 alone is kept, and is label 0 then.
+
+    >>> import numpy as np
+    >>> from longtail import LongtailClassifier
+    >>> from longtail.compiled.expanded import expanded
+    >>> from longtail.label_changes.kept_labels import keep_labels
+    >>> texts, labels = ["red wine", "old car"] * 10, [["drink", "red"], ["vehicle"]] * 10
+    >>> model = LongtailClassifier().fit(texts, labels).predictor_
+    >>> scorer = keep_labels(expanded(model.scorer), np.array([2]), n_threads=1)
+    >>> scorer.top_k(model.bags(["old car"]), 3)[0].tolist()
+    [[0, -1, -1]]
     """
     search = _kept_search(scorer.search, kept, n_threads)
     first, *others = scorer.heads

@@ -55,6 +55,19 @@ class NewLabels(NamedTuple):
     label_of_point : int64 (n_points,)
         Which of the new labels, from 0, each point has.
     n : int
+
+    Examples
+    --------
+    Label 0 has two points, label 1 has one, and label 2 has none.
+
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.data.bags import Bags
+    >>> from longtail.label_changes.new_labels import NewLabels
+    >>> rows = np.array([[1, 0], [2, 5], [0, 7]], np.float32)
+    >>> new = NewLabels(None, Bags.of(csr_array(rows)), np.array([0, 1, 0]), 3)
+    >>> new.counts().tolist(), new.summed(rows).tolist()
+    ([2, 1, 0], [[1.0, 7.0], [2.0, 5.0], [0.0, 0.0]])
     """
 
     texts: Bags | None
@@ -101,6 +114,22 @@ class SharedSpaceVectors:
     """The default recipe's: the free vector is the mean of the points, the other that and the text.
 
     See `LearntSpace.heads`.
+
+    Examples
+    --------
+    A new label without points is what its text says; the means of its points are zeros.
+
+    >>> import numpy as np
+    >>> from longtail import LongtailClassifier
+    >>> from longtail.compiled.expanded import expanded
+    >>> from longtail.label_changes.new_labels import NewLabels, SharedSpaceVectors
+    >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
+    >>> model = LongtailClassifier(dimension=32).fit(texts, labels).predictor_
+    >>> new = NewLabels(model.bags(["red car"]), model.bags([]), np.zeros(0, int), 1)
+    >>> none = np.zeros((1, 32), np.float32)
+    >>> first, means, texts = SharedSpaceVectors().of_new(expanded(model.scorer), new, none, 1)
+    >>> np.allclose(first, texts, atol=1e-5), means.any().item()
+    (True, False)
     """
 
     def reads_texts(self, scorer: ChangeableScorer) -> bool:
@@ -134,6 +163,20 @@ def add_labels(
     new : NewLabels
     vectors : NewLabelVectors
     n_threads : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail import LongtailClassifier
+    >>> from longtail.compiled.expanded import expanded
+    >>> from longtail.label_changes.new_labels import NewLabels, SharedSpaceVectors, add_labels
+    >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
+    >>> model = LongtailClassifier().fit(texts, labels).predictor_
+    >>> known = model.bags(["red car"])
+    >>> new = NewLabels(texts=known, points=known, label_of_point=np.array([0]), n=1)
+    >>> scorer = add_labels(expanded(model.scorer), new, SharedSpaceVectors(), n_threads=1)
+    >>> scorer.top_k(model.bags(["red car", "old car"]), 1)[0].tolist()
+    [[2], [1]]
     """
     points = scorer.encoder.encode(new.points, n_threads)
     commonness = _commonness(scorer, new.counts())

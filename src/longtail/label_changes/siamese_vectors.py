@@ -24,6 +24,22 @@ class SiameseVectors:
     A label without points has no free vector. DEXA's auxiliary vectors are for the labels that they
     were trained with: those of new labels' clusters would take these further from their points.
     Where a model has learnt from ready-made features, those of a label's points stand for its text.
+
+    Examples
+    --------
+    A new label without points is what its text says, in every head.
+
+    >>> import numpy as np
+    >>> from longtail.label_changes.new_labels import NewLabels
+    >>> from longtail.label_changes.siamese_vectors import SiameseVectors
+    >>> from longtail.recipes.siamesexml import SiameseXML
+    >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
+    >>> model = SiameseXML(dimension=16).fit(texts, labels).predictor_
+    >>> new = NewLabels(model.bags(["red car"]), model.bags([]), np.zeros(0, int), 1)
+    >>> none = np.zeros((1, 16), np.float32)
+    >>> vectors = SiameseVectors().of_new(model.scorer, new, none, 1)
+    >>> [np.allclose(of_head, vectors[-1], atol=1e-5) for of_head in vectors]
+    [True, True]
     """
 
     def reads_texts(self, scorer: ChangeableScorer) -> bool:  # noqa: ARG002 - all of them do

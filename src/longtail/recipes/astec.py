@@ -35,7 +35,16 @@ FEW_POINTS = 50_000
 
 
 class Sizes(NamedTuple):
-    """What Astec fits to the number of training points."""
+    """What Astec fits to the number of training points.
+
+    Examples
+    --------
+    >>> from longtail import Astec
+    >>> Astec().sizes_for(20_000)
+    Sizes(dimension=512, batch_size=64, dropout=0.5)
+    >>> Astec(dropout=0.2).sizes_for(2_000_000)
+    Sizes(dimension=256, batch_size=512, dropout=0.2)
+    """
 
     dimension: int
     batch_size: int

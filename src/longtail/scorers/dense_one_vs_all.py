@@ -38,6 +38,24 @@ class DenseOneVsAllScorer:
         The vector w of each label, and b as its last entry.
     labels : int32 (n_rows,)
         Which labels those are, ascending: one without points is never an answer.
+
+    Examples
+    --------
+    Of labels 4 and 7, the second has the larger bias. Of a point without tokens nothing is said.
+
+    >>> import numpy as np
+    >>> from longtail.data.bags import Bags
+    >>> from longtail.features.bag_encoder import BagEncoder
+    >>> from longtail.scorers.dense_one_vs_all import DenseOneVsAllScorer
+    >>> scorer = DenseOneVsAllScorer(
+    ...     encoder=BagEncoder(np.eye(2, dtype=np.float32)),
+    ...     classifiers=np.array([[1, 0, 0], [0, 1, 3]]),
+    ...     labels=np.array([4, 7]),
+    ... )
+    >>> bags = Bags(np.array([0, 1, 1]), np.array([0]), np.array([2.0]))
+    >>> ids, scores = scorer.top_k(bags, 2)
+    >>> ids.tolist(), scores.tolist()
+    ([[7, 4], [-1, -1]], [[3.0, 2.0], [-inf, -inf]])
     """
 
     encoder: BagEncoder

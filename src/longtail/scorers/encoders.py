@@ -25,6 +25,21 @@ def transformers_of(part: Any) -> list[TextEncoder]:
     Parameters
     ----------
     part : Scorer, or a part of one
+
+    Examples
+    --------
+    An ensemble of two models with one transformer has one.
+
+    >>> import numpy as np
+    >>> from longtail.features.onnx_encoder import OnnxEncoder
+    >>> from longtail.features.transformer_encoder import PiecesOfTexts
+    >>> from longtail.scorers.encoders import transformers_of
+    >>> from longtail.scorers.ensemble import EnsembleScorer
+    >>> from longtail.scorers.one_vs_all import OneVsAllScorer
+    >>> encoder = OnnxEncoder(PiecesOfTexts("{}", 8, 0), np.zeros(0, np.uint8), 2)
+    >>> member = OneVsAllScorer(encoder, np.zeros((1, 3)), np.array([0]))
+    >>> len(transformers_of(EnsembleScorer((member, member))))
+    1
     """
     if isinstance(part, TransformerEncoder | OnnxEncoder):
         return [part]
@@ -41,6 +56,20 @@ def with_transformers_as(part: Part, exchanged: Callable[[TextEncoder], Encoder]
         Stays as it is.
     exchanged : callable
         Asked once a transformer, though an ensemble may have one in all its members.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.features.bag_encoder import BagEncoder
+    >>> from longtail.features.onnx_encoder import OnnxEncoder
+    >>> from longtail.features.transformer_encoder import PiecesOfTexts
+    >>> from longtail.scorers.encoders import with_transformers_as
+    >>> from longtail.scorers.one_vs_all import OneVsAllScorer
+    >>> encoder = OnnxEncoder(PiecesOfTexts("{}", 8, 0), np.zeros(0, np.uint8), 2)
+    >>> scorer = OneVsAllScorer(encoder, np.zeros((1, 3)), np.array([0]))
+    >>> exchanged = with_transformers_as(scorer, lambda _: BagEncoder(np.eye(2)))
+    >>> type(scorer.encoder).__name__, type(exchanged.encoder).__name__
+    ('OnnxEncoder', 'BagEncoder')
     """
     known = {id(one): exchanged(one) for one in transformers_of(part)}
     changed: Part = _rebuilt(part, known)
@@ -57,6 +86,18 @@ def sharing_transformers(part: Part) -> Part:
     ----------
     part : Scorer, or a part of one
         Stays as it is.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.features.onnx_encoder import OnnxEncoder
+    >>> from longtail.features.transformer_encoder import PiecesOfTexts
+    >>> from longtail.scorers.encoders import sharing_transformers
+    >>> graph = np.zeros(0, np.uint8)
+    >>> first, second = (OnnxEncoder(PiecesOfTexts("{}", 8, 0), graph, 2) for _ in range(2))
+    >>> shared = sharing_transformers((first, second))
+    >>> first is second, shared[0] is shared[1]
+    (False, True)
     """
     first: dict[frozenset[int], TextEncoder] = {}
     known: dict[int, Encoder] = {}

@@ -42,6 +42,16 @@ def shortlist_evidence(scores: Floats) -> Floats:
     -------
     float32 (n, size, 3)
         The score, how far it is behind the best, and the logarithm of the rank; 0 for padding.
+
+    Examples
+    --------
+    The second label is 2 behind the best, and the third place is padding.
+
+    >>> import numpy as np
+    >>> from longtail.scorers.energy_reranker import shortlist_evidence
+    >>> scores = np.array([[5, 3, -np.inf]], np.float32)
+    >>> shortlist_evidence(scores)[0].astype(float).round(2).tolist()
+    [[5.0, 0.0, 0.0], [3.0, -2.0, 0.69], [0.0, 0.0, 0.0]]
     """
     known = np.isfinite(scores)
     values = np.where(known, scores, np.float32(0))

@@ -34,6 +34,22 @@ class EnsembleScorer:
     n_candidates : int
         Best labels of each member that can be in the answer; who asks for more labels gets others
         behind these.
+
+    Examples
+    --------
+    Both members know label 8, so it is ahead of label 5, which the first alone is surer of.
+
+    >>> import numpy as np
+    >>> from longtail.data.bags import Bags
+    >>> from longtail.scorers.ensemble import EnsembleScorer
+    >>> from longtail.scorers.one_vs_rest import OneVsRestScorer
+    >>> from longtail.scorers.sparse_label_vectors import SparseLabelVectors
+    >>> own = SparseLabelVectors(np.array([0, 1, 2]), np.array([0, 1]), np.ones(2), np.zeros(2))
+    >>> members = (OneVsRestScorer.of(np.array(ids, np.int32), own) for ids in ([5, 8], [8, 9]))
+    >>> bag = Bags.one(np.array([0, 1], np.int32), np.array([1, 0.5], np.float32))
+    >>> ids, scores = EnsembleScorer(tuple(members)).top_k(bag, 4)
+    >>> ids.tolist(), scores.tolist()
+    ([[8, 5, 9, -1]], [[0.75, 0.5, 0.25, -inf]])
     """
 
     members: tuple[Scorer, ...]
@@ -140,6 +156,19 @@ def averaged_learners(
     n_learners : int
         At least 1.
     run : TrainingRun
+
+    Examples
+    --------
+    What is trained here is told its own name, and no more. One alone has none.
+
+    >>> import torch
+    >>> from longtail.scorers.ensemble import averaged_learners
+    >>> from longtail.training.run import TrainingRun
+    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> averaged_learners(lambda run: run.scope, 2, run).members
+    ('learner 1: ', 'learner 2: ')
+    >>> averaged_learners(lambda run: run.scope, 1, run)
+    ''
     """
     if n_learners == 1:
         return learn(run)

@@ -42,6 +42,20 @@ class TailClassifiers:
     means : SparseLabelVectors
         mu, with a bias of ``(1 - |mu|^2) / 2``: their logits are ``1 - |x - mu|^2 / 2``.
     gamma : float
+
+    Examples
+    --------
+    The point lies at the mean of label 0 and far from that of label 1.
+
+    >>> import numpy as np
+    >>> from longtail.data.bags import Bags
+    >>> from longtail.scorers.forest import TailClassifiers
+    >>> from longtail.scorers.sparse_label_vectors import SparseLabelVectors
+    >>> means = SparseLabelVectors(np.array([0, 1, 2]), np.array([0, 1]), np.ones(2), np.zeros(2))
+    >>> bag = Bags.one(np.array([0], np.int32), np.array([1], np.float32))
+    >>> tail = TailClassifiers(means, gamma=3.0)
+    >>> tail.log_probabilities(bag, np.array([[0, 1, -1]], np.int32)).round(2).tolist()
+    [[-0.69, -3.05, 0.0]]
     """
 
     means: SparseLabelVectors
@@ -178,7 +192,22 @@ class ForestScorer:
 
 
 def joined_forest(trees: Sequence[Forest]) -> Forest:
-    """Return trees, numbered from 0 each, as one forest."""
+    """Return trees, numbered from 0 each, as one forest.
+
+    Examples
+    --------
+    A root with two leaves, twice: in the forest, the second root is node 3.
+
+    >>> import numpy as np
+    >>> from longtail.kernels.forest import Forest
+    >>> from longtail.scorers.forest import joined_forest
+    >>> separators = np.zeros(3), np.array([0, 1, 1, 1]), np.array([7]), np.ones(1)
+    >>> leaves = np.array([0, 0, 1, 2]), np.array([4, 2]), np.ones(2)
+    >>> tree = Forest(np.array([0]), np.array([[1, 2], [-1, -1], [-1, -1]]), *separators, *leaves)
+    >>> forest = joined_forest([tree, tree])
+    >>> forest.roots.tolist(), forest.children[[0, 3]].tolist(), forest.leaf_labels.tolist()
+    ([0, 3], [[1, 2], [4, 5]], [4, 2, 4, 2])
+    """
     first = np.cumsum([0, *(len(tree.bias) for tree in trees)])
     children = [
         np.where(tree.children >= 0, tree.children + before, -1)

@@ -56,6 +56,18 @@ class PartialScores:
         Of the 1-vs-All classifiers.
     reranker_logits : float32
         Of the re-ranker; no columns where there is none.
+
+    Examples
+    --------
+    The parts do not agree on the first label, and the second place of the shortlist is padding.
+
+    >>> import numpy as np
+    >>> from longtail.scorers.fusion import PartialScores, ScoreFusion
+    >>> labels, no_reranker = np.array([[4, -1]], np.int32), np.empty((1, 0), np.float32)
+    >>> nearness, logits = np.array([[[2, -np.inf]], [[-2, -np.inf]]], np.float32)
+    >>> parts = PartialScores(labels, nearness, logits, no_reranker)
+    >>> ScoreFusion(alpha=0.5).combine(parts).round(2).tolist()
+    [[0.5, -inf]]
     """
 
     labels: NDArray[np.int32]
@@ -219,6 +231,18 @@ def fused_top_k(
     ids : int32 (n, k)
     scores : float32 (n, k)
         As `best_first` returns them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.data.bags import Bags
+    >>> from longtail.scorers.fusion import PartialScores, ScoreFusion, fused_top_k
+    >>> labels, nearness = np.array([[4, 7]], np.int32), np.array([[0, 1]], np.float32)
+    >>> logits, no_reranker = np.array([[2, 0]], np.float32), np.empty((1, 0), np.float32)
+    >>> parts = PartialScores(labels, nearness, logits, no_reranker)
+    >>> bag = Bags.one(np.array([0], np.int32), np.array([1], np.float32))
+    >>> fused_top_k(lambda bags, n_threads: parts, ScoreFusion(alpha=0.1), bag, 3)[0].tolist()
+    [[7, 4, -1]]
     """
 
     def answer(some: Bags) -> tuple[NDArray[np.int32], NDArray[np.float32]]:

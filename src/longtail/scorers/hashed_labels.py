@@ -37,6 +37,21 @@ class BucketNetwork(NamedTuple):
     encoder : Encoder
     buckets : DenseLayer
         One linear classifier a bucket.
+
+    Examples
+    --------
+    The first token says bucket 0, not bucket 1, and nothing of bucket 2.
+
+    >>> import numpy as np
+    >>> from longtail.data.bags import Bags
+    >>> from longtail.features.bag_encoder import BagEncoder
+    >>> from longtail.features.dense_layer import DenseLayer
+    >>> from longtail.scorers.hashed_labels import BucketNetwork
+    >>> buckets = DenseLayer(np.array([[99, 0], [-99, 0], [0, 99]]), np.zeros(3))
+    >>> network = BucketNetwork(BagEncoder(np.eye(2)), buckets)
+    >>> bag = Bags.one(np.array([0], np.int32), np.array([1], np.float32))
+    >>> network.probabilities(bag).tolist()
+    [[1.0, 0.0, 0.5]]
     """
 
     encoder: Encoder
@@ -63,6 +78,23 @@ class HashedLabelsScorer:
     bucket_of_label : int32 (n_hashes, n_used)
     labels : int32 (n_used,)
         The ids of the labels that are used, ascending.
+
+    Examples
+    --------
+    Both hashes put label 3 into bucket 0, which the point is of; labels 5 and 8 are there once.
+
+    >>> import numpy as np
+    >>> from longtail.data.bags import Bags
+    >>> from longtail.features.bag_encoder import BagEncoder
+    >>> from longtail.features.dense_layer import DenseLayer
+    >>> from longtail.scorers.hashed_labels import BucketNetwork, HashedLabelsScorer
+    >>> network = BucketNetwork(BagEncoder(np.eye(2)), DenseLayer(99 * np.eye(2), np.zeros(2)))
+    >>> hashes = np.array([[0, 0, 1], [0, 1, 0]], np.int32)
+    >>> scorer = HashedLabelsScorer((network, network), hashes, np.array([3, 5, 8], np.int32))
+    >>> bag = Bags.one(np.array([0], np.int32), np.array([1], np.float32))
+    >>> ids, scores = scorer.top_k(bag, 3)
+    >>> ids.tolist(), scores.tolist()
+    ([[3, 5, 8]], [[1.0, 0.75, 0.75]])
     """
 
     networks: tuple[BucketNetwork, ...]

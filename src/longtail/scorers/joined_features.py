@@ -93,6 +93,25 @@ class JoinedTreeScorer:
     join : JoinedFeatures
     tree : LabelTreeScorer
         Its beam is b.
+
+    Examples
+    --------
+    Token 0 speaks for the cluster of labels 4 and 6, and for label 6. With a beam of one, label 9,
+    which is of the other cluster, is no answer.
+
+    >>> import numpy as np
+    >>> from longtail.data.bags import Bags
+    >>> from longtail.features.bag_encoder import UnitBagEncoder
+    >>> from longtail.scorers.joined_features import JoinedFeatures, JoinedTreeScorer
+    >>> from longtail.scorers.label_tree import LabelTreeScorer
+    >>> from longtail.scorers.sparse_label_vectors import SparseLabelVectors
+    >>> starts, features = np.array([0, 1, 2, 2, 3, 3]), np.array([0, 1, 0])
+    >>> nodes = SparseLabelVectors(starts, features, np.full(3, 2), np.zeros(5))
+    >>> tree = LabelTreeScorer.of(np.array([1, 3, 5, 6]), np.array([4, 6, 9]), nodes, beam_size=1)
+    >>> scorer = JoinedTreeScorer(JoinedFeatures(UnitBagEncoder(np.eye(2)), n_tokens=2), tree)
+    >>> bag = Bags.one(np.array([0], np.int32), np.array([1], np.float32))
+    >>> scorer.top_k(bag, 3)[0].tolist()
+    [[6, 4, -1]]
     """
 
     join: JoinedFeatures

@@ -42,6 +42,22 @@ class ProbabilisticTreeScorer:
     labels : int32 (n_leaves,)
         The label of each node of the last level.
     beam_size : int
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.data.bags import Bags
+    >>> from longtail.features.bag_encoder import BagEncoder
+    >>> from longtail.scorers.label_vectors import LabelVectors
+    >>> from longtail.scorers.probabilistic_tree import ProbabilisticTreeScorer
+    >>> encoder, nodes = BagEncoder(np.eye(2)), LabelVectors(np.eye(2), np.zeros(2))
+    >>> starts, labels = np.array([1, 3]), np.array([4, 9])  # both labels are below the root
+    >>> scorer = ProbabilisticTreeScorer(
+    ...     encoder=encoder, nodes=nodes, child_starts=starts, labels=labels, beam_size=1
+    ... )
+    >>> ids, scores = scorer.top_k(Bags.one(np.array([1]), np.array([2])), 2)
+    >>> ids.tolist(), np.exp(scores.astype(float)).round(2).tolist()
+    ([[9, 4]], [[0.88, 0.5]])
     """
 
     encoder: BagEncoder
