@@ -117,7 +117,8 @@ def test_descriptions_are_not_indented():
 def test_examples_in_python_are_left_out():
     assert not any(">>>" in schema["description"] for schema in SCHEMAS.values())
     said = SCHEMAS["Explanation"]["description"]
-    assert said.startswith("What `explain` returns") and said.endswith("to search in.")
+    assert said.startswith("What `explain` returns")
+    assert said.endswith("to search in.")
 
 
 def test_the_address_is_quoted(ask):

@@ -96,7 +96,7 @@ class TestLoop:
             CheckpointFolder(tmp_path, fingerprint=Fingerprint("{}", "f"), every_seconds=0),
             Recorder(),
         )
-        folder.save("stage", 1, {"another": torch.zeros(2)}, [], at_once=True)
+        folder.save("stage", 1, {"another": torch.zeros(2)}, [], ends_stage=True)
         run = run_with(recorder, folder=folder)
         train(*planted_task(), Schedule(epochs=2, learning_rate=0.1), run, "stage")
         assert [epoch[1] for epoch in recorder.epochs] == [1, 2]
@@ -261,8 +261,10 @@ class TestCheckpointFolder:
             path, **{"fingerprint": Fingerprint("{}", "f"), "every_seconds": 0} | settings
         )
 
-    def save(self, folder, epoch=1, *, at_once=False):
-        folder.save("Module IV", epoch, {"a": torch.ones(3)}, [{"epoch": epoch}], at_once=at_once)
+    def save(self, folder, epoch=1, *, ends_stage=False):
+        folder.save(
+            "Module IV", epoch, {"a": torch.ones(3)}, [{"epoch": epoch}], ends_stage=ends_stage
+        )
 
     def test_round_trip(self, tmp_path):
         self.save(self.folder(tmp_path), 4)
@@ -275,8 +277,19 @@ class TestCheckpointFolder:
         folder = self.folder(tmp_path, every_seconds=1000.0)
         self.save(folder, 1)
         assert folder.load("Module IV") is None
-        self.save(folder, 2, at_once=True)
+        self.save(folder, 2, ends_stage=True)
         assert folder.load("Module IV").epoch == 2
+
+    @pytest.mark.parametrize(("seconds", "is_kept"), [(59, False), (61, True)])
+    def test_the_end_of_a_stage_is_kept_where_it_saves_more_than_it_takes(
+        self, tmp_path, monkeypatch, seconds, is_kept
+    ):
+        clock = iter([0.0, seconds, seconds])
+        monkeypatch.setattr(checkpoints.time, "monotonic", lambda: next(clock))
+        monkeypatch.setattr(checkpoints, "BYTES_A_SECOND", 4.0)  # twelve bytes take three seconds
+        folder = self.folder(tmp_path, every_seconds=1000.0)
+        self.save(folder, 2, ends_stage=True)
+        assert (folder.load("Module IV") is not None) == is_kept
 
     def test_a_full_disk_leaves_the_last_checkpoint(self, tmp_path, monkeypatch):
         folder = self.folder(tmp_path)

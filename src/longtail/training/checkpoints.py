@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 __all__ = ["Checkpoint", "CheckpointFolder"]
 
 SUFFIX = ".checkpoint"
+# The end of a stage is kept where that takes a twentieth of the time since the last checkpoint.
+BYTES_A_SECOND, LARGEST_SHARE = 400e6, 0.05
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,8 @@ class CheckpointFolder:
     path : str or Path
     fingerprint : Fingerprint
     every_seconds : float
-        Epochs that end sooner after the last checkpoint are not written.
+        Epochs that end sooner after the last checkpoint are not written; the last epoch of a stage
+        is, unless to write it takes more than a twentieth of the time that it would save.
 
     Examples
     --------
@@ -57,7 +60,7 @@ class CheckpointFolder:
     >>> from longtail.training.fingerprint import Fingerprint
     >>> with TemporaryDirectory() as path:
     ...     folder = CheckpointFolder(path, fingerprint=Fingerprint('{"seed": 0}', "data"))
-    ...     folder.save("encoder", 3, {"bias": torch.ones(2)}, [], at_once=True)
+    ...     folder.save("encoder", 3, {"bias": torch.ones(2)}, [], ends_stage=True)
     ...     found = folder.load("encoder")
     ...     other = CheckpointFolder(path, fingerprint=Fingerprint('{"seed": 1}', "data"))
     ...     found.epoch, found.arrays["bias"].tolist(), other.load("encoder")
@@ -119,16 +122,20 @@ class CheckpointFolder:
         tensors: dict[str, Tensor],
         history: list[dict[str, Any]],
         *,
-        at_once: bool,
+        ends_stage: bool,
     ) -> None:
-        """Replace the checkpoint of a stage; unless `at_once`, only if the last one is old.
+        """Replace the checkpoint of a stage if the last one is old; at its end, a younger one too.
 
         Raises
         ------
         TrainingError
             If the disk refuses.
         """
-        if not at_once and time.monotonic() - self._last_saved < self._every_seconds:
+        least = self._every_seconds
+        if ends_stage:
+            n_bytes = sum(tensor.nbytes for tensor in tensors.values())
+            least = min(least, n_bytes / BYTES_A_SECOND / LARGEST_SHARE)
+        if time.monotonic() - self._last_saved < least:
             return
         note = {"fingerprint": asdict(self._fingerprint), "epoch": epoch, "history": history}
         target = self._file(stage)

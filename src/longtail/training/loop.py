@@ -112,7 +112,7 @@ def train(
         if run.checkpoints is not None and not processes().rank:
             is_last = epoch + 1 == schedule.epochs or best.is_long_ago(epoch + 1)
             tensors = task.state() | best.state()
-            run.checkpoints.save(stage, epoch + 1, tensors, run.history, at_once=is_last)
+            run.checkpoints.save(stage, epoch + 1, tensors, run.history, ends_stage=is_last)
         report = EpochReport(stage, epoch + 1, schedule.epochs, loss, quality)
         for callback in run.callbacks:
             callback.on_epoch(report)
