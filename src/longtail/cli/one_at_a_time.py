@@ -38,11 +38,12 @@ def alone_in(folder: Path, target: str) -> Iterator[None]:
     --------
     >>> import pathlib, tempfile
     >>> from longtail.cli.one_at_a_time import alone_in
-    >>> folder = pathlib.Path(tempfile.mkdtemp(), "model.checkpoint")
-    >>> with alone_in(folder, "model"):
-    ...     folder.is_dir()
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     folder = pathlib.Path(place, "model.checkpoint")
+    ...     with alone_in(folder, "model"):
+    ...         folder.is_dir()
+    ...     folder.exists()
     True
-    >>> folder.exists()
     False
     """
     made = [place for place in (folder, *folder.parents) if not place.exists()]

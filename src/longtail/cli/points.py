@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PLAIN",
-    "Answers",
+    "AnsweredBlock",
     "answered",
     "blocks_of",
     "is_read_again",
@@ -52,7 +52,7 @@ _SPARSE_LINE = re.compile(
 )
 
 
-class Answers(NamedTuple):
+class AnsweredBlock(NamedTuple):
     """What the model says of a block of points.
 
     Attributes
@@ -78,7 +78,7 @@ def answered(
     title: str,
     n_done: int = 0,
     restriction: Restriction | None = None,
-) -> Iterator[Answers]:
+) -> Iterator[AnsweredBlock]:
     """Predict block after block and show progress on standard error.
 
     Parameters
@@ -97,12 +97,12 @@ def answered(
 
     Yields
     ------
-    Answers
+    AnsweredBlock
     """
     with bar(title, n_points, unit=" points", initial=n_done) as shown:
         for points in blocks:
             ids, scores = model.predict_topk(points, k, restriction=restriction)
-            yield Answers(points, ids, scores)
+            yield AnsweredBlock(points, ids, scores)
             shown.update(len(ids))
 
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import argparse
     from collections.abc import Iterator, Mapping, Sequence
 
-    from longtail.cli.points import Answers
+    from longtail.cli.points import AnsweredBlock
     from longtail.data.kept import Value
 
 __all__ = ["add_arguments", "run_command"]
@@ -224,7 +224,10 @@ def _answer_file(model: Predictor, arguments: argparse.Namespace) -> None:
 
 
 def _rows(
-    model: Predictor, answers: Answers, threshold: float, carried: Sequence[Mapping[str, Value]]
+    model: Predictor,
+    answers: AnsweredBlock,
+    threshold: float,
+    carried: Sequence[Mapping[str, Value]],
 ) -> Iterator[dict[str, Any]]:
     """Yield what is written of each point."""
     name = model.label_space.name

@@ -56,9 +56,11 @@ class Dataset:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "train.tsv")
-    >>> _ = path.write_text("how to knead\tbread|baking\nthe tango\tdance\n")
-    >>> dataset = Dataset.read(path)
+    >>> from longtail import Dataset
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "train.tsv")
+    ...     _ = path.write_text("how to knead\tbread|baking\nthe tango\tdance\n")
+    ...     dataset = Dataset.read(path)
     >>> dataset.n_points, dataset.n_labels, dataset.label_space.name(2)
     (2, 3, 'dance')
     >>> dataset.describe()["labels_per_point"]

@@ -74,9 +74,11 @@ def raw_lines(path: str | Path) -> Iterator[bytes]:
     Examples
     --------
     >>> import gzip, pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "lines.gz")
-    >>> _ = path.write_bytes(gzip.compress(b"one\r\ntwo"))
-    >>> list(raw_lines(path))
+    >>> from longtail.data.paths import raw_lines
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "lines.gz")
+    ...     _ = path.write_bytes(gzip.compress(b"one\r\ntwo"))
+    ...     list(raw_lines(path))
     [b'one\r\n', b'two']
     """
     number = 0
@@ -100,9 +102,11 @@ def numbered_lines(path: str | Path) -> Iterator[tuple[int, bytes]]:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "lines.txt")
-    >>> _ = path.write_bytes(b"one\r\ntwo\n")
-    >>> list(numbered_lines(path))
+    >>> from longtail.data.paths import numbered_lines
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "lines.txt")
+    ...     _ = path.write_bytes(b"one\r\ntwo\n")
+    ...     list(numbered_lines(path))
     [(1, b'one'), (2, b'two')]
     """
     for number, line in enumerate(raw_lines(path), start=1):
@@ -168,10 +172,12 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "out.txt")
-    >>> with replacing(path) as stream:
-    ...     _ = stream.write(b"all of it")
-    >>> path.read_bytes()
+    >>> from longtail.data.paths import replacing
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "out.txt")
+    ...     with replacing(path) as stream:
+    ...         _ = stream.write(b"all of it")
+    ...     path.read_bytes()
     b'all of it'
     """
     path = Path(path)

@@ -224,9 +224,11 @@ def read_filter(path: str | Path, n_points: int, n_labels: int) -> csr_array:
     Examples
     --------
     >>> import pathlib, tempfile
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "filter_labels_test.txt")
-    >>> _ = path.write_text("0 2\n1 0\n")
-    >>> read_filter(path, 2, 3).toarray().tolist()
+    >>> from longtail.data.repository import read_filter
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "filter_labels_test.txt")
+    ...     _ = path.write_text("0 2\n1 0\n")
+    ...     read_filter(path, 2, 3).toarray().tolist()
     [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
     """
     keys = array("q")

@@ -62,9 +62,10 @@ def read_points(
     --------
     >>> import pathlib, tempfile
     >>> from longtail.data.unlabelled import read_points
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "texts.csv")
-    >>> _ = path.write_text("id,text\n7,how to knead\n")
-    >>> read_points(path, n_features=None)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "texts.csv")
+    ...     _ = path.write_text("id,text\n7,how to knead\n")
+    ...     read_points(path, n_features=None)
     TextColumn(['how to knead'])
     """
     path = Path(path)

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
     from longtail.data.label_space import LabelSpace
 
-__all__ = ["Answers", "kept"]
+__all__ = ["AnsweringEstimator", "kept"]
 
 MOST_PREDICTED = 100
 MOST_NUMBERS = 2**30  # of a matrix of all probabilities: 8 GB
 MATRICES = (LabelForm.SPARSE, LabelForm.DENSE)
 
 
-class Answers(Parameters):
+class AnsweringEstimator(Parameters):
     """What a fitted estimator says of points.
 
     Examples

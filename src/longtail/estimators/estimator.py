@@ -25,7 +25,7 @@ from longtail.data.point_input import PointInput
 from longtail.data.split import held_out_split
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError, named
-from longtail.estimators.answers import Answers, kept
+from longtail.estimators.answers import AnsweringEstimator, kept
 from longtail.estimators.json_values import json_value
 from longtail.estimators.limits import check_min_df, check_settings
 from longtail.estimators.scikit_learn import classifier_tags
@@ -64,8 +64,8 @@ VERY_FEW_POINTS = 20_000
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class LabelEstimator(Answers):
-    """Base of all recipes: fit, predict, predict_topk, score, save; see also `Answers`.
+class LabelEstimator(AnsweringEstimator):
+    """Base of all recipes: fit, predict, predict_topk, score, save; see also `AnsweringEstimator`.
 
     A recipe adds its hyper-parameters as fields and writes `_learn`.
 

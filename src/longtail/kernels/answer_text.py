@@ -14,7 +14,7 @@ from longtail.kernels.answer import answer_bag
 from longtail.kernels.arrays import read_only
 from longtail.kernels.jit import kernel
 from longtail.kernels.scoring import logistic_rows
-from longtail.kernels.text import Scratch, encode_into, new_scratch
+from longtail.kernels.text import TokenScratch, encode_into, new_scratch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -32,7 +32,7 @@ MOST_CODES = 1024  # code points: longer texts take so long that a call more doe
 class TextRoom(NamedTuple):
     """Scratch of one thread: a bag twice, to be written and to be read as bags from files are."""
 
-    tokens: Scratch
+    tokens: TokenScratch
     columns: Ids
     values: Floats
     own_columns: Ids

@@ -70,7 +70,7 @@ class TokenRules(NamedTuple):
     longest: int
 
 
-class Scratch(NamedTuple):
+class TokenScratch(NamedTuple):
     """Room for the tokens of one text: spans are positions in ``marked``.
 
     ``spare`` and ``counts`` are for `sort_by_digits`.
@@ -112,13 +112,13 @@ NEWLINE = np.uint32(ord("\n"))
 
 
 @kernel
-def new_scratch(n_codes: int, rules: TokenRules) -> Scratch:
+def new_scratch(n_codes: int, rules: TokenRules) -> TokenScratch:
     """Return room enough for any text of `n_codes` code points."""
     # At worst every code point is a word between two markers, makes a pair and a unit of two, and
     # begins, with its marker, two n-grams of each length.
     n_lengths = max(0, rules.longest - rules.shortest + 1)
     n_tokens = (3 + 2 * n_lengths) * n_codes
-    return Scratch(
+    return TokenScratch(
         np.empty(3 * n_codes, np.uint32),
         np.empty(n_tokens, np.uint64),
         np.empty(n_tokens, np.int32),
@@ -206,7 +206,7 @@ def _word_at(
 
 @lean_kernel
 def _put(
-    scratch: Scratch, n_tokens: int, state: np.uint64, kind: np.uint64, start: int, stop: int
+    scratch: TokenScratch, n_tokens: int, state: np.uint64, kind: np.uint64, start: int, stop: int
 ) -> int:
     """Add one token; return how many there are now."""
     scratch.keys[n_tokens] = (state & ~KIND_BITS) | kind
@@ -217,7 +217,7 @@ def _put(
 
 @lean_kernel
 def _emit_character_ngrams(
-    scratch: Scratch, n_tokens: int, start: int, stop: int, rules: TokenRules
+    scratch: TokenScratch, n_tokens: int, start: int, stop: int, rules: TokenRules
 ) -> int:
     """Add the n-grams of one marked word, but not all of it, which would repeat the word."""
     marked = scratch.marked
@@ -232,7 +232,7 @@ def _emit_character_ngrams(
 
 
 @lean_kernel
-def emit_tokens(n_marked: int, rules: TokenRules, scratch: Scratch) -> int:
+def emit_tokens(n_marked: int, rules: TokenRules, scratch: TokenScratch) -> int:
     """Write key and span of every token of ``scratch.marked[:n_marked]``; return their number.
 
     Where words have no spaces between them, two neighbours are a word too: most Chinese and
@@ -265,7 +265,7 @@ def emit_tokens(n_marked: int, rules: TokenRules, scratch: Scratch) -> int:
 
 @lean_kernel
 def _tokenize(
-    codes: NDArray[np.uint32], start: int, stop: int, rules: TokenRules, scratch: Scratch
+    codes: NDArray[np.uint32], start: int, stop: int, rules: TokenRules, scratch: TokenScratch
 ) -> int:
     """Fill `scratch` with the tokens of one text; return their number."""
     n_marked = mark_words(codes, start, stop, rules.classes, scratch.marked)
@@ -328,7 +328,7 @@ def count_texts(
 
 
 @lean_kernel
-def _known_columns(n_tokens: int, table: NDArray[np.uint64], scratch: Scratch) -> int:
+def _known_columns(n_tokens: int, table: NDArray[np.uint64], scratch: TokenScratch) -> int:
     """Write the sorted columns of the tokens that `table` knows; return their number."""
     n_known = 0
     for token in range(n_tokens):
@@ -376,7 +376,7 @@ def encode_into(
     rules: TokenRules,
     table: NDArray[np.uint64],
     weights: NDArray[np.float32],
-    scratch: Scratch,
+    scratch: TokenScratch,
     indices: NDArray[np.int32],
     values: NDArray[np.float32],
 ) -> int:
