@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, cast, get_args
 from longtail.blend.blend import Blend
 from longtail.blend.candidates import CandidateSearch, SearchSizes
 from longtail.blend.further_scale import learn_further_scale
+from longtail.blend.held_out_lesson import HeldOutLesson
 from longtail.blend.label_head import LabelHead
 from longtail.blend.linear_source import Pieces, linear_source, n_words_known
-from longtail.blend.network_training import NetworkTraining
-from longtail.blend.only_held_out import only_held_out, without_labels
 from longtail.blend.relations import LabelRelations
 from longtail.blend.shared_space import LearntSpace, SharedSpace, SpaceTables
 from longtail.compiled.blended import BlendedScorer
@@ -20,21 +19,13 @@ from longtail.compiled.scorer import CompiledScorer, StorageType, as_storage
 from longtail.data.bags import Bags
 from longtail.errors import InputError
 from longtail.estimators.estimator import LEAST_HELD_OUT, VERY_FEW_POINTS, unseen_if_any
-from longtail.metrics.propensity import inverse_propensities_in
 from longtail.recipes.reranked import RerankedEstimator
-from longtail.scorers.calibration import N_CALIBRATED, Calibration
-from longtail.scorers.fusion import best_first
 from longtail.training.batches import fitting_batch_size
 from longtail.training.schedule import Schedule
 from longtail.training.threads import meanwhile
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from scipy.sparse import csr_array
-
-    from longtail.blend.evidence import Evidence
-    from longtail.blend.score_network import ScoreNetwork
+    from longtail.scorers.calibration import Calibration
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["LongtailClassifier"]
@@ -206,12 +197,10 @@ class LongtailClassifier(RerankedEstimator):
             points = scorer.encoder.encode(asked, run.n_threads)
             evidence = scorer.evidence_of(points, asked, run.n_threads)
             further_scale = learn_further_scale(points, scorer.heads[0], shown.judged_labels)
-            judged = evidence.setting_aside(shown.set_aside), shown.judged_labels
+            lesson = HeldOutLesson.of(evidence, shown, data.labels, is_unseen=shown is held_out)
             if n_asked is None:
-                is_aside = only_held_out(data.labels, shown.labels, run.seed_for("only held out"))
-                judged = without_labels(*judged, is_aside)
-        training = NetworkTraining(is_unseen=shown is held_out)
-        blend = partial(_blend, training, *judged, scorer.tail_weights, data.labels, run)
+                lesson = lesson.without_own_labels(shown.labels, run)
+        blend = partial(lesson.learn, scorer.tail_weights, run)
         with meanwhile(blend, run.n_threads) as blended:
             if tables is not None:
                 relations = scorer.relations
@@ -396,23 +385,3 @@ def usual_dimension(n_points: int, *, has_pieces: bool) -> int:
     if n_points <= FEW_POINTS and not has_pieces:
         return 512
     return 192 if VERY_FEW_POINTS < n_points <= MANY_POINTS else 256
-
-
-def _blend(
-    training: NetworkTraining,
-    evidence: Evidence,
-    truth: csr_array,
-    tail_weights: NDArray[np.float32],
-    seen: csr_array,
-    run: TrainingRun,
-) -> tuple[ScoreNetwork, Calibration]:
-    """Learn from some points how far to trust which score, and how far the blend.
-
-    Their labels are `truth`; those of the points that the sources have seen are `seen`.
-    """
-    network = training.learn(evidence, truth, inverse_propensities_in(seen), run)
-    scores = network.scores(evidence, run.n_threads)
-    is_real = evidence.labels >= 0
-    scores[is_real] += tail_weights[evidence.labels[is_real]]
-    ids, best = best_first(evidence.labels, evidence.of_judged(scores), N_CALIBRATED, run.n_threads)
-    return network, Calibration.of_answers(ids, best, truth)

@@ -10,15 +10,13 @@ import numpy as np
 
 from longtail.blend.blend import Blend
 from longtail.blend.candidates import SearchSizes
+from longtail.blend.held_out_lesson import HeldOutLesson
 from longtail.blend.label_head import LabelHead
 from longtail.blend.linear_source import linear_source
-from longtail.blend.network_training import NetworkTraining
-from longtail.blend.only_held_out import only_held_out, without_labels
 from longtail.blend.relations import LabelRelations
 from longtail.compiled.blended import scorer_around
 from longtail.errors import InputError
-from longtail.estimators.estimator import calibrated, unseen_if_any
-from longtail.metrics.propensity import inverse_propensities_in
+from longtail.estimators.estimator import unseen_if_any
 from longtail.recipes.own_parts import check_part
 from longtail.recipes.part_words import LOSSES, part_of
 from longtail.recipes.text_encoders import OfTextEncoder
@@ -39,8 +37,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from longtail.blend.encoded import EncodedScorer
-    from longtail.blend.evidence import Evidence
-    from longtail.blend.score_network import ScoreNetwork
     from longtail.compiled.blended import BlendedScorer
     from longtail.data.rows import Rows
     from longtail.scorers.calibration import Calibration
@@ -288,11 +284,11 @@ class NGAME(OfTextEncoder):
             shown = unseen_if_any(held_out, data)
             points = encoder.encode(shown.bags(), run.n_threads)
             evidence = scorer.evidence_of(points, shown.bags(), run.n_threads)
-            training = NetworkTraining(is_unseen=shown is held_out)
-            taught = _taught(training, evidence, shown, data.labels, run)
-            calibration = calibrated(replace(scorer, network=taught), held_out, data, run.n_threads)
+            lesson = HeldOutLesson.of(evidence, shown, data.labels, is_unseen=shown is held_out)
+            lesson = lesson.without_own_labels(shown.labels, run)
+            taught, calibration = lesson.learn(scorer.tail_weights, run)
         if shown is held_out:
-            del scorer, evidence  # the second need not fit beside them
+            del scorer, evidence, lesson  # the second need not fit beside them
             run = run.within("again: ")
             every = data.with_points_of(held_out)
             modules = self._again(modules, points, network, every, run)
@@ -406,19 +402,6 @@ class NGAME(OfTextEncoder):
         first = LabelHead.of_search(search, no_bias, SCALE)
         others = [LabelHead.of(vectors, no_bias, SCALE) for vectors in heads[1:]]
         return Blend.untaught(search, [first, *others], relations, labels, tail=self.tail)
-
-
-def _taught(
-    training: NetworkTraining,
-    evidence: Evidence,
-    shown: TrainingData,
-    seen: csr_array,
-    run: TrainingRun,
-) -> ScoreNetwork:
-    """Learn to blend from points that were shown, where the sources had seen others' labels."""
-    is_aside = only_held_out(seen, shown.labels, run.seed_for("only held out"))
-    left = evidence.setting_aside(shown.set_aside), shown.judged_labels
-    return training.learn(*without_labels(*left, is_aside), inverse_propensities_in(seen), run)
 
 
 def _points_as_texts(data: TrainingData, run: TrainingRun) -> csr_array:

@@ -1,0 +1,106 @@
+"""What a blend learns from held-out points: how far to trust which score, and how far itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Self
+
+from longtail.blend.network_training import NetworkTraining
+from longtail.blend.only_held_out import only_held_out, without_labels
+from longtail.metrics.propensity import inverse_propensities_in
+from longtail.scorers.calibration import N_CALIBRATED, Calibration
+from longtail.scorers.fusion import best_first
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from longtail.blend.evidence import Evidence
+    from longtail.blend.score_network import ScoreNetwork
+    from longtail.training.run import TrainingData, TrainingRun
+
+__all__ = ["HeldOutLesson"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class HeldOutLesson:
+    """Candidates of some points, what the sources say of them, and which are true.
+
+    Parameters
+    ----------
+    evidence : Evidence
+    truth : csr_array (n, n_labels)
+        The labels that answers are judged by.
+    seen : csr_array (n_seen, n_labels)
+        Those of the points that the sources have learnt from.
+    is_unseen : bool
+        Whether the points are others than these.
+
+    Examples
+    --------
+    Of two sources, the second ranks the true candidate first.
+
+    >>> import numpy as np
+    >>> import torch
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.blend.evidence import Evidence
+    >>> from longtail.blend.held_out_lesson import HeldOutLesson
+    >>> from longtail.training.run import TrainingRun
+    >>> evidence = Evidence(
+    ...     labels=np.tile(np.arange(3, dtype=np.int32), (5, 1)),
+    ...     values=np.tile(np.array([[0, 2, 1], [2, 1, 0]], np.float32), (5, 1, 1)),
+    ...     nearness=np.ones(5, np.float32),
+    ...     commonness=np.zeros(3, np.float32),
+    ... )
+    >>> truth = csr_array(np.tile([1.0, 0, 0], (5, 1)))
+    >>> lesson = HeldOutLesson(evidence=evidence, truth=truth, seen=truth, is_unseen=True)
+    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> network, calibration = lesson.learn(np.zeros(3, np.float32), run)
+    >>> network.scores(evidence)[0].argmax().item()
+    0
+    """
+
+    evidence: Evidence
+    truth: csr_array
+    seen: csr_array
+    is_unseen: bool
+
+    @classmethod
+    def of(
+        cls, evidence: Evidence, shown: TrainingData, seen: csr_array, *, is_unseen: bool
+    ) -> Self:
+        """Return what points teach that were `shown` to the sources."""
+        own = evidence.setting_aside(shown.set_aside), shown.judged_labels
+        return cls(evidence=own[0], truth=own[1], seen=seen, is_unseen=is_unseen)
+
+    def without_own_labels(self, labels: csr_array, run: TrainingRun) -> Self:
+        """Return it without those of its points' `labels` that no others have.
+
+        See `only_held_out`. Where the sources learn from these points too, in the end, there will
+        be no such labels.
+        """
+        is_aside = only_held_out(self.seen, labels, run.seed_for("only held out"))
+        evidence, truth = without_labels(self.evidence, self.truth, is_aside)
+        return replace(self, evidence=evidence, truth=truth)
+
+    def learn(
+        self, tail_weights: NDArray[np.float32], run: TrainingRun
+    ) -> tuple[ScoreNetwork, Calibration]:
+        """Return a network that blends all scores, and how probable its answers are.
+
+        Parameters
+        ----------
+        tail_weights : float32 (n_labels,)
+            Added to the blended scores.
+        run : TrainingRun
+        """
+        training = NetworkTraining(is_unseen=self.is_unseen)
+        evidence, truth = self.evidence, self.truth
+        network = training.learn(evidence, truth, inverse_propensities_in(self.seen), run)
+        scores = network.scores(evidence, run.n_threads)
+        is_real = evidence.labels >= 0
+        scores[is_real] += tail_weights[evidence.labels[is_real]]
+        judged = evidence.of_judged(scores)
+        ids, best = best_first(evidence.labels, judged, N_CALIBRATED, run.n_threads)
+        return network, Calibration.of_answers(ids, best, truth)
