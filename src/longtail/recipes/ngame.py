@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 __all__ = ["NGAME"]
 
-LEAST_HELD_OUT, MOST_HELD_OUT = 40, 9_000
+LEAST_SHOWN, MOST_SHOWN = 40, 9_000  # points that a blend is learnt from
 EPOCHS_AGAIN = 2  # of Module II, once the blend has been learnt from the held-out points
 MAP_RATE = 3e-4  # of Adam, for the map of a transformer's vectors
 SCALE = 20.0  # cosines times this are what the blend sees
@@ -183,8 +183,8 @@ class NGAME(OfTextEncoder):
 
     def n_held_out(self, n_points: int) -> float:
         """See `LabelEstimator`: many, since nearly all learns from them in the end, or none."""
-        wanted = min(self.held_out * n_points, MOST_HELD_OUT)
-        return wanted if wanted >= LEAST_HELD_OUT else 0
+        wanted = min(self.held_out * n_points, MOST_SHOWN)
+        return wanted if wanted >= LEAST_SHOWN else 0
 
     def auxiliary_clusters(
         self,
