@@ -336,6 +336,14 @@ def test_in_the_end_held_out_points_vote_and_link_as_others_do(frozen, held_out,
     assert went_on == (frozen and held_out > 0)
 
 
+@pytest.mark.parametrize(
+    ("n_points", "n_held_out"), [(150, 0), (200, 40), (1_000, 200), (45_000, 9_000), (10**6, 9_000)]
+)
+def test_a_blend_is_learnt_from_many_points_or_from_none_apart(n_points, n_held_out):
+    assert NGAME().n_held_out(n_points) == n_held_out
+    assert NGAME(held_out=0).n_held_out(n_points) == 0
+
+
 def test_candidates_are_looked_for_longer_than_hard_negatives():
     assert (
         DEXA().classifier_module(100).sizes.beam == NGAME(beam=64).classifier_module(100).sizes.beam
