@@ -39,7 +39,7 @@ class HeldOutLesson:
 
     Examples
     --------
-    Of two sources, the second ranks the true candidate first.
+    Ten points have the same two candidates; of two sources, the second ranks the true one first.
 
     >>> import numpy as np
     >>> import torch
@@ -47,16 +47,13 @@ class HeldOutLesson:
     >>> from longtail.blend.evidence import Evidence
     >>> from longtail.blend.held_out_lesson import HeldOutLesson
     >>> from longtail.training.run import TrainingRun
-    >>> evidence = Evidence(
-    ...     labels=np.tile(np.arange(3, dtype=np.int32), (5, 1)),
-    ...     values=np.tile(np.array([[0, 2, 1], [2, 1, 0]], np.float32), (5, 1, 1)),
-    ...     nearness=np.ones(5, np.float32),
-    ...     commonness=np.zeros(3, np.float32),
-    ... )
-    >>> truth = csr_array(np.tile([1.0, 0, 0], (5, 1)))
+    >>> labels, values = np.array([[0, 1]] * 10, np.int32), [[[0.0, 2.0], [2.0, 0.0]]] * 10
+    >>> near, common = np.ones(10, np.float32), np.zeros(2, np.float32)
+    >>> evidence = Evidence(labels, np.array(values, np.float32), near, common)
+    >>> truth = csr_array([[1.0, 0.0]] * 10)
     >>> lesson = HeldOutLesson(evidence=evidence, truth=truth, seen=truth, is_unseen=True)
     >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
-    >>> network, calibration = lesson.learn(np.zeros(3, np.float32), run)
+    >>> network, calibration = lesson.learn(np.zeros(2, np.float32), run)
     >>> network.scores(evidence)[0].argmax().item()
     0
     """
@@ -71,8 +68,8 @@ class HeldOutLesson:
         cls, evidence: Evidence, shown: TrainingData, seen: csr_array, *, is_unseen: bool
     ) -> Self:
         """Return what points teach that were `shown` to the sources."""
-        own = evidence.setting_aside(shown.set_aside), shown.judged_labels
-        return cls(evidence=own[0], truth=own[1], seen=seen, is_unseen=is_unseen)
+        judged = evidence.setting_aside(shown.set_aside)
+        return cls(evidence=judged, truth=shown.judged_labels, seen=seen, is_unseen=is_unseen)
 
     def without_own_labels(self, labels: csr_array, run: TrainingRun) -> Self:
         """Return it without those of its points' `labels` that no others have.

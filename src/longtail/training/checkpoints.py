@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Checkpoint", "CheckpointFolder"]
 
 SUFFIX = ".checkpoint"
-# The end of a stage is kept where that takes a twentieth of the time since the last checkpoint.
+# The end of a stage is kept where that takes at most so much of the time since the last time.
 BYTES_A_SECOND, LARGEST_SHARE = 400e6, 0.05
 
 
