@@ -16,35 +16,21 @@ import torch
 from longtail.blend.relations import LabelRelations
 from longtail.blend.score_network import ScoreNetwork
 from longtail.compiled.expanded import expanded
-from longtail.data.dataset import Dataset
 from longtail.data.label_space import LabelSpace
-from longtail.data.text_column import TextColumn
-from longtail.demo.data import wordnet
 from longtail.metrics import precision_at_k
 from longtail.recipes import longtail as longtail_recipe
 from longtail.recipes.astec import Astec
 from longtail.recipes.longtail import LongtailClassifier
+from small_wordnet import small_wordnet
 
 N_LABELS, N_TRAIN, N_TEST = 300, 2000, 500
 NO_EPOCHS = {"surrogate_epochs": 0, "extreme_epochs": 0, "reranker_epochs": 0}
 
 
-def cut(dataset, labels, n_points):
-    """The first points that have one of some labels, with those labels and their names."""
-    matrix = dataset.labels[:, labels]
-    rows = np.flatnonzero(np.diff(matrix.indptr))[:n_points]
-    texts = TextColumn.from_strings(dataset.texts[int(row)] for row in rows)
-    names = LabelSpace.from_names(dataset.label_space.name(int(label)) for label in labels)
-    return Dataset(texts, None, matrix[rows], names)
-
-
 @pytest.fixture(scope="module")
 def data():
     """Training and test points."""
-    train, test = wordnet()
-    counts = np.asarray(train.labels.sum(axis=0)).ravel()
-    labels = np.sort(np.argsort(-counts, kind="stable")[:N_LABELS])
-    return cut(train, labels, N_TRAIN), cut(test, labels, N_TEST)
+    return small_wordnet(N_TRAIN, N_TEST, N_LABELS)
 
 
 def learnt(data, **settings):

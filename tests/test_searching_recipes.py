@@ -7,7 +7,7 @@ import pytest
 
 import longtail
 from longtail.index import GraphIndex, stored
-from test_estimators import NAMES, RECIPES, TEXTS
+from small_recipes import NAMES, RECIPES, TEXTS
 
 # Those that look for labels, or for training points, by vectors.
 SEARCHING = ["Astec", "DeepXML", "LongtailClassifier", "DEXA", "SiameseXML", "Slice", "DeepXMLMACH"]

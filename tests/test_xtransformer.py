@@ -11,10 +11,6 @@ import longtail
 from killing import Killer
 from longtail.cli.settings import parse_settings, settings_help
 from longtail.data.bags import Bags
-from longtail.data.dataset import Dataset
-from longtail.data.label_space import LabelSpace
-from longtail.data.text_column import TextColumn
-from longtail.demo.data import wordnet
 from longtail.errors import InputError
 from longtail.estimators.limits import check_settings
 from longtail.features.bag_encoder import UnitBagEncoder
@@ -31,18 +27,10 @@ from longtail.surrogates.label_indexing import LabelTexts, PointEmbeddings, Poin
 from longtail.training.batches import AllLabels
 from longtail.training.run import TrainingData, TrainingRun
 from longtail.training.schedule import Schedule
+from small_wordnet import small_wordnet
 
 CPU = torch.device("cpu")
 SMALL = {"dimension": 32, "leaf_size": 10, "epochs": 5, "beam_size": 5, "n_threads": 1}
-
-
-def cut(dataset, labels, n_points):
-    """The first points that have one of some labels, with those labels and their names."""
-    matrix = dataset.labels[:, labels]
-    rows = np.flatnonzero(np.diff(matrix.indptr))[:n_points]
-    texts = TextColumn.from_strings(dataset.texts[int(row)] for row in rows)
-    names = LabelSpace.from_names(dataset.label_space.name(int(label)) for label in labels)
-    return Dataset(texts, None, matrix[rows], names)
 
 
 def a_run():
@@ -56,10 +44,7 @@ def random_bags(n_rows=12, n_tokens=9, seed=0):
 
 @pytest.fixture(scope="module")
 def data():
-    train, test = wordnet()
-    counts = np.asarray(train.labels.sum(axis=0)).ravel()
-    labels = np.sort(np.argsort(-counts, kind="stable")[:300])
-    return cut(train, labels, 1500), cut(test, labels, 400)
+    return small_wordnet(1500, 400)
 
 
 class TestMatcher:

@@ -20,6 +20,7 @@ from longtail.named_parts import joined_parts, with_prefix
 from longtail.scorers.fusion import best_first
 from longtail.scorers.label_attention import AttentionLevel, children_of
 from longtail.training.batches import AllLabels
+from longtail.training.dropout import dropped
 from longtail.training.early_stopping import EarlyStopping
 from longtail.training.loop import train
 from longtail.training.module_adam import ModuleAdam
@@ -252,11 +253,11 @@ class _Network(nn.Module):
         self.hidden = nn.Linear(2 * n_states, widths[0])
         self.second = nn.Linear(*widths) if len(widths) == 2 else None
         self.output = nn.Linear(widths[-1], 1)
-        self.dropout = nn.Dropout(dropout)
+        self._dropout = dropout
 
     def forward(self, vectors: Tensor, lengths: Tensor, labels: Tensor) -> Tensor:
         """Return logits (n, c) of labels' vectors (n, c, 2 H) for words' vectors (n, T, D)."""
-        states = self.dropout(self.states(self.dropout(vectors), lengths))
+        states = self._dropped(self.states(self._dropped(vectors), lengths))
         is_word = torch.arange(states.shape[1], device=lengths.device) < lengths[:, None]
         fits = labels @ states.transpose(1, 2)
         shares = fits.masked_fill(~is_word[:, None], -torch.inf).softmax(dim=2)
@@ -267,6 +268,10 @@ class _Network(nn.Module):
             hidden = torch.relu(self.second(hidden))
         logits: Tensor = self.output(hidden)[..., 0] + (shares * fits).sum(dim=2)
         return logits
+
+    def _dropped(self, rows: Tensor) -> Tensor:
+        """Return the rows with some units left out in training."""
+        return dropped(rows, self._dropout) if self.training else rows
 
     def states(self, vectors: Tensor, lengths: Tensor) -> Tensor:
         """Return the states (n, T, 2 H) of words' vectors (n, T, D)."""

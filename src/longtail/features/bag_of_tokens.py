@@ -15,6 +15,7 @@ from longtail.data.point_input import PointInput
 from longtail.errors import InputError
 from longtail.features.bag_encoder import BagEncoder
 from longtail.features.sketches import sketched_vectors
+from longtail.training.dropout import dropped
 from longtail.training.optimisers import RowOptimiser, RowwiseAdagrad
 from longtail.training.processes import processes
 
@@ -180,7 +181,7 @@ class BagOfTokensNetwork:
             self._sums = self._sums_on_gpu()
         self._sums.requires_grad_()
         features = torch.relu(self._sums) if self._rectify else self._sums
-        return functional.dropout(features, self._dropout)
+        return dropped(features, self._dropout)
 
     def step(self, learning_rate: float, share: float = 1.0) -> None:  # noqa: ARG002 - no Adam here
         """See `FeatureNetwork.step`."""

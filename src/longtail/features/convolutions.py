@@ -17,6 +17,7 @@ from longtail.features.dense_layer import DenseLayer
 from longtail.features.sketches import sketched_vectors
 from longtail.features.word_table import WordTable
 from longtail.named_parts import joined_parts
+from longtail.training.dropout import dropped
 from longtail.training.module_adam import ModuleAdam
 from longtail.training.optimisers import RowwiseAdagrad
 
@@ -308,7 +309,7 @@ class ConvolutionNetwork:
         lengths = lengths.to(words.device)
         features = self._module(self._table.read(words), lengths)
         features = features.masked_fill((lengths == 0)[:, None], 0.0)
-        return functional.dropout(features, self._dropout)
+        return dropped(features, self._dropout)
 
     def step(self, learning_rate: float, share: float = 1.0) -> None:
         """See `FeatureNetwork.step`."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from longtail.data.csr import with_int32_indices
 from longtail.data.point_input import PointInput
@@ -18,6 +17,7 @@ from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.features.dense_layer import DenseLayer
 from longtail.features.hashed_mlp_encoder import HashedMLPEncoder
 from longtail.named_parts import joined_parts
+from longtail.training.dropout import dropped
 from longtail.training.module_adam import ModuleAdam
 from longtail.training.optimisers import RowwiseAdagrad
 
@@ -167,7 +167,7 @@ class HashedMLPNetwork:
         features = features.masked_fill(
             self._is_empty[torch.from_numpy(points)].to(features.device)[:, None], 0.0
         )
-        return functional.dropout(features, self._settings.dropout)
+        return dropped(features, self._settings.dropout)
 
     def step(self, learning_rate: float, share: float = 1.0) -> None:
         """See `FeatureNetwork.step`."""

@@ -15,6 +15,7 @@ from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError
 from longtail.features.image_encoder import ImageEncoder
 from longtail.named_parts import joined_parts
+from longtail.training.dropout import dropped
 from longtail.training.module_adam import ModuleAdam
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ class ResNet18Network:
         images = torch.from_numpy(self._images[points].toarray())
         device = next(self.module.parameters()).device
         images = images.view(len(points), *self._settings.image_shape).to(device)
-        return functional.dropout(self.module(images), self._settings.dropout)
+        return dropped(self.module(images), self._settings.dropout)
 
     def step(self, learning_rate: float, share: float = 1.0) -> None:  # noqa: ARG002 - it has no table
         """See `FeatureNetwork.step`."""

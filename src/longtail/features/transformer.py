@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 from safetensors import SafetensorError
-from torch.nn import functional
 
 from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError
@@ -19,6 +18,7 @@ from longtail.features.transformer_encoder import (
     needs_transformers,
 )
 from longtail.features.tuned_transformer import TunedTransformer, encoded_texts
+from longtail.training.dropout import dropped
 from longtail.training.one_vs_all import FrozenFeatures
 
 if TYPE_CHECKING:
@@ -154,7 +154,7 @@ class TransformerNetwork:
 
     def forward(self, points: NDArray[np.int64]) -> Tensor:
         """See `FeatureNetwork.forward`."""
-        return functional.dropout(self._tuned.forward(self._texts[points]), self._dropout)
+        return dropped(self._tuned.forward(self._texts[points]), self._dropout)
 
     def step(self, learning_rate: float, share: float = 1.0) -> None:  # noqa: ARG002 - of tables
         """See `FeatureNetwork.step`."""

@@ -1,15 +1,35 @@
-"""Which units a step leaves out."""
+"""Which units a step leaves out.
+
+Random numbers are drawn in main memory, whatever the device, so that a seed drops the same units on
+all.
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import torch
+from torch.nn import functional
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["kept_units", "random_bytes"]
+__all__ = ["dropped", "kept_units", "random_bytes"]
+
+
+def dropped(rows: Tensor, share: float) -> Tensor:
+    """Return `rows` as `torch.nn.functional.dropout` leaves them in main memory, on any device.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longtail.training.dropout import dropped
+    >>> dropped(torch.ones(100, 100), 0.2).unique()
+    tensor([0.0000, 1.2500])
+    """
+    if rows.device.type == "cpu" or share == 0:
+        return functional.dropout(rows, share)
+    return rows * functional.dropout(torch.ones(rows.shape), share).to(rows.device)
 
 
 def kept_units(rows: Tensor, share: float) -> Tensor:
@@ -44,6 +64,6 @@ def random_bytes(rows: Tensor, share: float) -> tuple[Tensor, int]:
     (torch.Size([100, 100]), torch.uint8, 64)
     """
     n_dropped = min(round(share * 256), 255)
-    words = torch.empty(-(-rows.numel() // 8), dtype=torch.int64, device=rows.device)
+    words = torch.empty(-(-rows.numel() // 8), dtype=torch.int64)
     drawn = words.random_(-(2**63), None).view(torch.uint8)[: rows.numel()].view(rows.shape)
-    return drawn, n_dropped
+    return drawn.to(rows.device), n_dropped

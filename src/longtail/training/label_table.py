@@ -87,9 +87,9 @@ class LabelTable:
         self.bias = torch.zeros(n_labels, 1, device=device)
         if frequencies is None:
             bound = dimension**-0.5
-            random = torch.Generator(device).manual_seed(seed)
-            self.vectors.uniform_(-bound, bound, generator=random)
-            self.bias.uniform_(-bound, bound, generator=random)
+            random = torch.Generator().manual_seed(seed)  # the same numbers on every device
+            for table in (self.vectors, self.bias):
+                table.copy_(torch.empty(table.shape).uniform_(-bound, bound, generator=random))
         else:
             share = np.clip(frequencies, 1e-7, 1 - 1e-7)
             odds = torch.from_numpy(np.log(share / (1 - share)).astype(np.float32))

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Protocol
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from longtail.named_parts import joined_parts
+from longtail.training.dropout import dropped
 from longtail.training.module_adam import ModuleAdam
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ class FrozenFeatures:
     def forward(self, points: NDArray[np.int64]) -> Tensor:
         """See `FeatureNetwork.forward`."""
         features = self._features[torch.from_numpy(points)].to(self._device)
-        return functional.dropout(features, self._dropout)
+        return dropped(features, self._dropout)
 
     def step(self, learning_rate: float, share: float = 1.0) -> None:
         """Do nothing."""

@@ -135,7 +135,7 @@ class UnitLabelTable:
         """Return the pool with -1 for labels whose text stands alone in this step."""
         if self._texts_alone == 0:
             return pool
-        is_alone = torch.rand(len(pool), device=pool.device) < self._texts_alone
+        is_alone = torch.rand(len(pool)).to(pool.device) < self._texts_alone
         says_something = texts.lengths[:, 0] > SMALLEST_LENGTH
         return pool.masked_fill(is_alone & says_something, -1)
 

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from longtail.errors import InputError
+from longtail.training.dropout import dropped
 from longtail.transfer.block import TransferBlock
 from longtail.transfer.residual import Residual
 
@@ -91,7 +92,7 @@ class ResidualBlock(TransferBlock):
     def forward(self, features: Tensor) -> Tensor:
         """Return final features, (n, dimension)."""
         change = torch.relu(features @ self._bounded(self._estimated_norm()).T + self.bias)
-        return features + functional.dropout(change, self._settings.dropout, self.training)
+        return features + (dropped(change, self._settings.dropout) if self.training else change)
 
     def start_from(self, trained: Transform) -> None:
         """Copy a trained block."""

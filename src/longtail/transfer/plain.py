@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
+from longtail.training.dropout import dropped
 from longtail.transfer.block import TransferBlock
 from longtail.transfer.transform import Rectified, Unchanged
 
@@ -90,7 +90,7 @@ class _FullyConnectedBlock(TransferBlock):
     def forward(self, features: Tensor) -> Tensor:
         """Return final features, (n, dimension)."""
         final = torch.relu(features @ self.matrix.T + self.bias)
-        return functional.dropout(final, self._dropout, self.training)
+        return dropped(final, self._dropout) if self.training else final
 
     def start_from(self, trained: Transform) -> None:
         """Copy a trained layer."""
