@@ -22,8 +22,9 @@ from longtail.estimators.limits import check_settings
 from longtail.features import onnx_export, transformer, transformer_encoder
 from longtail.features.encoder import encoder_from
 from longtail.features.onnx_encoder import OnnxEncoder
+from longtail.features.text_pieces import PiecesOfTexts
 from longtail.features.transformer import Transformer, TransformerNetwork, read_transformer
-from longtail.features.transformer_encoder import PiecesOfTexts, TransformerEncoder
+from longtail.features.transformer_encoder import TransformerEncoder
 from longtail.features.tuned_transformer import TunedTransformer
 from longtail.matching.cluster_scores import NeuralMatcher
 from longtail.recipes.deepxml import DeepXML

@@ -136,7 +136,7 @@ def scorer_around(encoder: UnitEncoder, blend: Blend) -> BlendedScorer | Encoded
     >>> from longtail.compiled.blended import scorer_around
     >>> from longtail.compiled.expanded import expanded
     >>> from longtail.features.onnx_encoder import OnnxEncoder
-    >>> from longtail.features.transformer_encoder import PiecesOfTexts
+    >>> from longtail.features.text_pieces import PiecesOfTexts
     >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
     >>> blend = expanded(LongtailClassifier().fit(texts, labels).predictor_.scorer)
     >>> other = OnnxEncoder(PiecesOfTexts("{}", 8, 0), np.zeros(0, np.uint8), blend.dimension)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from longtail.errors import InputError
-from longtail.features.transformer_encoder import layers_and_width
+from longtail.features.transformer_encoder import TEXTS_AT_ONCE, layers_and_width
 
 if TYPE_CHECKING:
     from longtail.recipes.text_encoders import OfTextEncoder
@@ -135,6 +135,6 @@ def transformer_memory(settings: OfTextEncoder) -> float:
     weights = 4 * width * (12 * layers * width + VOCABULARY)
     if not settings.fine_tune:
         return LIBRARIES + COPIES * weights
-    pieces = settings.texts_at_once * settings.n_pieces
+    pieces = (settings.texts_at_once or TEXTS_AT_ONCE) * settings.n_pieces
     copies = COPIES + TUNED + (0 if settings.patience is None else BEST)
     return LIBRARIES + copies * weights + ACTIVATIONS * layers * width * pieces

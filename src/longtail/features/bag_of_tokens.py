@@ -178,7 +178,7 @@ class BagOfTokensNetwork:
                 Bags.of(self._bags).times(self.table.numpy(), self._n_threads)
             )
         else:
-            self._sums = self._sums_on_gpu()
+            self._sums = _weighted_sums(self._bags, self.table)
         self._sums.requires_grad_()
         features = torch.relu(self._sums) if self._rectify else self._sums
         return dropped(features, self._dropout)
@@ -197,33 +197,21 @@ class BagOfTokensNetwork:
         if self.table.device.type == "cpu":
             gradient = torch.from_numpy(Bags.of(some).times(slope.numpy(), self._n_threads))
         else:
-            gradient = torch.sparse.mm(_on_device(some, self.table.device), slope)
+            gradient = _weighted_sums(some, slope)
         self._optimiser.step(self.table, rows, gradient, learning_rate)
 
     def state(self) -> dict[str, Tensor]:
         """See `FeatureNetwork.state`."""
         return {"table": self.table, **self._optimiser.state()}
 
-    def _sums_on_gpu(self) -> Tensor:
-        """Return the weighted sums of token vectors, by torch."""
-        device = self.table.device
-        return functional.embedding_bag(
-            torch.from_numpy(self._bags.indices).to(device),
-            self.table,
-            torch.from_numpy(self._bags.indptr.astype(np.int32)).to(device),
-            mode="sum",
-            per_sample_weights=torch.from_numpy(self._bags.data).to(device),
-            include_last_offset=True,
-        )
 
-
-def _on_device(matrix: csr_array, device: torch.device) -> Tensor:
-    """Return a scipy matrix as a sparse tensor."""
-    return torch.sparse_csr_tensor(
-        torch.from_numpy(matrix.indptr.astype(np.int64)),
-        torch.from_numpy(matrix.indices.astype(np.int64)),
-        torch.from_numpy(matrix.data),
-        matrix.shape,
-        device=device,
-        check_invariants=False,
+def _weighted_sums(bags: csr_array, rows: Tensor) -> Tensor:
+    """Return the sums of rows that bags name, on the rows' device."""
+    return functional.embedding_bag(
+        torch.from_numpy(bags.indices.astype(np.int64)).to(rows.device),
+        rows,
+        torch.from_numpy(bags.indptr.astype(np.int64)).to(rows.device),
+        mode="sum",
+        per_sample_weights=torch.from_numpy(bags.data).to(rows.device),
+        include_last_offset=True,
     )

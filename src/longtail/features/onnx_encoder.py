@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from longtail.errors import MissingExtraError
-from longtail.features.transformer_encoder import PiecesOfTexts, in_batches
+from longtail.features.text_pieces import PiecesOfTexts
+from longtail.features.transformer_encoder import in_batches
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

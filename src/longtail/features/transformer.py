@@ -11,12 +11,8 @@ from safetensors import SafetensorError
 
 from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError
-from longtail.features.transformer_encoder import (
-    PiecesOfTexts,
-    TransformerEncoder,
-    layers_and_width,
-    needs_transformers,
-)
+from longtail.features.text_pieces import PiecesOfTexts, needs_transformers
+from longtail.features.transformer_encoder import TransformerEncoder, layers_and_width
 from longtail.features.tuned_transformer import TunedTransformer, encoded_texts
 from longtail.training.dropout import dropped
 from longtail.training.one_vs_all import FrozenFeatures
@@ -53,7 +49,7 @@ class Transformer:
         Of the vectors, in training.
     learning_rate : float
         Of Adam, for the weights; falls with the schedule of the stage.
-    texts_at_once : int
+    texts_at_once : int or None
         Texts of a batch whose activations are in memory at a time, in training; see
         `TunedTransformer`.
     clip : float or None
@@ -73,7 +69,7 @@ class Transformer:
     fine_tune: bool = False
     dropout: float = 0.0
     learning_rate: float = 5e-5
-    texts_at_once: int = 64
+    texts_at_once: int | None = None
     clip: float | None = None
 
     @property
@@ -148,13 +144,13 @@ class TransformerNetwork:
             raise InputError("A transformer reads texts, but these points are bags. Pass texts.")
         self.dimension = tuned.dimension
         self._tuned = tuned
-        self._texts = data.texts
+        self._pieces = tuned.cut(data.texts)
         self._dropout = dropout
         self._learning_rate = learning_rate
 
     def forward(self, points: NDArray[np.int64]) -> Tensor:
         """See `FeatureNetwork.forward`."""
-        return dropped(self._tuned.forward(self._texts[points]), self._dropout)
+        return dropped(self._tuned.forward(self._pieces, points), self._dropout)
 
     def step(self, learning_rate: float, share: float = 1.0) -> None:  # noqa: ARG002 - of tables
         """See `FeatureNetwork.step`."""
@@ -164,12 +160,12 @@ class TransformerNetwork:
         """See `FeatureNetwork.state`."""
         return self._tuned.state()
 
-    def vectors(self, data: TrainingData, n_threads: int) -> NDArray[np.float32]:
+    def vectors(self, data: TrainingData, n_threads: int) -> NDArray[np.float32]:  # noqa: ARG002
         """Return the vectors of the training points, by the weights as they are now."""
-        return self.encoder().encode(data.bags(), n_threads)
+        return self.read(data.bags())
 
     def read(self, bags: Bags) -> NDArray[np.float32]:
-        """Return the vectors of other points, where the weights are: a GPU's stay there."""
+        """Return the vectors of points, where the weights are: a GPU's stay there."""
         return self._tuned.read(bags)
 
     def encoder(self) -> TransformerEncoder:

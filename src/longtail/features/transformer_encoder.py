@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from longtail.data.bags import has_text
-from longtail.errors import InputError, MissingExtraError
+from longtail.errors import InputError
+from longtail.features.text_pieces import PiecesOfTexts, needs_transformers
 from longtail.named_parts import with_prefix, without_prefix
 
 if TYPE_CHECKING:
@@ -22,12 +23,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "TEXTS_AT_ONCE",
-    "PiecesOfTexts",
     "TransformerEncoder",
     "in_batches",
     "layers_and_width",
     "mean_of_pieces",
-    "needs_transformers",
     "unit_means",
 ]
 
@@ -35,57 +34,6 @@ TEXTS_AT_ONCE = 64
 # What the networks of ``transformers`` call the number of their layers, and their width.
 LAYERS = ("num_hidden_layers", "n_layers", "n_layer", "num_layers")
 WIDTHS = ("hidden_size", "dim", "d_model", "n_embd")
-
-
-@dataclass(frozen=True)
-class PiecesOfTexts:
-    """The tokeniser of a transformer: texts to padded ids and a mask.
-
-    Parameters
-    ----------
-    json : str
-        As the ``tokenizers`` library writes it.
-    n_pieces : int
-        Pieces that are read of a text, those that mark its ends among them; the rest is cut off.
-    padding : int
-        Id of the padding.
-    """
-
-    json: str
-    n_pieces: int
-    padding: int
-
-    @cached_property
-    def tokenizer(self) -> Any:
-        """Read the JSON, once."""
-        try:
-            from tokenizers import Tokenizer  # noqa: PLC0415 - an extra that few models need
-        except ModuleNotFoundError as error:
-            raise needs_transformers(error) from error
-        tokenizer = Tokenizer.from_str(self.json)
-        tokenizer.enable_truncation(self.n_pieces)
-        tokenizer.enable_padding(pad_id=self.padding)
-        return tokenizer
-
-    def of(self, texts: list[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return ids and mask, int64 (n, longest)."""
-        found = self.tokenizer.encode_batch(texts)
-        ids = np.array([one.ids for one in found], np.int64)
-        return ids, np.array([one.attention_mask for one in found], np.int64)
-
-    def as_bytes(self) -> NDArray[np.uint8]:
-        """Return the JSON as a model folder keeps it."""
-        return np.frombuffer(self.json.encode(), np.uint8)
-
-    def config(self) -> dict[str, Any]:
-        """Return the rest, as JSON values."""
-        return {"n_pieces": self.n_pieces, "padding": self.padding}
-
-    @classmethod
-    def from_parts(cls, config: Mapping[str, Any], json: NDArray[Any]) -> Self:
-        """Make it again from `config` and `as_bytes`."""
-        text = np.asarray(json, np.uint8).tobytes().decode()
-        return cls(text, config["n_pieces"], config["padding"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -216,6 +164,7 @@ def in_batches(
     dimension: int,
     read: Callable[[list[str]], NDArray[np.float32]],
     n_threads: int = 1,
+    texts_at_once: int = TEXTS_AT_ONCE,
 ) -> NDArray[np.float32]:
     """Return the vectors of texts, read in batches of about the same length: little is padded.
 
@@ -229,6 +178,8 @@ def in_batches(
         From some texts to their vectors.
     n_threads : int
         Batches that are read at once.
+    texts_at_once : int
+        Texts of a batch.
 
     Raises
     ------
@@ -254,10 +205,10 @@ def in_batches(
     order = written[np.argsort([len(texts[i]) for i in written], kind="stable")]
 
     def fill(start: int) -> None:
-        some = order[start : start + TEXTS_AT_ONCE]
+        some = order[start : start + texts_at_once]
         vectors[some] = read(texts[some].tolist())
 
-    starts = range(0, len(order), TEXTS_AT_ONCE)
+    starts = range(0, len(order), texts_at_once)
     if n_threads == 1 or len(starts) < 2:
         for start in starts:
             fill(start)
@@ -284,11 +235,3 @@ def layers_and_width(settings: Mapping[str, Any]) -> tuple[int, int] | None:
     layers = next((settings[name] for name in LAYERS if name in settings), None)
     width = next((settings[name] for name in WIDTHS if name in settings), None)
     return None if layers is None or width is None else (int(layers), int(width))
-
-
-def needs_transformers(error: ModuleNotFoundError) -> MissingExtraError:
-    """Return what to say where a library is missing."""
-    return MissingExtraError(
-        f"This model reads texts with a transformer and needs {error.name}. Install it with "
-        "`pip install 'longtail[train,transformers]'`."
-    )

@@ -15,6 +15,7 @@ from longtail.features.transformer_encoder import (
     TEXTS_AT_ONCE,
     TransformerEncoder,
     in_batches,
+    layers_and_width,
     mean_of_pieces,
 )
 from longtail.named_parts import joined_parts
@@ -30,9 +31,13 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from longtail.data.bags import Bags
+    from longtail.features.text_pieces import TextPieces
     from longtail.training.run import TrainingRun
 
-__all__ = ["TunedTransformer", "encoded_texts", "mixed_precision"]
+__all__ = ["TunedTransformer", "encoded_texts", "mixed_precision", "texts_that_fit"]
+
+READ_AT_ONCE = 1024  # texts, by a GPU: fewer leave it waiting for the next call
+ACTIVATIONS = 64  # bytes of a piece of a text, times layers and width
 
 
 class TunedTransformer:
@@ -49,7 +54,8 @@ class TunedTransformer:
     ----------
     start : TransformerEncoder
         To start from; copied.
-    texts_at_once : int
+    texts_at_once : int or None
+        None takes as many as fit; see `texts_that_fit`.
     device : torch.device
     clip : float or None
         Longest norm of the gradient; see `ModuleAdam`.
@@ -59,33 +65,39 @@ class TunedTransformer:
         self,
         start: TransformerEncoder,
         *,
-        texts_at_once: int,
+        texts_at_once: int | None,
         device: torch.device,
         clip: float | None = None,
     ) -> None:
         self.dimension = start.dimension
         self._start = start
-        self._texts_at_once = texts_at_once
         self._device = device
         self._module = copy.deepcopy(start.network).to(device).train()
+        self._texts_at_once = texts_at_once or texts_that_fit(start, device)
         self._adam = ModuleAdam(self._module, None if clip is None else ConstantNorm(clip))
 
-    def forward(self, texts: NDArray[np.object_]) -> Tensor:
-        """Return unit vectors of texts, float32 (n, dimension), ready for ``backward``."""
+    def cut(self, texts: NDArray[np.object_]) -> TextPieces:
+        """Return the pieces that `forward` reads of texts."""
+        return self._start.pieces.cut(texts.tolist())
+
+    def forward(self, pieces: TextPieces, texts: NDArray[np.int64]) -> Tensor:
+        """Return unit vectors of some texts, float32 (n, dimension), ready for ``backward``."""
         if len(texts) <= self._texts_at_once:
-            return self._vectors(texts)
+            return self._vectors(pieces, texts)
         # Texts of about the same length go together: little is padded.
-        order = np.argsort([len(text) for text in texts], kind="stable")
+        order = np.argsort(pieces.lengths[texts], kind="stable")
         parts = np.split(order, range(self._texts_at_once, len(order), self._texts_at_once))
         # The way back computes a part again, with the same dropout.
-        vectors = [checkpoint(self._vectors, texts[part], use_reentrant=False) for part in parts]
+        vectors = [
+            checkpoint(self._vectors, pieces, texts[part], use_reentrant=False) for part in parts
+        ]
         places = torch.from_numpy(np.argsort(order)).to(self._device)
         return torch.cat(vectors)[places]
 
-    def _vectors(self, texts: NDArray[np.object_]) -> Tensor:
+    def _vectors(self, pieces: TextPieces, texts: NDArray[np.int64]) -> Tensor:
         """Return the vectors of texts that are held in memory together."""
         with mixed_precision(self._device):
-            vectors: Tensor = mean_of_pieces(self._module, *self._start.pieces.of(texts.tolist()))
+            vectors: Tensor = mean_of_pieces(self._module, *pieces.padded(texts))
         return vectors
 
     def read(self, bags: Bags) -> NDArray[np.float32]:
@@ -147,7 +159,8 @@ def _read(
 ) -> NDArray[np.float32]:
     """Return the vectors by a network with the pieces of an encoder; see `encoded_texts`."""
     n_read = 0 if bags.texts is None else int(has_text(bags.texts).sum())
-    n_batches, counter = -(-n_read // TEXTS_AT_ONCE), count(1)
+    texts_at_once = TEXTS_AT_ONCE if device.type == "cpu" else READ_AT_ONCE
+    n_batches, counter = -(-n_read // texts_at_once), count(1)
 
     def read(texts: list[str]) -> NDArray[np.float32]:
         with torch.inference_mode(), mixed_precision(device):
@@ -156,7 +169,21 @@ def _read(
         in_memory: NDArray[np.float32] = vectors.cpu().numpy()
         return in_memory
 
-    return in_batches(bags, encoder.dimension, read)
+    return in_batches(bags, encoder.dimension, read, texts_at_once=texts_at_once)
+
+
+def texts_that_fit(encoder: TransformerEncoder, device: torch.device) -> int:
+    """Return how many texts to hold in memory in training: on a GPU, what half of its memory holds.
+
+    There a call takes as long for few texts as for many, so that parts of a batch would take longer
+    than the whole; on a CPU, parts of 64 texts cost nothing.
+    """
+    if device.type == "cpu":
+        return TEXTS_AT_ONCE
+    layers, width = layers_and_width(encoder.settings) or (1, encoder.dimension)
+    free, _ = torch.cuda.mem_get_info(device)
+    text = ACTIVATIONS * layers * width * encoder.pieces.n_pieces
+    return max(TEXTS_AT_ONCE, int(free / 2 / text))
 
 
 def _silent(done: int, total: int) -> None:

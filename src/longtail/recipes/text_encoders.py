@@ -31,8 +31,9 @@ class OfTextEncoder(LabelEstimator):
         what is learnt is learnt over its vectors.
     fine_tune_rate : float
         Of Adam, for the weights of a transformer, at the first step after the warm-up.
-    texts_at_once : int
-        Texts of a batch whose activations a transformer holds in memory, when it is trained.
+    texts_at_once : int or None
+        Texts of a batch whose activations a transformer holds in memory, when it is trained. None
+        takes 64 on a CPU, and on a GPU as many as half of its memory holds.
     dimension : int
         Of the bag's token vectors.
     dropout : float
@@ -53,7 +54,7 @@ class OfTextEncoder(LabelEstimator):
     n_pieces: int = 128
     fine_tune: bool = False
     fine_tune_rate: float = 5e-5
-    texts_at_once: int = 64
+    texts_at_once: int | None = None
     dimension: int = 256
     dropout: float = 0.3
     warm_up: float | None = None

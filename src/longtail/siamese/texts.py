@@ -189,11 +189,12 @@ class TunedTexts:
         self.dimension = tuned.dimension
         self.tuned, self.speed, self.dropout = tuned, speed, dropout
         self._bags = bags
-        self._strings = {side: _strings(some) for side, some in bags.items()}
+        points, texts = (tuned.cut(_strings(bags[s])) for s in (Side.POINTS, Side.LABELS))
+        self.pieces, self.n_points = points.followed_by(texts), len(points.lengths)
 
     def pairs(self, labels: NDArray[np.integer]) -> _TunedPairs:
         """See `SiameseNetwork.pairs`."""
-        return _TunedPairs(self, self._strings[Side.POINTS], self._strings[Side.LABELS][labels])
+        return _TunedPairs(self, labels)
 
     def vectors(self, side: Side) -> Floats:
         """See `SiameseNetwork.vectors`."""
@@ -207,15 +208,14 @@ class TunedTexts:
 class _TunedPairs:
     """Batches of points and labels through the transformer; see `SiameseEncoder`."""
 
-    def __init__(
-        self, network: TunedTexts, points: NDArray[np.object_], texts: NDArray[np.object_]
-    ) -> None:
-        self._network, self._points, self._texts = network, points, texts
+    def __init__(self, network: TunedTexts, labels: NDArray[np.integer]) -> None:
+        self._network, self._labels = network, labels.astype(np.int64)
 
     def encode(self, batch: Batch) -> tuple[UnitRows, UnitRows]:
         """See `SiameseEncoder.encode`."""
-        read = np.concatenate([self._points[batch.points], self._texts[batch.pool]])
-        self._vectors = self._network.tuned.forward(read)
+        network = self._network
+        read = np.concatenate([batch.points, network.n_points + self._labels[batch.pool]])
+        self._vectors = network.tuned.forward(network.pieces, read)
         vectors = self._vectors.detach()
         self._pairs = UnitPairs.of(vectors, len(batch.points), self._network.dropout)
         return self._pairs.points, self._pairs.texts
