@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TunedTransformer", "encoded_texts", "mixed_precision", "texts_that_fit"]
 
-READ_AT_ONCE = 1024  # texts, by a GPU: fewer leave it waiting for the next call
+TEXTS_A_CALL = 512  # of a GPU: fewer leave it waiting for the next call
 ACTIVATIONS = 64  # bytes of a piece of a text, times layers and width
 
 
@@ -74,6 +75,7 @@ class TunedTransformer:
         self._device = device
         self._module = copy.deepcopy(start.network).to(device).train()
         self._texts_at_once = texts_at_once or texts_that_fit(start, device)
+        self._texts_a_call = TEXTS_AT_ONCE if device.type == "cpu" else TEXTS_A_CALL
         self._adam = ModuleAdam(self._module, None if clip is None else ConstantNorm(clip))
 
     def cut(self, texts: NDArray[np.object_]) -> TextPieces:
@@ -82,15 +84,17 @@ class TunedTransformer:
 
     def forward(self, pieces: TextPieces, texts: NDArray[np.int64]) -> Tensor:
         """Return unit vectors of some texts, float32 (n, dimension), ready for ``backward``."""
-        if len(texts) <= self._texts_at_once:
+        size = min(self._texts_at_once, self._texts_a_call)
+        if len(texts) <= size:
             return self._vectors(pieces, texts)
         # Texts of about the same length go together: little is padded.
         order = np.argsort(pieces.lengths[texts], kind="stable")
-        parts = np.split(order, range(self._texts_at_once, len(order), self._texts_at_once))
-        # The way back computes a part again, with the same dropout.
-        vectors = [
-            checkpoint(self._vectors, pieces, texts[part], use_reentrant=False) for part in parts
-        ]
+        parts = np.split(texts[order], range(size, len(order), size))
+        if len(texts) <= self._texts_at_once:
+            vectors = [self._vectors(pieces, part) for part in parts]
+        else:  # the way back computes a part again, with the same dropout
+            again = partial(checkpoint, self._vectors, pieces, use_reentrant=False)
+            vectors = [again(part) for part in parts]
         places = torch.from_numpy(np.argsort(order)).to(self._device)
         return torch.cat(vectors)[places]
 
@@ -159,7 +163,7 @@ def _read(
 ) -> NDArray[np.float32]:
     """Return the vectors by a network with the pieces of an encoder; see `encoded_texts`."""
     n_read = 0 if bags.texts is None else int(has_text(bags.texts).sum())
-    texts_at_once = TEXTS_AT_ONCE if device.type == "cpu" else READ_AT_ONCE
+    texts_at_once = TEXTS_AT_ONCE if device.type == "cpu" else TEXTS_A_CALL
     n_batches, counter = -(-n_read // texts_at_once), count(1)
 
     def read(texts: list[str]) -> NDArray[np.float32]:

@@ -66,9 +66,7 @@ class ModuleAdam:
             too_long = (norm / self._clipping.longest(norm)).clamp(min=1.0)
             gradients = [gradient / too_long for gradient in gradients]
         for (parameter, optimiser), gradient in zip(changed, gradients, strict=True):
-            # All rows of the table, which makes lazy Adam plain Adam.
-            rows = torch.arange(len(parameter), device=parameter.device)
-            optimiser.step_summed(_as_table(parameter), rows, gradient, learning_rate)
+            optimiser.step_all(_as_table(parameter), gradient, learning_rate)
 
     def state(self) -> dict[str, Tensor]:
         """Return the live tensors that a checkpoint keeps."""
@@ -83,9 +81,9 @@ class ModuleAdam:
 def _summed_gradient(parameter: nn.Parameter) -> Tensor | None:
     """Return the gradient of a parameter as a matrix, added up over all processes."""
     gradient = parameter.grad
+    if processes().count == 1:
+        return None if gradient is None else gradient.reshape(len(parameter), -1)
     if gradient is None:
-        if processes().count == 1:
-            return None
         gradient = torch.zeros_like(parameter)  # others may have one, to be added up
     rows = torch.arange(len(parameter), device=parameter.device)
     return add_up(len(parameter), rows, gradient.reshape(len(parameter), -1))[1]

@@ -181,9 +181,7 @@ class LazyAdam:
         self, table: Tensor, rows: Tensor, gradient: Tensor, learning_rate: float
     ) -> None:
         """Step as `step` does, with the gradients of all processes added up already."""
-        self._n_steps += 1
-        n_steps = int(self._n_steps)
-        size = learning_rate * float(np.sqrt(1 - 0.999**n_steps)) / (1 - 0.9**n_steps)
+        size = self._next_size(learning_rate)
         if table.device.type == "cpu":
             tensors = (table, self._means, self._squares, rows, gradient)
             table_, means, squares, ids, slopes = (tensor.numpy() for tensor in tensors)
@@ -197,6 +195,22 @@ class LazyAdam:
         self._means[rows] = 0.9 * self._means[rows] + 0.1 * gradient
         self._squares[rows] = 0.999 * self._squares[rows] + 0.001 * gradient.square()
         table[rows] -= size * self._means[rows] / (self._squares[rows].sqrt() + self._epsilon)
+
+    def step_all(self, table: Tensor, gradient: Tensor, learning_rate: float) -> None:
+        """Step all rows as `step_summed` does, which makes this plain Adam."""
+        if table.device.type == "cpu":
+            self.step_summed(table, torch.arange(len(table)), gradient, learning_rate)
+            return
+        self._means.mul_(0.9).add_(gradient, alpha=0.1)
+        self._squares.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
+        roots = self._squares.sqrt().add_(self._epsilon)
+        table.addcdiv_(self._means, roots, value=-self._next_size(learning_rate))
+
+    def _next_size(self, learning_rate: float) -> float:
+        """Return how far the next step goes, whose moments have begun at 0."""
+        self._n_steps += 1
+        n_steps = int(self._n_steps)
+        return learning_rate * float(np.sqrt(1 - 0.999**n_steps)) / (1 - 0.9**n_steps)
 
     def state(self) -> dict[str, Tensor]:
         """See `RowOptimiser.state`."""
