@@ -99,7 +99,7 @@ class NGAMECosts:
         n_refreshes = math.ceil(settings.encoder_epochs / settings.refresh_every)
         halvings = _halvings(w.n_points) * w.n_points * self._dimension() * HALVE
         halvings /= machine.n_threads
-        reading = self._reading(w, settings.encoder_epochs) / machine.n_threads
+        reading = self._reading(w, machine, settings.encoder_epochs)
         return settings.encoder_epochs * epoch + n_refreshes * halvings + reading
 
     def _clusters(self, w: Workload) -> float:  # noqa: ARG002 - for `DEXACosts`
@@ -137,8 +137,8 @@ class NGAMECosts:
         n_negatives = min(N_CONFUSED_LABELS + SearchSizes.n_popular, w.n_labels)
         return self.settings.linear * PASSES * n_negatives * w.n_word_entries * DESCENT
 
-    def _reading(self, w: Workload, epochs: int) -> float:
-        """Return the core-seconds of a transformer: once, and in each epoch if it is trained."""
+    def _reading(self, w: Workload, machine: Machine, epochs: int) -> float:
+        """Return the seconds of a transformer: once, and in each epoch if it is trained."""
         settings = self.settings
         label_length = self._n_text_entries(w) / max(w.n_labels, 1)
         of_labels = label_length * w.n_points / max(w.n_nonzero, 1)  # over the length of points
@@ -147,7 +147,7 @@ class NGAMECosts:
         n_batches = w.n_points / settings.batch_size_for(w.n_points)
         an_epoch = w.n_points + of_labels * n_batches * self._own_pool(w)
         n_read = once + settings.fine_tune * epochs * TRAIN * an_epoch
-        return n_read * time_to_read(settings)
+        return n_read * time_to_read(settings, machine.n_threads)
 
     def _dimension(self) -> int:
         """Return the length of the encoder's vectors."""

@@ -68,7 +68,7 @@ class XTransformerCosts:
         n_members = len(self.settings.indexers)
         stages = {stage: seconds * n_members for stage, seconds in stages.items()}
         if not self.settings.is_bag and not self.settings.fine_tune:  # points are read once
-            stages["matcher"] -= (n_members - 1) * self._reading(w) / threads
+            stages["matcher"] -= (n_members - 1) * self._reading(w, threads)
         return stages
 
     def _matcher(self, w: Workload, machine: Machine) -> float:
@@ -84,13 +84,13 @@ class XTransformerCosts:
         if settings.is_bag:
             bags = w.n_nonzero * settings.dimension * BAG_ENTRY / threads
             return settings.epochs * (products + bags) + solving
-        reading = self._reading(w) / threads
+        reading = self._reading(w, threads)
         tuning = settings.epochs * (products + TRAIN * reading) if settings.fine_tune else 0.0
         return reading + solving + tuning
 
-    def _reading(self, w: Workload) -> float:
-        """Return the core-seconds in which a transformer reads the points."""
-        return w.n_points * time_to_read(self.settings)
+    def _reading(self, w: Workload, n_threads: int) -> float:
+        """Return the seconds in which a transformer reads the points."""
+        return w.n_points * time_to_read(self.settings, n_threads)
 
     def memory(self, workload: Workload) -> float:
         """Return the bytes at the peak, which is that of the largest encoder."""
