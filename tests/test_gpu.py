@@ -73,7 +73,7 @@ def on(device, recipe):
 
 @pytest.fixture
 def of_float32(monkeypatch):
-    """Products of float32 on both: those of bfloat16 are rounded so that other labels come first."""
+    """Products of float32 on both: rounded to bfloat16, they let other labels come first."""
     monkeypatch.setattr(torch.cuda, "is_bf16_supported", lambda: False)
     monkeypatch.setattr(torch.cpu, "get_capabilities", dict)
 

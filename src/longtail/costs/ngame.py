@@ -75,7 +75,7 @@ class NGAMECosts:
         if not settings.freeze_encoder:
             n_minings = -(-settings.classifier_epochs // settings.refresh_every)
             on_pool += settings.classifier_epochs * self._bags(w, self._hard_pool(w)) / threads
-            on_pool += self._reading(w, settings.classifier_epochs) / threads
+            on_pool += self._reading(w, machine, settings.classifier_epochs)
         stages = {
             "relations": relating,
             "label clusters": self._clusters(w) / threads,
