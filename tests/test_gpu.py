@@ -10,7 +10,8 @@ from killing import Killer
 from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTraining
 from longtail.features.hashed_mlp import HashedMLP
 from longtail.features.resnet18 import ResNet18
-from longtail.features.transformer import Transformer
+from longtail.features.transformer import Transformer, read_transformer
+from longtail.features.tuned_transformer import texts_that_fit
 from longtail.metrics import precision_at_k
 from longtail.recipes.astec import Astec
 from longtail.recipes.attentionxml import AttentionXML
@@ -24,6 +25,7 @@ from longtail.recipes.siamesexml import SiameseXML
 from longtail.recipes.spen import SPEN
 from longtail.recipes.xtransformer import XTransformer
 from longtail.surrogates.meta_label_task import MetaLabelTask
+from longtail.training.dropout import dropped, kept_units
 from longtail.training.schedule import Schedule
 from longtail.transfer.plain import FullyConnected
 from small_recipes import NAMES, RECIPES, TEXTS
@@ -37,6 +39,7 @@ pytestmark = [
     pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here"),
 ]
 
+CPU = torch.device("cpu")
 SMALL_NGAME = {"dimension": 64, "encoder_epochs": 5, "classifier_epochs": 3}
 ON_REAL_DATA = {
     "longtail": lambda: LongtailClassifier(dimension=64, epochs=4),
@@ -201,3 +204,17 @@ def test_goes_on_where_it_was_killed(data, tmp_path, epoch):
     resumed = fitted(tmp_path)
     ids, others = (model.predict_topk(data[1].texts, 1)[0] for model in (whole, resumed))
     assert np.mean(ids == others) > 0.97
+
+
+def test_drops_the_same_units():
+    rows = torch.randn(30, 7)
+    for draw in (lambda some: dropped(some, 0.3), lambda some: kept_units(some, 0.3)):
+        torch.manual_seed(1)
+        expected = draw(rows)
+        torch.manual_seed(1)
+        torch.testing.assert_close(draw(rows.to("cuda")).cpu(), expected)
+
+
+def test_as_many_texts_as_fit(folder):
+    encoder = read_transformer(folder, 8)
+    assert texts_that_fit(encoder, torch.device("cuda")) > texts_that_fit(encoder, CPU) == 64

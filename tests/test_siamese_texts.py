@@ -164,18 +164,20 @@ def test_parts_of_a_batch_add_up_to_the_whole(folder):
     texts = np.array(["red wine", "car", "a bottle of old red wine", "fast car", "wine"], object)
     slopes = torch.randn(5, 16, generator=torch.Generator().manual_seed(0))
     gradients = []
-    for texts_at_once in (64, 2):
+    for texts_at_once, texts_a_call in ((64, 64), (2, 64), (64, 2)):
         tuned = TunedTransformer(start, texts_at_once=texts_at_once, device=CPU)
+        tuned._texts_a_call = texts_a_call
         vectors = tuned.forward(tuned.cut(texts), np.arange(5))
         torch.autograd.backward(vectors, slopes)
         named = tuned._module.named_parameters()
         gradients.append((vectors.detach(), {k: p.grad for k, p in named if p.grad is not None}))
-    (whole, by_whole), (parts, by_parts) = gradients
-    torch.testing.assert_close(whole, parts, atol=0.02, rtol=0)  # products may be of bfloat16
-    assert by_whole.keys() == by_parts.keys()
+    (whole, by_whole), *others = gradients
     scale = max(float(gradient.abs().max()) for gradient in by_whole.values())
-    for name, gradient in by_whole.items():
-        torch.testing.assert_close(gradient, by_parts[name], atol=0.03 * scale, rtol=0)
+    for parts, by_parts in others:  # products may be of bfloat16
+        torch.testing.assert_close(whole, parts, atol=0.02, rtol=0)
+        assert by_whole.keys() == by_parts.keys()
+        for name, gradient in by_whole.items():
+            torch.testing.assert_close(gradient, by_parts[name], atol=0.03 * scale, rtol=0)
 
 
 def test_reading_says_how_far_it_is(folder):

@@ -68,17 +68,24 @@ def test_lazy_adam_is_torchs_sparse_adam():
     np.testing.assert_allclose(trained(LazyAdam)[0], parameter.detach(), rtol=1e-4, atol=1e-5)
 
 
-def test_lazy_adam_on_all_rows_is_torchs_adam():
+@pytest.mark.parametrize(
+    "device", ["cpu", pytest.param("cuda", marks=[pytest.mark.gpu, needs_cuda])]
+)
+def test_lazy_adam_on_all_rows_is_torchs_adam(device):
     random = np.random.default_rng(1)
-    start = random.standard_normal((4, 3), np.float32)
-    table, parameter = torch.from_numpy(start.copy()), nn.Parameter(torch.from_numpy(start.copy()))
-    optimiser, reference = LazyAdam(table), torch.optim.Adam([parameter], lr=0.05)
+    start = torch.from_numpy(random.standard_normal((4, 3), np.float32))
+    table, other = start.to(device).clone(), start.to(device).clone()
+    parameter = nn.Parameter(start.clone())
+    optimiser, of_all = LazyAdam(table), LazyAdam(other)
+    reference = torch.optim.Adam([parameter], lr=0.05)
     for _ in range(5):
         gradient = torch.from_numpy(random.standard_normal((4, 3), np.float32))
-        optimiser.step(table, torch.arange(4), gradient, 0.05)
+        optimiser.step(table, torch.arange(4).to(device), gradient.to(device), 0.05)
+        of_all.step_all(other, gradient.to(device), 0.05)
         parameter.grad = gradient
         reference.step()
-    np.testing.assert_allclose(table, parameter.detach(), rtol=1e-4, atol=1e-5)
+    for found in (table, other):
+        np.testing.assert_allclose(found.cpu(), parameter.detach(), rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("make", [RowwiseAdagrad, LazyAdam])

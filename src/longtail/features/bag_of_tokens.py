@@ -122,7 +122,7 @@ class BagOfTokensNetwork:
 
     Forward, a batch is a sparse matrix times E; backward, the transpose of that matrix times the
     gradient gives the gradient of just the rows of E that the batch touches. On a CPU both are one
-    compiled loop; on a GPU, torch's embedding bag and its sparse gradient.
+    compiled loop; on a GPU, torch's embedding bag, there and back.
 
     Parameters
     ----------
