@@ -11,14 +11,14 @@ from torch import Tensor, nn
 
 from longtail.energy.descent import Descent
 from longtail.energy.losses import CrossEntropy
-from longtail.named_parts import with_prefix
+from longtail.named_parts import joined_parts
 from longtail.training.batches import AllLabels
+from longtail.training.clipping import ConstantNorm
 from longtail.training.loop import train
+from longtail.training.module_adam import ModuleAdam
 from longtail.training.processes import refuse_several
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from scipy.sparse import csr_array
 
     from longtail.energy.global_energies import GlobalEnergy
@@ -72,9 +72,8 @@ class _Stage:
     ) -> None:
         self._network, self._labels, self._loss, self._descent = network, labels, loss, descent
         self._trains_features, self._feature_rate = trains_features, feature_rate
-        self._parameters = [p for module in trained for p in module.parameters() if p.requires_grad]
-        self._optimiser = torch.optim.Adam(self._parameters)
-        _prepare(self._optimiser, self._parameters)
+        self._trained = nn.ModuleList(trained)
+        self._adam = ModuleAdam(self._trained, ConstantNorm(LARGEST_GRADIENT))
 
     def step(
         self, batch: Batch, learning_rate: float, share: float, *, measure: bool
@@ -84,11 +83,9 @@ class _Stage:
         truth = torch.zeros(len(batch.points), self._labels.shape[1], device=features.device)
         truth[batch.positive_rows, batch.positive_columns] = 1
         loss = self._loss.value(self._network.terms(features), truth, self._descent)
-        self._optimiser.zero_grad()
+        self._trained.zero_grad()  # the stage before has left some of what it did not train
         loss.backward()  # type: ignore[no-untyped-call]  # torch has no types here
-        nn.utils.clip_grad_norm_(self._parameters, LARGEST_GRADIENT)
-        self._optimiser.param_groups[0]["lr"] = learning_rate
-        self._optimiser.step()
+        self._adam.step(learning_rate)
         self._network.energy.project()
         if self._trains_features:
             self._network.features.step(self._feature_rate * share)
@@ -102,12 +99,12 @@ class _Stage:
 
     def state(self) -> dict[str, Tensor]:
         """See `longtail.training.loop.Task`."""
-        state = with_prefix("features-", self._network.features.state())
-        for i, parameter in enumerate(self._parameters):
-            state[f"parameter{i}"] = parameter.data
-            moments = self._optimiser.state[parameter]
-            state |= {f"{name}{i}": value.view(-1) for name, value in moments.items()}
-        return state
+        parts = {
+            "features": self._network.features.state(),
+            "trained": dict(self._trained.state_dict()),
+            "adam": self._adam.state(),
+        }
+        return joined_parts(parts, ".")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -180,13 +177,3 @@ class EnergyStages:
     def _fine_rate(self) -> float:
         """Return the rate of the feature network in the last stage: lowered as that of the rest."""
         return self.feature_rate * self.everything.learning_rate / self.unaries.learning_rate
-
-
-def _prepare(optimiser: torch.optim.Optimizer, parameters: Iterable[Tensor]) -> None:
-    """Make the moments, so that a checkpoint can be copied into them before the first step."""
-    for parameter in parameters:
-        optimiser.state[parameter] = {
-            "step": torch.zeros(()),
-            "exp_avg": torch.zeros_like(parameter),
-            "exp_avg_sq": torch.zeros_like(parameter),
-        }
