@@ -33,7 +33,7 @@ class OfTextEncoder(LabelEstimator):
         Of Adam, for the weights of a transformer, at the first step after the warm-up.
     texts_at_once : int or None
         Texts of a batch whose activations a transformer holds in memory, when it is trained. None
-        takes 64 on a CPU, and on a GPU as many as half of its memory holds.
+        takes 64 on a CPU, and on a GPU as many as half of its free memory holds.
     dimension : int
         Of the bag's token vectors.
     dropout : float
