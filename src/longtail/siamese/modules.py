@@ -116,17 +116,12 @@ class EncoderModule:
             auxiliary = Corrections(
                 start, clusters[used], run.device, self.auxiliary_speed, LONGEST_AUXILIARY
             )
-        near = self._neighbourhoods(data, network, run)
-        batches: Batches = near
-        if self.label_power is not None:
-            batches = LabelBatches(
-                labels=data.labels, batch_size=self.batch_size, power=self.label_power
-            )
+        batches, state = self._batches(data, network, run)
         task = SiameseTask(
             encoder=network.pairs(used),
             corrections=auxiliary,
             loss=self.loss,
-            extra_state=near.state(),
+            extra_state=state,
         )
         stopping = None
         if held_out is not None:
@@ -137,6 +132,18 @@ class EncoderModule:
             )
         train(task, batches, self.schedule, run, "encoder", stopping)
         return auxiliary
+
+    def _batches(
+        self, data: TrainingData, network: SiameseNetwork, run: TrainingRun
+    ) -> tuple[Batches, dict[str, Tensor]]:
+        """Return the source of batches, and what a checkpoint must keep of it."""
+        if self.label_power is None:
+            near = self._neighbourhoods(data, network, run)
+            return near, near.state()
+        of_labels = LabelBatches(
+            labels=data.labels, batch_size=self.batch_size, power=self.label_power
+        )
+        return of_labels, {}
 
     def _neighbourhoods(
         self, data: TrainingData, network: SiameseNetwork, run: TrainingRun
