@@ -138,10 +138,8 @@ class LongtailCosts:
 
     def _n_candidates(self, w: Workload) -> int:
         """Return about how many labels of a point are scored."""
-        n_most = self.settings.n_found + self.settings.n_near_labels + SearchSizes.n_popular
-        if w.n_label_entries:
-            n_most += RelationSizes.n_matches + RelationSizes.n_linked
-        return min(n_most, w.n_labels)
+        n_related = RelationSizes().n_candidates if w.n_label_entries else 0
+        return self.settings.candidate_sizes().n_candidates(w.n_labels, n_more=n_related)
 
     def _n_held_out(self, w: Workload) -> float:
         """Return on how many points the blend is learnt."""

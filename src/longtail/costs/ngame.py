@@ -172,10 +172,8 @@ class NGAMECosts:
 
     def _n_candidates(self, w: Workload) -> int:
         """Return about how many labels of a point are scored."""
-        settings = self.settings
-        near = settings.n_near_labels if settings.n_near_points else 0
-        related = RelationSizes.n_matches + RelationSizes.n_linked if self._relates(w) else 0
-        return min(settings.n_found + near + related + SearchSizes.n_popular, w.n_labels)
+        n_related = RelationSizes().n_candidates if self._relates(w) else 0
+        return self.settings.candidate_sizes().n_candidates(w.n_labels, n_more=n_related)
 
     def _relates(self, w: Workload) -> bool:
         """Return whether points are compared with label texts word by word."""

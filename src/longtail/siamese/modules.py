@@ -297,9 +297,8 @@ class ClassifierModule:
 
         A label whose text has no known token is found once its free vector has been trained.
         """
-        n_most = self.sizes.n_found + len(search.popular) + self.sizes.n_near_labels
-        missing = min(n_most, search.n_labels) - found.shape[1]
-        return np.pad(found, ((0, 0), (0, missing)), constant_values=-1)
+        n_most = self.sizes.n_candidates(search.n_labels, n_popular=len(search.popular))
+        return np.pad(found, ((0, 0), (0, n_most - found.shape[1])), constant_values=-1)
 
 
 def recall_of_nearest(
