@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from longtail.blend.candidates import N_CONFUSED_LABELS, SearchSizes
 from longtail.blend.relations import RelationSizes
-from longtail.costs.estimate import LOGIT, PROCESS, VISIT
-from longtail.costs.longtail import DESCENT, PASSES, RELATE
+from longtail.costs.estimate import PROCESS, VISIT
+from longtail.costs.longtail import DESCENT, N_VIEWS, PASSES, RELATE
 from longtail.costs.transformer import TRAIN, encoder_width, time_to_read, transformer_memory
 from longtail.recipes.dexa import LABELS_OF_A_CLUSTER
 from longtail.recipes.ngame import EPOCHS_AGAIN
@@ -30,7 +30,6 @@ PUT = 7e-5 / 256  # a label's or point's vector into a graph, times the dimensio
 BLEND = 1.8e-5  # a candidate of a held-out point, in three trainings; they use one thread
 OVER_KEPT = 1.3  # the peak over what is kept, as measured on two data sets
 SHORTEST = 0.3  # to read the shortest text, over a usual one
-N_VIEWS = 40  # of a candidate, about
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class NGAMECosts:
         relating = w.n_nonzero * RELATE / threads if self._relates(w) else 0.0
         mining = w.n_points * settings.mining_beam * VISIT * D / threads
         n_minings = 1
-        an_epoch = self._products(w.n_points * self._hard_pool(w), machine)
+        an_epoch = machine.training(w.n_points * self._hard_pool(w), D)
         on_pool = settings.classifier_epochs * an_epoch
         if not settings.freeze_encoder:
             n_minings = -(-settings.classifier_epochs // settings.refresh_every)
@@ -94,10 +93,10 @@ class NGAMECosts:
 
     def _encoder(self, w: Workload, machine: Machine) -> float:
         """Return the seconds of Module I: texts, products, and neighbourhoods now and then."""
-        settings, pool = self.settings, self._own_pool(w)
-        epoch = self._products(w.n_points * pool, machine) + self._bags(w, pool) / machine.n_threads
+        settings, pool, D = self.settings, self._own_pool(w), self._dimension()
+        epoch = machine.training(w.n_points * pool, D) + self._bags(w, pool) / machine.n_threads
         n_refreshes = math.ceil(settings.encoder_epochs / settings.refresh_every)
-        halvings = _halvings(w.n_points) * w.n_points * self._dimension() * HALVE
+        halvings = _halvings(w.n_points) * w.n_points * D * HALVE
         halvings /= machine.n_threads
         an_epoch_reads = self._n_reads(w, w.n_points, self._n_batches(w) * pool)
         reading = self._reading(w, machine, settings.encoder_epochs * an_epoch_reads)
@@ -106,11 +105,6 @@ class NGAMECosts:
     def _clusters(self, w: Workload) -> float:  # noqa: ARG002 - for `DEXACosts`
         """Return the core-seconds of clustering labels, which NGAME does not."""
         return 0.0
-
-    def _products(self, logits: float, machine: Machine) -> float:
-        """Return the seconds of so many products of a point and a label, without the bags."""
-        in_memory = logits * LOGIT / machine.n_threads
-        return in_memory + 6 * logits * self._dimension() / machine.rate
 
     def _bags(self, w: Workload, pool: float) -> float:
         """Return the core-seconds of an epoch of bags: points, and the texts of each pool."""
@@ -239,7 +233,7 @@ class SiameseXMLCosts(NGAMECosts):
         entries = n_points * w.n_nonzero / w.n_points
         entries += n_texts * self._n_text_entries(w) / max(w.n_labels, 1)
         bags = entries * self._dimension() * BAG_ENTRY / machine.n_threads
-        products = self._products(n_points * pool, machine)
+        products = machine.training(n_points * pool, self._dimension())
         n_reads = self._n_reads(w, n_points, n_texts)
         reading = self._reading(w, machine, settings.encoder_epochs * n_reads)
         return settings.encoder_epochs * (products + bags) + reading
