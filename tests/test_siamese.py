@@ -166,8 +166,7 @@ def two_blobs(n_points=64):
 
 
 def neighbourhood_batches(points, labels):
-    shortlists = np.zeros((len(points), 0), np.int32)
-    pool = SharedPool(labels=labels, shortlists=shortlists, batch_size=8, n_hard=0, n_random=0)
+    pool = SharedPool.in_batch(labels, batch_size=8)
     return NeighbourhoodBatches(
         pool, lambda: points, refresh_every=1, cluster_size=8, seed=0, n_threads=1
     )

@@ -152,15 +152,8 @@ class EncoderModule:
 
         Random labels fill it up to a multiple of 64, as they do every `SharedPool`.
         """
-        pool = SharedPool(
-            labels=data.labels,
-            shortlists=np.zeros((data.labels.shape[0], 0), np.int32),
-            batch_size=self.batch_size,
-            n_hard=0,
-            n_random=0,
-        )
         return NeighbourhoodBatches(
-            pool,
+            SharedPool.in_batch(data.labels, batch_size=self.batch_size),
             lambda: network.vectors(Side.POINTS),
             refresh_every=self.refresh_every,
             cluster_size=self.cluster_size,
