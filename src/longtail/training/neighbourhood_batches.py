@@ -51,8 +51,7 @@ class NeighbourhoodBatches:
 
     >>> import numpy as np
     >>> from scipy.sparse import csr_array
-    >>> from longtail.data.weighted_draws import WeightedDraws
-    from longtail.training.batches import SharedPool
+    >>> from longtail.training.batches import SharedPool
     >>> from longtail.training.neighbourhood_batches import NeighbourhoodBatches
     >>> vectors = np.array([[1, 0], [0, 1], [0.9, 0.1], [0.1, 0.9]], np.float32)
     >>> pool = SharedPool.in_batch(csr_array(np.eye(4, dtype=np.float32)), batch_size=2)
@@ -148,8 +147,7 @@ class RefreshedPool:
     >>> from dataclasses import replace
     >>> import numpy as np
     >>> from scipy.sparse import csr_array
-    >>> from longtail.data.weighted_draws import WeightedDraws
-    from longtail.training.batches import SharedPool
+    >>> from longtail.training.batches import SharedPool
     >>> from longtail.training.neighbourhood_batches import RefreshedPool
     >>> labels, negative = csr_array(([1], [3], [0, 1]), (1, 9_999)), np.array([[80]], np.int32)
     >>> sizes = {"batch_size": 1, "n_hard": 1, "n_random": 0}
