@@ -305,6 +305,33 @@ def test_more_of_a_recipe_that_reads_texts_takes_longer(recipe, stage, changes):
     assert more.stages[stage] > usual.stages[stage]
 
 
+def test_batches_over_labels_take_longer_with_more_labels_and_not_with_more_points():
+    n_labels = DEPENDS.n_labels
+    labels = dataclasses.replace(
+        DEPENDS, n_labels=2 * n_labels, n_label_entries=2 * DEPENDS.n_label_entries
+    )
+    points = dataclasses.replace(
+        DEPENDS, n_points=4 * DEPENDS.n_points, n_nonzero=4 * DEPENDS.n_nonzero
+    )
+    unused = dataclasses.replace(DEPENDS, n_used_labels=n_labels // 2)
+    costs = costs_of(SiameseXML())
+    usual, *others = (
+        costs.stages(workload, ONE_CORE)["encoder"]
+        for workload in (DEPENDS, labels, points, unused)
+    )
+    assert [seconds / usual for seconds in others] == pytest.approx([2, 1, 0.5], rel=0.05)
+
+
+def test_module_one_of_siamesexml_makes_no_neighbourhoods():
+    of_ten = {"encoder_epochs": 10, "encoder_loss": "triplet"}
+    each = [
+        costs_of(recipe(**of_ten, refresh_every=1)).stages(DEPENDS, ONE_CORE)["encoder"]
+        - costs_of(recipe(**of_ten, refresh_every=10)).stages(DEPENDS, ONE_CORE)["encoder"]
+        for recipe in (NGAME, SiameseXML)
+    ]
+    assert each[0] > each[1] == 0
+
+
 def test_ngame_clusters_no_labels():
     assert estimate_training(DEPENDS, costs_of(NGAME()), ONE_CORE).stages["label clusters"] == 0
 

@@ -291,7 +291,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("X", "y", "message"),
         [
-            (TEXTS, NAMES[:-1], "`labels` has 44 rows but `texts` has 45"),
+            (TEXTS, NAMES[:-1], "y has 44 rows, but there are 45 points"),
             (TEXTS, None, "y is None"),
             ([], [], "no points"),
             (DENSE[:0], LABELS[:0], "no points"),

@@ -14,9 +14,11 @@ from longtail.classifiers.reranker import Reranker
 from longtail.classifiers.shortlisted import ShortlistTraining
 from longtail.errors import InputError
 from longtail.features.bag_of_tokens import BagOfTokens
-from longtail.features.convolutions import KimCNN
+from longtail.features.convolutions import XMLCNN, KimCNN
 from longtail.features.hashed_mlp import HashedMLP
+from longtail.features.transformer import Transformer
 from longtail.negatives.nearest_labels import NearestLabels
+from longtail.recipes.own_parts import check_parts
 from longtail.siamese.pair_losses import ProbabilisticContrast
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.training.schedule import Schedule
@@ -169,6 +171,14 @@ def reranking(architecture, **settings):
 BAGS = BagOfTokens(dimension=16)
 
 
+@dataclass(frozen=True, kw_only=True)
+class OwnBags(BagOfTokens):
+    """An architecture of somebody else's, with a size that nobody else has."""
+
+    n_groups: int = 4
+    momentum: float = 0.9
+
+
 @pytest.mark.parametrize(
     ("reranker", "message"),
     [
@@ -183,6 +193,39 @@ def test_a_reranker_that_cannot_start_is_refused_before_training(reranker, messa
     with pytest.raises(InputError, match=message):
         model.fit(TEXTS, LABELS)
     assert not hasattr(model, "run_")
+
+
+@pytest.mark.parametrize(
+    ("first", "change"),
+    [
+        (XMLCNN(), {"along_embedding": True}),
+        (XMLCNN(along_embedding=True), {"n_words": 16}),
+        (XMLCNN(), {"n_chunks": 3}),
+        (HashedMLP(), {"n_buckets": 50}),
+        (Transformer(folder="small"), {"folder": "large"}),
+        (OwnBags(), {"n_groups": 8}),
+    ],
+)
+def test_a_reranker_starts_from_what_has_the_same_sizes(first, change):
+    """Any setting but those of training, whatever it is called."""
+    ((name, value),) = change.items()
+    model = DeepXML(features=first, reranker=reranking(replace(first, **change)), n_threads=1)
+    with pytest.raises(InputError, match=rf"own are \w+\(.*{name}={value!r}.* from_first=False"):
+        check_parts(model)
+    check_parts(replace(model, reranker=replace(model.reranker, from_first=False)))
+
+
+@pytest.mark.parametrize(
+    ("first", "change"),
+    [
+        (XMLCNN(), {"learning_rate": 1e-2, "dropout": 0}),
+        (KimCNN(word_vectors=np.zeros((3, 128), np.float32)), {"word_vectors": None}),
+        (Transformer(folder="small"), {"fine_tune": True, "texts_at_once": 8}),
+        (OwnBags(), {"momentum": 0.5}),
+    ],
+)
+def test_a_reranker_that_starts_so_may_be_trained_otherwise(first, change):
+    check_parts(DeepXML(features=first, reranker=reranking(replace(first, **change)), n_threads=1))
 
 
 @pytest.mark.parametrize(

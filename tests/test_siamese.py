@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import load_file
 from scipy.sparse import csr_array
 from torch.nn import functional
 
@@ -165,8 +166,7 @@ def two_blobs(n_points=64):
 
 
 def neighbourhood_batches(points, labels):
-    shortlists = np.zeros((len(points), 0), np.int32)
-    pool = SharedPool(labels=labels, shortlists=shortlists, batch_size=8, n_hard=0, n_random=0)
+    pool = SharedPool.in_batch(labels, batch_size=8)
     return NeighbourhoodBatches(
         pool, lambda: points, refresh_every=1, cluster_size=8, seed=0, n_threads=1
     )
@@ -504,3 +504,11 @@ def test_a_killed_training_goes_on_to_the_same_bits(stage, frozen, tmp_path):
     resumed = fit(checkpoint_folder=tmp_path)
     for name, array in expected.items():
         np.testing.assert_array_equal(resumed[name], array, err_msg=name)
+
+
+@pytest.mark.parametrize(("recipe", "kept"), [(NGAME, True), (SiameseXML, False)])
+def test_a_checkpoint_keeps_neighbourhoods_where_batches_are_made_of_them(recipe, kept, tmp_path):
+    where = {"checkpoint_folder": tmp_path, "checkpoint_seconds": 0}
+    recipe(**SMALL).fit_dataset(colours(unseen="red"), **where)
+    (checkpoint,) = tmp_path.rglob("encoder.*")
+    assert any("neighbourhoods" in name for name in load_file(checkpoint)) == kept

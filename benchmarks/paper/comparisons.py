@@ -16,6 +16,7 @@ from scipy.sparse import csr_array
 from longtail.errors import InputError
 from longtail.features.precomputed import Precomputed
 from longtail.features.resnet18 import ResNet18
+from longtail.metrics.propensity import USUAL_PROPENSITY
 from longtail.recipes.annexml import AnnexML
 from longtail.recipes.astec import Astec, Astec3
 from longtail.recipes.attentionxml import AttentionXML
@@ -138,7 +139,7 @@ def propensity_of(data: str) -> tuple[float, float]:
     if "Amazon" in data:
         return 0.6, 2.6
     is_wikipedia = "Wiki" in data and "SeeAlso" not in data
-    return (0.5, 0.4) if is_wikipedia else (0.55, 1.5)
+    return (0.5, 0.4) if is_wikipedia else USUAL_PROPENSITY
 
 
 def compared(

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Self
 
 from scipy.sparse import csr_array
 
+from longtail.metrics.propensity import USUAL_PROPENSITY
+
 if TYPE_CHECKING:
     from typing import Any
 
@@ -52,7 +54,7 @@ class OnFeatures:
         return self.recipe.predictor_.label_space
 
     def evaluate(
-        self, dataset: Dataset, *, propensity: tuple[float, float] = (0.55, 1.5)
+        self, dataset: Dataset, *, propensity: tuple[float, float] = USUAL_PROPENSITY
     ) -> dict[str, float]:
         """See `Predictor.evaluate`."""
         return self.recipe.predictor_.evaluate(self._seen(dataset), propensity=propensity)

@@ -23,6 +23,7 @@ from longtail.evaluation import evaluate_model
 from longtail.explain import Explanation, explain
 from longtail.kernels.jit import n_usable_threads
 from longtail.label_changes.changes import with_labels, without_labels
+from longtail.metrics.propensity import USUAL_PROPENSITY
 from longtail.model_folder import ModelFolder, write_model_folder
 from longtail.named_parts import with_prefix, without_prefix
 from longtail.restoring import check_sizes, checks_all_it_reads, scorer_from
@@ -285,7 +286,7 @@ class Predictor:
         ks: Sequence[int] = (1, 3, 5),
         *,
         recall_ks: Sequence[int] = (10, 100),
-        propensity: tuple[float, float] = (0.55, 1.5),
+        propensity: tuple[float, float] = USUAL_PROPENSITY,
         set_aside: csr_array | None = None,
     ) -> dict[str, float]:
         """Return all metrics on a test set.

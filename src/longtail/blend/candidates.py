@@ -80,6 +80,40 @@ class SearchSizes:
     n_popular: int = 10
     beam: int = 64
 
+    def n_candidates(
+        self,
+        n_labels: int,
+        *,
+        n_vectors: int | None = None,
+        n_popular: int | None = None,
+        n_more: int = 0,
+    ) -> int:
+        """Return how many candidates a point has at most.
+
+        Parameters
+        ----------
+        n_labels : int
+            All there are.
+        n_vectors, n_popular : int or None
+            Labels that have a vector, and popular ones, where there are fewer than asked for.
+        n_more : int
+            Candidates from elsewhere.
+
+        Examples
+        --------
+        Found by vectors, popular, of near points: 30, 10 and 20. There may be fewer labels in all.
+
+        >>> from longtail.blend.candidates import SearchSizes
+        >>> sizes = SearchSizes(n_found=30, n_popular=10, n_near_labels=20)
+        >>> [sizes.n_candidates(n) for n in (1000, 50, 5)]
+        [60, 50, 5]
+        >>> sizes.n_candidates(1000, n_vectors=25, n_popular=0, n_more=3)
+        48
+        """
+        n_found = self.n_found if n_vectors is None else min(self.n_found, n_vectors)
+        n_popular = self.n_popular if n_popular is None else n_popular
+        return min(n_found + n_popular + self.n_near_labels + n_more, n_labels)
+
 
 class Candidates(NamedTuple):
     """What the searches find for some points.
@@ -216,9 +250,7 @@ class CandidateSearch:
             Labels that are candidates whatever the searches find; may hold -1 and labels twice.
         n_threads : int
         """
-        sizes = self.sizes
-        n_most = self._n_found + len(self.popular) + sizes.n_near_labels + more.shape[1]
-        width = min(n_most, self.n_labels)
+        width = self.n_candidates(more.shape[1])
         labels = np.empty((len(points), width), np.int32)
         votes = np.empty((len(points), width), np.float32)
         nearness = np.zeros(len(points), np.float32)
@@ -234,7 +266,7 @@ class CandidateSearch:
                 read_only(similarities, np.float32),
                 self.label_starts,
                 self.label_ids,
-                sizes.n_near_labels,
+                self.sizes.n_near_labels,
                 0,
                 len(some),
                 scratch,
@@ -283,6 +315,15 @@ class CandidateSearch:
         silent = ~points.any(axis=1)  # nothing is known of them, so nothing is said
         found[silent], near[silent] = -1, -1
         return read_only(found, np.int32), read_only(near, np.int32), similarities
+
+    def n_candidates(self, n_more: int = 0) -> int:
+        """Return how many candidates a point has at most, so many from elsewhere among them."""
+        return self.sizes.n_candidates(
+            self.n_labels,
+            n_vectors=len(self.label_of_row),
+            n_popular=len(self.popular),
+            n_more=n_more,
+        )
 
     @property
     def _n_found(self) -> int:

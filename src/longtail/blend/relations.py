@@ -55,6 +55,11 @@ class RelationSizes:
     n_matches: int = 5
     n_linked: int = 20
 
+    @property
+    def n_candidates(self) -> int:
+        """Labels that become candidates of a point."""
+        return self.n_matches + self.n_linked
+
 
 class Matches(NamedTuple):
     """The labels whose texts are most like each point's.

@@ -173,13 +173,8 @@ class SharedSpace:
         """Return batches of neighbourhoods, clustered anew for each epoch."""
         # A batch of one neighbourhood would lack the labels of all others.
         size = max(1, min(self.neighbourhood, self.batch_size // 8))
-        pool = SharedPool(
-            labels=data.labels,
-            shortlists=np.zeros((data.labels.shape[0], 0), np.int32),
-            batch_size=self.batch_size,
-            n_hard=0,
-            n_random=min(self.n_random, data.labels.shape[1]),
-        )
+        n_random = min(self.n_random, data.labels.shape[1])
+        pool = SharedPool.in_batch(data.labels, batch_size=self.batch_size, n_random=n_random)
         return NeighbourhoodBatches(
             pool,
             lambda: tokens.encode_roughly(data.features, ENTRIES_COMPARED),

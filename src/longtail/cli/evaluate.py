@@ -43,6 +43,7 @@ from longtail.metrics import (
 )
 from longtail.metrics.hits import deepest_place
 from longtail.metrics.predictions import places_to_predict
+from longtail.metrics.propensity import USUAL_PROPENSITY
 from longtail.predictor import LARGEST_K, Predictor, load
 
 if TYPE_CHECKING:
@@ -59,6 +60,7 @@ EXAMPLE = "longtail evaluate model test.jsonl"
 PLACES = (1, 3, 5)
 RECALL_PLACES = (10, 100)
 N_BINS = 5
+USUAL = ",".join(map(str, USUAL_PROPENSITY))  # as it is written on the command line
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -86,8 +88,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--propensity",
         metavar="A,B",
         type=_propensity,
-        default=(0.55, 1.5),
-        help="of propensity-scored metrics (0.55,1.5; WikiTitles-500K 0.5,0.4; Amazon's 0.6,2.6)",
+        default=USUAL_PROPENSITY,
+        help=f"of propensity-scored metrics ({USUAL}; WikiTitles-500K 0.5,0.4; Amazon's 0.6,2.6)",
     )
     parser.add_argument(
         "--against",
@@ -305,5 +307,5 @@ def _propensity(text: str) -> tuple[float, float]:
     except ValueError:
         a = b = math.nan
     if not math.isfinite(a + b):
-        raise argparse.ArgumentTypeError(f"expected A,B such as 0.55,1.5, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected A,B such as {USUAL}, got {text!r}")
     return a, b

@@ -193,7 +193,7 @@ def _set_aside(target: Path, identity: dict[str, Any]) -> None:
     partial, beside = _hidden(target)
     earlier = _progress_of(beside)
     if earlier is not None and earlier.identity != identity and earlier.n_points:
-        kept, kept_beside = _hidden(target, f".{_digest(earlier.identity)}")
+        kept, kept_beside = _hidden(target, f".{digest_of(earlier.identity)}")
         beside.replace(kept_beside)
         partial.replace(kept)
         LOG.warning(
@@ -205,15 +205,10 @@ def _set_aside(target: Path, identity: dict[str, Any]) -> None:
             _differences(identity, earlier.identity),
             kept,
         )
-    own, own_beside = _hidden(target, f".{_digest(identity)}")
+    own, own_beside = _hidden(target, f".{digest_of(identity)}")
     if (earlier is None or earlier.identity != identity) and own_beside.exists() and own.exists():
         own.replace(partial)
         own_beside.replace(beside)
-
-
-def _digest(identity: dict[str, Any]) -> str:
-    """Return a short name of an identity."""
-    return digest_of(identity)
 
 
 def _differences(own: dict[str, Any], other: dict[str, Any]) -> str:

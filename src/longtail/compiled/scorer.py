@@ -19,7 +19,7 @@ from longtail.compiled.parts import (
     most_frequent,
     no_ids,
 )
-from longtail.compiled.scratch import label_beam, log_ranks_of, new_scratch, width_of
+from longtail.compiled.scratch import label_beam, log_ranks_of, new_scratch
 from longtail.compiled.walk_starts import homes_of, unsure_below
 from longtail.errors import InputError
 from longtail.index.graph import GraphIndex
@@ -119,13 +119,7 @@ class CompiledScorer:
         search, relations = scorer.search, scorer.relations
         related = NOT_RELATED if relations is None else relations.sizes
         sizes = search.sizes
-        width = width_of(
-            sizes,
-            len(search.label_of_row),
-            len(search.popular),
-            related.n_matches + related.n_linked,
-            search.n_labels,
-        )
+        width = search.n_candidates(related.n_candidates)
         labels = _graph(search.label_index, store)
         points = _graph(search.point_index, store, only_codes=dtype == "int8")
         first, *others = scorer.heads

@@ -27,28 +27,11 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["label_beam", "log_ranks_of", "new_scratch", "walk_of_labels", "wide_beam", "width_of"]
+__all__ = ["label_beam", "log_ranks_of", "new_scratch", "walk_of_labels", "wide_beam"]
 
 SIDE_BY_SIDE = 16  # candidates that one instruction weighs
 MOST_LOGGED = 8192  # nodes that a walk has compared after the entries: usually about 2,000
 MOST_TOUCHED = 4096  # labels that the matches of one text are linked to
-
-
-def width_of(sizes: SearchSizes, n_vectors: int, n_popular: int, n_related: int, n: int) -> int:
-    """Return how many candidates a point can have among `n` labels.
-
-    Examples
-    --------
-    Found by vectors, popular, of near points: 30, 10 and 20. There may be fewer labels in all.
-
-    >>> from longtail.blend.candidates import SearchSizes
-    >>> from longtail.compiled.scratch import width_of
-    >>> sizes = SearchSizes(n_found=30, n_near_labels=20)
-    >>> [width_of(sizes, n_vectors=n, n_popular=10, n_related=0, n=n) for n in (1000, 50, 5)]
-    [60, 50, 5]
-    """
-    width = min(sizes.n_found, n_vectors) + n_popular + sizes.n_near_labels + n_related
-    return min(width, n)
 
 
 def log_ranks_of(width: int) -> Floats:

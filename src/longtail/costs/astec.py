@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from longtail.costs.estimate import BAGS, CENTROIDS, INDEX, LOGIT, PROCESS, VISIT
+from longtail.costs.estimate import BAGS, CENTROIDS, INDEX, PROCESS, VISIT
 from longtail.surrogates.label_clusters import n_meta_labels
 
 if TYPE_CHECKING:
@@ -62,14 +62,9 @@ class AstecCosts:
         size = min(settings.shortlist_size, w.n_labels)
         n_visits = settings.n_near_labels + settings.n_near_points
         n_indexed = w.n_labels + (w.n_points if settings.n_near_points else 0)
-
-        def products(width: float) -> float:
-            """Return the seconds of an epoch against `width` labels."""
-            logits = w.n_points * width
-            return 6 * logits * D / machine.rate + logits * LOGIT / threads
-
-        on_pool = products(self._pool_size(w))
-        on_clusters = products(self._n_meta_labels(w))
+        on_pool = machine.training(w.n_points * self._pool_size(w), D)
+        n_meta = n_meta_labels(w.n_labels, settings.n_meta_labels)
+        on_clusters = machine.training(w.n_points * n_meta, D)
         seconds = {
             "label clusters": w.n_label_pairs * w.n_nonzero / w.n_points * CLUSTER / threads,
             "module I": sketch + settings.surrogate_epochs * (on_clusters + bags),
@@ -89,8 +84,9 @@ class AstecCosts:
         tables, points = 4 * D * (w.n_features + w.n_labels), 4 * D * w.n_points
         # Those in training are there twice, as are the steps that Adam has of each number.
         n_tables = n_networks + 1 + 2 * settings.as_in_code
-        width = max(self._pool_size(w), self._n_meta_labels(w))
-        trained: float = n_tables * tables + 4 * 4 * D * self._n_meta_labels(w)
+        n_meta = n_meta_labels(w.n_labels, settings.n_meta_labels)
+        width = max(self._pool_size(w), n_meta)
+        trained: float = n_tables * tables + 4 * 4 * D * n_meta
         trained += 3 * points  # features, unit features in the graph, a temporary
         trained += 2 * 4 * w.n_points * min(settings.shortlist_size, w.n_labels)
         trained += 3 * 4 * 2 * batch_size * width
@@ -109,10 +105,6 @@ class AstecCosts:
             n_label_pairs=w.n_label_pairs + w.n_labels,
             n_used_labels=None,
         )
-
-    def _n_meta_labels(self, w: Workload) -> int:
-        """Return how many label clusters there will be."""
-        return n_meta_labels(w.n_labels, self.settings.n_meta_labels)
 
     def _pool_size(self, w: Workload) -> float:
         """Return about how many labels a batch on shortlists is scored against."""

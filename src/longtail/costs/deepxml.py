@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from longtail.costs.astec import CLUSTER, SHARED
-from longtail.costs.estimate import BAGS, CENTROIDS, INDEX, LOGIT, PROCESS, VISIT
+from longtail.costs.estimate import BAGS, CENTROIDS, INDEX, PROCESS, VISIT
 from longtail.costs.network import shape_of
 from longtail.surrogates.label_clusters import n_meta_labels
 
@@ -48,27 +48,24 @@ class DeepXMLWithCosts:
         """Return the seconds of each module."""
         w, settings, threads = workload, self.settings, machine.n_threads
         shape = shape_of(settings, w.n_features)
-
-        def products(n_outputs: float) -> float:
-            """Return the seconds of an epoch against so many labels."""
-            logits = w.n_points * n_outputs
-            return 6 * logits * shape.width / machine.rate + logits * LOGIT / threads
-
+        n_meta = n_meta_labels(w.n_labels, settings.n_meta_labels)
+        on_clusters = machine.training(w.n_points * n_meta, shape.width)
+        on_pool = machine.training(w.n_points * self._pool_size(w), shape.width)
         reading = shape.reading(w) / threads
         n_visits = settings.n_near_labels + settings.n_near_points
         searching = (w.n_trained_labels + w.n_points) * INDEX + w.n_points * n_visits * VISIT
         return {
             "label clusters": w.n_label_pairs * w.n_nonzero / w.n_points * CLUSTER / threads,
-            "module I": settings.surrogate_epochs * (products(self._n_meta_labels(w)) + reading),
+            "module I": settings.surrogate_epochs * (on_clusters + reading),
             "module II": SEARCH * searching * shape.width / threads,
-            "module IV": settings.extreme_epochs * products(self._pool_size(w)),
+            "module IV": settings.extreme_epochs * on_pool,
         }
 
     def memory(self, workload: Workload) -> float:
         """Return the bytes at the peak: of clusters of labels, of Module I, or of Module IV."""
         w, settings = workload, self.settings
         shape = shape_of(settings, w.n_features)
-        n_meta, batch = self._n_meta_labels(w), settings.batch_size
+        n_meta, batch = n_meta_labels(w.n_labels, settings.n_meta_labels), settings.batch_size
         n_entries = min(w.n_centroid_entries, float(CENTROID_ENTRIES * w.n_labels))
         kept = BAGS * w.n_nonzero + shape.words(w)
         module_1 = 3 * shape.table + 4 * 4 * n_meta * shape.width + 12 * batch * n_meta
@@ -78,10 +75,6 @@ class DeepXMLWithCosts:
         shortlists = 8 * w.n_points * min(settings.shortlist_size, w.n_labels)
         module_4 = shape.table + vectors + shortlists + 24 * batch * self._pool_size(w)
         return PROCESS + kept + max(CENTROIDS * n_entries, module_1, module_4)
-
-    def _n_meta_labels(self, w: Workload) -> int:
-        """Return how many label clusters there will be."""
-        return n_meta_labels(w.n_labels, self.settings.n_meta_labels)
 
     def _pool_size(self, w: Workload) -> float:
         """Return about how many labels a batch on shortlists is scored against."""

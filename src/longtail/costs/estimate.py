@@ -148,6 +148,14 @@ class Machine(NamedTuple):
         n_threads = n_usable_threads(settings.n_threads)
         return cls(product_rate(torch.device(settings.device), n_threads), n_threads)
 
+    def training(self, n_logits: float, dimension: float) -> float:
+        """Return the seconds in which vectors are trained on so many products of two of them.
+
+        A product, and two more on the way back, of a multiplication and an addition a number; and
+        the loss of each logit, with its slope.
+        """
+        return 6 * n_logits * dimension / self.rate + n_logits * LOGIT / self.n_threads
+
 
 class CostModel(Protocol):
     """What a recipe, with its settings, costs."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from longtail.blend.candidates import N_CONFUSED_LABELS, SearchSizes
 from longtail.blend.relations import RelationSizes
-from longtail.costs.estimate import INDEX, LOGIT, PROCESS
+from longtail.costs.estimate import INDEX, PROCESS
 from longtail.recipes.longtail import EPOCHS_AGAIN, FEW_POINTS
 
 if TYPE_CHECKING:
@@ -101,9 +101,8 @@ class LongtailCosts:
         D, pool = self._dimension(w), self._pool_size(w)
         n_batches = w.n_points / self._batch_size(w)
         n_entries = w.n_nonzero + n_batches * pool * w.n_label_entries / max(w.n_labels, 1)
-        logits = w.n_points * pool
-        in_memory = n_entries * (D * BAG + ENTRY) + logits * LOGIT
-        return in_memory / machine.n_threads + 6 * logits * D / machine.rate
+        bags = n_entries * (D * BAG + ENTRY) / machine.n_threads
+        return bags + machine.training(w.n_points * pool, D)
 
     def memory(self, workload: Workload) -> float:
         """Return the bytes at the peak: tables, bags, what is known of each point, one batch."""
@@ -138,10 +137,8 @@ class LongtailCosts:
 
     def _n_candidates(self, w: Workload) -> int:
         """Return about how many labels of a point are scored."""
-        n_most = self.settings.n_found + self.settings.n_near_labels + SearchSizes.n_popular
-        if w.n_label_entries:
-            n_most += RelationSizes.n_matches + RelationSizes.n_linked
-        return min(n_most, w.n_labels)
+        n_related = RelationSizes().n_candidates if w.n_label_entries else 0
+        return self.settings.candidate_sizes().n_candidates(w.n_labels, n_more=n_related)
 
     def _n_held_out(self, w: Workload) -> float:
         """Return on how many points the blend is learnt."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import singledispatch
 from typing import TYPE_CHECKING, NamedTuple
 
-from longtail.costs.estimate import BAGS, CENTROIDS, LOGIT, LONGEST, PROCESS
+from longtail.costs.estimate import BAGS, CENTROIDS, LONGEST, PROCESS
 from longtail.features.convolutions import XMLCNN, KimCNN
 from longtail.features.hashed_mlp import HashedMLP
 from longtail.recipes.architectures import OfKimCNN, OfMLP, OfXMLCNN
@@ -186,8 +186,7 @@ class NetworkCosts:
         w, settings = workload, self.settings
         shape = shape_of(settings, w.n_features)
         logits = w.n_points * self._width_of_batch(w)
-        in_memory = logits * LOGIT + shape.reading(w)
-        epoch = in_memory / machine.n_threads + 6 * logits * shape.width / machine.rate
+        epoch = machine.training(logits, shape.width) + shape.reading(w) / machine.n_threads
         return {"network": settings.epochs * self._n_networks() * epoch}
 
     def memory(self, workload: Workload) -> float:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from longtail.blend.candidates import N_CONFUSED_LABELS, SearchSizes
 from longtail.blend.relations import RelationSizes
-from longtail.costs.estimate import LOGIT, PROCESS, VISIT
-from longtail.costs.longtail import DESCENT, PASSES, RELATE
+from longtail.costs.estimate import PROCESS, VISIT
+from longtail.costs.longtail import DESCENT, N_VIEWS, PASSES, RELATE
 from longtail.costs.transformer import TRAIN, encoder_width, time_to_read, transformer_memory
 from longtail.recipes.dexa import LABELS_OF_A_CLUSTER
 from longtail.recipes.ngame import EPOCHS_AGAIN
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from longtail.costs.estimate import Machine, Workload
     from longtail.recipes.ngame import NGAME
 
-__all__ = ["DEXACosts", "NGAMECosts"]
+__all__ = ["DEXACosts", "NGAMECosts", "SiameseXMLCosts"]
 
 # Core-seconds, as in `longtail.costs.estimate`.
 BAG_ENTRY = 6e-10  # an entry of a point or of a label's text, times the dimension
@@ -30,7 +30,6 @@ PUT = 7e-5 / 256  # a label's or point's vector into a graph, times the dimensio
 BLEND = 1.8e-5  # a candidate of a held-out point, in three trainings; they use one thread
 OVER_KEPT = 1.3  # the peak over what is kept, as measured on two data sets
 SHORTEST = 0.3  # to read the shortest text, over a usual one
-N_VIEWS = 40  # of a candidate, about
 
 
 @dataclass(frozen=True)
@@ -40,7 +39,6 @@ class NGAMECosts:
     Parameters
     ----------
     settings : NGAME
-        SiameseXML among them.
 
     Examples
     --------
@@ -70,12 +68,13 @@ class NGAMECosts:
         relating = w.n_nonzero * RELATE / threads if self._relates(w) else 0.0
         mining = w.n_points * settings.mining_beam * VISIT * D / threads
         n_minings = 1
-        an_epoch = self._products(w, machine, self._hard_pool(w))
+        an_epoch = machine.training(w.n_points * self._hard_pool(w), D)
         on_pool = settings.classifier_epochs * an_epoch
         if not settings.freeze_encoder:
             n_minings = -(-settings.classifier_epochs // settings.refresh_every)
             on_pool += settings.classifier_epochs * self._bags(w, self._hard_pool(w)) / threads
-            on_pool += self._reading(w, machine, settings.classifier_epochs)
+            an_epoch_reads = self._n_reads(w, w.n_points, self._n_batches(w) * self._own_pool(w))
+            on_pool += self._reading(w, machine, settings.classifier_epochs * an_epoch_reads)
         stages = {
             "relations": relating,
             "label clusters": self._clusters(w) / threads,
@@ -94,28 +93,22 @@ class NGAMECosts:
 
     def _encoder(self, w: Workload, machine: Machine) -> float:
         """Return the seconds of Module I: texts, products, and neighbourhoods now and then."""
-        settings, pool = self.settings, self._own_pool(w)
-        epoch = self._products(w, machine, pool) + self._bags(w, pool) / machine.n_threads
+        settings, pool, D = self.settings, self._own_pool(w), self._dimension()
+        epoch = machine.training(w.n_points * pool, D) + self._bags(w, pool) / machine.n_threads
         n_refreshes = math.ceil(settings.encoder_epochs / settings.refresh_every)
-        halvings = _halvings(w.n_points) * w.n_points * self._dimension() * HALVE
+        halvings = _halvings(w.n_points) * w.n_points * D * HALVE
         halvings /= machine.n_threads
-        reading = self._reading(w, machine, settings.encoder_epochs)
+        an_epoch_reads = self._n_reads(w, w.n_points, self._n_batches(w) * pool)
+        reading = self._reading(w, machine, settings.encoder_epochs * an_epoch_reads)
         return settings.encoder_epochs * epoch + n_refreshes * halvings + reading
 
     def _clusters(self, w: Workload) -> float:  # noqa: ARG002 - for `DEXACosts`
         """Return the core-seconds of clustering labels, which NGAME does not."""
         return 0.0
 
-    def _products(self, w: Workload, machine: Machine, pool: float) -> float:
-        """Return the seconds of an epoch of points against a pool, without the bags."""
-        logits = w.n_points * pool
-        in_memory = logits * LOGIT / machine.n_threads
-        return in_memory + 6 * logits * self._dimension() / machine.rate
-
     def _bags(self, w: Workload, pool: float) -> float:
         """Return the core-seconds of an epoch of bags: points, and the texts of each pool."""
-        n_batches = w.n_points / self.settings.batch_size_for(w.n_points)
-        of_texts = n_batches * pool * self._n_text_entries(w) / max(w.n_labels, 1)
+        of_texts = self._n_batches(w) * pool * self._n_text_entries(w) / max(w.n_labels, 1)
         return (w.n_nonzero + of_texts) * self._dimension() * BAG_ENTRY
 
     def memory(self, workload: Workload) -> float:
@@ -137,17 +130,21 @@ class NGAMECosts:
         n_negatives = min(N_CONFUSED_LABELS + SearchSizes.n_popular, w.n_labels)
         return self.settings.linear * PASSES * n_negatives * w.n_word_entries * DESCENT
 
-    def _reading(self, w: Workload, machine: Machine, epochs: int) -> float:
-        """Return the seconds of a transformer: once, and in each epoch if it is trained."""
-        settings = self.settings
+    def _reading(self, w: Workload, machine: Machine, n_trained: float) -> float:
+        """Return the seconds of a transformer: all once, and as many as it is trained on."""
+        n_read = self._n_reads(w, w.n_points, w.n_labels)
+        n_read += self.settings.fine_tune * TRAIN * n_trained
+        return n_read * time_to_read(self.settings, machine.n_threads)
+
+    def _n_reads(self, w: Workload, n_points: float, n_texts: float) -> float:
+        """Return as how many points so many points and texts of labels are, to be read."""
         label_length = self._n_text_entries(w) / max(w.n_labels, 1)
         of_labels = label_length * w.n_points / max(w.n_nonzero, 1)  # over the length of points
-        of_labels = min(max(of_labels, SHORTEST), 1.0)
-        once = w.n_points + of_labels * w.n_labels
-        n_batches = w.n_points / settings.batch_size_for(w.n_points)
-        an_epoch = w.n_points + of_labels * n_batches * self._own_pool(w)
-        n_read = once + settings.fine_tune * epochs * TRAIN * an_epoch
-        return n_read * time_to_read(settings, machine.n_threads)
+        return n_points + min(max(of_labels, SHORTEST), 1.0) * n_texts
+
+    def _n_batches(self, w: Workload) -> float:
+        """Return how many batches an epoch over the points has."""
+        return w.n_points / self.settings.batch_size_for(w.n_points)
 
     def _dimension(self) -> int:
         """Return the length of the encoder's vectors."""
@@ -169,10 +166,8 @@ class NGAMECosts:
 
     def _n_candidates(self, w: Workload) -> int:
         """Return about how many labels of a point are scored."""
-        settings = self.settings
-        near = settings.n_near_labels if settings.n_near_points else 0
-        related = RelationSizes.n_matches + RelationSizes.n_linked if self._relates(w) else 0
-        return min(settings.n_found + near + related + SearchSizes.n_popular, w.n_labels)
+        n_related = RelationSizes().n_candidates if self._relates(w) else 0
+        return self.settings.candidate_sizes().n_candidates(w.n_labels, n_more=n_related)
 
     def _relates(self, w: Workload) -> bool:
         """Return whether points are compared with label texts word by word."""
@@ -204,6 +199,49 @@ class DEXACosts(NGAMECosts):
         """Return the core-seconds of clustering labels by their texts."""
         halvings = _halvings(max(w.n_labels // LABELS_OF_A_CLUSTER, 2))
         return halvings * self._n_text_entries(w) * HALVE_TEXTS
+
+
+class SiameseXMLCosts(NGAMECosts):
+    """Of SiameseXML, whose batches in Module I are drawn over labels; see `NGAMECosts`.
+
+    Examples
+    --------
+    An epoch of Module I draws each label about once, so twice as many take twice as long.
+
+    >>> from longtail.costs.estimate import Machine, Workload
+    >>> from longtail.costs.ngame import SiameseXMLCosts
+    >>> from longtail.recipes.siamesexml import SiameseXML
+    >>> points = {"n_points": 10_000, "n_nonzero": 10**6, "n_word_entries": 10**6}
+    >>> sizes = {"n_features": 5_000, "n_label_pairs": 20_000, **points}
+    >>> few, many = (
+    ...     Workload(n_labels=n, n_label_entries=50 * n, **sizes) for n in (5_000, 10_000)
+    ... )
+    >>> costs, machine = SiameseXMLCosts(SiameseXML()), Machine(rate=1e11, n_threads=2)
+    >>> seconds = [costs.stages(workload, machine)["encoder"] for workload in (few, many)]
+    >>> round(seconds[1] / seconds[0], 1)
+    2.0
+    """
+
+    def _encoder(self, w: Workload, machine: Machine) -> float:
+        """Return the seconds of Module I: of each batch some labels, and one point of each."""
+        settings, n_labels = self.settings, max(w.n_trained_labels, 1)
+        batch_size = settings.batch_size_for(w.n_points)
+        n_batches = -(-n_labels // batch_size)
+        pool = _n_distinct(batch_size, n_labels)
+        n_points = n_batches * _n_distinct(pool, w.n_points)
+        n_texts = n_batches * pool
+        entries = n_points * w.n_nonzero / w.n_points
+        entries += n_texts * self._n_text_entries(w) / max(w.n_labels, 1)
+        bags = entries * self._dimension() * BAG_ENTRY / machine.n_threads
+        products = machine.training(n_points * pool, self._dimension())
+        n_reads = self._n_reads(w, n_points, n_texts)
+        reading = self._reading(w, machine, settings.encoder_epochs * n_reads)
+        return settings.encoder_epochs * (products + bags) + reading
+
+
+def _n_distinct(n_drawn: float, n_all: float) -> float:
+    """Return about how many are different of so many draws, each of which may be any of all."""
+    return n_all * -math.expm1(-n_drawn / n_all)
 
 
 def _halvings(n_rows: int) -> float:

@@ -32,6 +32,7 @@ _COSTS = {
     "one_vs_all.OneVsAll": "network.NetworkCosts",
     "parabel.Parabel": "sparse.TreeCosts",
     "pfastrexml.PfastreXML": "sparse.ForestCosts",
+    "siamesexml.SiameseXML": "ngame.SiameseXMLCosts",
     "slice.Slice": "slice.SliceCosts",
     "xtransformer.XTransformer": "xtransformer.XTransformerCosts",
 }

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from longtail.costs.estimate import LOGIT, PROCESS, TEMPORARIES
+from longtail.costs.estimate import PROCESS, TEMPORARIES
 from longtail.costs.transformer import TRAIN, encoder_width, time_to_read, transformer_memory
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ class XTransformerCosts:
         """Return the seconds of training the encoder and the clusters' vectors."""
         settings, threads = self.settings, machine.n_threads
         logits = w.n_points * self._n_clusters(w)
-        products = logits * LOGIT / threads + 6 * logits * self._dimension() / machine.rate
+        products = machine.training(logits, self._dimension())
         is_trained = settings.is_bag or settings.fine_tune
         n_tokens = w.n_nonzero / w.n_points
         matcher = settings.cluster_matcher()

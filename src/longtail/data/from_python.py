@@ -186,7 +186,8 @@ def labels_from(
     Raises
     ------
     InputError
-        If `labels` is None, has another number of rows, or values that mean no label.
+        If `labels` is None, has another number of rows, or values that mean no label. It is called
+        y, as by all that people pass labels to.
 
     Examples
     --------
@@ -195,11 +196,11 @@ def labels_from(
     ([[1.0, 1.0], [0.0, 0.0], [1.0, 0.0]], ['bread', 'baking'], 'NAMES')
     """
     if labels is None:
-        raise InputError("`labels` is missing (None). Pass one label list per text.")
+        raise InputError("y is missing (None). Pass one label list per point.")
     if getattr(labels, "ndim", 1) == 0 or (issparse(labels) and labels.ndim != 2):
         raise InputError(
-            f"`labels` has {labels.ndim} dimensions, not 2: (points, labels). Pass one label list "
-            "per text, or a matrix of 0 and 1."
+            f"y has {labels.ndim} dimensions, not 2: (points, labels). Pass one label list per "
+            "point, or a matrix of 0 and 1."
         )
     if issparse(labels):
         return _from_matrix(csr_array(labels), n_points, LabelForm.SPARSE)
@@ -210,10 +211,10 @@ def labels_from(
             matrix, _, form = _from_matrix(_sparsified(labels), n_points, LabelForm.DENSE)
             return matrix, _named_by(columns, labels.shape[1]), form
     if isinstance(labels, str | bytes) or not isinstance(labels, Iterable):
-        raise InputError(f"`labels` must hold one label list per text, got {_shown(labels)}.")
+        raise InputError(f"y must hold one label list per point, got {_shown(labels)}.")
     if isinstance(labels, AbstractSet | Mapping):
         raise InputError(
-            f"`labels` must be in the order of the points, got {_shown(labels)}. Pass a list with "
+            f"y must be in the order of the points, got {_shown(labels)}. Pass a list with "
             "the labels of the first point first."
         )
     rows = list(labels)
@@ -224,7 +225,7 @@ def labels_from(
     if any(is_list):
         position = is_list.index(False)
         raise InputError(
-            f"`labels`, row {position}: got {_shown(rows[position])} where other rows are lists. "
+            f"y, row {position}: got {_shown(rows[position])} where other rows are lists. "
             "Pass a label list for every point (it may be empty)."
         )
     return _from_classes(rows)
@@ -234,8 +235,8 @@ def _check_n_rows(n_rows: int, n_points: int) -> None:
     """Points and labels belong together row by row."""
     if n_rows != n_points:
         raise InputError(
-            f"`labels` has {n_rows} rows but `texts` has {n_points}. "
-            "Pass one label list per text (it may be empty)."
+            f"y has {n_rows} rows, but there are {n_points} points. "
+            "Pass one label list per point (it may be empty), or a matrix with a row for each."
         )
 
 
@@ -258,8 +259,7 @@ def _sparsified(labels: np.ndarray[Any, Any]) -> csr_array:
             labels = labels.astype(np.float64)
     if labels.dtype.kind not in "biuf":
         raise InputError(
-            f"A 2-D `labels` array must hold 0 and 1, got {labels.dtype}. "
-            "Pass names as a list of lists."
+            f"A 2-D array y must hold 0 and 1, got {labels.dtype}. Pass names as a list of lists."
         )
     return csr_array(labels)
 
@@ -312,7 +312,7 @@ def _from_lists(rows: Sequence[Collection[object]]) -> tuple[csr_array, LabelSpa
         lengths.append(len(found))
     if form is LabelForm.IDS and _is_indicator(rows, indices):
         raise InputError(
-            "`labels` looks like rows of zeros and ones, but a list of lists holds label ids or "
+            "y looks like rows of zeros and ones, but a list of lists holds label ids or "
             "names. Pass numpy.array(labels)."
         )
     if form is LabelForm.NAMES:
@@ -348,18 +348,17 @@ def _name(value: object, row: int, known: Mapping[str, int]) -> str:
             _check_text(value, row, "Leave it out of the list, which may be empty.")
         return str(value)
     raise InputError(
-        f"`labels`, row {row}: got {_shown(value)} among names. "
-        "Use strings only, or whole numbers only."
+        f"y, row {row}: got {_shown(value)} among names. Use strings only, or whole numbers only."
     )
 
 
 def _check_text(name: str, row: int, without: str) -> None:
     """Refuse a name that is none, or the text of a list of names."""
     if not name.strip():
-        raise InputError(f"`labels`, row {row}: got {name!r}, a label without a name. {without}")
+        raise InputError(f"y, row {row}: got {name!r}, a label without a name. {without}")
     if is_list_text(name):
         raise InputError(
-            f"`labels`, row {row}: got {_shown(name)}, the text of a list, which would be one "
+            f"y, row {row}: got {_shown(name)}, the text of a list, which would be one "
             "label. Pass the list: ast.literal_eval turns the text into it."
         )
 
@@ -384,11 +383,11 @@ def _id(value: object, row: int) -> int:
         return int(cast("int", value))
     if whole and int(cast("int", value)) >= MAX_IDS:
         raise InputError(
-            f"`labels`, row {row}: got {_shown(value)} as a label id. Ids are row numbers, from 0 "
+            f"y, row {row}: got {_shown(value)} as a label id. Ids are row numbers, from 0 "
             f"to {MAX_IDS - 1}. Pass other numbers as strings, which are names."
         )
     raise InputError(
-        f"`labels`, row {row}: got {_shown(value)} as a label id. "
+        f"y, row {row}: got {_shown(value)} as a label id. "
         "Ids are whole numbers from 0; names are strings, and a list holds one or the other."
     )
 
@@ -398,7 +397,7 @@ def _from_classes(values: list[Hashable]) -> tuple[csr_array, LabelSpace, LabelF
     for position, value in enumerate(values):
         _check_class(value, position)
     if len({isinstance(value, str) for value in values}) > 1:
-        raise InputError("`labels` mixes strings and numbers. Use one kind for all classes.")
+        raise InputError("y mixes strings and numbers. Use one kind for all classes.")
     classes, ids = np.unique(as_classes(values), return_inverse=True)
     names = TextColumn.from_strings(map(str, classes))
     # A number is a name to show, but no text to learn from.
@@ -447,14 +446,14 @@ def _check_class(value: object, row: int) -> None:
             return
         if np.isnan(value):
             raise InputError(
-                f"`labels`, row {row}: got {_shown(value)}, a missing label. Leave the point out, "
+                f"y, row {row}: got {_shown(value)}, a missing label. Leave the point out, "
                 "or pass a label list for every point, empty where there is no label."
             )
         raise InputError(
-            f"`labels`, row {row}: got {_shown(value)}, a continuous target. Pass classes, such as "
+            f"y, row {row}: got {_shown(value)}, a continuous target. Pass classes, such as "
             "strings or whole numbers, or a label list for every point."
         )
     raise InputError(
-        f"`labels`, row {row}: got {_shown(value)}. Pass either a label list for every point, or "
+        f"y, row {row}: got {_shown(value)}. Pass either a label list for every point, or "
         "one class (a string or a whole number) for every point."
     )

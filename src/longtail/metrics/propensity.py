@@ -12,13 +12,17 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
     from scipy.sparse import csr_array
 
-__all__ = ["inverse_propensities", "inverse_propensities_in"]
+__all__ = ["USUAL_PROPENSITY", "inverse_propensities", "inverse_propensities_in"]
 
+USUAL_PROPENSITY = (0.55, 1.5)  # A and B of most data sets
 _LARGEST_A = 10  # published ones are near .5; with some hundreds there are no such numbers
 
 
 def inverse_propensities(
-    train_label_counts: ArrayLike, n_points: int, a: float = 0.55, b: float = 1.5
+    train_label_counts: ArrayLike,
+    n_points: int,
+    a: float = USUAL_PROPENSITY[0],
+    b: float = USUAL_PROPENSITY[1],
 ) -> NDArray[np.float64]:
     """Return the inverse propensity of every label: what a hit on it is worth.
 

@@ -23,7 +23,7 @@ from longtail.metrics.hits import (
 )
 from longtail.metrics.predictions import in_rank_order
 from longtail.metrics.predictions import set_aside as without_pairs
-from longtail.metrics.propensity import inverse_propensities
+from longtail.metrics.propensity import USUAL_PROPENSITY, inverse_propensities
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -45,7 +45,7 @@ def evaluate(
     n_train_points: int,
     ks: Sequence[int] = (1, 3, 5),
     recall_ks: Sequence[int] = (10, 100),
-    propensity: tuple[float, float] = (0.55, 1.5),
+    propensity: tuple[float, float] = USUAL_PROPENSITY,
     set_aside: csr_array | None = None,
 ) -> dict[str, float]:
     """Return every metric, in percent, under the names that published tables use.
@@ -112,7 +112,7 @@ def by_point(
     n_train_points: int,
     ks: Sequence[int] = (1, 3, 5),
     recall_ks: Sequence[int] = (10, 100),
-    propensity: tuple[float, float] = (0.55, 1.5),
+    propensity: tuple[float, float] = USUAL_PROPENSITY,
     set_aside: csr_array | None = None,
 ) -> dict[str, Floats]:
     """Return what each point adds: the means of these are what `evaluate` returns.
@@ -231,7 +231,7 @@ def by_frequency_quantile(
     train_label_counts: ArrayLike,
     n_train_points: int,
     n_bins: int = 5,
-    propensity: tuple[float, float] = (0.55, 1.5),
+    propensity: tuple[float, float] = USUAL_PROPENSITY,
 ) -> list[FrequencyBin]:
     """Return how much head, body and tail labels contribute to P@k and PSP@k.
 
@@ -302,7 +302,7 @@ def _pair(propensity: tuple[float, float]) -> tuple[float, float]:
         a, b = propensity
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"`propensity` must be A and B, such as (0.55, 1.5), got {propensity!r}."
+            f"`propensity` must be A and B, such as {USUAL_PROPENSITY}, got {propensity!r}."
         ) from error
     return a, b
 

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.clustering.balanced import balanced_clusters
+from longtail.clustering.members import members_of
 from longtail.data.rows import binary, require_positive, unit_vectors
+from longtail.data.weighted_draws import WeightedDraws
 from longtail.negatives.nearest_labels import NearestLabels
 
 if TYPE_CHECKING:
@@ -143,11 +145,8 @@ class FrequentLabels(_Sampled):
         random = np.random.default_rng(seed)
         frequency = np.asarray(binary(labels).sum(axis=0)).ravel().astype(np.float64)
         weights = np.where(frequency > 0, frequency**self.power, 0.0)
-        bounds = np.cumsum(weights)
-        places = random.random((len(features), self.size)) * bounds[-1]
-        last = np.flatnonzero(weights)[-1:]  # rounded up, a draw would lie beyond
-        drawn: Shortlists = np.searchsorted(bounds, places, side="right").astype(np.int32)
-        return np.minimum(drawn, last.astype(np.int32), out=drawn)
+        drawn = WeightedDraws(weights).take((len(features), self.size), random)
+        return drawn.astype(np.int32)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -231,7 +230,7 @@ class TreeLeaves(_Sampled):
         n_leaves = 2 ** (-(-len(centroids) // int(self.leaf_size)) - 1).bit_length()
         leaf = balanced_clusters(centroids, n_leaves, seed=seed, n_threads=n_threads)
         own = [np.unique(leaf[row]) for row in np.split(ones.indices, ones.indptr[1:-1])]
-        members = np.split(np.argsort(leaf, kind="stable"), np.cumsum(np.bincount(leaf))[:-1])
+        members = members_of(leaf)
         random = np.random.default_rng(seed)
         mined = np.full((len(own), min(self.size, len(leaf))), -1, np.int32)
         for row, leaves in enumerate(own):

@@ -345,6 +345,15 @@ class LongtailClassifier(RerankedEstimator):
             return self.learning_rate
         return 0.02 if n_points <= FEW_POINTS else 0.03
 
+    def candidate_sizes(self) -> SearchSizes:
+        """Return how the labels that the blend orders are looked for."""
+        return SearchSizes(
+            n_found=self.n_found,
+            n_near_points=self.n_near_points,
+            n_near_labels=self.n_near_labels,
+            beam=self.beam,
+        )
+
     def _searching(
         self,
         space: LearntSpace,
@@ -358,12 +367,7 @@ class LongtailClassifier(RerankedEstimator):
             space.heads[0].vectors,
             space.points,
             data.labels,
-            sizes=SearchSizes(
-                n_found=self.n_found,
-                n_near_points=self.n_near_points,
-                n_near_labels=self.n_near_labels,
-                beam=self.beam,
-            ),
+            sizes=self.candidate_sizes(),
             seed=run.seed_for("search"),
             n_threads=run.n_threads,
             n_asked=n_asked,

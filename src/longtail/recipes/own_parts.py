@@ -41,8 +41,9 @@ SEAMS: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
     }
 )
 
-# What architectures call the sizes of what they learn.
-SIZES = ("dimension", "layers", "word_dimension", "widths", "n_filters", "n_chunks")
+# What architectures call how they are trained, and what they start from. All their other whole
+# numbers, truth values, tuples and strings decide what is learnt: a new one cannot be forgotten.
+OF_TRAINING = ("dropout", "learning_rate", "clip", "fine_tune", "texts_at_once", "weights")
 
 
 def check_parts(model: DeepXML) -> None:
@@ -86,8 +87,7 @@ def _check_reranker(reranker: Reranker, first: FeatureArchitecture) -> None:
             f"{named(first)}, and points come as {first.reads.kind.value}. Give the re-ranker an "
             "architecture that reads these."
         )
-    differ = [size for size in SIZES if getattr(own, size, None) != getattr(first, size, None)]
-    if reranker.from_first and (type(own) is not type(first) or differ):
+    if reranker.from_first and (type(own) is not type(first) or _sizes(own) != _sizes(first)):
         raise InputError(
             f"The re-ranker starts from the first network, whose features are {_sized(first)}, but "
             f"its own are {_sized(own)}. Pass it the same architecture, or "
@@ -97,8 +97,17 @@ def _check_reranker(reranker: Reranker, first: FeatureArchitecture) -> None:
 
 def _sized(architecture: FeatureArchitecture) -> str:
     """Return the name of an architecture with its sizes."""
-    sizes = [f"{k}={getattr(architecture, k)}" for k in SIZES if hasattr(architecture, k)]
+    sizes = (f"{name}={value!r}" for name, value in _sizes(architecture).items())
     return f"{type(architecture).__name__}({', '.join(sizes)})"
+
+
+def _sizes(architecture: FeatureArchitecture) -> dict[str, Any]:
+    """Return the settings of an architecture that decide what it learns, and the size of that."""
+    return {
+        name: value
+        for name, value in getattr(architecture, "__dict__", {}).items()
+        if name not in OF_TRAINING and isinstance(value, bool | int | tuple | str)
+    }
 
 
 def _takes(function: Callable[..., Any], name: str) -> bool:

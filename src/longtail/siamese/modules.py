@@ -116,17 +116,12 @@ class EncoderModule:
             auxiliary = Corrections(
                 start, clusters[used], run.device, self.auxiliary_speed, LONGEST_AUXILIARY
             )
-        near = self._neighbourhoods(data, network, run)
-        batches: Batches = near
-        if self.label_power is not None:
-            batches = LabelBatches(
-                labels=data.labels, batch_size=self.batch_size, power=self.label_power
-            )
+        batches, state = self._batches(data, network, run)
         task = SiameseTask(
             encoder=network.pairs(used),
             corrections=auxiliary,
             loss=self.loss,
-            extra_state=near.state(),
+            extra_state=state,
         )
         stopping = None
         if held_out is not None:
@@ -138,6 +133,18 @@ class EncoderModule:
         train(task, batches, self.schedule, run, "encoder", stopping)
         return auxiliary
 
+    def _batches(
+        self, data: TrainingData, network: SiameseNetwork, run: TrainingRun
+    ) -> tuple[Batches, dict[str, Tensor]]:
+        """Return the source of batches, and what a checkpoint must keep of it."""
+        if self.label_power is None:
+            near = self._neighbourhoods(data, network, run)
+            return near, near.state()
+        of_labels = LabelBatches(
+            labels=data.labels, batch_size=self.batch_size, power=self.label_power
+        )
+        return of_labels, {}
+
     def _neighbourhoods(
         self, data: TrainingData, network: SiameseNetwork, run: TrainingRun
     ) -> NeighbourhoodBatches:
@@ -145,15 +152,8 @@ class EncoderModule:
 
         Random labels fill it up to a multiple of 64, as they do every `SharedPool`.
         """
-        pool = SharedPool(
-            labels=data.labels,
-            shortlists=np.zeros((data.labels.shape[0], 0), np.int32),
-            batch_size=self.batch_size,
-            n_hard=0,
-            n_random=0,
-        )
         return NeighbourhoodBatches(
-            pool,
+            SharedPool.in_batch(data.labels, batch_size=self.batch_size),
             lambda: network.vectors(Side.POINTS),
             refresh_every=self.refresh_every,
             cluster_size=self.cluster_size,
@@ -290,9 +290,8 @@ class ClassifierModule:
 
         A label whose text has no known token is found once its free vector has been trained.
         """
-        n_most = self.sizes.n_found + len(search.popular) + self.sizes.n_near_labels
-        missing = min(n_most, search.n_labels) - found.shape[1]
-        return np.pad(found, ((0, 0), (0, missing)), constant_values=-1)
+        n_most = self.sizes.n_candidates(search.n_labels, n_popular=len(search.popular))
+        return np.pad(found, ((0, 0), (0, n_most - found.shape[1])), constant_values=-1)
 
 
 def recall_of_nearest(

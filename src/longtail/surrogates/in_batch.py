@@ -58,16 +58,9 @@ class InBatchTask:
         self, architecture: FeatureArchitecture, data: TrainingData, run: TrainingRun
     ) -> tuple[Encoder, NDArray[np.int32]]:
         """Train the architecture; see `Surrogate.learn`. There are no meta-labels."""
-        n_points, n_labels = data.labels.shape
         with run.stage("module I"):
             network = architecture.network(data, data.labels, run)
-            batches = SharedPool(
-                labels=data.labels,
-                shortlists=np.zeros((n_points, 0), np.int32),
-                batch_size=self.batch_size,
-                n_hard=0,
-                n_random=0,
-            )
+            batches = SharedPool.in_batch(data.labels, batch_size=self.batch_size)
             task = classification_task(network, data.labels, run, residual=self.residual)
             train(task, batches, self.schedule, run, "module I")
-        return architecture.frozen(network), np.full(n_labels, -1, np.int32)
+        return architecture.frozen(network), np.full(data.labels.shape[1], -1, np.int32)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.clustering.balanced import balanced_clusters
+from longtail.clustering.members import members_of
 from longtail.data.bags import Bags
 from longtail.data.rows import require_positive
 from longtail.kernels.bags import sum_rows
@@ -188,8 +189,7 @@ def k_means_tree(
     for level in range(depth):
         tree = LabelTree.of_paths(np.stack(paths))
         clusters = np.zeros(centroids.shape[0], np.int32)
-        members = _members(tree.nodes[-1])
-        for node, own in enumerate(members):
+        for node, own in enumerate(members_of(tree.nodes[-1])):
             if len(own) > leaf_size:
                 random = np.random.default_rng([seed, level, node])
                 clusters[own] = _sparse_k_means(centroids[own], n_children, random, n_threads)
@@ -197,12 +197,6 @@ def k_means_tree(
             break
         paths.append(clusters)
     return LabelTree.of_paths(np.stack(paths))
-
-
-def _members(nodes: NDArray[np.int32]) -> list[NDArray[np.int64]]:
-    """List the labels of each node."""
-    order = np.argsort(nodes, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(nodes))[:-1])
 
 
 def _sparse_k_means(

@@ -83,12 +83,8 @@ class SelfSupervised:
         with run.stage("module I"):
             halves, others = _halved(data.features, run.seed_for("halves"))
             network = architecture.network(data._replace(features=halves), others, run)
-            batches = SharedPool(
-                labels=others,
-                shortlists=np.zeros((others.shape[0], 0), np.int32),
-                batch_size=self.batch_size,
-                n_hard=0,
-                n_random=self.n_random,
+            batches = SharedPool.in_batch(
+                others, batch_size=self.batch_size, n_random=self.n_random
             )
             task = classification_task(network, others, run, residual=self.residual)
             train(task, batches, self.schedule, run, "module I")

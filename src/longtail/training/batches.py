@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from longtail.clustering.balanced import balanced_clusters
+from longtail.clustering.members import members_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -209,6 +210,27 @@ class SharedPool:
     groups: list[Ids] | None = None
     own_only: bool = False
 
+    @classmethod
+    def in_batch(cls, labels: csr_array, *, batch_size: int, n_random: int = 0) -> SharedPool:
+        """Return random batches whose negatives are each other's labels: nothing was mined.
+
+        Examples
+        --------
+        Of 99 labels, a pool is filled up to 64 with random ones.
+
+        >>> import numpy as np
+        >>> from scipy.sparse import csr_array
+        >>> from longtail.training.batches import SharedPool
+        >>> labels = csr_array(([1, 1], [3, 80], [0, 1, 2]), (2, 99))
+        >>> batch = next(SharedPool.in_batch(labels, batch_size=2).epoch(np.random.default_rng(0)))
+        >>> len(batch.pool), {3, 80} <= set(batch.pool.tolist())
+        (64, True)
+        """
+        none = np.zeros((labels.shape[0], 0), np.int32)
+        return cls(
+            labels=labels, shortlists=none, batch_size=batch_size, n_hard=0, n_random=n_random
+        )
+
     def n_batches(self) -> int:
         """See `Batches.n_batches`."""
         return -(-int(self.labels.shape[0]) // self.batch_size)
@@ -309,9 +331,7 @@ def points_of_clusters(clusters: NDArray[np.integer[Any]]) -> list[Ids]:
     >>> [points.tolist() for points in points_of_clusters(np.array([1, 0, 1, 3]))]
     [[1], [0, 2], [3]]
     """
-    order = np.argsort(clusters, kind="stable")
-    starts = np.flatnonzero(np.diff(clusters[order], prepend=-1))
-    return np.split(order, starts[1:])
+    return [points for points in members_of(clusters) if len(points)]
 
 
 def _filled(pool: Ids, n_labels: int, random: np.random.Generator) -> Ids:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from longtail.data.weighted_draws import WeightedDraws
 from longtail.training.batches import Batch, SharedPool, like_points, points_of_clusters
 
 if TYPE_CHECKING:
@@ -53,8 +54,7 @@ class NeighbourhoodBatches:
     >>> from longtail.training.batches import SharedPool
     >>> from longtail.training.neighbourhood_batches import NeighbourhoodBatches
     >>> vectors = np.array([[1, 0], [0, 1], [0.9, 0.1], [0.1, 0.9]], np.float32)
-    >>> labels, none = csr_array(np.eye(4, dtype=np.float32)), np.zeros((4, 0), np.int32)
-    >>> pool = SharedPool(labels=labels, shortlists=none, batch_size=2, n_hard=0, n_random=0)
+    >>> pool = SharedPool.in_batch(csr_array(np.eye(4, dtype=np.float32)), batch_size=2)
     >>> batches = NeighbourhoodBatches(
     ...     pool, lambda: vectors, refresh_every=1, cluster_size=2, seed=0, n_threads=1
     ... )
@@ -244,11 +244,9 @@ class LabelBatches:
         by_label = self.labels.T.tocsr()
         counts = np.diff(by_label.indptr)
         weights = counts**self.power * (counts > 0)
-        bounds = np.cumsum(weights)
-        last = np.flatnonzero(weights)[-1:]  # rounded up, a draw would lie beyond
+        draws = WeightedDraws(weights)
         for _ in range(self.n_batches()):
-            drawn = random.random(self.batch_size) * bounds[-1]
-            pool = np.unique(np.minimum(np.searchsorted(bounds, drawn, "right"), last))
+            pool = np.unique(draws.take(self.batch_size, random))
             of_each = by_label.indptr[pool] + random.integers(0, counts[pool])
             points = np.unique(by_label.indices[of_each]).astype(np.int64)
             true = self.labels[points][:, pool].tocoo()
