@@ -15,11 +15,10 @@ from longtail.metrics import recall_at_k
 from longtail.named_parts import joined_parts
 from longtail.training.batches import AllLabels
 from longtail.training.chosen_bags import ChosenBags
-from longtail.training.dropout import kept_units
+from longtail.training.dropped_rows import dropped_rows
 from longtail.training.early_stopping import EarlyStopping
 from longtail.training.label_table import product_dtype
 from longtail.training.loop import train
-from longtail.training.unit_rows import UnitRows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -194,11 +193,9 @@ class _MatcherTask:
     ) -> float | None:
         """See `longtail.training.loop.Task.step`."""
         sums = self._tokens.sums(ChosenBags.of(self._bags, batch.points))
-        kept = kept_units(sums, self._dropout)
-        points = UnitRows.of(sums * kept)
-        loss, gradient = self._clusters.learn(points.unit.to(self._dtype), batch, learning_rate)
-        to_points = points.backward(gradient.float()) * kept
-        self._tokens.step(to_points, learning_rate)
+        points = dropped_rows(sums, self._dropout, self._dtype)
+        loss, gradient = self._clusters.learn(points.unit, batch, learning_rate)
+        self._tokens.step(points.backward(gradient, 1.0), learning_rate)
         return loss if measure else None
 
     def state(self) -> dict[str, Tensor]:
