@@ -9,9 +9,12 @@ from scipy.sparse import csr_array
 
 from longtail.classifiers.shortlisted import FullOneVsAll, ShortlistTraining
 from longtail.data.bags import Bags
+from longtail.features.bag_encoder import BagEncoder, UnitBagEncoder
 from longtail.recipes.deepxml import DeepXML
 from longtail.recipes.one_vs_all import OneVsAll
 from longtail.restoring import scorer_from
+from longtail.scorers import one_vs_all
+from longtail.scorers.one_vs_all import OneVsAllScorer
 from longtail.training import label_table
 from longtail.training.batches import AllLabels
 from longtail.training.label_table import LabelTable
@@ -56,6 +59,66 @@ def test_is_a_classifier_of_deepxml():
     model = DeepXML(classifier=FullOneVsAll(training=training), n_threads=1)
     model.fit(features[:320], labels[:320])
     assert model.score(features[320:], labels[320:]) > 0.7
+
+
+class TestOneVsAllScorer:
+    TOKENS = np.array([[1, -2], [-1, -1], [3, 1]], np.float32)
+    CLASSIFIERS = np.array([[1, 0, 0.5], [0, 2, 0], [-1, 1, 1]], np.float32)
+    USED = np.array([0, 3, 4], np.int32)
+    POINTS = Bags.of(csr_array(np.array([[1, 0, 1], [0, 0, 0], [0, 1, 0], [0, 0, 2.0]])))
+
+    def scorer(self, *, encoder=BagEncoder, as_probability=False):
+        return OneVsAllScorer(encoder(self.TOKENS), self.CLASSIFIERS, self.USED, as_probability)
+
+    @pytest.mark.parametrize("as_probability", [False, True])
+    def test_a_saved_one_is_made_again(self, as_probability):
+        scorer = self.scorer(as_probability=as_probability)
+        again = scorer_from(scorer.config(), scorer.to_arrays())
+        for found, expected in zip(
+            again.top_k(self.POINTS, 4), scorer.top_k(self.POINTS, 4), strict=True
+        ):
+            np.testing.assert_array_equal(found, expected)
+
+    def test_what_one_vs_all_saved_as_another_kind_is_read(self):
+        arrays = {
+            "encoder/token_vectors": self.TOKENS,
+            "labels/classifiers": self.CLASSIFIERS,
+            "labels/ids": self.USED,
+        }
+        ids, scores = scorer_from({"kind": "dense-one-vs-all"}, arrays).top_k(self.POINTS, 4)
+        none = -np.inf
+        assert ids.tolist() == [[0, 3, 4, -1], [-1] * 4, [4, 0, 3, -1], [0, 3, 4, -1]]
+        assert scores.tolist() == [
+            [4.5, 0, -3, none],
+            [none] * 4,
+            [1, 0.5, 0, none],  # of a known token, though the ReLU leaves nothing
+            [6.5, 4, -3, none],
+        ]
+
+    def test_one_saved_before_it_could_say_logits_says_probabilities(self):
+        scorer = self.scorer(encoder=UnitBagEncoder, as_probability=True)
+        config = {"kind": "one-vs-all", "encoder": scorer.encoder.config()}
+        again = scorer_from(config, scorer.to_arrays())
+        for found, expected in zip(
+            again.top_k(self.POINTS, 4), scorer.top_k(self.POINTS, 4), strict=True
+        ):
+            np.testing.assert_array_equal(found, expected)
+
+    @pytest.mark.parametrize("encoder", [BagEncoder, UnitBagEncoder])
+    @pytest.mark.parametrize("as_probability", [False, True])
+    def test_blocks_change_nothing(self, monkeypatch, encoder, as_probability):
+        scorer = self.scorer(encoder=encoder, as_probability=as_probability)
+        at_once = scorer.top_k(self.POINTS, 3)
+        monkeypatch.setattr(one_vs_all, "ROWS_AT_ONCE", 3)
+        for found, expected in zip(scorer.top_k(self.POINTS, 3), at_once, strict=True):
+            np.testing.assert_array_equal(found, expected)
+
+    def test_a_probability_is_the_sigmoid_of_a_score(self):
+        ids, scores = self.scorer().top_k(self.POINTS, 4)
+        same_ids, chances = self.scorer(as_probability=True).top_k(self.POINTS, 4)
+        assert same_ids.tolist() == ids.tolist()
+        expected = np.where(ids < 0, -np.inf, 1 / (1 + np.exp(-scores)))
+        np.testing.assert_allclose(chances, expected, rtol=1e-6)
 
 
 class TestOneVsAll:

@@ -243,7 +243,7 @@ def test_a_reranker_may_differ_where_that_can_be(reranker):
     [
         lambda: HashedMLP(layers=()),
         lambda: BoundedResidual(max_norm=0.0),
-        lambda: ProbabilisticContrast(c=1.0),
+        lambda: ProbabilisticContrast(largest_chance=1.0),
         lambda: Schedule(epochs=1, learning_rate=float("nan")),
         lambda: fit(surrogate=MetaLabelTask(batch_size=0)),
     ],

@@ -110,6 +110,12 @@ def test_what_is_frozen_is_what_was_trained(transfer):
     )
 
 
+def test_no_transfer_starts_from_whatever_was_before():
+    block = Identity().block(2, torch.device("cpu"))
+    block.start_from(BoundedResidual().block(2, torch.device("cpu")).frozen())
+    assert block(torch.tensor([1.0, -2.0])).tolist() == [1, -2]
+
+
 @pytest.mark.parametrize("transfer", [FullyConnected(), Identity()], ids=["connected", "identity"])
 def test_every_transfer_learns_and_is_saved(topics, transfer, tmp_path):
     texts, topic = topics

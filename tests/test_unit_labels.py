@@ -184,7 +184,7 @@ def test_rows_of_zeros_stay_so():
 def test_a_checkpoint_holds_the_live_tensors():
     table, (batch, _) = a_table(), batch_of()
     state = table.state()
-    assert isinstance(table._optimisers[0], RowwiseAdagrad)
+    assert isinstance(table.of_vectors, RowwiseAdagrad)
     assert set(state) == {"vectors", "bias", "vectors.sums", "bias.sums"}
     before = {name: tensor.clone() for name, tensor in state.items()}
     table.learn(functional.normalize(some_rows(N_POINTS, 1), dim=1), None, batch, 0.1)

@@ -14,9 +14,9 @@ from longtail.data.bags import Bags
 from longtail.errors import InputError
 from longtail.estimators.limits import check_settings
 from longtail.features.bag_encoder import UnitBagEncoder
-from longtail.matching import cluster_matcher
 from longtail.matching.cluster_matcher import LearntMatcher, MatcherTraining
 from longtail.matching.cluster_scores import EncodedPoints, LinearMatcher, NeuralMatcher
+from longtail.matching.cluster_vectors import squared_hinge
 from longtail.metrics import precision_at_k
 from longtail.recipes.ngame import NGAME
 from longtail.recipes.xtransformer import XTransformer
@@ -55,7 +55,7 @@ class TestMatcher:
         sign = torch.from_numpy(np.where(targets.toarray()[batch.points], 1.0, -1.0)).float()
         plain = scores.clone().requires_grad_()
         value = (1 - sign * plain).clamp_min(0).square().sum()
-        loss, slope = cluster_matcher.squared_hinge(scores.clone(), batch)
+        loss, slope = squared_hinge(scores.clone(), batch)
         torch.testing.assert_close(slope, torch.autograd.grad(value, plain)[0])
         assert loss == pytest.approx(value.item() / 24, rel=1e-5)
 

@@ -16,6 +16,7 @@ from longtail.data.text_column import TextColumn
 from longtail.data.token_counts import document_frequencies, kinds_of, spellings
 from longtail.data.vocabulary_arrays import check_arrays
 from longtail.errors import InputError, ModelFolderError
+from longtail.kernels.arrays import read_only
 from longtail.kernels.handle import handle_of
 from longtail.kernels.jit import n_usable_cores, over_row_chunks
 from longtail.kernels.text import TokenKind, TokenRules, encode_texts
@@ -145,7 +146,7 @@ class TextVectorizer:
         order = np.lexsort((keys, -frequencies))[: self.max_features]
         keys, frequencies, kinds = keys[order], frequencies[order], kinds[order]
         factors = np.array([0.0, *self.kind_weights])[kinds]
-        table = _read_only(build_table(keys))
+        table = read_only(build_table(keys), np.uint64)
         weights = factors * _inverse_frequency(frequencies, len(texts))
         tokens = spellings(texts, rules, table, keys.size)
         self._adopt(table, weights.astype(np.float32), kinds, tokens)
@@ -383,9 +384,9 @@ class TextVectorizer:
         tokens: TextColumn,
     ) -> None:
         """Take over what was learnt; this makes the vectoriser a fitted one."""
-        self._table = _read_only(table)
-        self.weights_ = _read_only(weights)
-        self.kinds_ = _read_only(kinds)
+        self._table = read_only(table, np.uint64)
+        self.weights_ = read_only(weights, np.float32)
+        self.kinds_ = read_only(kinds, np.uint8)
         self.tokens_ = tokens
         self.n_features_ = self.weights_.size
         self._rules = self.token_rules()
@@ -476,13 +477,6 @@ def _check_texts(texts: Sequence[str]) -> None:
             f"Expected a sequence of texts, got {type(texts).__name__} ({texts!r:.40}). "
             "Pass a list of strings, or use encode_one for one text."
         )
-
-
-def _read_only(array: NDArray[Any]) -> NDArray[Any]:
-    """Return an aligned read-only view: the one type that the kernels are compiled for."""
-    view = np.require(np.asarray(array), requirements=["C", "A"]).view(np.ndarray)
-    view.flags.writeable = False
-    return view
 
 
 def _inverse_frequency(frequencies: NDArray[np.int64], n_texts: int) -> NDArray[np.float64]:

@@ -6,21 +6,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import torch
 
 from longtail.data.bags import Bags
 from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.features.token_table import TokenTable
+from longtail.matching.cluster_vectors import ClusterVectors
 from longtail.metrics import recall_at_k
 from longtail.named_parts import joined_parts
 from longtail.training.batches import AllLabels
 from longtail.training.chosen_bags import ChosenBags
-from longtail.training.dropout import kept_units
+from longtail.training.dropped_rows import dropped_rows
 from longtail.training.early_stopping import EarlyStopping
 from longtail.training.label_table import product_dtype
 from longtail.training.loop import train
-from longtail.training.optimisers import RowwiseAdagrad
-from longtail.training.unit_rows import UnitRows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["LearntMatcher", "MatcherTraining", "squared_hinge"]
+__all__ = ["LearntMatcher", "MatcherTraining"]
 
 ROWS_AT_ONCE = 8192
 
@@ -183,11 +181,7 @@ class _MatcherTask:
             n_threads=run.n_threads,
             device=run.device,
         )
-        self._vectors = torch.zeros(n_clusters, settings.dimension, device=run.device)
-        # A point is in few clusters: from -1 on, the first steps learn which they are.
-        self._bias = torch.full((n_clusters, 1), -1.0, device=run.device)
-        self._optimisers = (RowwiseAdagrad(self._vectors), RowwiseAdagrad(self._bias))
-        self._every = torch.arange(n_clusters, device=run.device)
+        self._clusters = ClusterVectors(n_clusters, settings.dimension, run.device)
 
     def step(
         self,
@@ -199,29 +193,15 @@ class _MatcherTask:
     ) -> float | None:
         """See `longtail.training.loop.Task.step`."""
         sums = self._tokens.sums(ChosenBags.of(self._bags, batch.points))
-        kept = kept_units(sums, self._dropout)
-        points = UnitRows.of(sums * kept)
-        x, w = points.unit.to(self._dtype), self._vectors.to(self._dtype)
-        scores = (x @ w.T).float().add_(self._bias[:, 0])  # (n, n_clusters)
-        loss, slope = squared_hinge(scores, batch)
-        narrow = slope.to(self._dtype)
-        to_points = points.backward((narrow @ w).float()) * kept
-        to_vectors = (narrow.T @ x).float()
-        self._optimisers[0].step(self._vectors, self._every, to_vectors, learning_rate)
-        to_bias = slope.sum(dim=0)[:, None]
-        self._optimisers[1].step(self._bias, self._every, to_bias, learning_rate)
-        self._tokens.step(to_points, learning_rate)
+        points = dropped_rows(sums, self._dropout, self._dtype)
+        loss, gradient = self._clusters.learn(points.unit, batch, learning_rate)
+        self._tokens.step(points.backward(gradient, 1.0), learning_rate)
         return loss if measure else None
 
     def state(self) -> dict[str, Tensor]:
         """See `longtail.training.loop.Task.state`."""
-        of_vectors, of_bias = self._optimisers
-        parts = {
-            "tokens": self._tokens.state(),
-            "vectors": of_vectors.state(),
-            "bias": of_bias.state(),
-        }
-        return {"vectors": self._vectors, "bias": self._bias, **joined_parts(parts, ".")}
+        parts = {"tokens": self._tokens.state(), "clusters": self._clusters.state()}
+        return joined_parts(parts, ".")
 
     def learnt(self, n_threads: int) -> LearntMatcher:
         """Return what was learnt, in the memory of this task, which is no more."""
@@ -233,31 +213,6 @@ class _MatcherTask:
 
     def _matcher(self, tokens: Tensor, bags: Bags, n_threads: int) -> LearntMatcher:
         """Return a matcher of these token vectors, with phi of some points."""
-        vectors, bias = self._vectors.cpu().numpy(), self._bias[:, 0].cpu().numpy()
         encoder = UnitBagEncoder(tokens.numpy())
-        return LearntMatcher(encoder, vectors, bias, encoder.encode(bags, n_threads))
-
-
-def squared_hinge(scores: Tensor, batch: Batch) -> tuple[float, Tensor]:
-    """Return the loss and its slope, a point's summed over clusters; the scores are overwritten.
-
-    Examples
-    --------
-    The point is in cluster 0, which should score 1 or more, and all others -1 or less.
-
-    >>> import numpy as np
-    >>> import torch
-    >>> from longtail.matching.cluster_matcher import squared_hinge
-    >>> from longtail.training.batches import Batch
-    >>> batch = Batch(np.array([0]), None, np.array([0]), np.array([0]))
-    >>> loss, slope = squared_hinge(torch.tensor([[0.5, -0.5, -2.0]]), batch)
-    >>> round(loss, 3), slope.tolist()
-    (0.167, [[-1.0, 1.0, 0.0]])
-    """
-    rows = torch.from_numpy(batch.positive_rows).to(scores.device)
-    columns = torch.from_numpy(batch.positive_columns).to(scores.device)
-    of_true = (1 - scores[rows, columns]).clamp_min_(0)
-    gaps = scores.add_(1).clamp_min_(0)
-    gaps[rows, columns] = -of_true
-    loss = float(gaps.square().sum()) / gaps.numel()
-    return loss, gaps.mul_(2)
+        points = encoder.encode(bags, n_threads)
+        return LearntMatcher(encoder, *self._clusters.so_far(), points)

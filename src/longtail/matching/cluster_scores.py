@@ -96,7 +96,7 @@ class NeuralMatcher:
         encoder, points, vectors, bias = encoded
         if vectors is None or bias is None:
             machines = _solved(self.machines, csr_array(points), targets, run)
-            vectors = _weights(machines, encoder.dimension).toarray()
+            vectors = machines.matrix(encoder.dimension).toarray()
             bias = machines.bias
         return LearntMatcher(encoder, vectors, bias, points)
 
@@ -140,7 +140,7 @@ class LinearMatcher:
         join = JoinedFeatures(encoder, data.features.shape[1])
         joined = join.joined(data.bags(), points).matrix(join.n_features)
         machines = _solved(self.machines, joined, targets, run)
-        weights = _weights(machines, join.n_features) * HALF_LENGTH
+        weights = machines.matrix(join.n_features) * HALF_LENGTH
         tokens, vectors = weights[:, : join.n_tokens], weights[:, join.n_tokens :].toarray()
         return LearntMatcher(encoder, vectors, machines.bias, points, tokens)
 
@@ -161,9 +161,3 @@ def _solved(
     """Return a machine a cluster, of which every point is a positive or a negative."""
     seed = run.seed_for("matcher")
     return machines.learn_among_all(features, targets, seed=seed, n_threads=run.n_threads)
-
-
-def _weights(machines: SparseLabelVectors, n_features: int) -> csr_array:
-    """Return the weights of machines as rows."""
-    shape = (len(machines.bias), n_features)
-    return csr_array((machines.weights, machines.features, machines.starts), shape)

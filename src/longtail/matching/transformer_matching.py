@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 import torch
 
 from longtail.features.transformer import FrozenTexts, Transformer, TransformerNetwork
-from longtail.matching.cluster_matcher import LearntMatcher, squared_hinge
+from longtail.matching.cluster_matcher import LearntMatcher
 from longtail.matching.cluster_scores import ClusterMatcher, EncodedPoints, LinearMatcher
+from longtail.matching.cluster_vectors import ClusterVectors
 from longtail.named_parts import joined_parts
 from longtail.training.batches import AllLabels
 from longtail.training.early_stopping import EarlyStopping
 from longtail.training.loop import train
-from longtail.training.optimisers import RowwiseAdagrad
 
 if TYPE_CHECKING:
     import numpy as np
@@ -142,7 +142,7 @@ class TransformerMatching:
             )
         batches = AllLabels(targets, self.batch_size)
         train(task, batches, self.schedule, run, "matcher", stopping)
-        return task.clusters()
+        return task.clusters.so_far()
 
 
 class _FineTuning:
@@ -150,37 +150,24 @@ class _FineTuning:
 
     def __init__(self, network: TransformerNetwork, n_clusters: int, device: torch.device) -> None:
         self._network = network
-        self._vectors = torch.zeros(n_clusters, network.dimension, device=device)
-        self._bias = torch.full((n_clusters, 1), -1.0, device=device)
-        self._optimisers = (RowwiseAdagrad(self._vectors), RowwiseAdagrad(self._bias))
-        self._every = torch.arange(n_clusters, device=device)
+        self.clusters = ClusterVectors(n_clusters, network.dimension, device)
 
     def step(
         self, batch: Batch, learning_rate: float, share: float, *, measure: bool
     ) -> float | None:
         """See `longtail.training.loop.Task.step`."""
         points = self._network.forward(batch.points)
-        x = points.detach()
-        loss, slope = squared_hinge((x @ self._vectors.T).add_(self._bias[:, 0]), batch)
-        torch.autograd.backward(points, slope @ self._vectors)
+        loss, gradient = self.clusters.learn(points.detach(), batch, learning_rate)
+        torch.autograd.backward(points, gradient)
         self._network.step(learning_rate, share)
-        vectors, bias = self._optimisers
-        vectors.step(self._vectors, self._every, slope.T @ x, learning_rate)
-        bias.step(self._bias, self._every, slope.sum(dim=0)[:, None], learning_rate)
         return loss if measure else None
-
-    def clusters(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Return the clusters' vectors and their bias as they are now."""
-        return self._vectors.cpu().numpy(), self._bias[:, 0].cpu().numpy()
 
     def so_far(self, data: TrainingData) -> LearntMatcher:
         """Return the matcher as it is now, for other points."""
         points = self._network.read(data.bags())
-        return LearntMatcher(self._network.encoder(), *self.clusters(), points)
+        return LearntMatcher(self._network.encoder(), *self.clusters.so_far(), points)
 
     def state(self) -> dict[str, Tensor]:
         """See `longtail.training.loop.Task.state`."""
-        parts = {"network": self._network.state()}
-        for name, optimiser in zip(("vectors", "bias"), self._optimisers, strict=True):
-            parts[name] = optimiser.state()
-        return {"vectors": self._vectors, "bias": self._bias, **joined_parts(parts, ".")}
+        parts = {"network": self._network.state(), "clusters": self.clusters.state()}
+        return joined_parts(parts, ".")

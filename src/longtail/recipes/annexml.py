@@ -10,6 +10,7 @@ import numpy as np
 from longtail.data.bags import Bags
 from longtail.data.rows import binary
 from longtail.estimators.estimator import LabelEstimator
+from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.kernels.annexml import (
     Comparisons,
     embedding_epoch,
@@ -124,7 +125,7 @@ class AnnexML(LabelEstimator):
             known, table = self._embedding(features[own], labels[own], random)
             tokens.append(known)
             vectors.append(table)
-            embedded.append(_unit_sums(features[own][:, known], table))
+            embedded.append(UnitBagEncoder(table).encode(Bags.of(features[own][:, known])))
         return AnnexLearner(
             partition_weights=weights[:, used],
             token_starts=np.cumsum([0, *map(len, tokens)]),
@@ -221,11 +222,3 @@ def _drawn(near: Ids, random: np.random.Generator) -> Comparisons:
     n_points = len(near)
     order = random.permutation(n_points).astype(np.int32)
     return Comparisons(order, near, random.integers(0, n_points, near.shape, np.int32))
-
-
-def _unit_sums(features: csr_array, table: Floats) -> Floats:
-    """Return the unit embeddings of points."""
-    vectors = Bags.of(features).times(table)
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    vectors /= np.where(lengths > 0, lengths, 1)
-    return vectors

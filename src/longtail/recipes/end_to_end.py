@@ -76,6 +76,7 @@ def learn_end_to_end(
     *,
     schedule: Schedule,
     batch_size: int,
+    stage: str = "network",
 ) -> tuple[Encoder, LabelVectors]:
     """Train features and the classifiers of all labels together.
 
@@ -86,6 +87,8 @@ def learn_end_to_end(
     run : TrainingRun
     schedule : Schedule
     batch_size : int
+    stage : str
+        What progress, checkpoints and random numbers know this training by.
 
     Returns
     -------
@@ -114,7 +117,7 @@ def learn_end_to_end(
     network = architecture.network(data, data.labels, run)
     block = Identity().block(network.dimension, run.device)
     batches = AllLabels(data.labels, batch_size)
-    classifiers = ShortlistTraining(schedule=schedule).fit(network, block, batches, run, "network")
+    classifiers = ShortlistTraining(schedule=schedule).fit(network, block, batches, run, stage)
     return architecture.frozen(network), classifiers
 
 

@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from longtail.classifiers.shortlisted import ShortlistTraining
 from longtail.estimators.estimator import LabelEstimator
 from longtail.features.bag_of_tokens import BagOfTokens
-from longtail.scorers.dense_one_vs_all import DenseOneVsAllScorer
-from longtail.training.batches import AllLabels
+from longtail.recipes.end_to_end import learn_end_to_end
+from longtail.scorers.one_vs_all import OneVsAllScorer
 from longtail.training.schedule import Schedule
-from longtail.transfer.plain import Identity
 
 if TYPE_CHECKING:
     from longtail.scorers.protocols import Scorer
     from longtail.training.run import TrainingData, TrainingRun
 
 __all__ = ["OneVsAll"]
+
+STAGE = "one versus all"
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -68,14 +68,13 @@ class OneVsAll(LabelEstimator):
     ) -> Scorer:
         """See `LabelEstimator`."""
         used, data = data.of_used_labels()
-        architecture = BagOfTokens(dimension=self.dimension, dropout=self.dropout)
-        network = architecture.network(data, data.labels, run)
-        schedule = Schedule(epochs=self.epochs, learning_rate=self.learning_rate)
-        training = ShortlistTraining(schedule=schedule)
-        batches = AllLabels(data.labels, self.batch_size)
-        with run.stage("one versus all"):
-            block = Identity().block(self.dimension, run.device)
-            labels = training.fit(network, block, batches, run, "one versus all")
-        return DenseOneVsAllScorer(
-            encoder=architecture.frozen(network), classifiers=labels.with_bias(), labels=used
-        )
+        with run.stage(STAGE):
+            encoder, labels = learn_end_to_end(
+                BagOfTokens(dimension=self.dimension, dropout=self.dropout),
+                data,
+                run,
+                schedule=Schedule(epochs=self.epochs, learning_rate=self.learning_rate),
+                batch_size=self.batch_size,
+                stage=STAGE,
+            )
+        return OneVsAllScorer(encoder, labels.with_bias(), used, as_probability=False)

@@ -47,7 +47,9 @@ class SiameseXML(NGAME):
         default_factory=lambda: ProbabilisticContrast(of_labels=True)
     )
     classifier_loss: PairLoss | str = field(
-        default_factory=lambda: ProbabilisticContrast(c=0.75, d=3.0, n_hardest=5)
+        default_factory=lambda: ProbabilisticContrast(
+            largest_chance=0.75, steepness=3.0, n_hardest=5
+        )
     )
     freeze_encoder: bool = False
 

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from longtail.features.bag_encoder import BagEncoder
 from longtail.features.encoder import encoder_from
 from longtail.index.exact import ExactIndex
 from longtail.kernels.arrays import read_only
 from longtail.named_parts import with_prefix, without_prefix
+from longtail.scorers.blocks import top_k_in_blocks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 
 __all__ = ["OneVsAllScorer", "best_of_classifiers"]
 
+ROWS_AT_ONCE = 4096  # points whose features are held in memory together
+
 
 @dataclass(frozen=True)
 class OneVsAllScorer:
@@ -34,7 +38,9 @@ class OneVsAllScorer:
     classifiers : float32 (n_used, dimension + 1)
         Of each label that is used, and its bias behind.
     labels : int32 (n_used,)
-        Their ids, ascending.
+        Their ids, ascending: a label without points is never an answer.
+    as_probability : bool
+        Whether a score is the sigmoid of ``w_l . v + b_l``, or that number itself.
 
     Examples
     --------
@@ -49,11 +55,14 @@ class OneVsAllScorer:
     >>> ids, scores = scorer.top_k(bag, 3)
     >>> ids.tolist(), scores.round(2).tolist()
     ([[7, 4, -1]], [[0.949999988079071, 0.7300000190734863, -inf]])
+    >>> OneVsAllScorer(encoder, classifiers, scorer.labels, as_probability=False).top_k(bag, 1)[1]
+    array([[3.]], dtype=float32)
     """
 
     encoder: Encoder
     classifiers: NDArray[np.float32]
     labels: NDArray[np.int32]
+    as_probability: bool = True
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held."""
@@ -63,15 +72,28 @@ class OneVsAllScorer:
     def top_k(
         self, bags: Bags, k: int, n_threads: int = 1
     ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-        """See `Scorer.top_k`; scores are sigmoids. A point without features has no answer."""
-        features = self.encoder.encode(bags, n_threads)
-        ids, logits = best_of_classifiers(
-            features, self.classifiers, self.labels, k, n_threads=n_threads
-        )
-        ids[~features.any(axis=1)] = -1
-        scores = 0.5 + 0.5 * np.tanh(0.5 * logits)  # the sigmoid, without overflow
+        """See `Scorer.top_k`; a point of which the encoder knows nothing has no answer."""
+
+        def answer(some: Bags) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+            features = self.encoder.encode(some, n_threads)
+            ids, logits = best_of_classifiers(
+                features, self.classifiers, self.labels, k, n_threads=n_threads
+            )
+            ids[self._is_unknown(some, features)] = -1
+            return ids, logits
+
+        ids, scores = top_k_in_blocks(bags, k, ROWS_AT_ONCE, answer)
+        if self.as_probability:
+            scores = 0.5 + 0.5 * np.tanh(0.5 * scores)  # the sigmoid, without overflow
         scores[ids < 0] = -np.inf
         return ids, scores
+
+    def _is_unknown(self, bags: Bags, features: NDArray[np.float32]) -> NDArray[np.bool_]:
+        """Return of which points the encoder knows nothing, bool (n,)."""
+        unknown: NDArray[np.bool_] = np.logical_not(features.any(axis=1))
+        if isinstance(self.encoder, BagEncoder):  # its ReLU leaves zeros of some known tokens, too
+            unknown &= np.diff(bags.row_starts) == 0
+        return unknown
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """See `Scorer.to_arrays`."""
@@ -81,7 +103,11 @@ class OneVsAllScorer:
 
     def config(self) -> dict[str, Any]:
         """See `Scorer.config`."""
-        return {"kind": "one-vs-all", "encoder": self.encoder.config()}
+        return {
+            "kind": "one-vs-all",
+            "encoder": self.encoder.config(),
+            "as_probability": self.as_probability,
+        }
 
     @classmethod
     def from_parts(cls, config: Mapping[str, Any], arrays: Arrays) -> Self:
@@ -90,6 +116,7 @@ class OneVsAllScorer:
             encoder_from(config["encoder"], without_prefix("encoder/", arrays)),
             arrays["one-vs-all/classifiers"],
             arrays["one-vs-all/labels"],
+            config.get("as_probability", True),  # models say so only since there are both
         )
 
 

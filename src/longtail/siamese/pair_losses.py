@@ -107,8 +107,10 @@ class ProbabilisticContrast:
 
     Parameters
     ----------
-    c, d : float
-        c above 0 and below 1, d above 0.
+    largest_chance : float
+        c, above 0 and below 1: the probability where the cosine is 1.
+    steepness : float
+        d, above 0: how fast it falls with the cosine.
     n_hardest : int
         Negatives that count: labels of a point, or points of a label.
     of_labels : bool
@@ -119,7 +121,7 @@ class ProbabilisticContrast:
     Raises
     ------
     InputError
-        If c or d is anything else.
+        If `largest_chance` or `steepness` is anything else.
 
     Examples
     --------
@@ -136,15 +138,16 @@ class ProbabilisticContrast:
             [ 0.6000,  0.0000, -1.5000]])
     """
 
-    c: float = 0.9
-    d: float = 1.5
+    largest_chance: float = 0.9
+    steepness: float = 1.5
     n_hardest: int = 2
     of_labels: bool = False
 
     def __post_init__(self) -> None:
-        if not (0 < self.c < 1 and self.d > 0):
+        if not (0 < self.largest_chance < 1 and self.steepness > 0):
             raise InputError(
-                f"c must be above 0 and below 1, and d above 0, got {self.c} and {self.d}."
+                "largest_chance must be above 0 and below 1, and steepness above 0, got "
+                f"{self.largest_chance} and {self.steepness}."
             )
 
     def slope(self, cosines: Tensor, rows: Tensor, columns: Tensor) -> tuple[float, Tensor]:
@@ -162,10 +165,11 @@ class ProbabilisticContrast:
         hardest, places = _hardest(cosines, rows, columns, self.n_hardest)
         if self.of_labels:  # several processes have some of the points each
             hardest[~among_largest(hardest, self.n_hardest)] = -torch.inf
-        chances = self.c * (self.d * (hardest - 1)).exp()  # no negative, no chance
-        loss = self.d * (1 - of_true).sum() - (-chances).log1p().sum()
-        slope = cosines.zero_().scatter_(1, places, self.d * chances / (1 - chances))
-        slope[rows, columns] = -self.d
+        steepness = self.steepness
+        chances = self.largest_chance * (steepness * (hardest - 1)).exp()  # no negative, no chance
+        loss = steepness * (1 - of_true).sum() - (-chances).log1p().sum()
+        slope = cosines.zero_().scatter_(1, places, steepness * chances / (1 - chances))
+        slope[rows, columns] = -steepness
         return float(loss), slope
 
 

@@ -14,7 +14,7 @@ from longtail.kernels.corrections import add_up_groups, shorten_rows
 from longtail.kernels.unit_rows import write_units
 from longtail.named_parts import with_prefix
 from longtail.training.chosen_bags import ChosenBags
-from longtail.training.dropout import kept_units
+from longtail.training.dropped_rows import dropped_rows
 from longtail.training.label_table import product_dtype
 from longtail.training.optimisers import RowwiseAdagrad, in_threads
 from longtail.training.scratch import Scratch
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from longtail.siamese.pair_losses import PairLoss
     from longtail.siamese.text_block import TextBlock
     from longtail.training.batches import Batch
+    from longtail.training.dropped_rows import DroppedRows
 
 __all__ = [
     "Corrections",
@@ -43,7 +44,7 @@ __all__ = [
 class SiameseEncoder(Protocol):
     """Encodes points and label texts with shared weights."""
 
-    def encode(self, batch: Batch) -> tuple[UnitRows, UnitRows]:
+    def encode(self, batch: Batch) -> tuple[DroppedRows, UnitRows]:
         """Return the unit rows of a batch's points, and of the texts of its pool's labels."""
         ...
 
@@ -61,9 +62,8 @@ class UnitPairs(NamedTuple):
 
     Attributes
     ----------
-    points, texts : UnitRows
-    kept : Tensor
-        What dropout has multiplied the points' rows by; see `kept_units`.
+    points : DroppedRows
+    texts : UnitRows
 
     Examples
     --------
@@ -78,21 +78,21 @@ class UnitPairs(NamedTuple):
     [[1.0, 0.0], [0.0, 0.25]]
     """
 
-    points: UnitRows
+    points: DroppedRows
     texts: UnitRows
-    kept: Tensor
 
     @classmethod
     def of(cls, rows: Tensor, n_points: int, dropout: float) -> UnitPairs:
-        """Scale float32 rows (n, d), of points first; entries of the points are dropped before."""
-        points, texts = rows[:n_points], rows[n_points:]
-        kept = kept_units(points, dropout)
-        return cls(UnitRows.of(points * kept), UnitRows.of(texts), kept)
+        """Scale float32 rows (n, d), of points first; entries of the points are dropped before.
+
+        In main memory the rows of points are written over; see `dropped_rows`.
+        """
+        points = dropped_rows(rows[:n_points], dropout, torch.float32)
+        return cls(points, UnitRows.of(rows[n_points:]))
 
     def backward(self, to_points: Tensor, to_texts: Tensor) -> Tensor:
         """Return the gradient with respect to the rows, given those by the unit rows."""
-        own = self.points.backward(to_points) * self.kept
-        return torch.cat([own, self.texts.backward(to_texts)])
+        return torch.cat([self.points.backward(to_points, 1.0), self.texts.backward(to_texts)])
 
 
 class LearntBags:
@@ -134,7 +134,7 @@ class LearntBags:
         self._features, self._label_features = Bags.of(features), Bags.of(label_features)
         self._dropout = dropout
 
-    def encode(self, batch: Batch) -> tuple[UnitRows, UnitRows]:
+    def encode(self, batch: Batch) -> tuple[DroppedRows, UnitRows]:
         """See `SiameseEncoder.encode`."""
         points = ChosenBags.of(self._features, batch.points)
         sums = self._tokens.sums(points, ChosenBags.of(self._label_features, batch.pool))
@@ -187,12 +187,11 @@ class FrozenPairs:
         self._dropout = dropout
         self._device = device
 
-    def encode(self, batch: Batch) -> tuple[UnitRows, UnitRows]:
+    def encode(self, batch: Batch) -> tuple[DroppedRows, UnitRows]:
         """See `SiameseEncoder.encode`."""
         points = self._points[torch.from_numpy(batch.points)].to(self._device)
         texts = self._texts[torch.as_tensor(batch.pool)].to(self._device)
-        kept = kept_units(points, self._dropout)
-        return UnitRows.of(points * kept), UnitRows.of(texts)
+        return dropped_rows(points, self._dropout, torch.float32), UnitRows.of(texts)
 
     def step(self, to_points: Tensor, to_texts: Tensor, learning_rate: float) -> None:
         """See `SiameseEncoder.step`; nothing is learnt."""

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from longtail.features.transformer_encoder import TransformerEncoder
     from longtail.features.tuned_transformer import TunedTransformer
     from longtail.training.batches import Batch
+    from longtail.training.dropped_rows import DroppedRows
     from longtail.training.run import TrainingData, TrainingRun
     from longtail.training.unit_rows import UnitRows
 
@@ -151,7 +152,7 @@ class _ReadPairs:
     def __init__(self, network: ReadTexts, labels: NDArray[np.integer]) -> None:
         self._network, self._labels = network, labels.astype(np.int64)
 
-    def encode(self, batch: Batch) -> tuple[UnitRows, UnitRows]:
+    def encode(self, batch: Batch) -> tuple[DroppedRows, UnitRows]:
         """See `SiameseEncoder.encode`."""
         self._read, sums = self._network.read(batch.points, self._labels[batch.pool])
         self._pairs = UnitPairs.of(sums, len(batch.points), self._network.dropout)
@@ -211,12 +212,12 @@ class _TunedPairs:
     def __init__(self, network: TunedTexts, labels: NDArray[np.integer]) -> None:
         self._network, self._labels = network, labels.astype(np.int64)
 
-    def encode(self, batch: Batch) -> tuple[UnitRows, UnitRows]:
+    def encode(self, batch: Batch) -> tuple[DroppedRows, UnitRows]:
         """See `SiameseEncoder.encode`."""
         network = self._network
         read = np.concatenate([batch.points, network.n_points + self._labels[batch.pool]])
         self._vectors = network.tuned.forward(network.pieces, read)
-        vectors = self._vectors.detach()
+        vectors = self._vectors.detach().clone()  # written over, which autograd would not see
         self._pairs = UnitPairs.of(vectors, len(batch.points), self._network.dropout)
         return self._pairs.points, self._pairs.texts
 

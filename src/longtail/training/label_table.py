@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
-from longtail.named_parts import joined_parts
 from longtail.training.batches import label_chunks
-from longtail.training.optimisers import RowwiseAdagrad
+from longtail.training.optimisers import RowOptimiser, RowwiseAdagrad
+from longtail.training.vectors_with_bias import VectorsWithBias
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from torch import Tensor
 
     from longtail.training.batches import Batch
-    from longtail.training.optimisers import RowOptimiser
 
 __all__ = ["LabelTable", "product_dtype"]
 
@@ -36,7 +35,7 @@ def product_dtype(device: torch.device) -> torch.dtype:
     return torch.bfloat16 if torch.cuda.is_bf16_supported() else torch.float32
 
 
-class LabelTable:
+class LabelTable(VectorsWithBias[RowOptimiser]):
     """One linear classifier a label, trained with binary cross-entropy on pools of labels.
 
     The gradient of the loss with respect to the logits is ``sigmoid(z) - y``; it is formed in
@@ -83,18 +82,18 @@ class LabelTable:
         seed: int = 0,
         device: torch.device,
     ) -> None:
-        self.vectors = torch.zeros(n_labels, dimension, device=device)
-        self.bias = torch.zeros(n_labels, 1, device=device)
+        vectors = torch.zeros(n_labels, dimension, device=device)
+        bias = torch.zeros(n_labels, 1, device=device)
         if frequencies is None:
             bound = dimension**-0.5
             random = torch.Generator().manual_seed(seed)  # the same numbers on every device
-            for table in (self.vectors, self.bias):
+            for table in (vectors, bias):
                 table.copy_(torch.empty(table.shape).uniform_(-bound, bound, generator=random))
         else:
             share = np.clip(frequencies, 1e-7, 1 - 1e-7)
             odds = torch.from_numpy(np.log(share / (1 - share)).astype(np.float32))
-            self.bias[:, 0] = odds.to(device)
-        self._optimisers = (make_optimiser(self.vectors), make_optimiser(self.bias))
+            bias[:, 0] = odds.to(device)
+        super().__init__(vectors, bias, make_optimiser)
         self._reduction = reduction
         self._dtype = product_dtype(device)
         self._every = torch.arange(n_labels, device=device)
@@ -151,15 +150,8 @@ class LabelTable:
 
         narrow = slope.to(self._dtype)
         gradient = (narrow @ w).float()
-        self._optimisers[0].step(self.vectors, pool, (narrow.T @ x).float(), learning_rate)
-        self._optimisers[1].step(self.bias, pool, slope.sum(dim=0)[:, None], learning_rate)
+        self.step(pool, (narrow.T @ x).float(), slope.sum(dim=0), learning_rate)
         return loss, gradient
-
-    def state(self) -> dict[str, Tensor]:
-        """Return the live tensors that a checkpoint keeps."""
-        of_vectors, of_bias = self._optimisers
-        parts = {"vectors": of_vectors.state(), "bias": of_bias.state()}
-        return {"vectors": self.vectors, "bias": self.bias, **joined_parts(parts, ".")}
 
 
 def _loss(logits: Tensor, rows: Tensor, columns: Tensor, batch: Batch) -> float:

@@ -9,11 +9,11 @@ import torch
 
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.softmax import decoupled_slopes
-from longtail.named_parts import joined_parts
 from longtail.training.label_table import product_dtype
 from longtail.training.optimisers import RowwiseAdagrad, numbers_of
 from longtail.training.scratch import Scratch, empty_tensor
 from longtail.training.unit_rows import SMALLEST_LENGTH, UnitRows, pool_rows
+from longtail.training.vectors_with_bias import VectorsWithBias
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -27,7 +27,7 @@ BLOCK = 100_000  # rows that are made unit ones at a time: where labels are many
 TINY = torch.finfo(torch.float32).tiny  # keeps divisions and logarithms of exponents finite
 
 
-class UnitLabelTable:
+class UnitLabelTable(VectorsWithBias[RowwiseAdagrad]):
     """One vector a label, compared with points by angle.
 
     The label's vector is ``w_l = unit(u_l + unit(E(text of l)))``, the second part only where
@@ -80,13 +80,12 @@ class UnitLabelTable:
         device: torch.device,
         texts_alone: float = 0.0,
     ) -> None:
+        vectors = empty_tensor(start.shape).copy_(torch.from_numpy(start)).to(device)
+        super().__init__(vectors, torch.tensor(bias, device=device)[:, None], RowwiseAdagrad)
         self._texts_alone = texts_alone
         self._scratch = Scratch()
-        self.vectors = empty_tensor(start.shape).copy_(torch.from_numpy(start)).to(device)
-        self.bias = torch.tensor(bias, device=device)[:, None]
         self._scale = scale
         self._dtype = product_dtype(device)
-        self._optimisers = (RowwiseAdagrad(self.vectors), RowwiseAdagrad(self.bias))
 
     def learn(
         self, points: Tensor, texts: UnitRows | None, batch: Batch, learning_rate: float
@@ -127,8 +126,8 @@ class UnitLabelTable:
 
         to_points = slope @ w
         to_labels = self._product("to labels", slope.T, x)
-        to_texts = labels.step(self._optimisers[0], to_labels, self._scale, learning_rate)
-        self._optimisers[1].step(self.bias, pool, to_bias[:, None], learning_rate)
+        to_texts = labels.step(self.of_vectors, to_labels, self._scale, learning_rate)
+        self.step_bias(pool, to_bias, learning_rate)
         return loss, to_points, to_texts
 
     def _some_without_own(self, pool: Tensor, texts: UnitRows) -> Tensor:
@@ -190,12 +189,6 @@ class UnitLabelTable:
             unit[part] = UnitRows.of(sums).unit
         vectors: NDArray[np.float32] = unit.numpy()
         return vectors
-
-    def state(self) -> dict[str, Tensor]:
-        """Return the live tensors that a checkpoint keeps."""
-        of_vectors, of_bias = self._optimisers
-        parts = {"vectors": of_vectors.state(), "bias": of_bias.state()}
-        return {"vectors": self.vectors, "bias": self.bias, **joined_parts(parts, ".")}
 
 
 def slopes_in_place(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import torch
 from torch import nn
 
 if TYPE_CHECKING:
@@ -39,8 +40,10 @@ class TransferBlock(nn.Module):
         self.learning_rate = learning_rate
 
     def start_from(self, trained: Transform) -> None:
-        """Copy a trained block of the same kind."""
-        raise NotImplementedError
+        """Copy a trained block, whose arrays have the names of this one's parameters."""
+        with torch.no_grad():
+            for name, array in trained.to_arrays().items():
+                getattr(self, name).copy_(torch.tensor(array))
 
     def frozen(self) -> Transform:
         """Return the block as a trained model keeps it."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -13,9 +12,6 @@ from longtail.errors import InputError
 from longtail.training.dropout import dropped
 from longtail.transfer.block import TransferBlock
 from longtail.transfer.residual import Residual
-
-if TYPE_CHECKING:
-    from longtail.transfer.transform import Transform
 
 __all__ = ["BoundedResidual", "ResidualBlock"]
 
@@ -93,12 +89,6 @@ class ResidualBlock(TransferBlock):
         """Return final features, (n, dimension)."""
         change = torch.relu(features @ self._bounded(self._estimated_norm()).T + self.bias)
         return features + (dropped(change, self._settings.dropout) if self.training else change)
-
-    def start_from(self, trained: Transform) -> None:
-        """Copy a trained block."""
-        with torch.no_grad():
-            for name, array in trained.to_arrays().items():
-                getattr(self, name).copy_(torch.tensor(array))
 
     def frozen(self) -> Residual:
         """Return the block as a trained model keeps it."""

@@ -43,7 +43,7 @@ class _IdentityBlock(TransferBlock):
         return features
 
     def start_from(self, trained: Transform) -> None:
-        """Do nothing."""
+        """Do nothing, whatever the first network's block was."""
 
     def frozen(self) -> Transform:
         """Return what changes nothing."""
@@ -91,12 +91,6 @@ class _FullyConnectedBlock(TransferBlock):
         """Return final features, (n, dimension)."""
         final = torch.relu(features @ self.matrix.T + self.bias)
         return dropped(final, self._dropout) if self.training else final
-
-    def start_from(self, trained: Transform) -> None:
-        """Copy a trained layer."""
-        with torch.no_grad():
-            for name, array in trained.to_arrays().items():
-                getattr(self, name).copy_(torch.tensor(array))
 
     def frozen(self) -> Transform:
         """Return the layer as a trained model keeps it."""
