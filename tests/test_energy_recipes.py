@@ -143,6 +143,16 @@ class TestStages:
         with pytest.raises(TrainingError, match=r"diverges|climbs|loss is"):
             SPEN(**SMALL, step=900.0, n_steps=40).fit(X, Y)
 
+    def test_the_steps_are_looked_at_as_they_serve(self, points, monkeypatch):
+        (X, Y), _ = points
+        seen = []
+        monkeypatch.setattr(Descent, "check", lambda _, terms: seen.append(terms))
+        few_epochs = {"unary_epochs": 1, "energy_epochs": 1, "joint_epochs": 1}
+        model = ICNN(**SMALL, **few_epochs).fit(X, Y).predictor_
+        served = model.scorer.terms(model.bags(X[:512]))
+        np.testing.assert_allclose(seen[-1].unaries, served.unaries, atol=1e-5)
+        np.testing.assert_allclose(seen[-1].offsets[0], served.offsets[:, 0], atol=1e-5)
+
     def test_steps_that_nothing_takes_are_not_looked_at(self, points):
         (X, Y), _ = points
         plain = {"unary_epochs": 1, "energy_epochs": 0, "joint_epochs": 0}

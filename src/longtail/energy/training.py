@@ -93,9 +93,9 @@ class _Stage:
 
     @torch.no_grad()
     def check(self) -> None:
-        """Raise TrainingError if inference, as it now is, goes uphill on some points."""
+        """Raise TrainingError if inference, as it now would serve, goes uphill on some points."""
         some = np.arange(min(self._labels.shape[0], MOST_CHECKED))
-        self._descent.check(self._network.terms(self._network.features.forward(some)))
+        self._descent.check(self._network.terms(self._network.features.served(some)))
 
     def state(self) -> dict[str, Tensor]:
         """See `longtail.training.loop.Task`."""
