@@ -124,6 +124,18 @@ class TestLearning:
         assert all(pair.energy > 0 for pair in separated)
 
 
+    @pytest.mark.parametrize("n_layers", [1, 3])
+    def test_convex_energies_of_any_depth(self, n_layers, points, tmp_path):
+        (X, Y), (X_test, Y_test) = points
+        few_epochs = {"unary_epochs": 6, "energy_epochs": 2, "joint_epochs": 2}
+        model = ICNN(**SMALL, **few_epochs, n_layers=n_layers).fit(X, Y)
+        best, _ = model.predict_topk(X_test, 3)
+        truth = Y_test.toarray()
+        assert np.take_along_axis(truth, best, 1).sum() / truth.sum() > 0.9
+        model.save(tmp_path)
+        np.testing.assert_array_equal(longtail.load(tmp_path).predict_topk(X_test, 3)[0], best)
+
+
 class TestStages:
     def test_the_energy_stage_holds_the_rest_still(self, points):
         (X, Y), _ = points
