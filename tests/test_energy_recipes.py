@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from torch import nn
 
 import longtail
 from longtail.cli.settings import parse_settings
@@ -23,21 +24,25 @@ from longtail.energy.diagnostics import (
     label_pairs,
     pair_energies,
 )
-from longtail.energy.losses import StructuredHinge
+from longtail.energy.global_energies import ConvexEnergy, SoftplusEnergy
+from longtail.energy.losses import SquaredError, StructuredHinge
 from longtail.energy.reranking import (
     RerankerTraining,
     _ShortlistNetwork,
     _Shortlists,
     cooccurrence_vectors,
 )
+from longtail.energy.training import EnergyNetwork, EnergyStages
 from longtail.errors import InputError, TrainingError
+from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.recipes.icnn import ICNN
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.parabel import Parabel
 from longtail.recipes.spen import SPEN
 from longtail.scorers.energy_inference import EnergyInference
 from longtail.scorers.energy_reranker import EnergyReranker
-from longtail.training.run import TrainingRun
+from longtail.training.run import TrainingData, TrainingRun
+from longtail.training.schedule import Schedule
 
 N_PAIRS, N_WORDS = 6, 30
 
@@ -123,7 +128,6 @@ class TestLearning:
         assert all(pair.energy < 0 for pair in joined)
         assert all(pair.energy > 0 for pair in separated)
 
-
     @pytest.mark.parametrize("n_layers", [1, 3])
     def test_convex_energies_of_any_depth(self, n_layers, points, tmp_path):
         (X, Y), (X_test, Y_test) = points
@@ -149,6 +153,47 @@ class TestStages:
         )
         assert not np.array_equal(first.layers.label_vectors, second.layers.label_vectors)
         assert [entry["stage"] for entry in energy.run_.history] == ["unaries"] * 2 + ["energy"] * 2
+
+    @pytest.mark.parametrize("convex", [False, True], ids=["spen", "icnn"])
+    def test_a_stage_computes_nothing_for_what_it_does_not_train(self, convex, points):
+        (X, Y), _ = points
+        run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+        data = TrainingData(features=X.astype(np.float32), labels=Y.astype(np.float32))
+        sizes = {"n_labels": Y.shape[1], "dimension": 8, "n_hidden": 4}
+        energy = ConvexEnergy(**sizes, n_layers=2) if convex else SoftplusEnergy(**sizes)
+        features = BagOfTokens(dimension=8).network(data, data.labels, run)
+        network = EnergyNetwork(features, nn.Linear(8, Y.shape[1]), energy)
+        none, some = (Schedule(epochs=n, learning_rate=0.01) for n in (0, 1))
+
+        def learn(unaries, energy):
+            stages = EnergyStages(
+                unaries=unaries,
+                energy=energy,
+                everything=none,
+                loss=SquaredError(),
+                descent=Descent(),
+                batch_size=64,
+                feature_rate=0.05,
+            )
+            stages.learn(network, data.labels, run)
+
+        energy.terms, terms = None, energy.terms  # whoever asks for the energy fails
+        learn(some, none)
+        energy.terms, asked = lambda *of: asked.append(of) or terms(*of), []
+        learn(none, some)
+        *steps, _ = asked  # the last looks at whether inference climbs
+        assert len(steps) == 19
+        assert not any(tensor.requires_grad for of in steps for tensor in of)
+
+    @pytest.mark.parametrize("loss", ["squared-error", "hinge"])
+    def test_the_energy_stage_may_have_no_steps_to_teach(self, loss, points):
+        (X, Y), _ = points
+        few_epochs = {"unary_epochs": 1, "joint_epochs": 0, "n_steps": 0, "loss": loss}
+        answers = [
+            SPEN(**SMALL, **few_epochs, energy_epochs=n).fit(X, Y).predict_topk(X, 3)
+            for n in (0, 1)
+        ]
+        np.testing.assert_array_equal(*answers)
 
     def test_training_that_runs_away_is_reported(self, points):
         (X, Y), _ = points
