@@ -12,6 +12,7 @@ import scipy.sparse as sp
 import torch
 from torch import nn
 
+import command_line
 import longtail
 from longtail.cli.settings import parse_settings
 from longtail.data.bags import Bags
@@ -297,6 +298,11 @@ class TestReranker:
         training = RerankerTraining(size=10, rank=2, is_convex=is_convex)
         energy = training.learn(ids[:400], scores[:400], truth[:400], truth, run)
         assert energy is not None
+        (entry,) = run.history
+        assert 0 < entry["loss"] < 10
+        assert entry["seconds"] > 0
+        # In P@1, there is nothing to gain; P@3 and P@5 may rise from about 2/3 and 1/2 to 1.
+        assert 20 < entry["quality"] < 90
         assert not is_convex or energy.weights.min() >= 0
         order = np.argsort(-energy.states(ids[400:], scores[400:]), axis=1)[:, :5]
         dense = truth.toarray()[400:]
@@ -333,7 +339,10 @@ class TestReranker:
         run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
         scores = np.take_along_axis(scores, ids, 1)
         assert RerankerTraining(size=8).learn(ids, scores, truth, truth, run) is None
-        assert run.history[-1]["stage"] == "re-ranker"
+        (entry,) = run.history
+        assert entry["stage"] == "re-ranker"
+        assert entry["loss"] > 0
+        assert entry["quality"] <= 0
 
     def test_each_training_behind_a_recipe_has_checkpoints_of_its_own(self, tmp_path):
         random = np.random.default_rng(0)
@@ -347,7 +356,7 @@ class TestReranker:
         np.testing.assert_array_equal(kept.predict_topk(X, 3), plain.predict_topk(X, 3))
         assert {"shared space", "to re-rank: again: shared space"} <= set(kept.run_.timings)
 
-    def test_behind_a_recipe(self, points, tmp_path, monkeypatch):
+    def test_behind_a_recipe(self, points, tmp_path, monkeypatch, capsys):
         from longtail.recipes import reranked
 
         always = {"spen": RerankerTraining(size=6, n_updates=4, only_if_better=False)}
@@ -370,6 +379,13 @@ class TestReranker:
         subprocess.run([sys.executable, "-c", code], check=True)
         loaded = longtail.load(tmp_path / "model")
         np.testing.assert_array_equal(loaded.predict_topk(X_test, 12)[0], ids)
+        (entry,) = model.run_.history
+        code, out, _ = command_line.run(capsys, "inspect", tmp_path / "model")
+        shown = [" ".join(line.split()) for line in out.splitlines()]
+        loss, quality, seconds = f"{entry['loss']:.4g}", f"{entry['quality']:.4g}", entry["seconds"]
+        assert code == 0
+        assert "stage epochs first loss last loss best quality seconds" in shown
+        assert f"re-ranker 1 {loss} {loss} {quality} {seconds:.1f}" in shown
         assert inference_energies(loaded, loaded.bags(X_test[:4])).shape == (4, 6)
         label_pairs(loaded)
         assert label_pairs(loaded, loaded.bags(X_test[:4])) != label_pairs(loaded)
