@@ -149,9 +149,7 @@ class TestStages:
         first, second = plain.predictor_.scorer, energy.predictor_.scorer
         np.testing.assert_array_equal(first.encoder.token_vectors, second.encoder.token_vectors)
         n_labels = len(first.known)
-        np.testing.assert_array_equal(
-            first.heads.vectors[:n_labels], second.heads.vectors[:n_labels]
-        )
+        np.testing.assert_array_equal(first.maps.matrix[:n_labels], second.maps.matrix[:n_labels])
         assert not np.array_equal(first.layers.label_vectors, second.layers.label_vectors)
         assert [entry["stage"] for entry in energy.run_.history] == ["unaries"] * 2 + ["energy"] * 2
 
@@ -262,6 +260,25 @@ def test_a_loss_is_an_object_or_its_word(points):
         with pytest.raises(InputError, match="loss must be an object"):
             SPEN(**SMALL, loss=wrong).fit(X, Y)
     assert parse_settings(SPEN, ["loss=hinge"]) == {"loss": "hinge"}
+
+
+def test_a_points_terms_are_linear_maps_of_its_features(points):
+    (X, Y), (X_test, _) = points
+    few_epochs = {"unary_epochs": 1, "energy_epochs": 1, "joint_epochs": 0}
+    model = ICNN(**SMALL, **few_epochs).fit(X, Y).predictor_
+    scorer, bags = model.scorer, model.bags(X_test[:70])
+    terms = scorer.terms(bags)
+    arrays = scorer.to_arrays()  # by the names that saved models have
+    features = scorer.encoder.encode(bags).astype(np.float64)
+    expected = features @ arrays["heads/vectors"].T + arrays["heads/bias"]
+    expected[:, 34:50] = np.maximum(expected[:, 34:50], 0)  # the path's gates: it is convex
+    own = np.hstack([part.reshape(70, -1) for part in terms[1:]])
+    np.testing.assert_allclose(own, expected, rtol=1e-4, atol=1e-5)
+    assert (terms.labels == np.arange(18)).all()
+    for row in (0, 1, 69):
+        for one, part in zip(scorer.terms(model.bags(X_test[[row]])), terms, strict=True):
+            np.testing.assert_array_equal(one[0], part[row])
+    assert scorer.energies(model.bags(X_test[:0])).shape == (0, 6)
 
 
 def test_icnn_has_one_answer_whatever_the_method(points):
