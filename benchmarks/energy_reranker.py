@@ -80,7 +80,7 @@ def main() -> None:
         if energy is None:
             print(f"| {name} | too few points |")
             continue
-        gain = -model.run_.history[-1]["loss"]
+        gain = model.run_.history[-1]["quality"]
         print(row(name, EnergyReranker(predictor.scorer, energy), points, test, gain))
 
 

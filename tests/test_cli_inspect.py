@@ -21,6 +21,8 @@ def test_inspection_shows_sizes_labels_words_clusters_and_training(place, capsys
     assert "dimension = 16" in out
     assert "Label clusters (4 in all)" in out
     assert {"module", "re-ranker"} <= {line[0] for line in lines if line}
+    assert "last loss" in out
+    assert "best quality" not in out  # it did not stop early
     words = out[out.index("Most frequent words") :].splitlines()[2].split()
     assert {"wine", "car"} <= set(words)
 

@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 import torch
+from torch import nn
 
+import command_line
 import longtail
 from longtail.cli.settings import parse_settings
 from longtail.data.bags import Bags
@@ -23,21 +25,25 @@ from longtail.energy.diagnostics import (
     label_pairs,
     pair_energies,
 )
-from longtail.energy.losses import StructuredHinge
+from longtail.energy.global_energies import ConvexEnergy, SoftplusEnergy
+from longtail.energy.losses import SquaredError, StructuredHinge
 from longtail.energy.reranking import (
     RerankerTraining,
     _ShortlistNetwork,
     _Shortlists,
     cooccurrence_vectors,
 )
+from longtail.energy.training import EnergyNetwork, EnergyStages
 from longtail.errors import InputError, TrainingError
+from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.recipes.icnn import ICNN
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.parabel import Parabel
 from longtail.recipes.spen import SPEN
 from longtail.scorers.energy_inference import EnergyInference
 from longtail.scorers.energy_reranker import EnergyReranker
-from longtail.training.run import TrainingRun
+from longtail.training.run import TrainingData, TrainingRun
+from longtail.training.schedule import Schedule
 
 N_PAIRS, N_WORDS = 6, 30
 
@@ -123,6 +129,17 @@ class TestLearning:
         assert all(pair.energy < 0 for pair in joined)
         assert all(pair.energy > 0 for pair in separated)
 
+    @pytest.mark.parametrize("n_layers", [1, 3])
+    def test_convex_energies_of_any_depth(self, n_layers, points, tmp_path):
+        (X, Y), (X_test, Y_test) = points
+        few_epochs = {"unary_epochs": 6, "energy_epochs": 2, "joint_epochs": 2}
+        model = ICNN(**SMALL, **few_epochs, n_layers=n_layers).fit(X, Y)
+        best, _ = model.predict_topk(X_test, 3)
+        truth = Y_test.toarray()
+        assert np.take_along_axis(truth, best, 1).sum() / truth.sum() > 0.9
+        model.save(tmp_path)
+        np.testing.assert_array_equal(longtail.load(tmp_path).predict_topk(X_test, 3)[0], best)
+
 
 class TestStages:
     def test_the_energy_stage_holds_the_rest_still(self, points):
@@ -132,16 +149,65 @@ class TestStages:
         first, second = plain.predictor_.scorer, energy.predictor_.scorer
         np.testing.assert_array_equal(first.encoder.token_vectors, second.encoder.token_vectors)
         n_labels = len(first.known)
-        np.testing.assert_array_equal(
-            first.heads.vectors[:n_labels], second.heads.vectors[:n_labels]
-        )
+        np.testing.assert_array_equal(first.maps.matrix[:n_labels], second.maps.matrix[:n_labels])
         assert not np.array_equal(first.layers.label_vectors, second.layers.label_vectors)
         assert [entry["stage"] for entry in energy.run_.history] == ["unaries"] * 2 + ["energy"] * 2
+
+    @pytest.mark.parametrize("convex", [False, True], ids=["spen", "icnn"])
+    def test_a_stage_computes_nothing_for_what_it_does_not_train(self, convex, points):
+        (X, Y), _ = points
+        run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+        data = TrainingData(features=X.astype(np.float32), labels=Y.astype(np.float32))
+        sizes = {"n_labels": Y.shape[1], "dimension": 8, "n_hidden": 4}
+        energy = ConvexEnergy(**sizes, n_layers=2) if convex else SoftplusEnergy(**sizes)
+        features = BagOfTokens(dimension=8).network(data, data.labels, run)
+        network = EnergyNetwork(features, nn.Linear(8, Y.shape[1]), energy)
+        none, some = (Schedule(epochs=n, learning_rate=0.01) for n in (0, 1))
+
+        def learn(unaries, energy):
+            stages = EnergyStages(
+                unaries=unaries,
+                energy=energy,
+                everything=none,
+                loss=SquaredError(),
+                descent=Descent(),
+                batch_size=64,
+                feature_rate=0.05,
+            )
+            stages.learn(network, data.labels, run)
+
+        energy.terms, terms = None, energy.terms  # whoever asks for the energy fails
+        learn(some, none)
+        energy.terms, asked = lambda *of: asked.append(of) or terms(*of), []
+        learn(none, some)
+        *steps, _ = asked  # the last looks at whether inference climbs
+        assert len(steps) == 19
+        assert not any(tensor.requires_grad for of in steps for tensor in of)
+
+    @pytest.mark.parametrize("loss", ["squared-error", "hinge"])
+    def test_the_energy_stage_may_have_no_steps_to_teach(self, loss, points):
+        (X, Y), _ = points
+        few_epochs = {"unary_epochs": 1, "joint_epochs": 0, "n_steps": 0, "loss": loss}
+        answers = [
+            SPEN(**SMALL, **few_epochs, energy_epochs=n).fit(X, Y).predict_topk(X, 3)
+            for n in (0, 1)
+        ]
+        np.testing.assert_array_equal(*answers)
 
     def test_training_that_runs_away_is_reported(self, points):
         (X, Y), _ = points
         with pytest.raises(TrainingError, match=r"diverges|climbs|loss is"):
             SPEN(**SMALL, step=900.0, n_steps=40).fit(X, Y)
+
+    def test_the_steps_are_looked_at_as_they_serve(self, points, monkeypatch):
+        (X, Y), _ = points
+        seen = []
+        monkeypatch.setattr(Descent, "check", lambda _, terms: seen.append(terms))
+        few_epochs = {"unary_epochs": 1, "energy_epochs": 1, "joint_epochs": 1}
+        model = ICNN(**SMALL, **few_epochs).fit(X, Y).predictor_
+        served = model.scorer.terms(model.bags(X[:512]))
+        np.testing.assert_allclose(seen[-1].unaries, served.unaries, atol=1e-5)
+        np.testing.assert_allclose(seen[-1].offsets[0], served.offsets[:, 0], atol=1e-5)
 
     def test_steps_that_nothing_takes_are_not_looked_at(self, points):
         (X, Y), _ = points
@@ -196,6 +262,25 @@ def test_a_loss_is_an_object_or_its_word(points):
     assert parse_settings(SPEN, ["loss=hinge"]) == {"loss": "hinge"}
 
 
+def test_a_points_terms_are_linear_maps_of_its_features(points):
+    (X, Y), (X_test, _) = points
+    few_epochs = {"unary_epochs": 1, "energy_epochs": 1, "joint_epochs": 0}
+    model = ICNN(**SMALL, **few_epochs).fit(X, Y).predictor_
+    scorer, bags = model.scorer, model.bags(X_test[:70])
+    terms = scorer.terms(bags)
+    arrays = scorer.to_arrays()  # by the names that saved models have
+    features = scorer.encoder.encode(bags).astype(np.float64)
+    expected = features @ arrays["heads/vectors"].T + arrays["heads/bias"]
+    expected[:, 34:50] = np.maximum(expected[:, 34:50], 0)  # the path's gates: it is convex
+    own = np.hstack([part.reshape(70, -1) for part in terms[1:]])
+    np.testing.assert_allclose(own, expected, rtol=1e-4, atol=1e-5)
+    assert (terms.labels == np.arange(18)).all()
+    for row in (0, 1, 69):
+        for one, part in zip(scorer.terms(model.bags(X_test[[row]])), terms, strict=True):
+            np.testing.assert_array_equal(one[0], part[row])
+    assert scorer.energies(model.bags(X_test[:0])).shape == (0, 6)
+
+
 def test_icnn_has_one_answer_whatever_the_method(points):
     (X, Y), (X_test, _) = points
     scorer = ICNN(**SMALL, unary_epochs=5, inference="bundle").fit(X, Y).predictor_.scorer
@@ -230,6 +315,11 @@ class TestReranker:
         training = RerankerTraining(size=10, rank=2, is_convex=is_convex)
         energy = training.learn(ids[:400], scores[:400], truth[:400], truth, run)
         assert energy is not None
+        (entry,) = run.history
+        assert 0 < entry["loss"] < 10
+        assert entry["seconds"] > 0
+        # In P@1, there is nothing to gain; P@3 and P@5 may rise from about 2/3 and 1/2 to 1.
+        assert 20 < entry["quality"] < 90
         assert not is_convex or energy.weights.min() >= 0
         order = np.argsort(-energy.states(ids[400:], scores[400:]), axis=1)[:, :5]
         dense = truth.toarray()[400:]
@@ -266,7 +356,10 @@ class TestReranker:
         run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
         scores = np.take_along_axis(scores, ids, 1)
         assert RerankerTraining(size=8).learn(ids, scores, truth, truth, run) is None
-        assert run.history[-1]["stage"] == "re-ranker"
+        (entry,) = run.history
+        assert entry["stage"] == "re-ranker"
+        assert entry["loss"] > 0
+        assert entry["quality"] <= 0
 
     def test_each_training_behind_a_recipe_has_checkpoints_of_its_own(self, tmp_path):
         random = np.random.default_rng(0)
@@ -280,7 +373,7 @@ class TestReranker:
         np.testing.assert_array_equal(kept.predict_topk(X, 3), plain.predict_topk(X, 3))
         assert {"shared space", "to re-rank: again: shared space"} <= set(kept.run_.timings)
 
-    def test_behind_a_recipe(self, points, tmp_path, monkeypatch):
+    def test_behind_a_recipe(self, points, tmp_path, monkeypatch, capsys):
         from longtail.recipes import reranked
 
         always = {"spen": RerankerTraining(size=6, n_updates=4, only_if_better=False)}
@@ -303,6 +396,13 @@ class TestReranker:
         subprocess.run([sys.executable, "-c", code], check=True)
         loaded = longtail.load(tmp_path / "model")
         np.testing.assert_array_equal(loaded.predict_topk(X_test, 12)[0], ids)
+        (entry,) = model.run_.history
+        code, out, _ = command_line.run(capsys, "inspect", tmp_path / "model")
+        shown = [" ".join(line.split()) for line in out.splitlines()]
+        loss, quality, seconds = f"{entry['loss']:.4g}", f"{entry['quality']:.4g}", entry["seconds"]
+        assert code == 0
+        assert "stage epochs first loss last loss best quality seconds" in shown
+        assert f"re-ranker 1 {loss} {loss} {quality} {seconds:.1f}" in shown
         assert inference_energies(loaded, loaded.bags(X_test[:4])).shape == (4, 6)
         label_pairs(loaded)
         assert label_pairs(loaded, loaded.bags(X_test[:4])) != label_pairs(loaded)

@@ -61,6 +61,17 @@ def test_no_gradient_is_no_step():
     assert all(torch.equal(before[name], value) for name, value in module.state_dict().items())
 
 
+def test_a_parameter_without_numbers_is_left_alone():
+    module = a_module()
+    module.empty = nn.Parameter(torch.zeros(0, 3, 3))
+    adam = ModuleAdam(module, ConstantNorm(1.0))
+    (module[2].weight.square().sum() + module.empty.sum()).backward()
+    before = module[2].weight.detach().clone()
+    adam.step(0.1)
+    assert not torch.equal(module[2].weight, before)
+    assert {name.split(".")[0] for name in adam.state()} == {"0", "1", "2", "3"}
+
+
 def test_a_gradient_of_zeros_is_not_divided_by():
     module = a_module()
     module(torch.zeros(1, 2, 4)).mul(0).sum().backward()

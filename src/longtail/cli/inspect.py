@@ -186,19 +186,8 @@ def _show_training(folder: ModelFolder) -> None:
     stages: dict[str, list[dict[str, Any]]] = {}
     for entry in training.get("history", []):
         stages.setdefault(entry["stage"], []).append(entry)
-    rows = [
-        [
-            stage,
-            str(len(epochs)),
-            f"{epochs[0]['loss']:.4g}",
-            f"{epochs[-1]['loss']:.4g}",
-            f"{sum(epoch['seconds'] for epoch in epochs):.1f}",
-        ]
-        for stage, epochs in stages.items()
-    ]
-    if rows:  # recipes without gradient steps have no epochs
-        head = ["stage", "epochs", "first loss", "last loss", "seconds"]
-        _section("Training", table(head, rows))
+    if stages:  # recipes without gradient steps have no epochs
+        _section("Training", _learning_table(stages))
     times = [
         [stage, f"{spent['wall_seconds']:.1f}", f"{spent['cpu_seconds']:.1f}"]
         for stage, spent in training.get("stages", {}).items()
@@ -208,6 +197,20 @@ def _show_training(folder: ModelFolder) -> None:
         f"{time_text(training['wall_seconds'])} in all, at most "
         f"{bytes_text(training['peak_memory_mb'] * 2**20)} of memory"
     )
+
+
+def _learning_table(stages: Mapping[str, list[dict[str, Any]]]) -> str:
+    """Return how each stage was learnt, with the best quality where one has been measured."""
+    is_judged = any("quality" in epoch for epochs in stages.values() for epoch in epochs)
+    head = ["stage", "epochs", "first loss", "last loss", *["best quality"] * is_judged, "seconds"]
+    rows = []
+    for stage, epochs in stages.items():
+        losses = [f"{epochs[place]['loss']:.4g}" for place in (0, -1)]
+        qualities = [epoch["quality"] for epoch in epochs if "quality" in epoch]
+        best = [f"{max(qualities):.4g}" if qualities else ""] * is_judged
+        seconds = f"{sum(epoch['seconds'] for epoch in epochs):.1f}"
+        rows.append([stage, str(len(epochs)), *losses, *best, seconds])
+    return table(head, rows)
 
 
 def _show_near_labels(model: Predictor, name: str) -> None:

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["Descent", "Entropy", "Logit", "Parametrisation", "Projected"]
 
 ROUNDING = 1e-3  # share of an energy by which it may seem to rise
-EDGE = 1e-6  # how near to 0 and 1 a label is taken before its logarithm
 
 
 class Parametrisation(Protocol):

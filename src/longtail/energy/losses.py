@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 import torch
 from torch import nn
 
-from longtail.energy.descent import EDGE, Projected
+from longtail.energy.descent import Projected
 from longtail.energy.terms import energy_of
 
 if TYPE_CHECKING:
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from longtail.energy.terms import EnergyTerms
 
 __all__ = ["CrossEntropy", "EnergyLoss", "SoftF1", "SquaredError", "StructuredHinge"]
+
+EDGE = 1e-6  # how near to 0 and 1 a label is taken before its logarithm
+LEAST_SIZE = 1e-6  # of two sets of labels together, before their F1 is divided by it
 
 
 class EnergyLoss(Protocol):
@@ -108,7 +111,7 @@ class SoftF1:
         labels = descent.labels(terms)
         sizes = labels.sum(dim=1) + truth.sum(dim=1)
         shared = 2 * (labels * truth).sum(dim=1)
-        return (1 - shared / sizes.clamp_min(EDGE)).mean()
+        return (1 - shared / sizes.clamp_min(LEAST_SIZE)).mean()
 
 
 @dataclass(frozen=True)

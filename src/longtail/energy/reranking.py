@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -103,7 +104,8 @@ class RerankerTraining:
         train_labels : csr_array (n_points, n_labels)
             Of any training points.
         run : TrainingRun
-            Its history gets the gain.
+            Its history gets the mean loss on both halves, their seconds, and as quality the gain
+            on the other halves: points of P@1 + P@3 + P@5, in percent.
 
         Returns
         -------
@@ -116,23 +118,30 @@ class RerankerTraining:
             return None
         vectors = cooccurrence_vectors(train_labels, self.rank, run.seed_for("label vectors"))
         every = np.random.default_rng(run.seed_for("halves")).permutation(len(ids))
-        gain = 0.0
-        halves = np.array_split(every, 2)
+        halves, started = np.array_split(every, 2), time.perf_counter()
+        losses, gains = [], []
         for rows, others in (halves, halves[::-1]):
-            energy = self._fit(lists, vectors, others, run)
-            gain += _quality(energy.states(ids[rows], scores[rows]), ids[rows], truth[rows])
-            gain -= _quality(scores[rows], ids[rows], truth[rows])
+            energy, loss = self._fit(lists, vectors, others, run)
+            reordered = _quality(energy.states(ids[rows], scores[rows]), ids[rows], truth[rows])
+            losses.append(loss)
+            gains.append(reordered - _quality(scores[rows], ids[rows], truth[rows]))
         run.history.append(
-            {"stage": run.scope + "re-ranker", "epoch": 1, "loss": -50 * gain, "seconds": 0.0}
+            {
+                "stage": run.scope + "re-ranker",
+                "epoch": 1,
+                "loss": float(np.mean(losses)),
+                "seconds": round(time.perf_counter() - started, 3),
+                "quality": 100 * float(np.mean(gains)),
+            }
         )
-        if self.only_if_better and gain <= 0:
+        if self.only_if_better and sum(gains) <= 0:
             return None
-        return self._fit(lists, vectors, every, run)
+        return self._fit(lists, vectors, every, run)[0]
 
     def _fit(
         self, lists: _Shortlists, vectors: Floats, rows: NDArray[np.int64], run: TrainingRun
-    ) -> ShortlistEnergy:
-        """Train on some points."""
+    ) -> tuple[ShortlistEnergy, float]:
+        """Train on some points, and return the mean loss, too."""
         torch.manual_seed(run.seed_for("re-ranker"))
         rows = rows[lists.is_true.any(dim=1).numpy()[rows]]  # the others have nothing to rank
         network = _ShortlistNetwork(vectors, lists.evidence[rows], is_convex=self.is_convex)
@@ -140,6 +149,7 @@ class RerankerTraining:
             network.parameters(), lr=self.learning_rate, weight_decay=self.weight_decay
         )
         schedule = torch.optim.lr_scheduler.LinearLR(optimiser, 1.0, 0.01, self.n_updates)
+        losses = []
         for some in lists.batches(torch.from_numpy(rows), self.batch_size, self.n_updates):
             states = self.descent.states(network.terms(some))[-1]
             loss = ranking_loss(states, some.is_true, log_counts_of(some.labels))
@@ -149,11 +159,12 @@ class RerankerTraining:
             optimiser.step()
             network.project()
             schedule.step()
+            losses.append(loss.item())
         self.descent.check(network.terms(lists.rows(torch.from_numpy(rows[:512]))))
         inference = EnergyInference(
             n_steps=self.descent.n_steps, step=self.descent.step, momentum=self.descent.momentum
         )
-        return network.frozen(self.size, inference)
+        return network.frozen(self.size, inference), float(np.mean(losses))
 
 
 class _Shortlists(NamedTuple):

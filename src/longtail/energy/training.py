@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from longtail.energy.descent import Descent
 from longtail.energy.losses import CrossEntropy
+from longtail.energy.terms import EnergyTerms
 from longtail.named_parts import joined_parts
 from longtail.training.batches import AllLabels
 from longtail.training.clipping import ConstantNorm
@@ -19,11 +20,12 @@ from longtail.training.module_adam import ModuleAdam
 from longtail.training.processes import refuse_several
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from scipy.sparse import csr_array
 
     from longtail.energy.global_energies import GlobalEnergy
     from longtail.energy.losses import EnergyLoss
-    from longtail.energy.terms import EnergyTerms
     from longtail.features.bag_of_tokens import BagOfTokensNetwork
     from longtail.training.batches import Batch
     from longtail.training.run import TrainingRun
@@ -55,23 +57,31 @@ class EnergyNetwork:
         """Return the energy at points of features (n, dimension)."""
         return self.energy.terms(features, self.unaries(features))
 
+    def unary_terms(self, features: Tensor) -> EnergyTerms:
+        """Return the unaries alone, as an inference without steps looks at nothing else."""
+        return EnergyTerms(self.unaries(features), (), (), ())
+
+    def energy_terms(self, features: Tensor) -> EnergyTerms:
+        """Return the energy, with a way back to the parameters of the global energy alone."""
+        features = features.detach()
+        return self.energy.terms(features, self.unaries(features).detach())
+
 
 class _Stage:
-    """One stage as the training loop sees it."""
+    """One stage as the training loop sees it; `terms` leads back to what it trains."""
 
     def __init__(
         self,
         network: EnergyNetwork,
         labels: csr_array,
-        loss: EnergyLoss,
-        descent: Descent,
+        terms: Callable[[Tensor], EnergyTerms],
+        aim: tuple[EnergyLoss, Descent],
         *,
         trained: tuple[nn.Module, ...],
-        trains_features: bool,
         feature_rate: float,
     ) -> None:
-        self._network, self._labels, self._loss, self._descent = network, labels, loss, descent
-        self._trains_features, self._feature_rate = trains_features, feature_rate
+        self._network, self._labels, self._terms = network, labels, terms
+        (self._loss, self._descent), self._feature_rate = aim, feature_rate
         self._trained = nn.ModuleList(trained)
         self._adam = ModuleAdam(self._trained, ConstantNorm(LARGEST_GRADIENT))
 
@@ -82,20 +92,22 @@ class _Stage:
         features = self._network.features.forward(batch.points)
         truth = torch.zeros(len(batch.points), self._labels.shape[1], device=features.device)
         truth[batch.positive_rows, batch.positive_columns] = 1
-        loss = self._loss.value(self._network.terms(features), truth, self._descent)
-        self._trained.zero_grad()  # the stage before has left some of what it did not train
-        loss.backward()  # type: ignore[no-untyped-call]  # torch has no types here
+        loss = self._loss.value(self._terms(features), truth, self._descent)
+        if loss.requires_grad:  # not that of unaries held still, where no step takes the energy
+            loss.backward()  # type: ignore[no-untyped-call]  # torch has no types here
         self._adam.step(learning_rate)
         self._network.energy.project()
-        if self._trains_features:
+        if self._feature_rate:
             self._network.features.step(self._feature_rate * share)
         return loss.item() if measure else None
 
     @torch.no_grad()
     def check(self) -> None:
-        """Raise TrainingError if inference, as it now is, goes uphill on some points."""
+        """Raise TrainingError if inference, as it now would serve, goes uphill on some points."""
+        if not self._descent.n_steps:
+            return
         some = np.arange(min(self._labels.shape[0], MOST_CHECKED))
-        self._descent.check(self._network.terms(self._network.features.forward(some)))
+        self._descent.check(self._network.terms(self._network.features.served(some)))
 
     def state(self) -> dict[str, Tensor]:
         """See `longtail.training.loop.Task`."""
@@ -151,24 +163,17 @@ class EnergyStages:
             If the loss or a step of the inference runs away, or the steps climb the energy.
         """
         refuse_several("A network with an energy")
-        local, both = (network.unaries,), (network.unaries, network.energy)
-        forward = Descent(n_steps=0)
+        local, shared = (network.unaries,), (network.energy,)
+        forward, inferred = (CrossEntropy(), Descent(n_steps=0)), (self.loss, self.descent)
+        rate, fine = self.feature_rate, self._fine_rate()
         settings = (
-            ("unaries", self.unaries, CrossEntropy(), forward, local, self.feature_rate),
-            ("energy", self.energy, self.loss, self.descent, (network.energy,), 0.0),
-            ("everything", self.everything, self.loss, self.descent, both, self._fine_rate()),
+            ("unaries", self.unaries, network.unary_terms, forward, local, rate),
+            ("energy", self.energy, network.energy_terms, inferred, shared, 0.0),
+            ("everything", self.everything, network.terms, inferred, local + shared, fine),
         )
         batches = AllLabels(labels, self.batch_size)
-        for name, schedule, loss, descent, trained, feature_rate in settings:
-            stage = _Stage(
-                network,
-                labels,
-                loss,
-                descent,
-                trained=trained,
-                trains_features=feature_rate > 0,
-                feature_rate=feature_rate,
-            )
+        for name, schedule, terms, aim, trained, feature_rate in settings:
+            stage = _Stage(network, labels, terms, aim, trained=trained, feature_rate=feature_rate)
             with run.stage(name):
                 train(stage, batches, schedule, run, name)
                 if schedule.epochs:  # without, no answer or a later stage takes these steps

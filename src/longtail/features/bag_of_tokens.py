@@ -173,15 +173,12 @@ class BagOfTokensNetwork:
     def forward(self, points: NDArray[np.int64]) -> Tensor:
         """See `FeatureNetwork.forward`."""
         self._bags = self._features[points]
-        if self.table.device.type == "cpu":
-            self._sums = torch.from_numpy(
-                Bags.of(self._bags).times(self.table.numpy(), self._n_threads)
-            )
-        else:
-            self._sums = _weighted_sums(self._bags, self.table)
-        self._sums.requires_grad_()
-        features = torch.relu(self._sums) if self._rectify else self._sums
-        return dropped(features, self._dropout)
+        self._sums = self._summed(self._bags, self.table).requires_grad_()
+        return dropped(self._activated(self._sums), self._dropout)
+
+    def served(self, points: NDArray[np.int64]) -> Tensor:
+        """Return the features as a trained model gives them: without dropout, for no step."""
+        return self._activated(self._summed(self._features[points], self.table))
 
     def step(self, learning_rate: float, share: float = 1.0) -> None:  # noqa: ARG002 - no Adam here
         """See `FeatureNetwork.step`."""
@@ -194,19 +191,25 @@ class BagOfTokensNetwork:
         touched = np.flatnonzero(np.diff(by_token.indptr))
         some = by_token[touched]
         rows = torch.from_numpy(touched).to(self.table.device)
-        if self.table.device.type == "cpu":
-            gradient = torch.from_numpy(Bags.of(some).times(slope.numpy(), self._n_threads))
-        else:
-            gradient = _weighted_sums(some, slope)
-        self._optimiser.step(self.table, rows, gradient, learning_rate)
+        self._optimiser.step(self.table, rows, self._summed(some, slope), learning_rate)
 
     def state(self) -> dict[str, Tensor]:
         """See `FeatureNetwork.state`."""
         return {"table": self.table, **self._optimiser.state()}
 
+    def _activated(self, sums: Tensor) -> Tensor:
+        """Return the features before dropout."""
+        return torch.relu(sums) if self._rectify else sums
+
+    def _summed(self, bags: csr_array, rows: Tensor) -> Tensor:
+        """Return the sums of rows that bags name, on the rows' device."""
+        if rows.device.type == "cpu":
+            return torch.from_numpy(Bags.of(bags).times(rows.numpy(), self._n_threads))
+        return _weighted_sums(bags, rows)
+
 
 def _weighted_sums(bags: csr_array, rows: Tensor) -> Tensor:
-    """Return the sums of rows that bags name, on the rows' device."""
+    """Return the sums of rows that bags name, by torch."""
     return functional.embedding_bag(
         torch.from_numpy(bags.indices.astype(np.int64)).to(rows.device),
         rows,

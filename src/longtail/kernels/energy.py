@@ -25,6 +25,9 @@ class Moves(IntEnum):
     PROJECTED = 2
 
 
+ENTROPY, LOGIT, PROJECTED = int(Moves.ENTROPY), int(Moves.LOGIT), int(Moves.PROJECTED)
+
+
 class EnergyLayers(NamedTuple):
     """What all points share.
 
@@ -155,7 +158,7 @@ def _go_down(
 @fast_kernel
 def _relaxed(state: np.float32, moves: int) -> np.float32:
     """Return the label in [0, 1] that a state stands for."""
-    if moves == 2:
+    if moves == PROJECTED:
         return min(max(state, np.float32(0)), np.float32(1))
     return _sigmoid(state)
 
@@ -177,9 +180,9 @@ def _step(
         if ids[j] < 0:
             continue
         y, base, against = relaxed[j], state[j], gradient[j]
-        if moves == 0:
+        if moves == ENTROPY:
             against += base
-        elif moves == 1:
+        elif moves == LOGIT:
             against *= y * (np.float32(1) - y)
         else:
             base = y
@@ -217,7 +220,7 @@ def descend_rows(
     for i in range(start, stop):
         for j in range(size):
             unary, move[j] = terms.unaries[i, j], np.float32(0)
-            states[i, j] = _sigmoid(unary) if moves == 2 else unary
+            states[i, j] = _sigmoid(unary) if moves == PROJECTED else unary
             relaxed[j] = _relaxed(states[i, j], moves)
         for t in range(n_steps):
             energy = energy_and_gradient(i, relaxed, terms, layers, sums, gradient)
@@ -237,7 +240,7 @@ def descend_rows(
 def _entropy(relaxed: Floats, ids: NDArray[np.int32], moves: int) -> np.float32:
     """Return the entropy of independent labels, or 0 where the steps do not see it."""
     entropy = np.float32(0)
-    if moves == 0:
+    if moves == ENTROPY:
         for j in range(len(ids)):
             y = relaxed[j]
             if ids[j] >= 0 and np.float32(0) < y < np.float32(1):

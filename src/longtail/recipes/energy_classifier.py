@@ -22,12 +22,12 @@ from longtail.energy.training import EnergyNetwork, EnergyStages
 from longtail.errors import InputError
 from longtail.estimators.estimator import LabelEstimator
 from longtail.features.bag_of_tokens import BagOfTokens
+from longtail.features.dense_layer import DenseLayer
 from longtail.kernels.energy import EnergyLayers
 from longtail.recipes.own_parts import check_part
 from longtail.recipes.part_words import part_of
 from longtail.scorers.energy import EnergyScorer
 from longtail.scorers.energy_inference import EnergyInference
-from longtail.scorers.label_vectors import LabelVectors
 from longtail.training.schedule import Schedule
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ class EnergyClassifier(LabelEstimator):
         unaries = network.unaries.cpu()
         return EnergyScorer(
             encoder=features.frozen(network.features),
-            heads=LabelVectors(
+            maps=DenseLayer(
                 np.concatenate([unaries.weight.detach().numpy(), frozen.vectors]),
                 np.concatenate([unaries.bias.detach().numpy(), frozen.bias]),
             ),

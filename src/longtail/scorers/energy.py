@@ -9,13 +9,13 @@ import numpy as np
 
 from longtail.errors import InputError
 from longtail.features.bag_encoder import BagEncoder
+from longtail.features.dense_layer import DenseLayer
 from longtail.kernels.arrays import read_only
 from longtail.kernels.energy import EnergyLayers, PointTerms
 from longtail.named_parts import with_prefix
 from longtail.scorers.blocks import top_k_in_blocks
 from longtail.scorers.energy_inference import EnergyInference
 from longtail.scorers.fusion import best_first
-from longtail.scorers.label_vectors import LabelVectors
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -40,7 +40,7 @@ class EnergyScorer:
     ----------
     encoder : BagEncoder
         F(x).
-    heads : LabelVectors
+    maps : DenseLayer
         All linear maps of F(x), one after the other: unaries, then, K layers of H units, K * H
         offsets, K * H gates of the path from layer to layer, and K * L gates of labels, or none.
     layers : EnergyLayers
@@ -57,7 +57,7 @@ class EnergyScorer:
     """
 
     encoder: BagEncoder
-    heads: LabelVectors
+    maps: DenseLayer
     layers: EnergyLayers
     known: NDArray[np.int32]
     inference: EnergyInference
@@ -65,7 +65,9 @@ class EnergyScorer:
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held, and refuse those that do not fit."""
+        maps = DenseLayer(*(read_only(array, np.float32) for array in self.maps))
         layers = EnergyLayers(*(read_only(array, np.float32) for array in self.layers))
+        object.__setattr__(self, "maps", maps)
         object.__setattr__(self, "layers", layers)
         object.__setattr__(self, "known", read_only(self.known, np.int32))
         n_layers, n_labels, n_hidden = layers.label_vectors.shape
@@ -73,15 +75,15 @@ class EnergyScorer:
         fitting = {n_plain, n_plain + n_layers * n_labels}
         if (
             len(self.known) != n_labels
-            or len(self.heads.bias) not in fitting
+            or len(maps.bias) not in fitting
             or layers.couplings.shape != (n_layers - 1, n_hidden, n_hidden)
         ):
             raise InputError(
                 f"An energy of {n_labels} labels and {n_layers} layers of {n_hidden} units needs "
-                f"{sorted(fitting)} linear maps, got {len(self.heads.bias)} for {len(self.known)} "
+                f"{sorted(fitting)} linear maps, got {len(maps.bias)} for {len(self.known)} "
                 "labels. Train again."
             )
-        if not all(np.isfinite(array).all() for array in (*layers, self.heads.bias)):
+        if not all(np.isfinite(array).all() for array in (*layers, maps.bias)):
             raise InputError("The energy holds values that are not finite. Train again.")
 
     def top_k(
@@ -101,20 +103,18 @@ class EnergyScorer:
     def terms(self, bags: Bags, n_threads: int = 1) -> PointTerms:
         """Return the energy of each point."""
         n_layers, n_labels, n_hidden = self.layers.label_vectors.shape
-        features = self.encoder.encode(bags, n_threads)
-        every = np.tile(np.arange(len(self.heads.bias), dtype=np.int32), (len(features), 1))
-        outputs = self.heads.logits(features, every, n_threads)
-        width = n_layers * n_hidden
+        outputs = self.maps.apply(self.encoder.encode(bags, n_threads), n_threads)
+        n, width = len(outputs), n_layers * n_hidden
         bounds = np.cumsum([n_labels, width, width])
         unaries, offsets, path_gates, label_gates = np.split(outputs, bounds, axis=1)
         if self.is_convex:
             path_gates = np.maximum(path_gates, 0)
         return PointTerms(
-            labels=every[:, :n_labels],
+            labels=np.broadcast_to(np.arange(n_labels, dtype=np.int32), (n, n_labels)),
             unaries=unaries,
-            offsets=offsets.reshape(-1, n_layers, n_hidden),
-            path_gates=path_gates.reshape(-1, n_layers, n_hidden),
-            label_gates=label_gates.reshape(len(features), -1, n_labels),
+            offsets=offsets.reshape(n, n_layers, n_hidden),
+            path_gates=path_gates.reshape(n, n_layers, n_hidden),
+            label_gates=label_gates.reshape(n, label_gates.shape[1] // n_labels, n_labels),
         )
 
     def relaxed_labels(self, bags: Bags, n_threads: int = 1) -> Floats:
@@ -129,8 +129,8 @@ class EnergyScorer:
         """See `Scorer.to_arrays`."""
         return {
             "encoder/token_vectors": self.encoder.token_vectors,
-            "heads/vectors": self.heads.vectors,
-            "heads/bias": self.heads.bias,
+            "heads/vectors": self.maps.matrix,
+            "heads/bias": self.maps.bias,
             **with_prefix("energy/", self.layers._asdict()),
             "energy/known": self.known,
         }
@@ -148,7 +148,7 @@ class EnergyScorer:
         """Make it again from `config` and `to_arrays`."""
         return cls(
             encoder=BagEncoder(arrays["encoder/token_vectors"]),
-            heads=LabelVectors(arrays["heads/vectors"], arrays["heads/bias"]),
+            maps=DenseLayer(arrays["heads/vectors"], arrays["heads/bias"]),
             layers=EnergyLayers(arrays["energy/label_vectors"], arrays["energy/couplings"]),
             known=arrays["energy/known"],
             inference=EnergyInference(**config["inference"]),

@@ -25,7 +25,7 @@ class ModuleAdam:
     Parameters
     ----------
     module : Module
-        All of its parameters that ask for a gradient are changed.
+        All of its parameters that ask for a gradient are changed; one without numbers is left out.
     clipping : Clipping or None
         Longest norm of the gradient of all these parameters together; a longer one is scaled down
         to it (Pascanu et al., "On the difficulty of training recurrent neural networks", ICML
@@ -48,7 +48,7 @@ class ModuleAdam:
     """
 
     def __init__(self, module: nn.Module, clipping: Clipping | None = None) -> None:
-        wanted = (p for p in module.parameters() if p.requires_grad)
+        wanted = (p for p in module.parameters() if p.requires_grad and p.numel())
         self._parameters = [(p, LazyAdam(_as_table(p))) for p in wanted]
         self._clipping = clipping
 

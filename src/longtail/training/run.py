@@ -204,7 +204,8 @@ class TrainingRun:
     scope : str
         Comes before the name of each stage, such as ``"learner 2: "`` in an ensemble.
     history : list of dict
-        One entry an epoch: stage, epoch, loss, seconds; and quality, with early stopping.
+        One entry an epoch: stage, epoch, loss, seconds; and quality on held-out points, higher is
+        better, where it is measured: with early stopping, and of an energy that re-ranks.
     timings : dict
         Wall and CPU seconds of each stage.
 
