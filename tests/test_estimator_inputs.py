@@ -105,7 +105,7 @@ class TestScore:
 
     def test_what_does_not_fit(self, of_names, of_classes):
         for model in (of_names, of_classes):
-            with pytest.raises(InputError, match="rows but"):
+            with pytest.raises(InputError, match="rows, but there are"):
                 model.score(TEXTS, CLASSES[:-1])
             with pytest.raises(InputError, match="missing"):
                 model.score(TEXTS, None)
