@@ -17,8 +17,9 @@ from longtail.blend.score_network import ScoreNetwork
 from longtail.blend.weighted_sum import weighted_sum
 from longtail.kernels.blend import LARGEST_VIEW
 from longtail.metrics import precision_at_k
+from longtail.metrics.head_and_tail import head_and_tail_precision
 from longtail.metrics.hits import true_among
-from longtail.scorers.fusion import best_first, head_and_tail_precision
+from longtail.scorers.ranking import best_first
 from longtail.training.adamw import AdamW
 from longtail.training.threads import meanwhile, one_torch_thread
 

@@ -18,7 +18,7 @@ from longtail.metrics import precision_at_k
 from longtail.metrics.hits import true_among
 from longtail.scorers.energy_inference import EnergyInference
 from longtail.scorers.energy_reranker import ShortlistEnergy, shortlist_evidence
-from longtail.scorers.fusion import best_first
+from longtail.scorers.ranking import best_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
