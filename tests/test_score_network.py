@@ -16,16 +16,12 @@ from longtail.blend.network_training import (
     _Examples,
     _frozen,
 )
-from longtail.blend.ranking_network import (
-    RankingNetwork,
-    log_counts_of,
-    ranking_loss,
-    ranking_slope,
-)
+from longtail.blend.ranking_network import RankingNetwork
 from longtail.blend.score_network import ScoreNetwork
 from longtail.blend.weighted_sum import weighted_sum
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS
 from longtail.metrics.hits import true_among
+from longtail.training.ranking_loss import log_counts_of, ranking_loss, ranking_slope
 from longtail.training.run import TrainingRun
 
 N_LABELS, SIZE = 50, 8

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from longtail.blend.level import levelled
-from longtail.blend.ranking_network import RankingNetwork, log_counts_of
+from longtail.blend.ranking_network import RankingNetwork
 from longtail.blend.score_network import ScoreNetwork
 from longtail.blend.weighted_sum import weighted_sum
 from longtail.kernels.blend import LARGEST_VIEW
@@ -21,6 +21,7 @@ from longtail.metrics.head_and_tail import head_and_tail_precision
 from longtail.metrics.hits import true_among
 from longtail.scorers.ranking import best_first
 from longtail.training.adamw import AdamW
+from longtail.training.ranking_loss import log_counts_of
 from longtail.training.threads import meanwhile, one_torch_thread
 
 if TYPE_CHECKING:
