@@ -314,8 +314,10 @@ class _Examples(NamedTuple):
 
 def _frozen(layers: Layers, examples: _Examples) -> ScoreNetwork:
     """Return the network as a model keeps it."""
-    parts = (examples.centre, 1 / examples.spread, *layers)
-    return ScoreNetwork(*(part.numpy() for part in parts))
+    learnt = {name: part.numpy() for name, part in layers._asdict().items()}
+    return ScoreNetwork(
+        centre=examples.centre.numpy(), scale=(1 / examples.spread).numpy(), **learnt
+    )
 
 
 def _summed_by_halves(evidence: Evidence, is_true: NDArray[np.bool_]) -> Floats:
