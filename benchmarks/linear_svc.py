@@ -23,7 +23,7 @@ from longtail.data.bags import Bags
 from longtail.data.damping import unit_rows_of_power
 from longtail.metrics import precision_at_k
 from longtail.recipes.dismec import DiSMEC
-from longtail.scorers.fusion import best_first
+from longtail.scorers.ranking import best_first
 from longtail.training.run import TrainingRun, as_device
 
 from .classics import read

@@ -22,7 +22,7 @@ from longtail.compiled.expanded import expanded
 from longtail.data import InputWarning
 from longtail.data.label_space import LabelSpace
 from longtail.metrics import inverse_propensities, precision_at_k, ps_precision_at_k
-from longtail.scorers.fusion import best_first
+from longtail.scorers.ranking import best_first
 from longtail.training.run import TrainingRun
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from longtail.compiled.expanded import expanded
 from longtail.errors import InputError
 from longtail.kernels.arrays import read_only
 from longtail.kernels.scoring import angle_logits
-from longtail.scorers.fusion import best_first
+from longtail.scorers.ranking import best_first
 
 # --------------------------------------------------------------------------------------- one head
 

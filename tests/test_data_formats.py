@@ -263,7 +263,7 @@ def test_svmlight_blank_line_and_empty_texts(tmp_path):
         ("a.txt", "1 3 4\n0 1.5:2\n", "line 2: Expected id:value, got '1.5:2'"),
         ("a.txt", "1 3 4\n0 1\n", "line 2: Expected id:value, got '1'"),
         ("a.txt", "1 3 4\n0 1:\n", "line 2: Expected id:value, got '1:'"),
-        ("a.svm", "0 99999999999999999999:1\n", "line 1: The id .* is out of range"),
+        ("a.svm", "0 99999999999999999999:1\n", "line 1: The id 99999999999999999999 is out"),
         ("a.svm", "0 qid:3 1:1\n", "line 1: Expected id:value, got 'qid:3'"),
         (
             "a.jsonl.gz",

@@ -22,7 +22,7 @@ entries = st.builds("{}:{}{}".format, st.integers(0, 10**6), numbers, blanks)
 
 
 def read(text: bytes) -> tuple[int, np.ndarray, np.ndarray]:
-    ids, values = np.empty(len(text) // 4 + 1, np.int64), np.empty(len(text) // 4 + 1, np.float32)
+    ids, values = np.empty(len(text) // 4 + 1, np.int64), np.empty(len(text) // 4 + 1, np.float64)
     n = read_entries(np.frombuffer(text, np.uint8), ids, values)
     return n, ids[: max(n, 0)], values[: max(n, 0)]
 
@@ -37,7 +37,7 @@ def test_usual_entries_are_read_to_the_same_bits(parts, before, is_stripped):
     if parts:
         expected_ids, expected = _parse(text, "file", 1)
         np.testing.assert_array_equal(ids, expected_ids)
-        np.testing.assert_array_equal(values.view(np.uint32), expected.view(np.uint32))
+        np.testing.assert_array_equal(values.view(np.uint64), expected.view(np.uint64))
 
 
 @settings(max_examples=200, deadline=None)

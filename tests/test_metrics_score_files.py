@@ -89,15 +89,16 @@ class TestScoreFiles:
     @pytest.mark.parametrize(
         ("text", "line", "message"),
         [
-            ("", 1, "Expected the header"),
-            ("3\n", 1, "Expected the header"),
-            ("2 5\n0:1\n5:1\n", 3, "Label 5 is out of range"),
-            ("1 5\n0:x\n", 2, "Expected pairs"),
-            ("1 5\n0:nan\n", 2, "Expected pairs"),
-            ("1 5\n0:1 2\n", 2, "Expected pairs"),
-            ("1 5\n0 1:2:3\n", 2, "Expected pairs"),
-            ("1 5\n-1:2\n", 2, "Expected pairs"),
-            ("1 5\n0:1\n0:1\n", 3, "announces 1 points, but more lines"),
+            ("", 1, r"Expected a header of 2 .* \(n_points n_labels\), got ''"),
+            ("3\n", 1, r"Expected a header of 2 .* \(n_points n_labels\), got '3'"),
+            ("2 5\n0:1\n5:1\n", 3, "The id 5 is out of range: ids run from 0 to 4"),
+            ("1 5\n0:x\n", 2, "Expected id:value, got '0:x'"),
+            ("1 5\n0:nan\n", 2, "Expected id:value, got '0:nan'"),
+            ("1 5\n0:1e400\n", 2, "too large for a 64-bit number"),
+            ("1 5\n0:1 2\n", 2, "Expected id:value, got '2'"),
+            ("1 5\n0 1:2:3\n", 2, "Expected id:value, got '0'"),
+            ("1 5\n-1:2\n", 2, "Expected id:value, got '-1:2'"),
+            ("1 5\n0:1\n0:1\n", 3, "promises 1 rows, but here is one more"),
         ],
     )
     def test_broken_text_is_named_with_its_line(self, tmp_path, text, line, message):
@@ -110,7 +111,7 @@ class TestScoreFiles:
     def test_file_cut_short(self, tmp_path):
         path = tmp_path / "score.txt"
         path.write_text(self.text.rpartition("4:")[0])
-        with pytest.raises(DataFormatError, match="announces 3 points, but only 2 lines"):
+        with pytest.raises(DataFormatError, match="promises 3 rows, but there are 2"):
             read_scores(path)
 
     def test_compressed_file_cut_short(self, tmp_path):
@@ -143,6 +144,13 @@ class TestScoreFiles:
         with pytest.raises(InputError, match=rf"{name} cannot be opened: No such file"):
             read_scores(tmp_path / name)
 
+    def test_scores_that_float32_could_not_tell_apart_keep_their_order(self, tmp_path):
+        scores = [0.3, 0.3 + 1e-15, 0.3 - 1e-15, 12345678.900001, 12345678.9, 1e-300]
+        path = tmp_path / "score.txt"
+        path.write_text("1 6\n" + " ".join(f"{i}:{score!r}" for i, score in enumerate(scores)))
+        assert read_scores(path).toarray().tolist() == [scores]
+        assert top_k(read_scores(path), 6)[0].tolist() == [[3, 4, 1, 0, 2, 5]]
+
     def test_byte_order_mark(self, tmp_path):
         (tmp_path / "score.txt").write_text(f"\ufeff{self.text}", "utf-8")
         assert read_scores(tmp_path / "score.txt").shape == (3, 5)
@@ -152,8 +160,8 @@ class TestDamage:
     @pytest.mark.parametrize(
         ("text", "message"),
         [
-            ("1 3\n1:0.5 1:0.5 2:0.9\n", "A label appears twice"),
-            ("1 3\n99999999999999999999:1\n", "Expected pairs"),
+            ("1 3\n1:0.5 1:0.5 2:0.9\n", "The id 1 appears twice"),
+            ("1 3\n99999999999999999999:1\n", "The id 99999999999999999999 is out of range"),
         ],
     )
     def test_lines_that_mean_nothing(self, tmp_path, text, message):

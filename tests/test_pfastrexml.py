@@ -14,6 +14,7 @@ from longtail.data.bags import Bags
 from longtail.data.rows import unit_rows
 from longtail.kernels.ranking_tree import discounted_gains
 from longtail.metrics import inverse_propensities
+from longtail.metrics.head_and_tail import head_and_tail_precision
 from longtail.metrics.propensity import inverse_propensities_in
 from longtail.recipes.pfastrexml import (
     ALPHAS,
@@ -24,7 +25,6 @@ from longtail.recipes.pfastrexml import (
 )
 from longtail.restoring import scorer_from
 from longtail.scorers.forest import ForestScorer
-from longtail.scorers.fusion import head_and_tail_precision
 from longtail.training.run import TrainingData
 
 few = settings(max_examples=25, deadline=None)

@@ -16,16 +16,12 @@ from longtail.blend.network_training import (
     _Examples,
     _frozen,
 )
-from longtail.blend.ranking_network import (
-    RankingNetwork,
-    log_counts_of,
-    ranking_loss,
-    ranking_slope,
-)
+from longtail.blend.ranking_network import RankingNetwork
 from longtail.blend.score_network import ScoreNetwork
 from longtail.blend.weighted_sum import weighted_sum
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS
 from longtail.metrics.hits import true_among
+from longtail.training.ranking_loss import log_counts_of, ranking_loss, ranking_slope
 from longtail.training.run import TrainingRun
 
 N_LABELS, SIZE = 50, 8
@@ -336,11 +332,11 @@ def test_the_gradient_of_a_network_is_that_of_automatic_differentiation(dropout)
         RankingNetwork(5, 8, 4, dropout, torch.Generator().manual_seed(3)) for _ in range(2)
     )
     parameters = twin.parameters.clone().requires_grad_()
-    first, first_bias, second, second_bias, last = twin._as_layers(parameters)
-    drawn = [twin._drawn(12, len(bias))[:, None] for bias in (first_bias, second_bias)]
+    layers = twin._as_layers(parameters)
+    drawn = [twin._drawn(12, len(bias))[:, None] for bias in (layers.bias1, layers.bias2)]
     kept = [(lots >= dropout) / (1 - dropout) for lots in drawn]
-    units = (views @ first + first_bias).relu() * kept[0]
-    logits = ((units @ second + second_bias).relu() * kept[1]) @ last
+    units = (views @ layers.matrix1 + layers.bias1).relu() * kept[0]
+    logits = ((units @ layers.matrix2 + layers.bias2).relu() * kept[1]) @ layers.last
     counts = log_counts(is_real)
     ranking_loss(logits, is_true, counts).backward()
     for _ in range(2):  # scratch is not remembered

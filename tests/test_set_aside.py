@@ -22,10 +22,11 @@ from longtail.errors import InputError
 from longtail.estimators.estimator import calibrated
 from longtail.metrics.hits import true_among
 from longtail.recipes.astec import Astec
+from longtail.recipes.fusion_learning import choose_fusion
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.parabel import Parabel
 from longtail.scorers.calibration import Calibration
-from longtail.scorers.fusion import PartialScores, choose_fusion
+from longtail.scorers.fusion import PartialScores
 from longtail.training.run import TrainingData, TrainingRun
 from small_labels import NAMES, TEXTS
 

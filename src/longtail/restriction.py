@@ -12,7 +12,7 @@ from longtail.compiled.blended import compiled_of
 from longtail.data.label_names import names_in
 from longtail.errors import InputError
 from longtail.scorers.blocks import top_k_in_blocks
-from longtail.scorers.fusion import best_first
+from longtail.scorers.ranking import best_first
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,7 +9,7 @@ from longtail.blend.blend import Blend
 from longtail.features.encoder import UnitEncoder, encoder_from
 from longtail.named_parts import with_prefix, without_prefix
 from longtail.scorers.blocks import top_k_in_blocks
-from longtail.scorers.fusion import best_first
+from longtail.scorers.ranking import best_first
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -9,7 +9,7 @@ from longtail.blend.network_training import NetworkTraining
 from longtail.blend.only_held_out import only_held_out, without_labels
 from longtail.metrics.propensity import inverse_propensities_in
 from longtail.scorers.calibration import N_CALIBRATED, Calibration
-from longtail.scorers.fusion import best_first
+from longtail.scorers.ranking import best_first
 
 if TYPE_CHECKING:
     import numpy as np

@@ -12,14 +12,16 @@ import torch
 from torch import Tensor
 
 from longtail.blend.level import levelled
-from longtail.blend.ranking_network import RankingNetwork, log_counts_of
+from longtail.blend.ranking_network import RankingNetwork
 from longtail.blend.score_network import ScoreNetwork
 from longtail.blend.weighted_sum import weighted_sum
 from longtail.kernels.blend import LARGEST_VIEW
 from longtail.metrics import precision_at_k
+from longtail.metrics.head_and_tail import head_and_tail_precision
 from longtail.metrics.hits import true_among
-from longtail.scorers.fusion import best_first, head_and_tail_precision
+from longtail.scorers.ranking import best_first
 from longtail.training.adamw import AdamW
+from longtail.training.ranking_loss import log_counts_of
 from longtail.training.threads import meanwhile, one_torch_thread
 
 if TYPE_CHECKING:
@@ -312,8 +314,10 @@ class _Examples(NamedTuple):
 
 def _frozen(layers: Layers, examples: _Examples) -> ScoreNetwork:
     """Return the network as a model keeps it."""
-    parts = (examples.centre, 1 / examples.spread, *layers)
-    return ScoreNetwork(*(part.numpy() for part in parts))
+    learnt = {name: part.numpy() for name, part in layers._asdict().items()}
+    return ScoreNetwork(
+        centre=examples.centre.numpy(), scale=(1 / examples.spread).numpy(), **learnt
+    )
 
 
 def _summed_by_halves(evidence: Evidence, is_true: NDArray[np.bool_]) -> Floats:

@@ -1,4 +1,4 @@
-"""The network that blends scores while it is trained: its loss, and the gradient by hand.
+"""The network that blends scores while it is trained, its gradient by hand.
 
 Small products, thousands of times: torch's automatic differentiation would take as long as they do,
 and so would torch's own functions for what is between them.
@@ -9,103 +9,36 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import torch
-from torch.nn import functional
 
 from longtail.kernels.ranking_network import (
     activate,
     pass_back,
     pass_back_last,
     score,
-    write_ranking_slopes,
 )
+from longtail.training.ranking_loss import ranking_slope
 from longtail.training.scratch import Scratch
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["Layers", "RankingNetwork", "log_counts_of", "ranking_loss", "ranking_slope"]
-
-
-def log_counts_of(labels: Tensor) -> Tensor:
-    """Return the `log_counts` of candidates padded with -1, each of which stands for itself.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from longtail.blend.ranking_network import log_counts_of
-    >>> log_counts_of(torch.tensor([[7, 4, -1]])).tolist()
-    [[0.0, 0.0, -inf]]
-    """
-    return torch.zeros(labels.shape).masked_fill_(labels < 0, -torch.inf)
-
-
-def ranking_loss(logits: Tensor, is_true: Tensor, log_counts: Tensor) -> Tensor:
-    """Return the mean over points of the decoupled softmax.
-
-    Parameters
-    ----------
-    logits : Tensor (n, size)
-    is_true : Tensor of bool (n, size)
-        Which candidates are true.
-    log_counts : Tensor (n, size)
-        The logarithm of how many false candidates each stands for: 0, unless some were drawn to
-        stand for others (Bengio and Senécal, 2008); -inf for padding.
-
-    Examples
-    --------
-    The true candidate is level with two false ones, and then with one that stands for two.
-
-    >>> import torch
-    >>> from longtail.blend.ranking_network import ranking_loss
-    >>> is_true = torch.tensor([[True, False, False]])
-    >>> round(ranking_loss(torch.zeros(1, 3), is_true, torch.zeros(1, 3)).item(), 3)
-    1.099
-    >>> log_counts = torch.tensor([[1.0, 2.0]]).log()
-    >>> round(ranking_loss(torch.zeros(1, 2), is_true[:, :2], log_counts).item(), 3)
-    1.099
-    """
-    of_false = _of_false(logits, is_true, log_counts).logsumexp(dim=1, keepdim=True)
-    losses = functional.softplus(of_false - logits) * is_true
-    counts = is_true.sum(dim=1).sqrt()
-    return (losses.sum(dim=1) / counts).mean()
-
-
-def ranking_slope(logits: Tensor, is_true: Tensor, log_counts: Tensor) -> Tensor:
-    """Return the slope of `ranking_loss` with respect to the logits, float32 (n, size).
-
-    Examples
-    --------
-    >>> import torch
-    >>> from longtail.blend.ranking_network import ranking_slope
-    >>> is_true = torch.tensor([[True, False, False]])
-    >>> ranking_slope(torch.zeros(1, 3), is_true, torch.zeros(1, 3)).round(decimals=3)
-    tensor([[-0.6670,  0.3330,  0.3330]])
-    """
-    slopes = torch.empty_like(logits)
-    write_ranking_slopes(logits.numpy(), is_true.numpy(), log_counts.numpy(), slopes.numpy())
-    return slopes
-
-
-def _of_false(logits: Tensor, is_true: Tensor, log_counts: Tensor) -> Tensor:
-    """Return the logits of the false candidates, each as that of all it stands for; else -inf."""
-    is_left_out = is_true | log_counts.isneginf()  # so that no slope comes from them
-    return (logits + log_counts).masked_fill(is_left_out, -torch.inf)
+__all__ = ["Layers", "RankingNetwork"]
 
 
 class Layers(NamedTuple):
-    """What a network is made of, or its gradient.
+    """What a network is made of, or its gradient, named as in the `ScoreNetwork` that it becomes.
 
     Attributes
     ----------
-    first, first_bias : Tensor (n_views, n_first), (n_first,)
-    second, second_bias : Tensor (n_first, n_second), (n_second,)
-    last : Tensor (n_second,)
+    matrix1, bias1 : Tensor (n_views, n_hidden1), (n_hidden1,)
+    matrix2, bias2 : Tensor (n_hidden1, n_hidden2), (n_hidden2,)
+    last : Tensor (n_hidden2,)
     """
 
-    first: Tensor
-    first_bias: Tensor
-    second: Tensor
-    second_bias: Tensor
+    matrix1: Tensor
+    bias1: Tensor
+    matrix2: Tensor
+    bias2: Tensor
     last: Tensor
 
 
@@ -117,7 +50,7 @@ class RankingNetwork:
 
     Parameters
     ----------
-    n_views, n_first, n_second : int
+    n_views, n_hidden1, n_hidden2 : int
         Inputs of a candidate, and units of the layers.
     dropout : float
         After each layer.
@@ -145,14 +78,19 @@ class RankingNetwork:
     """
 
     def __init__(
-        self, n_views: int, n_first: int, n_second: int, dropout: float, random: torch.Generator
+        self, n_views: int, n_hidden1: int, n_hidden2: int, dropout: float, random: torch.Generator
     ) -> None:
         self._dropout, self._random = dropout, random
         self._scratch = Scratch()
-        shapes = ((n_views, n_first), (n_first,), (n_first, n_second), (n_second,), (n_second,))
-        fans = (n_views, n_views, n_first, n_first, n_second)
-        self._shapes = tuple(torch.Size(shape) for shape in shapes)
-        self.parameters = torch.empty(sum(shape.numel() for shape in self._shapes))
+        self._shapes = {
+            "matrix1": torch.Size((n_views, n_hidden1)),
+            "bias1": torch.Size((n_hidden1,)),
+            "matrix2": torch.Size((n_hidden1, n_hidden2)),
+            "bias2": torch.Size((n_hidden2,)),
+            "last": torch.Size((n_hidden2,)),
+        }
+        fans = (n_views, n_views, n_hidden1, n_hidden1, n_hidden2)
+        self.parameters = torch.empty(sum(shape.numel() for shape in self._shapes.values()))
         self.layers = self._as_layers(self.parameters)
         self._gradient = torch.empty_like(self.parameters)
         self._gradient_layers = self._as_layers(self._gradient)
@@ -161,8 +99,9 @@ class RankingNetwork:
 
     def _as_layers(self, numbers: Tensor) -> Layers:
         """Return views of a vector of as many numbers as there are parameters."""
-        parts = torch.split(numbers, [shape.numel() for shape in self._shapes])
-        return Layers(*(part.view(shape) for part, shape in zip(parts, self._shapes, strict=True)))
+        parts = torch.split(numbers, [shape.numel() for shape in self._shapes.values()])
+        named = zip(self._shapes.items(), parts, strict=True)
+        return Layers(**{name: part.view(shape) for (name, shape), part in named})
 
     def logits(self, views: Tensor) -> Tensor:
         """Return the score of each candidate, float32 (n, size), nothing dropped.
@@ -172,10 +111,10 @@ class RankingNetwork:
         views : float32 Tensor (n, size, n_views)
         """
         n, size, n_views = views.shape
-        first, first_bias, second, second_bias, last = self.layers
-        after_first = torch.addmm(first_bias, views.view(-1, n_views), first).relu_()
-        after_second = torch.addmm(second_bias, after_first, second).relu_()
-        return torch.mv(after_second, last).view(n, size)
+        layers = self.layers
+        hidden1 = torch.addmm(layers.bias1, views.view(-1, n_views), layers.matrix1).relu_()
+        hidden2 = torch.addmm(layers.bias2, hidden1, layers.matrix2).relu_()
+        return torch.mv(hidden2, layers.last).view(n, size)
 
     def gradient(self, views: Tensor, is_true: Tensor, log_counts: Tensor) -> Tensor:
         """Return the gradient of `ranking_loss`, float32 (n_parameters,); the next one replaces it.
@@ -187,33 +126,33 @@ class RankingNetwork:
             See `ranking_loss`.
         """
         n, size, n_views = views.shape
-        inputs, to = views.view(n * size, n_views), self._gradient_layers
+        inputs, layers, to = views.view(n * size, n_views), self.layers, self._gradient_layers
         logits = self._scratch.tensor("logits", (n, size))
-        after_first = self._activated("first", inputs, *self.layers[:2], size)
-        after_second = self._activated("second", after_first, *self.layers[2:4], size)
-        score(after_second.numpy(), self.layers.last.numpy(), logits.view(-1).numpy())
+        hidden1 = self._activated("hidden1", inputs, layers.matrix1, layers.bias1, size)
+        hidden2 = self._activated("hidden2", hidden1, layers.matrix2, layers.bias2, size)
+        score(hidden2.numpy(), layers.last.numpy(), logits.view(-1).numpy())
         slope = ranking_slope(logits, is_true, log_counts)
-        to_second = self._scratch.tensor("to second", tuple(after_second.shape))
+        to_hidden2 = self._scratch.tensor("to hidden2", tuple(hidden2.shape))
         pass_back_last(
             slope.view(-1).numpy(),
-            after_second.numpy(),
-            self.layers.last.numpy(),
+            hidden2.numpy(),
+            layers.last.numpy(),
             self._dropout,
-            to_second.numpy(),
+            to_hidden2.numpy(),
             to.last.numpy(),
-            to.second_bias.numpy(),
+            to.bias2.numpy(),
         )
-        to_first = self._product("to first", to_second, self.layers.second.T)
-        pass_back(to_first.numpy(), after_first.numpy(), self._dropout, to.first_bias.numpy())
-        torch.mm(inputs.T, to_first, out=to.first)
-        torch.mm(after_first.T, to_second, out=to.second)
+        to_hidden1 = self._product("to hidden1", to_hidden2, layers.matrix2.T)
+        pass_back(to_hidden1.numpy(), hidden1.numpy(), self._dropout, to.bias1.numpy())
+        torch.mm(inputs.T, to_hidden1, out=to.matrix1)
+        torch.mm(hidden1.T, to_hidden2, out=to.matrix2)
         return self._gradient
 
     def _activated(
-        self, name: str, inputs: Tensor, weights: Tensor, bias: Tensor, size: int
+        self, name: str, inputs: Tensor, matrix: Tensor, bias: Tensor, size: int
     ) -> Tensor:
         """Return the units of a layer, some of them dropped."""
-        units = self._product(name, inputs, weights)
+        units = self._product(name, inputs, matrix)
         drawn = self._drawn(len(inputs) // size, len(bias))
         activate(units.numpy(), bias.numpy(), drawn.numpy(), self._dropout, size)
         return units

@@ -205,7 +205,8 @@ class ScoreNetwork:
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> ScoreNetwork:
         """Make it again from `to_arrays`."""
-        return cls(*(np.asarray(arrays[part.name], np.float32) for part in fields(cls)))
+        names = [part.name for part in fields(cls)]
+        return cls(**{name: np.asarray(arrays[name], np.float32) for name in names})
 
 
 def log_sums(scores: Floats) -> Floats:

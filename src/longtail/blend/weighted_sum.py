@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from longtail.blend.ranking_network import log_counts_of, ranking_slope
 from longtail.blend.score_network import ScoreNetwork
 from longtail.training.adamw import AdamW
+from longtail.training.ranking_loss import log_counts_of, ranking_slope
 
 if TYPE_CHECKING:
     import numpy as np

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.scorers.deepxml import Ranker
-from longtail.scorers.fusion import ROWS_AT_ONCE, best_first
+from longtail.scorers.fusion import ROWS_AT_ONCE
+from longtail.scorers.ranking import best_first
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

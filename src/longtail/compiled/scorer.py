@@ -395,15 +395,14 @@ def _relations(relations: LabelRelations | None, store: RowStore) -> Relations:
 
 def _network(network: ScoreNetwork, width: int) -> Network:
     """Return the network with outputs first, and the logarithms of all ranks."""
-    parts = (
-        network.centre,
-        network.scale,
-        network.matrix1.T,
-        network.bias1,
-        network.matrix2.T,
-        network.bias2,
-        network.last,
-        network.level,
-        log_ranks_of(width),
+    return Network(
+        centre=read_only(network.centre, np.float32),
+        scale=read_only(network.scale, np.float32),
+        matrix1=read_only(network.matrix1.T, np.float32),
+        bias1=read_only(network.bias1, np.float32),
+        matrix2=read_only(network.matrix2.T, np.float32),
+        bias2=read_only(network.bias2, np.float32),
+        last=read_only(network.last, np.float32),
+        level=read_only(network.level, np.float32),
+        log_ranks=read_only(log_ranks_of(width), np.float32),
     )
-    return Network(*(read_only(array, np.float32) for array in parts))

@@ -60,9 +60,9 @@ def csr_from_rows(
     indices: NDArray[np.int32],
     lengths: NDArray[np.int64],
     n_columns: int,
-    values: NDArray[np.float32] | None = None,
+    values: NDArray[np.float32 | np.float64] | None = None,
 ) -> csr_array:
-    """Make a float32 CSR matrix of rows laid end to end.
+    """Make a CSR matrix of rows laid end to end.
 
     Parameters
     ----------
@@ -72,12 +72,12 @@ def csr_from_rows(
         How many of them each row has.
     n_columns : int
         Width of the matrix.
-    values : ndarray of float32, shape (nnz,), optional
-        Ones without it.
+    values : ndarray of float32 or float64, shape (nnz,), optional
+        Kept as they are; without them, ones of float32.
 
     Returns
     -------
-    csr_array of float32, shape (n_rows, n_columns)
+    csr_array of shape (n_rows, n_columns)
         Both index arrays are int32; int64 only from 2**31 entries on.
 
     Examples

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 __all__ = [
     "read_features",
     "read_filter",
+    "read_matrix",
     "read_repository",
     "read_repository_pair",
     "split_label_part",
@@ -142,8 +143,8 @@ def read_repository_pair(path: Path, labels_path: Path, labels: LabelRows) -> cs
     >>> features.toarray().tolist(), labels.finish()[0].toarray().tolist()
     ([[0.0, 0.0, 0.5]], [[0.0, 1.0]])
     """
-    features = _read_matrix(path)
-    relevance = _read_matrix(labels_path)
+    features = read_matrix(path)
+    relevance = read_matrix(labels_path)
     if features.shape[0] != relevance.shape[0]:
         message = (
             f"The file has {relevance.shape[0]} rows, but {path} has {features.shape[0]}. "
@@ -154,6 +155,54 @@ def read_repository_pair(path: Path, labels_path: Path, labels: LabelRows) -> cs
     for row, (start, stop) in enumerate(pairwise(relevance.indptr)):
         labels.add_ids(relevance.indices[start:stop].tolist(), line=row + 2)
     return features
+
+
+def read_matrix(
+    path: Path,
+    header: tuple[str, str] = _PAIR_HEADER,
+    dtype: type[np.float32 | np.float64] = np.float32,
+) -> csr_array:
+    r"""Read a file with a header of two numbers and lines of id:value, such as half of a pair.
+
+    An empty line within the promised number is an empty row.
+
+    Parameters
+    ----------
+    path : Path
+        The file, plain or gzip.
+    header : (str, str)
+        What the numbers of rows and of columns are called where the header is broken.
+    dtype : type
+        What values are kept as: float32, or float64 where all of their digits count.
+
+    Returns
+    -------
+    csr_array of `dtype`, shape (n_rows, n_columns)
+
+    Raises
+    ------
+    InputError
+        If the file cannot be opened.
+    DataFormatError
+        If the header disagrees with the rows, or a row is malformed.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> import numpy as np
+    >>> from longtail.data.repository import read_matrix
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = pathlib.Path(folder, "trn_X_Xf.txt")
+    ...     _ = path.write_text("1 3\n2:0.1\n")
+    ...     [read_matrix(path, dtype=kept).data[0].item() for kept in (np.float32, np.float64)]
+    [0.10000000149011612, 0.1]
+    """
+    lines = numbered_lines(path)
+    n_rows, n_columns = parse_header(_first(lines), header, path=path)
+    rows = SparseRowBuilder(path, n_columns=n_columns, dtype=dtype)
+    for number, line in _promised_rows(lines, n_rows, path):
+        rows.add(line, line=number)
+    return rows.finish()
 
 
 def read_features(path: Path, notes: InputNotes) -> csr_array:
@@ -319,16 +368,6 @@ def _entry_lines(matrix: csr_array) -> Iterator[str]:
     """Yield the rows as id:value text, without a trailing newline."""
     for start, stop in pairwise(matrix.indptr):
         yield format_entries(matrix.indices[start:stop], matrix.data[start:stop])
-
-
-def _read_matrix(path: Path) -> csr_array:
-    """Read one file of a pair."""
-    lines = numbered_lines(path)
-    n_rows, n_columns = parse_header(_first(lines), _PAIR_HEADER, path=path)
-    rows = SparseRowBuilder(path, n_columns=n_columns)
-    for number, line in _promised_rows(lines, n_rows, path):
-        rows.add(line, line=number)
-    return rows.finish()
 
 
 def _first(lines: Iterator[tuple[int, bytes]]) -> bytes:

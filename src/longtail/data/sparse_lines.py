@@ -21,7 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["SparseRowBuilder", "format_entries", "parse_header", "parse_ids"]
 
 Int64s: TypeAlias = "NDArray[np.int64]"
-Float32s: TypeAlias = "NDArray[np.float32]"
+Float64s: TypeAlias = "NDArray[np.float64]"
+Floats: TypeAlias = "NDArray[np.float32 | np.float64]"
 
 # Atomic groups and possessive quantifiers: a long broken line fails in one pass.
 _NUMBER = rb"[-+]?(?>\d++\.?\d*+|\.\d++)(?>[eE][-+]?\d++)?"
@@ -40,6 +41,8 @@ class SparseRowBuilder:
         The file, for error messages.
     n_columns : int, optional
         Number of columns; without it, one more than the largest id seen.
+    dtype : type
+        What values are kept as: float32, or float64 where all of their digits count.
 
     Examples
     --------
@@ -49,11 +52,18 @@ class SparseRowBuilder:
     [[2.0, 0.0, 0.0, 0.5]]
     """
 
-    def __init__(self, path: str | Path, *, n_columns: int | None = None) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        *,
+        n_columns: int | None = None,
+        dtype: type[np.float32 | np.float64] = np.float32,
+    ) -> None:
         self.path = path
         self._n_columns = n_columns
+        self._dtype: np.dtype[np.float32 | np.float64] = np.dtype(dtype)
         self._indices = array("i")
-        self._values = array("f")
+        self._values = array(self._dtype.char)
         self._lengths = array("q")
 
     def __len__(self) -> int:
@@ -66,21 +76,21 @@ class SparseRowBuilder:
         ------
         DataFormatError
             If an entry is malformed, its id out of range or given twice, or its value is not a
-            finite number of float32.
+            finite number of the `dtype`.
         """
-        ids, values = _usual(entries) or _parse(entries, self.path, line)
+        ids, numbers = _usual(entries) or _parse(entries, self.path, line)
         if not len(ids):
             self._lengths.append(0)
             return
-        ids, values = self._checked(ids, values, line)
+        ids, values = self._checked(ids, numbers, entries, line)
         self._indices.frombytes(ids.astype(np.int32).tobytes())
         self._values.frombytes(values.tobytes())
         self._lengths.append(len(ids))
 
     def finish(self) -> csr_array:
-        """Return the matrix: float32 CSR, ids sorted within a row, no zeros."""
+        """Return the matrix: CSR, ids sorted within a row, no zeros."""
         indices = np.frombuffer(self._indices, dtype=np.int32)
-        values = np.frombuffer(self._values, dtype=np.float32)
+        values = np.frombuffer(self._values, dtype=self._dtype)
         lengths = np.frombuffer(self._lengths, dtype=np.int64)
         n_columns = self._n_columns
         if n_columns is None:
@@ -89,8 +99,12 @@ class SparseRowBuilder:
         matrix.eliminate_zeros()  # which say as little as what is not there
         return matrix
 
-    def _checked(self, ids: Int64s, values: Float32s, line: int) -> tuple[Int64s, Float32s]:
+    def _checked(
+        self, ids: Int64s, numbers: Float64s, entries: bytes, line: int
+    ) -> tuple[Int64s, Floats]:
         """Sort a row where needed and refuse what no matrix can hold."""
+        with np.errstate(over="ignore"):  # what overflows is refused below
+            values = numbers.astype(self._dtype)
         steps = np.diff(ids)
         if (steps <= 0).any():
             order = np.argsort(ids, kind="stable")
@@ -99,13 +113,16 @@ class SparseRowBuilder:
         limit = MAX_IDS if self._n_columns is None else self._n_columns
         message = ""
         if ids[-1] >= limit:
-            message = f"The id {ids[-1]} is out of range: ids run from 0 to {limit - 1}."
+            message = (
+                f"The id {_largest_id(entries)} is out of range: ids run from 0 to {limit - 1}."
+            )
         elif (steps == 0).any():
             message = (
                 f"The id {ids[1:][steps == 0][0]} appears twice. Give each id one value a row."
             )
         elif not np.isfinite(values).all():
-            message = "A value is too large for a 32-bit number. Scale the values down."
+            n_bits = 8 * self._dtype.itemsize
+            message = f"A value is too large for a {n_bits}-bit number. Scale the values down."
         if message:
             raise DataFormatError(message, path=self.path, line=line)
         return ids, values
@@ -165,7 +182,7 @@ def parse_header(text: bytes, names: tuple[str, ...], *, path: str | Path) -> li
     return counts
 
 
-def format_entries(ids: Int64s, values: Float32s) -> str:
+def format_entries(ids: Int64s, values: NDArray[np.float32]) -> str:
     """Write one row; each value with as few digits as tell it from any other float32.
 
     Examples
@@ -176,22 +193,30 @@ def format_entries(ids: Int64s, values: Float32s) -> str:
     return " ".join(map("{}:{}".format, ids.tolist(), values.astype(np.str_).tolist()))
 
 
-def _usual(entries: bytes) -> tuple[Int64s, Float32s] | None:
+def _usual(entries: bytes) -> tuple[Int64s, Float64s] | None:
     """Read a line as nearly all files write it, in a fifth of the time that `_parse` takes."""
     most = len(entries) // 4 + 1  # an entry has three characters, and a blank before the next
-    ids, values = np.empty(most, np.int64), np.empty(most, np.float32)
+    ids, values = np.empty(most, np.int64), np.empty(most, np.float64)
     n_entries = read_entries(np.frombuffer(entries, np.uint8), ids, values)
     return None if n_entries < 0 else (ids[:n_entries], values[:n_entries])
 
 
-def _parse(entries: bytes, path: str | Path, line: int) -> tuple[Int64s, Float32s]:
+def _parse(entries: bytes, path: str | Path, line: int) -> tuple[Int64s, Float64s]:
     """Check the grammar of a line, then let numpy read all of its numbers at once."""
     if _ENTRIES.fullmatch(entries) is None:
         raise DataFormatError(_explain(entries), path=path, line=line)
     numbers = np.fromstring(entries.replace(b":", b" ").decode("ascii"), sep=" ")
-    ids = np.minimum(numbers[0::2], MAX_IDS).astype(np.int64)
-    with np.errstate(over="ignore"):
-        return ids, numbers[1::2].astype(np.float32)
+    return np.minimum(numbers[0::2], MAX_IDS).astype(np.int64), numbers[1::2]
+
+
+def _largest_id(entries: bytes) -> str:
+    """Return the largest id as it is written, which may be too long to be read.
+
+    >>> _largest_id(b"4:1 0012:0.5")
+    '12'
+    """
+    ids = (entry.partition(b":")[0].lstrip(b"0") or b"0" for entry in entries.split())
+    return max(ids, key=lambda digits: (len(digits), digits))[:40].decode()
 
 
 def _explain(entries: bytes) -> str:

@@ -11,14 +11,14 @@ import torch
 from scipy.sparse import csr_array, diags_array
 from torch import Tensor, nn
 
-from longtail.blend.ranking_network import log_counts_of, ranking_loss
 from longtail.energy.descent import Descent
 from longtail.energy.terms import EnergyTerms
 from longtail.metrics import precision_at_k
 from longtail.metrics.hits import true_among
 from longtail.scorers.energy_inference import EnergyInference
 from longtail.scorers.energy_reranker import ShortlistEnergy, shortlist_evidence
-from longtail.scorers.fusion import best_first
+from longtail.scorers.ranking import best_first
+from longtail.training.ranking_loss import log_counts_of, ranking_loss
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -62,13 +62,13 @@ def _is_blank(text: Bytes, place: int) -> bool:
 
 
 @kernel
-def read_entries(text: Bytes, ids: NDArray[np.int64], values: NDArray[np.float32]) -> int:
+def read_entries(text: Bytes, ids: NDArray[np.int64], values: NDArray[np.float64]) -> int:
     """Read ``id:value id:value ...`` as nearly all files write it.
 
     Parameters
     ----------
     text : uint8 (n_bytes,)
-    ids, values : int64, float32 (at least (n_bytes + 1) / 4,)
+    ids, values : int64, float64 (at least (n_bytes + 1) / 4,)
         Output.
 
     Returns

@@ -15,9 +15,9 @@ from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError
 from longtail.estimators.estimator import LabelEstimator
 from longtail.metrics.hits import true_among
-from longtail.scorers.ensemble import averaged_learners
-from longtail.scorers.fusion import best_first
+from longtail.recipes.learners import averaged_learners
 from longtail.scorers.label_attention import AttentionLevel, LabelAttentionScorer
+from longtail.scorers.ranking import best_first
 from longtail.surrogates.label_clusters import label_centroids, meta_labels
 from longtail.surrogates.label_tree import balanced_tree
 from longtail.training.clipping import RecentNorms

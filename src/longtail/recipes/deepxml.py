@@ -14,6 +14,8 @@ from longtail.classifiers.shortlisted import ShortlistedOneVsAll, ShortlistTrain
 from longtail.estimators.estimator import LabelEstimator
 from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels, ShortlistSizes
+from longtail.recipes.fusion_learning import fusion_learnt
+from longtail.recipes.learners import averaged_learners
 from longtail.recipes.own_parts import (
     check_block,
     check_parts,
@@ -21,8 +23,7 @@ from longtail.recipes.own_parts import (
     checked_shortlists,
 )
 from longtail.scorers.deepxml import DeepXMLScorer, Ranker
-from longtail.scorers.ensemble import averaged_learners
-from longtail.scorers.fusion import ScoreFusion, fusion_learnt
+from longtail.scorers.fusion import ScoreFusion
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.training.schedule import Schedule
 from longtail.transfer.bounded_residual import BoundedResidual

@@ -15,9 +15,10 @@ from longtail.estimators.estimator import LabelEstimator
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.ranking_tree import Gains, grow_tree
 from longtail.kernels.sparse_logistic import Regression
+from longtail.metrics.head_and_tail import head_and_tail_precision
 from longtail.metrics.propensity import inverse_propensities_in
 from longtail.scorers.forest import ForestScorer, TailClassifiers, joined_forest
-from longtail.scorers.fusion import best_first, head_and_tail_precision
+from longtail.scorers.ranking import best_first
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 from longtail.training.run import TrainingData
 

@@ -10,8 +10,9 @@ from longtail.data.bags import Bags
 from longtail.estimators.estimator import LabelEstimator
 from longtail.features.fixed_vectors import AsGiven, FixedVectors, TruncatedSVD, is_dense
 from longtail.negatives.samplers import NearestCentroids
+from longtail.recipes.fusion_learning import fusion_learnt
 from longtail.recipes.own_parts import check_part
-from longtail.scorers.fusion import ScoreFusion, fusion_learnt
+from longtail.scorers.fusion import ScoreFusion
 from longtail.scorers.slice import SliceScorer
 
 if TYPE_CHECKING:

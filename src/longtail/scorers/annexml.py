@@ -13,7 +13,7 @@ from longtail.kernels.arrays import read_only
 from longtail.kernels.blend import gather_candidates
 from longtail.kernels.jit import over_row_chunks
 from longtail.scorers.blocks import top_k_in_blocks
-from longtail.scorers.fusion import best_first
+from longtail.scorers.ranking import best_first
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,7 +15,7 @@ from longtail.kernels.energy import EnergyLayers, PointTerms
 from longtail.named_parts import with_prefix
 from longtail.scorers.blocks import top_k_in_blocks
 from longtail.scorers.energy_inference import EnergyInference
-from longtail.scorers.fusion import best_first
+from longtail.scorers.ranking import best_first
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -12,7 +12,7 @@ from longtail.errors import InputError
 from longtail.kernels.arrays import read_only
 from longtail.kernels.energy import EnergyLayers, PointTerms
 from longtail.named_parts import with_prefix
-from longtail.scorers.fusion import best_first
+from longtail.scorers.ranking import best_first
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

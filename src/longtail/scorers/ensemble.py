@@ -8,18 +8,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail.named_parts import joined_parts
-from longtail.scorers.fusion import best_first, just_below
+from longtail.scorers.ranking import best_first, just_below
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
     from longtail.data.bags import Bags
     from longtail.scorers.protocols import Scorer
-    from longtail.training.run import TrainingRun
 
-__all__ = ["EnsembleScorer", "averaged_learners"]
+__all__ = ["EnsembleScorer"]
 
 
 @dataclass(frozen=True)
@@ -140,37 +139,3 @@ def _kept_first(
     ids = np.where(kept, np.take_along_axis(ids, order, axis=1), -1).astype(np.int32)
     scores = np.take_along_axis(scores, order, axis=1)
     return ids, np.where(kept, scores, -np.inf).astype(np.float32)
-
-
-def averaged_learners(
-    learn: Callable[[TrainingRun], Scorer], n_learners: int, run: TrainingRun
-) -> Scorer:
-    """Train learners one after another, each from its own random numbers, and average their scores.
-
-    One alone is trained by `run` as it is, so that it keeps its random numbers and stages.
-
-    Parameters
-    ----------
-    learn : callable
-        Trains one.
-    n_learners : int
-        At least 1.
-    run : TrainingRun
-
-    Examples
-    --------
-    What is trained here is told its own name, and no more. One alone has none.
-
-    >>> import torch
-    >>> from longtail.scorers.ensemble import averaged_learners
-    >>> from longtail.training.run import TrainingRun
-    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
-    >>> averaged_learners(lambda run: run.scope, 2, run).members
-    ('learner 1: ', 'learner 2: ')
-    >>> averaged_learners(lambda run: run.scope, 1, run)
-    ''
-    """
-    if n_learners == 1:
-        return learn(run)
-    runs = (run.within(f"learner {i + 1}: ") for i in range(n_learners))
-    return EnsembleScorer(tuple(map(learn, runs)))

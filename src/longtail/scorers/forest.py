@@ -12,7 +12,7 @@ from longtail.kernels.forest import Forest, best_of_forest
 from longtail.kernels.jit import over_row_chunks
 from longtail.named_parts import with_prefix, without_prefix
 from longtail.scorers.blocks import top_k_in_blocks
-from longtail.scorers.fusion import best_first, just_below
+from longtail.scorers.ranking import best_first, just_below
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from longtail.kernels.attention import AttentionWeights, score_candidates
 from longtail.kernels.jit import over_row_chunks
 from longtail.named_parts import with_prefix, without_prefix
 from longtail.scorers.blocks import top_k_in_blocks
-from longtail.scorers.fusion import best_first
+from longtail.scorers.ranking import best_first
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

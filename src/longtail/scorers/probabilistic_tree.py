@@ -10,8 +10,8 @@ import numpy as np
 from longtail.features.bag_encoder import BagEncoder
 from longtail.kernels.arrays import read_only
 from longtail.scorers.blocks import top_k_in_blocks
-from longtail.scorers.fusion import best_first
 from longtail.scorers.label_vectors import LabelVectors
+from longtail.scorers.ranking import best_first
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
