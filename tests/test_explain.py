@@ -13,6 +13,7 @@ from longtail.recipes.attentionxml import AttentionXML
 from longtail.recipes.end_to_end import KimCNNClassifier
 from longtail.recipes.parabel import Parabel
 from longtail.scorers.calibration import Calibration
+from small_recipes import NAMES, RECIPES, TEXTS
 
 
 @pytest.fixture(scope="module", params=["as trained", "int8"])
@@ -137,3 +138,11 @@ def test_models_of_features_are_refused(tmp_path):
     model = Parabel(n_learners=1, n_threads=1).fit(features, [["a"], ["b"]] * 20).predictor_
     with pytest.raises(InputError, match="trained on texts"):
         model.explain("red wine")
+
+
+@pytest.mark.parametrize("make", RECIPES.values(), ids=RECIPES.keys())
+def test_the_only_word_speaks_for_the_answer(make):
+    """Without it there is no answer at all."""
+    model = make().fit(TEXTS, NAMES).predictor_
+    for label in explain(model, "rose", k=2).labels:
+        assert [word.effect >= 0 for word in label.words] == [True]

@@ -248,16 +248,16 @@ def _joined(bags: Sequence[Bags]) -> Bags:
 def _scores_of(model: Predictor, bags: Bags, labels: Ids) -> tuple[Floats, Floats]:
     """Return the scores (n, n_labels) of some labels, and the best score beside each of them.
 
-    Where a scorer leaves a label out, that counts as the lowest score of all bags, or as 0, which
-    is what no votes at all come to, if that is lower.
+    Where a scorer leaves a label out, or says nothing of a bag, that counts as the lowest score of
+    all bags, or as 0, which is what no votes at all come to, if that is lower.
     """
     found, scores = ranked_candidates(model.scorer, bags, labels, model.n_labels)
     lowest = np.where(np.isfinite(scores), scores, 0).min(initial=0)
-    own: Floats = np.zeros((len(found), len(labels)), np.float32)
-    others = np.zeros_like(own)
+    own: Floats = np.full((len(found), len(labels)), lowest, np.float32)
+    others = own.copy()
     for row, beside, row_labels, row_scores in zip(own, others, found, scores, strict=True):
         known = np.isfinite(row_scores)
-        if known.any():  # otherwise nothing is known of the bag
+        if known.any():  # else there is no answer, which is as low as any score
             n_scores = max(model.n_labels, 2)  # beside one label alone there is the lowest
             every = np.full(n_scores, lowest, np.float32)
             every[row_labels[known]] = row_scores[known]
