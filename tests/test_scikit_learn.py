@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 from sklearn.base import clone, is_classifier
 
@@ -38,3 +39,47 @@ def test_a_clone_has_the_parameters_and_nothing_learnt():
 def test_training_does_not_wait_for_scikit_learn():
     code = "import sys, longtail.recipes.longtail; sys.exit('sklearn' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+class Table:
+    """As a data frame is read: an array, with names of its columns."""
+
+    def __init__(self, values, columns):
+        self.values, self.columns, self.shape = values, columns, values.shape
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self.values, dtype)
+
+
+@pytest.fixture(scope="module")
+def model():
+    """A model of a table whose columns have names."""
+    classes = np.array(["cake", "lemon", "fish"])[np.arange(30) % 3]
+    table = Table(TestFeatureNames.X, TestFeatureNames.NAMES)
+    return LongtailClassifier(n_threads=1).fit(table, classes)
+
+
+class TestFeatureNames:
+    NAMES = ("sweet", "sour", "salty")
+    X = np.eye(3)[np.arange(30) % 3]
+
+    def test_are_kept(self, model):
+        assert model.feature_names_in_.tolist() == list(self.NAMES)
+        assert model.predict(Table(self.X, self.NAMES)).tolist() == model.predict(self.X).tolist()
+
+    @pytest.mark.parametrize(
+        ("names", "message"),
+        [
+            (("sour", "sweet", "salty"), "the same columns, in another order"),
+            (("sweet", "sour", "bitter"), "unknown are 'bitter'; missing are 'salty'"),
+        ],
+    )
+    def test_must_be_the_same(self, model, names, message):
+        for ask in (model.predict, model.predict_topk, model.predict_proba):
+            with pytest.raises(InputError, match=message):
+                ask(Table(self.X, names))
+
+    def test_go_with_another_fit(self, model):
+        again = clone(model).fit(Table(self.X, self.NAMES), ["a", "b", "c"] * 10)
+        again.fit(self.X, ["a", "b", "c"] * 10)
+        assert not hasattr(again, "feature_names_in_")

@@ -9,8 +9,9 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.data.dataset import Dataset
-from longtail.data.from_python import LabelForm, as_classes, labels_from
+from longtail.data.from_python import LabelForm, as_classes, labels_from, own_dtype
 from longtail.errors import InputError
+from longtail.estimators.feature_names import check_feature_names
 from longtail.estimators.scikit_learn import Parameters, not_fitted
 from longtail.evaluation import warn_of_unknown_labels
 from longtail.metrics import precision_at_k
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from longtail.data.label_space import LabelSpace
 
-__all__ = ["AnsweringEstimator", "kept"]
+__all__ = ["AnsweringEstimator", "kept", "matrix_dtype"]
 
 MOST_PREDICTED = 100
 MOST_NUMBERS = 2**30  # of a matrix of all probabilities: 8 GB
@@ -87,8 +88,15 @@ class AnsweringEstimator(Parameters):
 
         Ids are int32, padded with -1; probabilities float32, padded with -inf. `Predictor` has more
         to ask for: names, a threshold, only some labels.
+
+        Raises
+        ------
+        InputError
+            If X is not what the model was trained on; of a table with named columns, if they have
+            other names or another order.
         """
         self._check_is_fitted()
+        check_feature_names(X, getattr(self, "feature_names_in_", None))
         return self.predictor_.predict_topk(X, k)
 
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
@@ -203,6 +211,21 @@ def kept(y: Any) -> Any:
     ([['bread'], []], [['bread'], []])
     """
     return list(y) if isinstance(y, Iterator | ValuesView) else y
+
+
+def matrix_dtype(y: Any) -> np.dtype[Any]:
+    """Return the dtype of matrices of predicted labels: that of y, if scipy has such matrices.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.estimators.answers import matrix_dtype
+    >>> matrix_dtype(np.eye(2, dtype=int)), matrix_dtype([["bread"]])
+    (dtype('int64'), dtype('float32'))
+    """
+    given = own_dtype(y)  # of Python objects and half numbers there are none
+    is_usual = given is not None and given.kind in "biuf" and given != np.float16
+    return given if given and is_usual else np.dtype(np.float32)
 
 
 def _n_points(X: Any) -> int:

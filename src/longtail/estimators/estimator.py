@@ -18,14 +18,14 @@ from longtail.data.from_python import (
     as_classes,
     holds_texts,
     labels_from,
-    own_dtype,
     texts_from,
 )
 from longtail.data.point_input import PointInput
 from longtail.data.split import held_out_split
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError, named
-from longtail.estimators.answers import AnsweringEstimator, kept
+from longtail.estimators.answers import AnsweringEstimator, kept, matrix_dtype
+from longtail.estimators.feature_names import feature_names
 from longtail.estimators.json_values import json_value
 from longtail.estimators.limits import check_min_df, check_settings
 from longtail.estimators.scikit_learn import classifier_tags
@@ -156,10 +156,9 @@ class LabelEstimator(AnsweringEstimator):
             self._own_classes = np.unique(as_classes(y))
         if features is not None:
             self.n_features_in_ = features.shape[1]
-        given = own_dtype(y)
-        # Of Python objects and half numbers scipy has no matrices.
-        is_usual = given is not None and given.kind in "biuf" and given != np.float16
-        self._label_dtype = given if given and is_usual else np.dtype(np.float32)
+            if (names := feature_names(X)) is not None:
+                self.feature_names_in_ = names
+        self._label_dtype = matrix_dtype(y)
         return self
 
     def fit_dataset(
@@ -206,7 +205,8 @@ class LabelEstimator(AnsweringEstimator):
         if set_aside is not None:
             set_aside = _checked_pairs(set_aside, dataset)
         _check_callbacks(callbacks)
-        self.__dict__.pop("n_features_in_", None)  # of another fit
+        for learnt in ("n_features_in_", "feature_names_in_"):  # of another fit
+            self.__dict__.pop(learnt, None)
         join_processes()
         n_threads = n_usable_threads(self.n_threads)
         with torch_for_training(n_threads):
