@@ -142,6 +142,10 @@ def test_an_option_that_took_the_file_is_pointed_out(capsys):
         (["a.jsonl", "b.jsonl", "--model", "m"], "train: error: unrecognized arguments: b.jsonl"),
         (["a.jsonl", "--model", "m", "tail=1"], "Settings such as KEY=VALUE go after --set"),
         (["a.jsonl", "--model", "m", "--epochs", "3"], "unrecognized arguments: --epochs 3."),
+        (
+            ["a.jsonl", "--model", "m", "--text", "x"],
+            "--text is not an option (did you mean --text-",
+        ),
     ],
 )
 def test_wrong_usage_is_said_in_few_lines(arguments, message, capsys, monkeypatch, tmp_path):

@@ -55,7 +55,7 @@ def _command(
     commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, summary: str
 ) -> argparse.ArgumentParser:
     """Return the parser of one of the two, which both begin with a model."""
-    command = commands.add_parser(name, help=summary, description=f"{summary}.")
+    command = commands.add_parser(name, help=summary, description=f"{summary}.", allow_abbrev=False)
     command.add_argument(
         "model",
         metavar="MODEL",
