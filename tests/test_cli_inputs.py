@@ -280,6 +280,10 @@ def test_standard_output_is_an_output(place, capsys, tmp_path, monkeypatch):
         (["evaluate", "m", "t", "--threshold", "1"], "(did you mean --thresholds?)"),
         (["evaluate", "m", "t", "--label", "x"], "(did you mean --labels?)"),
         (["labels", "add", "m", "l", "o", "--example", "x"], "(did you mean --examples?)"),
+        (
+            ["predict", "--model", "m"],
+            "--model is not an option: the model folder comes first, without one. `longtail",
+        ),
         (["inspect", "m", "--colour"], "unrecognized arguments: --colour. `longtail inspect"),
     ],
 )

@@ -16,7 +16,7 @@ from longtail.cli.interrupts import nothing_to_lose
 from longtail.errors import InputError, ModelFolderError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 __all__ = [
     "COMMANDS",
@@ -33,8 +33,8 @@ MODEL, DATA, ASKED = "a model folder", "a file", "a file of points to answer"
 class Command(NamedTuple):
     """A command, and what its first places must name: to see that takes no import.
 
-    Its module has `add_arguments(parser)`, `run_command(arguments) -> exit code`, and an EXAMPLE of
-    how it is called.
+    Its module has `add_arguments(parser)`, `run_command(arguments) -> exit code`, an EXAMPLE of how
+    it is called, and maybe `option_hint(option, words)`: what to say of an option that it lacks.
     """
 
     module: str
@@ -147,6 +147,7 @@ class CommandParser(argparse.ArgumentParser):
         )
         self._module: str | None = module
         self._given: Sequence[str] = ()
+        self._own_hint: Callable[[str, Sequence[str]], str] = lambda *_: ""
 
     def parse_known_args(  # type: ignore[override]  # its own overloads say the same at length
         self,
@@ -161,6 +162,7 @@ class CommandParser(argparse.ArgumentParser):
             self._module = None
             command.add_arguments(self)
             self.set_defaults(run_command=command.run_command)
+            self._own_hint = getattr(command, "option_hint", self._own_hint)
             if "--help" not in self._option_string_actions:
                 self.add_argument("-h", "--help", action="help", help="show this and stop")
             self.usage = f"%(prog)s{self._places()} [options]\n  such as: {command.EXAMPLE}"
@@ -214,8 +216,13 @@ class CommandParser(argparse.ArgumentParser):
 
     def _hints_at(self, name: str, known: Iterable[str]) -> Iterator[str]:
         """Yield what was probably meant by an option that there is not, if anything was."""
+        own_hint = self._own_hint(name, self._given)
         near = _near_option(name, known)
-        if near:
+        if own_hint:
+            yield own_hint
+        elif name == "--model":
+            yield "--model is not an option: the model folder comes first, without one"
+        elif near:
             yield f"{name} is not an option (did you mean {near}?)"
 
     def _take_late(self, parsed: argparse.Namespace, rest: list[str]) -> None:
