@@ -69,7 +69,7 @@ def test_inspection_of_a_blended_model(capsys, place):
 
 @pytest.mark.parametrize(
     ("settings", "asked"),
-    [({"linear": False, "n_near_points": 0}, "200 labels"), ({}, "200 training points")],
+    [({"linear": False, "n_near_points": 0}, "10 labels"), ({}, "40 training points")],
 )
 def test_inspection_of_models_of_label_texts(capsys, tmp_path, settings, asked):
     texts, names = zip(*((row["text"], row["labels"]) for row in list(rows()) * 5), strict=True)

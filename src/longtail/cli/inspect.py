@@ -11,7 +11,7 @@ from longtail.cli.near_names import check_label_names, near_names
 from longtail.cli.output import bytes_text, counted, one_line, result, short, table, time_text
 from longtail.compiled.blended import compiled_of
 from longtail.compiled.scorer import CompiledScorer
-from longtail.compiled.search_recall import N_QUERIES, label_recall
+from longtail.compiled.search_recall import label_recall, n_queries
 from longtail.data.rows import unit_vectors
 from longtail.errors import InputError, ModelFolderError, named
 from longtail.kernels.text import TokenKind
@@ -130,11 +130,11 @@ def _show_search(model: Predictor) -> None:
     scorer = compiled_of(learner)
     if scorer is not None and len(scorer.parts.labels.codes):
         recall = 100 * label_recall(scorer)
-        what = "training points" if len(scorer.parts.points.codes) else "labels"
+        what = "training point" if len(scorer.parts.points.codes) else "label"
         _section(
             "Search",
             f"{recall:.1f} % of the {scorer.sizes.n_found} nearest labels that an exact search "
-            f"finds ({N_QUERIES} {what})",
+            f"finds ({counted(n_queries(scorer), what)})",
         )
 
 
