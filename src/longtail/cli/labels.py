@@ -114,6 +114,12 @@ def _examples(
             f"{source_name(arguments.examples)} holds features. Pass texts as examples, or use "
             "Python."
         )
+    if not dataset.labels.nnz:
+        raise InputError(
+            f"No point of {source_name(arguments.examples)} has one of the new labels, such as "
+            f"{space.name(0)!r}. Names must match exactly, capital letters and spaces included. "
+            "Correct them, or omit --examples."
+        )
     return {
         space.name(label): dataset.texts.take(own) for label, own in enumerate(rows) if len(own)
     }
