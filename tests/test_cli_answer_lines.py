@@ -87,3 +87,24 @@ def test_a_stopped_table_is_gone_on_with(place, capsys, tmp_path, monkeypatch, s
     _, _, err = run(capsys, "predict", place / "model", source, "--output", target)
     assert "has answered: 2 points" in err
     assert target.read_bytes() == whole.read_bytes()
+
+
+def test_kept_values_of_json_are_written_as_they_stood(text_model_path, capsys, tmp_path):
+    values = [
+        "1e400",
+        "-1e999",
+        '[1e400, "a"]',
+        '{"a": 1}',
+        "1.50",
+        "true",
+        "null",
+        '"a\\u00e9"',
+        '""',
+    ]
+    lines = [f'{{"text": "dry wine", "n" : {value} }}' for value in values]
+    source, target = write_lines(tmp_path / "in.jsonl", lines), tmp_path / "out.csv"
+    words = ("predict", text_model_path, source, "--keep", "n", "--top-k", 1)
+    assert run(capsys, *words, "--output", target)[0] == 0
+    kept = [row["n"] for row in csv.DictReader(target.read_text("utf-8").splitlines())]
+    assert kept == [*values[:6], "", "a\N{LATIN SMALL LETTER E WITH ACUTE}", ""]
+    assert '"n":1e400' in run(capsys, *words)[1]

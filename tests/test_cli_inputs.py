@@ -270,3 +270,27 @@ def test_standard_output_is_an_output(place, capsys, tmp_path, monkeypatch):
             capsys, *arguments
         )
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [
+        (["predict", "m", "--k", "3"], "--k is not an option (did you mean --top-k?)"),
+        (["predict", "m", "--top=3"], "--top is not an option (did you mean --top-k?)"),
+        (["evaluate", "m", "t", "--threshold", "1"], "(did you mean --thresholds?)"),
+        (["evaluate", "m", "t", "--label", "x"], "(did you mean --labels?)"),
+        (["labels", "add", "m", "l", "o", "--example", "x"], "(did you mean --examples?)"),
+        (
+            ["predict", "--model", "m"],
+            "--model is not an option: the model folder comes first, without one. `longtail",
+        ),
+        (["inspect", "m", "--colour"], "unrecognized arguments: --colour. `longtail inspect"),
+    ],
+)
+def test_options_are_not_abbreviated_but_hinted_at(words, meant, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for name in "mt":
+        (tmp_path / name).mkdir()
+    message = refused(capsys, *words)
+    assert "unrecognized arguments: --" in message
+    assert meant in message

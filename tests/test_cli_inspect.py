@@ -69,7 +69,7 @@ def test_inspection_of_a_blended_model(capsys, place):
 
 @pytest.mark.parametrize(
     ("settings", "asked"),
-    [({"linear": False, "n_near_points": 0}, "200 labels"), ({}, "200 training points")],
+    [({"linear": False, "n_near_points": 0}, "10 labels"), ({}, "40 training points")],
 )
 def test_inspection_of_models_of_label_texts(capsys, tmp_path, settings, asked):
     texts, names = zip(*((row["text"], row["labels"]) for row in list(rows()) * 5), strict=True)
@@ -104,3 +104,16 @@ def test_inspection_of_label_trees(capsys, tmp_path, n_learners):
     message = refused(capsys, "inspect", tmp_path, "--label", "drink")
     assert "LabelTreeScorer has no vectors" in message
     assert "has no vectors" in refused(capsys, "inspect", tmp_path, "--token", "wine")
+
+
+def test_names_neither_break_a_table_nor_reach_the_terminal(capsys, tmp_path):
+    long, odd = "long " * 100, "two\nlines\x1b[31m"
+    texts = [f"{word} {i % 3}" for i in range(30) for word in ("red wine", "old car")]
+    small = NGAME(dimension=16, encoder_epochs=1, classifier_epochs=1, n_threads=1)
+    small.fit(texts, [[long], [odd, "car"]] * 30).save(tmp_path)
+    shown = inspected(capsys, tmp_path)[0] + inspected(capsys, tmp_path, "--label", "car")[0]
+    assert "\x1b" not in shown
+    assert shown.count("two\\nlines\\x1b[31m  ") == 2
+    assert shown.count(f"{long[:59]}\N{HORIZONTAL ELLIPSIS}  ") == 2
+    assert long[:60] not in shown
+    assert long[:60] not in inspected(capsys, tmp_path, "--label", long)[0]

@@ -141,7 +141,21 @@ def test_an_option_that_took_the_file_is_pointed_out(capsys):
         ),
         (["a.jsonl", "b.jsonl", "--model", "m"], "train: error: unrecognized arguments: b.jsonl"),
         (["a.jsonl", "--model", "m", "tail=1"], "Settings such as KEY=VALUE go after --set"),
-        (["a.jsonl", "--model", "m", "--epochs", "3"], "unrecognized arguments: --epochs 3."),
+        (
+            ["a.jsonl", "--model", "m", "--epochs", "3"],
+            "--epochs 3. epochs is a setting of the recipe: write --set epochs=3. `longtail",
+        ),
+        (["a.jsonl", "--learning-rate=1", "--model", "m"], "write --set learning_rate=1."),
+        (["a.jsonl", "--tail", "--recipe", "x", "--model", "m"], "arguments: --tail. `longtail"),
+        (["a.jsonl", "--tail", "--model", "m"], "write --set tail=VALUE."),
+        (
+            ["a.jsonl", "--recipe=dismec", "--word-ngrams", "2", "--model", "m"],
+            "write --set word_ngrams=2.",
+        ),
+        (
+            ["a.jsonl", "--model", "m", "--text", "x"],
+            "--text is not an option (did you mean --text-",
+        ),
     ],
 )
 def test_wrong_usage_is_said_in_few_lines(arguments, message, capsys, monkeypatch, tmp_path):

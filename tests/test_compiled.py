@@ -145,6 +145,26 @@ def test_what_is_kept_so_already_stays_as_it_is(model, dtype, tmp_path, capsys):
         assert (tmp_path / "again" / path.name).read_bytes() == path.read_bytes()
 
 
+def test_a_model_that_would_only_grow_is_warned_of(model, tmp_path, capsys):
+    model.compressed("float16").save(tmp_path / "own")
+    for dtype in ("float32", "int8"):
+        assert main(["compress", f"{tmp_path}/own", f"{tmp_path}/{dtype}", "--dtype", dtype]) == 0
+        error = capsys.readouterr().err
+        expected = (
+            "own keeps its numbers as float16. As float32 they take more room and stay rounded"
+        )
+        assert (expected in error) == (dtype == "float32")
+
+
+def test_only_a_transformer_is_distilled(model, tmp_path, capsys):
+    model.save(tmp_path / "own")
+    (tmp_path / "t.txt").write_text("red wine\n" * 30)
+    words = ["distill", f"{tmp_path}/own", f"{tmp_path}/out", "--texts", f"{tmp_path}/t.txt"]
+    assert main(words) == 2
+    (error,) = capsys.readouterr().err.splitlines()
+    assert error.startswith("longtail: error: Only a model with a transformer can be distilled")
+
+
 def test_a_compressed_model_can_be_compressed_further(model):
     twice = model.compressed("float16").compressed("int8").scorer.parts
     once = model.compressed("int8").scorer.parts

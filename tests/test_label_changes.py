@@ -219,3 +219,26 @@ def test_a_model_with_another_part_is_else_the_same(whole):
     assert model.description == whole.description
     for name in ("scorer", "label_space", "vectorizer", "calibration", "reads"):
         assert getattr(model, name) is getattr(whole, name), name
+
+
+def test_examples_of_none_of_the_new_labels_are_refused(lacking, tmp_path, capsys):
+    own, out, points = (tmp_path / name for name in ("model", "out", "points.jsonl"))
+    lacking.save(own)
+    (tmp_path / "new.txt").write_text("garden\troses\nlawn\tgrass\n")
+    words = [
+        "labels",
+        "add",
+        str(own),
+        str(tmp_path / "new.txt"),
+        str(out),
+        "--examples",
+        str(points),
+    ]
+    points.write_text('{"text": "roses", "labels": ["Garden"]}\n')
+    assert main(words) == 2
+    error = capsys.readouterr().err.splitlines()[-1]
+    assert "points.jsonl has one of the new labels, such as 'garden'. Names must match" in error
+    assert not out.exists()
+    points.write_text('{"text": "roses", "labels": ["Garden", "garden"]}\n')
+    assert main(words) == 0
+    assert "unknown labels (skipped): 1" in capsys.readouterr().err

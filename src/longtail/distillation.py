@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["Distilled", "distilled"]
+__all__ = ["Distilled", "distilled", "vectorizer_beside_transformer"]
 
 HELD_OUT = 0.1  # of the texts: to see how near the table comes
 LEAST_TEXTS = 20
@@ -48,6 +48,33 @@ class Distilled(NamedTuple):
 
     model: Predictor
     cosine: float
+
+
+def vectorizer_beside_transformer(model: Predictor) -> TextVectorizer:
+    """Return the vectoriser of a model that can be distilled.
+
+    Raises
+    ------
+    InputError
+        If the model has no transformer, or reads features.
+
+    Examples
+    --------
+    >>> from longtail.distillation import vectorizer_beside_transformer
+    >>> from longtail.recipes.parabel import Parabel
+    >>> model = Parabel().fit(["red wine", "old car"], [["drink"], ["vehicle"]]).predictor_
+    >>> vectorizer_beside_transformer(model)
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: Only a model with a transformer can be distilled; ...
+    """
+    vectorizer = model.vectorizer
+    if vectorizer is None or not transformers_of(model.scorer):
+        raise InputError(
+            "Only a model with a transformer can be distilled; this one answers with "
+            f"{type(model.scorer).__name__} without one."
+        )
+    return vectorizer
 
 
 def distilled(model: Predictor, texts: Sequence[str], n_threads: int | None = None) -> Distilled:
@@ -78,12 +105,7 @@ def distilled(model: Predictor, texts: Sequence[str], n_threads: int | None = No
     InputError
         If the model has no transformer, or the texts are too few.
     """
-    vectorizer = model.vectorizer
-    if vectorizer is None or not transformers_of(model.scorer):
-        raise InputError(
-            "Only a model with a transformer can be distilled; this one answers with "
-            f"{type(model.scorer).__name__} without one."
-        )
+    vectorizer = vectorizer_beside_transformer(model)
     if len(texts) < LEAST_TEXTS:
         raise InputError(
             f"Distilling needs at least {LEAST_TEXTS} texts, got {len(texts)}. Pass the training "

@@ -125,6 +125,7 @@ def _parser() -> argparse.ArgumentParser:
     """Return the parser of all commands; each fills in its own options when it is chosen."""
     parser = argparse.ArgumentParser(
         prog="longtail",
+        allow_abbrev=False,
         usage="%(prog)s COMMAND ...\n  `longtail --help` lists the commands",
         description="Extreme multi-label classification: text in, the most relevant few of up to "
         "millions of label names out.",

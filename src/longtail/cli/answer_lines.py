@@ -88,8 +88,9 @@ def lines_of(
 def _cell(value: str | msgspec.Raw | Sequence[str | float] | None) -> str:
     """Return a text as it is, a list as one cell, and other values as JSON has them."""
     if isinstance(value, msgspec.Raw):
-        found = msgspec.json.decode(value)
-        value = found if isinstance(found, str | None) else bytes(value).decode()
+        written = bytes(value)  # stays so: a number may be greater than any that Python has
+        is_text_or_none = written.startswith(b'"') or written == b"null"
+        value = msgspec.json.decode(value) if is_text_or_none else written.decode()
     if value is None:
         return ""
     return value if isinstance(value, str) else SEPARATOR.join(map(str, value))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, get_args
 
 from longtail.cli.labelled_points import add_test_arguments, labelled_points
 from longtail.cli.output import bytes_text, check_inputs, notice, result, table
-from longtail.compiled.scorer import StorageType
+from longtail.compiled.scorer import CompiledScorer, StorageType
 from longtail.data.input_notes import InputWarning
 from longtail.model_folder import MANIFEST, ModelFolder, check_target
 from longtail.predictor import Predictor
@@ -67,10 +67,25 @@ def run_command(arguments: argparse.Namespace) -> int:
         notice(
             f"{arguments.model} already keeps its numbers as {arguments.dtype}, so this is a copy."
         )
+    _warn_of_growth(model, arguments)
     smaller.save(arguments.target, before.documents())
     rows = comparison(model, smaller, size_of(before), arguments.target, dataset)
     result(table(["", "before", arguments.dtype, "change"], rows))
     return 0
+
+
+def _warn_of_growth(model: Predictor, arguments: argparse.Namespace) -> None:
+    """Say so if numbers get more bits than they have: what was rounded stays so."""
+    scorer, kinds = model.scorer, get_args(StorageType)  # the widest first
+    if not isinstance(scorer, CompiledScorer):
+        return
+    if kinds.index(arguments.dtype) < kinds.index(scorer.dtype):
+        notice(
+            f"longtail: warning: {arguments.model} keeps its numbers as {scorer.dtype}. As "
+            f"{arguments.dtype} they take more room and stay rounded, so nothing is gained. For "
+            f"finer ones, train the default recipe with --set storage={arguments.dtype}, or "
+            "compress the model that this one was made from."
+        )
 
 
 def comparison_set(model: Predictor, arguments: argparse.Namespace) -> Dataset | None:

@@ -13,7 +13,7 @@ from longtail.cli.compress import (
 from longtail.cli.output import check_inputs, counted, notice, result, table
 from longtail.cli.own_columns import columns_as_in_training
 from longtail.cli.points import points_in
-from longtail.distillation import distilled
+from longtail.distillation import distilled, vectorizer_beside_transformer
 from longtail.errors import InputError
 from longtail.model_folder import ModelFolder, check_target
 from longtail.predictor import Predictor
@@ -48,6 +48,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     if model.vectorizer is None:
         raise InputError(f"{arguments.model} reads features. Only a transformer can be distilled.")
     check_inputs(arguments.texts, arguments.test, arguments.labels, arguments.label_pairs)
+    vectorizer_beside_transformer(model)
     dataset = comparison_set(model, arguments)
     columns = columns_as_in_training(model, arguments, arguments.texts, None)
     blocks, _ = points_in(model, arguments.texts, format_name=None, columns=columns)

@@ -8,10 +8,10 @@ import numpy as np
 
 from longtail.cli.compiled_code import places_of_code
 from longtail.cli.near_names import check_label_names, near_names
-from longtail.cli.output import bytes_text, counted, result, table, time_text
+from longtail.cli.output import bytes_text, counted, one_line, result, short, table, time_text
 from longtail.compiled.blended import compiled_of
 from longtail.compiled.scorer import CompiledScorer
-from longtail.compiled.search_recall import N_QUERIES, label_recall
+from longtail.compiled.search_recall import label_recall, n_queries
 from longtail.data.rows import unit_vectors
 from longtail.errors import InputError, ModelFolderError, named
 from longtail.kernels.text import TokenKind
@@ -130,19 +130,24 @@ def _show_search(model: Predictor) -> None:
     scorer = compiled_of(learner)
     if scorer is not None and len(scorer.parts.labels.codes):
         recall = 100 * label_recall(scorer)
-        what = "training points" if len(scorer.parts.points.codes) else "labels"
+        what = "training point" if len(scorer.parts.points.codes) else "label"
         _section(
             "Search",
             f"{recall:.1f} % of the {scorer.sizes.n_found} nearest labels that an exact search "
-            f"finds ({N_QUERIES} {what})",
+            f"finds ({counted(n_queries(scorer), what)})",
         )
 
 
 def _show_frequent_labels(model: Predictor) -> None:
     """Show the labels with the most training points."""
     order = np.argsort(-model.train_label_counts, kind="stable")[:N_SHOWN]
-    rows = [[model.label_space.name(i), f"{model.train_label_counts[i]:,}"] for i in order.tolist()]
+    rows = [[_label(model, i), f"{model.train_label_counts[i]:,}"] for i in order.tolist()]
     _section("Most frequent labels", table(["label", "training points"], rows))
+
+
+def _label(model: Predictor, label: int) -> str:
+    """Return a label's name as it is shown in a table."""
+    return short(model.label_space.name(label))
 
 
 def _show_clusters(model: Predictor, folder: ModelFolder) -> None:
@@ -156,7 +161,7 @@ def _show_clusters(model: Predictor, folder: ModelFolder) -> None:
     for cluster in _some_clusters(cluster_of, counts):
         members = np.flatnonzero(cluster_of == cluster)
         members = members[np.argsort(-counts[members], kind="stable")]
-        names = [model.label_space.name(i) for i in members[:N_IN_CLUSTER].tolist()]
+        names = [_label(model, i) for i in members[:N_IN_CLUSTER].tolist()]
         more = f" | {len(members) - len(names)} more" if len(members) > len(names) else ""
         lines.append(f"{cluster}: {' | '.join(names)}{more}")
     _section(f"Label clusters ({len(np.unique(cluster_of)):,} in all)", "\n".join(lines))
@@ -174,7 +179,7 @@ def _show_tokens(model: Predictor) -> None:
         return
     words = np.flatnonzero(model.vectorizer.kinds_ == TokenKind.WORD)
     tokens = [model.vectorizer.token(column) for column in words[: 3 * N_SHOWN].tolist()]
-    _section(f"Most frequent words ({len(words):,} in all)", " ".join(tokens))
+    _section(f"Most frequent words ({len(words):,} in all)", " ".join(map(one_line, tokens)))
 
 
 def _show_training(folder: ModelFolder) -> None:
@@ -225,10 +230,10 @@ def _show_near_labels(model: Predictor, name: str) -> None:
         raise InputError(f"The model has no vector of {name!r}: no training point has that label.")
     ids, cosines = _nearest(vectors, label)
     rows = [
-        [model.label_space.name(i), f"{cosine:.3f}", f"{model.train_label_counts[i]:,}"]
+        [_label(model, i), f"{cosine:.3f}", f"{model.train_label_counts[i]:,}"]
         for i, cosine in zip(ids, cosines, strict=True)
     ]
-    result(table([f"labels near {name!r}", "cosine", "training points"], rows))
+    result(table([f"labels near {short(repr(name))}", "cosine", "training points"], rows))
 
 
 def _show_near_tokens(model: Predictor, text: str) -> None:
@@ -253,9 +258,10 @@ def _show_near_tokens(model: Predictor, text: str) -> None:
     place = int(np.searchsorted(same_kind, column))
     ids, cosines = _nearest(vectors[same_kind], place)
     rows = [
-        [tokens[int(same_kind[i])], f"{cosine:.3f}"] for i, cosine in zip(ids, cosines, strict=True)
+        [short(tokens[int(same_kind[i])]), f"{cosine:.3f}"]
+        for i, cosine in zip(ids, cosines, strict=True)
     ]
-    result(table([f"tokens near {wanted!r}", "cosine"], rows))
+    result(table([f"tokens near {short(repr(wanted))}", "cosine"], rows))
 
 
 def _nearest(vectors: NDArray[np.float32], row: int) -> tuple[list[int], list[float]]:

@@ -55,7 +55,7 @@ def _command(
     commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, summary: str
 ) -> argparse.ArgumentParser:
     """Return the parser of one of the two, which both begin with a model."""
-    command = commands.add_parser(name, help=summary, description=f"{summary}.")
+    command = commands.add_parser(name, help=summary, description=f"{summary}.", allow_abbrev=False)
     command.add_argument(
         "model",
         metavar="MODEL",
@@ -113,6 +113,12 @@ def _examples(
         raise InputError(
             f"{source_name(arguments.examples)} holds features. Pass texts as examples, or use "
             "Python."
+        )
+    if not dataset.labels.nnz:
+        raise InputError(
+            f"No point of {source_name(arguments.examples)} has one of the new labels, such as "
+            f"{space.name(0)!r}. Names must match exactly, capital letters and spaces included. "
+            "Correct them, or omit --examples."
         )
     return {
         space.name(label): dataset.texts.take(own) for label, own in enumerate(rows) if len(own)

@@ -16,7 +16,7 @@ from longtail.cli.interrupts import nothing_to_lose
 from longtail.errors import InputError, ModelFolderError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 __all__ = [
     "COMMANDS",
@@ -33,8 +33,8 @@ MODEL, DATA, ASKED = "a model folder", "a file", "a file of points to answer"
 class Command(NamedTuple):
     """A command, and what its first places must name: to see that takes no import.
 
-    Its module has `add_arguments(parser)`, `run_command(arguments) -> exit code`, and an EXAMPLE of
-    how it is called.
+    Its module has `add_arguments(parser)`, `run_command(arguments) -> exit code`, an EXAMPLE of how
+    it is called, and maybe `option_hint(option, words)`: what to say of an option that it lacks.
     """
 
     module: str
@@ -142,10 +142,12 @@ class CommandParser(argparse.ArgumentParser):
         super().__init__(
             formatter_class=argparse.RawDescriptionHelpFormatter,
             add_help=False,
+            allow_abbrev=False,  # --k would be --keep, where --top-k was meant
             **settings,
         )
         self._module: str | None = module
         self._given: Sequence[str] = ()
+        self._own_hint: Callable[[str, Sequence[str]], str] = lambda *_: ""
 
     def parse_known_args(  # type: ignore[override]  # its own overloads say the same at length
         self,
@@ -160,6 +162,7 @@ class CommandParser(argparse.ArgumentParser):
             self._module = None
             command.add_arguments(self)
             self.set_defaults(run_command=command.run_command)
+            self._own_hint = getattr(command, "option_hint", self._own_hint)
             if "--help" not in self._option_string_actions:
                 self.add_argument("-h", "--help", action="help", help="show this and stop")
             self.usage = f"%(prog)s{self._places()} [options]\n  such as: {command.EXAMPLE}"
@@ -188,12 +191,11 @@ class CommandParser(argparse.ArgumentParser):
 
     def _hints(self) -> Iterator[str]:
         """Yield advice on options that are misspelt, that took too much, or that are left out."""
-        known = self._option_string_actions
+        known = self._known_options()
         for word in self._given:
             name = word.partition("=")[0]
-            near = difflib.get_close_matches(name, known, n=1) if name.startswith("--") else []
-            if near and not any(option.startswith(name) for option in known):
-                yield f"{name} is not an option (did you mean {near[0]}?)"
+            if name.startswith("--") and name not in {"--", *known}:
+                yield from self._hints_at(name, known)
         greedy = {option: action for option, action in known.items() if action.nargs == "+"}
         for option, action in greedy.items():
             if option in self._given:
@@ -203,12 +205,44 @@ class CommandParser(argparse.ArgumentParser):
             ):
                 yield f"Settings such as KEY=VALUE go after {option}"
 
+    def _known_options(self) -> dict[str, argparse.Action]:
+        """Return all options, with those of the command below this one, such as `labels add`."""
+        known = dict(self._option_string_actions)
+        for action in self._actions:
+            if isinstance(action, argparse._SubParsersAction):
+                for name, parser in action.choices.items():
+                    known |= parser._option_string_actions if name in self._given else {}
+        return known
+
+    def _hints_at(self, name: str, known: Iterable[str]) -> Iterator[str]:
+        """Yield what was probably meant by an option that there is not, if anything was."""
+        own_hint = self._own_hint(name, self._given)
+        near = _near_option(name, known)
+        if own_hint:
+            yield own_hint
+        elif name == "--model":
+            yield "--model is not an option: the model folder comes first, without one"
+        elif near:
+            yield f"{name} is not an option (did you mean {near}?)"
+
     def _take_late(self, parsed: argparse.Namespace, rest: list[str]) -> None:
         """Fill optional places from behind the options, where argparse does not look for them."""
         for action in self._actions:
             is_place = action.nargs == "?" and not action.option_strings
             if is_place and getattr(parsed, action.dest) is None and _begins_with_a_word(rest):
                 setattr(parsed, action.dest, rest.pop(0))
+
+
+def _near_option(name: str, known: Iterable[str]) -> str | None:
+    """Return the option that is spelt alike, has the name as a word, or begins with it."""
+    options = [option for option in known if option.startswith("--")]
+    near = [
+        *difflib.get_close_matches(name, options, n=1, cutoff=0.8),
+        *(option for option in options if name[2:] in option[2:].split("-")),
+        *(option for option in options if option.startswith(name)),
+        *difflib.get_close_matches(name, options, n=1),
+    ]
+    return near[0] if near else None
 
 
 def _begins_with_a_word(rest: list[str]) -> bool:

@@ -27,11 +27,13 @@ __all__ = [
     "notice",
     "one_line",
     "result",
+    "short",
     "table",
     "time_text",
     "write_json",
 ]
 
+MOST_SHOWN = 60  # letters of a name in a table
 _STDOUT = "-"
 _CONTROLS = {"Cc", "Zl", "Zp"}  # of Unicode: control characters, line and paragraph separators
 
@@ -54,6 +56,19 @@ def one_line(name: str) -> str:
         sign.encode("unicode_escape").decode() if category(sign) in _CONTROLS else sign
         for sign in name
     )
+
+
+def short(name: str) -> str:
+    r"""Return a name in one line, as `one_line` does, of which a table has room for the beginning.
+
+    Examples
+    --------
+    >>> from longtail.cli.output import short
+    >>> short("two\nlines"), short(70 * "a") == 59 * "a" + "\N{HORIZONTAL ELLIPSIS}"
+    ('two\\nlines', True)
+    """
+    line = one_line(name[: MOST_SHOWN + 1])  # a name may be as long as a book
+    return line if len(line) <= MOST_SHOWN else f"{line[: MOST_SHOWN - 1]}\N{HORIZONTAL ELLIPSIS}"
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:

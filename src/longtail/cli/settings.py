@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from longtail.estimators.estimator import LabelEstimator
 
-__all__ = ["parse_settings", "settings_help"]
+__all__ = ["parse_settings", "setting_names", "settings_help"]
 
 _KINDS = {
     int: "a whole number",
@@ -72,6 +72,19 @@ def parse_settings(recipe: type[LabelEstimator], pairs: Sequence[str]) -> dict[s
             raise InputError(f"--set {key} is given twice. Keep the one that you mean.")
         settings[key] = _value(key, text.strip(), types[key])
     return settings
+
+
+def setting_names(recipe: type[LabelEstimator]) -> list[str]:
+    """Return what ``--set`` takes.
+
+    Examples
+    --------
+    >>> from longtail.cli.settings import setting_names
+    >>> from longtail.recipes.dismec import DiSMEC
+    >>> "word_ngrams" in setting_names(DiSMEC)
+    True
+    """
+    return list(_types_of(recipe))
 
 
 def settings_help(recipe: type[LabelEstimator], name: str) -> str:

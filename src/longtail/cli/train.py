@@ -17,7 +17,7 @@ from longtail.cli.lazy import quick_imports
 from longtail.cli.one_at_a_time import alone_in
 from longtail.cli.output import bytes_text, check_inputs, counted, notice, result, time_text
 from longtail.cli.own_columns import add_column_arguments, remember_columns, told_columns
-from longtail.cli.settings import parse_settings, settings_help
+from longtail.cli.settings import parse_settings, setting_names, settings_help
 from longtail.data.dataset import Dataset
 from longtail.data.formats import FORMATS
 from longtail.data.repository import read_filter
@@ -35,13 +35,15 @@ from longtail.recipes.names import DEFAULT_RECIPE, RECIPES, recipe
 from longtail.training.tensorboard import TensorBoard
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from scipy.sparse import csr_array
 
     from longtail.costs.memory_check import MemoryNeed
     from longtail.estimators.estimator import LabelEstimator
     from longtail.training.run import Callback
 
-__all__ = ["add_arguments", "run_command"]
+__all__ = ["add_arguments", "option_hint", "run_command"]
 
 EXAMPLE = "longtail train train.jsonl --model model"
 
@@ -114,6 +116,32 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--tensorboard", metavar="DIR", help="write curves of the training for TensorBoard"
     )
     parser.add_argument("-h", "--help", action=_Help, nargs=0, help="show this and stop")
+
+
+def option_hint(option: str, words: Sequence[str]) -> str:
+    """Return how to write what is a setting of the recipe instead of an option; else nothing.
+
+    Examples
+    --------
+    >>> from longtail.cli.train import option_hint
+    >>> option_hint("--epochs", ["train.jsonl", "--epochs", "3"])
+    'epochs is a setting of the recipe: write --set epochs=3'
+    >>> option_hint("--modle", ["train.jsonl", "--modle", "model"])
+    ''
+    """
+    finder = argparse.ArgumentParser(add_help=False, allow_abbrev=False, exit_on_error=False)
+    finder.add_argument("--recipe", default=DEFAULT_RECIPE)
+    finder.add_argument(option, nargs="?", dest="value")
+    try:
+        given, _ = finder.parse_known_args(words)
+        kind = recipe(given.recipe)
+    except (argparse.ArgumentError, LongtailError):
+        return ""
+    key = option.removeprefix("--").replace("-", "_")
+    if key not in setting_names(kind):
+        return ""
+    value = "VALUE" if given.value is None else shlex.quote(given.value)
+    return f"{key} is a setting of the recipe: write --set {key}={value}"
 
 
 def run_command(arguments: argparse.Namespace) -> int:

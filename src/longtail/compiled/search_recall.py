@@ -25,12 +25,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.compiled.scorer import CompiledScorer
+    from longtail.kernels.code_search import CodedGraph
 
     Ids = NDArray[np.int32]
 
-__all__ = ["N_QUERIES", "label_recall"]
+__all__ = ["label_recall", "n_queries"]
 
-N_QUERIES = 200  # training points, or labels, that are searched for
+MOST_QUERIES = 200  # training points, or labels, that are searched for
 
 
 def label_recall(scorer: CompiledScorer) -> float:
@@ -58,8 +59,8 @@ def label_recall(scorer: CompiledScorer) -> float:
     1.0
     """
     graph, sizes = scorer.parts.labels, scorer.sizes
-    asked = scorer.parts.points if len(scorer.parts.points.codes) else graph
-    drawn = np.random.default_rng(0).permutation(len(asked.codes))[:N_QUERIES]
+    asked = _asked(scorer)
+    drawn = np.random.default_rng(0).permutation(len(asked.codes))[: n_queries(scorer)]
     queries = vectors_of(some_nodes(asked, drawn), dimension_of(scorer.parts))
     codes = np.zeros(2 * graph.codes.shape[1], np.int8)
     k = min(sizes.n_found, len(graph.members))
@@ -80,6 +81,26 @@ def label_recall(scorer: CompiledScorer) -> float:
         n = nearest_members(query, codes, scale, graph, size, used, ids, similarities)
         found += int((similarities[:n] >= least - 1e-5).sum())
     return found / max(k * len(queries), 1)
+
+
+def n_queries(scorer: CompiledScorer) -> int:
+    """Return how many points, or labels, `label_recall` searches for.
+
+    Examples
+    --------
+    >>> from longtail import LongtailClassifier
+    >>> from longtail.compiled.search_recall import n_queries
+    >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
+    >>> n_queries(LongtailClassifier().fit(texts, labels).predictor_.scorer)
+    20
+    """
+    return min(MOST_QUERIES, len(_asked(scorer).codes))
+
+
+def _asked(scorer: CompiledScorer) -> CodedGraph:
+    """Return the points, where the model keeps any; else the labels."""
+    points = scorer.parts.points
+    return points if len(points.codes) else scorer.parts.labels
 
 
 def _starts(scorer: CompiledScorer, near: Ids) -> Ids:
