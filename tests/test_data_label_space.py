@@ -58,7 +58,7 @@ def test_a_name_of_blanks_that_only_unicode_knows_is_none(tmp_path):
 
 def test_names_are_the_texts_where_there_are_no_others(tmp_path):
     path = tmp_path / "labels.txt"
-    path.write_bytes(b"\xef\xbb\xbfa\r\nb\r\n\r\n")
+    path.write_bytes(b"\xef\xbb\xbfa\r\nb\r\n\r\n \t\r\n")
     space = LabelSpace.read(path)
     assert list(space.names) == ["a", "b"]
     assert space.texts is space.names
@@ -86,6 +86,8 @@ def test_names_that_no_line_can_carry(tmp_path, name):
         (b"a\n\nb\n", "line 2: A label's name is missing"),
         (b"a\n \t\nc\n", "line 2: A label's name is missing"),
         (b"a\n\ttext only\nc\n", "line 2: A label's name is missing"),
+        (b"a\n\ttext only\n", "line 2: A label's name is missing"),
+        (b"a\n\n\ttext only\n", "line 2: A label's name is missing"),
         (b"a\nb\xff\n", "line 2: The line is not UTF-8 .byte 0xff at position 1"),
     ],
 )
