@@ -98,6 +98,42 @@ def test_broken_labels_files(tmp_path, content, message):
         LabelSpace.read(path)
 
 
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"uid":"1","title":"foo"}\n{"uid":"2"}\n', "line 1: Each line is an object of JSON"),
+        ("id,name\n0,bread\n1,car\n", "line 1: This is a CSV file with ids: 'id,name' is its"),
+        (
+            '"id","name"\r\n"1","a, b"\r\n"2",\r\n\r\n',
+            'such as \'"1","a, b"\'.*Write one name a line',
+        ),
+    ],
+)
+def test_labels_files_in_other_formats_are_refused(tmp_path, content, message):
+    (tmp_path / "labels.txt").write_text(content, encoding="utf-8")
+    with pytest.raises(DataFormatError, match=message):
+        LabelSpace.read(tmp_path / "labels.txt")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["{}"],
+        ['{"a": 1}', "{a}"],
+        ['{"a": 1}', "a"],
+        ["id,name", "0,5 mm"],
+        ["id,name", "0,5 mm", "2,5 mm"],
+        ["id,name", "2,a", "3,b"],
+        ["0,a", "1,b", "2,c"],
+        ["sizes", "0,5 mm", "1,5 mm"],
+        ["id,name", "0,bread", "car"],
+    ],
+)
+def test_honest_names_are_not_taken_for_another_format(tmp_path, names):
+    (tmp_path / "labels.txt").write_text("\n".join(names), encoding="utf-8")
+    assert list(LabelSpace.read(tmp_path / "labels.txt").names) == names
+
+
 def test_without_names():
     space = LabelSpace(3)
     assert space.name(2) == "2"

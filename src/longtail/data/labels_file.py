@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
+import msgspec
+
+from longtail.data.json_lines import keys_of
 from longtail.data.paths import decode_line, numbered_lines
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.errors import DataFormatError
@@ -14,6 +18,9 @@ if TYPE_CHECKING:
 __all__ = ["read_labels_file"]
 
 _NAME_MISSING = "A label's name is missing. Write one name a line; its id is the line's number."
+_SHAPE = "Write one name a line, or a name, a TAB and a text; a label's id is the line's number."
+_NUMBERED = re.compile(r'"?(\d{1,9})"?,')
+_FEWEST = 2  # lines of another format; a single one may be an honest name
 
 
 def read_labels_file(path: str | Path) -> tuple[TextColumn, TextColumn]:
@@ -34,8 +41,8 @@ def read_labels_file(path: str | Path) -> tuple[TextColumn, TextColumn]:
     InputError
         If the file cannot be opened.
     DataFormatError
-        If it is empty, not UTF-8, or has a line without a name; blank lines at the very end
-        are fine.
+        If it is empty, not UTF-8, has a line without a name, or is JSON lines or a CSV file with
+        ids and a header; blank lines at the very end are fine.
 
     Examples
     --------
@@ -63,4 +70,42 @@ def read_labels_file(path: str | Path) -> tuple[TextColumn, TextColumn]:
     if not len(names):
         raise DataFormatError(_NAME_MISSING, path=path, line=1)
     name_column, text_column = names.finish(), texts.finish()
+    _refuse_other_formats(name_column, path)
     return name_column, name_column if name_column == text_column else text_column
+
+
+def _refuse_other_formats(names: TextColumn, path: str | Path) -> None:
+    """Raise DataFormatError if each line is an object of JSON, or a row of a CSV with ids."""
+    if len(names) >= _FEWEST and all(map(_is_object, names)):
+        message = f"Each line is an object of JSON, which would be the label's name. {_SHAPE}"
+        raise DataFormatError(message, path=path, line=1)
+    if len(names) > _FEWEST and "," in names[0] and _are_numbered(names):
+        message = (
+            f"This is a CSV file with ids: {names[0][:60]!r} is its header, and each line after it "
+            f"begins with the next number, such as {names[1][:60]!r}. All of it would be names. "
+            f"{_SHAPE}"
+        )
+        raise DataFormatError(message, path=path, line=1)
+
+
+def _is_object(line: str) -> bool:
+    """Tell whether a line is an object of JSON."""
+    if not line.lstrip().startswith("{"):
+        return False
+    try:
+        keys_of(line.encode())
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
+
+
+def _are_numbered(names: TextColumn) -> bool:
+    """Tell whether all names but the first begin with a number and a comma, from 0 or 1 upwards."""
+    first = _NUMBERED.match(names[1])
+    if first is None or int(first[1]) > 1 or _NUMBERED.match(names[0]):
+        return False
+    numbers = (_NUMBERED.match(names[i]) for i in range(1, len(names)))
+    return all(
+        found is not None and int(found[1]) == wanted
+        for wanted, found in enumerate(numbers, start=int(first[1]))
+    )
