@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 
 from longtail.data import Dataset, InputWarning, LabelSpace, TextColumn, read_filter
 from longtail.data.csr import csr_from_rows
+from longtail.data.unlabelled import read_points
 from longtail.errors import DataFormatError, InputError
 
 
@@ -203,6 +204,25 @@ def test_svmlight_blank_line_and_empty_texts(tmp_path):
             assert list(read(tmp_path, content, name).texts) == [""]
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", "sep=,\r\ntext,labels\r\nx,a\r\n"),
+        ("a.csv", "\ufeffSEP=,\nlabels,text\na,x\n"),
+        ("a.tsv", "sep=\t\ntext\tlabels\nx\ta\n"),
+    ],
+)
+def test_a_first_line_that_names_the_separator_is_no_point(tmp_path, name, content):
+    dataset = read(tmp_path, content, name)
+    assert (list(dataset.texts), list(dataset.label_space.names)) == (["x"], ["a"])
+    assert list(read_points(tmp_path / name, n_features=None)) == ["x"]
+
+
+def test_what_only_begins_like_a_separator_is_a_point(tmp_path):
+    assert list(read(tmp_path, "sep=,\nx,a\n", "a.csv").texts) == ["x"]
+    assert list(read(tmp_path, "sep=x,a\nsep=,a\n", "a.csv").texts) == ["sep=x", "sep="]
+
+
 # Broken files
 
 
@@ -247,6 +267,9 @@ def test_svmlight_blank_line_and_empty_texts(tmp_path):
         ("a.csv", "x,a\ny,a,b\n", "line 2: The row has 3 cells"),
         ("a.csv", "id,title,tags\n1,x,a\n", "call two of them 'text' and 'labels' in the first"),
         ("a.csv", "text;labels\nx;a\n", "line 1: .*If ';' is what separates the cells here"),
+        ("a.csv", "sep=;\ntext;labels\nx;a\n", "line 1: The first line says that ';' is between"),
+        ("a.csv", "sep=\t\ntext\tlabels\n", r"says that '\\t' .* read with ','. Save the table"),
+        ("a.tsv", "sep=,\ntext\tlabels\n", "line 1: The first line says that ',' is between"),
         ("a.csv", "text,text,labels\nx,y,a\n", "line 1: The header has 2 columns 'text'. Rename"),
         ("a.tsv", "labels\ttext\tLabels\na\tx\tb\n", "line 1: The header has 2 columns 'labels'"),
         ("a.csv", 'x,a\n"y" z,b\n', "line 2: The quotes are broken"),
