@@ -384,6 +384,10 @@ def test_arguments_that_do_not_fit(tmp_path):
         read(tmp_path, "1 3 4\n0 1:1\n", "a.txt", labels_file=tmp_path / "labels.txt")
     with pytest.raises(DataFormatError, match="known labels have ids only"):
         read(tmp_path, "x\ta\n", "a.tsv", label_space=LabelSpace(3))
+    with pytest.raises(DataFormatError, match="line 2: The labels are names, such as '3', but"):
+        read(tmp_path, "x\t2\ny\t3\n", "a.tsv", label_space=LabelSpace(3))
+    dataset = read(tmp_path, "x\t2|0\n", "a.tsv", label_space=LabelSpace(3))
+    assert (list(dataset.label_lists()), dataset.label_space) == ([[0, 2]], LabelSpace(3))
 
 
 def test_the_csv_limit_on_a_cell_is_an_error_with_a_line(tmp_path):

@@ -50,6 +50,14 @@ def test_of_labels_that_nothing_tells_apart_the_first_is_taken(names, texts):
     assert set(found.tolist()) == {0}
 
 
+def test_names_that_are_ids_are_those_of_a_model_of_ids():
+    found, labels = matched_labels(LabelSpace.from_names(["2", "0"]), LabelSpace(3))
+    assert (found.tolist(), labels) == ([2, 0], LabelSpace(3))
+    for names in (["2", "3"], ["2", "02"], ["2", "two"], ["\u0662"], ["9" * 5000]):
+        with pytest.raises(InputError, match="cannot be matched"):
+            matched_labels(LabelSpace.from_names(names), LabelSpace(3))
+
+
 def test_a_name_of_blanks_that_only_unicode_knows_is_none(tmp_path):
     (tmp_path / "labels.txt").write_text("a\n\xa0\nb\n", encoding="utf-8")
     with pytest.raises(DataFormatError, match="line 2: A label's name is missing"):
