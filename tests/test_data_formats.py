@@ -230,7 +230,9 @@ def test_what_only_begins_like_a_separator_is_a_point(tmp_path):
     ("name", "content", "message"),
     [
         ("a.jsonl", "", "The file is empty"),
-        ("a.tsv", "text\tlabels\n", "The file is empty"),
+        ("a.tsv", "text\tlabels\n", "The file has a header and no points. Write a row for each"),
+        ("a.csv", "id,labels,text\n\n", "The file has a header and no points"),
+        ("a.csv", "sep=,\n", "The file is empty"),
         ("a.csv", "", "The file is empty"),
         ("a.ft", "", "The file is empty"),
         ("a.svm", "# nothing\n", "The file is empty"),

@@ -133,6 +133,9 @@ def read_delimited(
         if not text:
             labels.notes.add("empty texts (kept)", line=number)
         texts.append(text)
+    if places is not None and not len(texts):
+        message = "The file has a header and no points. Write a row for each point below it."
+        raise DataFormatError(message, path=path)
     return texts.finish()
 
 
