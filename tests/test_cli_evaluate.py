@@ -8,7 +8,7 @@ import shutil
 import numpy as np
 import pytest
 
-from command_line import refused, rows, run, write_lines
+from command_line import SMALL, refused, rows, run, write_lines
 from longtail import Dataset, load
 
 METRICS = {f"{name}@{k}" for name in ("P", "nDCG", "PSP", "PSnDCG", "coverage") for k in (1, 3, 5)}
@@ -79,8 +79,29 @@ def test_ids_without_names_are_said_to_be_the_models(place, capsys, tmp_path):
 def test_ids_of_other_labels_are_not_called_names(place, capsys, tmp_path):
     test = labelled(tmp_path / "test.jsonl", [1042], [2000])
     message = refused(capsys, "evaluate", place / "model", test)
-    assert "If they are lines of a labels file, pass it as --labels. It has '1042'" in message
+    assert "has ids of labels, such as 1042, and none of them is one of the model's 10" in message
+    assert "which have names, such as 'drink'" in message
+    assert "If they are lines of a labels file, pass it as --labels." in message
+    assert 'If the numbers are names, write them as strings: "1042".' in message
     assert "Names must match" not in message
+
+
+def test_a_model_of_ids_reads_its_own_answers(capsys, tmp_path):
+    ids = [[0, 3], [1, 2]] * 20
+    lines = [json.dumps({"text": f"{row[0]} wine", "labels": row}) for row in ids]
+    train, target = write_lines(tmp_path / "ids.jsonl", lines), tmp_path / "answers.jsonl"
+    assert run(capsys, "train", train, "--model", tmp_path / "model", *SMALL)[0] == 0
+    command = ("predict", tmp_path / "model", train, "--output", target, "--top-k", 1)
+    assert run(capsys, *command)[0] == 0
+    assert isinstance(json.loads(target.read_text().splitlines()[0])["labels"][0], str)
+    code, out, err = run(capsys, "evaluate", tmp_path / "model", target)
+    assert (code, out.splitlines()[1].split()[1]) == (0, "100.00")
+    assert "has names of labels that are numbers, which are taken for the model's ids" in err
+    message = refused(capsys, "evaluate", tmp_path / "model", labelled(tmp_path / "t.jsonl", ["4"]))
+    assert "such as '4', but the model knows ids only, from 0 to 3" in message
+    names = write_lines(tmp_path / "labels.txt", ["3", "2", "1", "0"])
+    message = refused(capsys, "evaluate", tmp_path / "model", train, "--labels", names)
+    assert "such as '3', but the model knows ids only" in message
 
 
 def test_a_labels_file_of_others_is_refused(place, capsys, tmp_path):

@@ -14,6 +14,7 @@ from scipy.sparse import csr_array
 
 from longtail.data import Dataset, InputWarning, LabelSpace, TextColumn, read_filter
 from longtail.data.csr import csr_from_rows
+from longtail.data.unlabelled import read_points
 from longtail.errors import DataFormatError, InputError
 
 
@@ -203,6 +204,25 @@ def test_svmlight_blank_line_and_empty_texts(tmp_path):
             assert list(read(tmp_path, content, name).texts) == [""]
 
 
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.csv", "sep=,\r\ntext,labels\r\nx,a\r\n"),
+        ("a.csv", "\ufeffSEP=,\nlabels,text\na,x\n"),
+        ("a.tsv", "sep=\t\ntext\tlabels\nx\ta\n"),
+    ],
+)
+def test_a_first_line_that_names_the_separator_is_no_point(tmp_path, name, content):
+    dataset = read(tmp_path, content, name)
+    assert (list(dataset.texts), list(dataset.label_space.names)) == (["x"], ["a"])
+    assert list(read_points(tmp_path / name, n_features=None)) == ["x"]
+
+
+def test_what_only_begins_like_a_separator_is_a_point(tmp_path):
+    assert list(read(tmp_path, "sep=,\nx,a\n", "a.csv").texts) == ["x"]
+    assert list(read(tmp_path, "sep=x,a\nsep=,a\n", "a.csv").texts) == ["sep=x", "sep="]
+
+
 # Broken files
 
 
@@ -210,14 +230,25 @@ def test_svmlight_blank_line_and_empty_texts(tmp_path):
     ("name", "content", "message"),
     [
         ("a.jsonl", "", "The file is empty"),
-        ("a.tsv", "text\tlabels\n", "The file is empty"),
+        ("a.tsv", "text\tlabels\n", "The file has a header and no points. Write a row for each"),
+        ("a.csv", "id,labels,text\n\n", "The file has a header and no points"),
+        ("a.csv", "sep=,\n", "The file is empty"),
         ("a.csv", "", "The file is empty"),
         ("a.ft", "", "The file is empty"),
         ("a.svm", "# nothing\n", "The file is empty"),
         ("a.txt", "", "The file is empty"),
         ("a.txt", "free text\n", "No format is known that begins with 'free text'"),
-        ("a.jsonl", '{"text": "x"}\n', "line 1: .*missing required field `labels`.*Read as 'json"),
-        ("a.jsonl", '{"labels": []}\n', "missing required field `text`"),
+        ("a.jsonl", '{"text": "x"}\n', "line 1: There is no key 'labels'. .*Read as 'json"),
+        ("a.jsonl", '{"labels": []}\n', "no key 'text'. There are: 'labels'. Write one object"),
+        ("a.jsonl", "{}\n", "There is no key 'text' and no key 'labels'. Write one object"),
+        (
+            "a.jsonl",
+            '{"title": "x", "labels": []}\n',
+            "There are: 'title', 'labels'. Write one.* the key that is the text as text_column=",
+        ),
+        ("a.jsonl", '{"text": "x", "tags": []}\n', "no key 'labels'. .*labels as labels_column="),
+        ("a.jsonl", '{"title": "x", "tags": []}\n', "and no key .* text_column=.* labels_column="),
+        ("a.jsonl", '{"text": "x", "labels": "a"}\n', "got `str`.* between them as label_sep"),
         ("a.jsonl", '[{"text": "x", "labels": []}]\n', "line 1: Expected `object`, got `array`"),
         ("a.json", "[\n", "line 1: .*Write one object a line"),
         ("a.jsonl", '{"text": 3, "labels": []}\n', r"got `int` - at `\$.text`"),
@@ -238,6 +269,9 @@ def test_svmlight_blank_line_and_empty_texts(tmp_path):
         ("a.csv", "x,a\ny,a,b\n", "line 2: The row has 3 cells"),
         ("a.csv", "id,title,tags\n1,x,a\n", "call two of them 'text' and 'labels' in the first"),
         ("a.csv", "text;labels\nx;a\n", "line 1: .*If ';' is what separates the cells here"),
+        ("a.csv", "sep=;\ntext;labels\nx;a\n", "line 1: The first line says that ';' is between"),
+        ("a.csv", "sep=\t\ntext\tlabels\n", r"says that '\\t' .* read with ','. Save the table"),
+        ("a.tsv", "sep=,\ntext\tlabels\n", "line 1: The first line says that ',' is between"),
         ("a.csv", "text,text,labels\nx,y,a\n", "line 1: The header has 2 columns 'text'. Rename"),
         ("a.tsv", "labels\ttext\tLabels\na\tx\tb\n", "line 1: The header has 2 columns 'labels'"),
         ("a.csv", 'x,a\n"y" z,b\n', "line 2: The quotes are broken"),
@@ -352,6 +386,10 @@ def test_arguments_that_do_not_fit(tmp_path):
         read(tmp_path, "1 3 4\n0 1:1\n", "a.txt", labels_file=tmp_path / "labels.txt")
     with pytest.raises(DataFormatError, match="known labels have ids only"):
         read(tmp_path, "x\ta\n", "a.tsv", label_space=LabelSpace(3))
+    with pytest.raises(DataFormatError, match="line 2: The labels are names, such as '3', but"):
+        read(tmp_path, "x\t2\ny\t3\n", "a.tsv", label_space=LabelSpace(3))
+    dataset = read(tmp_path, "x\t2|0\n", "a.tsv", label_space=LabelSpace(3))
+    assert (list(dataset.label_lists()), dataset.label_space) == ([[0, 2]], LabelSpace(3))
 
 
 def test_the_csv_limit_on_a_cell_is_an_error_with_a_line(tmp_path):

@@ -50,6 +50,14 @@ def test_of_labels_that_nothing_tells_apart_the_first_is_taken(names, texts):
     assert set(found.tolist()) == {0}
 
 
+def test_names_that_are_ids_are_those_of_a_model_of_ids():
+    found, labels = matched_labels(LabelSpace.from_names(["2", "0"]), LabelSpace(3))
+    assert (found.tolist(), labels) == ([2, 0], LabelSpace(3))
+    for names in (["2", "3"], ["2", "02"], ["2", "two"], ["\u0662"], ["9" * 5000]):
+        with pytest.raises(InputError, match="cannot be matched"):
+            matched_labels(LabelSpace.from_names(names), LabelSpace(3))
+
+
 def test_a_name_of_blanks_that_only_unicode_knows_is_none(tmp_path):
     (tmp_path / "labels.txt").write_text("a\n\xa0\nb\n", encoding="utf-8")
     with pytest.raises(DataFormatError, match="line 2: A label's name is missing"):
@@ -58,7 +66,7 @@ def test_a_name_of_blanks_that_only_unicode_knows_is_none(tmp_path):
 
 def test_names_are_the_texts_where_there_are_no_others(tmp_path):
     path = tmp_path / "labels.txt"
-    path.write_bytes(b"\xef\xbb\xbfa\r\nb\r\n\r\n")
+    path.write_bytes(b"\xef\xbb\xbfa\r\nb\r\n\r\n \t\r\n")
     space = LabelSpace.read(path)
     assert list(space.names) == ["a", "b"]
     assert space.texts is space.names
@@ -86,6 +94,8 @@ def test_names_that_no_line_can_carry(tmp_path, name):
         (b"a\n\nb\n", "line 2: A label's name is missing"),
         (b"a\n \t\nc\n", "line 2: A label's name is missing"),
         (b"a\n\ttext only\nc\n", "line 2: A label's name is missing"),
+        (b"a\n\ttext only\n", "line 2: A label's name is missing"),
+        (b"a\n\n\ttext only\n", "line 2: A label's name is missing"),
         (b"a\nb\xff\n", "line 2: The line is not UTF-8 .byte 0xff at position 1"),
     ],
 )
@@ -94,6 +104,42 @@ def test_broken_labels_files(tmp_path, content, message):
     path.write_bytes(content)
     with pytest.raises(DataFormatError, match=message):
         LabelSpace.read(path)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"uid":"1","title":"foo"}\n{"uid":"2"}\n', "line 1: Each line is an object of JSON"),
+        ("id,name\n0,bread\n1,car\n", "line 1: This is a CSV file with ids: 'id,name' is its"),
+        (
+            '"id","name"\r\n"1","a, b"\r\n"2",\r\n\r\n',
+            'such as \'"1","a, b"\'.*Write one name a line',
+        ),
+    ],
+)
+def test_labels_files_in_other_formats_are_refused(tmp_path, content, message):
+    (tmp_path / "labels.txt").write_text(content, encoding="utf-8")
+    with pytest.raises(DataFormatError, match=message):
+        LabelSpace.read(tmp_path / "labels.txt")
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ["{}"],
+        ['{"a": 1}', "{a}"],
+        ['{"a": 1}', "a"],
+        ["id,name", "0,5 mm"],
+        ["id,name", "0,5 mm", "2,5 mm"],
+        ["id,name", "2,a", "3,b"],
+        ["0,a", "1,b", "2,c"],
+        ["sizes", "0,5 mm", "1,5 mm"],
+        ["id,name", "0,bread", "car"],
+    ],
+)
+def test_honest_names_are_not_taken_for_another_format(tmp_path, names):
+    (tmp_path / "labels.txt").write_text("\n".join(names), encoding="utf-8")
+    assert list(LabelSpace.read(tmp_path / "labels.txt").names) == names
 
 
 def test_without_names():

@@ -119,6 +119,13 @@ def test_a_name_is_as_it_is_written_before_other_capital_letters_count(tmp_path)
             {"text_column": "title", "labels_column": "tags"},
             "line 1: There is no key 'tags'. Did you mean 'Tags'. There are: 'title', 'Tags'.",
         ),
+        (
+            "a.jsonl",
+            '{"title": "x"}\n',
+            {"text_column": "title"},
+            "no key 'labels'.*labels_column=",
+        ),
+        ("a.jsonl", '{"tags": "x"}\n', {"labels_column": "tags"}, "no key 'text'.*text_column="),
         ("a.jsonl", '{"title": 7, "labels": []}\n', {"text_column": "title"}, "got .int.*title"),
         ("a.jsonl", '{"text": "x", "tags": 1.5}\n', {"labels_column": "tags"}, "got .float.*tags"),
         ("a.jsonl", '{"text": "x", "tags": [null]}\n', {"labels_column": "tags"}, "got .null.*tag"),

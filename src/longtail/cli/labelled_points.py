@@ -17,6 +17,7 @@ from longtail.cli.points import n_features_of
 from longtail.data.csr import n_labels_of
 from longtail.data.dataset import Dataset
 from longtail.data.formats import FORMATS
+from longtail.data.label_names import written_id
 from longtail.data.unlabelled import check_kind
 from longtail.errors import InputError, source_name
 from longtail.evaluation import LEAST_KNOWN
@@ -95,7 +96,10 @@ def in_model_ids(model: Predictor, dataset: Dataset, arguments: argparse.Namespa
     """Return what `points_as_given` has read in the model's label ids; see `labelled_points`."""
     name = source_name(arguments.test)
     by_name = dataset.label_space.names is not None
-    dataset = (_matched if by_name else _in_own_ids)(model, dataset, name)
+    if by_name:
+        dataset = _matched(model, dataset, name, from_lines=arguments.labels is not None)
+    else:
+        dataset = _in_own_ids(model, dataset, name)
     _say_what_matches(model, dataset, name, by_name=by_name)
     return dataset
 
@@ -121,14 +125,20 @@ def say_whose_ids(name: str, label: int, space: LabelSpace) -> None:
     )
 
 
-def _matched(model: Predictor, dataset: Dataset, name: str) -> Dataset:
-    """Match names, which mean nothing to a model that knows ids alone."""
-    if model.label_space.names is None:
-        raise InputError(
-            f"{name} has labels by name, such as {dataset.label_space.name(0)!r}, but the model "
-            "knows ids only. Use ids, without --labels, or train with a labels file."
-        )
-    return dataset.relabelled(model.label_space)
+def _matched(model: Predictor, dataset: Dataset, name: str, *, from_lines: bool) -> Dataset:
+    """Match names; to a model that knows ids alone, only numbers in the file mean something."""
+    known, names = model.label_space, dataset.label_space.names
+    if known.names is None and names is not None:
+        others = (other for other in names if written_id(other, known.n_labels) < 0)
+        wrong = names[0] if from_lines else next(others, None)
+        if wrong is not None:
+            raise InputError(
+                f"{name} has labels by name, such as {wrong!r}, but the model knows ids only, from "
+                f"0 to {known.n_labels - 1}. Use ids, without --labels, or train with a labels "
+                "file."
+            )
+        notice(f"{name} has names of labels that are numbers, which are taken for the model's ids.")
+    return dataset.relabelled(known)
 
 
 def _say_what_matches(model: Predictor, dataset: Dataset, name: str, *, by_name: bool) -> None:
@@ -144,7 +154,13 @@ def _say_what_matches(model: Predictor, dataset: Dataset, name: str, *, by_name:
         if by_name:
             advice = "Names must match exactly, capital letters and spaces included."
         elif model.label_space.names is not None:
-            advice += " If they are lines of a labels file, pass it as --labels."
+            raise InputError(
+                f"{name} has ids of labels, such as {first}, and none of them is one of the "
+                f"model's {model.n_labels:,}, which have names, such as "
+                f"{model.label_space.name(0)!r}, so nothing can be measured. If they are lines of "
+                "a labels file, pass it as --labels. If the numbers are names, write them as "
+                f'strings: "{first}".'
+            )
         raise InputError(
             f"{name}: none of its {len(used):,} labels is one of the model's {model.n_labels:,}, "
             f"so nothing can be measured. {advice} It has {first!r}, the model has "

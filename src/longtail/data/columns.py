@@ -150,7 +150,8 @@ class Columns:
         more = f" and {len(known) - _N_SHOWN} more" if len(known) > _N_SHOWN else ""
         there = f"There are: {shown}{more}." if known else "There are none."
         message = f"There is no {what} {name!r}.{did_you_mean(name, known)} {there}"
-        keyword = "labels_column" if name == self.labels else "text_column"
+        is_labels = name == (self.labels or "labels") and name not in self.text
+        keyword = "labels_column" if is_labels else "text_column"
         return DataFormatError(
             message, Remedy(keyword, "Name one of them as {}."), path=path, line=line
         )

@@ -16,12 +16,13 @@ from typing import IO, TYPE_CHECKING, NamedTuple
 
 from longtail.data.columns import USUAL
 from longtail.data.label_names import is_list_text
-from longtail.data.paths import decode_line, raw_lines, replacing
+from longtail.data.paths import replacing
+from longtail.data.table_rows import table_rows
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.errors import DataFormatError, InputError, Remedy
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
 
     from longtail.data.columns import Columns
@@ -116,7 +117,7 @@ def read_delimited(
     """
     texts = TextColumnBuilder()
     places: _Places | None = None
-    for number, row in _rows(path, delimiter, labels.notes):
+    for number, row in table_rows(path, delimiter, labels.notes):
         if not row:
             labels.notes.add("blank lines (skipped)", line=number)
             continue
@@ -132,6 +133,9 @@ def read_delimited(
         if not text:
             labels.notes.add("empty texts (kept)", line=number)
         texts.append(text)
+    if places is not None and not len(texts):
+        message = "The file has a header and no points. Write a row for each point below it."
+        raise DataFormatError(message, path=path)
     return texts.finish()
 
 
@@ -186,7 +190,7 @@ def read_texts(
     places: tuple[int, ...] = ()
     carried: tuple[int, ...] = ()
     n_columns = 0
-    for number, row in _rows(path, delimiter, notes):
+    for number, row in table_rows(path, delimiter, notes):
         if not row:
             notes.add("blank lines (skipped)", line=number)
             continue
@@ -285,52 +289,6 @@ class _UnixLines:
 
     def write(self, row: str) -> None:
         self._stream.write(row.removesuffix("\r\n").encode() + b"\n")
-
-
-def _rows(path: Path, delimiter: str, notes: InputNotes) -> Iterator[tuple[int, list[str]]]:
-    """Yield rows with the number of the line that each ends on."""
-    lines = (
-        decode_line(line, path=path, number=number)
-        for number, line in enumerate(raw_lines(path), start=1)
-    )
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
-    last = 0
-    try:
-        for row in reader:
-            is_long = reader.line_num > last + 1
-            if is_long and any(_holds_rows(cell, row, delimiter) for cell in row):
-                notes.add(
-                    "cells that hold what looks like further rows (kept as one: is a quote missing "
-                    "or too many?)",
-                    line=last + 1,
-                )
-            last = reader.line_num
-            yield last, row
-    except csv.Error as error:
-        if "new-line character" in str(error):  # the csv module's words for a lone carriage return
-            message = "Lines end in a carriage return alone. Save the file with Unix line ends."
-            raise DataFormatError(message, path=path, line=reader.line_num) from error
-        if "field larger" in str(error):
-            message = (
-                f"A cell has more than {csv.field_size_limit():,} characters. Close the quotes if "
-                "some are open; for texts that are as long, use JSON lines."
-            )
-            raise DataFormatError(message, path=path, line=reader.line_num) from error
-        message = (
-            f"The quotes are broken at or before this line ({error}). Put a cell that holds a "
-            'quote into quotes and double the inner ones: "a ""quoted"" word".'
-        )
-        raise DataFormatError(message, path=path, line=reader.line_num) from error
-
-
-def _holds_rows(cell: str, row: list[str], delimiter: str) -> bool:
-    """Tell a cell whose lines have as many separators as its row; few texts have TABs or two such.
-
-    A quote that is not doubled goes on to the next one, which may be many rows later.
-    """
-    lines = cell.split("\n")[:-1]
-    fewest = 1 if delimiter == "\t" else 2
-    return len(lines) >= fewest and all(line.count(delimiter) == len(row) - 1 for line in lines)
 
 
 def _add_labels(labels: LabelRows, cell: str, columns: Columns, number: int) -> None:

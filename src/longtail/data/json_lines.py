@@ -9,7 +9,7 @@ import msgspec
 from longtail.data.columns import USUAL
 from longtail.data.paths import numbered_lines, replacing
 from longtail.data.text_column import TextColumn, TextColumnBuilder
-from longtail.errors import DataFormatError, InputError
+from longtail.errors import DataFormatError, InputError, Remedy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -25,7 +25,13 @@ _SHAPE = 'Write one object a line: {"text": "some words", "labels": ["a name", "
 _TEXT_SHAPE = 'Write one object a line: {"text": "some words"}.'
 _OWN_SHAPE = "Texts are strings, and labels a list of names or of ids, or one string."
 _MISSING = "Object missing required field"
-
+_N_SHOWN = 20  # of the keys that there are
+_OF_TEXT = Remedy("text_column", "Or pass the key that is the text as {}.")
+_OF_LABELS = Remedy("labels_column", "Or pass the key with the labels as {}.")
+_IN_ONE_STRING = (
+    Remedy("label_separator", "If it holds several labels, pass what is between them as {}."),
+    Remedy("labels_column", "If that is '|', or it is one label, pass 'labels' as {}."),
+)
 
 _OBJECTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -113,12 +119,28 @@ class JsonRows:
     def _explained(self, error: Exception, line: bytes, number: int) -> DataFormatError:
         """Say of a broken line what the decoder found and what the line should be."""
         if self._is_usual:
-            return DataFormatError(f"{error}. {self._shape}", path=self._path, line=number)
+            return self._not_usual(error, line, number)
         if str(error).startswith(_MISSING):
             known = list(keys_of(line))
             key = next(key for key in self._keys.values() if key not in known)
             return self._columns.missing(key, known, path=self._path, line=number, what="key")
         return DataFormatError(f"{error}. {_OWN_SHAPE}", path=self._path, line=number)
+
+    def _not_usual(self, error: Exception, line: bytes, number: int) -> DataFormatError:
+        """Say the same where keys are called as usual, and how they may be called otherwise."""
+        what = str(error)
+        remedies: tuple[Remedy, ...] = ()
+        if what.startswith(_MISSING):
+            known = list(keys_of(line))
+            missing = [key for key in self._keys.values() if key not in known]
+            shown = ", ".join(map(repr, known[:_N_SHOWN])) + ", ..." * (len(known) > _N_SHOWN)
+            what = f"There is no key {' and no key '.join(map(repr, missing))}"
+            what += f". There are: {shown}" if known else ""
+            named = known[len(self._keys) - len(missing) :]  # those that are not what is there
+            remedies = tuple(_OF_TEXT if key == "text" else _OF_LABELS for key in missing if named)
+        elif "got `str` - at `$.labels`" in what:
+            remedies = _IN_ONE_STRING
+        return DataFormatError(f"{what}. {self._shape}", *remedies, path=self._path, line=number)
 
 
 def read_json_lines(path: Path, labels: LabelRows, *, columns: Columns = USUAL) -> TextColumn:

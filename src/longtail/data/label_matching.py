@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.data.input_notes import InputWarning
+from longtail.data.label_names import written_id
 from longtail.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,8 +24,10 @@ __all__ = ["matched_labels"]
 def matched_labels(space: LabelSpace, known: LabelSpace) -> tuple[NDArray[np.int32], LabelSpace]:
     """Match labels with those of a model, by their names.
 
-    Labels that share a name are told apart by their texts, or else, where both spaces have equally
-    many of the name, by their order. Where neither tells, the first is taken, with a warning.
+    To a model that knows ids alone, names that are all ids of its labels, such as its own answers
+    have, are these ids. Labels that share a name are told apart by their texts, or else, where both
+    spaces have equally many of the name, by their order. Where neither tells, the first is taken,
+    with a warning.
 
     Parameters
     ----------
@@ -42,7 +45,7 @@ def matched_labels(space: LabelSpace, known: LabelSpace) -> tuple[NDArray[np.int
     Raises
     ------
     InputError
-        If only one of the two has names.
+        If only one of the two has names, and they are not ids that it has.
 
     Examples
     --------
@@ -54,6 +57,10 @@ def matched_labels(space: LabelSpace, known: LabelSpace) -> tuple[NDArray[np.int
     >>> ids.tolist(), labels.n_labels
     ([1, 2], 3)
     """
+    if known.names is None and space.names is not None:
+        written = np.array([written_id(name, known.n_labels) for name in space.names], np.int32)
+        if (written >= 0).all():
+            return written, known
     if space.names is None or known.names is None:
         raise InputError(
             "Only one of the model's labels and the labels of the points have names, so they "

@@ -7,12 +7,13 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from longtail.data.csr import MOST_DIGITS
 from longtail.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-__all__ = ["check_name", "is_list_text", "names_in", "packed_by"]
+__all__ = ["check_name", "is_list_text", "names_in", "packed_by", "written_id"]
 
 # ['a', 'b'] as Python, JSON and numpy write it, and [3, 17]
 _LIST_TEXT = re.compile(
@@ -125,3 +126,18 @@ def _move(parts: Mapping[str, list[str]]) -> bool:
     n_names = Counter(part for found in parts.values() for part in set(found))
     n_in_several = sum(count > 1 for count in n_names.values())
     return len(first & later) > _LEAST_MOVING * n_in_several
+
+
+def written_id(name: str, n_labels: int) -> int:
+    """Return the id that a name is, as a model of ids writes it in answers; -1 if it is none.
+
+    Examples
+    --------
+    >>> from longtail.data.label_names import written_id
+    >>> [written_id(name, 12) for name in ("9", "12", "09", "-1", "nine")]
+    [9, -1, -1, -1, -1]
+    """
+    if not name.isdecimal() or len(name) > MOST_DIGITS:
+        return -1
+    label = int(name)
+    return label if label < n_labels and str(label) == name else -1

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from longtail.data.csr import MAX_IDS, csr_from_rows, n_labels_of
-from longtail.data.label_names import is_list_text, packed_by
+from longtail.data.label_names import is_list_text, packed_by, written_id
 from longtail.data.label_space import LabelSpace
 from longtail.errors import DataFormatError, InputError, Remedy
 
@@ -158,7 +158,6 @@ class LabelRows:
     def _expect(self, kind: Literal["names", "ids"], line: int) -> None:
         """Hold a file to one way of naming labels: mixing them is a mistake we cannot resolve."""
         if self._kind is None:
-            self._check_against_known(kind, line)
             self._kind = kind
         elif self._kind != kind:
             message = (
@@ -167,17 +166,10 @@ class LabelRows:
             )
             raise DataFormatError(message, path=self.path, line=line)
 
-    def _check_against_known(self, kind: str, line: int) -> None:
-        """Names mean nothing to a model that was trained on ids alone."""
-        if kind == "names" and self._known is not None and self._known.names is None:
-            message = (
-                "The labels are names, but the known labels have ids only. Use ids, or train "
-                "with a labels file."
-            )
-            raise DataFormatError(message, path=self.path, line=line)
-
     def _id_of(self, name: str, line: int) -> int:
         """Look a name up; -1 means: leave it out."""
+        if self._known is not None and self._known.names is None:
+            return self._written_id(name, self._known.n_labels, line)
         label = -1 if self._known is None else self._known.ids_by_name.get(name, -1)
         if label >= 0:
             return label
@@ -193,6 +185,17 @@ class LabelRows:
             f"The label {name!r} is none of the {self._known.n_labels:,} known ones. Correct it."
         )
         raise DataFormatError(message, _EXTEND_OR_SKIP, path=self.path, line=line)
+
+    def _written_id(self, name: str, n_labels: int, line: int) -> int:
+        """Take a name for an id: others mean nothing to a model that was trained on ids alone."""
+        label = written_id(name, n_labels)
+        if label < 0:
+            message = (
+                f"The labels are names, such as {name!r}, but the known labels have ids only, from "
+                f"0 to {n_labels - 1}. Use ids, or train with a labels file."
+            )
+            raise DataFormatError(message, path=self.path, line=line)
+        return label
 
     def _check_name(self, name: str, line: int) -> None:
         """Refuse a new name that is none, or the text of a list of names."""

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from longtail.data.csr import MOST_DIGITS
 from longtail.data.label_names import check_name
-from longtail.data.paths import decode_line, numbered_lines, replacing
-from longtail.data.text_column import TextColumn, TextColumnBuilder
+from longtail.data.labels_file import read_labels_file
+from longtail.data.paths import replacing
+from longtail.data.text_column import TextColumn
 from longtail.errors import DataFormatError, InputError, named
 
 if TYPE_CHECKING:
@@ -21,8 +22,6 @@ if TYPE_CHECKING:
     from longtail.data.dataset import Dataset
 
 __all__ = ["LabelSpace", "in_ids_of"]
-
-_NAME_MISSING = "A label's name is missing. Write one name a line; its id is the line's number."
 
 
 @dataclass(frozen=True)
@@ -91,27 +90,8 @@ class LabelSpace:
             If it is empty, not UTF-8, or has a line without a name; blank lines at the very end
             are fine.
         """
-        names, texts = TextColumnBuilder(), TextColumnBuilder()
-        first_blank = 0
-        for number, line in numbered_lines(path):
-            is_blank = not decode_line(line, path=path, number=number).partition("\t")[0].strip()
-            name, _, text = line.partition(b"\t")
-            if is_blank:
-                first_blank = first_blank or number
-            elif first_blank:
-                raise DataFormatError(_NAME_MISSING, path=path, line=first_blank)
-            else:
-                names.append(name)
-                texts.append(text or name)
-        if not len(names):
-            raise DataFormatError(_NAME_MISSING, path=path, line=1)
-        name_column, text_column = names.finish(), texts.finish()
-        # One column where names and texts are the same.
-        return cls(
-            len(name_column),
-            name_column,
-            name_column if name_column == text_column else text_column,
-        )
+        names, texts = read_labels_file(path)
+        return cls(len(names), names, texts)
 
     @property
     def texts_are_names(self) -> bool:
