@@ -82,6 +82,14 @@ def test_features_in_every_format(tmp_path, name, content):
         assert matrix.has_canonical_format
 
 
+def test_label_values_that_are_features(tmp_path):
+    (tmp_path / "trn_X_Xf.txt").write_text("2 4\n3:1\n2:1\n")
+    (tmp_path / "trn_X_Y.txt").write_text("2 4\n3:1 0:1\n2:0.417\n")
+    with pytest.warns(InputWarning, match=r"other than 1 .* swapped\?\): 1, .* line 3"):
+        dataset = Dataset.read(tmp_path / "trn_X_Xf.txt", labels_path=tmp_path / "trn_X_Y.txt")
+    assert dataset.labels.nnz == 3
+
+
 def test_pair_of_files(tmp_path):
     (tmp_path / "trn_X_Xf.txt").write_text("2 3\n0:1 2:0.5\n1:2\n")
     (tmp_path / "trn_X_Y.txt").write_text("2 4\n3:1.0 0:1 1:0\n2:1\n")

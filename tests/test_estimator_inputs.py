@@ -370,3 +370,8 @@ def test_probabilities_of_few_points_choose_about_as_many_labels_as_there_are(na
     assert 1 < np.mean([len(row) for row in found]) < 3
     exact = np.mean([sorted(row) == own for row, own in zip(found, labels[80:], strict=True)])
     assert exact > 0.5
+
+
+def test_texts_that_can_be_read_once_only():
+    model = small().fit((text for text in TEXTS), NAMES)
+    assert model.score(TEXTS, NAMES) > 0.5

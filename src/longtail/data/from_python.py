@@ -33,7 +33,10 @@ __all__ = [
 ]
 
 
-_ADVICE = "Texts are passed as a list of strings, or as one column of a table."
+_ADVICE = (
+    "Texts are passed as a list of strings, or as a column of a table: table['text'], not "
+    "table[['text']], which is a table."
+)
 
 
 class LabelForm(Enum):

@@ -39,6 +39,7 @@ __all__ = [
 ]
 
 _HEADER = ("n_points", "n_features", "n_labels")
+_GRADED = "points with label values other than 1 (taken for 1: are the two files swapped?)"
 _PAIR_HEADER = ("n_rows", "n_columns")
 _BLANKS, _ID = rb"[ \t]", rb"(\d{1,%d})" % MOST_DIGITS
 _POINT_AND_LABEL = re.compile(_BLANKS + b"*" + _ID + _BLANKS + b"+" + _ID + _BLANKS + b"*")
@@ -110,7 +111,8 @@ def read_repository(path: Path, labels: LabelRows) -> csr_array:
 def read_repository_pair(path: Path, labels_path: Path, labels: LabelRows) -> csr_array:
     r"""Read ``trn_X_Xf.txt`` and ``trn_X_Y.txt``: a header ``n_rows n_columns``, lines of id:value.
 
-    A label whose value is 0 counts as absent; any other value as present.
+    A label whose value is 0 counts as absent; any other value as present, with a warning where it
+    is not 1, as those of features are.
 
     Parameters
     ----------
@@ -154,6 +156,8 @@ def read_repository_pair(path: Path, labels_path: Path, labels: LabelRows) -> cs
     labels.declare(relevance.shape[1])
     for row, (start, stop) in enumerate(pairwise(relevance.indptr)):
         labels.add_ids(relevance.indices[start:stop].tolist(), line=row + 2)
+        if (relevance.data[start:stop] != 1).any():
+            labels.notes.add(_GRADED, line=row + 2)
     return features
 
 

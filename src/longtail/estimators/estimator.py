@@ -144,7 +144,7 @@ class LabelEstimator(AnsweringEstimator):
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
                 "is None."
             )
-        y = kept(y)
+        X, y = kept(X), kept(y)
         is_text = holds_texts(X)
         texts = texts_from(X) if is_text else None
         features = None if is_text else self.reads().matrix(X)
