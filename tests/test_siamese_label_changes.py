@@ -11,6 +11,8 @@ from longtail.cli import main
 from longtail.data.dataset import Dataset
 from longtail.data.label_space import LabelSpace
 from longtail.errors import InputError
+from longtail.label_changes.changes import with_labels
+from longtail.label_changes.siamese_vectors import SiameseVectors
 from longtail.recipes.dexa import DEXA
 from longtail.recipes.ngame import NGAME
 from longtail.recipes.siamesexml import SiameseXML
@@ -167,3 +169,18 @@ class TestAroundATransformer:
         model = DEXA(**settings).fit(WINES_AND_CARS, KINDS).predictor_.compressed("float32")
         larger = model.with_labels({"new": "bottle of wine"})
         assert "new" in {name for name, _ in larger.predict("a bottle of wine", 3)}
+
+
+class MyRecipe(NGAME):
+    """A recipe of one's own."""
+
+
+def test_a_recipe_of_ones_own_says_how_its_vectors_are_made(models):
+    model = fit(MyRecipe)
+    with pytest.raises(InputError, match=r"How MyRecipe makes vectors .* Pass `vectors`"):
+        model.with_labels([NEW])
+    larger = with_labels(model, [NEW], vectors=SiameseVectors())
+    expected = models[NGAME].with_labels([NEW])
+    for own, other in zip(larger.scorer.heads, expected.scorer.heads, strict=True):
+        np.testing.assert_array_equal(own.vectors_of_labels(), other.vectors_of_labels())
+    assert larger.without_labels([NEW]).n_labels == model.n_labels

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import csr_array, vstack
@@ -49,6 +49,7 @@ def with_labels(
     model: Predictor,
     labels: Mapping[str, str] | Iterable[str],
     examples: Mapping[str, Sequence[str] | csr_array] | None = None,
+    vectors: NewLabelVectors | None = None,
 ) -> Predictor:
     """Return a model that knows further labels; the given one stays as it is.
 
@@ -65,6 +66,8 @@ def with_labels(
     examples : mapping of str to points, optional
         By the names of new labels, points that have the label: texts, or rows of features if the
         model reads those. Three help much.
+    vectors : NewLabelVectors, optional
+        What makes their vectors, for a recipe of one's own; by default what the recipe has.
 
     Returns
     -------
@@ -87,7 +90,8 @@ def with_labels(
     >>> sorted(name for name, _ in model.predict("old"))
     ['antiquity', 'drink', 'vehicle']
     """
-    scorer, vectors = _changeable(model)
+    scorer = _changeable(model)
+    vectors = vectors or _vectors_of(model)
     _check_no_text_block(model)
     texts = dict(labels) if isinstance(labels, Mapping) else {n: n for n in names_in(labels)}
     given = {} if examples is None else examples
@@ -136,7 +140,7 @@ def without_labels(model: Predictor, names: Iterable[str]) -> Predictor:
     >>> [name for name, _ in model.without_labels(["drink"]).predict("red wine", k=3)]
     ['red', 'vehicle']
     """
-    (scorer, _), space = _changeable(model), model.label_space
+    scorer, space = _changeable(model), model.label_space
     unwanted = {*names_in(names)}
     if not unwanted:
         raise InputError("There is no label to remove. Name at least one.")
@@ -160,25 +164,29 @@ def without_labels(model: Predictor, names: Iterable[str]) -> Predictor:
     )
 
 
-class _Changeable(NamedTuple):
-    """A model's parts, and how its recipe makes vectors of labels."""
-
-    scorer: ChangeableScorer
-    vectors: NewLabelVectors
-
-
-def _changeable(model: Predictor) -> _Changeable:
+def _changeable(model: Predictor) -> ChangeableScorer:
     """Return the scorer as parts that can be changed."""
-    vectors = VECTORS_OF.get(model.description.get("recipe", ""))
     scorer = expanded(model.scorer) if isinstance(model.scorer, CompiledScorer) else model.scorer
-    if vectors is not None and isinstance(scorer, BlendedScorer | EncodedScorer):
-        return _Changeable(scorer, vectors)
+    if isinstance(scorer, BlendedScorer | EncodedScorer):
+        return scorer
     raise InputError(
         "Only the labels of a model of the default recipe, dexa, ngame or siamesexml can be "
         f"changed without training; this one is of {model.description.get('recipe')} and answers "
         f"with {type(model.scorer).__name__}. Train it again, or, to leave labels out of answers, "
         "pass `masked` to predict."
     )
+
+
+def _vectors_of(model: Predictor) -> NewLabelVectors:
+    """Return what makes vectors of labels as the model's recipe has them."""
+    recipe = model.description.get("recipe", "")
+    if recipe not in VECTORS_OF:
+        raise InputError(
+            f"How {recipe or 'this recipe'} makes vectors of new labels is not known, only how "
+            f"{', '.join(VECTORS_OF)} do. Pass `vectors` to longtail.label_changes.changes."
+            "with_labels, such as SiameseVectors()."
+        )
+    return VECTORS_OF[recipe]
 
 
 def _check_no_text_block(model: Predictor) -> None:
