@@ -36,6 +36,7 @@ from longtail.energy.reranking import (
 from longtail.energy.training import EnergyNetwork, EnergyStages
 from longtail.errors import InputError, TrainingError
 from longtail.features.bag_of_tokens import BagOfTokens
+from longtail.metrics import recall_at_k
 from longtail.recipes.icnn import ICNN
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.parabel import Parabel
@@ -99,10 +100,8 @@ class TestLearning:
         (X, Y), (X_test, Y_test) = points
         few_epochs = {"unary_epochs": 8, "energy_epochs": 3, "joint_epochs": 3}
         model = recipe(**SMALL, **few_epochs, loss=loss).fit(X, Y)
-        best, _ = model.predict_topk(X_test, 3)
-        truth = Y_test.toarray()
         # Three of eighteen labels are in question; chance is a sixth.
-        assert np.take_along_axis(truth, best, 1).sum() / truth.sum() > 0.9
+        assert recall_at_k(model.predict_topk(X_test, 3)[0], Y_test, 3) > 0.9
 
     def test_an_energy_answers_where_each_label_alone_is_in_doubt(self, spen, points):
         (X, Y), (X_test, Y_test) = points
@@ -135,8 +134,7 @@ class TestLearning:
         few_epochs = {"unary_epochs": 6, "energy_epochs": 2, "joint_epochs": 2}
         model = ICNN(**SMALL, **few_epochs, n_layers=n_layers).fit(X, Y)
         best, _ = model.predict_topk(X_test, 3)
-        truth = Y_test.toarray()
-        assert np.take_along_axis(truth, best, 1).sum() / truth.sum() > 0.9
+        assert recall_at_k(best, Y_test, 3) > 0.9
         model.save(tmp_path)
         np.testing.assert_array_equal(longtail.load(tmp_path).predict_topk(X_test, 3)[0], best)
 

@@ -33,6 +33,7 @@ from small_transformer import BERT, saved
 from small_transformer import LABELS as KINDS
 from small_transformer import TEXTS as THINGS
 from small_wordnet import small_wordnet
+from test_resnet18 import SHAPE
 
 pytestmark = [
     pytest.mark.gpu,
@@ -146,8 +147,6 @@ def test_an_energy_re_ranks(data, reranker):
 
 
 def test_images_are_read(tmp_path):
-    from test_resnet18 import SHAPE
-
     random = np.random.default_rng(0)
     classes = np.arange(24) % 2
     pictures = classes[:, None, None, None] + 0.1 * random.standard_normal((24, *SHAPE))

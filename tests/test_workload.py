@@ -1,0 +1,133 @@
+"""What is counted of a data set, or foreseen from a sample, before its training is estimated."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from longtail import Astec, Dataset, LongtailClassifier
+from longtail.costs.estimate import (
+    Machine,
+    Workload,
+    estimate_training,
+    workload_of,
+)
+from longtail.costs.of_recipe import costs_of
+from longtail.data import LabelSpace, TextColumn
+from longtail.recipes.names import RECIPES, recipe
+
+ONE_CORE = Machine(rate=2e11, n_threads=1)
+
+
+def texts_of(n_points):
+    random = np.random.default_rng(0)
+    words = np.array([f"word{i}" for i in range(2000)])
+    texts = TextColumn.from_strings(
+        " ".join(row) for row in words[random.zipf(1.5, (n_points, 6)) % 2000]
+    )
+    labels = sp.csr_array(np.eye(n_points, 3, dtype=np.float32))
+    return Dataset(texts, None, labels, LabelSpace(3))
+
+
+def test_the_bags_of_texts_are_foreseen_from_a_sample(monkeypatch):
+    monkeypatch.setattr("longtail.costs.estimate.SAMPLE", 1500)
+    dataset = texts_of(6000)
+    vectorizer, features = Astec()._vectorized(dataset)
+    workload = workload_of(dataset, Astec())
+    assert workload.n_nonzero == pytest.approx(features.nnz, rel=0.2)
+    assert workload.n_features == pytest.approx(vectorizer.n_features_, rel=0.5)
+    n_words = vectorizer.is_word()[features.indices].sum()
+    assert workload.n_word_entries == pytest.approx(n_words, rel=0.2)
+    assert workload_of(dataset, Astec(max_features=10)).n_features == 10
+
+
+def test_the_bags_of_few_texts_are_counted_as_they_will_be():
+    dataset, settings = texts_of(300), Astec(min_df=1)
+    vectorizer, features = settings._vectorized(dataset)
+    workload = workload_of(dataset, settings)
+    assert workload.n_nonzero == features.nnz
+    assert workload.n_features == vectorizer.n_features_
+    assert workload.n_word_entries == vectorizer.is_word()[features.indices].sum()
+
+
+@pytest.mark.parametrize("name", ["attentionxml", "kimcnn", "deepxml-xmlcnn"])
+def test_words_that_come_again_are_read_again(name, monkeypatch):
+    """An AttentionXML of texts of 400 words was announced to take a third of its time."""
+    monkeypatch.setattr("longtail.costs.estimate.FEW", 25)
+    texts = ["red wine, red wine and " + "red " * n for n in range(100)]
+    labels = sp.csr_array(np.ones((100, 1), np.float32))
+    dataset = Dataset(TextColumn.from_strings(texts), None, labels, LabelSpace(1))
+    lengths = np.minimum(5 + np.arange(100), 60)
+    settings = recipe(name)(n_words=60)
+    assert workload_of(dataset, settings).n_words_read == pytest.approx(lengths.sum(), rel=0.05)
+    seconds = [
+        sum(costs_of(model).stages(workload_of(dataset, model), ONE_CORE).values())
+        for model in (settings, recipe(name)(n_words=60, word_ngrams=2))
+    ]
+    assert seconds[0] == pytest.approx(seconds[1], rel=0.01)  # no pair is read
+    assert workload_of(dataset, Astec()).n_ordered_words is None
+
+
+def test_the_bags_of_labels_count_where_the_recipe_looks_at_them():
+    dataset = texts_of(200)
+    dataset = dataclasses.replace(
+        dataset, label_space=LabelSpace.from_names(["word0", "word1", "x"])
+    )
+    settings = LongtailClassifier()
+    vectorizer, _ = settings._vectorized(dataset)
+    bags = settings._label_features(dataset, vectorizer)
+    assert workload_of(dataset, settings).n_label_entries == bags.nnz > 0
+    assert workload_of(dataset, Astec()).n_label_entries == 0
+
+
+def test_ready_made_features_are_counted():
+    features = sp.csr_array(np.eye(4, 6, dtype=np.float32))
+    labels = sp.csr_array(np.eye(4, 3, dtype=np.float32))
+    workload = workload_of(Dataset(None, features, labels, LabelSpace(3)), LongtailClassifier())
+    assert workload == Workload(
+        n_points=4,
+        n_features=6,
+        n_labels=3,
+        n_nonzero=4,
+        n_label_pairs=3,
+        n_word_entries=4,
+        n_used_labels=3,
+    )
+
+
+def no_labels_of(dataset):
+    labels = sp.csr_array(dataset.labels.shape, dtype=np.float32)
+    return dataclasses.replace(dataset, labels=labels)
+
+
+def numbers(array):
+    labels = sp.csr_array(np.ones((len(array), 1), np.float32))
+    return Dataset(None, sp.csr_array(np.float32(array)), labels, LabelSpace(1))
+
+
+ONE_TEXT = Dataset(
+    TextColumn.from_strings(["red wine"]), None, sp.csr_array(np.ones((1, 1))), LabelSpace(1)
+)
+ODD = {
+    "one text": ONE_TEXT,
+    "no labels": no_labels_of(ONE_TEXT),
+    "no words": dataclasses.replace(ONE_TEXT, texts=TextColumn.from_strings([""])),
+    "no points": ONE_TEXT.take([]),
+    "dense numbers": numbers(np.ones((3, 12))),
+    "one feature": numbers([[1]]),
+    "only zeros": numbers(np.zeros((2, 5))),
+}
+
+
+@pytest.mark.parametrize("odd", ODD)
+@pytest.mark.parametrize("name", RECIPES)
+def test_odd_data_are_no_reason_to_fail(name, odd):
+    settings = recipe(name)()
+    workload = workload_of(ODD[odd], settings)
+    estimate = estimate_training(workload, costs_of(settings), ONE_CORE)
+    assert 1e8 < estimate.memory < 1e10
+    assert estimate.seconds is None or 0 < estimate.seconds < math.inf
