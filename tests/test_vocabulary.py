@@ -23,6 +23,8 @@ def dataset_of(texts, names):
         ("rosemary", 99, (3, 5)),  # too few to learn from two characters
         ("rose rose rose rose rose", 100, (2, 5)),  # one word, five times
         ("a rose is fine", 100, (3, 5)),
+        ("a rose is fine", 20_001, (4, 5)),
+        ("rosemary", 20_001, (2, 5)),
         ("", 100, (2, 5)),
     ],
 )

@@ -42,7 +42,7 @@ __all__ = [
     "workload_of",
 ]
 
-SAMPLE = 12_000  # texts that are looked at to learn how long bags are
+SAMPLE = 6_000  # texts that are looked at to learn how long bags are
 FEW = 1_000  # texts whose words are counted
 # Core-seconds for what is bound by memory, measured with 256 dimensions on two cores of a server.
 VECTORISE = 2.5e-7  # an entry of the features

@@ -73,10 +73,13 @@ class LabelEstimator(AnsweringEstimator):
     ----------
     word_ngrams : int
         Tokens are words with 1, words and pairs of neighbouring words with 2. This and the next
-        three are not used for ready-made features.
+        four are not used for ready-made features.
     char_ngrams : (int, int), "auto" or None
         Shortest and longest pieces of words that are tokens, too; None for no pieces. ``"auto"``
-        takes 3 to 5 characters, and 2 to 5 where 100 texts and more have fewer than 4 words each.
+        takes 4 to 5 characters; up to 20,000 texts 3 to 5; 2 to 5 where 100 texts and more have
+        fewer than 4 words each.
+    char_weight : float
+        What the weights of pieces of words are multiplied by: words have many.
     min_df : int or None
         How many texts a token must be in to be kept, of the points and, where a recipe learns from
         them, of the labels; more than one training text in twenty is cut, with a warning, and more
@@ -102,6 +105,7 @@ class LabelEstimator(AnsweringEstimator):
 
     word_ngrams: int = 2
     char_ngrams: tuple[int, int] | str | None = AUTO
+    char_weight: float = 0.6
     min_df: int | None = 2
     max_features: int | None = 300_000
     feature_power: float | None = 1.0
@@ -354,9 +358,8 @@ class LabelEstimator(AnsweringEstimator):
         `check_settings` asks, before any data is read. A recipe whose settings are words, or must
         go together, adds what they may be.
         """
-        TextVectorizer(
-            word_ngrams=self.word_ngrams, char_ngrams=char_ngrams_for(self.char_ngrams, ())
-        ).check_parameters()
+        pieces = char_ngrams_for(self.char_ngrams, ())
+        TextVectorizer(word_ngrams=self.word_ngrams, char_ngrams=pieces).check_parameters()
 
     def reads(self) -> PointInput:
         """Return what the recipe reads of a point: its bag of tokens, unless it says otherwise."""

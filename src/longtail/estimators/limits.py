@@ -39,6 +39,7 @@ _KINDS: Mapping[str, tuple[tuple[type, ...], str]] = MappingProxyType(
 LIMITS: Mapping[str, tuple[float, float]] = MappingProxyType(
     {
         "word_ngrams": (1, 2),
+        "char_weight": (1e-3, 1e3),
         "dimension": (1, 2**16),
         "n_meta_labels": (1, _MANY),
         "dropout": (0.0, 0.99),

@@ -26,7 +26,8 @@ __all__ = [
 ]
 
 AUTO = "auto"
-USUAL_NGRAMS, NGRAMS_OF_FEW_WORDS = (3, 5), (2, 5)
+USUAL_NGRAMS, NGRAMS_OF_FEW_TEXTS, NGRAMS_OF_FEW_WORDS = (4, 5), (3, 5), (2, 5)
+FEW_TEXTS = 20_000  # up to which three characters that words share gain more than they take time
 FEW_WORDS = 4  # different ones of a text, on average; of fewer, two characters are evidence, too
 LEAST_TEXTS = 100  # of fewer, two characters that labels share are shared by chance
 SAMPLE = 10_000  # texts whose words are counted
@@ -64,6 +65,7 @@ def vectorizer_for(settings: LabelEstimator, dataset: Dataset) -> TextVectorizer
         char_ngrams=char_ngrams_for(settings.char_ngrams, dataset.texts or ()),
         min_df=settings.min_df_for(dataset.n_points),
         max_features=settings.max_features,
+        kind_weights=(1.0, 1.0, settings.char_weight),
     )
 
 
@@ -105,7 +107,9 @@ def char_ngrams_for(
     some = texts[:: max(1, len(texts) // SAMPLE)]
     _, n_texts_of = document_frequencies(some, WORDS.token_rules())
     has_few_words = n_texts_of.sum() < FEW_WORDS * len(some) and len(texts) >= LEAST_TEXTS
-    return NGRAMS_OF_FEW_WORDS if has_few_words else USUAL_NGRAMS
+    if has_few_words:
+        return NGRAMS_OF_FEW_WORDS
+    return NGRAMS_OF_FEW_TEXTS if len(texts) <= FEW_TEXTS else USUAL_NGRAMS
 
 
 def known_and_encoded(

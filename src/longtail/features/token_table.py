@@ -13,6 +13,7 @@ from longtail.data.bags import Bags
 from longtail.errors import TrainingError
 from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.kernels.jit import in_background, over_row_chunks
+from longtail.kernels.random_rows import uniform_rows
 from longtail.kernels.split_rows import join_rows, split_rows
 from longtail.training.chosen_bags import ChosenBags, by_column
 from longtail.training.optimisers import RowwiseAdagrad, in_threads
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["TokenTable"]
 
-_ROWS_DRAWN = 4096  # by one generator
+_ROWS_DRAWN = 4096  # by a thread at a time
 
 
 class TokenTable:
@@ -159,12 +160,11 @@ def _random_rows(n_rows: int, dimension: int, seed: int, n_threads: int) -> Tens
     """Return rows of about unit length in all directions, the same for any number of threads."""
     rows = empty_tensor((n_rows, dimension))
     numbers = rows.numpy()
-
-    def draw(start: int, stop: int) -> None:
-        own = numbers[start:stop]
-        np.random.default_rng((seed, start)).random(dtype=np.float32, out=own)
-        own -= np.float32(0.5)
-        own *= np.float32((12 / dimension) ** 0.5)  # a uniform number's variance is 1 / 12
-
-    over_row_chunks(draw, n_rows, n_threads=n_threads, chunk=_ROWS_DRAWN)
+    largest = np.float32((3 / dimension) ** 0.5)  # of numbers up to 1, the variance is 1 / 3
+    over_row_chunks(
+        lambda start, stop: uniform_rows(np.uint64(seed), largest, start, stop, numbers),
+        n_rows,
+        n_threads=n_threads,
+        chunk=_ROWS_DRAWN,
+    )
     return rows

@@ -63,11 +63,11 @@ class LongtailClassifier(RerankedEstimator):
         points, 192 for up to 200,000, and 256 beyond, where there is more to learn. Points that are
         held out do not count.
     epochs : int or None
-        None takes 7 for up to 20,000 points that are not held out, 3 for up to 50,000 in all, and 4
-        beyond. Up to 50,000, 2 more follow with the points that the blend was learnt from.
+        None takes 7 for up to 20,000 points that are not held out, and 3 beyond. Up to 50,000 in
+        all, 2 more follow with the points that the blend was learnt from.
     learning_rate : float or None
         Of row-wise Adagrad, in units of the vectors' entries; falls in a straight line. None takes
-        .02 for up to 50,000 points, and .03 beyond.
+        .02 for up to 50,000 points, and .04 beyond.
     batch_size : int or None
         None takes 1,024, and less where that would leave fewer than about forty batches an epoch,
         or where so many points have more than 10,000 labels to be scored against.
@@ -302,7 +302,7 @@ class LongtailClassifier(RerankedEstimator):
         return SharedSpace(
             dimension=self.dimension or usual_dimension(n_points, has_pieces=has_pieces),
             schedule=Schedule(
-                epochs=self.epochs_for(n_points, n_held_out),
+                epochs=self.epochs_for(n_points),
                 learning_rate=self.learning_rate_for(n_points + n_held_out),
             ),
             batch_size=self.batch_size or fitting,
@@ -332,18 +332,17 @@ class LongtailClassifier(RerankedEstimator):
             return "no"
         return "all" if n_words < FEW_WORDS else "beginnings"
 
-    def epochs_for(self, n_points: int, n_held_out: int = 0) -> int:
+    def epochs_for(self, n_points: int) -> int:
         """Return how many epochs so many training points are given, unless that is set."""
         if self.epochs is not None:
             return self.epochs
-        many = 3 if n_points + n_held_out <= FEW_POINTS else 4  # few are learnt from again
-        return 7 if n_points <= VERY_FEW_POINTS else many
+        return 7 if n_points <= VERY_FEW_POINTS else 3
 
     def learning_rate_for(self, n_points: int) -> float:
         """Return the rate at the first step for so many points in all, unless that is set."""
         if self.learning_rate is not None:
             return self.learning_rate
-        return 0.02 if n_points <= FEW_POINTS else 0.03
+        return 0.02 if n_points <= FEW_POINTS else 0.04
 
     def candidate_sizes(self) -> SearchSizes:
         """Return how the labels that the blend orders are looked for."""
