@@ -54,3 +54,19 @@ def test_labels_packed_into_one_string_are_pointed_out(tmp_path):
     assert read(tmp_path, "x\tLyon, France\ny\tParis, France\n", "a.tsv").n_labels == 2
     known = LabelSpace.from_names(["a;b"])  # who trained with it means it
     assert read(tmp_path, "x\ta;b\n", "a.tsv", label_space=known).n_labels == 1
+
+
+@pytest.mark.parametrize("name", ["nan", "None", "NULL"])
+def test_a_label_called_what_programs_write_for_none_is_pointed_out(tmp_path, name):
+    path = tmp_path / "train.csv"
+    path.write_text(f"text,labels\nred wine,drink\nold rope,{name}\n")
+    with pytest.warns(InputWarning, match=rf"'{name}' is taken as the name of a label"):
+        dataset = Dataset.read(path)
+    assert list(dataset.label_space.names) == ["drink", name]
+
+
+def test_a_known_label_may_be_called_nan(tmp_path):
+    path = tmp_path / "train.csv"
+    path.write_text("text,labels\nwarm flat bread,nan\n")
+    dataset = Dataset.read(path, label_space=LabelSpace.from_names(["nan"]))
+    assert dataset.labels.toarray().tolist() == [[1]]

@@ -25,6 +25,9 @@ __all__ = ["LabelRows", "UnknownLabels"]
 
 UnknownLabels = Literal["error", "extend", "skip"]
 
+# What programs write where there is no value.
+_MISSING = ("nan", "NaN", "NAN", "None", "null", "NULL", "<NA>", "#N/A")
+
 _SKIP = Remedy("unknown_labels", "Or read with {}'skip' (drop it).")
 _EXTEND_OR_SKIP = Remedy(
     "unknown_labels", "Or read with {}'extend' (count it) or 'skip' (drop it)."
@@ -133,6 +136,7 @@ class LabelRows:
         if self._kind == "names":
             if self._known is None:
                 self._remark_on_packed(ids)
+                self._remark_on_missing()
                 return LabelSpace.from_names(self._new_ids)
             return self._known.extended(self._new_ids)
         if self.n_declared is not None and self._known is None:
@@ -227,6 +231,15 @@ class LabelRows:
                 "several labels, write '|' between them in TSV and CSV, and a list in JSON lines, "
                 "or pass what separates them as label_separator (--label-separator)"
             )
+
+    def _remark_on_missing(self) -> None:
+        """Say so if a label is called what programs write for none."""
+        for name in _MISSING:
+            if name in self._new_ids:
+                self.notes.remark(
+                    f"{name!r} is taken as the name of a label: if it stands for no label, leave "
+                    "the cell empty in TSV and CSV, and write an empty list in JSON lines"
+                )
 
     def _check_range(self, ids: Sequence[int], line: int) -> None:
         """Refuse ids that no label can have."""
