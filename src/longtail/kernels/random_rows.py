@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["uniform_rows"]
 
-# SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): every constant typed, as uint64 and int make float.
+# SplitMix64 (Steele, Lea and Flood, OOPSLA 2014); constants typed, as uint64 and int make float.
 _STEP = np.uint64(0x9E3779B97F4A7C15)
 _MIX1, _SHIFT1 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(30)
 _MIX2, _SHIFT2 = np.uint64(0x94D049BB133111EB), np.uint64(27)
