@@ -10,6 +10,7 @@ import numpy as np
 from longtail.data.assembled import taken
 from longtail.data.csr import fits_rows, is_within
 from longtail.errors import InputError
+from longtail.index.biased import as_bias, some_of
 from longtail.index.coded import CodedIndex
 from longtail.index.graph import GraphIndex
 from longtail.index.stored import built_index, index_from_arrays, n_rows_of
@@ -190,6 +191,7 @@ class CandidateSearch:
         seed: int,
         n_threads: int,
         n_asked: int | None = None,
+        bias: Floats | None = None,
     ) -> CandidateSearch:
         """Index label vectors and training points.
 
@@ -206,12 +208,15 @@ class CandidateSearch:
         n_asked : int or None
             For how many points labels will be searched, if it is not kept: little time is spent on
             building then.
+        bias : float32 (n_labels,) or None
+            What each label adds to its similarity, when labels are searched.
         """
         known = np.flatnonzero(label_vectors.any(axis=1)).astype(np.int32)
+        own = some_of(as_bias(bias, len(label_vectors)), known)
         if len(known) < len(label_vectors):
             label_vectors = taken(label_vectors, known, n_threads)
         return cls(
-            label_index=_label_index(label_vectors, n_asked, sizes.beam, seed, n_threads),
+            label_index=_label_index(label_vectors, own, n_asked, sizes.beam, seed, n_threads),
             label_of_row=known,
             point_index=index_of_points(points, sizes.beam, seed, n_threads),
             label_starts=labels.indptr,
@@ -380,31 +385,39 @@ class CandidateSearch:
 
 
 def _label_index(
-    vectors: Floats, n_asked: int | None, beam: int, seed: int, n_threads: int
+    vectors: Floats, bias: Floats, n_asked: int | None, beam: int, seed: int, n_threads: int
 ) -> VectorIndex:
     """Index the vectors of labels, for good or to be asked a number of times."""
     if n_asked is None:
-        return index_of_labels(vectors, beam, seed, n_threads)
+        return index_of_labels(vectors, bias, beam, seed, n_threads)
     by_graph = PRODUCTS_OF_BUILDING * len(vectors) + PRODUCTS_OF_WALK * n_asked
     if n_asked * len(vectors) <= by_graph:
-        return CodedIndex(vectors, n_threads=n_threads)
-    return index_of_points(vectors, beam, seed, n_threads)  # few edges are soon made
+        return CodedIndex(vectors, bias=bias, n_threads=n_threads)
+    few = {"n_neighbours": N_POINT_NEIGHBOURS, "beam": beam}  # which are soon made
+    return built_index(vectors, bias=bias, **few, seed=seed, n_threads=n_threads)
 
 
-def index_of_labels(vectors: Floats, beam: int, seed: int, n_threads: int) -> VectorIndex:
-    """Index label vectors: with many edges where it is a graph.
+def index_of_labels(
+    vectors: Floats, bias: Floats | None, beam: int, seed: int, n_threads: int
+) -> VectorIndex:
+    """Index label vectors, and what each adds to its similarity: a graph has many edges.
 
     Examples
     --------
     >>> import numpy as np
     >>> from longtail.blend.candidates import index_of_labels
     >>> vectors = np.array([[1, 0], [0.6, 0.8], [0, 1]], np.float32)
-    >>> index = index_of_labels(vectors, 64, 0, 1)
+    >>> index = index_of_labels(vectors, None, 64, 0, 1)
     >>> index.query(np.array([[1, 0]], np.float32), 2)[0].tolist()
     [[0, 1]]
     """
     return built_index(
-        vectors, n_neighbours=N_LABEL_NEIGHBOURS, beam=beam, seed=seed, n_threads=n_threads
+        vectors,
+        bias=bias,
+        n_neighbours=N_LABEL_NEIGHBOURS,
+        beam=beam,
+        seed=seed,
+        n_threads=n_threads,
     )
 
 

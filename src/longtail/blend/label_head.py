@@ -102,6 +102,10 @@ class LabelHead:
         over_row_chunks(work, len(points), n_threads=n_threads, chunk=256)
         return logits
 
+    def bias_of_cosine(self) -> Floats:
+        """Return what a search by cosines is to add to find the largest logits, (n_labels,)."""
+        return self.bias / np.float32(self.scale)
+
     @classmethod
     def of_search(cls, search: CandidateSearch, bias: Floats, scale: float) -> LabelHead:
         """Return a head whose vectors are those of the search's label index."""

@@ -146,5 +146,6 @@ def _graph_fits(graph: CodedGraph, n_rows: int, dimension: int) -> bool:
         and (len(graph.neighbours) - N_SPARE) % max(n_nodes, 1) == 0
         and len(graph.member_starts) == n_nodes + 1
         and len(graph.members) == n_rows
+        and len(graph.bias) in (0, n_nodes)
         and _rows_fit(graph.rows)
     )

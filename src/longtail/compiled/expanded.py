@@ -93,7 +93,7 @@ def _index(graph: CodedGraph, dimension: int, beam: int) -> VectorIndex:
     vectors = vectors_of(graph, dimension)
     neighbours = neighbours_of(graph)
     if not neighbours.shape[1]:
-        return ExactIndex(vectors)
+        return ExactIndex(vectors, bias=graph.bias)
     arrays = {name: getattr(graph, name) for name in _GRAPH_PARTS}
     arrays |= {"vectors": vectors, "neighbours": neighbours}
     return GraphIndex.from_arrays(arrays, beam=beam)
@@ -138,4 +138,4 @@ def _network(compiled: CompiledScorer) -> ScoreNetwork:
     )
 
 
-_GRAPH_PARTS = ("entries", "member_starts", "members")
+_GRAPH_PARTS = ("entries", "member_starts", "members", "bias")

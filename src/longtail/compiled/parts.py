@@ -9,7 +9,7 @@ import numpy as np
 from longtail.errors import InputError
 from longtail.kernels.answer import Answerer, Head
 from longtail.kernels.arrays import read_only
-from longtail.kernels.code_search import CodedGraph
+from longtail.kernels.code_search import NO_BIAS, CodedGraph
 from longtail.kernels.label_links import Relations
 from longtail.kernels.rows import Rows
 from longtail.kernels.sparse_lookup import SparseRows, SplitRows
@@ -167,6 +167,8 @@ class _Reader(NamedTuple):
             self.rows(f"{group}/rows"),
             self.take(f"{group}/neighbours", np.uint8, 2),
             *(self.ids(f"{group}/{name}") for name in ("entries", "member_starts", "members")),
+            # Models of before say nothing of it.
+            bias=self.floats(f"{group}/bias") if f"{group}/bias" in self.arrays else NO_BIAS,
         )
 
     def head(self, i: int, scale: float, shared: Rows) -> Head:

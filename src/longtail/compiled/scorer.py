@@ -26,7 +26,7 @@ from longtail.index.graph import GraphIndex
 from longtail.kernels.answer import Answerer, Head, answer_bags, near_rows
 from longtail.kernels.answer_text import answer_text
 from longtail.kernels.arrays import read_only
-from longtail.kernels.code_search import CodedGraph
+from longtail.kernels.code_search import NO_BIAS, CodedGraph
 from longtail.kernels.further_labels import largest_biases
 from longtail.kernels.handle import handle_of
 from longtail.kernels.jit import over_row_chunks
@@ -361,6 +361,7 @@ def as_storage(name: str) -> StorageType:
 
 def _graph(index: VectorIndex, store: RowStore, *, only_codes: bool = False) -> CodedGraph:
     """Return an index as a graph; one without edges has all its vectors for entries."""
+    bias = index.to_arrays().get("bias", NO_BIAS)
     if isinstance(index, GraphIndex):
         vectors, neighbours, entries = index.vectors, index.neighbours, index.entries
         member_starts, members = index.member_starts, index.members
@@ -376,6 +377,7 @@ def _graph(index: VectorIndex, store: RowStore, *, only_codes: bool = False) -> 
         store.rows(vectors[:0] if only_codes else vectors),
         packed_neighbours(neighbours),
         *(read_only(part, np.int32) for part in (entries, member_starts, members)),
+        bias=read_only(bias, np.float32),
     )
 
 

@@ -67,17 +67,18 @@ def label_recall(scorer: CompiledScorer) -> float:
     walk = walk_of_labels(graph, sizes, sizes.n_near_labels)
     wide = walk._replace(keys=new_keys(wide_beam(sizes)))
     ids, similarities = np.empty(k, np.int32), np.empty(k, np.float32)
-    exact = ExactIndex(float_rows(graph.rows)).query(queries, min(k, len(graph.codes)))[1][:, -1]
+    exact = ExactIndex(float_rows(graph.rows), bias=graph.bias)
+    least_of = exact.query(queries, min(k, len(graph.codes)))[1][:, -1]
     found = 0
     n_near = sizes.n_near_points if asked is scorer.parts.points else 0
     edges = neighbours_of(asked)[drawn, :n_near]
-    for near, query, least in zip(edges, queries, exact, strict=True):
+    for near, query, least in zip(edges, queries, least_of, strict=True):
         scale, starts = quantise(query, codes), _starts(scorer, near)
-        size = walk_graph(codes, graph, starts, 0, walk)
-        size, used = walk_on(codes, graph, starts, len(starts), walk), walk
+        size = walk_graph(codes, scale, graph, starts, 0, walk)
+        size, used = walk_on(codes, scale, graph, starts, len(starts), walk), walk
         last = similarity_at(min(k, size), codes, scale, graph, walk)
         if last < scorer.parts.unsure_below[0]:
-            size, used = walk_wider(codes, graph, size, walk, wide), wide
+            size, used = walk_wider(codes, scale, graph, size, walk, wide), wide
         n = nearest_members(query, codes, scale, graph, size, used, ids, similarities)
         found += int((similarities[:n] >= least - 1e-5).sum())
     return found / max(k * len(queries), 1)

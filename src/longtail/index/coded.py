@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.index.biased import with_bias, with_ones
 from longtail.index.exact import ExactIndex
 from longtail.index.protocol import as_queries, check_k
 from longtail.kernels.arrays import read_only
@@ -30,7 +31,8 @@ class CodedIndex(ExactIndex):
     Parameters
     ----------
     vectors : array (n_vectors, d)
-        As in `ExactIndex`, with d at most 65,536.
+        As in `ExactIndex`, with d at most 65,520.
+    bias : array (n_vectors,) or None
     n_threads : int, default 1
 
     Examples
@@ -43,12 +45,16 @@ class CodedIndex(ExactIndex):
     [[1, 0]]
     """
 
-    def __init__(self, vectors: ArrayLike, *, n_threads: int = 1) -> None:
-        super().__init__(vectors, n_threads=n_threads)
-        self._unit = code_unit(self.vectors)
+    def __init__(
+        self, vectors: ArrayLike, *, bias: ArrayLike | None = None, n_threads: int = 1
+    ) -> None:
+        super().__init__(vectors, bias=bias, n_threads=n_threads)
+        longer = read_only(with_bias(self.vectors, self.bias), np.float32)
+        self._width = longer.shape[1]
+        self._unit = code_unit(longer)
         self._unit_of_queries = code_unit(read_only(np.ones((1, 1)), np.float32))  # of directions
         every_row = np.arange(len(self.vectors), dtype=np.int32)
-        self._codes = byte_codes(self.vectors, self._unit, every_row, n_threads)
+        self._codes = byte_codes(longer, self._unit, every_row, n_threads)
 
     def query(self, queries: ArrayLike, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Return ids (n, k) and what the codes say of inner products (n, k).
@@ -56,7 +62,7 @@ class CodedIndex(ExactIndex):
         See `VectorIndex.query` and, for errors, `ExactIndex.query`.
         """
         check_k(k)
-        matrix = as_queries(queries, self.vectors.shape[1])
+        matrix = with_ones(as_queries(queries, self.vectors.shape[1]), self._width)
         lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
         # Directions have one unit, so that a row's products do not depend on the rows beside it.
         directions = read_only(matrix / np.where(lengths > 0, lengths, 1), np.float32)

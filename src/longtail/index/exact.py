@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.errors import InputError
+from longtail.index.biased import as_bias
 from longtail.index.protocol import OUT_OF_BOUNDS, as_queries, as_vectors, check_k
 from longtail.kernels.exact import exact_topk
 from longtail.kernels.jit import over_row_chunks
@@ -33,6 +34,8 @@ class ExactIndex:
     ----------
     vectors : array (n_vectors, d)
         Held as float32, without a copy where they are so already; may be a memory map.
+    bias : array (n_vectors,) or None
+        What is added to the inner products with each.
     n_threads : int, default 1
         Threads for a query of many rows.
 
@@ -46,18 +49,22 @@ class ExactIndex:
     [[1, 0]]
     """
 
-    def __init__(self, vectors: ArrayLike, *, n_threads: int = 1) -> None:
+    def __init__(
+        self, vectors: ArrayLike, *, bias: ArrayLike | None = None, n_threads: int = 1
+    ) -> None:
         self.vectors = as_vectors(vectors)
+        self.bias = as_bias(bias, len(self.vectors))
         self.n_threads = n_threads
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> ExactIndex:
         """Make the index again from `to_arrays`."""
-        return cls(arrays["vectors"])
+        return cls(arrays["vectors"], bias=arrays.get("bias"))
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
-        """Return ``{"vectors": float32 (n_vectors, d)}``."""
-        return {"vectors": self.vectors}
+        """Return the ``"vectors"``, float32 (n_vectors, d), and the ``"bias"``, if there is one."""
+        own: dict[str, NDArray[np.generic]] = {"vectors": self.vectors}
+        return own | ({"bias": self.bias} if len(self.bias) else {})
 
     def query(self, queries: ArrayLike, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Return ids (n, k) and inner products (n, k); see `VectorIndex.query`.
@@ -73,7 +80,7 @@ class ExactIndex:
         similarities = np.empty((len(matrix), k), np.float32)
 
         def work(start: int, stop: int) -> None:
-            exact_topk(matrix, self.vectors, start, stop, ids, similarities)
+            exact_topk(matrix, self.vectors, self.bias, start, stop, ids, similarities)
 
         over_row_chunks(work, len(matrix), n_threads=self.n_threads, chunk=128)
         if not np.isfinite(similarities[ids >= 0]).all():  # sooner than to read all vectors before
@@ -92,7 +99,8 @@ class ExactIndex:
         [[1], [0], [1]]
         """
         n_rows = len(self.vectors)
-        near, _ = self.query(self.vectors, min(n_near + 1, n_rows))
+        unbiased = ExactIndex(self.vectors, n_threads=self.n_threads)
+        near, _ = unbiased.query(self.vectors, min(n_near + 1, n_rows))
         is_other = near != np.arange(n_rows)[:, None]
         is_other[is_other.all(axis=1), -1] = False  # as many in each row
         others: NDArray[np.int32] = near[is_other].reshape(n_rows, -1)

@@ -9,6 +9,7 @@ import numpy as np
 from longtail.data.assembled import taken
 from longtail.data.csr import fits_rows, is_within
 from longtail.errors import InputError
+from longtail.index.biased import as_bias, some_of, with_bias
 from longtail.index.graph_building import GraphBuilder, group_equal_rows
 from longtail.index.protocol import LARGEST_NUMBER, OUT_OF_BOUNDS, as_queries, as_vectors, check_k
 from longtail.kernels.arrays import read_only
@@ -55,6 +56,8 @@ class GraphIndex:
     member_starts : int32 (n_nodes + 1,)
     members : int32 (n_rows,)
         The rows behind node i are ``members[member_starts[i]:member_starts[i + 1]]``.
+    bias : float32 (n_nodes,) or None
+        What is added to the inner products with each node.
     beam : int, default 160
         Nodes kept in view: more find more and take longer. At least k are kept.
     n_threads : int, default 1
@@ -78,6 +81,7 @@ class GraphIndex:
         member_starts: ArrayLike,
         members: ArrayLike,
         *,
+        bias: ArrayLike | None = None,
         beam: int = DEFAULT_BEAM,
         n_threads: int = 1,
     ) -> None:
@@ -86,6 +90,7 @@ class GraphIndex:
         self.entries = read_only(entries, np.int32)
         self.member_starts = read_only(member_starts, np.int32)
         self.members = read_only(members, np.int32)
+        self.bias = as_bias(bias, len(self.vectors))
         self.beam = beam
         self.n_threads = n_threads
         self._spares: Spares[Ids] = Spares()
@@ -95,6 +100,7 @@ class GraphIndex:
         cls,
         vectors: ArrayLike,
         *,
+        bias: ArrayLike | None = None,
         n_neighbours: int = DEFAULT_NEIGHBOURS,
         seed: int = 0,
         n_threads: int = 1,
@@ -114,8 +120,11 @@ class GraphIndex:
         Parameters
         ----------
         vectors : array (n_rows, d)
-            No number beyond 1e15, d at most 65,536; of unit length for the thinning to be well
+            No number beyond 1e15, d at most 65,520; of unit length for the thinning to be well
             founded.
+        bias : array (n_rows,) or None
+            What is added to the inner products with each row. Edges are those of the vectors with
+            the bias as further numbers of them, which lead more surely to what queries find.
         n_neighbours : int, default 32
             The most edges that leave a node, at least 2.
         seed : int, default 0
@@ -141,10 +150,15 @@ class GraphIndex:
             )
         if not max(-matrix.min(), matrix.max()) <= LARGEST_NUMBER:  # a mask would be large
             raise InputError(f"The vectors hold {OUT_OF_BOUNDS}")
-        firsts, *groups = group_equal_rows(matrix, n_threads)
-        nodes = matrix if len(firsts) == len(matrix) else taken(matrix, firsts, n_threads)
-        edges = GraphBuilder(nodes, n_neighbours, seed, n_threads).build()
-        return cls(nodes, *edges, *groups, beam=beam, n_threads=n_threads)
+        own = as_bias(bias, len(matrix))
+        longer = read_only(with_bias(matrix, own), np.float32)
+        firsts, *groups = group_equal_rows(longer, n_threads)
+        nodes = matrix
+        if len(firsts) < len(matrix):
+            nodes, longer = (taken(rows, firsts, n_threads) for rows in (matrix, longer))
+        edges = GraphBuilder(longer, n_neighbours, seed, n_threads).build()
+        own = some_of(own, firsts)
+        return cls(nodes, *edges, *groups, bias=own, beam=beam, n_threads=n_threads)
 
     @classmethod
     def from_arrays(
@@ -159,13 +173,15 @@ class GraphIndex:
         """
         if missing := [name for name in _ARRAY_NAMES if name not in arrays]:
             raise InputError(f"A graph index needs the array {missing[0]!r}. Build it again.")
-        index = cls(*(arrays[name] for name in _ARRAY_NAMES), beam=beam)
+        parts = [arrays[name] for name in _ARRAY_NAMES]
+        index = cls(*parts, bias=arrays.get("bias"), beam=beam)
         _check_parts(index)
         return index
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
-        """Return the five arrays that the constructor takes, by name."""
-        return {name: getattr(self, name) for name in _ARRAY_NAMES}
+        """Return the five arrays that the constructor takes, by name, and the bias if any."""
+        own = {name: getattr(self, name) for name in _ARRAY_NAMES}
+        return own | ({"bias": self.bias} if len(self.bias) else {})
 
     def near_rows(self, n_near: int) -> Ids:
         """See `VectorIndex.near_rows`: where the edges lead, so that nothing is searched.
@@ -205,6 +221,7 @@ class GraphIndex:
                 start,
                 stop,
                 self.vectors,
+                self.bias,
                 self.neighbours,
                 self.entries,
                 self.member_starts,

@@ -29,7 +29,10 @@ OUT_OF_BOUNDS = (
 
 
 class VectorIndex(Protocol):
-    """Finds the rows of a matrix with the largest inner products with a query."""
+    """Finds the rows of a matrix with the largest inner products with a query.
+
+    Each row may have a bias, which is added to its inner products.
+    """
 
     def query(
         self, queries: NDArray[np.float32], k: int
@@ -46,7 +49,7 @@ class VectorIndex(Protocol):
         ids : int32 (n, k)
             Best first, ties by smaller id, padded with -1.
         similarities : float32 (n, k)
-            Inner products, padded with -inf. Those of a row do not depend on the other rows.
+            Inner products and bias, padded with -inf. Those of a row do not depend on the other rows.
         """
         ...
 

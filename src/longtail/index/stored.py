@@ -21,6 +21,7 @@ __all__ = ["built_index", "index_from_arrays", "n_rows_of"]
 def built_index(
     vectors: NDArray[np.float32],
     *,
+    bias: NDArray[np.float32] | None = None,
     n_neighbours: int = DEFAULT_NEIGHBOURS,
     beam: int,
     seed: int,
@@ -31,6 +32,8 @@ def built_index(
     Parameters
     ----------
     vectors : float32 (n, d)
+    bias : float32 (n,) or None
+        What is added to the inner products with each.
     n_neighbours, beam : int
         Of a graph; see `GraphIndex`.
     seed, n_threads : int
@@ -50,9 +53,14 @@ def built_index(
     'ExactIndex'
     """
     if len(vectors) < EXACT_BELOW:
-        return ExactIndex(vectors)
+        return ExactIndex(vectors, bias=bias)
     graph = GraphIndex.build(
-        vectors, n_neighbours=n_neighbours, seed=seed, n_threads=n_threads, beam=beam
+        vectors,
+        bias=bias,
+        n_neighbours=n_neighbours,
+        seed=seed,
+        n_threads=n_threads,
+        beam=beam,
     )
     graph.n_threads = 1
     return graph

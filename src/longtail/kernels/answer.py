@@ -172,7 +172,7 @@ def near_rows(
     if not len(ids) or not unit_bag_vector(columns, values, own.tokens, room.point):
         return 0
     scale = quantise(room.point, room.codes)
-    size = walk_graph(room.codes, own.labels, room.starts, 0, room.label_walk)
+    size = walk_graph(room.codes, scale, own.labels, room.starts, 0, room.label_walk)
     return _near_points(own, room, scale, size, ids, similarities)
 
 
@@ -283,7 +283,7 @@ def _gather(
     linked, row_of_label = scratch.linked[:n_linked], model.heads[0].row_of_label
     n_starts = _add_nodes(matches, row_of_label, scratch.starts, 0)
     n_starts = _add_nodes(linked, row_of_label, scratch.starts, n_starts)
-    size = walk_graph(codes, graph, scratch.starts, n_starts, walk)
+    size = walk_graph(codes, scale, graph, scratch.starts, n_starts, walk)
     n_near = 0
     if len(scratch.near):
         near, similarities = scratch.near, scratch.near_similarities
@@ -303,10 +303,10 @@ def _gather(
         strongest_links(voted, votes, scratch.best_voted, scratch.best_votes)
         best = scratch.best_voted
     n_starts = _add_nodes(best, row_of_label, scratch.starts, 0)
-    size = walk_on(codes, graph, scratch.starts, n_starts, walk)
+    size = walk_on(codes, scale, graph, scratch.starts, n_starts, walk)
     n_found = min(size, len(scratch.found))
     if n_found and similarity_at(n_found, codes, scale, graph, walk) < model.unsure_below[0]:
-        size = walk_wider(codes, graph, size, walk, scratch.wide_walk)
+        size = walk_wider(codes, scale, graph, size, walk, scratch.wide_walk)
         walk = scratch.wide_walk
     n_found = nearest_members(
         point, codes, scale, graph, size, walk, scratch.found, scratch.found_similarities
@@ -336,7 +336,7 @@ def _near_points(
     point, codes, walk = scratch.point, scratch.codes, scratch.point_walk
     n_most = min(size, _N_HOMES)
     n_starts = first_homes(scratch.label_walk, n_most, model.homes, scratch.starts)
-    size = walk_graph(codes, model.points, scratch.starts, n_starts, walk)
+    size = walk_graph(codes, scale, model.points, scratch.starts, n_starts, walk)
     return nearest_members(point, codes, scale, model.points, size, walk, near, similarities)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from longtail.kernels.arrays import read_only
 from longtail.kernels.exact import insert_sorted
 from longtail.kernels.jit import lean_kernel
 from longtail.kernels.lanes import KEYS_AT_ONCE, LANES, insert_key
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     Keys = NDArray[np.int64]
 
 __all__ = [
+    "NO_BIAS",
     "CodedGraph",
     "Walk",
     "excess_of",
@@ -48,6 +50,7 @@ __all__ = [
     "write_similarities_at",
 ]
 
+NO_BIAS = read_only(np.zeros(0), np.float32)
 _LAST_STAMP = np.int32(2**31 - 1)
 _KEY_BITS = np.int64(32)
 _IS_OPEN = np.int64(1)  # the last bit: a node keeps its place when it is closed
@@ -65,7 +68,8 @@ class CodedGraph(NamedTuple):
     ``codes`` is (n_nodes, width) uint8, and ``step`` (1,) what lies between two of them, see
     `longtail.kernels.packed_codes`. ``rows`` holds the vectors themselves; without any,
     similarities are those of the codes. ``neighbours`` are as many ids a node, of `pack_ids`. An
-    index without edges is scanned: its entries are all.
+    index without edges is scanned: its entries are all. ``bias`` is what each node adds to its
+    similarity, (n_nodes,) float32, or (0,) for nothing.
     """
 
     codes: Packed
@@ -75,6 +79,7 @@ class CodedGraph(NamedTuple):
     entries: Ids
     member_starts: Ids
     members: Ids
+    bias: Floats = NO_BIAS
 
 
 class Walk(NamedTuple):
@@ -188,10 +193,13 @@ def _follow(
 
 
 @lean_kernel
-def walk_graph(query: Codes, graph: CodedGraph, starts: Ids, n_starts: int, walk: Walk) -> int:
+def walk_graph(
+    query: Codes, scale: np.float32, graph: CodedGraph, starts: Ids, n_starts: int, walk: Walk
+) -> int:
     """Fill ``walk.keys`` from its second place with near nodes, nearest first; return how many.
 
-    A best-first walk as in `longtail.kernels.graph.beam_search`, two nodes at a time. A key holds a
+    A best-first walk as in `longtail.kernels.graph.beam_search`, two nodes at a time. `query` are
+    the codes of a point, and `scale` what they are multiplied with. A key holds a
     similarity, in whole numbers, above a node and whether its edges are still to be followed: so
     the beam is one sorted list of numbers. `starts` are nodes to begin with; where they are few,
     the walk begins at the entries.
@@ -201,32 +209,38 @@ def walk_graph(query: Codes, graph: CodedGraph, starts: Ids, n_starts: int, walk
     n_fresh = _keep_unseen(starts, n_starts, codes, stamps, fresh, 0)
     if n_fresh < _FEWEST_STARTS or n_edges(graph) == 0:
         n_fresh = _keep_unseen(entries, len(entries), codes, stamps, fresh, n_fresh)
-    return _go_on(query, graph, n_fresh, len(walk.keys), walk)
+    return _go_on(query, scale, graph, n_fresh, len(walk.keys), walk)
 
 
 @lean_kernel
-def walk_on(query: Codes, graph: CodedGraph, starts: Ids, n_starts: int, walk: Walk) -> int:
+def walk_on(
+    query: Codes, scale: np.float32, graph: CodedGraph, starts: Ids, n_starts: int, walk: Walk
+) -> int:
     """Go on with a walk that has ended from further nodes; return how many are in the beam."""
     n_fresh = _keep_unseen(starts, n_starts, graph.codes, walk.stamps, walk.fresh, 0)
-    return _go_on(query, graph, n_fresh, len(walk.keys), walk)
+    return _go_on(query, scale, graph, n_fresh, len(walk.keys), walk)
 
 
 @lean_kernel
-def log_nodes(query: Codes, graph: CodedGraph, nodes: Ids, n_nodes: int, walk: Walk) -> None:
+def log_nodes(
+    query: Codes, scale: np.float32, graph: CodedGraph, nodes: Ids, n_nodes: int, walk: Walk
+) -> None:
     """Append the nodes that a walk has not met to its log, and follow none of their edges."""
     n_fresh = _keep_unseen(nodes, n_nodes, graph.codes, walk.stamps, walk.fresh, 0)
     if n_fresh:
-        packed_products(query, graph.codes, walk.fresh, n_fresh, walk.products)
+        _compare(query, scale, graph, walk.fresh, n_fresh, walk.products)
         _log(walk.fresh, n_fresh, walk.products, walk.log)
 
 
 @lean_kernel
-def walk_wider(query: Codes, graph: CodedGraph, size: int, walk: Walk, wide: Walk) -> int:
+def walk_wider(
+    query: Codes, scale: np.float32, graph: CodedGraph, size: int, walk: Walk, wide: Walk
+) -> int:
     """Go on with a longer beam where a walk has ended; return how many nodes are in that.
 
     Parameters
     ----------
-    query, graph : int8, CodedGraph
+    query, scale, graph : int8, float, CodedGraph
     size : int
         How many nodes are in the beam of the walk.
     walk, wide : Walk
@@ -242,7 +256,7 @@ def walk_wider(query: Codes, graph: CodedGraph, size: int, walk: Walk, wide: Wal
     for i in range(1, log[0] + 1):
         if longer[-1] < log[i] < least:
             insert_key(longer, log[i])
-    return _go_on(query, graph, 0, 1, wide)
+    return _go_on(query, scale, graph, 0, 1, wide)
 
 
 @lean_kernel
@@ -258,7 +272,9 @@ def _forget(walk: Walk) -> None:
 
 
 @lean_kernel
-def _go_on(query: Codes, graph: CodedGraph, n_fresh: int, place: int, walk: Walk) -> int:
+def _go_on(
+    query: Codes, scale: np.float32, graph: CodedGraph, n_fresh: int, place: int, walk: Walk
+) -> int:
     """Compare the nodes in ``walk.fresh``, then follow edges as long as there are open nodes.
 
     Which nodes are followed next, from a place in the beam on, is chosen before those that came
@@ -270,7 +286,7 @@ def _go_on(query: Codes, graph: CodedGraph, n_fresh: int, place: int, walk: Walk
     while n_coming:
         n_coming, place = _follow(graph, _AT_ONCE, walk.stamps, keys, place, coming)
         if n_fresh:
-            packed_products(query, graph.codes, fresh, n_fresh, products)
+            _compare(query, scale, graph, fresh, n_fresh, products)
             _log(fresh, n_fresh, products, walk.log)
             changed = _insert_all(fresh, n_fresh, products, graph.neighbours, degree, keys)
             place = min(place, changed)
@@ -282,6 +298,19 @@ def _go_on(query: Codes, graph: CodedGraph, n_fresh: int, place: int, walk: Walk
     while size and keys[size] == _LOWEST:
         size -= 1
     return size
+
+
+@lean_kernel
+def _compare(
+    query: Codes, scale: np.float32, graph: CodedGraph, nodes: Ids, n_nodes: int, products: Ids
+) -> None:
+    """Write how similar some nodes are in whole numbers: products of codes, and what bias adds."""
+    packed_products(query, graph.codes, nodes, n_nodes, products)
+    size = scale * graph.step[0]
+    if len(graph.bias) and size > 0:
+        steps, bias = np.float32(1) / size, graph.bias
+        for i in range(n_nodes):
+            products[i] += np.int32(bias[nodes[i]] * steps)
 
 
 @lean_kernel
@@ -372,6 +401,7 @@ def nearest_members(
     """
     size = min(size, len(ids) + len(ids) // 2 + _SPARE)  # codes hardly err by more
     keys, rows, first_members, members = walk.keys, graph.rows, graph.member_starts, graph.members
+    bias = graph.bias
     has_rows = len(rows.values) > 0
     too_much = np.float32(0) if has_rows else excess_of(query)
     for place in range(1, min(_AHEAD, size) + 1 if has_rows else 0):
@@ -382,7 +412,7 @@ def nearest_members(
         if has_rows:
             if place + _AHEAD <= size:
                 prefetch_whole(rows.values, node_of(keys[place + _AHEAD]))
-            value = row_dot(point, rows, node)
+            value = row_dot(point, rows, node) + (bias[node] if len(bias) else np.float32(0))
         else:
             value = (np.float32(keys[place] >> _KEY_BITS) - too_much) * scale * graph.step[0]
         if filled == len(ids) and value < similarities[filled - 1]:
@@ -419,5 +449,5 @@ def write_similarities_at(
     """
     for row in range(len(vectors)):
         scale = quantise(vectors[row], codes)
-        size = walk_graph(codes, graph, walk.fresh, 0, walk)
+        size = walk_graph(codes, scale, graph, walk.fresh, 0, walk)
         similarities[row] = similarity_at(min(place, size), codes, scale, graph, walk)

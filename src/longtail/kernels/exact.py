@@ -176,6 +176,7 @@ def _offer_block(
     first: int,
     after: int,
     vectors: NDArray[np.float32],
+    bias: NDArray[np.float32],
     block: int,
     ids: NDArray[np.int32],
     similarities: NDArray[np.float32],
@@ -187,6 +188,8 @@ def _offer_block(
         four = i, min(i + 1, after - 1), min(i + 2, after - 1), min(i + 3, after - 1)
         products_of_four(queries, four, vectors, block, block_end, products)
         for row in range(i, min(i + 4, after)):
+            for j in range(block_end - block if len(bias) else 0):
+                products[row - i, j] += bias[block + j]
             worst = similarities[row, 0]
             for j in range(block_end - block):
                 if products[row - i, j] > worst:
@@ -199,6 +202,7 @@ def _offer_block(
 def exact_topk(
     queries: NDArray[np.float32],
     vectors: NDArray[np.float32],
+    bias: NDArray[np.float32],
     start: int,
     stop: int,
     ids: NDArray[np.int32],
@@ -210,6 +214,8 @@ def exact_topk(
     ----------
     queries : float32 (n_queries, d), C order
     vectors : float32 (n_vectors, d), C order
+    bias : float32 (n_vectors,) or (0,)
+        Is added to the inner products with each vector, if there is any.
     start, stop : int
         The rows of `queries` to answer.
     ids : int32 (n_queries, k)
@@ -222,6 +228,6 @@ def exact_topk(
     for first in range(start, stop, _QUERY_BLOCK):
         after = min(first + _QUERY_BLOCK, stop)
         for block in range(0, vectors.shape[0], _VECTOR_BLOCK):
-            _offer_block(queries, first, after, vectors, block, ids, similarities)
+            _offer_block(queries, first, after, vectors, bias, block, ids, similarities)
     for row in range(start, stop):
         _sort_heap(ids[row], similarities[row])

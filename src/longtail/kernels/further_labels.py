@@ -91,7 +91,7 @@ def write_further(
         ids[n:],
         scores[n:],
     )
-    _compare(frequent[:N_COMPARED], head.row_of_label, query, graph, starts, walk)
+    _compare(frequent[:N_COMPARED], head.row_of_label, query, scale, graph, starts, walk)
     n_further, n_met = _add_met(
         query,
         scale,
@@ -162,6 +162,7 @@ def _compare(
     labels: Ids,
     row_of_label: Ids,
     query: NDArray[np.int8],
+    scale: np.float32,
     graph: CodedGraph,
     starts: Ids,
     walk: Walk,
@@ -174,7 +175,7 @@ def _compare(
             starts[n] = row
             n += 1
         if n and (n == len(starts) or place == len(labels) - 1):
-            log_nodes(query, graph, starts, n, walk)
+            log_nodes(query, scale, graph, starts, n, walk)
             n = 0
 
 
@@ -234,7 +235,10 @@ def _add_met(
     step, too_much = graph.step[0], excess_of(query)
     for key in log[1 : log[0] + 1]:
         node = node_of(key)
-        logit = head_scale * similarity_of(key, too_much, scale, step)
+        own = similarity_of(key, too_much, scale, step)
+        if len(graph.bias):  # which the head has, too
+            own -= graph.bias[node]
+        logit = head_scale * own
         if n == len(ids) and logit + node_bias[node] + _SLACK < scores[n - 1]:
             continue
         for place in range(max(first_members[node], 0), min(first_members[node + 1], len(members))):

@@ -1,7 +1,7 @@
 """The walk of a neighbour graph.
 
 The graph is one flat array ``neighbours`` (n_nodes, M) int32, padded with -1 at the end of a row.
-Similarity is the inner product. Lists are descending, ties by smaller id.
+Similarity is the inner product, to which a node may add a bias of its own. Lists are descending, ties by smaller id.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ _LAST_STAMP = np.int32(2**31 - 1)
 def _offer(
     query: Vectors,
     vectors: Vectors,
+    bias: Vectors,
     fresh: Ids,
     n_fresh: int,
     size: int,
@@ -48,9 +49,10 @@ def _offer(
             fresh[min(j + 3, last)],
         )
         for t in range(min(4, n_fresh - j)):
-            if size == capacity and values[t] < beam_similarities[capacity - 1]:
+            value = values[t] + bias[fresh[j + t]] if len(bias) else values[t]
+            if size == capacity and value < beam_similarities[capacity - 1]:
                 continue
-            place = insert_sorted(beam_ids, beam_similarities, size, fresh[j + t], values[t])
+            place = insert_sorted(beam_ids, beam_similarities, size, fresh[j + t], value)
             if place < 0:
                 continue
             for behind in range(min(size, capacity - 1), place, -1):
@@ -79,6 +81,7 @@ def _keep_unseen(nodes: Ids, stamps: Ids, stamp: int, fresh: Ids) -> int:
 def beam_search(
     query: Vectors,
     vectors: Vectors,
+    bias: Vectors,
     neighbours: Ids,
     entries: Ids,
     stamps: Ids,
@@ -95,6 +98,7 @@ def beam_search(
     ----------
     query : float32 (d,)
     vectors : float32 (n_nodes, d)
+    bias : float32 (n_nodes,) or (0,)
     neighbours : int32 (n_nodes, M)
     entries : int32 (n_entries,)
     stamps : int32 (n_nodes + 1,)
@@ -110,7 +114,7 @@ def beam_search(
     stamps[-1] += 1
     stamp = stamps[-1]
     n_fresh = _keep_unseen(entries, stamps, stamp, fresh)
-    size, _ = _offer(query, vectors, fresh, n_fresh, 0, beam_ids, beam_similarities, is_open)
+    size, _ = _offer(query, vectors, bias, fresh, n_fresh, 0, beam_ids, beam_similarities, is_open)
     place = 0
     while place < size:
         if not is_open[place]:
@@ -119,7 +123,7 @@ def beam_search(
         is_open[place] = False
         n_fresh = _keep_unseen(neighbours[beam_ids[place]], stamps, stamp, fresh)
         size, first_change = _offer(
-            query, vectors, fresh, n_fresh, size, beam_ids, beam_similarities, is_open
+            query, vectors, bias, fresh, n_fresh, size, beam_ids, beam_similarities, is_open
         )
         place = min(place + 1, first_change)
     return size
@@ -152,6 +156,7 @@ def search_rows(
     start: int,
     stop: int,
     vectors: Vectors,
+    bias: Vectors,
     neighbours: Ids,
     entries: Ids,
     member_starts: Ids,
@@ -176,6 +181,7 @@ def search_rows(
         size = beam_search(
             queries[row],
             vectors,
+            bias,
             neighbours,
             entries,
             stamps,

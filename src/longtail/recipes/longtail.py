@@ -39,6 +39,9 @@ EPOCHS_AGAIN = 2
 MANY_HELD_OUT = 9_000
 LEAST_OF_MANY, MOST_OF_MANY = 2_500, 10_000
 TAIL_WITH_TEXTS, TAIL_WITHOUT_TEXTS = 0.3, 0.5
+import os
+
+BIAS_SCALE = float(os.environ.get("BS", "16"))
 MOST_IN_POOL = 10_000  # true labels of a batch's points: the products grow with them
 
 
@@ -370,6 +373,7 @@ class LongtailClassifier(RerankedEstimator):
             seed=run.seed_for("search"),
             n_threads=run.n_threads,
             n_asked=n_asked,
+            bias=space.heads[0].bias_of_cosine(),
         )
         first, *others = space.heads
         usual = TAIL_WITHOUT_TEXTS if data.label_features is None else TAIL_WITH_TEXTS

@@ -1,0 +1,94 @@
+"""A bias of each vector as further numbers of it, so that an inner product has it in."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.errors import InputError
+from longtail.kernels.arrays import read_only
+
+if TYPE_CHECKING:
+    from numpy.typing import ArrayLike, NDArray
+
+    Floats = NDArray[np.float32]
+
+__all__ = ["as_bias", "some_of", "with_bias", "with_ones"]
+
+# Numbers that a bias is spread over: then none is much larger than those of a unit vector, all of
+# which have the same few bits.
+N_MORE = 16
+
+
+def as_bias(bias: ArrayLike | None, n_vectors: int) -> Floats:
+    """Return the bias of each vector as read-only float32 (n_vectors,), or (0,) for none.
+
+    Raises
+    ------
+    InputError
+        If there is another number of them.
+
+    Examples
+    --------
+    >>> from longtail.index.biased import as_bias
+    >>> as_bias([0.5, 1], 2).tolist(), as_bias(None, 2).tolist()
+    ([0.5, 1.0], [])
+    """
+    own = read_only(np.zeros(0) if bias is None else bias, np.float32)
+    if own.shape not in ((0,), (n_vectors,)):
+        raise InputError(f"An index of {n_vectors} vectors needs as many biases, got {own.shape}.")
+    return own
+
+
+def some_of(bias: Floats, rows: NDArray[np.integer]) -> Floats:
+    """Return the bias of some vectors; none of none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.index.biased import as_bias, some_of
+    >>> some_of(as_bias([0.5, 1], 2), np.array([1])).tolist()
+    [1.0]
+    >>> some_of(as_bias(None, 2), np.array([1])).tolist()
+    []
+    """
+    return bias[rows] if len(bias) else bias
+
+
+def with_bias(vectors: Floats, bias: Floats) -> Floats:
+    """Return vectors whose inner products with those of `with_ones` have the bias in.
+
+    Parameters
+    ----------
+    vectors : float32 (n, d)
+    bias : float32 (n,) or (0,)
+        For none, the vectors are returned as they are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.index.biased import with_bias, with_ones
+    >>> vectors, query = np.eye(2, dtype=np.float32), np.array([[3, 5]], np.float32)
+    >>> (with_ones(query, 18) @ with_bias(vectors, np.array([1, 0.5], np.float32)).T).tolist()
+    [[4.0, 5.5]]
+    """
+    if not len(bias):
+        return vectors
+    more = np.repeat(bias[:, None] / np.float32(np.sqrt(N_MORE)), N_MORE, axis=1)
+    return np.concatenate([vectors, more], axis=1, dtype=np.float32)
+
+
+def with_ones(queries: Floats, width: int) -> Floats:
+    """Return queries as `with_bias` wants them, made as long as its vectors are.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.index.biased import with_ones
+    >>> with_ones(np.zeros((1, 2), np.float32), 2).tolist()
+    [[0.0, 0.0]]
+    """
+    shape = len(queries), width - queries.shape[1]
+    more = np.full(shape, 1 / np.sqrt(N_MORE), np.float32)
+    return np.concatenate([queries, more], axis=1) if shape[1] else queries
