@@ -372,6 +372,13 @@ def test_probabilities_of_few_points_choose_about_as_many_labels_as_there_are(na
     assert exact > 0.5
 
 
+@pytest.mark.parametrize("name", ["longtail", "pfastrexml", "astec"])
+def test_labels_that_all_points_have_are_probable(name):
+    model = recipe(name)(n_threads=1).fit(TEXTS, [["drink", "red"]] * len(TEXTS))
+    assert model.predict_proba(["wine"]).min() > 0.95
+    assert [sorted(row) for row in model.predict(["red wine", "car"])] == [["drink", "red"]] * 2
+
+
 def test_texts_that_can_be_read_once_only():
     model = small().fit((text for text in TEXTS), NAMES)
     assert model.score(TEXTS, NAMES) > 0.5
