@@ -71,7 +71,9 @@ class Calibration:
         if not n_right:
             return cls()
         if not n_wrong or np.ptp(x) == 0:
-            return cls(LEAST_SLOPE / max(float(x.std()), 1.0), math.log((n_right + 1) / (n_wrong + 1)))
+            return cls(
+                LEAST_SLOPE / max(float(x.std()), 1.0), math.log((n_right + 1) / (n_wrong + 1))
+            )
         # Platt's targets: a prior that keeps the slope finite where the classes part cleanly.
         target = np.where(is_true, (n_right + 1) / (n_right + 2), 1 / (n_wrong + 2))
         centre, scale = x.mean(), x.std()
