@@ -112,6 +112,7 @@ def test_repeats_are_merged_with_one_warning():
         (np.full((4, 2), np.nan), "0 and 1 only, got nan"),
         (csr_array(np.full((4, 2), 2.0)), "0 and 1 only, got 2.0"),
         (np.full((4, 2), "a"), "Pass names as a list of lists"),
+        (np.full((4, 1), "a"), r"or one class a point as a column: .*array\[:, 0\]"),
         ([["a"], float("nan"), [], []], r"row 1: got nan \(float\) where other rows are lists"),
         ([["a"], [3], [], []], r"row 1: got 3 \(int\) among names"),
         ([[0], ["a"], [], []], r"row 1: got 'a' \(str\) as a label id"),
@@ -227,6 +228,10 @@ def test_classes_that_numpy_would_make_one_of_stay_apart(classes):
         ([[0, 1e39]], "first in row 0.*beyond 3e38"),
         ([1, 2], "1 dimensions"),
         ([["a"]], "cannot be read as a matrix.* Texts are passed as a list of strings"),
+        (
+            np.array([["a"]]),
+            r"cannot be read as a matrix.* of an array with one column, array\[:, 0",
+        ),
         ([None, "a"], "cannot be read as a matrix.* Texts are passed as a list of strings"),
         ([[1], [1, 2]], "cannot be read as a matrix"),
     ],

@@ -382,3 +382,9 @@ def test_labels_that_all_points_have_are_probable(name):
 def test_texts_that_can_be_read_once_only():
     model = small().fit((text for text in TEXTS), NAMES)
     assert model.score(TEXTS, NAMES) > 0.5
+
+
+def test_a_table_of_texts_is_told_how_to_be_passed(of_names):
+    for ask in (of_names.predict, of_names.predict_topk, of_names.predictor_.predict):
+        with pytest.raises(InputError, match=r"trained on texts.*table\['text'\], not .*\[:, 0\]"):
+            ask(np.array(TEXTS)[:, np.newaxis])

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "ADVICE",
     "LabelForm",
     "as_classes",
     "features_from",
@@ -33,9 +34,9 @@ __all__ = [
 ]
 
 
-_ADVICE = (
+ADVICE = (
     "Texts are passed as a list of strings, or as a column of a table: table['text'], not "
-    "table[['text']], which is a table."
+    "table[['text']], which is a table; of an array with one column, array[:, 0]."
 )
 
 
@@ -87,7 +88,7 @@ def texts_from(texts: Iterable[str]) -> TextColumn:
     if isinstance(texts, TextColumn):
         return texts
     if isinstance(texts, AbstractSet):
-        raise InputError(f"Expected texts in an order, got {_shown(texts)}. {_ADVICE}")
+        raise InputError(f"Expected texts in an order, got {_shown(texts)}. {ADVICE}")
     is_one = isinstance(texts, str | bytes | Mapping) or getattr(texts, "ndim", 1) == 0
     if is_one or not isinstance(texts, Iterable):
         raise InputError(
@@ -127,11 +128,11 @@ def features_from(features: Any) -> csr_array:
             matrix = csr_array(given, dtype=np.float32) if given.ndim == 2 else None
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"`features` cannot be read as a matrix of numbers: {str(error).rstrip('.')}. {_ADVICE}"
+            f"`features` cannot be read as a matrix of numbers: {str(error).rstrip('.')}. {ADVICE}"
         ) from error
     if matrix is None:
         raise InputError(
-            f"`features` has {given.ndim} dimensions, not 2: (points, features). {_ADVICE}"
+            f"`features` has {given.ndim} dimensions, not 2: (points, features). {ADVICE}"
         )
     matrix = with_int32_indices(matrix)
     if not matrix.has_canonical_format or not matrix.data.all():
@@ -262,7 +263,8 @@ def _sparsified(labels: np.ndarray[Any, Any]) -> csr_array:
             labels = labels.astype(np.float64)
     if labels.dtype.kind not in "biuf":
         raise InputError(
-            f"A 2-D array y must hold 0 and 1, got {labels.dtype}. Pass names as a list of lists."
+            f"A 2-D array y must hold 0 and 1, got {labels.dtype}. Pass names as a list of lists, "
+            "or one class a point as a column: table['label'], or array[:, 0]."
         )
     return csr_array(labels)
 
