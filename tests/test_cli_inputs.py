@@ -272,6 +272,13 @@ def test_standard_output_is_an_output(place, capsys, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+def test_an_empty_name_is_not_the_folder_where_one_is(place, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    message = refused(capsys, "labels", "remove", place / "model", "red", "")
+    assert "A model is a folder, which an empty name is not. Name one." in message
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize(
     ("words", "meant"),
     [
