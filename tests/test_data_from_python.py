@@ -220,6 +220,31 @@ def test_classes_that_numpy_would_make_one_of_stay_apart(classes):
     assert {*space.names} == {str(value) for value in classes}
 
 
+@pytest.mark.parametrize("form", ["csr", "csc"])
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [("indices", [0, 1, 2, 4]), ("indices", [0, -1, 2, 3]), ("indptr", [0, 3, 9])],
+)
+def test_a_sparse_matrix_with_indices_beyond_it_is_refused(form, part, value):
+    broken = csr_array(np.eye(4)).asformat(form)
+    setattr(broken, part, np.array(value, np.int32))
+    for read in (features_from, lambda matrix: labels_from(matrix, 4)):
+        with pytest.raises(InputError, match=r"broken sparse matrix: .* shape \(4, 4\)"):
+            read(broken)
+    assert features_from(csr_array(np.eye(4)).asformat(form)).nnz == 4
+
+
+def test_what_no_array_can_be_made_of():
+    class Tensor:
+        ndim = 2
+
+        def __array__(self, *_: object, **__: object):
+            raise TypeError("can't convert Sparse layout tensor to numpy. Use to_dense() first.")
+
+    with pytest.raises(InputError, match=r"y cannot be read as an array of numpy.*to_dense"):
+        labels_from(Tensor(), 4)
+
+
 @pytest.mark.parametrize(
     ("features", "message"),
     [

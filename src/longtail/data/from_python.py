@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from longtail.data.csr import MAX_IDS, csr_from_rows, n_labels_of, with_int32_indices
+from longtail.data.csr import (
+    MAX_IDS,
+    check_indices,
+    csr_from_rows,
+    n_labels_of,
+    with_int32_indices,
+)
 from longtail.data.input_notes import InputNotes
 from longtail.data.label_names import is_list_text, packed_by
 from longtail.data.label_space import LabelSpace
@@ -122,6 +128,8 @@ def features_from(features: Any) -> csr_array:
     """
     if getattr(own_dtype(features), "kind", "f") == "c":
         raise InputError("Complex data not supported: `features` must be real numbers.")
+    if issparse(features):
+        check_indices("`features`", features)
     try:
         with np.errstate(over="ignore"):  # what overflows is found below
             given = features if issparse(features) else np.asarray(features, dtype=np.float32)
@@ -207,10 +215,11 @@ def labels_from(
             "point, or a matrix of 0 and 1."
         )
     if issparse(labels):
+        check_indices("y", labels)
         return _from_matrix(csr_array(labels), n_points, LabelForm.SPARSE)
     if hasattr(labels, "__array__"):
         columns = getattr(labels, "columns", None)
-        labels = np.asarray(labels)
+        labels = _as_array(labels)
         if labels.ndim == 2:
             matrix, _, form = _from_matrix(_sparsified(labels), n_points, LabelForm.DENSE)
             return matrix, _named_by(columns, labels.shape[1]), form
@@ -233,6 +242,14 @@ def labels_from(
             "Pass a label list for every point (it may be empty)."
         )
     return _from_classes(rows)
+
+
+def _as_array(labels: Any) -> np.ndarray[Any, Any]:
+    """Return what is an array of another library as one of numpy, or say that it cannot be."""
+    try:
+        return np.asarray(labels)
+    except (TypeError, RuntimeError) as error:  # a sparse tensor, or one with a gradient
+        raise InputError(f"y cannot be read as an array of numpy: {error}") from error
 
 
 def _check_n_rows(n_rows: int, n_points: int) -> None:
