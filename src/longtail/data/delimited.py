@@ -348,7 +348,8 @@ def _without_header(row: list[str], notes: InputNotes, path: Path, number: int) 
     _refuse_half_a_header(row, path, number)
     if row[0].strip().lower() in _HEADINGS:
         notes.add(
-            "a first row like a header, but without 'text' and 'labels' (kept as a point)",
+            "a first row like a header, but without 'text' and 'labels' (kept as a point; if it is "
+            "a header, call its columns so)",
             line=number,
         )
     return _Places((0,), 1, 2)
