@@ -270,6 +270,8 @@ def test_what_only_begins_like_a_separator_is_a_point(tmp_path):
         ("a.csv", "x,a\ny,a,b\n", "line 2: The row has 3 cells"),
         ("a.csv", "id,title,tags\n1,x,a\n", "call two of them 'text' and 'labels' in the first"),
         ("a.csv", "text;labels\nx;a\n", "line 1: .*If ';' is what separates the cells here"),
+        ("a.csv", "text\tlabels\tid\nx\ta\t1\n", "If TABs separate .*, pass tsv as format="),
+        ("a.tsv", "text,labels\nx,a\n", "If commas separate the cells here, pass csv as format="),
         ("a.csv", "sep=;\ntext;labels\nx;a\n", "line 1: The first line says that ';' is between"),
         ("a.csv", "sep=\t\ntext\tlabels\n", r"says that '\\t' .* read with ','. Save the table"),
         ("a.tsv", "sep=,\ntext\tlabels\n", "line 1: The first line says that ',' is between"),

@@ -46,6 +46,10 @@ _LABEL_HEADINGS = ("labels", "label")
 _HEADINGS = {"text", "title", "name", "query", "sentence", "question", "content", "description"}
 _NAME_TEXT = Remedy("text_column", "Or pass its name as {}.")
 _NAME_LABELS = Remedy("labels_column", "Or pass its name as {}.")
+_OTHERWISE_SEPARATED = {
+    "\t": Remedy("format", "If TABs separate the cells here, pass tsv as {}."),
+    ",": Remedy("format", "If commas separate the cells here, pass csv as {}."),
+}
 _NAME_COLUMNS = (
     Remedy("text_column", "Or pass {} and"),
     Remedy("labels_column", "{}, what the columns are called."),
@@ -316,9 +320,13 @@ def _wrong_count(
         f"{columns.separator!r}, and quote a cell that holds the separator. If there are more "
         "columns, call two of them 'text' and 'labels' in the first row."
     )
-    if number == 1 and row[0].count(";") == 1:  # as spreadsheets of many languages save
-        message += " If ';' is what separates the cells here, save the file with TABs."
-        return DataFormatError(message, path=path, line=number)
+    if number == 1 and len(row) == 1:
+        for separator, remedy in _OTHERWISE_SEPARATED.items():
+            if separator != delimiter and separator in row[0]:
+                return DataFormatError(message, remedy, path=path, line=number)
+        if row[0].count(";") == 1:  # as spreadsheets of many languages save
+            message += " If ';' is what separates the cells here, save the file with TABs."
+            return DataFormatError(message, path=path, line=number)
     return DataFormatError(message, *_NAME_COLUMNS, path=path, line=number)
 
 
