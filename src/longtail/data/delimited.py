@@ -207,6 +207,7 @@ def read_texts(
                 continue
             if carried:  # named, so that this is a header
                 raise _no_text_column(row, path, number)
+            _refuse_other_separator(row, delimiter, path, number)
             places = (_column_without_header(row, notes, path, number),)
         if len(row) != n_columns:
             message = (
@@ -437,6 +438,21 @@ def _heading(row: list[str], columns: Columns, notes: InputNotes, path: Path, nu
     if known or any(name in _LABEL_HEADINGS for name in names):
         raise _no_text_column(row, path, number)
     return -1
+
+
+def _refuse_other_separator(row: list[str], delimiter: str, path: Path, number: int) -> None:
+    """Raise DataFormatError if a row of one cell is a header that something else separates."""
+    for separator in (*_OTHERWISE_SEPARATED, ";"):
+        cells = row[0].lower().split(separator)
+        if len(row) == 1 < len(cells) and {"text", *_LABEL_HEADINGS}.intersection(cells):
+            message = (
+                f"The first row, {row[0][:60]!r}, looks like a header with {separator!r} between "
+                f"its cells, but the file is read with {delimiter!r}."
+            )
+            remedy = _OTHERWISE_SEPARATED.get(separator)
+            if remedy is None:
+                message += " Save the file with TABs."
+            raise DataFormatError(message, *filter(None, [remedy]), path=path, line=number)
 
 
 def _column_without_header(row: list[str], notes: InputNotes, path: Path, number: int) -> int:
