@@ -379,6 +379,8 @@ def test_arguments_that_do_not_fit(tmp_path):
         Dataset.read(tmp_path / "missing.tsv")
     with pytest.raises(InputError, match="is a folder"):
         Dataset.read(tmp_path)
+    with pytest.raises(InputError, match=r"path of a file, got a list\..* passed to Dataset\.of"):
+        Dataset.read(["a.jsonl"])
     with pytest.raises(DataFormatError, match="header says 4 labels, but the labels file has 1"):
         read(tmp_path, "1 3 4\n0 1:1\n", "a.txt", labels_file=tmp_path / "labels.txt")
     with pytest.raises(DataFormatError, match="known labels have ids only"):
