@@ -213,6 +213,8 @@ def test_the_columns_of_a_table_name_the_labels():
         ["1990", "2000", "2010"],
         None,
     )
+    with pytest.raises(InputError, match=r"y, column 1: got ' ', a label without a name\. Rename"):
+        small().fit(TEXTS, Table(["drink", " ", "red"], matrix.transform(NAMES)))
 
 
 SCORERS = ["f1_micro", "f1_samples", "precision_samples", "accuracy", "roc_auc"]

@@ -309,6 +309,12 @@ def _named_by(columns: Iterable[object] | None, n_labels: int) -> LabelSpace:
     names = list(range(n_labels) if columns is None else columns)
     if names == [*range(n_labels)]:
         return LabelSpace(n_labels)
+    nameless = [i for i, name in enumerate(names) if isinstance(name, str) and not name.strip()]
+    if nameless:
+        raise InputError(
+            f"y, column {nameless[0]}: got {names[nameless[0]]!r}, a label without a name. Rename "
+            "the column, or pass y.to_numpy(), whose labels have numbers."
+        )
     if all(isinstance(name, str) for name in names):
         return LabelSpace.from_names(cast("list[str]", names))
     # A number is a name to show, but no text to learn from.
