@@ -44,15 +44,24 @@ def test_padding_is_left_out_and_stays():
     assert (found.probabilities(padded)[-50_000:] == -np.inf).all()
 
 
-@pytest.mark.parametrize("right", [[True, True], [False, False]])
-def test_nothing_to_learn_from(right):
-    assert Calibration.fit(np.array([0.1, 0.9], np.float32), np.array(right)) == Calibration()
+@pytest.mark.parametrize("scores", [np.empty((0, 5)), np.array([0.1, 0.9])])
+def test_nothing_to_learn_from(scores):
+    assert Calibration.fit(scores.astype(np.float32), np.zeros(scores.shape, bool)) == Calibration()
 
 
-def test_equal_scores_or_none():
-    right = np.array([True, False])
-    assert Calibration.fit(np.full(2, 0.5, np.float32), right) == Calibration()
-    assert Calibration.fit(np.empty((0, 5), np.float32), np.empty((0, 5), bool)) == Calibration()
+@pytest.mark.parametrize("low", [-9, 9, 1e-7])
+def test_where_all_are_right_any_is_probable(low):
+    scores = np.linspace(low, 2 * low, 98).astype(np.float32)
+    found = Calibration.fit(scores, np.ones(98, bool))
+    assert found.slope > 0
+    probabilities = found.probabilities(np.append(scores, np.float32(0)))
+    np.testing.assert_allclose(probabilities, 0.99, atol=0.001)
+
+
+def test_where_all_score_the_same_the_share_counts():
+    right = np.arange(98) < 24
+    found = Calibration.fit(np.full(98, -0.5, np.float32), right)
+    np.testing.assert_allclose(found.probabilities(np.full(1, -0.5, np.float32)), 0.25, atol=0.001)
 
 
 def test_clean_parting_stays_finite():

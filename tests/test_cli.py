@@ -234,6 +234,12 @@ def test_settings_of_every_recipe_have_limits(name, pair):
         check_settings(recipe(name)(**parse_settings(recipe(name), [pair])))
 
 
+@pytest.mark.parametrize("value", ["ten", "\udcff"])  # the latter is a byte that is no UTF-8
+def test_what_is_no_number_is_told_what_it_should_be(value):
+    with pytest.raises(InputError, match=r"dimension must be a whole number.*, got"):
+        parse_settings(recipe("longtail"), [f"dimension={value}"])
+
+
 def test_an_unknown_recipe_names_the_one_that_was_meant(place, capsys, tmp_path):
     command = ("train", place / "train.jsonl", "--model", tmp_path / "model", "--recipe", "astek")
     assert "Did you mean 'astec'?" in refused(capsys, *command)

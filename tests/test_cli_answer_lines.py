@@ -108,3 +108,11 @@ def test_kept_values_of_json_are_written_as_they_stood(text_model_path, capsys, 
     kept = [row["n"] for row in csv.DictReader(target.read_text("utf-8").splitlines())]
     assert kept == [*values[:6], "", "a\N{LATIN SMALL LETTER E WITH ACUTE}", ""]
     assert '"n":1e400' in run(capsys, *words)[1]
+
+
+@pytest.mark.parametrize("name", ["a.xlsx", "a.Parquet", "a.csv.zst", "a.xml.gz"])
+def test_a_name_of_what_is_not_written_is_refused(place, source, capsys, tmp_path, name):
+    message = refused(capsys, "predict", place / "model", source, "--output", tmp_path / name)
+    assert "answers are not written as '." in message
+    assert message.endswith("Name it .csv, .tsv or .jsonl.")
+    assert not (tmp_path / name).exists()

@@ -67,6 +67,8 @@ def test_a_table_needs_no_labels_to_be_answered(content, notice, place, capsys, 
             "red wine\nfast, old car\n",
             "line 2: The row has 2 cells.*the first has 1.*--format text",
         ),
+        ("text\tlabels\nred wine\tx\n", r"'\\t' between its cells, .*pass tsv as --format"),
+        ("id;Text\n1;red wine\n", "line 1: .*';' between its cells, .* Save the file with TABs"),
     ],
 )
 def test_a_table_whose_texts_cannot_be_told_is_refused(content, message, place, capsys, tmp_path):
@@ -269,6 +271,13 @@ def test_standard_output_is_an_output(place, capsys, tmp_path, monkeypatch):
         assert "A model is a folder, which - (standard output) is not" in refused(
             capsys, *arguments
         )
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_empty_name_is_not_the_folder_where_one_is(place, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    message = refused(capsys, "labels", "remove", place / "model", "red", "")
+    assert "A model is a folder, which an empty name is not. Name one." in message
     assert not list(tmp_path.iterdir())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import gzip
 import json
+import os
 
 import pytest
 
@@ -146,6 +147,18 @@ def test_after_wrong_input_nothing_is_left(text_model_path, tmp_path):
     source.write_text('{"text": "red wine"}\n' * 7 + '{"text": 3}\n', encoding="utf-8")
     assert predict(text_model_path, source, tmp_path / "out.jsonl") == 2
     assert list(tmp_path.iterdir()) == [source]
+
+
+def test_a_name_that_is_no_utf_8_is_one_all_the_same(text_model_path, texts, tmp_path):
+    folder = tmp_path / os.fsdecode(b"b\xe4ume")
+    try:
+        folder.mkdir()
+    except OSError:  # as on a Mac
+        pytest.skip("this file system has UTF-8 names only")
+    source, target = folder / "in.txt", tmp_path / "out.jsonl"
+    source.write_bytes(texts.read_bytes())
+    assert predict(text_model_path, source, target) == 0
+    assert len(target.read_text().splitlines()) == len(TEXTS)
 
 
 def test_a_run_that_has_just_ended_keeps_its_output(text_model_path, texts, tmp_path, monkeypatch):

@@ -112,6 +112,7 @@ def test_repeats_are_merged_with_one_warning():
         (np.full((4, 2), np.nan), "0 and 1 only, got nan"),
         (csr_array(np.full((4, 2), 2.0)), "0 and 1 only, got 2.0"),
         (np.full((4, 2), "a"), "Pass names as a list of lists"),
+        (np.full((4, 1), "a"), r"or one class a point as a column: .*array\[:, 0\]"),
         ([["a"], float("nan"), [], []], r"row 1: got nan \(float\) where other rows are lists"),
         ([["a"], [3], [], []], r"row 1: got 3 \(int\) among names"),
         ([[0], ["a"], [], []], r"row 1: got 'a' \(str\) as a label id"),
@@ -219,6 +220,31 @@ def test_classes_that_numpy_would_make_one_of_stay_apart(classes):
     assert {*space.names} == {str(value) for value in classes}
 
 
+@pytest.mark.parametrize("form", ["csr", "csc"])
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [("indices", [0, 1, 2, 4]), ("indices", [0, -1, 2, 3]), ("indptr", [0, 3, 9])],
+)
+def test_a_sparse_matrix_with_indices_beyond_it_is_refused(form, part, value):
+    broken = csr_array(np.eye(4)).asformat(form)
+    setattr(broken, part, np.array(value, np.int32))
+    for read in (features_from, lambda matrix: labels_from(matrix, 4)):
+        with pytest.raises(InputError, match=r"broken sparse matrix: .* shape \(4, 4\)"):
+            read(broken)
+    assert features_from(csr_array(np.eye(4)).asformat(form)).nnz == 4
+
+
+def test_what_no_array_can_be_made_of():
+    class Tensor:
+        ndim = 2
+
+        def __array__(self, *_: object, **__: object):
+            raise TypeError("can't convert Sparse layout tensor to numpy. Use to_dense() first.")
+
+    with pytest.raises(InputError, match=r"y cannot be read as an array of numpy.*to_dense"):
+        labels_from(Tensor(), 4)
+
+
 @pytest.mark.parametrize(
     ("features", "message"),
     [
@@ -227,6 +253,10 @@ def test_classes_that_numpy_would_make_one_of_stay_apart(classes):
         ([[0, 1e39]], "first in row 0.*beyond 3e38"),
         ([1, 2], "1 dimensions"),
         ([["a"]], "cannot be read as a matrix.* Texts are passed as a list of strings"),
+        (
+            np.array([["a"]]),
+            r"cannot be read as a matrix.* of an array with one column, array\[:, 0",
+        ),
         ([None, "a"], "cannot be read as a matrix.* Texts are passed as a list of strings"),
         ([[1], [1, 2]], "cannot be read as a matrix"),
     ],

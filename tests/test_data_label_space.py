@@ -115,12 +115,39 @@ def test_broken_labels_files(tmp_path, content, message):
             '"id","name"\r\n"1","a, b"\r\n"2",\r\n\r\n',
             'such as \'"1","a, b"\'.*Write one name a line',
         ),
+        ("label\tdescription\nbread\tof flour\n", "line 1: 'label' and 'description' look like"),
+        ("ID\tName\n0\tbread\n", "line 1: 'ID' and 'Name' look like a header"),
+        ('["bread", "yeast"]\n', "line 1: The file is JSON, of which"),
+        ('[\n "bread",\n "yeast"\n]\n', "line 1: The file is JSON, of which"),
+        ('{"bread": 0, "yeast": 1}', "line 1: The file is JSON, of which"),
     ],
 )
 def test_labels_files_in_other_formats_are_refused(tmp_path, content, message):
     (tmp_path / "labels.txt").write_text(content, encoding="utf-8")
     with pytest.raises(DataFormatError, match=message):
         LabelSpace.read(tmp_path / "labels.txt")
+
+
+@pytest.mark.parametrize("content", ["0,bread\n1,car\n2,tea\n", 'bread,"a, b"\ncar,c\ntea,d\n'])
+def test_a_labels_file_that_is_called_csv_is_refused_where_it_is_one(tmp_path, content):
+    (tmp_path / "labels.csv").write_text(content, encoding="utf-8")
+    with pytest.raises(DataFormatError, match="line 1: This is a CSV file, of which each"):
+        LabelSpace.read(tmp_path / "labels.csv")
+
+
+@pytest.mark.parametrize(
+    ("content", "remark"),
+    [
+        ("label\nbread\ncar\n", "the first label is called 'label': if that is a header"),
+        ('"bread"\t"of flour"\n"car"\n', 'each name is in quotes, such as "bread"'),
+        ("0,bread\n1,car\n2,tea\n", "begin with numbers that count up, such as '0,bread'"),
+        ("1\tbread\n2\tcar\n3\ttea\n", "the names are numbers that count up: if these are"),
+    ],
+)
+def test_names_that_look_unintended_are_pointed_out(tmp_path, content, remark):
+    (tmp_path / "labels.txt").write_text(content, encoding="utf-8")
+    with pytest.warns(InputWarning, match=remark):
+        assert LabelSpace.read(tmp_path / "labels.txt").n_labels == len(content.splitlines())
 
 
 @pytest.mark.parametrize(
@@ -132,7 +159,12 @@ def test_labels_files_in_other_formats_are_refused(tmp_path, content, message):
         ["id,name", "0,5 mm"],
         ["id,name", "0,5 mm", "2,5 mm"],
         ["id,name", "2,a", "3,b"],
-        ["0,a", "1,b", "2,c"],
+        ["0,a", "1,b", "3,c"],
+        ["label", "text"],
+        ['"a"', "b"],
+        ["0", "1", "2"],
+        ["[", "("],
+        ['{"a": 1}'],
         ["sizes", "0,5 mm", "1,5 mm"],
         ["id,name", "0,bread", "car"],
     ],

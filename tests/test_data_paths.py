@@ -54,6 +54,9 @@ def test_damaged_gzip_says_so(tmp_path, damage):
         (lzma.compress(b"one\n"), "packed by xz"),
         (b"\x28\xb5\x2f\xfd\x04", "packed by zstd"),
         (b"PK\x03\x04\x14", "a zip archive or a spreadsheet.*Unpack it, or save it as CSV"),
+        (b"\xd0\xcf\x11\xe0\xa1", "an old spreadsheet or document.*Save it as CSV"),
+        (b"%PDF-1.7\n", "a PDF, not plain text. Save its text"),
+        (b"\x93NUMPY\x01\x00", "an array of numpy.*Load it in Python"),
         (b"PAR1\x15\x04", "a Parquet file, not plain text. Write its rows as JSON lines"),
     ],
 )

@@ -213,6 +213,8 @@ def test_the_columns_of_a_table_name_the_labels():
         ["1990", "2000", "2010"],
         None,
     )
+    with pytest.raises(InputError, match=r"y, column 1: got ' ', a label without a name\. Rename"):
+        small().fit(TEXTS, Table(["drink", " ", "red"], matrix.transform(NAMES)))
 
 
 SCORERS = ["f1_micro", "f1_samples", "precision_samples", "accuracy", "roc_auc"]
@@ -372,6 +374,19 @@ def test_probabilities_of_few_points_choose_about_as_many_labels_as_there_are(na
     assert exact > 0.5
 
 
+@pytest.mark.parametrize("name", ["longtail", "pfastrexml", "astec"])
+def test_labels_that_all_points_have_are_probable(name):
+    model = recipe(name)(n_threads=1).fit(TEXTS, [["drink", "red"]] * len(TEXTS))
+    assert model.predict_proba(["wine"]).min() > 0.95
+    assert [sorted(row) for row in model.predict(["red wine", "car"])] == [["drink", "red"]] * 2
+
+
 def test_texts_that_can_be_read_once_only():
     model = small().fit((text for text in TEXTS), NAMES)
     assert model.score(TEXTS, NAMES) > 0.5
+
+
+def test_a_table_of_texts_is_told_how_to_be_passed(of_names):
+    for ask in (of_names.predict, of_names.predict_topk, of_names.predictor_.predict):
+        with pytest.raises(InputError, match=r"trained on texts.*table\['text'\], not .*\[:, 0\]"):
+            ask(np.array(TEXTS)[:, np.newaxis])

@@ -43,9 +43,15 @@ def test_without_an_id_answers_are_as_before(place, tmp_path, capsys):
     for content, name in (("red wine\n", "a.txt"), ('{"text": "x", "a": 1}\n', "a.jsonl")):
         _, out, _ = run(capsys, "predict", place / "model", written(tmp_path, content, name))
         assert [*answers(out)[0]] == ["text", "labels", "scores"]
-    lines = '{"text": "x", "a": 1}\n{"text": "y", "id": 2}\n'
-    _, out, _ = run(capsys, "predict", place / "model", written(tmp_path, lines, "a.jsonl"))
-    assert [*answers(out)[1]] == ["text", "labels", "scores"]
+
+
+def test_an_id_that_the_first_line_lacks_is_missed_aloud(place, tmp_path, capsys):
+    lines = '{"text": "\\"id\\""}\n{"text": "y", "uid": 2}\n{"text": "z", "id": 3}\n'
+    _, out, err = run(capsys, "predict", place / "model", written(tmp_path, lines, "a.jsonl"))
+    assert [[*row] for row in answers(out)] == [["text", "labels", "scores"]] * 3
+    assert err.count("warning") == 1
+    assert "line 2: there is a key 'uid', which the first line has not, so no answer" in err
+    assert "pass --keep uid" in err
 
 
 @pytest.mark.parametrize("name", ["out.csv", "out.tsv"])

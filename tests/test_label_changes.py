@@ -13,6 +13,7 @@ from longtail.cli import main
 from longtail.compiled.expanded import expanded
 from longtail.compiled.scorer import CompiledScorer
 from longtail.data.dataset import Dataset
+from longtail.data.input_notes import InputWarning
 from longtail.data.label_space import LabelSpace
 from longtail.errors import InputError
 from longtail.recipes.parabel import Parabel
@@ -242,3 +243,15 @@ def test_examples_of_none_of_the_new_labels_are_refused(lacking, tmp_path, capsy
     points.write_text('{"text": "roses", "labels": ["Garden", "garden"]}\n')
     assert main(words) == 0
     assert "unknown labels (skipped): 1" in capsys.readouterr().err
+
+
+def test_examples_that_tell_nothing_are_pointed_out(lacking):
+    texts = {"lawn": TEXTS[0], "garden": TEXTS[1]}
+    examples = {"lawn": ["☃", TEXTS[2]], "garden": ["☂", "☃"]}
+    said = (
+        "examples: 3 of 4 hold nothing that the model knows and are left out, 1 of them of 'lawn'"
+    )
+    with pytest.warns(InputWarning, match=said):
+        model = lacking.with_labels(texts, examples)
+    same = lacking.with_labels(texts, {"lawn": TEXTS[2:3]})
+    assert model.predict(TEST_TEXTS[:5]) == same.predict(TEST_TEXTS[:5])

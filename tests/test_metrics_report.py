@@ -174,6 +174,12 @@ class TestBadInput:
         with pytest.raises(InputError, match="`truth` is an ndarray, which is dense"):
             ps_precision_at_k(IDS, TRUTH.toarray(), 1, WEIGHTS)
 
+    def test_truth_with_indices_beyond_it(self):
+        broken = TRUTH.copy()
+        broken.indices[0] = TRUTH.shape[1]
+        with pytest.raises(InputError, match="`truth` is a broken sparse matrix"):
+            precision_at_k(IDS, broken, 1)
+
     @pytest.mark.parametrize("ids", [IDS[0], IDS.astype(float)])
     def test_ids_of_another_kind(self, ids):
         with pytest.raises(InputError, match="label ids as integers"):

@@ -9,6 +9,7 @@ from scipy.sparse import csr_array
 import longtail
 from longtail.cli import main
 from longtail.data.dataset import Dataset
+from longtail.data.input_notes import InputWarning
 from longtail.data.label_space import LabelSpace
 from longtail.errors import InputError
 from longtail.label_changes.changes import with_labels
@@ -149,7 +150,8 @@ class TestAroundATransformer:
         settings = {**SMALL, "encoder": str(folder), **mode}
         settings.pop("dimension")
         model = recipe(**settings).fit(WINES_AND_CARS, KINDS).predictor_
-        larger = model.with_labels({"new": "bottle of wine"}, {"new": ["a bottle", " "]})
+        with pytest.warns(InputWarning, match="1 of 2 hold nothing that the model knows"):
+            larger = model.with_labels({"new": "bottle of wine"}, {"new": ["a bottle", " "]})
         larger.save(tmp_path / "model")
         loaded = longtail.load(tmp_path / "model")
         expected = model.scorer.encoder.encode(model.bags(["bottle of wine"]))

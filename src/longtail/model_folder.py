@@ -133,7 +133,7 @@ def check_target(path: str | Path) -> set[str]:
     ------
     ModelFolderError
         If something else is there, which saving would delete, nothing can be written there, or the
-        path is ``-``.
+        path is ``-`` or empty.
 
     Examples
     --------
@@ -141,8 +141,9 @@ def check_target(path: str | Path) -> set[str]:
     >>> check_target("a/new/folder")
     set()
     """
-    if str(path) == "-":
-        raise ModelFolderError("A model is a folder, which - (standard output) is not. Name one.")
+    if str(path) in {"", "-"}:
+        what = "- (standard output)" if str(path) else "an empty name"
+        raise ModelFolderError(f"A model is a folder, which {what} is not. Name one.")
     target = Path(path).resolve()
     if target.exists() and not target.is_dir():
         raise ModelFolderError(f"{target} is a file. Name a new folder for the model.")

@@ -13,7 +13,7 @@ from longtail.compiled.blended import compiled_of
 from longtail.compiled.compression import compressed
 from longtail.compiled.one_text import OneText
 from longtail.data.bags import Bags
-from longtail.data.from_python import texts_from
+from longtail.data.from_python import ADVICE, texts_from
 from longtail.data.label_space import LabelSpace
 from longtail.data.point_input import PointInput
 from longtail.data.text_column import TextColumn
@@ -266,9 +266,7 @@ class Predictor:
         if self.vectorizer is None:
             return Bags.of(self._checked_features(X))
         if hasattr(X, "shape") and len(X.shape) > 1:
-            raise InputError(
-                "This model was trained on texts, but it was given a matrix. Pass texts."
-            )
+            raise InputError(f"This model was trained on texts, but was given a table. {ADVICE}")
         if _is_one_text(X):
             bag = Bags.one(*self.vectorizer.encode_one(X[0]))
             return bag._replace(

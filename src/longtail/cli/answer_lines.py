@@ -9,6 +9,7 @@ import msgspec
 
 from longtail.cli.output import is_stdout
 from longtail.data.delimited import SEPARATOR, as_rows
+from longtail.data.paths import is_device
 from longtail.errors import InputError
 
 if TYPE_CHECKING:
@@ -16,9 +17,37 @@ if TYPE_CHECKING:
 
     from longtail.data.label_space import LabelSpace
 
-__all__ = ["check_names", "delimiter_of", "lines_of"]
+__all__ = ["check_kind_of", "check_names", "delimiter_of", "lines_of"]
 
 DELIMITERS = {".tsv": "\t", ".csv": ","}
+# What programs that go by a name would not find in it.
+_OTHERS = {".xlsx", ".xls", ".ods", ".parquet", ".feather", ".arrow", ".avro", ".orc", ".xml"}
+_OTHERS |= {".html", ".pdf", ".db", ".sqlite", ".pickle", ".pkl", ".npy", ".npz", ".h5"}
+_OTHERS |= {".bz2", ".xz", ".zst", ".lz4", ".zip", ".7z", ".tar", ".tgz"}
+
+
+def check_kind_of(path: Path) -> None:
+    """Raise InputError if the name of an output says that it is what answers are not written as.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from longtail.cli.answer_lines import check_kind_of
+    >>> check_kind_of(Path("answers.jsonl.gz"))
+    >>> check_kind_of(Path("answers.xlsx"))
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: answers.xlsx: answers are not written as '.xlsx', but as CSV or ...
+    """
+    if is_stdout(path) or is_device(path):
+        return
+    suffix = Path(path.name.removesuffix(".gz")).suffix
+    if suffix.lower() in _OTHERS:
+        raise InputError(
+            f"{path}: answers are not written as {suffix!r}, but as CSV or TSV where the name ends "
+            "in .csv or .tsv, as JSON lines else, and compressed where .gz stands behind it. Name "
+            "it .csv, .tsv or .jsonl."
+        )
 
 
 def delimiter_of(path: Path | None) -> str:

@@ -186,12 +186,24 @@ def _text_blocks(
     for number, line in lines:
         if kind == PLAIN or line.strip():
             texts.append(_text_of(line, rows, kind, path, number))
-            if rows is not None and kept is not None and kept.names != ():
-                kept.add_object(keys_of(line), path=Path(path), line=number)
+            if rows is not None and kept is not None:
+                _keep(kept, line, path, number)
         if len(texts) == POINTS_AT_ONCE:
             yield texts.finish()
     if len(texts):
         yield texts.finish()
+
+
+def _keep(kept: Kept, line: bytes, path: str, number: int) -> None:
+    """Take what is kept of a line, or warn of an id that comes too late."""
+    if kept.names != ():
+        kept.add_object(keys_of(line), path=Path(path), line=number)
+    elif (name := kept.missed(line)) is not None:
+        notice(
+            f"longtail: warning: {source_name(path)}, line {number}: there is a key {name!r}, "
+            "which the first line has not, so no answer has one. Give one to each line (it may be "
+            f"null), and pass --keep {name}. Answers are in the order of the lines."
+        )
 
 
 def _told_by_first(

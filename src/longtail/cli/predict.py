@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
-from longtail.cli.answer_lines import check_names, delimiter_of, lines_of
+from longtail.cli.answer_lines import check_kind_of, check_names, delimiter_of, lines_of
 from longtail.cli.near_names import check_label_names
 from longtail.cli.output import (
     check_inputs,
@@ -112,6 +112,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     if arguments.explain and arguments.text is None:
         raise InputError("--explain belongs to --text. Pass one text to explain.")
     if arguments.output is not None:
+        check_kind_of(arguments.output)
         names = [arguments.file, arguments.allowed, arguments.masked]
         check_output(arguments.output, read=names, model=arguments.model)
     check_inputs(arguments.file, arguments.allowed, arguments.masked)

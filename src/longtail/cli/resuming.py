@@ -6,6 +6,7 @@ import gzip
 import hashlib
 import io
 import json
+import os
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -92,10 +93,11 @@ def identity_of(model: str | Path, file: str, **settings: Any) -> dict[str, Any]
         Whatever else the output depends on.
     """
     status = Path(file).stat()
+    name = os.fsencode(Path(file).resolve()).decode(errors="backslashreplace")  # may be no UTF-8
     return {
         "longtail": version("longtail"),
         "model": hashlib.sha256((Path(model) / MANIFEST).read_bytes()).hexdigest(),
-        "file": [str(Path(file).resolve()), status.st_size, status.st_mtime_ns],
+        "file": [name, status.st_size, status.st_mtime_ns],
         **settings,
     }
 

@@ -154,7 +154,7 @@ def _value(key: str, text: str, kind: Any) -> Any:
             given = float(text)  # as Python writes them: .3, 1. and +2 too
     try:
         value = msgspec.convert(given, kind, strict=False)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:
         raise InputError(f"{key} must be {_kind_text(kind)}, got {text!r}.") from error
     if isinstance(value, float) and not math.isfinite(value):
         raise InputError(f"{key} must be {_kind_text(kind)}, finite, got {text!r}.")

@@ -73,7 +73,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="points and their labels: JSON lines, TSV, CSV, ...; - reads standard input, which "
         "needs --format",
     )
-    parser.add_argument("--model", metavar="DIR", required=True, help="the folder to write")
+    parser.add_argument(
+        "--model",
+        metavar="DIR",
+        required=True,
+        help="the folder to write; a model that is there is replaced in the end",
+    )
     parser.add_argument(
         "--labels", metavar="FILE", help="names of labels that are ids: line number = id, from 0"
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.sparse import csr_array
+from scipy.sparse import csr_array, sparray, spmatrix
 
 from longtail.errors import InputError
 
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_IDS",
     "MOST_DIGITS",
+    "check_indices",
     "csr_from_rows",
     "fits_rows",
     "is_within",
@@ -108,6 +109,31 @@ def with_int32_indices(matrix: csr_array) -> csr_array:
         return matrix
     indices, row_starts = matrix.indices.astype(np.int32), matrix.indptr.astype(np.int32)
     return csr_array((matrix.data, indices, row_starts), shape=matrix.shape)
+
+
+def check_indices(name: str, matrix: sparray | spmatrix) -> None:
+    """Raise InputError if the indices of a sparse matrix lie beyond it: scipy takes any.
+
+    Examples
+    --------
+    >>> from longtail.data.csr import check_indices
+    >>> matrix = csr_array(np.eye(2))
+    >>> matrix.indices[1] = 7
+    >>> check_indices("y", matrix)
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: y is a broken sparse matrix: its indices do not fit its shape ...
+    """
+    if matrix.ndim != 2 or matrix.format not in {"csr", "csc"}:
+        return
+    n_rows, n_columns = matrix.shape if matrix.format == "csr" else matrix.shape[::-1]
+    starts = matrix.indptr
+    is_whole = len(starts) == n_rows + 1 and starts[-1] <= len(matrix.indices)
+    if not is_whole or not fits_rows(starts, matrix.indices[: starts[-1]], n_columns):
+        raise InputError(
+            f"{name} is a broken sparse matrix: its indices do not fit its shape {matrix.shape}. "
+            "Build it anew, such as by scipy.sparse.coo_array, which checks them."
+        )
 
 
 def fits_rows(starts: NDArray[np.integer], ids: NDArray[np.integer], n_ids: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -21,7 +22,7 @@ from longtail.data.repository import read_repository_pair, write_repository_pair
 from longtail.data.storage import open_parts, save_parts
 from longtail.data.text_column import TextColumn
 from longtail.data.unlabelled import remark_if_narrow, widened
-from longtail.errors import DataFormatError, InputError
+from longtail.errors import DataFormatError, InputError, named
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -184,6 +185,11 @@ class Dataset:
         DataFormatError
             If the file cannot be used; the message names the line, and the format if guessed.
         """
+        if not isinstance(path, str | os.PathLike):
+            raise InputError(
+                f"Dataset.read takes the path of a file, got {named(path)}. What is in Python "
+                "already, such as columns of a table, is passed to Dataset.of."
+            )
         if labels_file is not None and label_space is not None:
             raise InputError("Pass labels_file or label_space, not both.")
         if labels_path is not None and format is not None:

@@ -46,6 +46,10 @@ _LABEL_HEADINGS = ("labels", "label")
 _HEADINGS = {"text", "title", "name", "query", "sentence", "question", "content", "description"}
 _NAME_TEXT = Remedy("text_column", "Or pass its name as {}.")
 _NAME_LABELS = Remedy("labels_column", "Or pass its name as {}.")
+_OTHERWISE_SEPARATED = {
+    "\t": Remedy("format", "If TABs separate the cells here, pass tsv as {}."),
+    ",": Remedy("format", "If commas separate the cells here, pass csv as {}."),
+}
 _NAME_COLUMNS = (
     Remedy("text_column", "Or pass {} and"),
     Remedy("labels_column", "{}, what the columns are called."),
@@ -203,6 +207,7 @@ def read_texts(
                 continue
             if carried:  # named, so that this is a header
                 raise _no_text_column(row, path, number)
+            _refuse_other_separator(row, delimiter, path, number)
             places = (_column_without_header(row, notes, path, number),)
         if len(row) != n_columns:
             message = (
@@ -316,9 +321,13 @@ def _wrong_count(
         f"{columns.separator!r}, and quote a cell that holds the separator. If there are more "
         "columns, call two of them 'text' and 'labels' in the first row."
     )
-    if number == 1 and row[0].count(";") == 1:  # as spreadsheets of many languages save
-        message += " If ';' is what separates the cells here, save the file with TABs."
-        return DataFormatError(message, path=path, line=number)
+    if number == 1 and len(row) == 1:
+        for separator, remedy in _OTHERWISE_SEPARATED.items():
+            if separator != delimiter and separator in row[0]:
+                return DataFormatError(message, remedy, path=path, line=number)
+        if row[0].count(";") == 1:  # as spreadsheets of many languages save
+            message += " If ';' is what separates the cells here, save the file with TABs."
+            return DataFormatError(message, path=path, line=number)
     return DataFormatError(message, *_NAME_COLUMNS, path=path, line=number)
 
 
@@ -348,7 +357,8 @@ def _without_header(row: list[str], notes: InputNotes, path: Path, number: int) 
     _refuse_half_a_header(row, path, number)
     if row[0].strip().lower() in _HEADINGS:
         notes.add(
-            "a first row like a header, but without 'text' and 'labels' (kept as a point)",
+            "a first row like a header, but without 'text' and 'labels' (kept as a point; if it is "
+            "a header, call its columns so)",
             line=number,
         )
     return _Places((0,), 1, 2)
@@ -428,6 +438,21 @@ def _heading(row: list[str], columns: Columns, notes: InputNotes, path: Path, nu
     if known or any(name in _LABEL_HEADINGS for name in names):
         raise _no_text_column(row, path, number)
     return -1
+
+
+def _refuse_other_separator(row: list[str], delimiter: str, path: Path, number: int) -> None:
+    """Raise DataFormatError if a row of one cell is a header that something else separates."""
+    for separator in (*_OTHERWISE_SEPARATED, ";"):
+        cells = row[0].lower().split(separator)
+        if len(row) == 1 < len(cells) and {"text", *_LABEL_HEADINGS}.intersection(cells):
+            message = (
+                f"The first row, {row[0][:60]!r}, looks like a header with {separator!r} between "
+                f"its cells, but the file is read with {delimiter!r}."
+            )
+            remedy = _OTHERWISE_SEPARATED.get(separator)
+            if remedy is None:
+                message += " Save the file with TABs."
+            raise DataFormatError(message, *filter(None, [remedy]), path=path, line=number)
 
 
 def _column_without_header(row: list[str], notes: InputNotes, path: Path, number: int) -> int:

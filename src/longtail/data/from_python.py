@@ -12,7 +12,13 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from longtail.data.csr import MAX_IDS, csr_from_rows, n_labels_of, with_int32_indices
+from longtail.data.csr import (
+    MAX_IDS,
+    check_indices,
+    csr_from_rows,
+    n_labels_of,
+    with_int32_indices,
+)
 from longtail.data.input_notes import InputNotes
 from longtail.data.label_names import is_list_text, packed_by
 from longtail.data.label_space import LabelSpace
@@ -23,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "ADVICE",
     "LabelForm",
     "as_classes",
     "features_from",
@@ -33,9 +40,9 @@ __all__ = [
 ]
 
 
-_ADVICE = (
+ADVICE = (
     "Texts are passed as a list of strings, or as a column of a table: table['text'], not "
-    "table[['text']], which is a table."
+    "table[['text']], which is a table; of an array with one column, array[:, 0]."
 )
 
 
@@ -87,7 +94,7 @@ def texts_from(texts: Iterable[str]) -> TextColumn:
     if isinstance(texts, TextColumn):
         return texts
     if isinstance(texts, AbstractSet):
-        raise InputError(f"Expected texts in an order, got {_shown(texts)}. {_ADVICE}")
+        raise InputError(f"Expected texts in an order, got {_shown(texts)}. {ADVICE}")
     is_one = isinstance(texts, str | bytes | Mapping) or getattr(texts, "ndim", 1) == 0
     if is_one or not isinstance(texts, Iterable):
         raise InputError(
@@ -121,17 +128,19 @@ def features_from(features: Any) -> csr_array:
     """
     if getattr(own_dtype(features), "kind", "f") == "c":
         raise InputError("Complex data not supported: `features` must be real numbers.")
+    if issparse(features):
+        check_indices("`features`", features)
     try:
         with np.errstate(over="ignore"):  # what overflows is found below
             given = features if issparse(features) else np.asarray(features, dtype=np.float32)
             matrix = csr_array(given, dtype=np.float32) if given.ndim == 2 else None
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"`features` cannot be read as a matrix of numbers: {str(error).rstrip('.')}. {_ADVICE}"
+            f"`features` cannot be read as a matrix of numbers: {str(error).rstrip('.')}. {ADVICE}"
         ) from error
     if matrix is None:
         raise InputError(
-            f"`features` has {given.ndim} dimensions, not 2: (points, features). {_ADVICE}"
+            f"`features` has {given.ndim} dimensions, not 2: (points, features). {ADVICE}"
         )
     matrix = with_int32_indices(matrix)
     if not matrix.has_canonical_format or not matrix.data.all():
@@ -206,10 +215,11 @@ def labels_from(
             "point, or a matrix of 0 and 1."
         )
     if issparse(labels):
+        check_indices("y", labels)
         return _from_matrix(csr_array(labels), n_points, LabelForm.SPARSE)
     if hasattr(labels, "__array__"):
         columns = getattr(labels, "columns", None)
-        labels = np.asarray(labels)
+        labels = _as_array(labels)
         if labels.ndim == 2:
             matrix, _, form = _from_matrix(_sparsified(labels), n_points, LabelForm.DENSE)
             return matrix, _named_by(columns, labels.shape[1]), form
@@ -232,6 +242,14 @@ def labels_from(
             "Pass a label list for every point (it may be empty)."
         )
     return _from_classes(rows)
+
+
+def _as_array(labels: Any) -> np.ndarray[Any, Any]:
+    """Return what is an array of another library as one of numpy, or say that it cannot be."""
+    try:
+        return np.asarray(labels)
+    except (TypeError, RuntimeError) as error:  # a sparse tensor, or one with a gradient
+        raise InputError(f"y cannot be read as an array of numpy: {error}") from error
 
 
 def _check_n_rows(n_rows: int, n_points: int) -> None:
@@ -262,7 +280,8 @@ def _sparsified(labels: np.ndarray[Any, Any]) -> csr_array:
             labels = labels.astype(np.float64)
     if labels.dtype.kind not in "biuf":
         raise InputError(
-            f"A 2-D array y must hold 0 and 1, got {labels.dtype}. Pass names as a list of lists."
+            f"A 2-D array y must hold 0 and 1, got {labels.dtype}. Pass names as a list of lists, "
+            "or one class a point as a column: table['label'], or array[:, 0]."
         )
     return csr_array(labels)
 
@@ -290,6 +309,12 @@ def _named_by(columns: Iterable[object] | None, n_labels: int) -> LabelSpace:
     names = list(range(n_labels) if columns is None else columns)
     if names == [*range(n_labels)]:
         return LabelSpace(n_labels)
+    nameless = [i for i, name in enumerate(names) if isinstance(name, str) and not name.strip()]
+    if nameless:
+        raise InputError(
+            f"y, column {nameless[0]}: got {names[nameless[0]]!r}, a label without a name. Rename "
+            "the column, or pass y.to_numpy(), whose labels have numbers."
+        )
     if all(isinstance(name, str) for name in names):
         return LabelSpace.from_names(cast("list[str]", names))
     # A number is a name to show, but no text to learn from.

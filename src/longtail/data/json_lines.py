@@ -25,6 +25,8 @@ _SHAPE = 'Write one object a line: {"text": "some words", "labels": ["a name", "
 _TEXT_SHAPE = 'Write one object a line: {"text": "some words"}.'
 _OWN_SHAPE = "Texts are strings, and labels a list of names or of ids, or one string."
 _MISSING = "Object missing required field"
+_IS_LIST = "Expected `object`, got `array`"
+_BY_JQ = "jq -c '.[]' FILE > NEW_FILE"
 _N_SHOWN = 20  # of the keys that there are
 _OF_TEXT = Remedy("text_column", "Or pass the key that is the text as {}.")
 _OF_LABELS = Remedy("labels_column", "Or pass the key with the labels as {}.")
@@ -124,11 +126,12 @@ class JsonRows:
             known = list(keys_of(line))
             key = next(key for key in self._keys.values() if key not in known)
             return self._columns.missing(key, known, path=self._path, line=number, what="key")
-        return DataFormatError(f"{error}. {_OWN_SHAPE}", path=self._path, line=number)
+        what = _with_hint(str(error))
+        return DataFormatError(f"{what}. {_OWN_SHAPE}", path=self._path, line=number)
 
     def _not_usual(self, error: Exception, line: bytes, number: int) -> DataFormatError:
         """Say the same where keys are called as usual, and how they may be called otherwise."""
-        what = str(error)
+        what = _with_hint(str(error))
         remedies: tuple[Remedy, ...] = ()
         if what.startswith(_MISSING):
             known = list(keys_of(line))
@@ -141,6 +144,13 @@ class JsonRows:
         elif "got `str` - at `$.labels`" in what:
             remedies = _IN_ONE_STRING
         return DataFormatError(f"{what}. {self._shape}", *remedies, path=self._path, line=number)
+
+
+def _with_hint(what: str) -> str:
+    """Say of a list of objects, which many programs write, how it becomes lines."""
+    if what != _IS_LIST:
+        return what
+    return f"{what}. If the file is one list, write its elements a line each, as {_BY_JQ} does"
 
 
 def read_json_lines(path: Path, labels: LabelRows, *, columns: Columns = USUAL) -> TextColumn:

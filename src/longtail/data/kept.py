@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import msgspec
 
 from longtail.data.columns import Columns, check_columns
+from longtail.data.json_lines import keys_of
 from longtail.errors import InputError, Remedy
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["IDS", "Kept", "Value"]
 
 IDS = ("id", "uid", "key")  # one of these is kept without being asked for
+_QUOTED_IDS = tuple(f'"{name}"'.encode() for name in IDS)
 _OF_ANSWERS = {"text", "labels", "scores"}
 
 Value: TypeAlias = str | msgspec.Raw | None  # a cell; a value of JSON, as it is written; or none
@@ -63,6 +65,7 @@ class Kept:
             )
         self.names: tuple[str, ...] | None = None
         self._rows: deque[Sequence[Value]] = deque()
+        self._has_missed = False
 
     @property
     def asked(self) -> tuple[str, ...]:
@@ -105,6 +108,24 @@ class Kept:
                     raise self._columns.missing(name, [*row], path=path, line=line, what="key")
         if self.names:
             self.add([row.get(name) for name in self.names])
+
+    def missed(self, line: bytes) -> str | None:
+        """Name the id that a line of JSON has though the first has none; None after the first such.
+
+        Examples
+        --------
+        >>> from longtail.data.kept import Kept
+        >>> kept = Kept()
+        >>> kept.add_object({"text": b'"one"'}, path="texts.jsonl", line=1)
+        >>> kept.missed(b'{"id": 17, "text": "two"}'), kept.missed(b'{"id": 18, "text": "three"}')
+        ('id', None)
+        """
+        if self._has_missed or not any(name in line for name in _QUOTED_IDS):
+            return None
+        keys = keys_of(line)
+        name = next((name for name in IDS if name in keys), None)
+        self._has_missed = name is not None
+        return name
 
     def take(self, n_points: int) -> list[dict[str, Value]]:
         """Return what was kept of the next points, which is nothing where nothing has a name."""

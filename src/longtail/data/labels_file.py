@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from longtail.data.input_notes import InputNotes
 from longtail.data.json_lines import keys_of
+from longtail.data.label_names import is_list_text
 from longtail.data.paths import decode_line, numbered_lines
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.errors import DataFormatError
@@ -20,6 +22,12 @@ __all__ = ["read_labels_file"]
 _NAME_MISSING = "A label's name is missing. Write one name a line; its id is the line's number."
 _SHAPE = "Write one name a line, or a name, a TAB and a text; a label's id is the line's number."
 _NUMBERED = re.compile(r'"?(\d{1,9})"?,')
+_COUNTED = re.compile(r'"?(\d{1,9})"?$')
+_QUOTED = re.compile(r'"[^"]+"')
+_HEADER_ALONE = {"label", "labels", "name", "names", "label_name"}
+_HEADER = _HEADER_ALONE | {"id", "uid", "label_id", "text", "texts", "label_text", "title"}
+_HEADER |= {"description"}
+_BRACKETS = {("[", "]"), ("{", "}")}  # of a JSON file in several lines
 _FEWEST = 2  # lines of another format; a single one may be an honest name
 
 
@@ -41,8 +49,8 @@ def read_labels_file(path: str | Path) -> tuple[TextColumn, TextColumn]:
     InputError
         If the file cannot be opened.
     DataFormatError
-        If it is empty, not UTF-8, has a line without a name, or is JSON lines or a CSV file with
-        ids and a header; blank lines at the very end are fine.
+        If it is empty, not UTF-8, has a line without a name or a header of two cells, or is JSON
+        or a CSV file; blank lines at the very end are fine.
 
     Examples
     --------
@@ -70,41 +78,103 @@ def read_labels_file(path: str | Path) -> tuple[TextColumn, TextColumn]:
     if not len(names):
         raise DataFormatError(_NAME_MISSING, path=path, line=1)
     name_column, text_column = names.finish(), texts.finish()
-    _refuse_other_formats(name_column, path)
+    _refuse_json(name_column, path)
+    _refuse_tables(name_column, text_column, path)
+    _remark_on(name_column, text_column, path)
     return name_column, name_column if name_column == text_column else text_column
 
 
-def _refuse_other_formats(names: TextColumn, path: str | Path) -> None:
-    """Raise DataFormatError if each line is an object of JSON, or a row of a CSV with ids."""
+def _refuse_json(names: TextColumn, path: str | Path) -> None:
+    """Raise DataFormatError if each line is an object of JSON, or all of them are one value."""
     if len(names) >= _FEWEST and all(map(_is_object, names)):
         message = f"Each line is an object of JSON, which would be the label's name. {_SHAPE}"
         raise DataFormatError(message, path=path, line=1)
-    if len(names) > _FEWEST and "," in names[0] and _are_numbered(names):
-        message = (
-            f"This is a CSV file with ids: {names[0][:60]!r} is its header, and each line after it "
-            f"begins with the next number, such as {names[1][:60]!r}. All of it would be names. "
-            f"{_SHAPE}"
-        )
+    ends = names[0].strip(), names[len(names) - 1].strip()
+    is_long = len(names) > _FEWEST and ends in _BRACKETS
+    is_short = len(names) == 1 and (is_list_text(names[0]) or len(_object_in(names[0])) > 1)
+    if is_long or is_short:
+        message = f"The file is JSON, of which each line would be a label's name. {_SHAPE}"
         raise DataFormatError(message, path=path, line=1)
 
 
-def _is_object(line: str) -> bool:
-    """Tell whether a line is an object of JSON."""
+def _refuse_tables(names: TextColumn, texts: TextColumn, path: str | Path) -> None:
+    """Raise DataFormatError if the lines are rows of a CSV, or the first is a header."""
+    has_text = texts[0] != names[0]
+    if has_text and {names[0].strip().lower(), texts[0].strip().lower()} <= _HEADER:
+        message = (
+            f"{names[0]!r} and {texts[0]!r} look like a header, which a labels file has not: the "
+            "ids of all labels would be one too high. Delete the line, and columns other than "
+            "names and texts."
+        )
+        raise DataFormatError(message, path=path, line=1)
+    if len(names) > _FEWEST and "," in names[0]:
+        if _are_numbered(names, 1) and not _NUMBERED.match(names[0]):
+            message = (
+                f"This is a CSV file with ids: {names[0][:60]!r} is its header, and each line "
+                f"after it begins with the next number, such as {names[1][:60]!r}. All of it would "
+                f"be names. {_SHAPE}"
+            )
+            raise DataFormatError(message, path=path, line=1)
+        if _is_csv(path) and all("," in name for name in names):
+            message = (
+                f"This is a CSV file, of which each line, such as {names[0][:60]!r}, would be a "
+                f"name. {_SHAPE} If commas are part of the names, call the file .txt."
+            )
+            raise DataFormatError(message, path=path, line=1)
+
+
+def _remark_on(names: TextColumn, texts: TextColumn, path: str | Path) -> None:
+    """Warn of a first name that may be a header, and of names that are in quotes or counted."""
+    notes = InputNotes(path)
+    if len(names) > _FEWEST and names[0].strip().lower() in _HEADER_ALONE:
+        notes.remark(
+            f"the first label is called {names[0]!r}: if that is a header, delete the line, since "
+            "a labels file has none"
+        )
+    if len(names) >= _FEWEST and all(_QUOTED.fullmatch(name) for name in names):
+        notes.remark(
+            f"each name is in quotes, such as {names[0][:60]}, which are taken as part of it: "
+            "delete them if they are not"
+        )
+    if len(names) > _FEWEST and _are_numbered(names, 0):
+        notes.remark(
+            f"the names begin with numbers that count up, such as {names[0][:60]!r}, which are "
+            "taken as part of them: delete them if they are ids, since a label's id is its line"
+        )
+    if len(names) > _FEWEST and texts[0] != names[0] and _are_numbered(names, 0, _COUNTED):
+        notes.remark(
+            "the names are numbers that count up: if these are ids, and the names stand behind "
+            "them, delete the numbers, since a label's id is its line"
+        )
+    notes.warn()
+
+
+def _object_in(line: str) -> dict[str, msgspec.Raw]:
+    """Return the object of JSON that a line is; nothing if it is none."""
     if not line.lstrip().startswith("{"):
-        return False
+        return {}
     try:
-        keys_of(line.encode())
+        return keys_of(line.encode())
     except (msgspec.DecodeError, RecursionError):
-        return False
-    return True
+        return {}
 
 
-def _are_numbered(names: TextColumn) -> bool:
-    """Tell whether all names but the first begin with a number and a comma, from 0 or 1 upwards."""
-    first = _NUMBERED.match(names[1])
-    if first is None or int(first[1]) > 1 or _NUMBERED.match(names[0]):
+def _is_object(line: str) -> bool:
+    """Tell whether a line is an object of JSON that has keys."""
+    return bool(_object_in(line))
+
+
+def _is_csv(path: str | Path) -> bool:
+    """Tell by a file's name whether it is a CSV."""
+    return str(path).lower().removesuffix(".gz").endswith(".csv")
+
+
+def _are_numbered(names: TextColumn, start: int, beginning: re.Pattern[str] = _NUMBERED) -> bool:
+    """Tell whether names from a line on begin with a number and a comma, from 0 or 1 upwards."""
+    first = beginning.match(names[start])
+    if first is None or int(first[1]) > 1:
         return False
-    numbers = (_NUMBERED.match(names[i]) for i in range(1, len(names)))
+    numbers = (beginning.match(names[i]) for i in range(start, len(names)))
     return all(
         found is not None and int(found[1]) == wanted
         for wanted, found in enumerate(numbers, start=int(first[1]))

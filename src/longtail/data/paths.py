@@ -41,6 +41,9 @@ _FOREIGN = {
     b"BZh91AY&SY": ("packed by bzip2", _UNPACK),
     b"\xfd7zXZ\x00": ("packed by xz", _UNPACK),
     b"\x28\xb5\x2f\xfd": ("packed by zstd", _UNPACK),
+    b"\xd0\xcf\x11\xe0": ("an old spreadsheet or document", "Save it as CSV"),
+    b"%PDF-1.": ("a PDF", "Save its text"),
+    b"\x93NUMPY": ("an array of numpy", "Load it in Python, and pass it to fit or Dataset.of"),
     b"PAR1\x15": ("a Parquet file", "Write its rows as JSON lines"),
 }
 _SAMPLE = 1024  # bytes that are looked at for the file's encoding

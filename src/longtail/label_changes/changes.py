@@ -14,6 +14,7 @@ from longtail.compiled.blended import BlendedScorer
 from longtail.compiled.expanded import expanded
 from longtail.compiled.scorer import CompiledScorer
 from longtail.data.bags import Bags
+from longtail.data.input_notes import InputNotes
 from longtail.data.label_names import check_name, names_in
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
@@ -271,12 +272,28 @@ def _new_labels(
             owners += [label] * every[-1].n_rows
     none = Bags.of(csr_array((0, width), dtype=np.float32))._replace(texts=model.reads.texts(()))
     points = _end_to_end([none, *every], width)
-    known = np.flatnonzero(~points.silent())  # a point of which nothing is known tells nothing
+    known = np.flatnonzero(~points.silent())
+    _remark_on_silent(list(texts), np.array(owners, np.int64), known)
     some = Bags.of(csr_array(points.matrix(width)[known]))
     if points.texts is not None:
         some = some._replace(texts=points.texts[known])
     read = None if model.vectorizer is None else model.bags(list(texts.values()))
     return NewLabels(read, some, np.array(owners, np.int64)[known], len(texts))
+
+
+def _remark_on_silent(
+    names: Sequence[str], owners: NDArray[np.int64], known: NDArray[np.int64]
+) -> None:
+    """Warn of examples of which nothing is known: they tell nothing, and are left out."""
+    silent = np.delete(owners, known)
+    if len(silent):
+        notes = InputNotes("examples")
+        notes.remark(
+            f"{len(silent):,} of {len(owners):,} hold nothing that the model knows and are left "
+            f"out, {np.count_nonzero(silent == silent[0]):,} of them of {names[silent[0]]!r}: it "
+            "is found by what else is known of it. Pass examples with words of the training texts"
+        )
+        notes.warn(stacklevel=5)
 
 
 def _end_to_end(bags: Sequence[Bags], width: int) -> Bags:

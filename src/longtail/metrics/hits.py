@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.sparse import csr_array, issparse
 
+from longtail.data.csr import check_indices
 from longtail.errors import InputError, named
 
 if TYPE_CHECKING:
@@ -111,6 +112,7 @@ def as_binary_csr(matrix: csr_array, name: str) -> csr_array:
             f"`{name}` is {named(matrix)}, which is dense. "
             f"Pass a scipy sparse matrix of shape (n_points, n_labels), such as a csr_array."
         )
+    check_indices(f"`{name}`", matrix)
     csr = csr_array(matrix)
     if not csr.has_canonical_format or not csr.data.all():
         csr = csr.copy()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ __all__ = ["N_CALIBRATED", "Calibration", "logistic_weights"]
 
 N_CALIBRATED = 5  # best labels of a point, from which probabilities are learnt
 N_NEWTON_STEPS = 30
+LEAST_SLOPE = 1e-3  # of scores of one standard deviation: higher ones stay ahead
 
 
 @dataclass(frozen=True)
@@ -59,14 +61,19 @@ class Calibration:
         Returns
         -------
         Calibration
-            The identity where there is nothing to learn from: no scores, or all of them right or
-            all wrong.
+            Where all are right, or all score the same, the share that is right tells the
+            probability of any. The identity where there are no scores, or all are wrong: as where
+            each label has one point, so that those held out have labels that were never seen.
         """
         known = np.isfinite(scores)
         x, is_true = scores[known].astype(np.float64), is_right[known]
         n_right, n_wrong = int(is_true.sum()), int((~is_true).sum())
-        if not n_right or not n_wrong or np.ptp(x) == 0:
+        if not n_right:
             return cls()
+        if not n_wrong or np.ptp(x) == 0:
+            return cls(
+                LEAST_SLOPE / max(float(x.std()), 1.0), math.log((n_right + 1) / (n_wrong + 1))
+            )
         # Platt's targets: a prior that keeps the slope finite where the classes part cleanly.
         target = np.where(is_true, (n_right + 1) / (n_right + 2), 1 / (n_wrong + 2))
         centre, scale = x.mean(), x.std()
@@ -74,7 +81,7 @@ class Calibration:
         slope, first, intercept = logistic_weights(design, target)
         if first < 0:
             slope, _, intercept = logistic_weights(design * [[1], [0], [1]], target)
-        slope = max(slope, 1e-3) / scale
+        slope = max(slope, LEAST_SLOPE) / scale
         return cls(float(slope), float(intercept - slope * centre), float(max(first, 0.0)))
 
     @classmethod
