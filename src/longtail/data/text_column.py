@@ -15,7 +15,7 @@ from longtail.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["TextColumn", "TextColumnBuilder"]
+__all__ = ["TextColumn", "TextColumnBuilder", "well_formed"]
 
 # Rows handled at a time where each one costs temporary memory of several times its size.
 _CHUNK = 65_536
@@ -204,12 +204,28 @@ class TextColumnBuilder:
         return TextColumn(buffer, offsets)
 
 
+def well_formed(text: str) -> str:
+    r"""Return a text as a column holds it: surrogate pairs joined, lone surrogates as U+FFFD.
+
+    Examples
+    --------
+    >>> from longtail.data.text_column import well_formed
+    >>> well_formed("a\ud83d\ude00") == "a\U0001f600", well_formed("b\ud83d") == "b\ufffd"
+    (True, True)
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
 def _encode(text: str) -> bytes:
-    """Encode as UTF-8; a round trip through UTF-16 joins surrogate pairs and marks lone ones."""
+    """Encode as UTF-8."""
     try:
         return text.encode()
     except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
+        return well_formed(text).encode()
 
 
 def _check_arrays(buffer: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
