@@ -133,6 +133,16 @@ def test_a_label_can_be_removed_and_added_again(whole):
     assert wrong < 0.2
 
 
+def test_points_stay_where_they_are_however_often_labels_come_and_go(whole):
+    """Points in four bits a number are taken out and put away each time."""
+    model, bag = whole.compressed("int8"), whole.bags(TEST_TEXTS[:1])
+    nearest = [model.scorer.near_points(bag, 5)[1]]
+    for _ in range(10):
+        model = model.with_labels(["other"], {"other": EXAMPLES}).without_labels(["other"])
+        nearest.append(model.scorer.near_points(bag, 5)[1])
+    np.testing.assert_array_equal(nearest[-1], nearest[0])
+
+
 @pytest.mark.parametrize(("dtype", "atol"), [("float32", 0), ("float16", 1e-4), ("int8", 0.1)])
 def test_a_compiled_model_expands_to_itself(whole, dtype, atol):
     compiled = CompiledScorer.of(expanded(whole.scorer), dtype)
