@@ -140,17 +140,18 @@ class TextColumn(Sequence[str]):
             A copy with ``n`` texts.
         """
         row_ids = np.arange(len(self))[np.asarray(rows, dtype=np.int64).reshape(-1)]  # checked
-        lengths = np.diff(self.offsets)[row_ids]
+        places = np.clip(self.offsets, 0, len(self.buffer))  # of a damaged file, they may be any
+        lengths = np.maximum(np.diff(places), 0)[row_ids]
         offsets = np.zeros(len(row_ids) + 1, dtype=np.int64)
         np.cumsum(lengths, out=offsets[1:])
         buffer = np.empty(offsets[-1], dtype=np.uint8)
         for first in range(0, len(row_ids), _CHUNK):
             part = slice(first, min(first + _CHUNK, len(row_ids)))
             # Where each byte of the copy comes from: its place moved by its text's shift.
-            shifts = self.offsets[row_ids[part]] - offsets[part]
-            places = np.arange(offsets[part.start], offsets[part.stop])
-            places += np.repeat(shifts, lengths[part])
-            buffer[offsets[part.start] : offsets[part.stop]] = self.buffer[places]
+            shifts = places[row_ids[part]] - offsets[part]
+            sources = np.arange(offsets[part.start], offsets[part.stop])
+            sources += np.repeat(shifts, lengths[part])
+            buffer[offsets[part.start] : offsets[part.stop]] = self.buffer[sources]
         return TextColumn(buffer, offsets)
 
     def joined(self, other: TextColumn) -> TextColumn:
