@@ -55,6 +55,15 @@ def test_a_new_label_has_no_more_links_than_others(lacking, monkeypatch):
     assert counts[0] > counts[1] == 1
 
 
+def test_a_word_that_few_labels_are_left_with_finds_them(monkeypatch):
+    monkeypatch.setattr(relations, "MOST_POSTINGS", 2)
+    model = fit(names=[[f"old {name}" for name in names] for names in NAMES])
+    few = model.without_labels([f"old {word}" for word in WORDS[2:]])
+    for one, found in ((model, set()), (few, {0, 1})):
+        matches = expanded(one.scorer).relations.matches(one.bags(["old"]))
+        assert {*matches.labels[0].tolist()} - {-1} == found
+
+
 @pytest.mark.parametrize("dtype", [None, "float32", "int8"])
 @pytest.mark.parametrize("examples", [{}, {NEW: EXAMPLES}], ids=["text", "text and examples"])
 def test_a_new_label_is_found_where_it_belongs(lacking, dtype, examples, tmp_path):
@@ -109,6 +118,16 @@ def test_a_removed_label_never_appears_again(whole, dtype, tmp_path):
     assert sum(b[0] in kept for (b,) in before) > 30
     assert len(rest) > 30
     assert {NEW, "cars"} <= {name for answer in own.predict(TEST_TEXTS, 8) for name, _ in answer}
+
+
+def test_popular_labels_that_go_are_followed_by_the_next():
+    """No search by angle finds them, so ten are candidates of every point."""
+    numbers = np.repeat(np.arange(14), 5 + np.arange(14))
+    names = [f"thing{number}" for number in numbers]
+    model = fit([f"{name} noise{i % 30}" for i, name in enumerate(names)], [[n] for n in names])
+    model = model.without_labels(["thing13", "thing10"])
+    popular = [model.label_space.name(label) for label in model.scorer.parts.popular.tolist()]
+    assert popular == [f"thing{number}" for number in (12, 11, 9, 8, 7, 6, 5, 4, 3, 2)]
 
 
 def test_points_that_have_no_label_left_go_with_their_last(lacking):
