@@ -250,6 +250,36 @@ def test_ids_out_of_bounds_are_passed_over(model):
             answers_or_refuses(scorer.to_arrays() | {name: damaged}, config, bags)
 
 
+@pytest.mark.parametrize("wrong", [-1, 2**31 - 1, 100])
+def test_no_damaged_model_is_taken_apart(model, wrong):
+    """To change labels or to compress takes all out, where an answer passes over what is wrong."""
+    scorer = model.compressed("int8").scorer
+    arrays, config = scorer.to_arrays(), scorer.config()
+    names = [name for name in arrays if name.startswith(("linear/", "relations/"))]
+    for name in names:
+        if name.endswith((".starts", ".columns")) and arrays[name].size > 16:
+            damaged = arrays[name].copy()
+            damaged.flat[damaged.size // 2] = np.array(wrong).astype(damaged.dtype)
+            damaged = CompiledScorer.from_parts(config, arrays | {name: damaged})
+            with suppress(InputError):
+                assert expanded(damaged).top_k(model.bags(TEXTS[:5]), 3)[0].shape == (5, 3)
+
+
+@pytest.mark.parametrize(
+    "command", [["compress"], ["labels", "remove"]], ids=["compress", "labels"]
+)
+def test_damage_gets_no_new_checksum(folder, tmp_path, capsys, command):
+    place, out = tmp_path / "damaged", tmp_path / "out"
+    shutil.copytree(folder, place)
+    data = bytearray((place / "linear.safetensors").read_bytes())
+    data[-1] ^= 1
+    (place / "linear.safetensors").write_bytes(data)
+    name = [] if command == ["compress"] else ["wine"]
+    assert main([*command, str(place), *name, str(out)]) == 2
+    assert "linear.safetensors is damaged: its checksum differs" in capsys.readouterr().err
+    assert not out.exists()
+
+
 def test_random_bytes_in_any_array(model):
     random = np.random.default_rng(0)
     scorer = model.compressed("float16").scorer

@@ -81,6 +81,11 @@ def test_lone_surrogates_are_replaced_and_pairs_joined():
     assert list(TextColumn.from_strings(["a\ud800b", "\ud83d\ude00"])) == ["a\ufffdb", "\U0001f600"]
 
 
+def test_takes_what_there_is_of_a_damaged_column():
+    column = TextColumn(np.frombuffer(b"onetwo", np.uint8), np.array([0, 9, -4, 6], np.int64))
+    assert list(column.take([1, 0, 2])) == ["", "onetwo", "onetwo"]
+
+
 def test_equality_and_copies():
     column = TextColumn.from_strings(["a", "b"])
     assert column != TextColumn.from_strings(["ab", ""])

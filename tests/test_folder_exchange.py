@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
+import threading
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from longtail import folder_exchange
+from longtail import folder_exchange, model_folder
 from longtail.errors import ModelFolderError
 from longtail.folder_exchange import is_fixed
 from longtail.model_folder import ModelFolder, check_target, write_model_folder
@@ -140,3 +141,32 @@ def test_what_comes_last_is_gone_first(tmp_path, monkeypatch):
     monkeypatch.setattr(folder_exchange.Path, "replace", watching)
     save(".", 2)
     assert seen == [(False, "first.safetensors"), (False, "manifest.json")]
+
+
+def test_what_is_exchanged_while_it_is_read_is_read_again(tmp_path, monkeypatch):
+    """Its files are then those of another model, which the manifest that was read does not fit."""
+    target, find, n_found = tmp_path / "model", model_folder._find_arrays, []
+    save(target, 1)
+
+    def exchanging(*arguments):
+        n_found.append(1)
+        if len(n_found) == 1:
+            write_model_folder(target, manifest={"value": 2}, arrays={"first/a": np.ones(7)})
+        return find(*arguments)
+
+    monkeypatch.setattr(model_folder, "_find_arrays", exchanging)
+    opened = ModelFolder.open(target)
+    assert (opened.manifest, len(opened.arrays["first/a"])) == ({"value": 2}, 7)
+
+
+def test_a_folder_that_is_being_exchanged_is_waited_for(tmp_path):
+    target, hidden = tmp_path / "model", tmp_path / ".model.old-1-2"
+    save(target, 1)
+    target.rename(hidden)
+    timer = threading.Timer(0.1, hidden.rename, [target])
+    timer.start()
+    assert ModelFolder.open(target).manifest == {"value": 1}
+    timer.join()
+    target.rename(tmp_path / "gone")
+    with pytest.raises(ModelFolderError, match="There is no model folder"):
+        ModelFolder.open(target)

@@ -122,6 +122,7 @@ def test_words_are_marked_as_the_twin_marks_them(text):
         ("ΟΔΟΣ οδός", "<οδοσ><οδόσ>"),
         ("\u0301 \u200d !?", ""),
         ("a\ud800b", "<a><b>"),
+        ("a\ud83d\ude00b", "<a><\U0001f600><b>"),  # as a column of texts has it
     ],
 )
 def test_words_of_many_scripts(text, marked):

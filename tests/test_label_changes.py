@@ -56,6 +56,15 @@ def test_a_new_label_has_no_more_links_than_others(lacking, monkeypatch):
     assert counts[0] > counts[1] == 1
 
 
+def test_a_word_that_few_labels_are_left_with_finds_them(monkeypatch):
+    monkeypatch.setattr(relations, "MOST_POSTINGS", 2)
+    model = fit(names=[[f"old {name}" for name in names] for names in NAMES])
+    few = model.without_labels([f"old {word}" for word in WORDS[2:]])
+    for one, found in ((model, set()), (few, {0, 1})):
+        matches = expanded(one.scorer).relations.matches(one.bags(["old"]))
+        assert {*matches.labels[0].tolist()} - {-1} == found
+
+
 @pytest.mark.parametrize("dtype", [None, "float32", "int8"])
 @pytest.mark.parametrize("examples", [{}, {NEW: EXAMPLES}], ids=["text", "text and examples"])
 def test_a_new_label_is_found_where_it_belongs(lacking, dtype, examples, tmp_path):
@@ -112,6 +121,16 @@ def test_a_removed_label_never_appears_again(whole, dtype, tmp_path):
     assert {NEW, "cars"} <= {name for answer in own.predict(TEST_TEXTS, 8) for name, _ in answer}
 
 
+def test_popular_labels_that_go_are_followed_by_the_next():
+    """No search by angle finds them, so ten are candidates of every point."""
+    numbers = np.repeat(np.arange(14), 5 + np.arange(14))
+    names = [f"thing{number}" for number in numbers]
+    model = fit([f"{name} noise{i % 30}" for i, name in enumerate(names)], [[n] for n in names])
+    model = model.without_labels(["thing13", "thing10"])
+    popular = [model.label_space.name(label) for label in model.scorer.parts.popular.tolist()]
+    assert popular == [f"thing{number}" for number in (12, 11, 9, 8, 7, 6, 5, 4, 3, 2)]
+
+
 def test_points_that_have_no_label_left_go_with_their_last(lacking):
     model = lacking.with_labels([NEW], {NEW: EXAMPLES})
     n_points = [len(m.scorer.parts.point_starts) - 1 for m in (lacking, model)]
@@ -132,6 +151,16 @@ def test_a_label_can_be_removed_and_added_again(whole):
     right, wrong = share_found(model, NEW)
     assert right > 0.7
     assert wrong < 0.2
+
+
+def test_points_stay_where_they_are_however_often_labels_come_and_go(whole):
+    """Points in four bits a number are taken out and put away each time."""
+    model, bag = whole.compressed("int8"), whole.bags(TEST_TEXTS[:1])
+    nearest = [model.scorer.near_points(bag, 5)[1]]
+    for _ in range(10):
+        model = model.with_labels(["other"], {"other": EXAMPLES}).without_labels(["other"])
+        nearest.append(model.scorer.near_points(bag, 5)[1])
+    np.testing.assert_array_equal(nearest[-1], nearest[0])
 
 
 @pytest.mark.parametrize(("dtype", "atol"), [("float32", 0), ("float16", 1e-4), ("int8", 0.1)])

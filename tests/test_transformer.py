@@ -321,6 +321,17 @@ def test_texts_without_a_known_word_are_answered(folder):
     assert found.predict("bottle", k=1, allowed=["vehicle"])[0][0] == "vehicle"
 
 
+def test_one_text_with_lone_surrogates_is_read_as_in_a_batch(folder):
+    """No tokeniser takes such, and a column of texts has replaced them."""
+    model = XTransformer(encoder=str(folder), n_threads=1).fit(TEXTS, LABELS).predictor_
+    text = "red wine \ud83d"
+    ids, probabilities = model.predict_topk([text, "old car"], 2)
+    alone = model.predict_topk([text], 2)
+    np.testing.assert_array_equal(alone[0][0], ids[0])
+    np.testing.assert_allclose(alone[1][0], probabilities[0], atol=1e-5)
+    assert {word.word for word in model.explain(text, 1).labels[0].words} == {"red", "wine"}
+
+
 def test_features_are_refused(folder):
     with pytest.raises(InputError, match="Pass texts"):
         XTransformer(encoder=str(folder)).fit(np.eye(4), [[0], [1], [0], [1]])

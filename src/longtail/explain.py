@@ -10,6 +10,7 @@ import numpy as np
 
 from longtail.data.bags import Bags
 from longtail.data.characters import character_classes, code_points
+from longtail.data.text_column import well_formed
 from longtail.data.vectorizer import TokenKind
 from longtail.errors import InputError
 from longtail.kernels.text import CharacterClass, mark_words
@@ -136,6 +137,7 @@ def explain(
     if model.vectorizer is None:
         raise InputError("Only models that were trained on texts can be explained, word by word.")
     ids, probabilities = model.predict_topk([text], k, restriction=restriction)
+    text = well_formed(text)  # its parts will be read by themselves
     labels = ids[0][ids[0] >= 0]
     bags = model.bags([text])
     words, bags_without = _without_each_word(model.vectorizer, text, bags)

@@ -7,17 +7,19 @@ file.
 from __future__ import annotations
 
 import errno
+import glob
 import os
 import secrets
 import shutil
+import time
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from longtail.errors import ModelFolderError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 __all__ = [
     "check_writable",
@@ -25,11 +27,14 @@ __all__ = [
     "hidden_beside",
     "is_fixed",
     "new_folder_for",
+    "read_whole",
     "would_be_lost",
 ]
 
 _OF_A_DISK = "lost+found"
-_HIDDEN = "partial"
+_HIDDEN, _BEFORE = "partial", "old"
+_LONGEST_EXCHANGE, _MOMENT = 1.0, 0.001  # seconds
+Found = TypeVar("Found")
 _REFUSALS = {errno.EBUSY, errno.EXDEV, errno.EACCES, errno.EPERM, errno.EROFS}
 
 
@@ -205,7 +210,7 @@ def _exchange_folders(partial: Path, target: Path) -> None:
     Who is killed between the two names leaves both folders whole, the old one under a hidden name
     beside.
     """
-    before = hidden_beside(target, "old")
+    before = hidden_beside(target, _BEFORE)
     had_old = target.exists()
     if had_old:
         target.rename(before)
@@ -216,3 +221,67 @@ def _exchange_folders(partial: Path, target: Path) -> None:
             before.rename(target)
         raise
     shutil.rmtree(before, ignore_errors=True)
+
+
+def read_whole(folder: Path, last: str, read: Callable[[], Found]) -> Found:
+    """Return what is read of a folder that may be exchanged meanwhile, of one alone.
+
+    Parameters
+    ----------
+    folder : Path
+    last : str
+        As in `exchange`: what tells one folder from the next.
+    read : callable
+        Whatever it finds, or finds wrong, counts only if the folder is still the same.
+
+    Raises
+    ------
+    ModelFolderError
+        As `read` does.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from longtail.folder_exchange import read_whole
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     name = Path(folder, "manifest.json")
+    ...     _ = name.write_text("{}")
+    ...     read_whole(Path(folder), name.name, name.read_text)
+    '{}'
+    """
+    patience = time.monotonic() + _LONGEST_EXCHANGE
+    while True:
+        before = _version_of(folder / last)
+        try:
+            found = read()
+        except (OSError, ModelFolderError):
+            is_new = _version_of(folder / last) != before
+            if not is_new and not (_is_between_two(folder, last) and time.monotonic() < patience):
+                raise
+            time.sleep(_MOMENT)
+        else:
+            if _version_of(folder / last) == before:
+                return found
+
+
+def _version_of(file: Path) -> tuple[int, int] | None:
+    """Return what tells one file from the next of its name; None for none."""
+    try:
+        status = file.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
+
+
+def _is_between_two(folder: Path, last: str) -> bool:
+    """Tell a folder that has gone, or lacks its last file, for the moment that an exchange takes.
+
+    Or for good, if whoever exchanged it was killed in that moment.
+    """
+    if (folder / last).exists():
+        return False
+    target = folder.resolve()
+    name = glob.escape(f".{target.name}.")
+    beside, within = f"{name}{_BEFORE}-*", f"{name}{_HIDDEN}-*"
+    return any(target.parent.glob(beside)) or any(target.glob(within))

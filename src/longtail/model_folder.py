@@ -28,7 +28,13 @@ import numpy as np
 
 from longtail.array_file import DTYPES, Layout, MappedArrays, map_bytes, write_arrays
 from longtail.errors import NO_SPACE, RETRAIN, InputError, ModelFolderError
-from longtail.folder_exchange import check_writable, exchange, new_folder_for, would_be_lost
+from longtail.folder_exchange import (
+    check_writable,
+    exchange,
+    new_folder_for,
+    read_whole,
+    would_be_lost,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -307,11 +313,15 @@ class ModelFolder:
             If the folder is missing, foreign, damaged, or written by a newer longtail.
         """
         folder = Path(path)
+        return read_whole(folder, MANIFEST, lambda: cls._read(folder, verify=verify))
+
+    @classmethod
+    def _read(cls, folder: Path, *, verify: bool) -> ModelFolder:
+        """See `open`."""
         if not folder.is_dir():
             raise ModelFolderError(
                 f"There is no model folder at {folder}. Check the path, or train a model into it."
             )
-        before = _version_of(folder)
         manifest, records, checksum = _read_manifest(folder)
         arrays: dict[str, tuple[NDArray[np.uint8], Layout]] = {}
         unread: dict[Path, tuple[NDArray[np.uint8], str]] = {}
@@ -321,8 +331,6 @@ class ModelFolder:
                 buffer = map_bytes(folder / name)
                 arrays.update(_find_arrays(folder / name, record, buffer))
                 unread[folder / name] = buffer, record.sha256
-        if _version_of(folder) != before:  # replaced just now: the maps may be of either model
-            return cls.open(path, verify=verify)
         sizes = {name: record.size for name, record in records.items()}
         parts = manifest, MappedArrays(arrays), MappingProxyType(sizes)
         return cls(folder, checksum, *parts, {} if verify else unread)
@@ -358,15 +366,6 @@ class ModelFolder:
                 f"{self.path} has no document {name!r}. It has: {', '.join(names) or 'none'}."
             )
         return _read_json(self.path / name)
-
-
-def _version_of(folder: Path) -> tuple[int, int] | None:
-    """Return what tells one manifest from the next."""
-    try:
-        status = (folder / MANIFEST).stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_mtime_ns
 
 
 def _read_manifest(folder: Path) -> tuple[Document, dict[str, _FileRecord], str]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from scipy.sparse import csr_array
 
+from longtail.data.csr import fits_rows
+from longtail.errors import RETRAIN, InputError
 from longtail.kernels.arrays import read_only
 from longtail.kernels.bag_vector import pack_with_scales
 from longtail.kernels.code_search import n_edges
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
 __all__ = [
     "RowStore",
     "are_common",
+    "check_sparse",
     "column_ids",
     "float_rows",
     "float_weights",
@@ -217,15 +220,33 @@ def whole_rows(rows: SplitRows, n_labels: int) -> csr_array:
     [[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]]
     """
     n_features = len(rows.rare.starts) - 1
+    check_sparse(rows.rare, n_labels)
     by_feature = (float_weights(rows.rare), column_ids(rows.rare), rows.rare.starts)
     feature_of = np.zeros(int(unpacked_ids(rows.places).max(initial=0)) + 1, np.int32)
     feature_of[unpacked_ids(rows.places)] = np.arange(n_features, dtype=np.int32)
+    check_sparse(rows.common, len(feature_of))
     features = feature_of[column_ids(rows.common)]
     by_label = (float_weights(rows.common), features, rows.common.starts)
     rare = csr_array(by_feature, (n_features, n_labels)).T.tocsr()
     whole = rare + csr_array(by_label, (n_labels, n_features))
     whole.sort_indices()
     return whole
+
+
+def check_sparse(rows: SparseRows, n_columns: int) -> None:
+    """Raise InputError unless stored sparse rows lead to columns that there are.
+
+    What answers passes over the others, of a damaged file; what takes all out again cannot.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.row_store import RowStore, check_sparse
+    >>> rows = RowStore("int8").sparse([0, 1], np.array([4], np.int32), [0.3], n_columns=8)
+    >>> check_sparse(rows, n_columns=8)
+    """
+    if not fits_rows(rows.starts, column_ids(rows), n_columns):
+        raise InputError(f"The sparse weights of the model are damaged. {RETRAIN}")
 
 
 def packed_neighbours(neighbours: Ids) -> NDArray[np.uint8]:

@@ -60,6 +60,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     """Compress, and return the exit code."""
     check_target(arguments.target)
     before = ModelFolder.open(arguments.model)
+    before.check_arrays()  # what is damaged would get a checksum that says it is not
     model = Predictor.from_folder(before)
     dataset = comparison_set(model, arguments)
     smaller = model.compressed(arguments.dtype)

@@ -68,6 +68,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     """Change the labels, and return the exit code."""
     check_target(arguments.target)
     folder = ModelFolder.open(arguments.model)
+    folder.check_arrays()  # what is damaged would get a checksum that says it is not
     model = Predictor.from_folder(folder)
     change: Callable[[Predictor, argparse.Namespace], Predictor] = arguments.change_model
     changed = change(model, arguments)

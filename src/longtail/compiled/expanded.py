@@ -16,6 +16,7 @@ from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.index.exact import ExactIndex
 from longtail.index.graph import GraphIndex
 from longtail.row_store import (
+    check_sparse,
     column_ids,
     float_rows,
     float_weights,
@@ -105,6 +106,8 @@ def _relations(compiled: CompiledScorer) -> LabelRelations | None:
         return None
     texts, links = compiled.parts.relations
     no_bias = np.zeros(len(texts.common.starts) - 1, np.float32)
+    check_sparse(texts.rare, len(no_bias))
+    check_sparse(links, len(no_bias))
     return LabelRelations(
         texts=_label_vectors(texts, no_bias),
         posting_starts=np.asarray(texts.rare.starts, np.int64),

@@ -31,7 +31,7 @@ from longtail.kernels.further_labels import largest_biases
 from longtail.kernels.handle import handle_of
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.label_links import Relations
-from longtail.kernels.packed_codes import pack_rows
+from longtail.kernels.packed_codes import pack_rows, write_packed_codes
 from longtail.kernels.sparse_lookup import span_of
 from longtail.kernels.wide_network import Network
 from longtail.row_store import (
@@ -98,7 +98,13 @@ class CompiledScorer:
         self._spares: Spares[Any] = Spares()
 
     @classmethod
-    def of(cls, scorer: BlendedScorer, dtype: StorageType = "float32", n_threads: int = 1) -> Self:
+    def of(
+        cls,
+        scorer: BlendedScorer,
+        dtype: StorageType = "float32",
+        n_threads: int = 1,
+        like: CompiledScorer | None = None,
+    ) -> Self:
         """Lay a trained model out for serving.
 
         Parameters
@@ -108,6 +114,10 @@ class CompiledScorer:
             How vectors and weights are kept; int8 with one scale a row, and 4 bits a number for
             tokens and training points.
         n_threads : int
+        like : CompiledScorer or None
+            Of the same `dtype`, that the model was made of: 4 bits a number keep the step that they
+            have. What was cut to it is longer than it was, so a step made anew would be larger at
+            each time.
 
         Raises
         ------
@@ -121,7 +131,9 @@ class CompiledScorer:
         sizes = search.sizes
         width = search.n_candidates(related.n_candidates)
         labels = _graph(search.label_index, store)
-        points = _graph(search.point_index, store, only_codes=dtype == "int8")
+        only_codes = dtype == "int8"
+        step = like.parts.points.step if only_codes and like is not None else None
+        points = _graph(search.point_index, store, only_codes=only_codes, step=step)
         first, *others = scorer.heads
         heads = [Head(labels.rows, first.row_of_label, first.bias, np.float32(first.scale))]
         for head in others:
@@ -359,8 +371,13 @@ def as_storage(name: str) -> StorageType:
     return cast("StorageType", name)
 
 
-def _graph(index: VectorIndex, store: RowStore, *, only_codes: bool = False) -> CodedGraph:
-    """Return an index as a graph; one without edges has all its vectors for entries."""
+def _graph(
+    index: VectorIndex, store: RowStore, *, only_codes: bool = False, step: Floats | None = None
+) -> CodedGraph:
+    """Return an index as a graph; one without edges has all its vectors for entries.
+
+    Codes are `step` (1,) apart; None for what fits the vectors.
+    """
     bias = index.to_arrays().get("bias", NO_BIAS)
     if isinstance(index, GraphIndex):
         vectors, neighbours, entries = index.vectors, index.neighbours, index.entries
@@ -370,10 +387,17 @@ def _graph(index: VectorIndex, store: RowStore, *, only_codes: bool = False) -> 
         every = np.arange(len(vectors) + 1, dtype=np.int32)
         neighbours = np.empty((len(vectors), 0), np.int32)
         member_starts, entries, members = every, every[:-1], every[:-1]
-    codes, step = pack_rows(vectors, store.n_threads)
+    codes, fitting = pack_rows(vectors, store.n_threads)
+    if step is not None and step[0] > 0:
+        inverse, fitting = np.float32(1 / step[0]), step
+        over_row_chunks(
+            lambda start, stop: write_packed_codes(vectors, start, stop, inverse, codes),
+            len(vectors),
+            n_threads=store.n_threads,
+        )
     return CodedGraph(
         read_only(codes, np.uint8),
-        read_only(step, np.float32),
+        read_only(fitting, np.float32),
         store.rows(vectors[:0] if only_codes else vectors),
         packed_neighbours(neighbours),
         *(read_only(part, np.int32) for part in (entries, member_starts, members)),

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.data.text_column import well_formed
 from longtail.errors import InputError
 from longtail.kernels.text import CharacterClass
 
@@ -135,7 +136,7 @@ def code_points(text: str) -> NDArray[np.uint32]:
     Parameters
     ----------
     text : str
-        Any text; a lone surrogate is kept, and separates words.
+        Any text. Surrogates are read as a `TextColumn` holds them: a lone one separates words.
 
     Returns
     -------
@@ -148,7 +149,10 @@ def code_points(text: str) -> NDArray[np.uint32]:
     'grosse abc'
     """
     folded = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
-    return np.frombuffer(folded.encode("utf-32-le", "surrogatepass"), np.uint32)
+    try:
+        return np.frombuffer(folded.encode("utf-32-le"), np.uint32)
+    except UnicodeEncodeError:
+        return code_points(well_formed(text))
 
 
 def joined_code_points(

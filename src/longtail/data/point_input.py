@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 from longtail.data.characters import character_classes, joined_code_points
 from longtail.data.damping import unit_rows_of_power
 from longtail.data.from_python import features_from
+from longtail.data.text_column import well_formed
 from longtail.errors import InputError
 from longtail.kernels.jit import n_usable_cores, over_row_chunks
 from longtail.kernels.text import TokenRules
@@ -151,7 +152,9 @@ class PointInput:
 
     def texts(self, texts: Sequence[str]) -> NDArray[np.object_] | None:
         """Return texts as they are, object (n,), so that rows can be chosen; None if not needed."""
-        return np.array([*texts], np.object_) if self.kind is InputKind.TEXTS else None
+        if self.kind is not InputKind.TEXTS:
+            return None
+        return np.array([well_formed(text) for text in texts], np.object_)
 
     def config(self) -> dict[str, Any]:
         """Return what `from_config` needs, as JSON values."""

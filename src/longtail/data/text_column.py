@@ -15,7 +15,7 @@ from longtail.errors import InputError
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["TextColumn", "TextColumnBuilder"]
+__all__ = ["TextColumn", "TextColumnBuilder", "well_formed"]
 
 # Rows handled at a time where each one costs temporary memory of several times its size.
 _CHUNK = 65_536
@@ -140,17 +140,18 @@ class TextColumn(Sequence[str]):
             A copy with ``n`` texts.
         """
         row_ids = np.arange(len(self))[np.asarray(rows, dtype=np.int64).reshape(-1)]  # checked
-        lengths = np.diff(self.offsets)[row_ids]
+        places = np.clip(self.offsets, 0, len(self.buffer))  # of a damaged file, they may be any
+        lengths = np.maximum(np.diff(places), 0)[row_ids]
         offsets = np.zeros(len(row_ids) + 1, dtype=np.int64)
         np.cumsum(lengths, out=offsets[1:])
         buffer = np.empty(offsets[-1], dtype=np.uint8)
         for first in range(0, len(row_ids), _CHUNK):
             part = slice(first, min(first + _CHUNK, len(row_ids)))
             # Where each byte of the copy comes from: its place moved by its text's shift.
-            shifts = self.offsets[row_ids[part]] - offsets[part]
-            places = np.arange(offsets[part.start], offsets[part.stop])
-            places += np.repeat(shifts, lengths[part])
-            buffer[offsets[part.start] : offsets[part.stop]] = self.buffer[places]
+            shifts = places[row_ids[part]] - offsets[part]
+            sources = np.arange(offsets[part.start], offsets[part.stop])
+            sources += np.repeat(shifts, lengths[part])
+            buffer[offsets[part.start] : offsets[part.stop]] = self.buffer[sources]
         return TextColumn(buffer, offsets)
 
     def joined(self, other: TextColumn) -> TextColumn:
@@ -204,12 +205,28 @@ class TextColumnBuilder:
         return TextColumn(buffer, offsets)
 
 
+def well_formed(text: str) -> str:
+    r"""Return a text as a column holds it: surrogate pairs joined, lone surrogates as U+FFFD.
+
+    Examples
+    --------
+    >>> from longtail.data.text_column import well_formed
+    >>> well_formed("a\ud83d\ude00") == "a\U0001f600", well_formed("b\ud83d") == "b\ufffd"
+    (True, True)
+    """
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
+    return text
+
+
 def _encode(text: str) -> bytes:
-    """Encode as UTF-8; a round trip through UTF-16 joins surrogate pairs and marks lone ones."""
+    """Encode as UTF-8."""
     try:
         return text.encode()
     except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace").encode()
+        return well_formed(text).encode()
 
 
 def _check_arrays(buffer: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:

@@ -225,7 +225,7 @@ def _changed(
 def _stored_as(was: Scorer, scorer: ChangeableScorer) -> Scorer:
     """Return a changed scorer as the one that it was made of is kept."""
     if isinstance(was, CompiledScorer) and isinstance(scorer, BlendedScorer):
-        return CompiledScorer.of(scorer, was.dtype, n_usable_cores())
+        return CompiledScorer.of(scorer, was.dtype, n_usable_cores(), like=was)
     return scorer
 
 

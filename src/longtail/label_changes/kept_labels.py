@@ -15,6 +15,7 @@ from longtail.blend.candidates import (
 )
 from longtail.blend.encoded import EncodedScorer
 from longtail.blend.label_head import LabelHead
+from longtail.blend.relations import postings_of
 from longtail.compiled.blended import BlendedScorer
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
@@ -61,7 +62,7 @@ def keep_labels(scorer: Changed, kept: NDArray[np.int64], n_threads: int) -> Cha
     >>> scorer.top_k(model.bags(["old car"]), 3)[0].tolist()
     [[0, -1, -1]]
     """
-    search = _kept_search(scorer.search, kept, n_threads)
+    search = _kept_search(scorer.search, kept, scorer.commonness[kept], n_threads)
     first, *others = scorer.heads
     heads = [LabelHead.of_search(search, first.bias[kept], first.scale)]
     heads += [LabelHead.of(h.vectors_of_labels()[kept], h.bias[kept], h.scale) for h in others]
@@ -77,9 +78,9 @@ def keep_labels(scorer: Changed, kept: NDArray[np.int64], n_threads: int) -> Cha
 
 
 def _kept_search(
-    search: CandidateSearch, kept: NDArray[np.int64], n_threads: int
+    search: CandidateSearch, kept: NDArray[np.int64], commonness: Floats, n_threads: int
 ) -> CandidateSearch:
-    """Return a search that finds some labels only."""
+    """Return a search that finds some labels only, of that commonness."""
     new_ids = _new_ids(search.n_labels, kept)
     vectors, places = search_rows_of(search.label_index)
     label_of_row = new_ids[search.label_of_row]
@@ -91,7 +92,6 @@ def _kept_search(
         kept_points = points[nodes[has_labels]]
         point_index = index_of_points(kept_points, beam, SEED, n_threads)
         starts = np.append(starts[:-1][has_labels], starts[-1])
-    popular = new_ids[search.popular]
     return replace(
         search,
         label_index=index_of_labels(vectors[places[rows]], beam, SEED, n_threads),
@@ -99,25 +99,33 @@ def _kept_search(
         point_index=point_index,
         label_starts=starts,
         label_ids=labels,
-        popular=popular[popular >= 0],
+        popular=_filled(new_ids[search.popular], commonness, search.sizes.n_popular),
         n_labels=len(kept),
     )
+
+
+def _filled(popular: Ids, commonness: Floats, n_popular: int) -> Ids:
+    """Return popular labels, -1 where one has gone, with the next ones in the place of those."""
+    left = popular[popular >= 0]
+    others = np.setdiff1d(np.flatnonzero(commonness), left)
+    most_first = others[np.argsort(-commonness[others], kind="stable")]
+    return np.concatenate([left, most_first])[:n_popular].astype(np.int32)
 
 
 def _kept_relations(relations: LabelRelations, kept: NDArray[np.int64]) -> LabelRelations:
     """Return what the texts of some labels say."""
     new_ids = _new_ids(relations.texts.n_labels, kept)
-    posting_starts, posting_labels, posting_weights = _mapped(
-        relations.posting_starts, relations.posting_labels, relations.posting_weights, new_ids
-    )
+    texts = _kept_vectors(relations.texts, kept)
+    # Made anew: what too many labels had for postings, few may be left with.
+    starts, labels, weights = postings_of(texts, len(relations.posting_starts) - 1)
     links = (relations.link_starts, relations.link_labels, relations.link_weights)
     link_starts, link_labels, link_weights = _mapped(*_taken(*links, kept), new_ids)
     return replace(
         relations,
-        texts=_kept_vectors(relations.texts, kept),
-        posting_starts=posting_starts,
-        posting_labels=posting_labels,
-        posting_weights=posting_weights,
+        texts=texts,
+        posting_starts=starts,
+        posting_labels=labels,
+        posting_weights=weights,
         link_starts=link_starts,
         link_labels=link_labels,
         link_weights=link_weights,

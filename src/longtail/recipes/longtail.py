@@ -39,9 +39,6 @@ EPOCHS_AGAIN = 2
 MANY_HELD_OUT = 9_000
 LEAST_OF_MANY, MOST_OF_MANY = 2_500, 10_000
 TAIL_WITH_TEXTS, TAIL_WITHOUT_TEXTS = 0.3, 0.5
-import os
-
-BIAS_SCALE = float(os.environ.get("BS", "16"))
 MOST_IN_POOL = 10_000  # true labels of a batch's points: the products grow with them
 
 
