@@ -36,7 +36,7 @@ HAS = np.random.default_rng(2).random((N_POINTS, N_LABELS)) < np.linspace(0.01, 
 QUERIES = unit_rows(20, 3)
 
 
-def build(sizes=SIZES, *, label_vectors=LABEL_VECTORS, has=HAS, n_asked=None):
+def build(sizes=SIZES, *, label_vectors=LABEL_VECTORS, has=HAS, n_asked=None, bias=None):
     labels = csr_array(has.astype(np.float32))
     return CandidateSearch.build(
         label_vectors,
@@ -46,6 +46,7 @@ def build(sizes=SIZES, *, label_vectors=LABEL_VECTORS, has=HAS, n_asked=None):
         seed=0,
         n_threads=1,
         n_asked=n_asked,
+        bias=bias,
     )
 
 

@@ -34,7 +34,7 @@ NO_SCALES = read_only(np.zeros(0), np.float32)
 # -------------------------------------------------------------------------------------- the kernel
 
 
-def labels_with_vectors(random):
+def labels_with_vectors(random, *, is_biased):
     """A graph of the vectors of 30 of 40 labels, which of them each row is, and their head."""
     vectors = read_only(random.standard_normal((N_NODES, DIMENSION)), np.float32)
     codes, step = pack_rows(vectors)
@@ -48,6 +48,7 @@ def labels_with_vectors(random):
         read_only(random.permutation(N_NODES)[:3], np.int32),
         every,
         read_only(every[:-1], np.int32),
+        read_only(random.standard_normal(N_NODES if is_biased else 0), np.float32),
     )
     label_of_row = read_only(random.permutation(N_LABELS)[:N_NODES], np.int32)
     row_of_label = np.full(N_LABELS, -1)
@@ -63,8 +64,8 @@ def run(*arguments):
 
 
 @njit
-def log_rows(query, graph, rows, walk):
-    log_nodes(query, graph, rows, len(rows), walk)
+def log_rows(query, scale, graph, rows, walk):
+    log_nodes(query, scale, graph, rows, len(rows), walk)
 
 
 def further_twin(similarities, head, head_scale, votes, frequent, worst, size):
@@ -96,16 +97,17 @@ def further_twin(similarities, head, head_scale, votes, frequent, worst, size):
     size=st.integers(1, 45),
     n_starts=st.integers(1, 5),
     share=st.sampled_from([1, 0.5]),
+    is_biased=st.booleans(),
 )
-def test_write_further(seed, size, n_starts, share):
+def test_write_further(seed, size, n_starts, share, is_biased):
     random = np.random.default_rng(seed)
-    graph, label_of_row, head = labels_with_vectors(random)
+    graph, label_of_row, head = labels_with_vectors(random, is_biased=is_biased)
     head_scale = np.float32(share * head.scale)
     query = np.zeros(DIMENSION, np.int8)
     scale = quantise(read_only(random.standard_normal(DIMENSION), np.float32), query)
     starts = np.zeros(n_starts, np.int32)
     walk = new_walk(graph, 8, n_starts, n_logged=N_NODES)
-    walk_graph(query, graph, starts, 0, walk)
+    walk_graph(query, scale, graph, starts, 0, walk)
     n_candidates, n_voted = random.integers(1, 6), random.integers(0, 12)
     votes, met = np.zeros(N_LABELS, np.float32), np.zeros(N_LABELS, np.int32)
     met[:n_voted] = random.permutation(N_LABELS)[:n_voted]
@@ -125,14 +127,14 @@ def test_write_further(seed, size, n_starts, share):
         *(votes, met, n_voted, n_candidates, ids, scores),
     )
     rows = head.row_of_label[met[:n_voted]]
-    log_rows(query, graph, rows[rows >= 0], walk)  # what was compared without a note
+    log_rows(query, scale, graph, rows[rows >= 0], walk)  # what was compared without a note
     excess = excess_of(query)
-    similarities = {
-        int(label_of_row[node_of.py_func(key)]): (np.float32(key >> 32) - excess)
-        * scale
-        * graph.step[0]
-        for key in walk.log[1 : 1 + walk.log[0]]
-    }
+    similarities = {}
+    for key in walk.log[1 : 1 + walk.log[0]]:
+        node = node_of.py_func(key)
+        steps = np.int32(graph.bias[node] / (scale * graph.step[0])) if is_biased else 0
+        own = (np.float32((key >> 32) - steps) - excess) * scale * graph.step[0]
+        similarities[int(label_of_row[node])] = own
     compared = {*met[:n_voted].tolist(), *frequent.tolist()}
     assert {label for label in compared if head.row_of_label[label] >= 0} <= set(similarities)
     assert len(set(met[:n_met].tolist())) == n_met

@@ -37,6 +37,49 @@ def index(request, graph):
     return graph if request.param == "graph" else kinds[request.param](VECTORS, n_threads=2)
 
 
+BIAS = np.random.default_rng(4).random(len(VECTORS)).astype(np.float32) / 2
+
+
+@pytest.mark.parametrize("make", [ExactIndex, CodedIndex, GraphIndex.build])
+def test_a_bias_is_added_to_the_inner_products(make):
+    index = make(VECTORS, bias=BIAS)
+    ids, similarities = index.query(QUERIES, 20)
+    biased = QUERIES @ VECTORS.T + BIAS
+    best = np.argsort(-biased, axis=1)[:, :20]
+    found = [len(set(some) & set(all_)) for some, all_ in zip(ids, best, strict=True)]
+    assert sum(found) > 0.97 * best.size
+    np.testing.assert_allclose(
+        similarities,
+        np.take_along_axis(biased, ids, axis=1),
+        atol=2e-6 if make != CodedIndex else 0.02,
+    )
+    without = make(VECTORS).query(QUERIES, 20)[0]
+    assert (without != ids).mean() > 0.5
+
+
+@pytest.mark.parametrize("kind", [ExactIndex, GraphIndex])
+def test_a_biased_index_is_made_again(kind):
+    twice, bias = np.concatenate([VECTORS, VECTORS[:9]]), np.append(BIAS, BIAS[:9])
+    made = (
+        GraphIndex.build(twice, bias=bias) if kind is GraphIndex else ExactIndex(twice, bias=bias)
+    )
+    again = kind.from_arrays(made.to_arrays())
+    for one, other in zip(again.query(QUERIES, 9), made.query(QUERIES, 9), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_a_bias_parts_equal_vectors():
+    index = GraphIndex.build(np.ones((3, 2)), bias=[0, 1, 0])
+    ids, similarities = index.query(np.ones((1, 2)), 3)
+    assert (ids.tolist(), similarities.tolist()) == ([[1, 0, 2]], [[3, 2, 2]])
+    assert len(index.vectors) == 2
+
+
+def test_a_bias_of_other_vectors_is_refused():
+    with pytest.raises(InputError, match=r"3 vectors needs as many biases, got \(2,\)"):
+        ExactIndex(np.ones((3, 2)), bias=[0, 1])
+
+
 def test_exact_agrees_with_sorting():
     ids, similarities = ExactIndex(VECTORS).query(QUERIES, 7)
     products = QUERIES.astype(np.float64) @ VECTORS.T.astype(np.float64)

@@ -12,6 +12,7 @@ from longtail.blend.candidates import CandidateSearch, SearchSizes
 from longtail.compiled.walk_starts import homes_of, unsure_below
 from longtail.kernels.arrays import read_only
 from longtail.kernels.code_search import (
+    NO_BIAS,
     CodedGraph,
     first_homes,
     nearest_members,
@@ -40,7 +41,7 @@ def query_codes(point):
     return codes, quantise(point, codes)
 
 
-def coded(vectors, neighbours, entries, *, has_rows=True):
+def coded(vectors, neighbours, entries, *, has_rows=True, bias=NO_BIAS):
     """A graph as walks take it."""
     n = len(vectors)
     codes, step = pack_rows(vectors)
@@ -53,19 +54,23 @@ def coded(vectors, neighbours, entries, *, has_rows=True):
         read_only(entries, np.int32),
         every,
         read_only(every[:-1], np.int32),
+        bias,
     )
 
 
-def random_coded(seed, n, n_edges, n_entries):
+def random_coded(seed, n, n_edges, n_entries, *, is_biased=False):
     """A graph of random edges, a point, its codes, and its product with each node's codes."""
     random = np.random.default_rng(seed)
     vectors = read_only(random.standard_normal((n, DIMENSION)), np.float32)
     neighbours = random_graph(random, n, n_edges) if n_edges else np.empty((n, 0), np.int32)
-    graph = coded(vectors, neighbours, random.permutation(n)[:n_entries])
+    bias = read_only(4 * random.standard_normal(n if is_biased else 0), np.float32)
+    graph = coded(vectors, neighbours, random.permutation(n)[:n_entries], bias=bias)
     point = random.standard_normal(DIMENSION).astype(np.float32)
     query, scale = query_codes(point)
     levels = unpacked_rows(graph.codes, np.ones(1, np.float32), DIMENSION) + MIDDLE
     products = levels.astype(np.int64) @ query.astype(np.int64)
+    if is_biased:  # in the steps of the codes
+        products += np.int64(bias * (np.float32(1) / (scale * graph.step[0])))
     return graph, neighbours, products, (query, scale)
 
 
@@ -96,20 +101,25 @@ def nodes_in(walk, size):
     k=st.integers(1, 8),
     n_starts=st.integers(0, 9),
     has_rows=st.booleans(),
+    is_biased=st.booleans(),
 )
-def test_a_graph_whose_entries_are_all_nodes_finds_the_nearest(seed, n, k, n_starts, has_rows):
+def test_a_graph_whose_entries_are_all_nodes_finds_the_nearest(
+    seed, n, k, n_starts, has_rows, is_biased
+):
     random = np.random.default_rng(seed)
     vectors = read_only(random.choice([-1, 1], (n, DIMENSION)), np.float32)
-    graph = coded(vectors, np.empty((n, 0), np.int32), np.arange(n), has_rows=has_rows)
+    bias = read_only(4 * random.standard_normal(n if is_biased else 0), np.float32)
+    no_edges = np.empty((n, 0), np.int32)
+    graph = coded(vectors, no_edges, np.arange(n), has_rows=has_rows, bias=bias)
     point = random.standard_normal(DIMENSION).astype(np.float32)
     codes, scale = query_codes(point)
     ids, near = np.empty(k, np.int32), np.empty(k, np.float32)
     walk = new_walk(graph, max(20, k), n_starts)
     starts = read_only(random.integers(0, n, n_starts), np.int32)
     for _ in range(2):  # the second walk uses the scratch of the first
-        size = walk_graph(codes, graph, starts, n_starts, walk)
+        size = walk_graph(codes, scale, graph, starts, n_starts, walk)
         filled = nearest_members(point, codes, scale, graph, size, walk, ids, near)
-    exact = vectors @ point
+    exact = vectors @ point + (bias if is_biased else 0)
     assert filled == min(n, k)
     # Codes of equal sizes leave the order of the products, and lose a tenth of their size.
     atol = 1e-4 if has_rows else 0.15 * np.abs(exact).max() + 0.5
@@ -117,11 +127,13 @@ def test_a_graph_whose_entries_are_all_nodes_finds_the_nearest(seed, n, k, n_sta
 
 
 @FEW
-@given(seed=SEEDS, n=st.integers(1, 120), beam=st.sampled_from([8, 16, 72]))
-def test_a_walk_ends_where_all_of_its_beam_is_followed(seed, n, beam):
-    graph, neighbours, products, (query, _) = random_coded(seed, n, 5, min(n, 9))
+@given(SEEDS, st.integers(1, 120), st.sampled_from([8, 16, 72]), st.booleans())
+def test_a_walk_ends_where_all_of_its_beam_is_followed(seed, n, beam, is_biased):
+    graph, neighbours, products, (query, scale) = random_coded(
+        seed, n, 5, min(n, 9), is_biased=is_biased
+    )
     walk = new_walk(graph, beam, 4)
-    size = walk_graph(query, graph, graph.entries, 0, walk)
+    size = walk_graph(query, scale, graph, graph.entries, 0, walk)
     found = nodes_in(walk, size)
     assert products[found].tolist() == sorted(products[found].tolist(), reverse=True)
     assert len(set(found)) == size
@@ -136,12 +148,12 @@ def test_a_walk_ends_where_all_of_its_beam_is_followed(seed, n, beam):
 @FEW
 @given(seed=SEEDS, n=st.integers(30, 120), n_starts=st.integers(0, 6))
 def test_a_walk_goes_on_from_further_nodes(seed, n, n_starts):
-    graph, neighbours, products, (query, _) = random_coded(seed, n, 3, 9)
+    graph, neighbours, products, (query, scale) = random_coded(seed, n, 3, 9)
     random = np.random.default_rng(seed)
     starts = read_only(random.permutation(n)[:n_starts], np.int32)
     walk = new_walk(graph, n, n_starts)
-    walk_graph(query, graph, starts, 0, walk)
-    size = walk_on(query, graph, starts, n_starts, walk)
+    walk_graph(query, scale, graph, starts, 0, walk)
+    size = walk_on(query, scale, graph, starts, n_starts, walk)
     every = [*graph.entries.tolist(), *starts.tolist()]
     assert sorted(nodes_in(walk, size)) == sorted(walked_twin(neighbours, products, every, n))
 
@@ -152,8 +164,8 @@ def test_a_longer_beam_takes_what_the_first_one_left_out(seed, n, wide):
     graph, _, products, (query, scale) = random_coded(seed, n, 0, n)
     walk = new_walk(graph, 8, 0, n_logged=n)
     longer = walk._replace(keys=new_keys(wide))
-    size = walk_graph(query, graph, graph.entries, 0, walk)
-    size = walk_wider(query, graph, size, walk, longer)
+    size = walk_graph(query, scale, graph, graph.entries, 0, walk)
+    size = walk_wider(query, scale, graph, size, walk, longer)
     found = nodes_in(longer, size)
     assert len(set(found)) == size == (min(n, wide) if n > 8 else n)
     best = np.sort(products)[::-1][:size]
@@ -164,21 +176,21 @@ def test_a_longer_beam_takes_what_the_first_one_left_out(seed, n, wide):
 
 
 def test_a_longer_beam_finds_more():
-    graph, neighbours, products, (query, _) = random_coded(3, 400, 6, 20)
+    graph, neighbours, products, (query, scale) = random_coded(3, 400, 6, 20)
     walk = new_walk(graph, 16, 0, n_logged=400)
-    size = walk_graph(query, graph, graph.entries, 0, walk)
+    size = walk_graph(query, scale, graph, graph.entries, 0, walk)
     narrow = nodes_in(walk, size)
     longer = walk._replace(keys=new_keys(96))
-    wide = nodes_in(longer, walk_wider(query, graph, size, walk, longer))
+    wide = nodes_in(longer, walk_wider(query, scale, graph, size, walk, longer))
     assert set(narrow) < set(wide)
     twin = walked_twin(neighbours, products, graph.entries, 96)
     assert len(set(wide) & set(twin)) > 0.9 * len(twin)
 
 
 def test_homes_are_those_of_the_nearest_nodes():
-    graph, _, _, (query, _) = random_coded(0, 50, 0, 50)
+    graph, _, _, (query, scale) = random_coded(0, 50, 0, 50)
     walk = new_walk(graph, 8)
-    size = walk_graph(query, graph, graph.entries, 0, walk)
+    size = walk_graph(query, scale, graph, graph.entries, 0, walk)
     homes = read_only(np.arange(50)[::-1], np.int32)
     starts = np.full(5, -1, np.int32)
     assert first_homes(walk, 3, homes, starts) == 3

@@ -28,8 +28,11 @@ def whole_numbers(seed, *shape):
     return read_only(drawn, np.float32)
 
 
-def exact_topk_twin(queries, vectors, k):
-    products = queries @ vectors.T
+NO_BIAS = read_only([], np.float32)
+
+
+def exact_topk_twin(queries, vectors, bias, k):
+    products = queries @ vectors.T + (bias if len(bias) else 0)
     ids = np.full((len(queries), k), -1)
     similarities = np.full((len(queries), k), -np.inf)
     for row, values in enumerate(products):
@@ -49,14 +52,22 @@ def test_dot(seed, d):
 
 
 @few
-@given(seeds, st.integers(0, 70), st.integers(0, 200), st.integers(1, 20), st.integers(1, 12))
-def test_exact_topk(seed, n_queries, n_vectors, d, k):
+@given(
+    seed=seeds,
+    n_queries=st.integers(0, 70),
+    n_vectors=st.integers(0, 200),
+    d=st.integers(1, 20),
+    k=st.integers(1, 12),
+    is_biased=st.booleans(),
+)
+def test_exact_topk(seed, n_queries, n_vectors, d, k, is_biased):
     queries = whole_numbers(seed, n_queries, d)
     vectors = whole_numbers(seed + 1, n_vectors, d)
     ids = np.empty((n_queries, k), np.int32)
     similarities = np.empty((n_queries, k), np.float32)
-    exact_topk(queries, vectors, 0, n_queries, ids, similarities)
-    expected_ids, expected_similarities = exact_topk_twin(queries, vectors, k)
+    bias = whole_numbers(seed + 2, n_vectors) if is_biased else NO_BIAS
+    exact_topk(queries, vectors, bias, 0, n_queries, ids, similarities)
+    expected_ids, expected_similarities = exact_topk_twin(queries, vectors, bias, k)
     np.testing.assert_array_equal(ids, expected_ids)
     np.testing.assert_array_equal(similarities, expected_similarities)
 
@@ -65,7 +76,7 @@ def test_exact_topk_leaves_other_rows_alone():
     vectors = whole_numbers(0, 6, 3)
     ids = np.full((6, 2), 77, np.int32)
     similarities = np.full((6, 2), 77, np.float32)
-    exact_topk(vectors, vectors, 2, 4, ids, similarities)
+    exact_topk(vectors, vectors, NO_BIAS, 2, 4, ids, similarities)
     assert (ids[[0, 1, 4, 5]] == 77).all()
     assert (ids[2:4] != 77).all()
 

@@ -14,24 +14,33 @@ few = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
 
 
-def beam_search_twin(query, vectors, neighbours, entries, beam):
+def beam_search_twin(query, vectors, bias, neighbours, entries, beam):
+    values = vectors @ query + (bias if len(bias) else 0)
     seen = set(entries.tolist())
-    pool = sorted((-float(vectors[node] @ query), int(node)) for node in seen)[:beam]
+    pool = sorted((-float(values[node]), int(node)) for node in seen)[:beam]
     followed = set()
     while waiting := [pair for pair in pool if pair[1] not in followed]:
         node = waiting[0][1]
         followed.add(node)
         fresh = [int(other) for other in neighbours[node] if other >= 0 and other not in seen]
         seen.update(fresh)
-        pool = sorted(pool + [(-float(vectors[other] @ query), other) for other in fresh])[:beam]
+        pool = sorted(pool + [(-float(values[other]), other) for other in fresh])[:beam]
     return pool
 
 
 @few
-@given(seeds, st.integers(2, 40), st.integers(1, 6), st.integers(1, 12), st.integers(1, 5))
-def test_beam_search(seed, n, width, beam, n_entries):
+@given(
+    seed=seeds,
+    n=st.integers(2, 40),
+    width=st.integers(1, 6),
+    beam=st.integers(1, 12),
+    n_entries=st.integers(1, 5),
+    is_biased=st.booleans(),
+)
+def test_beam_search(seed, n, width, beam, n_entries, is_biased):
     random = np.random.default_rng(seed)
     vectors = whole_numbers(random, n, 4)
+    bias = whole_numbers(random, n if is_biased else 0)
     neighbours = random_graph(random, n, width)
     entries = read_only(random.choice(n, min(n, n_entries), replace=False), np.int32)
     stamps = np.zeros(n + 1, np.int32)
@@ -43,6 +52,7 @@ def test_beam_search(seed, n, width, beam, n_entries):
         size = beam_search(
             vectors[0],
             vectors,
+            bias,
             neighbours,
             entries,
             stamps,
@@ -51,17 +61,18 @@ def test_beam_search(seed, n, width, beam, n_entries):
             similarities,
             is_open,
         )
-        pool = beam_search_twin(vectors[0], vectors, neighbours, entries, beam)
+        pool = beam_search_twin(vectors[0], vectors, bias, neighbours, entries, beam)
         assert found[:size].tolist() == [node for _, node in pool]
         assert similarities[:size].tolist() == [-value for value, _ in pool]
         stamps[-1] = 2**31 - 1
 
 
 @few
-@given(seeds, st.integers(2, 30), st.integers(1, 12))
-def test_search_rows_expands_equal_rows(seed, n, k):
+@given(seeds, st.integers(2, 30), st.integers(1, 12), st.booleans())
+def test_search_rows_expands_equal_rows(seed, n, k, is_biased):
     random = np.random.default_rng(seed)
     vectors = whole_numbers(random, n, 4)
+    bias = whole_numbers(random, n if is_biased else 0)
     neighbours = random_graph(random, n, 3)
     entries = read_only([0], np.int32)
     counts = random.integers(1, 4, n)
@@ -75,6 +86,7 @@ def test_search_rows_expands_equal_rows(seed, n, k):
         0,
         2,
         vectors,
+        bias,
         neighbours,
         entries,
         member_starts,
@@ -85,7 +97,7 @@ def test_search_rows_expands_equal_rows(seed, n, k):
         similarities,
     )
     for row in range(2):
-        pool = beam_search_twin(vectors[row], vectors, neighbours, entries, beam)
+        pool = beam_search_twin(vectors[row], vectors, bias, neighbours, entries, beam)
         rows = sorted(
             (value, int(member))
             for value, node in pool

@@ -40,6 +40,7 @@ __all__ = [
     "index_of_labels",
     "index_of_points",
     "popular_labels",
+    "search_bias_of",
     "search_rows_of",
 ]
 
@@ -468,3 +469,21 @@ def search_rows_of(index: VectorIndex) -> tuple[Floats, Ids]:
         vectors: Any = index.to_arrays()["vectors"]
         return vectors, np.arange(len(vectors), dtype=np.int32)
     return index.vectors, index.node_of_row()
+
+
+def search_bias_of(index: VectorIndex) -> Floats:
+    """Return the bias of each of the vectors of `search_rows_of`, or (0,) for none.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.blend.candidates import search_bias_of
+    >>> from longtail.index import ExactIndex
+    >>> rows = np.eye(2, dtype=np.float32)
+    >>> search_bias_of(ExactIndex(rows, bias=[1, 2])).tolist()
+    [1.0, 2.0]
+    >>> search_bias_of(ExactIndex(rows)).tolist()
+    []
+    """
+    bias: Any = index.to_arrays().get("bias", np.zeros(0))
+    return read_only(bias, np.float32)

@@ -166,7 +166,9 @@ class _Reader(NamedTuple):
             self.floats(f"{group}/step"),
             self.rows(f"{group}/rows"),
             self.take(f"{group}/neighbours", np.uint8, 2),
-            *(self.ids(f"{group}/{name}") for name in ("entries", "member_starts", "members")),
+            entries=self.ids(f"{group}/entries"),
+            member_starts=self.ids(f"{group}/member_starts"),
+            members=self.ids(f"{group}/members"),
             # Models of before say nothing of it.
             bias=self.floats(f"{group}/bias") if f"{group}/bias" in self.arrays else NO_BIAS,
         )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 
 import numpy as np
 
-from longtail.blend.candidates import SearchSizes
+from longtail.blend.candidates import SearchSizes, search_bias_of
 from longtail.blend.relations import RelationSizes
 from longtail.blend.score_network import count_sources
 from longtail.compiled.checks import check_answerer, check_search_sizes
@@ -26,7 +26,7 @@ from longtail.index.graph import GraphIndex
 from longtail.kernels.answer import Answerer, Head, answer_bags, near_rows
 from longtail.kernels.answer_text import answer_text
 from longtail.kernels.arrays import read_only
-from longtail.kernels.code_search import NO_BIAS, CodedGraph
+from longtail.kernels.code_search import CodedGraph
 from longtail.kernels.further_labels import largest_biases
 from longtail.kernels.handle import handle_of
 from longtail.kernels.jit import over_row_chunks
@@ -378,7 +378,6 @@ def _graph(
 
     Codes are `step` (1,) apart; None for what fits the vectors.
     """
-    bias = index.to_arrays().get("bias", NO_BIAS)
     if isinstance(index, GraphIndex):
         vectors, neighbours, entries = index.vectors, index.neighbours, index.entries
         member_starts, members = index.member_starts, index.members
@@ -400,8 +399,10 @@ def _graph(
         read_only(fitting, np.float32),
         store.rows(vectors[:0] if only_codes else vectors),
         packed_neighbours(neighbours),
-        *(read_only(part, np.int32) for part in (entries, member_starts, members)),
-        bias=read_only(bias, np.float32),
+        entries=read_only(entries, np.int32),
+        member_starts=read_only(member_starts, np.int32),
+        members=read_only(members, np.int32),
+        bias=search_bias_of(index),
     )
 
 

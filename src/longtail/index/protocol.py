@@ -49,7 +49,8 @@ class VectorIndex(Protocol):
         ids : int32 (n, k)
             Best first, ties by smaller id, padded with -1.
         similarities : float32 (n, k)
-            Inner products and bias, padded with -inf. Those of a row do not depend on the other rows.
+            Inner products and bias, padded with -inf. Those of a row do not depend on the other
+            rows.
         """
         ...
 

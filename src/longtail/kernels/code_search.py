@@ -33,6 +33,7 @@ __all__ = [
     "NO_BIAS",
     "CodedGraph",
     "Walk",
+    "cosine_of",
     "excess_of",
     "first_homes",
     "log_nodes",
@@ -306,11 +307,17 @@ def _compare(
 ) -> None:
     """Write how similar some nodes are in whole numbers: products of codes, and what bias adds."""
     packed_products(query, graph.codes, nodes, n_nodes, products)
-    size = scale * graph.step[0]
-    if len(graph.bias) and size > 0:
-        steps, bias = np.float32(1) / size, graph.bias
+    if len(graph.bias):
+        bias, steps = graph.bias, _steps_of_one(scale, graph)
         for i in range(n_nodes):
             products[i] += np.int32(bias[nodes[i]] * steps)
+
+
+@lean_kernel
+def _steps_of_one(scale: np.float32, graph: CodedGraph) -> np.float32:
+    """Return how many of the whole numbers a similarity of 1 is; 0 where no vector has a length."""
+    size = scale * graph.step[0]
+    return np.float32(1) / size if size > 0 else np.float32(0)
 
 
 @lean_kernel
@@ -352,6 +359,17 @@ def similarity_of(
 ) -> np.float32:
     """Return how similar the node of a key is; `too_much` is the `excess_of` the query."""
     return similarity_by(key >> _KEY_BITS, too_much, scale, step)
+
+
+@lean_kernel
+def cosine_of(
+    key: np.int64, too_much: np.float32, scale: np.float32, graph: CodedGraph
+) -> np.float32:
+    """Return how similar the node of a key is without its bias."""
+    product = key >> _KEY_BITS
+    if len(graph.bias):
+        product -= np.int64(np.int32(graph.bias[node_of(key)] * _steps_of_one(scale, graph)))
+    return similarity_by(product, too_much, scale, graph.step[0])
 
 
 @lean_kernel

@@ -14,11 +14,11 @@ import numpy as np
 from longtail.kernels.code_search import (
     CodedGraph,
     Walk,
+    cosine_of,
     excess_of,
     log_nodes,
     node_of,
     similarity_by,
-    similarity_of,
 )
 from longtail.kernels.exact import insert_sorted
 from longtail.kernels.jit import inner_kernel, kernel, lean_kernel
@@ -232,13 +232,10 @@ def _add_met(
     n_written, n_met : int
     """
     log, first_members, members = walk.log, graph.member_starts, graph.members
-    step, too_much = graph.step[0], excess_of(query)
+    too_much = excess_of(query)
     for key in log[1 : log[0] + 1]:
         node = node_of(key)
-        own = similarity_of(key, too_much, scale, step)
-        if len(graph.bias):  # which the head has, too
-            own -= graph.bias[node]
-        logit = head_scale * own
+        logit = head_scale * cosine_of(key, too_much, scale, graph)
         if n == len(ids) and logit + node_bias[node] + _SLACK < scores[n - 1]:
             continue
         for place in range(max(first_members[node], 0), min(first_members[node + 1], len(members))):

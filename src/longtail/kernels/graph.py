@@ -1,7 +1,8 @@
 """The walk of a neighbour graph.
 
 The graph is one flat array ``neighbours`` (n_nodes, M) int32, padded with -1 at the end of a row.
-Similarity is the inner product, to which a node may add a bias of its own. Lists are descending, ties by smaller id.
+Similarity is the inner product, to which a node may add a bias of its own. Lists are descending,
+ties by smaller id.
 """
 
 from __future__ import annotations

@@ -11,12 +11,14 @@ from scipy.sparse import csr_array
 from longtail.blend.candidates import (
     index_of_labels,
     index_of_points,
+    search_bias_of,
     search_rows_of,
 )
 from longtail.blend.encoded import EncodedScorer
 from longtail.blend.label_head import LabelHead
 from longtail.blend.relations import postings_of
 from longtail.compiled.blended import BlendedScorer
+from longtail.index.biased import some_of
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
 if TYPE_CHECKING:
@@ -83,6 +85,7 @@ def _kept_search(
     """Return a search that finds some labels only, of that commonness."""
     new_ids = _new_ids(search.n_labels, kept)
     vectors, places = search_rows_of(search.label_index)
+    bias = search_bias_of(search.label_index)
     label_of_row = new_ids[search.label_of_row]
     rows = np.flatnonzero(label_of_row >= 0)
     starts, labels, _ = _mapped(search.label_starts, search.label_ids, None, new_ids)
@@ -94,7 +97,9 @@ def _kept_search(
         starts = np.append(starts[:-1][has_labels], starts[-1])
     return replace(
         search,
-        label_index=index_of_labels(vectors[places[rows]], beam, SEED, n_threads),
+        label_index=index_of_labels(
+            vectors[places[rows]], some_of(bias, places[rows]), beam, SEED, n_threads
+        ),
         label_of_row=label_of_row[rows],
         point_index=point_index,
         label_starts=starts,

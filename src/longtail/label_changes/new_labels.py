@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 from longtail.blend.candidates import (
     index_of_labels,
     index_of_points,
+    search_bias_of,
     search_rows_of,
 )
 from longtail.blend.encoded import EncodedScorer
@@ -187,7 +188,7 @@ def add_labels(
         for head, new_vectors in zip(scorer.heads, rows, strict=True)
     ]
     first = heads[0]
-    search = _longer_search(scorer.search, first.vectors, points, new, n_threads)
+    search = _longer_search(scorer.search, first, points, new, n_threads)
     heads[0] = LabelHead.of_search(search, first.bias, first.scale)
     relations = scorer.relations
     tail_weights = _as_common_ones(scorer, scorer.tail_weights, commonness)
@@ -226,13 +227,14 @@ def _longer_head(scorer: Blend, head: LabelHead, vectors: Floats, commonness: Fl
 
 
 def _longer_search(
-    search: CandidateSearch, vectors: Floats, points: Floats, new: NewLabels, n_threads: int
+    search: CandidateSearch, head: LabelHead, points: Floats, new: NewLabels, n_threads: int
 ) -> CandidateSearch:
     """Return a search over all label vectors and, besides the training points, the new ones."""
     sizes, point_index, labels_of_points = search.sizes, search.point_index, new.label_of_point
     if not sizes.n_near_points:  # then it has kept no training points
         points, labels_of_points = points[:0], labels_of_points[:0]
-    known = np.flatnonzero(vectors.any(axis=1)).astype(np.int32)
+    known = np.flatnonzero(head.vectors.any(axis=1)).astype(np.int32)
+    bias = head.bias_of_cosine()[known] if len(search_bias_of(search.label_index)) else None
     if len(points):
         old, places = search_rows_of(point_index)
         every = np.concatenate([old[places], points])
@@ -240,7 +242,7 @@ def _longer_search(
     first = len(search.label_ids) + 1
     return replace(
         search,
-        label_index=index_of_labels(vectors[known], sizes.beam, SEED, n_threads),
+        label_index=index_of_labels(head.vectors[known], bias, sizes.beam, SEED, n_threads),
         label_of_row=known,
         point_index=point_index,
         label_starts=np.concatenate([search.label_starts, first + np.arange(len(points))]),
