@@ -179,9 +179,22 @@ def test_a_compressed_model_can_be_compressed_further(model):
 
 def test_where_walks_start_must_fit(model):
     scorer = model.compressed("float32").scorer
-    wrong = {"labels_index/homes": np.zeros(1, np.int32)}
-    with pytest.raises(InputError, match="belong together"):
-        CompiledScorer.from_parts(scorer.config(), scorer.to_arrays() | wrong)
+    for name, wrong in {"homes": np.zeros(1, np.int32), "bias": np.zeros(1, np.float32)}.items():
+        arrays = scorer.to_arrays() | {f"labels_index/{name}": wrong}
+        with pytest.raises(InputError, match="belong together"):
+            CompiledScorer.from_parts(scorer.config(), arrays)
+
+
+def test_labels_of_a_model_of_before_are_searched_by_their_angle(folder):
+    arrays = ModelFolder.open(folder).arrays
+    config = longtail.load(folder).scorer.config()
+    older = {name: array for name, array in arrays.items() if not name.endswith("_index/bias")}
+    assert len(older) == len(arrays) - 2
+    scorers = [CompiledScorer.from_parts(config, own) for own in (arrays, older)]
+    assert [len(scorer.parts.labels.bias) for scorer in scorers] == [len(WORDS), 0]
+    bags = longtail.load(folder).bags(TEXTS[:20])
+    ids, others = (scorer.top_k(bags, 1)[0] for scorer in scorers)  # of few labels, all are found
+    np.testing.assert_array_equal(ids, others)
 
 
 def without_some_arrays(manifest, arrays):

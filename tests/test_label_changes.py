@@ -122,10 +122,12 @@ def test_a_removed_label_never_appears_again(whole, dtype, tmp_path):
 
 
 def test_popular_labels_that_go_are_followed_by_the_next():
-    """No search by angle finds them, so ten are candidates of every point."""
+    """They are candidates of every point."""
     numbers = np.repeat(np.arange(14), 5 + np.arange(14))
     names = [f"thing{number}" for number in numbers]
     model = fit([f"{name} noise{i % 30}" for i, name in enumerate(names)], [[n] for n in names])
+    bias = model.scorer.parts.labels.bias
+    assert bias.argmax() == model.scorer.parts.heads[0].row_of_label[model.scorer.parts.popular[0]]
     model = model.without_labels(["thing13", "thing10"])
     popular = [model.label_space.name(label) for label in model.scorer.parts.popular.tolist()]
     assert popular == [f"thing{number}" for number in (12, 11, 9, 8, 7, 6, 5, 4, 3, 2)]
@@ -144,6 +146,16 @@ def test_points_that_have_no_label_left_go_with_their_last(lacking):
     np.testing.assert_allclose(own, probabilities, rtol=0.1)
     few = lacking.without_labels([name for name in WORDS if name not in ("wine", NEW)])
     assert {name for answer in few.predict(TEST_TEXTS) for name, _ in answer} == {"wine"}
+
+
+def test_labels_are_searched_by_their_logits_whatever_came_and_went(whole):
+    changed = whole.without_labels(["cars"]).with_labels([NEW + "s"], {NEW + "s": EXAMPLES})
+    for model in (whole, whole.compressed("int8"), changed):
+        parts = model.scorer.parts
+        first, rows = parts.heads[0], parts.heads[0].row_of_label
+        assert (rows >= 0).all()
+        np.testing.assert_allclose(parts.labels.bias[rows], first.bias / first.scale, rtol=1e-6)
+        assert len(parts.points.bias) == 0
 
 
 def test_a_label_can_be_removed_and_added_again(whole):
