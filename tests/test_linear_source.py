@@ -62,6 +62,7 @@ def test_known_words_are_counted_without_pieces():
     data = some_data()
     assert n_words_known(data) == 2
     assert n_words_known(data._replace(is_word=None)) == 5
+    assert n_words_known(data._replace(is_unspaced=True)) == 0  # no space tells where they end
 
 
 def test_what_is_read_is_brought_to_unit_length():

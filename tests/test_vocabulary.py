@@ -26,6 +26,10 @@ def dataset_of(texts, names):
         ("a rose is fine", 20_001, (4, 5)),
         ("rosemary", 20_001, (2, 5)),
         ("", 100, (2, 5)),
+        ("古代戦争のリアルタイム戦略ゲーム", 1, (2, 4)),
+        ("古代戦争のリアルタイム戦略ゲーム", 20_001, (2, 4)),
+        ("บ้านสวย game", 100, (2, 4)),
+        ("real time game 游戏", 100, (3, 5)),
     ],
 )
 def test_pieces_are_shorter_where_texts_have_few_words(text, n_texts, expected):

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["character_classes", "code_points", "joined_code_points"]
+__all__ = ["are_unspaced", "character_classes", "code_points", "joined_code_points"]
 
 N_CODE_POINTS = 0x110000
 ASSIGNED_BELOW = 0x33480  # no letter beyond: only tags, variation selectors and private use
@@ -153,6 +153,20 @@ def code_points(text: str) -> NDArray[np.uint32]:
         return np.frombuffer(folded.encode("utf-32-le"), np.uint32)
     except UnicodeEncodeError:
         return code_points(well_formed(text))
+
+
+def are_unspaced(texts: Sequence[str]) -> bool:
+    """Return whether most letters of some texts are of scripts without spaces between words.
+
+    Examples
+    --------
+    >>> from longtail.data.characters import are_unspaced
+    >>> are_unspaced(["古代戦争の 3D ゲーム"]), are_unspaced(["game 游戏"]), are_unspaced([])
+    (True, False, False)
+    """
+    codes, _ = joined_code_points(texts, 0, len(texts))
+    n_of_class = np.bincount(character_classes()[codes], minlength=len(CharacterClass))
+    return bool(n_of_class[CharacterClass.UNSPACED] > n_of_class[CharacterClass.LETTER])
 
 
 def joined_code_points(

@@ -32,6 +32,7 @@ from longtail.estimators.scikit_learn import classifier_tags
 from longtail.estimators.vocabulary import (
     AUTO,
     char_ngrams_for,
+    feature_kinds,
     known_and_encoded,
     label_texts_of,
 )
@@ -77,7 +78,7 @@ class LabelEstimator(AnsweringEstimator):
     char_ngrams : (int, int), "auto" or None
         Shortest and longest pieces of words that are tokens, too; None for no pieces. ``"auto"``
         takes 4 to 5 characters; up to 20,000 texts 3 to 5; 2 to 5 where 100 texts and more have
-        fewer than 4 words each.
+        fewer than 4 words each; 2 to 4 of scripts without spaces between words.
     char_weight : float
         What the weights of pieces of words are multiplied by: words have many.
     min_df : int or None
@@ -394,9 +395,7 @@ class LabelEstimator(AnsweringEstimator):
         points = features if dataset.texts is None else dataset.texts
         train, held = self._held_out_rows(dataset, points, set_aside)
         label_features = self._label_features(dataset, vectorizer)
-        is_word = is_beginning = None
-        if vectorizer is not None and vectorizer.char_ngrams is not None:
-            is_word, is_beginning = vectorizer.is_word(), vectorizer.is_beginning()
+        kinds = feature_kinds(vectorizer, dataset.texts or ())
         words = self.reads().training_words(vectorizer, dataset.texts or ())
         texts = self.reads().texts(dataset.texts or ())
         label_texts = self.reads().texts(label_texts_of(dataset) or ())
@@ -406,8 +405,7 @@ class LabelEstimator(AnsweringEstimator):
                 features=rows_of(features, rows, n_threads),
                 labels=rows_of(dataset.labels, rows, n_threads),
                 label_features=label_features,
-                is_word=is_word,
-                is_beginning=is_beginning,
+                **kinds._asdict(),
                 words=None if words is None else words[rows],
                 texts=None if texts is None else texts[rows],
                 label_texts=None if label_features is None else label_texts,

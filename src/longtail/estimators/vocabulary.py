@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from longtail.data.characters import are_unspaced
 from longtail.data.token_counts import document_frequencies
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
     from longtail.data.dataset import Dataset
@@ -18,15 +23,19 @@ if TYPE_CHECKING:
 __all__ = [
     "AUTO",
     "WORDS",
+    "FeatureKinds",
     "char_ngrams_for",
+    "feature_kinds",
     "known_and_encoded",
     "label_texts_of",
+    "sample_of",
     "vectorizer_for",
     "vocabulary_texts",
 ]
 
 AUTO = "auto"
 USUAL_NGRAMS, NGRAMS_OF_FEW_TEXTS, NGRAMS_OF_FEW_WORDS = (4, 5), (3, 5), (2, 5)
+UNSPACED_NGRAMS = (2, 4)  # most words of such scripts have one or two characters
 FEW_TEXTS = 20_000  # up to which three characters that words share gain more than they take time
 FEW_WORDS = 4  # different ones of a text, on average; of fewer, two characters are evidence, too
 LEAST_TEXTS = 100  # of fewer, two characters that labels share are shared by chance
@@ -95,6 +104,8 @@ def char_ngrams_for(
     >>> texts = TextColumn.from_strings(["red wine"] * 100)
     >>> char_ngrams_for("auto", texts), char_ngrams_for("auto", texts[:99])
     ((2, 5), (3, 5))
+    >>> char_ngrams_for("auto", TextColumn.from_strings(["赤ワイン"]))
+    (2, 4)
     >>> char_ngrams_for((1, 4), texts), char_ngrams_for(None, texts)
     ((1, 4), None)
     """
@@ -104,12 +115,27 @@ def char_ngrams_for(
         raise InputError(
             f"char_ngrams must be (shortest, longest), {AUTO!r}, or None for none; got {given!r}."
         )
-    some = texts[:: max(1, len(texts) // SAMPLE)]
+    some = sample_of(texts)
+    if are_unspaced(some):
+        return UNSPACED_NGRAMS
     _, n_texts_of = document_frequencies(some, WORDS.token_rules())
     has_few_words = n_texts_of.sum() < FEW_WORDS * len(some) and len(texts) >= LEAST_TEXTS
     if has_few_words:
         return NGRAMS_OF_FEW_WORDS
     return NGRAMS_OF_FEW_TEXTS if len(texts) <= FEW_TEXTS else USUAL_NGRAMS
+
+
+def sample_of(texts: Sequence[str]) -> Sequence[str]:
+    """Return some of the texts, from all over them.
+
+    Examples
+    --------
+    >>> from longtail.data.text_column import TextColumn
+    >>> from longtail.estimators.vocabulary import sample_of
+    >>> len(sample_of(TextColumn.from_strings(["red wine"] * 30_000)))
+    10000
+    """
+    return texts[:: max(1, len(texts) // SAMPLE)]
 
 
 def known_and_encoded(
@@ -202,3 +228,29 @@ def label_texts_of(dataset: Dataset) -> TextColumn | None:
     """
     space = dataset.label_space
     return space.names if space.texts is None else space.texts
+
+
+class FeatureKinds(NamedTuple):
+    """What kinds of tokens features are; see `longtail.training.run.TrainingData`."""
+
+    is_word: NDArray[np.bool_] | None
+    is_beginning: NDArray[np.bool_] | None
+    is_unspaced: bool
+
+
+def feature_kinds(vectorizer: TextVectorizer | None, texts: TextColumn | tuple[()]) -> FeatureKinds:
+    """Return what kinds of tokens the features of texts are.
+
+    Examples
+    --------
+    >>> from longtail import TextVectorizer
+    >>> from longtail.estimators.vocabulary import feature_kinds
+    >>> vectorizer = TextVectorizer(char_ngrams=(3, 3), min_df=1).fit(["ab"])
+    >>> kinds = feature_kinds(vectorizer, ())
+    >>> kinds.is_word.tolist(), kinds.is_beginning.tolist()
+    ([True, False, False], [False, False, True])
+    """
+    is_unspaced = are_unspaced(sample_of(texts))
+    if vectorizer is None or vectorizer.char_ngrams is None:
+        return FeatureKinds(None, None, is_unspaced)
+    return FeatureKinds(vectorizer.is_word(), vectorizer.is_beginning(), is_unspaced)

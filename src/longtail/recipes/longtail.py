@@ -327,10 +327,11 @@ class LongtailClassifier(RerankedEstimator):
         """
         if self.pieces is not None:
             return cast("Pieces", self.pieces)
-        least = NOT_RARE if n_points <= FEW_POINTS else FREQUENT
+        has_few_words = n_words < FEW_WORDS
+        least = NOT_RARE if n_points <= FEW_POINTS or has_few_words else FREQUENT
         if n_label_pairs <= least * n_labels:
             return "no"
-        return "all" if n_words < FEW_WORDS else "beginnings"
+        return "all" if has_few_words else "beginnings"
 
     def epochs_for(self, n_points: int) -> int:
         """Return how many epochs so many training points are given, unless that is set."""

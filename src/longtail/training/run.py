@@ -45,6 +45,8 @@ class TrainingData(NamedTuple):
         Which features are words or pairs of words, not pieces of words; None if all count.
     is_beginning : bool array (n_features,) or None
         Which features are pieces that words begin with; None together with `is_word`.
+    is_unspaced : bool
+        Whether most of the points' letters are of scripts without spaces between words.
     words : int32 array (n_points, n_words) or None
         The words of each text in order, padded with -1, where the architecture reads them.
     texts, label_texts : object array (n_points,) and (n_labels,), or None
@@ -71,6 +73,7 @@ class TrainingData(NamedTuple):
     label_features: csr_array | None = None
     is_word: NDArray[np.bool_] | None = None
     is_beginning: NDArray[np.bool_] | None = None
+    is_unspaced: bool = False
     words: NDArray[np.int32] | None = None
     texts: NDArray[np.object_] | None = None
     label_texts: NDArray[np.object_] | None = None
