@@ -58,7 +58,8 @@ def main() -> None:
         distinct = {text: (text, labels) for text, labels in points if labels}
         write(arguments.out / name, list(distinct.values()))
     for name in long_sets:
-        write_features(arguments.out / name, arguments.out / f"{name}-features")
+        words = TfidfVectorizer(min_df=2, sublinear_tf=True)
+        write_features(arguments.out / name, arguments.out / f"{name}-features", words)
 
 
 def package_entries() -> Iterator[dict[str, str]]:
@@ -159,18 +160,17 @@ def write(folder: Path, points: Points) -> None:
     print(f"{folder}: {len(points):,} points, {len(names):,} labels")
 
 
-def write_features(texts: Path, folder: Path) -> None:
-    """Write the TF-IDF of the words of a set, logarithms of counts, as ready-made features."""
+def write_features(texts: Path, folder: Path, tokens: TfidfVectorizer) -> None:
+    """Write the TF-IDF of the tokens of a set as ready-made features."""
     folder.mkdir(parents=True, exist_ok=True)
     with gzip.open(texts / "labels.txt.gz", "rt", encoding="utf-8") as file:
         n_labels = sum(1 for _ in file)
-    words = TfidfVectorizer(min_df=2, sublinear_tf=True)
     for part in ("train", "test"):
         with gzip.open(texts / f"{part}.jsonl.gz", "rt", encoding="utf-8") as file:
             rows = [json.loads(line) for line in file]
         if part == "train":
-            words.fit([row["text"] for row in rows])
-        features = words.transform([row["text"] for row in rows]).sorted_indices()
+            tokens.fit([row["text"] for row in rows])
+        features = tokens.transform([row["text"] for row in rows]).sorted_indices()
         with opened(folder / f"{part}.txt.gz") as file:
             file.write(f"{len(rows)} {features.shape[1]} {n_labels}\n")
             for row, start, stop in zip(
