@@ -33,33 +33,8 @@ if TYPE_CHECKING:
 
 MOST_WORDS, MOST_POEMS, FEWEST_POEMS = 100_000, 80_000, 3
 UNKNOWN = "無名氏"  # whose name is not known
-TOLD_BY_GRAMMAR = set(
-    [
-        "the",
-        "a",
-        "an",
-        "of",
-        "to",
-        "in",
-        "on",
-        "and",
-        "or",
-        "for",
-        "with",
-        "by",
-        "from",
-        "as",
-        "be",
-        "is",
-        "at",
-        "etc",
-        "one",
-        "it",
-        "its",
-        "that",
-        "this",
-        "esp",
-    ]
+TOLD_BY_GRAMMAR = (
+    "the a an of to in on and or for with by from as be is at etc one it its that this esp"
 )
 
 
@@ -100,7 +75,7 @@ def drawn(points: Points, n_most: int | None) -> Points:
 def words_of(explanation: str) -> list[str]:
     """Return the English words of an explanation, without what stands in brackets."""
     said = re.sub(r"\([^)]*\)", "", explanation.lower())
-    return sorted(set(re.findall(r"[a-z]{3,}", said)) - TOLD_BY_GRAMMAR)
+    return sorted(set(re.findall(r"[a-z]{3,}", said)) - set(TOLD_BY_GRAMMAR.split()))
 
 
 def described(path: Path) -> Points:
