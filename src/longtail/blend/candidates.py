@@ -1,4 +1,4 @@
-"""Which labels are worth scoring: near label vectors, labels of near points, popular labels."""
+"""Which labels are worth scoring: labels of large logits, of near points, and popular ones."""
 
 from __future__ import annotations
 
@@ -64,13 +64,13 @@ class SearchSizes:
     Parameters
     ----------
     n_found : int
-        Labels with the nearest vectors.
+        Labels with the nearest vectors, or the largest logits where labels have a bias.
     n_near_points : int
         Training points that vote for their labels; 0 for no votes.
     n_near_labels : int
         Labels that only near points bring.
     n_popular : int
-        Most frequent labels, candidates of every point: no search by angle finds them.
+        Most frequent labels, candidates of every point.
     beam : int
         Of both searches; see `GraphIndex`. A `CompiledScorer` takes three quarters of it for
         labels, twice that where these are far, and half of it for points.
@@ -142,7 +142,7 @@ class CandidateSearch:
     Parameters
     ----------
     label_index : VectorIndex
-        Over label vectors.
+        Over label vectors, and what each label adds to its similarity.
     label_of_row : int32 (n_rows,)
         The label of each row of `label_index`.
     point_index : VectorIndex

@@ -103,7 +103,16 @@ class LabelHead:
         return logits
 
     def bias_of_cosine(self) -> Floats:
-        """Return what a search by cosines is to add to find the largest logits, (n_labels,)."""
+        """Return what a search by cosines is to add to find the largest logits, (n_labels,).
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from longtail.blend.label_head import LabelHead
+        >>> head = LabelHead.of(np.eye(2), np.array([0, 4], np.float32), scale=16)
+        >>> head.bias_of_cosine().tolist()
+        [0.0, 0.25]
+        """
         return self.bias / np.float32(self.scale)
 
     @classmethod

@@ -93,7 +93,7 @@ class LongtailClassifier(RerankedEstimator):
         nothing, and else too little for their time. It takes all of them where texts are so short
         that fewer than 4 words and pairs of one are known on average.
     n_found : int
-        Labels with the nearest vectors that are scored.
+        Labels with the largest logits of their vectors, which are scored by all sources.
     n_near_points : int
         Training points that vote for their labels; 0 for no votes.
     n_near_labels : int
