@@ -90,8 +90,9 @@ class LongtailClassifier(RerankedEstimator):
         Which pieces of words linear classifiers look at, beside words and pairs: what words begin
         with, such as ``<wine``, or all. None takes some where labels have more than 20 points on
         average, or more than 5 and there are at most 50,000 points; of rarer labels they tell
-        nothing, and else too little for their time. It takes all of them where texts are so short
-        that fewer than 4 words and pairs of one are known on average.
+        nothing, and else too little for their time. It takes all of them, of any number of points,
+        where labels have more than 5 on average and fewer than 4 words and pairs of a text are
+        known: of short texts, and of scripts without spaces between words.
     n_found : int
         Labels with the largest logits of their vectors, which are scored by all sources.
     n_near_points : int
