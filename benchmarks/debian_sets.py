@@ -144,15 +144,21 @@ def remarks_in(path: Path) -> Iterator[ET.Element]:
 
 
 def write(folder: Path, points: Points) -> None:
-    """Write a training set, a test set and the labels' names."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write a training set, a random fifth as a test set, and the labels' names."""
     random.Random(0).shuffle(points)  # noqa: S311 - no secret
+    n_test = len(points) // 5
+    write_parts(folder, {"test": points[:n_test], "train": points[n_test:]})
+
+
+def write_parts(folder: Path, parts: dict[str, Points]) -> None:
+    """Write a training set and a test set, which are given, and the labels' names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    points = [point for rows in parts.values() for point in rows]
     names = sorted({label for _, labels in points for label in labels})
     ids = {name: i for i, name in enumerate(names)}
     with opened(folder / "labels.txt.gz") as file:
         file.writelines(f"{name}\n" for name in names)
-    n_test = len(points) // 5
-    for part, rows in {"test": points[:n_test], "train": points[n_test:]}.items():
+    for part, rows in parts.items():
         with opened(folder / f"{part}.jsonl.gz") as file:
             for text, labels in rows:
                 row = {"text": text, "labels": sorted(ids[label] for label in labels)}

@@ -195,8 +195,8 @@ def test_of_points_that_the_sources_know_a_sum_is_learnt():
     wrong = np.stack([-evidence.values[:, 0], evidence.values[:, 1]], 1)
     worse = replace(evidence, values=wrong)
     shares = []
-    for n_alike in (0, 300, 1e6):  # of the wrong source, which is trusted as the other in the end
-        training = NetworkTraining(is_unseen=False, n_alike=n_alike)
+    for alike in (0, 3, 1e4):  # of the wrong source, which is trusted as the other in the end
+        training = NetworkTraining(is_unseen=False, alike=alike)
         network = training.learn(worse, truth, SAME, RUN)
         assert is_a_sum(network)
         weights = network.scale[[1, 1 + N_VIEWS]] * worse.behind_best().std(axis=(0, 1))

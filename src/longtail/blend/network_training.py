@@ -85,8 +85,8 @@ class NetworkTraining:
     is_unseen : bool
         Whether the sources have not learnt from the points. Of points that they have, a network
         would learn to trust what knows them by heart, so the weighted sum is taken.
-    n_alike : float
-        How many such points it takes to move its weights far from being all the same.
+    alike : float
+        And for the same reason its weights are held so firmly to all being the same.
 
     Examples
     --------
@@ -128,7 +128,7 @@ class NetworkTraining:
     trial_points: int = 4_000
     n_compared: tuple[int, int] = (24, 8)
     is_unseen: bool = True
-    n_alike: float = 30.0
+    alike: float = 2.0
 
     def learn(
         self,
@@ -165,7 +165,7 @@ class NetworkTraining:
         else:
             with one_torch_thread():
                 every = np.arange(len(is_true))
-                network = weighted_sum(evidence, is_true, every, n_alike=self.n_alike)
+                network = weighted_sum(evidence, is_true, every, alike=self.alike)
         return levelled(network, evidence, is_true, run.n_threads)
 
     def _chosen(

@@ -28,7 +28,7 @@ def weighted_sum(
     is_true: NDArray[np.bool_],
     rows: NDArray[np.int64],
     *,
-    n_alike: float = 0.0,
+    alike: float = 0.0,
 ) -> ScoreNetwork:
     """Return the network that adds up what the sources say, relative to the point's best.
 
@@ -43,8 +43,8 @@ def weighted_sum(
         Which candidates are true.
     rows : int64 (n_rows,)
         The points to learn from; of those with a true candidate, the first 500.
-    n_alike : float
-        How many points it takes to move the weights far from being all the same.
+    alike : float
+        How much it costs weights to differ, per square of a spread.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def weighted_sum(
     for step in range(N_STEPS if len(useful) else 0):
         slope = ranking_slope(said @ weights, true, log_counts)
         gradient = torch.einsum("ncs,nc->s", said, slope)
-        gradient += n_alike / len(useful) * (weights - FIRST_WEIGHT)
+        gradient += alike * (weights - FIRST_WEIGHT)
         optimiser.step(gradient, LEARNING_RATE * (1 - step / N_STEPS))
         weights.clamp_(min=0)
     return ScoreNetwork.of_weights(weights.numpy() * in_spreads)

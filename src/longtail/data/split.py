@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["feature_group_keys", "held_out_split", "text_group_keys"]
+__all__ = ["even_split", "feature_group_keys", "held_out_split", "text_group_keys"]
 
 Rows: TypeAlias = "NDArray[np.int64]"
 Keys: TypeAlias = "NDArray[np.uint64]"
@@ -84,13 +84,9 @@ def held_out_split(
     """
     if not 0 < fraction < 1:
         raise InputError(f"`fraction` must lie between 0 and 1, got {fraction}.")
-    if issparse(texts_or_features):
-        keys = feature_group_keys(texts_or_features)
-    else:
-        keys = text_group_keys(texts_or_features)
-    group_of_row = _groups(keys)
-    group_sizes = np.bincount(group_of_row)
-    n_wanted = max(1, round(fraction * len(keys)))
+    group_of_row = _groups(_keys(texts_or_features))
+    n_points, group_sizes = len(group_of_row), np.bincount(group_of_row)
+    n_wanted = max(1, round(fraction * n_points))
     # Groups that are too large to be held out are never drawn; else they would block the rest.
     candidates = np.flatnonzero(group_sizes <= n_wanted)
     candidates = np.random.default_rng(seed).permutation(candidates)
@@ -98,10 +94,81 @@ def held_out_split(
     held_out = np.isin(group_of_row, drawn)
     if not held_out.any() or held_out.all():
         raise InputError(
-            f"{len(keys)} points in {len(group_sizes)} groups of near-identical ones cannot be "
+            f"{n_points} points in {len(group_sizes)} groups of near-identical ones cannot be "
             f"split with fraction {fraction}. Pass more points or another fraction."
         )
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)
+
+
+def even_split(
+    texts_or_features: Sequence[str] | csr_array, labels: csr_array, fraction: float, seed: int
+) -> tuple[Rows, Rows]:
+    """Split points such that all labels lose about the same share of their points.
+
+    That is a stratified split, near-identical points on one side as in `held_out_split`. A label
+    with two points or more loses one at least and none loses more than its share, rounded. Of
+    points with several labels, fewer may be held out than that.
+
+    Parameters
+    ----------
+    texts_or_features : sequence of str, or sparse matrix of shape (n_points, n_features)
+        The points.
+    labels : csr_array (n_points, n_labels)
+    fraction : float
+    seed : int
+
+    Returns
+    -------
+    train_rows, held_out_rows : ndarray of int64
+        Row numbers, ascending; together all points.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.data.split import even_split
+    >>> texts = ["a fox", "two foxes", "foxes", "a hen", "two hens", "hens", "an egg"]
+    >>> labels = csr_array(np.eye(3)[[0, 0, 0, 1, 1, 1, 2]])
+    >>> train, held_out = even_split(texts, labels, 0.2, seed=0)
+    >>> labels[held_out].sum(axis=0).tolist()
+    [1.0, 1.0, 0.0]
+    """
+    n_points_of = np.bincount(labels.indices, minlength=labels.shape[1])
+    share = np.maximum(np.rint(fraction * n_points_of), 1)
+    left = np.where(n_points_of > 1, share, 0).astype(np.int64).tolist()
+    group_of_row = _groups(_keys(texts_or_features))
+    groups = np.split(np.argsort(group_of_row, kind="stable"), _starts(group_of_row)[1:])
+    is_held_out = np.zeros(len(group_of_row), bool)
+    for group in np.random.default_rng(seed).permutation(len(groups)).tolist():
+        rows = groups[group]
+        own = [label for row in rows for label in _labels_of(labels, row)]
+        for label in own:
+            left[label] -= 1
+        if min((left[label] for label in own), default=-1) >= 0:
+            is_held_out[rows] = True
+        else:
+            for label in own:
+                left[label] += 1
+    return np.flatnonzero(~is_held_out), np.flatnonzero(is_held_out)
+
+
+def _labels_of(labels: csr_array, row: int) -> list[int]:
+    """Return the labels of a point."""
+    own: list[int] = labels.indices[labels.indptr[row] : labels.indptr[row + 1]].tolist()
+    return own
+
+
+def _starts(group_of_row: Rows) -> Rows:
+    """Return where each group starts once the rows are in its order."""
+    sizes = np.bincount(group_of_row)
+    return np.cumsum(sizes) - sizes
+
+
+def _keys(texts_or_features: Sequence[str] | csr_array) -> Keys:
+    """Return a key for each point, the same for near-identical ones."""
+    if issparse(texts_or_features):
+        return feature_group_keys(texts_or_features)
+    return text_group_keys(texts_or_features)
 
 
 def _groups(keys: Keys) -> Rows:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import resource
 import sys
-from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,11 +20,11 @@ from longtail.data.from_python import (
     texts_from,
 )
 from longtail.data.point_input import PointInput
-from longtail.data.split import held_out_split
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError, named
 from longtail.estimators.answers import AnsweringEstimator, kept, matrix_dtype
 from longtail.estimators.feature_names import feature_names
+from longtail.estimators.holding_out import asked_in_part, held_out_rows, unseen_if_any
 from longtail.estimators.json_values import json_value
 from longtail.estimators.limits import check_min_df, check_settings
 from longtail.estimators.scikit_learn import classifier_tags
@@ -54,13 +53,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-    from longtail.data.text_column import TextColumn
     from longtail.scorers.protocols import Scorer
 
-__all__ = ["LEAST_HELD_OUT", "VERY_FEW_POINTS", "LabelEstimator", "calibrated", "unseen_if_any"]
+__all__ = ["VERY_FEW_POINTS", "LabelEstimator", "calibrated"]
 
 LARGEST_HELD_OUT = 2_500  # points: enough for two weights and a calibration
-LEAST_HELD_OUT = 20
 VERY_FEW_POINTS = 20_000
 
 
@@ -393,8 +390,14 @@ class LabelEstimator(AnsweringEstimator):
     ) -> tuple[TrainingData, TrainingData]:
         """Return the data to learn from, and that of the points held out."""
         points = features if dataset.texts is None else dataset.texts
-        train, held = self._held_out_rows(dataset, points, set_aside)
         label_features = self._label_features(dataset, vectorizer)
+        train, held = held_out_rows(
+            points,
+            dataset.labels,
+            self._n_wanted(dataset, set_aside),
+            self.random_state,
+            reads_label_texts=label_features is not None,
+        )
         kinds = feature_kinds(vectorizer, dataset.texts or ())
         words = self.reads().training_words(vectorizer, dataset.texts or ())
         texts = self.reads().texts(dataset.texts or ())
@@ -412,27 +415,23 @@ class LabelEstimator(AnsweringEstimator):
                 set_aside=None if set_aside is None else set_aside[rows],
             )
 
-        return part(train), part(held)
+        data, held_out = part(train), part(held)
+        if len(held):
+            return data, held_out
+        seen = None if dataset.texts is None else dataset.texts.take(train)
+        shown = asked_in_part(data, seen, vectorizer, self.reads(), self.random_state)
+        return data._replace(in_part=shown), held_out
 
-    def _held_out_rows(
-        self, dataset: Dataset, points: TextColumn | csr_array, set_aside: csr_array | None
-    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return which labelled points to learn from, and which are held out: enough, or none."""
+    def _n_wanted(self, dataset: Dataset, set_aside: csr_array | None) -> float:
+        """Return how many points to hold out."""
         n_wanted = self.n_held_out(dataset.n_points)
-        if set_aside is not None:  # the more, the fewer of them can be judged by
-            judged = truth_without(dataset.labels, set_aside)
-            n_judged = np.count_nonzero(np.diff(judged.indptr))
-            of_all = self.held_out * dataset.n_points
-            n_wanted = min(n_wanted * dataset.n_points / n_judged, max(n_wanted, of_all))
-        train, held = np.arange(dataset.n_points), np.arange(0)
-        if n_wanted >= LEAST_HELD_OUT:
-            share = n_wanted / dataset.n_points
-            with suppress(InputError):  # nearly all points alike: none can be held out
-                train, held = held_out_split(points, share, self.random_state)
-        labelled = np.diff(dataset.labels.indptr) > 0
-        if not labelled[train].any():  # nothing would be left to learn from
-            train, held = np.arange(dataset.n_points), held[:0]
-        return train[labelled[train]], held[labelled[held]]
+        if set_aside is None:
+            return n_wanted
+        # The more, the fewer of them can be judged by.
+        judged = truth_without(dataset.labels, set_aside)
+        n_judged = np.count_nonzero(np.diff(judged.indptr))
+        of_all = self.held_out * dataset.n_points
+        return min(n_wanted * dataset.n_points / n_judged, max(n_wanted, of_all))
 
 
 def _check_dataset(dataset: Dataset) -> None:
@@ -480,17 +479,12 @@ def _check_callbacks(callbacks: Sequence[Callback]) -> None:
             )
 
 
-def unseen_if_any(held_out: TrainingData, seen: TrainingData) -> TrainingData:
-    """Return the points that nothing was learnt from or, where there are none, some others."""
-    return held_out if held_out.labels.shape[0] else seen.of_first_points(LARGEST_HELD_OUT)
-
-
 def calibrated(
     scorer: Scorer, held_out: TrainingData, seen: TrainingData, n_threads: int
 ) -> Calibration:
     """Learn probabilities from the best labels of points that the scorer has not seen.
 
-    Where there are none, from points that it has seen: surer than it should be, but not blind.
+    Where there are none, from parts of those that it has seen: see `asked_in_part`.
     """
     points = unseen_if_any(held_out, seen)
     k = min(N_CALIBRATED, points.labels.shape[1])

@@ -18,7 +18,8 @@ from longtail.compiled.blended import BlendedScorer
 from longtail.compiled.scorer import CompiledScorer, StorageType, as_storage
 from longtail.data.bags import Bags
 from longtail.errors import InputError
-from longtail.estimators.estimator import LEAST_HELD_OUT, VERY_FEW_POINTS, unseen_if_any
+from longtail.estimators.estimator import VERY_FEW_POINTS
+from longtail.estimators.holding_out import LEAST_HELD_OUT, unseen_if_any
 from longtail.recipes.reranked import RerankedEstimator
 from longtail.training.batches import fitting_batch_size
 from longtail.training.schedule import Schedule

@@ -16,7 +16,7 @@ from longtail.blend.linear_source import linear_source
 from longtail.blend.relations import LabelRelations
 from longtail.compiled.blended import scorer_around
 from longtail.errors import InputError
-from longtail.estimators.estimator import unseen_if_any
+from longtail.estimators.holding_out import unseen_if_any
 from longtail.recipes.own_parts import check_part
 from longtail.recipes.part_words import LOSSES, part_of
 from longtail.recipes.text_encoders import OfTextEncoder

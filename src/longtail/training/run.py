@@ -53,6 +53,8 @@ class TrainingData(NamedTuple):
         The texts themselves, where the architecture reads them.
     set_aside : csr_array (n_points, n_labels) or None
         Pairs by which no answer is judged, whether they are among the labels or not.
+    in_part : TrainingData or None
+        Where no points are held out: some of these, with a part of what they say.
 
     Examples
     --------
@@ -78,6 +80,7 @@ class TrainingData(NamedTuple):
     texts: NDArray[np.object_] | None = None
     label_texts: NDArray[np.object_] | None = None
     set_aside: csr_array | None = None
+    in_part: TrainingData | None = None
 
     def bags(self) -> Bags:
         """Return the points as a scorer takes them."""
@@ -117,10 +120,6 @@ class TrainingData(NamedTuple):
             label_features=None if bags is None else bags[labels],
             label_texts=None if texts is None else texts[labels],
         )
-
-    def of_first_points(self, n_points: int) -> TrainingData:
-        """Return the data with at most so many points."""
-        return self.of_points(np.arange(min(n_points, self.labels.shape[0])))
 
     def of_points(self, rows: NDArray[np.int64]) -> TrainingData:
         """Return the data with some points alone."""

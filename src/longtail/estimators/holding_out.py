@@ -1,0 +1,235 @@
+"""Which training points are held out, and what is asked instead where none can be."""
+
+from __future__ import annotations
+
+import math
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.data.damping import unit_rows_of_power
+from longtail.data.point_input import InputKind
+from longtail.data.split import even_split, held_out_split
+from longtail.errors import InputError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from longtail.data.point_input import PointInput
+    from longtail.data.text_column import TextColumn
+    from longtail.data.vectorizer import TextVectorizer
+    from longtail.training.run import TrainingData
+
+    Rows = NDArray[np.int64]
+
+__all__ = ["LEAST_HELD_OUT", "asked_in_part", "held_out_rows", "text_in_part", "unseen_if_any"]
+
+LEAST_HELD_OUT = 20
+MOST_IN_PART = 2_500  # points: enough for a few weights and a calibration
+EVEN = 0.7  # of the variance that chance gives the labels' numbers of points
+FEW = 20  # points a label, on average: of so many, one more or less tells labels apart no longer
+FEW_SINGLE = 0.1  # of the labels: so many may have one point, which cannot be held out
+N_ITERATIONS = 50
+MOST_HELD_OUT = 3  # times as many as are wanted, if each label must lose a point
+
+
+def held_out_rows(
+    points: TextColumn | csr_array,
+    labels: csr_array,
+    n_wanted: float,
+    seed: int,
+    *,
+    reads_label_texts: bool = False,
+) -> tuple[Rows, Rows]:
+    """Return which labelled points to learn from, and which are held out: enough, or none.
+
+    What held-out points teach holds for others if all come from one source. They do not where
+    somebody has written so and so many examples of each label: then a held-out point's label is one
+    that has lost an example, and what is learnt is that the labels with fewer of them are right.
+    There, each label loses the same number of points or, where it cannot, none is held out. Nor is
+    any where most points have labels that no other has, such as the answers to questions: of those
+    held out, nothing could be learnt but that the labels of others are wrong.
+
+    Neither is so if as many labels are known by their texts alone. To find such labels is then what
+    is asked for, and points with labels never seen teach it.
+
+    Parameters
+    ----------
+    points : TextColumn, or csr_array (n_points, n_features)
+    labels : csr_array (n_points, n_labels)
+    n_wanted : float
+    seed : int
+    reads_label_texts : bool
+        Whether labels without points can be found by their texts.
+
+    Returns
+    -------
+    train_rows, held_out_rows : int64
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.estimators.holding_out import held_out_rows
+    >>> points = csr_array(np.eye(100))
+    >>> one_each, four_each = csr_array(np.eye(100)), csr_array(np.eye(25)[np.arange(100) % 25])
+    >>> [len(held_out_rows(points, y, 20, seed=0)[1]) for y in (one_each, four_each)]
+    [0, 25]
+    """
+    nothing = train, held = np.arange(labels.shape[0]), np.arange(0)
+    if n_wanted >= LEAST_HELD_OUT:
+        with suppress(InputError):  # nearly all points alike: none can be held out
+            n_by_text = int((_n_points_of(labels) == 0).sum()) if reads_label_texts else 0
+            train, held = _split(points, labels, n_wanted, seed, n_by_text)
+    labelled = np.diff(labels.indptr) > 0
+    if not labelled[train].any():  # nothing would be left to learn from
+        train, held = nothing
+    return train[labelled[train]], held[labelled[held]]
+
+
+def _split(
+    points: TextColumn | csr_array, labels: csr_array, n_wanted: float, seed: int, n_by_text: int
+) -> tuple[Rows, Rows]:
+    """Return which points to learn from, and which are held out; `n_by_text` labels have none."""
+    share = n_wanted / labels.shape[0]
+    n_points_of = _n_points_of(labels)
+    n_labels, n_single = np.count_nonzero(n_points_of), np.count_nonzero(n_points_of == 1)
+    nothing = np.arange(labels.shape[0]), np.arange(0)
+    is_closed = n_by_text < n_single or not n_by_text
+    if is_closed and alone(labels).sum() > np.count_nonzero(np.diff(labels.indptr)) / 2:
+        return nothing
+    if not (is_closed and are_even(n_points_of)):
+        return held_out_split(points, share, seed)
+    if n_single > FEW_SINGLE * n_labels or n_labels > MOST_HELD_OUT * n_wanted:
+        return nothing
+    return even_split(points, labels, share, seed)
+
+
+def alone(labels: csr_array) -> NDArray[np.bool_]:
+    """Return which points have labels, but none that another point has, too: bool (n_points,).
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.estimators.holding_out import alone
+    >>> alone(csr_array([[1, 0, 0], [0, 1, 1], [0, 0, 1], [0, 0, 0]])).tolist()
+    [True, False, False, False]
+    """
+    n_labels_of = np.diff(labels.indptr)
+    point_of = np.repeat(np.arange(labels.shape[0]), n_labels_of)
+    is_shared = _n_points_of(labels)[labels.indices] > 1
+    n_shared = np.bincount(point_of[is_shared], minlength=labels.shape[0])
+    is_alone: NDArray[np.bool_] = (n_labels_of > 0) & (n_shared == 0)
+    return is_alone
+
+
+def are_even(n_points_of: NDArray[np.int64]) -> bool:
+    """Return whether labels have few points each, and more alike in number than chance would give.
+
+    If points come as they may, however often each label does, the numbers of points that labels
+    have vary no less than if all were equally frequent: as a Poisson distribution without zeros.
+
+    Parameters
+    ----------
+    n_points_of : int64 (n_labels,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.estimators.holding_out import are_even
+    >>> are_even(np.full(100, 5)), are_even(np.random.default_rng(0).poisson(5, 100))
+    (True, False)
+    """
+    numbers = n_points_of[n_points_of > 0]
+    mean = float(numbers.mean())
+    rate = mean
+    for _ in range(N_ITERATIONS):
+        rate = mean * (1 - math.exp(-rate))
+    of_chance = mean * (1 + rate - mean)
+    return mean < FEW and bool(numbers.var() < EVEN * of_chance)
+
+
+def _n_points_of(labels: csr_array) -> NDArray[np.int64]:
+    """Return the number of points of each label."""
+    return np.bincount(labels.indices, minlength=labels.shape[1])
+
+
+def unseen_if_any(held_out: TrainingData, seen: TrainingData) -> TrainingData:
+    """Return the points that nothing was learnt from or, where there are none, parts of others."""
+    if held_out.labels.shape[0] or seen.in_part is None:
+        return held_out
+    return seen.in_part
+
+
+def asked_in_part(
+    data: TrainingData,
+    texts: TextColumn | None,
+    vectorizer: TextVectorizer | None,
+    reads: PointInput,
+    seed: int,
+) -> TrainingData:
+    """Return some of the points as somebody might ask who says less of the same.
+
+    Of each text or bag a random share is left, from next to nothing to nearly all. What was learnt
+    from the whole point knows it by heart, but not the part, which is told from those of others as
+    far as it says enough: so how sure an answer is can be learnt from parts. Images and dense rows
+    stay as they are.
+
+    Parameters
+    ----------
+    data : TrainingData
+    texts : TextColumn or None
+        Those of the points, if these are texts.
+    vectorizer : TextVectorizer or None
+    reads : PointInput
+    seed : int
+    """
+    n_points = data.labels.shape[0]
+    random = np.random.default_rng(seed)
+    rows = np.sort(random.permutation(n_points)[:MOST_IN_PART])
+    some = data.of_points(rows)
+    if vectorizer is not None and texts is not None:
+        parts = [text_in_part(texts[row], random) for row in rows.tolist()]
+        return some._replace(
+            features=vectorizer.transform(parts),
+            words=reads.words(vectorizer, parts),
+            texts=reads.texts(parts),
+        )
+    if reads.kind is not InputKind.BAGS:
+        return some
+    return some._replace(features=_bags_in_part(some.features, random))
+
+
+def text_in_part(text: str, random: np.random.Generator) -> str:
+    """Return some words of a text in their order or, of a single word, a run of characters.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.estimators.holding_out import text_in_part
+    >>> random = np.random.default_rng(1)
+    >>> text_in_part("light mail client with documentation", random)
+    'light client documentation'
+    >>> text_in_part("documentation", random)
+    'tion'
+    """
+    words = text.split()
+    pieces = words if len(words) > 1 else text
+    n_left = max(1, round(random.random() * len(pieces)))
+    if len(words) > 1:
+        chosen = np.sort(random.permutation(len(words))[:n_left])
+        return " ".join(words[i] for i in chosen.tolist())
+    start = int(random.integers(len(text) - n_left + 1)) if text else 0
+    return text[start : start + n_left]
+
+
+def _bags_in_part(features: csr_array, random: np.random.Generator) -> csr_array:
+    """Return unit rows of a random share of each row's entries."""
+    lengths = np.diff(features.indptr)
+    shares = np.repeat(random.random(len(lengths)), lengths)
+    kept = features.copy()
+    kept.data[random.random(kept.nnz) > shares] = 0
+    kept.eliminate_zeros()
+    return unit_rows_of_power(kept, 1.0)

@@ -1,0 +1,203 @@
+"""Points are held out where they teach what holds for others; else parts of points stand in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array, random_array
+
+from longtail.data.split import even_split, held_out_split
+from longtail.data.text_column import TextColumn
+from longtail.demo.data import wordnet
+from longtail.estimators.holding_out import (
+    LEAST_HELD_OUT,
+    alone,
+    are_even,
+    held_out_rows,
+    text_in_part,
+)
+from longtail.recipes.dismec import DiSMEC
+from longtail.recipes.longtail import LongtailClassifier
+
+
+def one_label_each(labels, n_labels=None):
+    """A matrix of one label a point; -1 for none."""
+    labels = np.asarray(labels)
+    rows = np.flatnonzero(labels >= 0)
+    shape = (len(labels), n_labels or labels.max() + 1)
+    return csr_array((np.ones(len(rows), np.float32), (rows, labels[rows])), shape=shape)
+
+
+def texts_of(n_points):
+    """No two alike."""
+    return TextColumn.from_strings(f"point number{i} of{i}" for i in range(n_points))
+
+
+@given(st.integers(0, 10_000))
+def test_points_are_alone_whose_labels_no_other_has(seed):
+    labels = csr_array(random_array((12, 15), density=0.12, rng=np.random.default_rng(seed)))
+    dense = labels.toarray() > 0
+    expected = [
+        row.any() and not (np.delete(dense, i, axis=0)[:, row]).any() for i, row in enumerate(dense)
+    ]
+    assert alone(labels).tolist() == expected
+
+
+@given(st.floats(3, 12), st.integers(0, 10_000))
+def test_numbers_by_chance_are_not_even_and_those_that_vary_half_as_much_are(rate, seed):
+    numbers = np.random.default_rng(seed).poisson(rate, 20_000)
+    assert not are_even(numbers)  # as all labels are equally frequent; less so, they vary more
+    half = np.rint(numbers.mean() + (numbers - numbers.mean()) / 2).astype(int)
+    assert are_even(np.maximum(half, 1))
+    assert not are_even(np.full(50, 20))  # one more or less of so many tells nothing
+
+
+@settings(deadline=None)  # the first call makes a table of characters
+@given(st.lists(st.integers(1, 9), min_size=2, max_size=12), st.floats(0.05, 0.5))
+def test_each_label_loses_its_share(numbers, fraction):
+    labels = one_label_each(np.repeat(np.arange(len(numbers)), numbers))
+    train, held = even_split(texts_of(labels.shape[0]), labels, fraction, seed=1)
+    assert sorted([*train, *held]) == list(range(labels.shape[0]))
+    expected = [max(round(fraction * n), 1) if n > 1 else 0 for n in numbers]
+    assert labels[held].sum(axis=0).tolist() == expected
+
+
+@settings(deadline=None)
+@given(st.integers(0, 10_000))
+def test_of_several_labels_none_loses_more_and_twins_stay_together(seed):
+    random = np.random.default_rng(seed)
+    words = random.integers(0, 25, 60)
+    texts = [f"w{word}" for word in words]
+    labels = csr_array(random_array((60, 8), density=0.2, rng=random))
+    _, held = even_split(texts, labels, 0.3, seed)
+    n_points_of = (labels.toarray() > 0).sum(axis=0)
+    n_lost = (labels[held].toarray() > 0).sum(axis=0)
+    assert (n_lost <= np.where(n_points_of > 1, np.maximum(np.rint(0.3 * n_points_of), 1), 0)).all()
+    alike = np.bincount(words, minlength=25)
+    alike[alike > 4] = 0  # asked often: split one by one
+    lost = np.bincount(words[held], minlength=25)
+    assert ((lost == 0) | (lost == alike) | (alike == 0)).all()
+
+
+def test_points_that_come_as_they_may_are_split_at_random():
+    random = np.random.default_rng(0)
+    labels = one_label_each(np.minimum(random.zipf(1.6, 600), 200) - 1)
+    texts = texts_of(600)
+    train, held = held_out_rows(texts, labels, 120, seed=3)
+    expected = held_out_split(texts, 0.2, seed=3)
+    np.testing.assert_array_equal(train, expected[0])
+    np.testing.assert_array_equal(held, expected[1])
+
+
+@pytest.mark.parametrize(
+    ("labels", "n_wanted", "n_held_out"),
+    [
+        (np.arange(300), 60, 0),  # each has its own
+        ([*np.arange(300), *range(90)], 78, 0),  # most do
+        (np.arange(300) % 100, 60, 100),  # three each: one goes
+        ([*(np.arange(300) % 100), *range(100, 110)], 60, 100),  # of some there is one alone
+        ([*(np.arange(200) % 100), *range(100, 140)], 48, 0),  # of too many there is
+        (np.arange(300) % 100, 30, 0),  # many more than wanted would have to go
+        (np.arange(300) % 100, 19, 0),  # next to none are wanted
+        (np.arange(3_000) % 100, 300, 300),  # thirty each, and at random
+        ([*np.arange(50), *[-1] * 50], 20, 0),  # unlabelled points share nothing
+    ],
+)
+def test_examples_of_equal_number_lose_equally_or_none(labels, n_wanted, n_held_out):
+    matrix = one_label_each(labels)
+    train, held = held_out_rows(texts_of(matrix.shape[0]), matrix, n_wanted, seed=0)
+    assert len(held) == n_held_out
+    assert not set(train) & set(held)
+    assert len(train) + len(held) == (np.asarray(labels) >= 0).sum()
+    if 0 < n_held_out < 300:
+        assert matrix[held].sum(axis=0).max() == 1
+
+
+def test_labels_known_by_texts_alone_are_learnt_to_be_found():
+    labels = one_label_each(np.arange(300), n_labels=600)
+    texts = texts_of(300)
+    assert len(held_out_rows(texts, labels, 60, seed=0, reads_label_texts=True)[1]) == 60
+    assert not len(held_out_rows(texts, labels, 60, seed=0)[1])
+    fewer = one_label_each(np.arange(300), n_labels=400)
+    assert not len(held_out_rows(texts, fewer, 60, seed=0, reads_label_texts=True)[1])
+
+
+@given(st.text(max_size=40), st.integers(0, 10_000))
+def test_a_part_of_a_text_says_less_of_the_same(text, seed):
+    part = text_in_part(text, np.random.default_rng(seed))
+    words = text.split()
+    if len(words) > 1:
+        left = iter(words)
+        assert part.split()
+        assert all(word in left for word in part.split())  # in their order
+    else:
+        assert part in text
+        assert bool(part) == bool(text)
+
+
+def test_parts_are_drawn_again_in_the_same_way():
+    parts = [
+        [text_in_part("one two three four", np.random.default_rng(s)) for s in range(9)]
+        for _ in range(2)
+    ]
+    assert parts[0] == parts[1]
+    assert len(set(parts[0])) > 3
+
+
+def reverse_dictionary(n_entries):
+    """Explanations, and the words that they explain."""
+    entries = [text.split(" : ", 1) for text in wordnet()[0].texts[: 3 * n_entries]]
+    found = {words: explanation for words, explanation in entries if explanation.count(" ") > 8}
+    return dict(list(found.items())[:n_entries])
+
+
+def asked(estimator, entries, n_words=7):
+    """The first answers' share that is right, their mean probability, and of words never seen."""
+    questions = [" ".join(explanation.split()[:n_words]) for explanation in entries.values()]
+    answers = estimator.predictor_.predict(questions, k=1)
+    right = [answer[0][0] == word for answer, word in zip(answers, entries, strict=True)]
+    probability = [answer[0][1] for answer in answers]
+    ((_, of_nothing),) = estimator.predictor_.predict("qwxz vbkj", k=1) or ((None, 0.0),)
+    return np.mean(right), np.mean(probability), of_nothing
+
+
+@pytest.mark.parametrize("n_entries", [40, 400])
+def test_one_example_a_label_is_found_and_known_to_be_found(n_entries):
+    entries = reverse_dictionary(n_entries)
+    texts, labels = list(entries.values()), [[word] for word in entries]
+    estimator = LongtailClassifier(dimension=64).fit(texts, labels)
+    right, probability, of_nothing = asked(estimator, entries)
+    assert right > 0.85  # 0.05 where a blend learnt that labels with points are wrong
+    assert probability == pytest.approx(right, abs=0.15)
+    assert of_nothing < 0.6
+
+
+def test_one_example_of_ready_made_features_is_found():
+    features = csr_array(random_array((300, 900), density=0.02, rng=np.random.default_rng(0)))
+    estimator = LongtailClassifier(dimension=64).fit(features, list(range(300)))
+    half = csr_array(features.multiply(np.arange(900) % 2))
+    ids, probabilities = estimator.predictor_.predict_topk(half, k=1)
+    right = (ids[:, 0] == np.arange(300)).mean()
+    assert right > 0.85
+    assert probabilities.mean() == pytest.approx(right, abs=0.15)
+
+
+def test_two_examples_a_label_are_no_worse_than_one():
+    entries = reverse_dictionary(300)
+    words = [explanation.split() for explanation in entries.values()]
+    texts = [" ".join(own[::2]) for own in words] + [" ".join(own[1::2]) for own in words]
+    estimator = LongtailClassifier(dimension=64).fit(texts, [[word] for word in entries] * 2)
+    right, probability, _ = asked(estimator, entries)
+    assert right > 0.6
+    assert probability > 0.2  # 0.03 where labels with both of their examples were thought wrong
+
+
+def test_recipes_that_never_learn_again_learn_every_answer():
+    entries = reverse_dictionary(400)
+    estimator = DiSMEC(held_out=0.1).fit(list(entries.values()), [[word] for word in entries])
+    right, probability, _ = asked(estimator, entries, n_words=100)
+    assert right > 0.98  # a tenth was held out, whose words were then never answered
+    assert probability > 0.5
+    assert 0.1 * len(entries) >= LEAST_HELD_OUT  # so many would have been
