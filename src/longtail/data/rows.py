@@ -18,7 +18,6 @@ __all__ = [
     "binary",
     "from_padded",
     "offsets_and_indices",
-    "require_positive",
     "row_norms",
     "unit_product",
     "unit_rows",
@@ -26,22 +25,6 @@ __all__ = [
 ]
 
 Rows: TypeAlias = sp.csr_array | NDArray[np.float32]
-
-
-def require_positive(name: str, value: int) -> None:
-    """Refuse counts below 1.
-
-    Examples
-    --------
-    >>> from longtail.data.rows import require_positive
-    >>> require_positive("batch_size", 1)
-    >>> require_positive("batch_size", 0)
-    Traceback (most recent call last):
-        ...
-    longtail.errors.InputError: batch_size must be at least 1, got 0.
-    """
-    if value < 1:
-        raise InputError(f"{name} must be at least 1, got {value}.")
 
 
 def as_rows(name: str, matrix: Rows) -> Rows:

@@ -19,11 +19,10 @@ from longtail.data.rows import (
     binary,
     from_padded,
     offsets_and_indices,
-    require_positive,
     unit_product,
     unit_rows,
 )
-from longtail.errors import InputError
+from longtail.errors import InputError, require_positive
 from longtail.kernels.clusters import label_walks
 from longtail.kernels.jit import over_row_chunks
 

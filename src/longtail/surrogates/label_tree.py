@@ -10,7 +10,7 @@ import numpy as np
 from longtail.clustering.balanced import balanced_clusters
 from longtail.clustering.members import members_of
 from longtail.data.bags import Bags
-from longtail.data.rows import require_positive
+from longtail.errors import require_positive
 from longtail.kernels.bags import sum_rows
 from longtail.kernels.jit import over_row_chunks
 
