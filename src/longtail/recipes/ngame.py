@@ -409,7 +409,6 @@ def _points_as_texts(data: TrainingData, run: TrainingRun) -> csr_array:
     return label_centroids(
         data.features,
         data.labels,
-        normalise_points=False,
         max_entries=MAX_ENTRIES,
         n_threads=run.n_threads,
     )

@@ -83,9 +83,7 @@ class Parabel(RerankedEstimator):
         """See `LabelEstimator`."""
         used, data = data.of_used_labels()
         with run.stage("label centroids"):
-            centroids = label_centroids(
-                data.features, data.labels, normalise_points=False, n_threads=run.n_threads
-            )
+            centroids = label_centroids(data.features, data.labels, n_threads=run.n_threads)
         trees = tuple(
             self._train_tree(data, centroids, used, run.within(f"tree {i + 1}: "))
             for i in range(self.n_learners)

@@ -190,9 +190,7 @@ class XTransformer(OfTextEncoder):
             return self._transformer.read()
         run = run.within("first ")
         with run.stage("label indexing"):
-            rows = label_centroids(
-                data.features, data.labels, normalise_points=False, n_threads=run.n_threads
-            )
+            rows = label_centroids(data.features, data.labels, n_threads=run.n_threads)
             tree = self._tree(rows, run)
         with run.stage("matcher"):
             return self._match(tree.nodes[1], data, held_out, run).encoder

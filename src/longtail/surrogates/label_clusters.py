@@ -179,7 +179,7 @@ def label_centroids(
     features: Rows,
     labels: sp.csr_array,
     *,
-    normalise_points: bool,
+    normalise_points: bool = False,
     max_entries: int | None = None,
     n_threads: int = 1,
 ) -> Rows:
@@ -192,7 +192,8 @@ def label_centroids(
     labels : csr_array, (n_points, n_labels)
         An entry other than zero means: relevant.
     normalise_points : bool
-        Scale points to unit length first, as the paper does; its code sums them as they are.
+        Scale points to unit length first, as DeepXML's paper does; its code, Parabel and
+        X-Transformer sum them as they are.
     max_entries : int, optional
         Keep that many entries, the largest, of each sparse centroid. Bounds the memory.
     n_threads : int
@@ -215,7 +216,7 @@ def label_centroids(
     >>> from longtail.surrogates.label_clusters import label_centroids
     >>> features = np.array([[4, 0], [0, 3], [0, 2]], dtype=np.float32)
     >>> labels = sp.csr_array(np.array([[1, 0], [1, 0], [0, 0]]))
-    >>> label_centroids(features, labels, normalise_points=False)
+    >>> label_centroids(features, labels)
     array([[0.8, 0.6],
            [0. , 0. ]], dtype=float32)
     """
