@@ -97,8 +97,8 @@ def problems_of(
     >>> problems.positives.tolist(), problems.candidates.tolist()
     ([0, 1, 1], [0, 1])
     """
-    group_of_label = group_of_label.astype(np.int32, copy=False)
-    return Problems(*_lists(labels.T.tocsr()), *_lists(candidates), group_of_label)
+    groups = group_of_label.astype(np.int32, copy=False)
+    return Problems(*_lists(labels.T.tocsr()), *_lists(candidates), groups)
 
 
 def _lists(rows: csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

@@ -105,9 +105,7 @@ class SoftplusEnergy(GlobalEnergy):
     def frozen(self) -> FrozenEnergy:
         """See `GlobalEnergy`."""
         n_hidden = len(self.weights)
-        of_no_feature = torch.zeros_like(
-            self.offset.weight
-        )  # the gates are the same for all points
+        of_no_feature = torch.zeros_like(self.offset.weight)  # gates are the same for all points
         return FrozenEnergy(
             _array(torch.cat([self.offset.weight, of_no_feature])),
             _array(torch.cat([self.offset.bias, self.weights])),
