@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from longtail.data.csr import with_entries
 from longtail.errors import InputError
 from longtail.kernels.clusters import keep_largest_entries
 from longtail.kernels.jit import over_row_chunks
@@ -206,8 +207,7 @@ def _truncated(rows: sp.csr_array, max_entries: int | None) -> sp.csr_array:
         return rows
     keep = np.zeros(rows.nnz, np.bool_)
     keep_largest_entries(rows.indptr.astype(np.int64), rows.data, max_entries, keep)
-    starts = np.concatenate([[0], np.cumsum(keep)])[rows.indptr]
-    return sp.csr_array((rows.data[keep], rows.indices[keep], starts), rows.shape)
+    return with_entries(rows, keep)
 
 
 def from_padded(ids: NDArray[np.int32], values: NDArray[np.float64]) -> sp.csr_array:
