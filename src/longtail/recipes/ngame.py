@@ -115,7 +115,7 @@ class NGAME(OfTextEncoder):
     n_near_points : int
         Nearest training points, which vote for their labels; 0 for no votes.
     n_near_labels : int
-        Most labels that are scored because near points have them.
+        Most labels that only near points bring, beside those found. Another thing than Astec's.
     relations : bool
         Whether the blend also looks at words that points share with label texts, and at links
         between labels; see `LabelRelations`.
