@@ -87,7 +87,8 @@ def test_every_seam_is_told_of_and_has_three_methods_at_most():
     told = "".join(page.read_text(encoding="utf-8") for page in pages)
     for path in PACKAGE.rglob("*.py"):
         for name, n_methods in protocols(path).items():
-            assert re.search(rf"\b{name}\b", told), f"{path}: {name}"
+            is_own = name.startswith("_")  # of a module that is alone with it
+            assert is_own or re.search(rf"\b{name}\b", told), f"{path}: {name}"
             assert n_methods <= 3, f"{path}: {name}"
 
 
