@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from longtail.data.rows import Rows
     from longtail.scorers.calibration import Calibration
     from longtail.siamese.networks import SiameseArchitecture, SiameseNetwork
+    from longtail.siamese.task import Corrections
     from longtail.training.run import TrainingData, TrainingRun
 
     Floats = NDArray[np.float32]
@@ -319,10 +320,7 @@ class NGAME(OfTextEncoder):
             encoded = EncodedPairs(network.vectors(Side.POINTS), network.vectors(Side.LABELS))
         added = None
         if auxiliary is not None and clusters is not None:
-            added = auxiliary.vectors.cpu().numpy()[clusters]
-            is_known = np.any(encoded.texts, axis=1)
-            is_known[used] = True
-            added[~is_known] = 0  # neither points nor a text: its cluster says nothing of it
+            added = _auxiliary_of_labels(auxiliary, clusters, encoded.texts, used)
         nothing = np.zeros((n_labels, network.dimension), np.float32)
         modules = LearntModules(encoded, added, nothing if added is None else added)
         with run.stage("classifiers"):
@@ -402,6 +400,17 @@ class NGAME(OfTextEncoder):
         first = LabelHead.of_search(search, no_bias, SCALE)
         others = [LabelHead.of(vectors, no_bias, SCALE) for vectors in heads[1:]]
         return Blend.untaught(search, [first, *others], relations, labels, tail=self.tail)
+
+
+def _auxiliary_of_labels(
+    auxiliary: Corrections, clusters: NDArray[np.int64], texts: Floats, used: NDArray[np.int32]
+) -> Floats:
+    """Return the auxiliary vector of each label; zeros where it has neither points nor a text."""
+    added: Floats = auxiliary.vectors.cpu().numpy()[clusters]
+    is_known = np.any(texts, axis=1)
+    is_known[used] = True
+    added[~is_known] = 0  # its cluster says nothing of it
+    return added
 
 
 def _points_as_texts(data: TrainingData, run: TrainingRun) -> csr_array:
