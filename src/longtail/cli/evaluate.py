@@ -28,7 +28,8 @@ from longtail.cli.output import (
     table,
     write_json,
 )
-from longtail.cli.points import answered, blocks_of, n_features_of, points_of
+from longtail.cli.points import answered, n_features_of
+from longtail.data.blocks import blocks_of, points_of
 from longtail.data.label_space import in_ids_of
 from longtail.data.repository import read_filter
 from longtail.data.unlabelled import check_kind
