@@ -135,6 +135,7 @@ class CompiledScorer:
         only_codes = dtype == "int8"
         step = like.parts.points.step if only_codes and like is not None else None
         points = _graph(search.point_index, store, only_codes=only_codes, step=step)
+        heads = _heads(scorer.heads, labels, store)
         every = np.zeros(0) if scorer.is_read is None else scorer.is_read
         weights = scorer.linear.matrix(len(scorer.encoder.token_vectors))
         parts = Answerer(
@@ -149,7 +150,7 @@ class CompiledScorer:
             popular=search.popular,
             frequent=no_ids(),
             node_bias=no_numbers(),
-            heads=_heads(scorer.heads, labels, store),
+            heads=heads,
             further_scale=np.float32(scorer.further_scale),
             linear=store.split(weights, are_common(weights)),
             linear_bias=scorer.linear.bias,
