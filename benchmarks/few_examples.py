@@ -21,10 +21,11 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from benchmarks.debian_sets import descriptions, package_entries, write_parts
+from benchmarks.debian_sets import descriptions, package_entries
+from benchmarks.set_files import write_parts
 
 if TYPE_CHECKING:
-    from benchmarks.debian_sets import Points
+    from benchmarks.set_files import Points
 
 N_PACKAGES, N_ASKED, N_WORDS, N_EXAMPLES = 10_000, 3_000, 12, 5
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 
-from benchmarks.sources import split_of, training_parser
+from benchmarks.kept_back import split_of, training_parser
 from longtail.cli.settings import parse_settings
 from longtail.recipes.names import recipe
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from typing import TYPE_CHECKING, Any, cast
 
-from benchmarks.sources import split_as_asked
+from benchmarks.kept_back import split_as_asked
 from longtail import LongtailClassifier
 from longtail.metrics import recall_at_k
 

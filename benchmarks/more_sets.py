@@ -21,12 +21,13 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from benchmarks.debian_sets import package_entries, text_of, write
+from benchmarks.debian_sets import package_entries, text_of
+from benchmarks.set_files import write
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from benchmarks.debian_sets import Points
+    from benchmarks.set_files import Points
 
 N_LEMMAS, N_FILES, N_OF_A_LANGUAGE = 100_000, 250_000, 6_000
 

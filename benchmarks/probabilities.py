@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import rankdata
 
-from benchmarks.sources import split_of, training_parser
+from benchmarks.kept_back import split_of, training_parser
 from longtail import LongtailClassifier
 from longtail.metrics.hits import true_among
 

@@ -15,8 +15,8 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
-from benchmarks.debian_sets import write
 from benchmarks.registry import asked_for, drawn, packages_of
+from benchmarks.set_files import write
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -1,6 +1,6 @@
 """What each source of scores adds to the default recipe: each alone, all together, all but one.
 
-python benchmarks/sources.py train.jsonl.gz --labels labels.txt.gz
+python -m benchmarks.sources train.jsonl.gz --labels labels.txt.gz
 
 A tenth of the training points is kept from the training. On one half of them the blend is learnt,
 anew for each row of the table; on the other half it is measured. No test data is read.
@@ -8,19 +8,16 @@ anew for each row of the table; on the other half it is measured. No test data i
 
 from __future__ import annotations
 
-import argparse
-import warnings
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import torch
 
-from longtail import Dataset, LongtailClassifier
+from benchmarks.kept_back import split_as_asked
+from longtail import LongtailClassifier
 from longtail.blend.network_training import NetworkTraining
 from longtail.compiled.expanded import expanded
-from longtail.data import InputWarning
-from longtail.data.label_space import LabelSpace
 from longtail.metrics import inverse_propensities, precision_at_k, ps_precision_at_k
 from longtail.scorers.ranking import best_first
 from longtail.training.run import TrainingRun
@@ -31,6 +28,7 @@ if TYPE_CHECKING:
     from longtail.blend.evidence import Evidence
     from longtail.compiled.blended import BlendedScorer
     from longtail.compiled.scorer import CompiledScorer
+    from longtail.data import Dataset
 
 
 def main() -> None:
@@ -49,49 +47,6 @@ def main() -> None:
         table.print_row(f"without {name}", [other for other in everything if other != source])
     for source, name in enumerate(names):
         table.print_row(f"{name} alone", [source])
-
-
-def split_as_asked(description: str | None) -> tuple[Dataset, Dataset, int]:
-    """Read what the command line names; return nine tenths to train on, one to ask, the seed."""
-    arguments = training_parser(description).parse_args()
-    return *split_of(arguments), arguments.seed
-
-
-def training_parser(description: str | None) -> argparse.ArgumentParser:
-    """Return a parser of what names a training set, a tenth of which will be asked."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("train")
-    parser.add_argument("--labels")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--points", type=int, help="of the other nine tenths, to learn from: all")
-    parser.add_argument(
-        "--known-labels",
-        action="store_true",
-        help="leave out labels that none of these has, as most test sets do",
-    )
-    return parser
-
-
-def split_of(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
-    """Return nine tenths of the training points that the arguments name, and the others."""
-    warnings.simplefilter("ignore", InputWarning)
-    data = Dataset.read(arguments.train, labels_file=arguments.labels)
-    order = np.random.default_rng(arguments.seed).permutation(data.n_points)
-    kept, rest = np.split(order, [data.n_points // 10])
-    train, points = data.take(np.sort(rest[: arguments.points])), data.take(np.sort(kept))
-    return of_known_labels(train, points) if arguments.known_labels else (train, points)
-
-
-def of_known_labels(train: Dataset, points: Dataset) -> tuple[Dataset, Dataset]:
-    """Return both with the labels alone that training points have."""
-    known = np.flatnonzero(np.bincount(train.labels.indices, minlength=train.n_labels))
-    space = train.label_space
-    names, texts = (column and column.take(known) for column in (space.names, space.texts))
-    kept = LabelSpace(len(known), names, texts)
-    first, second = (
-        replace(part, labels=part.labels[:, known], label_space=kept) for part in (train, points)
-    )
-    return first, second
 
 
 def source_names(scorer: BlendedScorer) -> list[str]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from benchmarks.sources import split_as_asked
+from benchmarks.kept_back import split_as_asked
 from longtail import LongtailClassifier
 from longtail.compiled.expanded import expanded
 

@@ -26,10 +26,11 @@ from typing import TYPE_CHECKING
 
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from benchmarks.debian_sets import package_entries, tags_of, write, write_features
+from benchmarks.debian_sets import package_entries, tags_of
+from benchmarks.set_files import write, write_features
 
 if TYPE_CHECKING:
-    from benchmarks.debian_sets import Points
+    from benchmarks.set_files import Points
 
 MOST_WORDS, MOST_POEMS, FEWEST_POEMS = 100_000, 80_000, 3
 UNKNOWN = "無名氏"  # whose name is not known

@@ -12,7 +12,6 @@ from longtail.data.rows import (
     as_rows,
     binary,
     from_padded,
-    require_positive,
     row_norms,
     unit_product,
     unit_rows,
@@ -94,9 +93,3 @@ def test_from_padded_sorts_and_leaves_out_padding():
     matrix = from_padded(ids, np.array([[0.25, 0.75], [0, 0]]))
     assert matrix.toarray().tolist() == [[0.75, 0.25], [0.0, 0.0]]
     assert matrix.nnz == 2
-
-
-def test_require_positive_names_the_setting():
-    require_positive("n_kept", 1)
-    with pytest.raises(InputError, match="n_kept must be at least 1, got 0"):
-        require_positive("n_kept", 0)

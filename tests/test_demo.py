@@ -141,7 +141,17 @@ def test_report_holds_figures_and_charts(source):
     ]
     assert "quantile 1: 10.00, quantile 2: 4.00" in labels[0]
     shown = "".join(page.text)
-    for figure in ("33.25", "104,011", "2.0 min", "12.5 MB", "0.70 ms", "93,311", "3.11", "75 %"):
+    for figure in (
+        "33.25",
+        "104,011",
+        "2 min 0 s",
+        "12.5 MB",
+        "2.1 GB",
+        "0.70 ms",
+        "93,311",
+        "3.11",
+        "75 %",
+    ):
         assert figure in shown
     assert source.count('style="width: 75.0%"') == 1
 

@@ -69,6 +69,29 @@ def test_every_name_is_where_the_page_says(page):
     assert not missing
 
 
+def protocols(path: Path) -> dict[str, int]:
+    """Return how many methods each Protocol of a module has, properties aside."""
+    classes = [n for n in ast.parse(path.read_text(encoding="utf-8")).body if is_protocol(n)]
+    return {
+        one.name: sum(isinstance(f, ast.FunctionDef) and not f.decorator_list for f in one.body)
+        for one in classes
+    }
+
+
+def is_protocol(node: ast.AST) -> bool:
+    return isinstance(node, ast.ClassDef) and "Protocol" in map(ast.unparse, node.bases)
+
+
+def test_every_seam_is_told_of_and_has_three_methods_at_most():
+    pages = (ROOT / "docs" / name for name in ("architecture.md", "your-own-part.md"))
+    told = "".join(page.read_text(encoding="utf-8") for page in pages)
+    for path in PACKAGE.rglob("*.py"):
+        for name, n_methods in protocols(path).items():
+            is_own = name.startswith("_")  # of a module that is alone with it
+            assert is_own or re.search(rf"\b{name}\b", told), f"{path}: {name}"
+            assert n_methods <= 3, f"{path}: {name}"
+
+
 @pytest.mark.parametrize("page", ["README.md", "CONTRIBUTING.md"])
 def test_the_make_commands_exist(page):
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))

@@ -10,12 +10,13 @@ import numpy as np
 import pytest
 import torch
 
-from longtail import Astec, Astec3, DeepXML, LongtailClassifier
+from longtail import Astec, Astec3, Dataset, DeepXML, LongtailClassifier
 from longtail.costs.estimate import (
     Machine,
     Workload,
     estimate_training,
     product_rate,
+    workload_of,
 )
 from longtail.costs.of_recipe import costs_of
 from longtail.errors import InputError
@@ -27,6 +28,8 @@ from longtail.recipes.ngame import NGAME
 from longtail.recipes.parabel import Parabel
 from longtail.recipes.siamesexml import SiameseXML
 from longtail.recipes.xtransformer import XTransformer
+from small_recipes import NAMES, TEXTS
+from small_recipes import RECIPES as SMALL_RECIPES
 
 # 110 K titles with 38 K labels, and what a run with three epochs a stage took on two cores that
 # multiply at about 400 GFlop/s in bfloat16. The re-ranker's time has since been cut.
@@ -392,6 +395,29 @@ def test_more_threads_save_time():
 
 def test_parts_of_ones_own_have_no_costs():
     assert costs_of(DeepXML()) is None
+
+
+# Others train several of a kind, each in stages of its own, which an estimate adds up.
+ONE_OF_A_KIND = (
+    "Astec",
+    "AttentionXML",
+    "DEXA",
+    "DeepXMLMACH",
+    "DiSMEC",
+    "ExtremeText",
+    "KimCNNClassifier",
+    "LongtailClassifier",
+    "OneVsAll",
+    "SPEN",
+    "Slice",
+)
+
+
+@pytest.mark.parametrize("name", ONE_OF_A_KIND)
+def test_an_estimate_names_the_stages_that_a_training_has(name):
+    model, dataset = SMALL_RECIPES[name](), Dataset.of(TEXTS * 4, NAMES * 4)
+    announced = costs_of(model).stages(workload_of(dataset, model), ONE_CORE)
+    assert announced.keys() <= model.fit_dataset(dataset).run_.timings.keys()
 
 
 def test_an_estimate_without_stages_does_not_pass_for_no_time():

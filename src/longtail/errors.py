@@ -1,4 +1,4 @@
-"""Every error that longtail raises on purpose.
+"""Every error that longtail raises on purpose, and what checks and messages share.
 
 ::
 
@@ -36,6 +36,7 @@ __all__ = [
     "TrainingError",
     "did_you_mean",
     "named",
+    "require_positive",
     "source_name",
 ]
 
@@ -166,6 +167,22 @@ class MissingExtraError(LongtailError, ImportError):
 
 class TrainingError(LongtailError, RuntimeError):
     """Training cannot start, or cannot go on."""
+
+
+def require_positive(name: str, value: int) -> None:
+    """Raise InputError for a count below 1.
+
+    Examples
+    --------
+    >>> from longtail.errors import require_positive
+    >>> require_positive("batch_size", 1)
+    >>> require_positive("batch_size", 0)
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: batch_size must be at least 1, got 0.
+    """
+    if value < 1:
+        raise InputError(f"{name} must be at least 1, got {value}.")
 
 
 def named(thing: object, *, first: bool = False) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 from longtail.compiled.blended import compiled_of
 from longtail.compiled.compression import compressed
 from longtail.compiled.one_text import OneText
+from longtail.compiled.parts import MOST_FREQUENT
 from longtail.data.bags import Bags
 from longtail.data.from_python import ADVICE, texts_from
 from longtail.data.label_space import LabelSpace
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Predictor", "load"]
 
-LARGEST_K = 10_000
+LARGEST_K = MOST_FREQUENT  # as many as an answer of the default recipe can be filled up with
 BAGS = PointInput()
 
 

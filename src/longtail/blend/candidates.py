@@ -68,7 +68,8 @@ class SearchSizes:
     n_near_points : int
         Training points that vote for their labels; 0 for no votes.
     n_near_labels : int
-        Labels that only near points bring.
+        Most labels that only near points bring, beside those found. In `NearestLabels` they are
+        those found.
     n_popular : int
         Most frequent labels, candidates of every point.
     beam : int

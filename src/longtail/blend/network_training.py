@@ -222,12 +222,7 @@ class NetworkTraining:
         inputs, is_true, log_counts = examples[:3]
         network = RankingNetwork(inputs.shape[2], *self.n_hidden, self.dropout, random)
         useful = rows[is_true[rows].any(dim=1)]  # the others have nothing to rank
-        are_many = len(useful) > self.few_points
-        batch_size = self.batch_size[are_many]
-        n_batches = max(1, -(-len(useful) // batch_size))
-        most, fewest = self.epochs
-        epochs = min(max(-(-self.steps // n_batches), fewest), most)
-        n_steps = n_batches * (self.epochs_of_many if are_many else epochs)
+        batch_size, n_steps = self._sizes(len(useful))
         sum_of_rates = n_steps * self.learning_rate * (1 + self.averaged) / 2
         optimiser = AdamW(network.parameters, self.decay / sum_of_rates if sum_of_rates else 0.0)
         first_averaged = int((1 - self.averaged) * n_steps)
@@ -244,6 +239,16 @@ class NetworkTraining:
                 step += 1
         network.parameters.copy_(mean)
         return network
+
+    def _sizes(self, n_points: int) -> tuple[int, int]:
+        """Return how many points a batch has, and how many steps a training of so many points."""
+        are_many = n_points > self.few_points
+        batch_size = self.batch_size[are_many]
+        n_batches = max(1, -(-n_points // batch_size))
+        if are_many:
+            return batch_size, n_batches * self.epochs_of_many
+        most, fewest = self.epochs
+        return batch_size, n_batches * min(max(-(-self.steps // n_batches), fewest), most)
 
 
 class _Examples(NamedTuple):

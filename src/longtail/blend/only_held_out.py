@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.data.csr import csr_from_rows
+from longtail.data.csr import with_entries
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -80,8 +80,4 @@ def without_labels(
     if not is_aside.any():
         return evidence, truth
     of_label = is_aside[evidence.labels] & (evidence.labels >= 0)
-    kept = ~is_aside[truth.indices]
-    points = np.repeat(np.arange(truth.shape[0]), np.diff(truth.indptr))
-    n_kept = np.bincount(points[kept], minlength=truth.shape[0])
-    left = csr_from_rows(truth.indices[kept], n_kept, truth.shape[1], truth.data[kept])
-    return evidence.with_aside(of_label), left
+    return evidence.with_aside(of_label), with_entries(truth, ~is_aside[truth.indices])

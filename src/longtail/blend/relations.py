@@ -35,6 +35,14 @@ __all__ = ["LabelRelations", "Matches", "RelationSizes", "kept_links", "postings
 MOST_POSTINGS = 100  # labels: a token of more of them costs much to look up, and tells little
 MOST_LINKS = 50  # of one label
 LEAST_STRENGTH = 1e-3  # of the best match's: what is weaker makes no links
+_DTYPES: dict[str, Any] = {
+    "posting_starts": np.int64,
+    "posting_labels": np.int32,
+    "posting_weights": np.float32,
+    "link_starts": np.int64,
+    "link_labels": np.int32,
+    "link_weights": np.float32,
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -362,16 +370,6 @@ def _as_rows(starts: NDArray[np.int64], labels: Ids, weights: Floats) -> SparseR
         read_only(weights, np.float32),
         read_only(np.zeros(0), np.float32),
     )
-
-
-_DTYPES: dict[str, Any] = {
-    "posting_starts": np.int64,
-    "posting_labels": np.int32,
-    "posting_weights": np.float32,
-    "link_starts": np.int64,
-    "link_labels": np.int32,
-    "link_weights": np.float32,
-}
 
 
 def _fit(starts: NDArray[np.int64], labels: Ids, weights: Floats, n_labels: int) -> bool:

@@ -7,10 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.classifiers.listed_points import equal_parts, points_listing, require_shortlists
-from longtail.data.rows import as_rows, binary, offsets_and_indices, row_norms
+from longtail.classifiers.listed_points import (
+    equal_parts,
+    points_listing,
+    problems_of,
+    require_shortlists,
+)
+from longtail.data.rows import as_rows, row_norms
 from longtail.kernels.dense_dual_coordinate import train_dense_machines
-from longtail.kernels.dual_coordinate import Problems, Stopping
+from longtail.kernels.dual_coordinate import Stopping
 from longtail.kernels.jit import over_row_chunks
 from longtail.scorers.label_vectors import LabelVectors
 
@@ -83,11 +88,7 @@ class DenseOneVsRest:
         n_labels = labels.shape[1]
         points = as_rows("vectors", vectors)
         candidates = points_listing(shortlists, n_labels)
-        problems = Problems(
-            *offsets_and_indices(binary(labels.T.tocsr())),
-            *offsets_and_indices(binary(candidates)),
-            np.arange(n_labels, dtype=np.int32),
-        )
+        problems = problems_of(labels, candidates, np.arange(n_labels))
         seed = run.seed_for("one versus rest")
         stopping = Stopping(self.cost, self.tolerance, self.max_passes, 0.0, seed)
         found = np.zeros((n_labels, points.shape[1]), np.float32), np.zeros(n_labels, np.float32)

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from longtail.data.rows import offsets_and_indices, row_norms
+from longtail.data.rows import binary, offsets_and_indices, row_norms
 from longtail.errors import InputError
+from longtail.kernels.dual_coordinate import Problems
 from longtail.kernels.sparse_points import Points
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.data.rows import Rows
-    from longtail.kernels.dual_coordinate import Problems
 
-__all__ = ["equal_parts", "for_solvers", "points_listing", "require_shortlists"]
+__all__ = ["equal_parts", "for_solvers", "points_listing", "problems_of", "require_shortlists"]
 
 N_PARTS = 64  # of the work, for the threads to take one by one; each copies its points
 
@@ -73,6 +73,38 @@ def points_listing(shortlists: NDArray[np.int32], n_labels: int) -> csr_array:
     lists = csr_array((ones, labels, starts), (len(shortlists), n_labels)).T.tocsr()
     lists.sum_duplicates()
     return lists
+
+
+def problems_of(
+    labels: csr_array, candidates: csr_array, group_of_label: NDArray[np.integer]
+) -> Problems:
+    """Return the points of each label and those that it is told apart from, as solvers read them.
+
+    Parameters
+    ----------
+    labels : csr_array (n_points, n_labels)
+    candidates : csr_array (n_groups, n_points)
+        An entry makes the point a negative of those labels of the group that it does not carry.
+    group_of_label : int (n_labels,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.classifiers.listed_points import problems_of
+    >>> labels, every_point = csr_array([[1, 0], [1, 1]]), csr_array([[1, 1]])
+    >>> problems = problems_of(labels, every_point, np.zeros(2, int))
+    >>> problems.positives.tolist(), problems.candidates.tolist()
+    ([0, 1, 1], [0, 1])
+    """
+    groups = group_of_label.astype(np.int32, copy=False)
+    return Problems(*_lists(labels.T.tocsr()), *_lists(candidates), groups)
+
+
+def _lists(rows: csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """Return where each row's entries begin, and their columns; zeros and duplicates are none."""
+    is_plain = rows.has_canonical_format and rows.data.all()
+    return offsets_and_indices(rows if is_plain else binary(rows))
 
 
 def equal_parts(problems: Problems) -> NDArray[np.int64]:

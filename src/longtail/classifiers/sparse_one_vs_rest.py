@@ -12,11 +12,12 @@ from longtail.classifiers.listed_points import (
     equal_parts,
     for_solvers,
     points_listing,
+    problems_of,
     require_shortlists,
 )
-from longtail.data.rows import as_rows, binary, offsets_and_indices
+from longtail.data.rows import as_rows
 from longtail.errors import InputError
-from longtail.kernels.dual_coordinate import Problems, Stopping, train_machines
+from longtail.kernels.dual_coordinate import Stopping, train_machines
 from longtail.kernels.jit import over_row_chunks
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
@@ -157,11 +158,7 @@ class SparseOneVsRest:
         _check_shapes(features, labels, candidates, group_of_label)
         rows: csr_array = as_rows("features", features)
         points = for_solvers(rows)
-        problems = Problems(
-            *_lists(labels.T.tocsr()),
-            *_lists(candidates),
-            group_of_label.astype(np.int32, copy=False),
-        )
+        problems = problems_of(labels, candidates, group_of_label)
         stopping = Stopping(self.cost, self.tolerance, self.max_passes, self.prune, seed)
         bounds = equal_parts(problems)
         bias, n_kept = np.empty(labels.shape[1], np.float32), np.empty(labels.shape[1], np.int64)
@@ -175,12 +172,6 @@ class SparseOneVsRest:
         kept_features, kept_weights = _joined([found.pop(part) for part in sorted(found)])
         starts = np.concatenate([[0], np.cumsum(n_kept)])
         return SparseLabelVectors(starts, kept_features, kept_weights, bias)
-
-
-def _lists(rows: csr_array) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """Return where each row's entries begin, and their columns; zeros and duplicates are none."""
-    is_plain = rows.has_canonical_format and rows.data.all()
-    return offsets_and_indices(rows if is_plain else binary(rows))
 
 
 def _joined(

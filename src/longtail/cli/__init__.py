@@ -1,7 +1,8 @@
 """The command line: ``longtail COMMAND``, where `longtail.cli.lazy.COMMANDS` lists the commands.
 
 Results go to standard output; progress, notices and errors to standard error. Exit codes: 0 done,
-2 something a user can mend, 130 stopped by Ctrl-C, 143 by SIGTERM, 129 by SIGHUP.
+1 whoever read the output has left, 2 something a user can mend, 130 stopped by Ctrl-C, 143 by
+SIGTERM, 129 by SIGHUP.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-DONE, READER_LEFT, USER_ERROR = 0, 1, 2
+READER_LEFT, USER_ERROR = 1, 2
 # What the Python functions call `format` is `--format` here, and so on.
 _OPTIONS = {
     "labels_path": "--label-pairs",

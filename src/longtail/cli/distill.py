@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from longtail.cli.compress import (
+from longtail.cli.before_and_after import (
     add_comparison_arguments,
     comparison,
     comparison_set,

@@ -28,7 +28,8 @@ from longtail.cli.output import (
     table,
     write_json,
 )
-from longtail.cli.points import answered, blocks_of, n_features_of, points_of
+from longtail.cli.points import answered, n_features_of
+from longtail.data.blocks import blocks_of, points_of
 from longtail.data.label_space import in_ids_of
 from longtail.data.repository import read_filter
 from longtail.data.unlabelled import check_kind
@@ -136,17 +137,31 @@ def run_command(arguments: argparse.Namespace) -> int:
         )
         written["against"] = comparison_as_json(found)
         shown += ["", comparison_table(found)]
-    ids, scores, truth = answers.judged
-    if arguments.by_frequency:
-        shown += ["", _table_by_frequency(model, truth, ids, arguments.propensity)]
-    if arguments.thresholds:
-        shown += ["", _table_by_threshold(at_thresholds(ids, scores, truth))]
-    # What is read by a program is not to be mixed with what is read by people.
-    is_for_program = arguments.json is not None and is_stdout(arguments.json)
-    (notice if is_for_program else result)("\n".join(shown))
-    if arguments.json is not None:
-        write_json(arguments.json, written)
+    shown += _further_tables(model, answers, arguments)
+    _tell(shown, written, arguments.json)
     return 0
+
+
+def _further_tables(
+    model: Predictor, answers: _Answers, arguments: argparse.Namespace
+) -> list[str]:
+    """Return what else was asked for, each table behind an empty line."""
+    ids, scores, truth = answers.judged
+    tables = []
+    if arguments.by_frequency:
+        tables += ["", _table_by_frequency(model, truth, ids, arguments.propensity)]
+    if arguments.thresholds:
+        tables += ["", _table_by_threshold(at_thresholds(ids, scores, truth))]
+    return tables
+
+
+def _tell(shown: list[str], written: dict[str, object], target: Path | None) -> None:
+    """Show the lines, and write the numbers if there is where to."""
+    # What is read by a program is not to be mixed with what is read by people.
+    is_for_program = target is not None and is_stdout(target)
+    (notice if is_for_program else result)("\n".join(shown))
+    if target is not None:
+        write_json(target, written)
 
 
 class _Answers(NamedTuple):

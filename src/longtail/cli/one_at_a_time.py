@@ -1,4 +1,4 @@
-"""Two trainings must not write to one folder: each would delete what the other goes on from."""
+"""Two commands must not write to one place: each would delete what the other goes on from."""
 
 from __future__ import annotations
 

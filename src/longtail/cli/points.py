@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from longtail.cli.output import notice
-from longtail.data.blocks import POINTS_AT_ONCE, Points, blocks_of, n_points_of, points_of
+from longtail.data.blocks import POINTS_AT_ONCE, Points, blocks_of, n_points_of
 from longtail.data.columns import USUAL
 from longtail.data.fasttext import PREFIX, parse_line
 from longtail.data.formats import FORMATS, suffix_of
@@ -34,11 +34,9 @@ __all__ = [
     "PLAIN",
     "AnsweredBlock",
     "answered",
-    "blocks_of",
     "is_read_again",
     "n_features_of",
     "points_in",
-    "points_of",
 ]
 
 PLAIN = "text"

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from longtail.cli.points import AnsweredBlock
+    from longtail.data.columns import Columns
     from longtail.data.kept import Value
 
 __all__ = ["add_arguments", "run_command"]
@@ -188,40 +189,52 @@ def _answer_file(model: Predictor, arguments: argparse.Namespace) -> None:
     blocks, n_points = points_in(
         model, arguments.file, format_name=arguments.format, columns=columns, kept=kept
     )
-    settings = {
-        option: digest_of(names)
-        for option, names in (("allowed", allowed), ("masked", masked))
-        if names is not None
-    }
-    for option, names in (("text_column", columns.text), ("keep", kept.asked)):
-        if names:
-            settings[option] = " ".join(names)
-    with _opened(arguments, settings) as output:
-        n_before = output.n_points_before
-        if n_before:
-            notice(
-                f"Resuming after what an earlier run has answered: {counted(n_before, 'point')}."
-            )
-        rest = islice(blocks, output.n_blocks_before, None)
-        for answers in answered(
+    with _opened(arguments, _identifying(allowed, masked, columns, kept)) as output:
+        answers = answered(
             model,
-            rest,
+            islice(blocks, output.n_blocks_before, None),
             arguments.top_k,
             n_points=n_points,
             title="predict",
-            n_done=n_before,
+            n_done=output.n_points_before,
             restriction=restriction,
-        ):
-            if output.n_points == n_before:
-                kept.take(n_before)
-            rows = list(_rows(model, answers, arguments.threshold, kept.take(len(answers.ids))))
-            output.write(lines_of(rows, delimiter, with_header=not output.n_points), len(rows))
+        )
+        _write(answers, output, model, kept, arguments.threshold, delimiter)
         if not output.n_points:
             raise InputError(
                 f"{source_name(arguments.file)} is empty. Pass a file with points in it."
             )
     if not is_stdout(arguments.output):
         notice(f"Wrote the labels of {counted(output.n_points, 'point')} to {arguments.output}.")
+
+
+def _identifying(
+    allowed: Sequence[str] | None, masked: Sequence[str] | None, columns: Columns, kept: Kept
+) -> dict[str, str]:
+    """Return what else answers depend on, each only where it is not as usual."""
+    named = {"allowed": allowed, "masked": masked}
+    digests = {option: digest_of(names) for option, names in named.items() if names is not None}
+    told = {"text_column": columns.text, "keep": kept.asked}
+    return digests | {option: " ".join(names) for option, names in told.items() if names}
+
+
+def _write(
+    blocks: Iterator[AnsweredBlock],
+    output: _Output,
+    model: Predictor,
+    kept: Kept,
+    threshold: float,
+    delimiter: str,
+) -> None:
+    """Write block after block, behind what an earlier run has written."""
+    n_before = output.n_points_before
+    if n_before:
+        notice(f"Resuming after what an earlier run has answered: {counted(n_before, 'point')}.")
+    for block in blocks:
+        if output.n_points == n_before:  # only now what is kept of those before has been read
+            kept.take(n_before)
+        rows = list(_rows(model, block, threshold, kept.take(len(block.ids))))
+        output.write(lines_of(rows, delimiter, with_header=not output.n_points), len(rows))
 
 
 def _rows(

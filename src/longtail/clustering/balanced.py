@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.data.rows import as_rows, offsets_and_indices, require_positive, row_norms, unit_rows
-from longtail.errors import InputError
+from longtail.data.rows import as_rows, offsets_and_indices, row_norms, unit_rows
+from longtail.errors import InputError, require_positive
 from longtail.kernels.clusters import split_dense_nodes, split_sparse_nodes
 from longtail.kernels.jit import over_row_chunks
 

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import scipy.sparse as sp
 
-from longtail.data.rows import as_rows, require_positive, row_norms, unit_rows
+from longtail.data.rows import as_rows, row_norms, unit_rows
+from longtail.errors import require_positive
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -37,6 +37,8 @@ if TYPE_CHECKING:
 
 __all__ = ["expanded"]
 
+_GRAPH_PARTS = ("entries", "member_starts", "members", "bias")
+
 
 def expanded(compiled: CompiledScorer) -> BlendedScorer:
     """Return a model of float32 parts that, compiled to the same type, is the same model.
@@ -139,6 +141,3 @@ def _network(compiled: CompiledScorer) -> ScoreNetwork:
         last=network.last,
         level=network.level,
     )
-
-
-_GRAPH_PARTS = ("entries", "member_starts", "members", "bias")

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["answerer_from", "arrays_of", "dimension_of", "most_frequent", "no_ids"]
 
-MOST_FREQUENT = 10_000  # labels that an answer is filled up with: nobody may ask for more
+MOST_FREQUENT = 10_000  # labels that an answer is filled up with, and so the most that it has
 
 
 def dimension_of(parts: Answerer) -> int:

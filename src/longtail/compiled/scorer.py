@@ -45,10 +45,11 @@ from longtail.row_store import (
 from longtail.spares import Spares
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
+    from longtail.blend.label_head import LabelHead
     from longtail.blend.relations import LabelRelations
     from longtail.blend.score_network import ScoreNetwork
     from longtail.compiled.blended import BlendedScorer
@@ -134,14 +135,9 @@ class CompiledScorer:
         only_codes = dtype == "int8"
         step = like.parts.points.step if only_codes and like is not None else None
         points = _graph(search.point_index, store, only_codes=only_codes, step=step)
-        first, *others = scorer.heads
-        heads = [Head(labels.rows, first.row_of_label, first.bias, np.float32(first.scale))]
-        for head in others:
-            rows = store.rows(head.vectors)
-            heads.append(Head(rows, head.row_of_label, head.bias, np.float32(head.scale)))
+        heads = _heads(scorer.heads, labels, store)
         every = np.zeros(0) if scorer.is_read is None else scorer.is_read
-        linear, n_tokens = scorer.linear, len(scorer.encoder.token_vectors)
-        words = linear.matrix(n_tokens)
+        weights = scorer.linear.matrix(len(scorer.encoder.token_vectors))
         parts = Answerer(
             tokens=store.tokens(scorer.encoder.token_vectors),
             labels=labels,
@@ -154,10 +150,10 @@ class CompiledScorer:
             popular=search.popular,
             frequent=no_ids(),
             node_bias=no_numbers(),
-            heads=tuple(heads),
+            heads=heads,
             further_scale=np.float32(scorer.further_scale),
-            linear=store.split(words, are_common(words)),
-            linear_bias=linear.bias,
+            linear=store.split(weights, are_common(weights)),
+            linear_bias=scorer.linear.bias,
             is_read=read_only(every, np.bool_),
             relations=_relations(scorer.relations, store),
             has_relations=relations is not None,
@@ -403,6 +399,15 @@ def _graph(
         member_starts=read_only(member_starts, np.int32),
         members=read_only(members, np.int32),
         bias=search_bias_of(index),
+    )
+
+
+def _heads(heads: Sequence[LabelHead], labels: CodedGraph, store: RowStore) -> tuple[Head, ...]:
+    """Return heads as they are kept: the first one's vectors are those that are searched."""
+    rows = [labels.rows, *(store.rows(head.vectors) for head in heads[1:])]
+    return tuple(
+        Head(own, head.row_of_label, head.bias, np.float32(head.scale))
+        for own, head in zip(rows, heads, strict=True)
     )
 
 

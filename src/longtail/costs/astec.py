@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from longtail.costs.estimate import BAGS, CENTROIDS, INDEX, PROCESS, VISIT
+from longtail.costs.estimate import BAG, BAGS, CENTROIDS, INDEX, PROCESS, VISIT
 from longtail.surrogates.label_clusters import n_meta_labels
 
 if TYPE_CHECKING:
@@ -17,7 +17,6 @@ __all__ = ["AstecCosts"]
 # Core-seconds, as in `longtail.costs.estimate`.
 CLUSTER = 1.5e-7  # a label of a point, times the entries of the point
 SKETCH = 4.6e-10  # an entry of the features, times the dimension
-BAG = 8e-10  # an entry of the features, times the dimension: forward, backward and step
 SCORE = 1.4e-9  # re-scoring a shortlisted label, times the dimension
 SHARED = 0.3  # share of the hard negatives drawn in a neighbourhood that are distinct
 

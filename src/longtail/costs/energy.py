@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from longtail.costs.estimate import BAGS, PROCESS
-from longtail.costs.network import BAG
+from longtail.costs.estimate import BAG, BAGS, PROCESS
 from longtail.energy.training import MOST_CHECKED
 
 if TYPE_CHECKING:

@@ -113,7 +113,7 @@ def time_to_read(settings: OfTextEncoder, n_threads: int) -> float:
 def transformer_memory(settings: OfTextEncoder) -> float:
     """Return the bytes of a transformer's weights, and of what its training adds; 0 without one.
 
-    The activations of a piece of a text are 34 numbers of half precision, times layers and width
+    The activations of a piece of a text take 34 bytes in half precision, times layers and width
     (Korthikanti et al., "Reducing activation recomputation in large transformer models", MLSys
     2023, section 4.1), without those of attention, which short texts have few of.
 

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from longtail.costs.estimate import PROCESS, TEMPORARIES
+from longtail.costs.estimate import BAG, PROCESS, TEMPORARIES
 from longtail.costs.transformer import TRAIN, encoder_width, time_to_read, transformer_memory
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 __all__ = ["XTransformerCosts"]
 
 # Core-seconds, as in `longtail.costs.estimate`.
-BAG_ENTRY = 8e-10  # an entry of a bag, times the dimension: forward, backward and step
 HALVE = 6e-8  # an entry of the labels' centroids, each time that clusters are halved
 RANK = 3e-9  # an entry of a point's joined features, for each label of which it is a negative
 MATCH = 1.5e-8  # the same, for each cluster whose linear machine is solved
@@ -82,7 +81,7 @@ class XTransformerCosts:
         entries = matcher.n_solved(n_tokens, self._dimension(), is_trained=is_trained)
         solving = logits * entries * MATCH / threads
         if settings.is_bag:
-            bags = w.n_nonzero * settings.dimension * BAG_ENTRY / threads
+            bags = w.n_nonzero * settings.dimension * BAG / threads
             return settings.epochs * (products + bags) + solving
         reading = self._reading(w, threads)
         tuning = settings.epochs * (products + TRAIN * reading) if settings.fine_tune else 0.0

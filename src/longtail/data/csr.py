@@ -20,6 +20,7 @@ __all__ = [
     "fits_rows",
     "is_within",
     "n_labels_of",
+    "with_entries",
     "with_int32_indices",
 ]
 
@@ -94,6 +95,28 @@ def csr_from_rows(
         # scipy would otherwise widen `indices` to match: twice the memory.
         row_starts = row_starts.astype(np.int32)
     return csr_array((values, indices, row_starts), shape=(len(lengths), n_columns))
+
+
+def with_entries(matrix: csr_array, is_kept: NDArray[np.bool_]) -> csr_array:
+    """Return a matrix of the same shape with some of the entries.
+
+    Parameters
+    ----------
+    matrix : csr_array
+    is_kept : bool (nnz,)
+        Which of the stored entries.
+
+    Examples
+    --------
+    >>> from longtail.data.csr import with_entries
+    >>> matrix = csr_array([[3, 0, 4], [0, 5, 0]])
+    >>> with_entries(matrix, matrix.data > 3).toarray().tolist()
+    [[0, 0, 4], [0, 5, 0]]
+    """
+    n_before = np.concatenate([[0], np.cumsum(is_kept)])
+    lengths = np.diff(n_before[matrix.indptr])
+    indices, values = matrix.indices[is_kept], matrix.data[is_kept]
+    return csr_from_rows(indices, lengths, matrix.shape[1], values)
 
 
 def with_int32_indices(matrix: csr_array) -> csr_array:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from longtail.data.blocks import n_points_of
 from longtail.data.columns import Columns, check_columns
 from longtail.data.formats import format_for_reading, format_for_writing
 from longtail.data.from_python import features_from, holds_texts, labels_from, texts_from
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import ArrayLike, NDArray
 
+    from longtail.data.blocks import Points
     from longtail.data.label_rows import UnknownLabels
 
 __all__ = ["Dataset"]
@@ -117,14 +119,12 @@ class Dataset:
         ['bread', 'baking', 'tango, waltz', 'yeast']
         """
         points = texts_from(X) if holds_texts(X) else features_from(X)
-        n_points = len(points) if isinstance(points, TextColumn) else points.shape[0]
+        n_points = n_points_of(points)
         labels, space, _ = labels_from(y, n_points)
         if label_texts is not None:
             space = space.with_texts(label_texts)
             labels.resize((n_points, space.n_labels))
-        if isinstance(points, TextColumn):
-            return cls(points, None, labels, space)
-        return cls(None, points, labels, space)
+        return cls._of_points(points, labels, space)
 
     @classmethod
     def read(
@@ -185,18 +185,7 @@ class Dataset:
         DataFormatError
             If the file cannot be used; the message names the line, and the format if guessed.
         """
-        if not isinstance(path, str | os.PathLike):
-            raise InputError(
-                f"Dataset.read takes the path of a file, got {named(path)}. What is in Python "
-                "already, such as columns of a table, is passed to Dataset.of."
-            )
-        if labels_file is not None and label_space is not None:
-            raise InputError("Pass labels_file or label_space, not both.")
-        if labels_path is not None and format is not None:
-            raise InputError(
-                f"Pass labels_path or format, not both: {labels_path} is half of a pair of sparse "
-                f"files, which have a format of their own, got {format!r}."
-            )
+        _check_sources(path, labels_file, label_space, labels_path, format)
         columns = Columns.of(text_column, labels_column, label_separator)
         path = Path(path)
         known = label_space if labels_file is None else LabelSpace.read(labels_file)
@@ -222,9 +211,16 @@ class Dataset:
         if rows.n_declared is not None and not isinstance(points, TextColumn):
             remark_if_narrow(points, n_features, notes)
         notes.warn()
+        if not isinstance(points, TextColumn):
+            points = widened(points, n_features, path)
+        return cls._of_points(points, labels, space)
+
+    @classmethod
+    def _of_points(cls, points: Points, labels: csr_array, space: LabelSpace) -> Dataset:
+        """Put texts where texts belong, and features where features do."""
         if isinstance(points, TextColumn):
             return cls(points, None, labels, space)
-        return cls(None, widened(points, n_features, path), labels, space)
+        return cls(None, points, labels, space)
 
     def write(
         self,
@@ -389,9 +385,29 @@ class Dataset:
         return facts
 
 
-def _read_points(
-    path: Path, name: str | None, columns: Columns, rows: LabelRows
-) -> TextColumn | csr_array:
+def _check_sources(
+    path: str | Path,
+    labels_file: str | Path | None,
+    label_space: LabelSpace | None,
+    labels_path: str | Path | None,
+    name: str | None,
+) -> None:
+    """Refuse what is no path, and what says the same thing twice."""
+    if not isinstance(path, str | os.PathLike):
+        raise InputError(
+            f"Dataset.read takes the path of a file, got {named(path)}. What is in Python "
+            "already, such as columns of a table, is passed to Dataset.of."
+        )
+    if labels_file is not None and label_space is not None:
+        raise InputError("Pass labels_file or label_space, not both.")
+    if labels_path is not None and name is not None:
+        raise InputError(
+            f"Pass labels_path or format, not both: {labels_path} is half of a pair of sparse "
+            f"files, which have a format of their own, got {name!r}."
+        )
+
+
+def _read_points(path: Path, name: str | None, columns: Columns, rows: LabelRows) -> Points:
     """Read one file, and tell the guess in the error if the guess may have been the mistake."""
     if path.is_dir():
         raise InputError(

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from longtail.data.csr import with_entries
 from longtail.errors import InputError
 from longtail.kernels.clusters import keep_largest_entries
 from longtail.kernels.jit import over_row_chunks
@@ -18,7 +19,6 @@ __all__ = [
     "binary",
     "from_padded",
     "offsets_and_indices",
-    "require_positive",
     "row_norms",
     "unit_product",
     "unit_rows",
@@ -26,22 +26,6 @@ __all__ = [
 ]
 
 Rows: TypeAlias = sp.csr_array | NDArray[np.float32]
-
-
-def require_positive(name: str, value: int) -> None:
-    """Refuse counts below 1.
-
-    Examples
-    --------
-    >>> from longtail.data.rows import require_positive
-    >>> require_positive("batch_size", 1)
-    >>> require_positive("batch_size", 0)
-    Traceback (most recent call last):
-        ...
-    longtail.errors.InputError: batch_size must be at least 1, got 0.
-    """
-    if value < 1:
-        raise InputError(f"{name} must be at least 1, got {value}.")
 
 
 def as_rows(name: str, matrix: Rows) -> Rows:
@@ -223,8 +207,7 @@ def _truncated(rows: sp.csr_array, max_entries: int | None) -> sp.csr_array:
         return rows
     keep = np.zeros(rows.nnz, np.bool_)
     keep_largest_entries(rows.indptr.astype(np.int64), rows.data, max_entries, keep)
-    starts = np.concatenate([[0], np.cumsum(keep)])[rows.indptr]
-    return sp.csr_array((rows.data[keep], rows.indices[keep], starts), rows.shape)
+    return with_entries(rows, keep)
 
 
 def from_padded(ids: NDArray[np.int32], values: NDArray[np.float64]) -> sp.csr_array:

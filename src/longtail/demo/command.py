@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.cli.output import check_output
 from longtail.demo.charts import check_matplotlib
 from longtail.demo.data import wordnet
 from longtail.demo.report import Evaluation, write_report
-from longtail.errors import InputError
 from longtail.kernels.jit import n_usable_cores
 from longtail.metrics import by_frequency_quantile, evaluate
 from longtail.model_folder import check_target
@@ -157,14 +157,7 @@ def _check(arguments: Namespace) -> None:
     """Say what would stop the command at its end before it has spent minutes."""
     check_matplotlib()
     check_target(arguments.model)
-    output, folder = arguments.output, arguments.output.parent
-    if output.is_dir():
-        raise InputError(f"{output} is a folder. Pass the name of a file for the report.")
-    if not (folder.is_dir() and os.access(folder, os.W_OK)):
-        raise InputError(
-            f"{output} cannot be written: there is no folder {folder} that you may write to. "
-            "Create it, or pass another --output."
-        )
+    check_output(arguments.output)
 
 
 def _introduction(train: Dataset, test: Dataset) -> str:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from longtail.cli.output import bytes_text, time_text
 from longtail.data.paths import replacing
 from longtail.demo.charts import frequency_chart, latency_chart, loss_chart
 
@@ -142,9 +143,9 @@ def _headline(
         "labels": f"{training['n_labels']:,}",
         "P@1": f"{metrics['P@1']:.1f} %",
         "PSP@1": f"{metrics['PSP@1']:.1f} %",
-        "training": _duration(training["wall_seconds"]),
+        "training": time_text(training["wall_seconds"]),
         "one text, median": f"{np.median(evaluation.milliseconds):.2f} ms",
-        "model": _size(sum(file_sizes.values())),
+        "model": bytes_text(sum(file_sizes.values())),
     }
     items = (f"<div><dt>{_text(k)}</dt><dd>{_text(v)}</dd></div>" for k, v in figures.items())
     return f'<dl class="figures">{"".join(items)}</dl>\n'
@@ -243,7 +244,7 @@ def _training(training: Mapping[str, Any]) -> str:
     total = (f"{training['wall_seconds']:,.1f}", f"{training['cpu_seconds']:,.1f}")
     rows.append(("together", *total, _Bar(0)))
     header = ("stage", "seconds", "CPU seconds", "")
-    peak = f"<p>Peak memory: {training['peak_memory_mb']:,} MB.</p>"
+    peak = f"<p>Peak memory: {bytes_text(training['peak_memory_mb'] * 2**20)}.</p>"
     return _charts(charts) + _table("Time a stage", header, rows) + peak
 
 
@@ -262,8 +263,8 @@ def _statistics(statistics: Mapping[str, Mapping[str, float]]) -> str:
 
 def _model(training: Mapping[str, Any], file_sizes: Mapping[str, int]) -> str:
     """Return sizes and settings."""
-    rows = [(name, _size(size)) for name, size in file_sizes.items()]
-    rows.append(("together", _size(sum(file_sizes.values()))))
+    rows = [(name, bytes_text(size)) for name, size in file_sizes.items()]
+    rows.append(("together", bytes_text(sum(file_sizes.values()))))
     settings = [(name, str(value)) for name, value in training["settings"].items()]
     caption = f"Recipe {training['recipe']}, seed {training['seed']}"
     return (
@@ -330,13 +331,3 @@ def _number(value: float | None) -> str:
     if value is None:
         return ""
     return f"{value:,}" if isinstance(value, int) else f"{value:,.2f}"
-
-
-def _duration(seconds: float) -> str:
-    """Write seconds as minutes where there are many."""
-    return f"{seconds:.0f} s" if seconds < 100 else f"{seconds / 60:.1f} min"
-
-
-def _size(n_bytes: int) -> str:
-    """Write bytes as kB or MB."""
-    return f"{n_bytes / 1e6:,.1f} MB" if n_bytes >= 1e5 else f"{n_bytes / 1e3:,.1f} kB"

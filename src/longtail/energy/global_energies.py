@@ -37,7 +37,7 @@ class FrozenEnergy(NamedTuple):
     Of a SPEN of two units: their offsets and gates, four maps of the features.
 
     >>> from longtail.energy.global_energies import SoftplusEnergy
-    >>> frozen = SoftplusEnergy(n_labels=5, dimension=3, n_hidden=2).frozen(3)
+    >>> frozen = SoftplusEnergy(n_labels=5, dimension=3, n_hidden=2).frozen()
     >>> frozen.vectors.shape, frozen.label_vectors.shape, frozen.couplings.shape
     ((4, 3), (1, 5, 2), (0, 2, 2))
     """
@@ -60,7 +60,7 @@ class GlobalEnergy(nn.Module):
     def project(self) -> None:
         """Bring the parameters back within their limits, after a step."""
 
-    def frozen(self, dimension: int) -> FrozenEnergy:
+    def frozen(self) -> FrozenEnergy:
         """Return the parameters as a scorer keeps them."""
         raise NotImplementedError
 
@@ -102,12 +102,12 @@ class SoftplusEnergy(GlobalEnergy):
         offsets = (self.offset(features),)
         return EnergyTerms(unaries, (self.label_vectors,), offsets, (self.weights,))
 
-    def frozen(self, dimension: int) -> FrozenEnergy:
+    def frozen(self) -> FrozenEnergy:
         """See `GlobalEnergy`."""
         n_hidden = len(self.weights)
-        gates = torch.zeros(n_hidden, dimension, device=self.weights.device)
+        of_no_feature = torch.zeros_like(self.offset.weight)  # gates are the same for all points
         return FrozenEnergy(
-            _array(torch.cat([self.offset.weight, gates])),
+            _array(torch.cat([self.offset.weight, of_no_feature])),
             _array(torch.cat([self.offset.bias, self.weights])),
             _array(self.label_vectors[None]),
             np.zeros((0, n_hidden, n_hidden), np.float32),
@@ -171,9 +171,8 @@ class ConvexEnergy(GlobalEnergy):
         self.weights.clamp_(min=0)
         self.couplings.clamp_(min=0)
 
-    def frozen(self, dimension: int) -> FrozenEnergy:
+    def frozen(self) -> FrozenEnergy:
         """See `GlobalEnergy`: the last weights move into the gates that they scale."""
-        del dimension
         scales = torch.ones(len(self.path_gates), len(self.weights), 1, device=self.weights.device)
         scales[-1, :, 0] = self.weights
         gates = [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -75,13 +76,14 @@ class _Stage:
         network: EnergyNetwork,
         labels: csr_array,
         terms: Callable[[Tensor], EnergyTerms],
-        aim: tuple[EnergyLoss, Descent],
+        loss: EnergyLoss,
+        descent: Descent,
         *,
         trained: tuple[nn.Module, ...],
         feature_rate: float,
     ) -> None:
         self._network, self._labels, self._terms = network, labels, terms
-        (self._loss, self._descent), self._feature_rate = aim, feature_rate
+        self._loss, self._descent, self._feature_rate = loss, descent, feature_rate
         self._trained = nn.ModuleList(trained)
         self._adam = ModuleAdam(self._trained, ConstantNorm(LARGEST_GRADIENT))
 
@@ -163,21 +165,24 @@ class EnergyStages:
             If the loss or a step of the inference runs away, or the steps climb the energy.
         """
         refuse_several("A network with an energy")
-        local, shared = (network.unaries,), (network.energy,)
-        forward, inferred = (CrossEntropy(), Descent(n_steps=0)), (self.loss, self.descent)
-        rate, fine = self.feature_rate, self._fine_rate()
-        settings = (
-            ("unaries", self.unaries, network.unary_terms, forward, local, rate),
-            ("energy", self.energy, network.energy_terms, inferred, shared, 0.0),
-            ("everything", self.everything, network.terms, inferred, local + shared, fine),
-        )
         batches = AllLabels(labels, self.batch_size)
-        for name, schedule, terms, aim, trained, feature_rate in settings:
-            stage = _Stage(network, labels, terms, aim, trained=trained, feature_rate=feature_rate)
+        stage_of, both = partial(_Stage, network, labels), (network.unaries, network.energy)
+        rate, fine = self.feature_rate, self._fine_rate()
+
+        def learn_stage(name: str, schedule: Schedule, stage: _Stage) -> None:
             with run.stage(name):
                 train(stage, batches, schedule, run, name)
                 if schedule.epochs:  # without, no answer or a later stage takes these steps
                     stage.check()
+
+        alone = network.unary_terms, CrossEntropy(), Descent(n_steps=0)
+        shared = network.energy_terms, self.loss, self.descent
+        joint = network.terms, self.loss, self.descent
+        learn_stage("unaries", self.unaries, stage_of(*alone, trained=both[:1], feature_rate=rate))
+        learn_stage("energy", self.energy, stage_of(*shared, trained=both[1:], feature_rate=0.0))
+        learn_stage(
+            "everything", self.everything, stage_of(*joint, trained=both, feature_rate=fine)
+        )
 
     def _fine_rate(self) -> float:
         """Return the rate of the feature network in the last stage: lowered as that of the rest."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from longtail.data.bags import Bags
-from longtail.data.rows import require_positive
+from longtail.errors import require_positive
 from longtail.features.bag_encoder import UnitBagEncoder
 
 if TYPE_CHECKING:

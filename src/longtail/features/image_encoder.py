@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -33,7 +34,6 @@ class ImageEncoder:
 
     weights: Mapping[str, NDArray[Any]]
     image_shape: tuple[int, ...]
-    _module: list[Any] = field(default_factory=list, init=False, repr=False)
 
     def encode(self, bags: Bags, n_threads: int = 1) -> NDArray[np.float32]:  # noqa: ARG002 - torch has its own
         """Return the features of each image, float32 (n, 512).
@@ -50,7 +50,7 @@ class ImageEncoder:
                 "This model reads images, which needs torch even to predict. Install it with "
                 "`pip install 'longtail[train]'`."
             ) from error
-        module = self._loaded()
+        module = self._module
         images = torch.from_numpy(bags.dense(int(np.prod(self.image_shape))))
         features = np.empty((bags.n_rows, 512), np.float32)
         with torch.no_grad():
@@ -58,18 +58,17 @@ class ImageEncoder:
                 features[i] = module(images[i].view(1, *self.image_shape)).numpy()[0]
         return features
 
-    def _loaded(self) -> Any:
-        """Return the network, made when the first image comes."""
-        if not self._module:
-            import torch  # noqa: PLC0415
+    @cached_property
+    def _module(self) -> Any:
+        """The network, made when the first image comes."""
+        import torch  # noqa: PLC0415
 
-            from longtail.features.resnet18 import ResNet18Module  # noqa: PLC0415
+        from longtail.features.resnet18 import ResNet18Module  # noqa: PLC0415
 
-            module = ResNet18Module(self.image_shape[0]).eval()
-            weights = {k: torch.tensor(np.array(v)) for k, v in self.weights.items()}
-            module.adopt(weights, "The model folder")
-            self._module.append(module)
-        return self._module[0]
+        module = ResNet18Module(self.image_shape[0]).eval()
+        weights = {k: torch.tensor(np.array(v)) for k, v in self.weights.items()}
+        module.adopt(weights, "The model folder")
+        return module
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return what the encoder is made of."""

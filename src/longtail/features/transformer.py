@@ -118,7 +118,7 @@ class FrozenTexts(FrozenFeatures):
         self._vectors = encoded_texts(encoder, data.bags(), run, "points")
         super().__init__(self._vectors, dropout=dropout, device=run.device)
 
-    def vectors(self, data: TrainingData, n_threads: int) -> NDArray[np.float32]:  # noqa: ARG002
+    def vectors(self, data: TrainingData) -> NDArray[np.float32]:  # noqa: ARG002 - its own points
         """Return the vectors of the training points, which are there."""
         return self._vectors
 
@@ -160,7 +160,7 @@ class TransformerNetwork:
         """See `FeatureNetwork.state`."""
         return self._tuned.state()
 
-    def vectors(self, data: TrainingData, n_threads: int) -> NDArray[np.float32]:  # noqa: ARG002
+    def vectors(self, data: TrainingData) -> NDArray[np.float32]:
         """Return the vectors of the training points, by the weights as they are now."""
         return self.read(data.bags())
 

@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.errors import require_positive
 from longtail.index.biased import with_bias, with_ones
 from longtail.index.exact import ExactIndex
-from longtail.index.protocol import as_queries, check_k
+from longtail.index.protocol import as_queries
 from longtail.kernels.arrays import read_only
 from longtail.kernels.byte_codes import byte_codes, code_unit
 from longtail.kernels.jit import over_row_chunks
@@ -61,7 +62,7 @@ class CodedIndex(ExactIndex):
 
         See `VectorIndex.query` and, for errors, `ExactIndex.query`.
         """
-        check_k(k)
+        require_positive("k", k)
         matrix = with_ones(as_queries(queries, self.vectors.shape[1]), self._width)
         lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
         # Directions have one unit, so that a row's products do not depend on the rows beside it.

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.errors import InputError
+from longtail.errors import InputError, require_positive
 from longtail.index.biased import as_bias
-from longtail.index.protocol import OUT_OF_BOUNDS, as_queries, as_vectors, check_k
+from longtail.index.protocol import OUT_OF_BOUNDS, as_queries, as_vectors
 from longtail.kernels.exact import exact_topk
 from longtail.kernels.jit import over_row_chunks
 
@@ -74,7 +74,7 @@ class ExactIndex:
         InputError
             If the queries have another dimension, are not finite, or `k` is below 1.
         """
-        check_k(k)
+        require_positive("k", k)
         matrix = as_queries(queries, self.vectors.shape[1])
         ids = np.empty((len(matrix), k), np.int32)
         similarities = np.empty((len(matrix), k), np.float32)

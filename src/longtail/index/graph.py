@@ -8,10 +8,10 @@ import numpy as np
 
 from longtail.data.assembled import taken
 from longtail.data.csr import fits_rows, is_within
-from longtail.errors import InputError
+from longtail.errors import InputError, require_positive
 from longtail.index.biased import as_bias, some_of, with_bias
 from longtail.index.graph_building import GraphBuilder, group_equal_rows
-from longtail.index.protocol import LARGEST_NUMBER, OUT_OF_BOUNDS, as_queries, as_vectors, check_k
+from longtail.index.protocol import LARGEST_NUMBER, OUT_OF_BOUNDS, as_queries, as_vectors
 from longtail.kernels.arrays import read_only
 from longtail.kernels.byte_codes import MAX_DIMENSION
 from longtail.kernels.graph import search_rows
@@ -208,7 +208,7 @@ class GraphIndex:
         InputError
             If the queries have another dimension, are not finite, or `k` is below 1.
         """
-        check_k(k)
+        require_positive("k", k)
         matrix = as_queries(queries, self.vectors.shape[1])
         ids = np.empty((len(matrix), k), np.int32)
         similarities = np.empty((len(matrix), k), np.float32)

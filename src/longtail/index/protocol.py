@@ -18,7 +18,6 @@ __all__ = [
     "VectorIndex",
     "as_queries",
     "as_vectors",
-    "check_k",
 ]
 
 LARGEST_NUMBER = 1e15  # products of two such are finite in float32, and sums of 65,536 of those
@@ -108,19 +107,3 @@ def as_queries(queries: ArrayLike, n_dimensions: int) -> NDArray[np.float32]:
         row = int(np.flatnonzero(~fits.all(axis=1))[0])
         raise InputError(f"Query {row} holds {OUT_OF_BOUNDS}")
     return matrix
-
-
-def check_k(k: int) -> None:
-    """Raise InputError unless `k` is at least 1.
-
-    Examples
-    --------
-    >>> from longtail.index.protocol import check_k
-    >>> check_k(1)
-    >>> check_k(0)
-    Traceback (most recent call last):
-        ...
-    longtail.errors.InputError: k must be at least 1, got 0.
-    """
-    if k < 1:
-        raise InputError(f"k must be at least 1, got {k}.")

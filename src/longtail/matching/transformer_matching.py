@@ -121,7 +121,7 @@ class TransformerMatching:
         if isinstance(network, TransformerNetwork):
             trained = self._fine_tune(network, targets, run, held_out)
         encoder = self.transformer.frozen(network)
-        encoded = EncodedPoints(encoder, network.vectors(data, run.n_threads), *trained)
+        encoded = EncodedPoints(encoder, network.vectors(data), *trained)
         return self.matcher.match(encoded, data, targets, run)
 
     def _fine_tune(

@@ -30,6 +30,7 @@ __all__ = [
     "check_k",
     "deepest_place",
     "find_hits",
+    "points_of_entries",
     "row_chunks",
     "stored_in",
     "true_among",
@@ -198,7 +199,7 @@ def stored_in(matrix: csr_array, points: Integers, labels: Integers) -> NDArray[
     # One int64 key a pair; -1, which no stored pair has, for padding and for unknown labels.
     inside = (labels >= 0) & (labels < n_labels)
     keys = np.where(inside, points * np.int64(n_labels) + labels, np.int64(-1))
-    stored = _points_of(matrix) * np.int64(n_labels) + matrix.indices
+    stored = points_of_entries(matrix) * np.int64(n_labels) + matrix.indices
     if stored.size == 0:
         return np.zeros(keys.shape, dtype=np.bool_)
     nearest = np.minimum(np.searchsorted(stored, keys), stored.size - 1)
@@ -274,14 +275,22 @@ def best_hits(truth: csr_array, weights: Floats) -> Hits:
     ([0, 0, 1], [0, 1, 0], [1, 0, 2])
     """
     truth = as_binary_csr(truth, "truth")
-    points = _points_of(truth)
+    points = points_of_entries(truth)
     order = np.lexsort((-weights[truth.indices], points))
     ranks = np.arange(truth.nnz) - truth.indptr[points]  # points are sorted already
     return Hits(points, ranks, truth.indices[order], np.diff(truth.indptr))
 
 
-def _points_of(matrix: csr_array) -> NDArray[np.int64]:
-    """Row of each stored entry."""
+def points_of_entries(matrix: csr_array) -> NDArray[np.int64]:
+    """Return the row of each stored entry, int64 (nnz,).
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.metrics.hits import points_of_entries
+    >>> points_of_entries(csr_array([[1, 1], [0, 0], [0, 1]])).tolist()
+    [0, 0, 2]
+    """
     return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
 
 

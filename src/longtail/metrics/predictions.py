@@ -6,9 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.data.csr import csr_from_rows
+from longtail.data.csr import with_entries
 from longtail.errors import InputError
-from longtail.metrics.hits import Floats, Integers, as_binary_csr, row_chunks, stored_in
+from longtail.metrics.hits import (
+    Floats,
+    Integers,
+    as_binary_csr,
+    points_of_entries,
+    row_chunks,
+    stored_in,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -71,7 +78,7 @@ def top_k(
 
 def _fill_top_k(scores: csr_array, barred: csr_array | None, ids: Integers, values: Floats) -> None:
     """Sort the entries of some rows and write the best into `ids` and `values`, in place."""
-    points = np.repeat(np.arange(scores.shape[0]), np.diff(scores.indptr))
+    points = points_of_entries(scores)
     labels, data = scores.indices, scores.data.astype(values.dtype)
     if barred is not None:
         kept = ~stored_in(barred, points, labels)
@@ -174,10 +181,7 @@ def truth_without(truth: csr_array, pairs: csr_array) -> csr_array:
     >>> truth_without(csr_array([[1, 1], [0, 1]]), csr_array([[0, 1], [1, 0]])).toarray().tolist()
     [[1, 0], [0, 1]]
     """
-    points = np.repeat(np.arange(truth.shape[0]), np.diff(truth.indptr))
-    kept = ~stored_in(pairs, points, truth.indices)
-    n_kept = np.bincount(points[kept], minlength=truth.shape[0])
-    return csr_from_rows(truth.indices[kept], n_kept, truth.shape[1], truth.data[kept])
+    return with_entries(truth, ~stored_in(pairs, points_of_entries(truth), truth.indices))
 
 
 def in_rank_order(ids: Integers, scores: Floats) -> Integers:

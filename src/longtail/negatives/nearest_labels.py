@@ -13,8 +13,8 @@ import numpy as np
 
 from longtail.clustering.k_means import spherical_k_means
 from longtail.data.csr import fits_rows, is_within
-from longtail.data.rows import binary, require_positive, unit_vectors
-from longtail.errors import InputError
+from longtail.data.rows import binary, unit_vectors
+from longtail.errors import InputError, require_positive
 from longtail.index.exact import ExactIndex
 from longtail.index.stored import built_index, index_from_arrays, n_rows_of
 from longtail.kernels.arrays import read_only

@@ -14,8 +14,9 @@ import numpy as np
 
 from longtail.clustering.balanced import balanced_clusters
 from longtail.clustering.members import members_of
-from longtail.data.rows import binary, require_positive, unit_vectors
+from longtail.data.rows import binary, unit_vectors
 from longtail.data.weighted_draws import WeightedDraws
+from longtail.errors import require_positive
 from longtail.negatives.nearest_labels import NearestLabels
 
 if TYPE_CHECKING:

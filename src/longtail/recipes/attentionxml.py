@@ -183,9 +183,7 @@ class AttentionXML(LabelEstimator):
         labels = np.arange(n_labels, dtype=np.int32)
         if n_labels <= self.first_level:
             return np.stack([np.zeros_like(labels), labels])
-        rows = label_centroids(
-            data.features, data.labels, normalise_points=False, n_threads=run.n_threads
-        )
+        rows = label_centroids(data.features, data.labels, n_threads=run.n_threads)
         tree = balanced_tree(
             rows, leaf_size=self.leaf_size, seed=run.seed_for("tree"), n_threads=run.n_threads
         )

@@ -153,7 +153,7 @@ class EnergyClassifier(LabelEstimator):
             self.global_energy(len(used)).to(run.device),
         )
         stages.learn(network, labels, run)
-        frozen = network.energy.frozen(self.dimension)
+        frozen = network.energy.frozen()
         unaries = network.unaries.cpu()
         return EnergyScorer(
             encoder=features.frozen(network.features),

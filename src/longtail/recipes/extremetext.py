@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import hstack
@@ -110,9 +110,7 @@ class ExtremeText(LabelEstimator):
 
     def _tree(self, data: TrainingData, run: TrainingRun) -> tuple[LabelTree, NDArray[np.int64]]:
         """Return a tree of labels in the order of its leaves, and that order."""
-        centroids: Any = label_centroids(
-            data.features, data.labels, normalise_points=False, n_threads=run.n_threads
-        )
+        centroids = label_centroids(data.features, data.labels, n_threads=run.n_threads)
         tree = balanced_tree(
             centroids,
             leaf_size=self.leaf_size,

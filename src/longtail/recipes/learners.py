@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 from longtail.scorers.ensemble import EnsembleScorer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from longtail.scorers.protocols import Scorer
     from longtail.training.run import TrainingRun
 
-__all__ = ["averaged_learners"]
+__all__ = ["averaged", "averaged_learners"]
 
 
 def averaged_learners(
@@ -46,4 +46,16 @@ def averaged_learners(
     if n_learners == 1:
         return learn(run)
     runs = (run.within(f"learner {i + 1}: ") for i in range(n_learners))
-    return EnsembleScorer(tuple(map(learn, runs)))
+    return averaged([learn(own) for own in runs])
+
+
+def averaged(members: Sequence[Scorer]) -> Scorer:
+    """Return what averages the scores of trained models; one alone is itself.
+
+    Examples
+    --------
+    >>> from longtail.recipes.learners import averaged
+    >>> averaged(["one"]), averaged(["one", "other"]).members
+    ('one', ('one', 'other'))
+    """
+    return members[0] if len(members) == 1 else EnsembleScorer(tuple(members))

@@ -99,7 +99,7 @@ class LongtailClassifier(RerankedEstimator):
     n_near_points : int
         Training points that vote for their labels; 0 for no votes.
     n_near_labels : int
-        Labels that only near points bring.
+        Most labels that only near points bring, beside those found. Another thing than Astec's.
     beam : int
         Width of the search: a wider one finds more, and takes longer.
     tail : float or None

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from longtail.data.rows import Rows
     from longtail.scorers.calibration import Calibration
     from longtail.siamese.networks import SiameseArchitecture, SiameseNetwork
+    from longtail.siamese.task import Corrections
     from longtail.training.run import TrainingData, TrainingRun
 
     Floats = NDArray[np.float32]
@@ -115,7 +116,7 @@ class NGAME(OfTextEncoder):
     n_near_points : int
         Nearest training points, which vote for their labels; 0 for no votes.
     n_near_labels : int
-        Most labels that are scored because near points have them.
+        Most labels that only near points bring, beside those found. Another thing than Astec's.
     relations : bool
         Whether the blend also looks at words that points share with label texts, and at links
         between labels; see `LabelRelations`.
@@ -319,10 +320,7 @@ class NGAME(OfTextEncoder):
             encoded = EncodedPairs(network.vectors(Side.POINTS), network.vectors(Side.LABELS))
         added = None
         if auxiliary is not None and clusters is not None:
-            added = auxiliary.vectors.cpu().numpy()[clusters]
-            is_known = np.any(encoded.texts, axis=1)
-            is_known[used] = True
-            added[~is_known] = 0  # neither points nor a text: its cluster says nothing of it
+            added = _auxiliary_of_labels(auxiliary, clusters, encoded.texts, used)
         nothing = np.zeros((n_labels, network.dimension), np.float32)
         modules = LearntModules(encoded, added, nothing if added is None else added)
         with run.stage("classifiers"):
@@ -404,12 +402,22 @@ class NGAME(OfTextEncoder):
         return Blend.untaught(search, [first, *others], relations, labels, tail=self.tail)
 
 
+def _auxiliary_of_labels(
+    auxiliary: Corrections, clusters: NDArray[np.int64], texts: Floats, used: NDArray[np.int32]
+) -> Floats:
+    """Return the auxiliary vector of each label; zeros where it has neither points nor a text."""
+    added: Floats = auxiliary.vectors.cpu().numpy()[clusters]
+    is_known = np.any(texts, axis=1)
+    is_known[used] = True
+    added[~is_known] = 0  # its cluster says nothing of it
+    return added
+
+
 def _points_as_texts(data: TrainingData, run: TrainingRun) -> csr_array:
     """Return for each label the summed features of its points; nothing where it has none."""
     return label_centroids(
         data.features,
         data.labels,
-        normalise_points=False,
         max_entries=MAX_ENTRIES,
         n_threads=run.n_threads,
     )

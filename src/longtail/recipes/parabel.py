@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
+from longtail.recipes.learners import averaged
 from longtail.recipes.reranked import RerankedEstimator
-from longtail.scorers.ensemble import EnsembleScorer
 from longtail.scorers.label_tree import LabelTreeScorer
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 from longtail.surrogates.label_clusters import label_centroids, meta_labels
@@ -83,14 +83,9 @@ class Parabel(RerankedEstimator):
         """See `LabelEstimator`."""
         used, data = data.of_used_labels()
         with run.stage("label centroids"):
-            centroids = label_centroids(
-                data.features, data.labels, normalise_points=False, n_threads=run.n_threads
-            )
-        trees = tuple(
-            self._train_tree(data, centroids, used, run.within(f"tree {i + 1}: "))
-            for i in range(self.n_learners)
-        )
-        return trees[0] if len(trees) == 1 else EnsembleScorer(trees)
+            centroids = label_centroids(data.features, data.labels, n_threads=run.n_threads)
+        runs = (run.within(f"tree {i + 1}: ") for i in range(self.n_learners))
+        return averaged([self._train_tree(data, centroids, used, own) for own in runs])
 
     def _train_tree(
         self, data: TrainingData, centroids: csr_array, used: NDArray[np.int32], run: TrainingRun

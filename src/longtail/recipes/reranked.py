@@ -40,7 +40,8 @@ class RerankedEstimator(LabelEstimator):
     ----------
     reranker : str or None
         ``"spen"`` or ``"icnn"``: re-order the best labels by an energy over them, if that gains on
-        points held out; training takes twice as long. None does not.
+        points held out; training takes twice as long. None does not. Not the network that Astec's
+        setting of this name trains.
     **kwargs
         Those of `LabelEstimator`.
     """

@@ -21,10 +21,10 @@ from longtail.matching.cluster_scores import (
     NeuralMatcher,
 )
 from longtail.matching.transformer_matching import ReadOnce, TransformerMatching
+from longtail.recipes.learners import averaged
 from longtail.recipes.own_parts import check_part
 from longtail.recipes.part_words import INDEXERS, MATCHERS, part_of
 from longtail.recipes.text_encoders import OfTextEncoder
-from longtail.scorers.ensemble import EnsembleScorer
 from longtail.scorers.joined_features import HALF_LENGTH, JoinedFeatures, JoinedTreeScorer
 from longtail.scorers.label_tree import LabelTreeScorer
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
@@ -158,12 +158,12 @@ class XTransformer(OfTextEncoder):
         used, data = data.of_used_labels()
         held = HeldOut.of(held_out, held_out.labels[:, used], self.patience)
         scopes = ["", *(f"encoder {i}, " for i in range(2, 2 + len(self.further_encoders)))]
-        members = tuple(
+        members = [
             member
             for scope, one in zip(scopes, self.of_each_encoder(), strict=True)
             for member in one._members(data, held, used, run.within(scope))
-        )
-        return members[0] if len(members) == 1 else EnsembleScorer(members)
+        ]
+        return averaged(members)
 
     def _members(
         self,
@@ -190,9 +190,7 @@ class XTransformer(OfTextEncoder):
             return self._transformer.read()
         run = run.within("first ")
         with run.stage("label indexing"):
-            rows = label_centroids(
-                data.features, data.labels, normalise_points=False, n_threads=run.n_threads
-            )
+            rows = label_centroids(data.features, data.labels, n_threads=run.n_threads)
             tree = self._tree(rows, run)
         with run.stage("matcher"):
             return self._match(tree.nodes[1], data, held_out, run).encoder

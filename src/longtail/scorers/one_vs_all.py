@@ -92,7 +92,7 @@ class OneVsAllScorer:
         """Return of which points the encoder knows nothing, bool (n,)."""
         unknown: NDArray[np.bool_] = np.logical_not(features.any(axis=1))
         if isinstance(self.encoder, BagEncoder):  # its ReLU leaves zeros of some known tokens, too
-            unknown &= np.diff(bags.row_starts) == 0
+            unknown &= bags.silent()
         return unknown
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:

@@ -85,7 +85,7 @@ class ProbabilisticTreeScorer:
         """Go down all levels with all bags at once."""
         features = self.encoder.encode(bags, n_threads)
         n_inner = len(self.child_starts) - 1
-        beam = np.where(np.diff(bags.row_starts) > 0, 0, -1).astype(np.int32)[:, None]
+        beam = np.where(bags.silent(), -1, 0).astype(np.int32)[:, None]  # 0 is the root
         scores = np.zeros(beam.shape, np.float32)
         while True:
             children, parents = self._children(beam)

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from longtail.errors import InputError, LongtailError
-from longtail.model_folder import ModelFolder
+from longtail.model_folder import MANIFEST, ModelFolder
 from longtail.predictor import Predictor
 from longtail.warm_up import warm_up
 
@@ -92,7 +92,7 @@ class LiveModel:
     def _fingerprint(self) -> Fingerprint | None:
         """Return what tells one manifest from another without reading it; None for none."""
         try:
-            status = (self.path / "manifest.json").stat()
+            status = (self.path / MANIFEST).stat()
         except OSError:
             return None
         return status.st_ino, status.st_mtime_ns, status.st_size

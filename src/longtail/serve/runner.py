@@ -45,22 +45,22 @@ class ServerSettings:
     Parameters
     ----------
     host : str
-        Only this machine can reach the default.
+        The address to listen on.
     port : int
         0 takes any free one.
     workers : int
         Processes; they share the memory map of the model.
-    graceful_seconds : int
-        For requests to be finished when the server is stopped.
     root_path : str
         Where a proxy shows the server, such as ``/labels``.
+    graceful_seconds : int
+        For requests to be finished when the server is stopped.
     """
 
-    host: str = "127.0.0.1"
-    port: int = 8000
-    workers: int = 1
+    host: str
+    port: int
+    workers: int
+    root_path: str
     graceful_seconds: int = 20
-    root_path: str = ""
 
 
 def serve(path: Path, settings: ServerSettings, limits: Limits) -> int:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.data.rows import require_positive
-from longtail.errors import InputError
+from longtail.errors import InputError, require_positive
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -19,11 +19,10 @@ from longtail.data.rows import (
     binary,
     from_padded,
     offsets_and_indices,
-    require_positive,
     unit_product,
     unit_rows,
 )
-from longtail.errors import InputError
+from longtail.errors import InputError, require_positive
 from longtail.kernels.clusters import label_walks
 from longtail.kernels.jit import over_row_chunks
 
@@ -180,7 +179,7 @@ def label_centroids(
     features: Rows,
     labels: sp.csr_array,
     *,
-    normalise_points: bool,
+    normalise_points: bool = False,
     max_entries: int | None = None,
     n_threads: int = 1,
 ) -> Rows:
@@ -193,7 +192,8 @@ def label_centroids(
     labels : csr_array, (n_points, n_labels)
         An entry other than zero means: relevant.
     normalise_points : bool
-        Scale points to unit length first, as the paper does; its code sums them as they are.
+        Scale points to unit length first, as DeepXML's paper does; its code, Parabel and
+        X-Transformer sum them as they are.
     max_entries : int, optional
         Keep that many entries, the largest, of each sparse centroid. Bounds the memory.
     n_threads : int
@@ -216,7 +216,7 @@ def label_centroids(
     >>> from longtail.surrogates.label_clusters import label_centroids
     >>> features = np.array([[4, 0], [0, 3], [0, 2]], dtype=np.float32)
     >>> labels = sp.csr_array(np.array([[1, 0], [1, 0], [0, 0]]))
-    >>> label_centroids(features, labels, normalise_points=False)
+    >>> label_centroids(features, labels)
     array([[0.8, 0.6],
            [0. , 0. ]], dtype=float32)
     """

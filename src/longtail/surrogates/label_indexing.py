@@ -49,9 +49,7 @@ class PointFeatures:
         run: TrainingRun,
     ) -> Rows:
         """See `LabelIndexer.represent`; needs no encoder."""
-        return label_centroids(
-            data.features, data.labels, normalise_points=False, n_threads=run.n_threads
-        )
+        return label_centroids(data.features, data.labels, n_threads=run.n_threads)
 
 
 class PointEmbeddings(PointFeatures):
@@ -80,7 +78,7 @@ class PointEmbeddings(PointFeatures):
     ) -> Rows:
         """See `LabelIndexer.represent`."""
         points = encoder().encode(data.bags(), run.n_threads)
-        return label_centroids(points, data.labels, normalise_points=False, n_threads=run.n_threads)
+        return label_centroids(points, data.labels, n_threads=run.n_threads)
 
 
 class LabelTexts(PointFeatures):

@@ -10,13 +10,15 @@ import numpy as np
 from longtail.clustering.balanced import balanced_clusters
 from longtail.clustering.members import members_of
 from longtail.data.bags import Bags
-from longtail.data.rows import require_positive
+from longtail.errors import require_positive
 from longtail.kernels.bags import sum_rows
 from longtail.kernels.jit import over_row_chunks
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
+
+    from longtail.data.rows import Rows
 
 __all__ = ["LabelTree", "balanced_tree", "k_means_tree"]
 
@@ -96,7 +98,7 @@ class LabelTree:
         return np.cumsum(np.concatenate([[1], *n_children])).astype(np.int32)
 
 
-def balanced_tree(centroids: csr_array, *, leaf_size: int, seed: int, n_threads: int) -> LabelTree:
+def balanced_tree(centroids: Rows, *, leaf_size: int, seed: int, n_threads: int) -> LabelTree:
     """Halve the labels by balanced 2-means until a leaf has at most `leaf_size` of them.
 
     Prabhu et al., "Parabel: Partitioned label trees for extreme classification with application
@@ -104,7 +106,7 @@ def balanced_tree(centroids: csr_array, *, leaf_size: int, seed: int, n_threads:
 
     Parameters
     ----------
-    centroids : csr_array of float32 (n_labels, n_features)
+    centroids : csr_array or ndarray of float32 (n_labels, n_features)
     leaf_size : int
     seed, n_threads : int
 

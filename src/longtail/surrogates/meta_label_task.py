@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from longtail.data.rows import require_positive
-from longtail.errors import InputError
+from longtail.errors import InputError, require_positive
 from longtail.surrogates.label_clusters import LabelClusters, meta_labels
 from longtail.training.batches import AllLabels
 from longtail.training.label_table import LabelTable

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 __all__ = ["LazyAdam", "RowOptimiser", "RowwiseAdagrad", "in_threads", "numbers_of"]
 
+EPSILON = 1e-8  # added to roots that steps are divided by
+
 
 class RowOptimiser(Protocol):
     """Changes some rows of a table, given the gradient of just those rows.
@@ -54,7 +56,6 @@ class RowwiseAdagrad:
     ----------
     table : Tensor (n, d)
         What will be trained.
-    epsilon : float
 
     Examples
     --------
@@ -68,8 +69,7 @@ class RowwiseAdagrad:
             [ 0.0000,  0.0000]])
     """
 
-    def __init__(self, table: Tensor, epsilon: float = 1e-8) -> None:
-        self._epsilon = epsilon
+    def __init__(self, table: Tensor) -> None:
         self._sums = torch.zeros(len(table), device=table.device)
 
     def step(self, table: Tensor, rows: Tensor, gradient: Tensor, learning_rate: float) -> None:
@@ -78,14 +78,12 @@ class RowwiseAdagrad:
         if table.device.type == "cpu":
             arrays = (table.numpy(), self._sums.numpy(), rows.numpy(), gradient.numpy())
             in_threads(
-                lambda start, stop: adagrad_rows(
-                    *arrays, learning_rate, self._epsilon, start, stop
-                ),
+                lambda start, stop: adagrad_rows(*arrays, learning_rate, EPSILON, start, stop),
                 len(rows),
             )
             return
         self._sums[rows] += gradient.square().mean(dim=1)
-        size = learning_rate / (self._sums[rows].sqrt() + self._epsilon)
+        size = learning_rate / (self._sums[rows].sqrt() + EPSILON)
         table[rows] -= size[:, None] * gradient
 
     def step_by_bags(
@@ -112,7 +110,7 @@ class RowwiseAdagrad:
             bags = Bags.of(eye_array(len(rows), dtype=np.float32, format="csr"))
         arrays = (table.numpy(), self._sums.numpy(), rows.numpy(), *bags[:3], numbers_of(slopes))
         in_threads(
-            lambda start, stop: adagrad_of_sums(*arrays, learning_rate, self._epsilon, start, stop),
+            lambda start, stop: adagrad_of_sums(*arrays, learning_rate, EPSILON, start, stop),
             len(rows),
         )
 
@@ -133,7 +131,7 @@ class RowwiseAdagrad:
         """
         units = texts.unit.numpy()
         read = (rows.numpy(), units, lengths.numpy(), numbers_of(gradient))
-        arrays = (table.numpy(), self._sums.numpy(), *read, scale, learning_rate, self._epsilon)
+        arrays = (table.numpy(), self._sums.numpy(), *read, scale, learning_rate, EPSILON)
         text_lengths = texts.lengths.numpy()[:, 0]
         in_threads(
             lambda start, stop: adagrad_of_units(*arrays, text_lengths, start, stop, units),
@@ -154,7 +152,6 @@ class LazyAdam:
     ----------
     table : Tensor (n, d)
         What will be trained.
-    epsilon : float
 
     Examples
     --------
@@ -167,8 +164,7 @@ class LazyAdam:
             [-0.1000,  0.1000]])
     """
 
-    def __init__(self, table: Tensor, epsilon: float = 1e-8) -> None:
-        self._epsilon = epsilon
+    def __init__(self, table: Tensor) -> None:
         self._means = torch.zeros_like(table)
         self._squares = torch.zeros_like(table)
         self._n_steps = torch.zeros(1, dtype=torch.int64)
@@ -187,14 +183,14 @@ class LazyAdam:
             table_, means, squares, ids, slopes = (tensor.numpy() for tensor in tensors)
             in_threads(
                 lambda start, stop: adam_rows(
-                    table_, means, squares, ids, slopes, size, self._epsilon, start, stop
+                    table_, means, squares, ids, slopes, size, EPSILON, start, stop
                 ),
                 len(rows),
             )
             return
         self._means[rows] = 0.9 * self._means[rows] + 0.1 * gradient
         self._squares[rows] = 0.999 * self._squares[rows] + 0.001 * gradient.square()
-        table[rows] -= size * self._means[rows] / (self._squares[rows].sqrt() + self._epsilon)
+        table[rows] -= size * self._means[rows] / (self._squares[rows].sqrt() + EPSILON)
 
     def step_all(self, table: Tensor, gradient: Tensor, learning_rate: float) -> None:
         """Step all rows as `step_summed` does, which makes this plain Adam."""
@@ -203,7 +199,7 @@ class LazyAdam:
             return
         self._means.mul_(0.9).add_(gradient, alpha=0.1)
         self._squares.mul_(0.999).addcmul_(gradient, gradient, value=0.001)
-        roots = self._squares.sqrt().add_(self._epsilon)
+        roots = self._squares.sqrt().add_(EPSILON)
         table.addcdiv_(self._means, roots, value=-self._next_size(learning_rate))
 
     def _next_size(self, learning_rate: float) -> float:

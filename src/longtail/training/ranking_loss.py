@@ -29,7 +29,10 @@ def log_counts_of(labels: Tensor) -> Tensor:
 
 
 def ranking_loss(logits: Tensor, is_true: Tensor, log_counts: Tensor) -> Tensor:
-    """Return the mean over points of the decoupled softmax.
+    """Return the mean over points of the decoupled softmax over the root of a point's true labels.
+
+    Each true candidate against all false ones (Gupta et al., "Dual-encoders for extreme multi-label
+    classification", ICLR 2024). A point with four true candidates counts as two points with one.
 
     Parameters
     ----------

@@ -1,0 +1,58 @@
+"""A tenth of the training points, kept from the training to be asked: no test data is read."""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from dataclasses import replace
+
+import numpy as np
+
+from longtail import Dataset
+from longtail.data import InputWarning
+from longtail.data.label_space import LabelSpace
+
+__all__ = ["split_as_asked", "split_of", "training_parser"]
+
+
+def split_as_asked(description: str | None) -> tuple[Dataset, Dataset, int]:
+    """Read what the command line names; return nine tenths to train on, one to ask, the seed."""
+    arguments = training_parser(description).parse_args()
+    return *split_of(arguments), arguments.seed
+
+
+def training_parser(description: str | None) -> argparse.ArgumentParser:
+    """Return a parser of what names a training set, a tenth of which will be asked."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("train")
+    parser.add_argument("--labels")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--points", type=int, help="of the other nine tenths, to learn from: all")
+    parser.add_argument(
+        "--known-labels",
+        action="store_true",
+        help="leave out labels that none of these has, as most test sets do",
+    )
+    return parser
+
+
+def split_of(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
+    """Return nine tenths of the training points that the arguments name, and the others."""
+    warnings.simplefilter("ignore", InputWarning)
+    data = Dataset.read(arguments.train, labels_file=arguments.labels)
+    order = np.random.default_rng(arguments.seed).permutation(data.n_points)
+    kept, rest = np.split(order, [data.n_points // 10])
+    train, points = data.take(np.sort(rest[: arguments.points])), data.take(np.sort(kept))
+    return of_known_labels(train, points) if arguments.known_labels else (train, points)
+
+
+def of_known_labels(train: Dataset, points: Dataset) -> tuple[Dataset, Dataset]:
+    """Return both with the labels alone that training points have."""
+    known = np.flatnonzero(np.bincount(train.labels.indices, minlength=train.n_labels))
+    space = train.label_space
+    names, texts = (column and column.take(known) for column in (space.names, space.texts))
+    kept = LabelSpace(len(known), names, texts)
+    first, second = (
+        replace(part, labels=part.labels[:, known], label_space=kept) for part in (train, points)
+    )
+    return first, second

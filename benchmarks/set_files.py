@@ -1,0 +1,66 @@
+"""The files of a data set that is made here, as `benchmarks.peers --data` takes its folder."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import random
+from typing import TYPE_CHECKING, TextIO, TypeAlias, cast
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from sklearn.feature_extraction.text import TfidfVectorizer
+
+__all__ = ["Points", "write", "write_features", "write_parts"]
+
+Points: TypeAlias = list[tuple[str, list[str]]]
+
+
+def write(folder: Path, points: Points) -> None:
+    """Write a training set, a random fifth as a test set, and the labels' names."""
+    random.Random(0).shuffle(points)  # noqa: S311 - no secret
+    n_test = len(points) // 5
+    write_parts(folder, {"test": points[:n_test], "train": points[n_test:]})
+
+
+def write_parts(folder: Path, parts: dict[str, Points]) -> None:
+    """Write a training set and a test set, which are given, and the labels' names."""
+    folder.mkdir(parents=True, exist_ok=True)
+    points = [point for rows in parts.values() for point in rows]
+    names = sorted({label for _, labels in points for label in labels})
+    ids = {name: i for i, name in enumerate(names)}
+    with opened(folder / "labels.txt.gz") as file:
+        file.writelines(f"{name}\n" for name in names)
+    for part, rows in parts.items():
+        with opened(folder / f"{part}.jsonl.gz") as file:
+            for text, labels in rows:
+                row = {"text": text, "labels": sorted(ids[label] for label in labels)}
+                file.write(json.dumps(row, ensure_ascii=False) + "\n")
+    print(f"{folder}: {len(points):,} points, {len(names):,} labels")
+
+
+def write_features(texts: Path, folder: Path, tokens: TfidfVectorizer) -> None:
+    """Write the TF-IDF of the tokens of a set as ready-made features."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with gzip.open(texts / "labels.txt.gz", "rt", encoding="utf-8") as file:
+        n_labels = sum(1 for _ in file)
+    for part in ("train", "test"):
+        with gzip.open(texts / f"{part}.jsonl.gz", "rt", encoding="utf-8") as file:
+            rows = [json.loads(line) for line in file]
+        if part == "train":
+            tokens.fit([row["text"] for row in rows])
+        features = tokens.transform([row["text"] for row in rows]).sorted_indices()
+        with opened(folder / f"{part}.txt.gz") as file:
+            file.write(f"{len(rows)} {features.shape[1]} {n_labels}\n")
+            for row, start, stop in zip(
+                rows, features.indptr[:-1], features.indptr[1:], strict=True
+            ):
+                entries = zip(features.indices[start:stop], features.data[start:stop], strict=True)
+                values = " ".join(f"{i}:{value:.5g}" for i, value in entries)
+                file.write(f"{','.join(map(str, row['labels']))} {values}\n")
+
+
+def opened(path: Path) -> TextIO:
+    """Open a packed file to be written."""
+    return cast("TextIO", gzip.open(path, "wt", encoding="utf-8"))
