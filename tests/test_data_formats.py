@@ -335,6 +335,26 @@ def test_rows_within_a_cell_are_pointed_out(tmp_path, name, content, n_points, i
     assert [("looks like further rows" in message) for message in said] == [True] * is_odd
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "line"),
+    [
+        ("test.svm", "0 1:1\n1 1:1e-300 2:1e-320\n0 1:1e-300 2:1\n", 2),
+        ("test.txt", "2 3 2\n0 1:1 2:1e-300\n1 1:1e-300 2:0\n", 3),
+    ],
+)
+def test_numbers_that_are_too_small_are_told(tmp_path, name, content, line):
+    message = rf"{name}: .* nearer to 0 than 32 bits hold .*: 1, first at line {line}"
+    with pytest.warns(InputWarning, match=message):
+        read(tmp_path, content, name)
+
+
+def test_numbers_of_a_pair_that_are_too_small_are_told(tmp_path):
+    labels_path = tmp_path / "Y.txt"
+    labels_path.write_text("1 1\n0:1\n")
+    with pytest.warns(InputWarning, match=r"X\.txt: .* nearer to 0 .* first at line 2"):
+        read(tmp_path, "1 2\n0:1e-300\n", "X.txt", labels_path=labels_path)
+
+
 def test_zeros_are_no_features(tmp_path):
     for name, content in (("a.txt", "1 3 1\n0 0:0 2:5\n"), ("a.svm", "0 0:0.0 2:5\n")):
         assert read(tmp_path, content, name).features.indices.tolist() == [2]

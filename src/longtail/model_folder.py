@@ -33,6 +33,7 @@ from longtail.folder_exchange import (
     exchange,
     new_folder_for,
     read_whole,
+    resolved,
     would_be_lost,
 )
 
@@ -150,7 +151,7 @@ def check_target(path: str | Path) -> set[str]:
     if str(path) in {"", "-"}:
         what = "- (standard output)" if str(path) else "an empty name"
         raise ModelFolderError(f"A model is a folder, which {what} is not. Name one.")
-    target = Path(path).resolve()
+    target = resolved(path)
     if target.exists() and not target.is_dir():
         raise ModelFolderError(f"{target} is a file. Name a new folder for the model.")
     check_writable(target)

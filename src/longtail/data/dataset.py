@@ -12,6 +12,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.data.columns import Columns, check_columns
+from longtail.data.csr import check_indices
 from longtail.data.formats import format_for_reading, format_for_writing
 from longtail.data.from_python import features_from, holds_texts, labels_from, texts_from
 from longtail.data.input_notes import InputNotes
@@ -52,7 +53,8 @@ class Dataset:
     Raises
     ------
     InputError
-        If both or neither of `texts` and `features` are given, or the sizes differ.
+        If both or neither of `texts` and `features` are given, the sizes differ, or a matrix is
+        none of CSR, or its indices lie beyond it: compiled code follows them blindly.
 
     Examples
     --------
@@ -76,6 +78,9 @@ class Dataset:
     def __post_init__(self) -> None:
         if (self.texts is None) == (self.features is None):
             raise InputError("A data set has either texts or features. Pass exactly one of them.")
+        for name, matrix in (("features", self.features), ("labels", self.labels)):
+            if matrix is not None:
+                _check_matrix(name, matrix)
         n_points = len(self.texts or ()) if self.features is None else self.features.shape[0]
         if self.labels.shape != (n_points, self.label_space.n_labels):
             raise InputError(
@@ -403,6 +408,16 @@ def _read_points(
     except DataFormatError as error:
         error.remedies += guess
         raise
+
+
+def _check_matrix(name: str, matrix: object) -> None:
+    """Raise InputError unless this is a matrix that the compiled code can follow."""
+    if not isinstance(matrix, csr_array):
+        raise InputError(
+            f"`{name}` must be a scipy.sparse.csr_array, got {named(matrix)}. Dataset.of makes a "
+            "data set of other matrices, and of lists."
+        )
+    check_indices(f"`{name}`", matrix)
 
 
 def _check_header(n_declared: int, space: LabelSpace | None, path: Path) -> None:
