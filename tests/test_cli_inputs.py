@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 
 import pytest
 
@@ -100,7 +101,8 @@ def test_of_a_pair_of_files_only_the_points_are_asked(pair, capsys, stdin):
     # The labels by mistake.
     err = run(capsys, "predict", model, pair / "Y.txt")[2]
     assert "the header says 2 columns, but the model reads 6 features" in err
-    err = run(capsys, "evaluate", model, pair / "Y.txt", "--label-pairs", pair / "Y.txt")[2]
+    shutil.copy(pair / "Y.txt", pair / "copy.txt")
+    err = run(capsys, "evaluate", model, pair / "copy.txt", "--label-pairs", pair / "Y.txt")[2]
     assert "the header says 2 columns, but the model reads 6 features" in err
     assert "--label-pairs" in refused(capsys, "evaluate", model, pair / "X.txt")
 

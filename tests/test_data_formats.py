@@ -348,6 +348,39 @@ def test_numbers_that_are_too_small_are_told(tmp_path, name, content, line):
         read(tmp_path, content, name)
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "texts"),
+    [
+        ("a.csv", "text,labels\na b,x\ntext,labels\ntext,labels,\n", None),
+        ("a.csv", "text,labels\na b,x\n\ufefftext,labels\ntext,more\n", ["a b", "text"]),
+        ("a.tsv", "id\ttext\tlabels\n1\ta\tx\nid\ttext\tlabels\n2\tb\ty\n", ["a", "b"]),
+    ],
+)
+def test_a_header_once_more_is_no_point(tmp_path, name, content, texts):
+    if texts is None:  # it is of another width
+        with pytest.raises(DataFormatError, match="line 4: The row has 3 cells"):
+            read(tmp_path, content, name)
+        return
+    path = tmp_path / name
+    message = r"rows that are the header once more \(skipped\): 1, first at line 3"
+    with pytest.warns(InputWarning, match=message):
+        assert list(read(tmp_path, content, name).texts) == texts
+    with pytest.warns(InputWarning, match=message):
+        assert list(read_points(path, n_features=None)) == texts
+
+
+def test_a_text_that_is_called_like_its_only_column_is_one(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("text\ntext\n")
+    assert list(read_points(path, n_features=None)) == ["text"]
+
+
+def test_one_file_is_no_pair(tmp_path):
+    path = tmp_path / "X.txt"
+    with pytest.raises(InputError, match=r"X\.txt is named twice"):
+        read(tmp_path, "1 2\n0:1\n", "X.txt", labels_path=path)
+
+
 def test_numbers_of_a_pair_that_are_too_small_are_told(tmp_path):
     labels_path = tmp_path / "Y.txt"
     labels_path.write_text("1 1\n0:1\n")

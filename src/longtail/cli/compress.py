@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, get_args
 
 from longtail.cli.labelled_points import add_test_arguments, labelled_points
 from longtail.cli.output import bytes_text, check_inputs, notice, result, table
+from longtail.cli.own_columns import check_file_of
 from longtail.compiled.scorer import CompiledScorer, StorageType
 from longtail.data.input_notes import InputWarning
 from longtail.model_folder import MANIFEST, ModelFolder, check_target
@@ -91,6 +92,10 @@ def _warn_of_growth(model: Predictor, arguments: argparse.Namespace) -> None:
 
 def comparison_set(model: Predictor, arguments: argparse.Namespace) -> Dataset | None:
     """Return the labelled points that ``--test`` names, if it does, before any work is done."""
+    options = ["labels", "label_pairs", "format", "labels_column", "label_separator"]
+    if "texts" not in arguments:  # which are read by a column of that name, too
+        options.append("text_column")
+    check_file_of(arguments, "test", options)
     check_inputs(arguments.test, arguments.labels, arguments.label_pairs)
     return None if arguments.test is None else labelled_points(model, arguments)
 

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["USUAL", "Columns", "check_columns"]
 
+# Separators that were meant to be one character, as the command line passes them on.
+_ESCAPES = {r"\t": "a TAB", r"\n": "a line end", r"\r": "a carriage return"}
 _N_SHOWN = 20  # of the columns that there are
 
 
@@ -32,7 +34,8 @@ class Columns:
     Raises
     ------
     InputError
-        If a name or the separator is empty or no string, or a name is given twice.
+        If a name or the separator is empty or no string, a name is given twice, or the separator is
+        such as a backslash and a t.
 
     Examples
     --------
@@ -54,6 +57,12 @@ class Columns:
         if self.labels is not None:
             _check_word(self.labels, "labels_column", "a name")
         _check_word(self.separator, "label_separator", "what is between two labels, such as ';'")
+        if self.separator in _ESCAPES:
+            raise InputError(
+                f"The separator {self.separator} is a backslash and a letter, which no shell and "
+                f"no file takes for {_ESCAPES[self.separator]}. Pass that itself: in a shell, "
+                f"$'{self.separator}'."
+            )
         names = [*self.text, *([] if self.labels is None else [self.labels])]
         for name in names:
             if names.count(name) > 1:

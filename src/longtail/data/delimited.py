@@ -41,6 +41,7 @@ __all__ = [
 ]
 
 SEPARATOR = USUAL.separator
+_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"  # the byte order mark of a file that was appended
 _LABEL_HEADINGS = ("labels", "label")
 # What columns of texts are often called.
 _HEADINGS = {"text", "title", "name", "query", "sentence", "question", "content", "description"}
@@ -121,13 +122,14 @@ def read_delimited(
     """
     texts = TextColumnBuilder()
     places: _Places | None = None
+    header: list[str] = []
     for number, row in table_rows(path, delimiter, labels.notes):
-        if not row:
-            labels.notes.add("blank lines (skipped)", line=number)
+        if _is_none(row, header, labels.notes, number):
             continue
         if places is None:
             places = _header(row, columns, labels.notes, path, number)
             if places is not None:
+                header = row
                 continue
             places = _without_header(row, labels.notes, path, number)
         if len(row) != places.n_columns:
@@ -194,9 +196,9 @@ def read_texts(
     places: tuple[int, ...] = ()
     carried: tuple[int, ...] = ()
     n_columns = 0
+    header: list[str] = []
     for number, row in table_rows(path, delimiter, notes):
-        if not row:
-            notes.add("blank lines (skipped)", line=number)
+        if _is_none(row, header, notes, number):
             continue
         if not places:
             n_columns = len(row)
@@ -204,6 +206,7 @@ def read_texts(
             if kept is not None and (places or kept.asked):
                 carried = kept.places_in(row, path=path, line=number)
             if places:
+                header = row
                 continue
             if carried:  # named, so that this is a header
                 raise _no_text_column(row, path, number)
@@ -294,6 +297,17 @@ class _UnixLines:
 
     def write(self, row: str) -> None:
         self._stream.write(row.removesuffix("\r\n").encode() + b"\n")
+
+
+def _is_none(row: list[str], header: list[str], notes: InputNotes, number: int) -> bool:
+    """Tell a row that is no point: a blank line, or the header of a table that was appended."""
+    if not row:
+        notes.add("blank lines (skipped)", line=number)
+    elif len(row) > 1 and [row[0].removeprefix(_MARK), *row[1:]] == header:
+        notes.add("rows that are the header once more (skipped)", line=number)
+    else:
+        return False
+    return True
 
 
 def _add_labels(labels: LabelRows, cell: str, columns: Columns, number: int) -> None:

@@ -128,6 +128,8 @@ def read_repository_pair(path: Path, labels_path: Path, labels: LabelRows) -> cs
 
     Raises
     ------
+    InputError
+        If both are the same file.
     DataFormatError
         If a header disagrees with its rows, a row is malformed, or the files differ in rows.
 
@@ -145,6 +147,11 @@ def read_repository_pair(path: Path, labels_path: Path, labels: LabelRows) -> cs
     >>> features.toarray().tolist(), labels.finish()[0].toarray().tolist()
     ([[0.0, 0.0, 0.5]], [[0.0, 1.0]])
     """
+    if path.exists() and labels_path.exists() and path.samefile(labels_path):
+        raise InputError(
+            f"{path} is named twice, for the features and for the labels. Name the file with the "
+            "labels, such as trn_X_Y.txt.",
+        )
     notes = InputNotes(path)
     features = read_matrix(path, notes=notes)
     notes.warn(stacklevel=3)
