@@ -265,6 +265,21 @@ def test_examples_of_new_labels_may_have_names_of_their_own(books, tmp_path, cap
 
 
 @pytest.mark.parametrize(
+    ("name", "names"),
+    [
+        ("a.csv", {"text_column": "labels"}),
+        ("a.jsonl", {"text_column": "labels"}),
+        ("a.jsonl", {"labels_column": "text"}),
+    ],
+)
+def test_one_column_is_not_both(tmp_path, name, names):
+    content = {"a.csv": "text,labels\na,b\n", "a.jsonl": '{"text": "a", "labels": ["b"]}\n'}[name]
+    other = "labels_column" if "text_column" in names else "text_column"
+    with pytest.raises(InputError, match=f"would be the text and the labels as well.*{other}="):
+        read(tmp_path, content, name, **names)
+
+
+@pytest.mark.parametrize(
     ("words", "file"),
     [
         (["compress", "{model}", "out", "--labels", "l.txt"], "test"),

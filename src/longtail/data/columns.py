@@ -126,6 +126,22 @@ class Columns:
             raise self.missing(name, cells, path=path, line=line)
         return places[0]
 
+    def twice(self, name: str) -> InputError:
+        """Return what is said where one column or key would be the text and the labels as well.
+
+        Examples
+        --------
+        >>> from longtail.data.columns import Columns
+        >>> Columns(("labels",)).twice("labels").args[0]
+        "'labels' would be the text and the labels as well. Name two columns or keys."
+        """
+        is_text = self.labels is None  # the one that was named
+        keyword = "labels_column" if is_text else "text_column"
+        return InputError(
+            f"{name!r} would be the text and the labels as well. Name two columns or keys.",
+            Remedy(keyword, f"What is the {'labels' if is_text else 'text'} is passed as {{}}."),
+        )
+
     def missing(
         self,
         name: str,

@@ -353,7 +353,10 @@ def _header(
         text = _text_places(row, columns, notes, path, number)
         if not text:
             raise _no_text_column(row, path, number)
-        return _Places(text, _labels_place(row, columns, path, number), len(row))
+        labels_place = _labels_place(row, columns, path, number)
+        if labels_place in text:
+            raise columns.twice(row[labels_place])
+        return _Places(text, labels_place, len(row))
     names = _names(row)
     known = _text_headings(names)
     labels = next((name for name in _LABEL_HEADINGS if name in names), None)
