@@ -305,8 +305,8 @@ class ModelFolder:
         ----------
         path : str or Path
         verify : bool, default False
-            Also read every file and compare its checksum. Without it only sizes, headers and the
-            manifest are checked, which takes no time.
+            Also read every file and compare its checksum. Without it only sizes, headers and all
+            documents are checked, which takes no time.
 
         Raises
         ------
@@ -327,14 +327,14 @@ class ModelFolder:
         arrays: dict[str, tuple[NDArray[np.uint8], Layout]] = {}
         unread: dict[Path, tuple[NDArray[np.uint8], str]] = {}
         for name, record in records.items():
-            _check_file(folder / name, record, verify=verify)
+            _check_file(folder / name, record, verify=verify or name.endswith(".json"))
             if name.endswith(".safetensors"):
                 buffer = map_bytes(folder / name)
                 arrays.update(_find_arrays(folder / name, record, buffer))
                 unread[folder / name] = buffer, record.sha256
-        sizes = {name: record.size for name, record in records.items()}
-        parts = manifest, MappedArrays(arrays), MappingProxyType(sizes)
-        return cls(folder, checksum, *parts, {} if verify else unread)
+        sizes = MappingProxyType({name: record.size for name, record in records.items()})
+        left = {} if verify else unread
+        return cls(folder, checksum, manifest, MappedArrays(arrays), sizes, left)
 
     def check_arrays(self) -> None:
         """Read every file of arrays, as it is mapped, and compare its checksum, if `open` did not.

@@ -21,7 +21,7 @@ from longtail.data.csr import (
     with_int32_indices,
 )
 from longtail.data.input_notes import InputNotes
-from longtail.data.label_names import is_list_text, packed_by
+from longtail.data.label_names import is_list_text, packed_by, remark_on_twins
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
@@ -353,6 +353,7 @@ def _from_lists(rows: Sequence[Collection[object]]) -> tuple[csr_array, LabelSpa
         )
     if form is LabelForm.NAMES:
         space = LabelSpace.from_names(ids_by_name)
+        remark_on_twins(notes, ids_by_name)
         if max(lengths, default=0) == 1:
             _remark_on_packed(notes, np.frombuffer(indices, dtype=np.int32), space)
     else:
