@@ -109,6 +109,20 @@ def test_broken_matrices_are_refused(name, part, place, value):
         Dataset(None, dataset.features, dataset.labels, dataset.label_space)
 
 
+@pytest.mark.parametrize("value", [0, 2, np.nan])
+def test_labels_that_are_not_ones_are_refused(value):
+    dataset = feature_dataset()
+    dataset.labels.data[1] = value
+    with pytest.raises(InputError, match=rf"`labels` must hold ones .* got {float(value)}\."):
+        Dataset(None, dataset.features, dataset.labels, dataset.label_space)
+
+
+def test_features_that_are_no_floats_are_refused():
+    dataset = feature_dataset()
+    with pytest.raises(InputError, match="`features` must be of float32, got int64"):
+        Dataset(None, dataset.features.astype(np.int64), dataset.labels, dataset.label_space)
+
+
 @pytest.mark.parametrize("kind", [lambda matrix: matrix.tocsc(), lambda matrix: matrix.toarray()])
 @pytest.mark.parametrize("name", ["features", "labels"])
 def test_other_matrices_are_refused(name, kind):

@@ -53,8 +53,9 @@ class Dataset:
     Raises
     ------
     InputError
-        If both or neither of `texts` and `features` are given, the sizes differ, or a matrix is
-        none of CSR, or its indices lie beyond it: compiled code follows them blindly.
+        If both or neither of `texts` and `features` are given, the sizes differ, a matrix is none
+        of CSR, or its indices lie beyond it, which compiled code follows blindly, features are no
+        floats, or a label that is stored is not 1.
 
     Examples
     --------
@@ -266,7 +267,8 @@ class Dataset:
     def open(cls, folder: str | Path) -> Dataset:
         """Open what `save` wrote, memory-mapped.
 
-        Only where rows start and which ids are in them is read, to see that all of it fits.
+        Only where rows start, which ids are in them and that labels are ones is read, to see that
+        all of it fits.
 
         Raises
         ------
@@ -418,6 +420,16 @@ def _check_matrix(name: str, matrix: object) -> None:
             "data set of other matrices, and of lists."
         )
     check_indices(f"`{name}`", matrix)
+    if name == "features" and matrix.dtype.kind != "f":
+        raise InputError(
+            f"`features` must be of float32, got {matrix.dtype}. Pass features.astype('float32')."
+        )
+    if name == "labels" and not (matrix.data == 1).all():
+        wrong = matrix.data[matrix.data != 1][0]
+        raise InputError(
+            f"`labels` must hold ones and nothing else, stored zeros neither, got {wrong}. "
+            "Dataset.of makes a data set of a matrix that has such."
+        )
 
 
 def _check_header(n_declared: int, space: LabelSpace | None, path: Path) -> None:
