@@ -144,6 +144,8 @@ def test_a_file_without_what_is_named_is_refused(tmp_path, name, content, own, m
     ("own", "message"),
     [
         ({"label_separator": ""}, "empty string.*such as ';' as label_separator="),
+        ({"label_separator": "\udcff"}, r"'\\udcff' is not UTF-8.* as label_separator="),
+        ({"text_column": "\udcff"}, r"'\\udcff' is not UTF-8.* as text_column="),
         ({"label_separator": r"\t"}, r"a backslash and a letter.* TAB.* \$'\\t'"),
         ({"text_column": ""}, "empty string names nothing. Pass a name as text_column="),
         ({"labels_column": ""}, "as labels_column="),

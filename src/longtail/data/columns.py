@@ -203,6 +203,11 @@ def _check_word(word: object, keyword: str, what: str) -> None:
     """Raise InputError unless a name, or the separator, is a string that is not empty."""
     if not isinstance(word, str):
         raise InputError(f"Columns have strings for names, got {named(word)}, {word!r}.")
+    if word.encode(errors="replace").decode() != word:  # a byte that the command line passed on
+        raise InputError(
+            f"{word!r} is not UTF-8, as files are that are read.",
+            Remedy(keyword, f"Pass {what} as {{}}."),
+        )
     if not word:
         raise InputError("An empty string names nothing.", Remedy(keyword, f"Pass {what} as {{}}."))
 
