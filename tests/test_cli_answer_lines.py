@@ -68,6 +68,27 @@ def test_a_name_that_would_be_two_is_refused_first(place, capsys, tmp_path, sour
     assert not list(tmp_path.glob("*.csv"))
 
 
+@pytest.mark.parametrize("name", ["port ", "\u00a0port"])
+def test_a_name_that_blanks_belong_to_is_refused_first(place, capsys, tmp_path, source, name):
+    load(place / "model").with_labels({name: "port wine"}).save(tmp_path / "model")
+    options = ("predict", tmp_path / "model", source, "--output")
+    message = refused(capsys, *options, tmp_path / "out.csv")
+    assert f"{name!r} begins or ends with a blank" in message
+    assert "such as out.jsonl, for JSON lines" in message
+    assert run(capsys, *options, tmp_path / "out.jsonl")[0] == 0
+
+
+def test_a_cell_that_is_too_long_to_be_read_is_told(place, capsys, tmp_path):
+    long = {"text": "wine " * 30_000}
+    source = write_lines(tmp_path / "in.jsonl", map(json.dumps, [long, {"text": "a car"}, long]))
+    options = ("predict", place / "model", source, "--output")
+    code, _, err = run(capsys, *options, tmp_path / "out.csv")
+    assert code == 0
+    assert err.count("cells of more than 131,072 characters") == 1
+    assert len((tmp_path / "out.csv").read_text().splitlines()) == 4
+    assert "cells" not in run(capsys, *options, tmp_path / "out.jsonl")[2]
+
+
 def test_a_stopped_table_is_gone_on_with(place, capsys, tmp_path, monkeypatch, source):
     whole, target = tmp_path / "whole.csv", tmp_path / "out.csv"
     run(capsys, "predict", place / "model", source, "--output", whole)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 
 import pytest
 
@@ -86,6 +87,23 @@ def test_half_a_header_is_no_row_to_learn_from(header, capsys, tmp_path):
     assert "Name both columns, 'text' and 'labels'" in message
 
 
+@pytest.mark.parametrize(
+    ("content", "is_told"),
+    [
+        ('{"text": "red wine"}\n\n \n{"text": "old car"}\n', True),
+        ("__label__red wine\n\n \nold car\n", True),
+        ("red wine\n\n", False),  # a text that is empty
+    ],
+)
+def test_blank_lines_without_an_answer_are_told(content, is_told, place, capsys, tmp_path):
+    path = tmp_path / "points.txt"
+    path.write_text(content)
+    code, out, err = run(capsys, "predict", place / "model", path)
+    assert (code, len(out.splitlines())) == (0, 2)
+    told = f"longtail: warning: {path}: blank lines (skipped): 2, first at line 2.\n"
+    assert err == (told if is_told else "")
+
+
 def test_of_a_pair_of_files_only_the_points_are_asked(pair, capsys, stdin):
     model = pair / "model"
     trained = ("train", pair / "X.txt", "--label-pairs", pair / "Y.txt", "--model", model)
@@ -100,7 +118,8 @@ def test_of_a_pair_of_files_only_the_points_are_asked(pair, capsys, stdin):
     # The labels by mistake.
     err = run(capsys, "predict", model, pair / "Y.txt")[2]
     assert "the header says 2 columns, but the model reads 6 features" in err
-    err = run(capsys, "evaluate", model, pair / "Y.txt", "--label-pairs", pair / "Y.txt")[2]
+    shutil.copy(pair / "Y.txt", pair / "copy.txt")
+    err = run(capsys, "evaluate", model, pair / "copy.txt", "--label-pairs", pair / "Y.txt")[2]
     assert "the header says 2 columns, but the model reads 6 features" in err
     assert "--label-pairs" in refused(capsys, "evaluate", model, pair / "X.txt")
 

@@ -100,13 +100,59 @@ def test_pieces_must_fit():
         Dataset(dataset.texts, None, dataset.labels, LabelSpace(4))
 
 
+@pytest.mark.parametrize(("part", "place", "value"), [("indices", 0, 7), ("indptr", 1, 9)])
+@pytest.mark.parametrize("name", ["features", "labels"])
+def test_broken_matrices_are_refused(name, part, place, value):
+    dataset = feature_dataset()
+    getattr(getattr(dataset, name), part)[place] = value
+    with pytest.raises(InputError, match=f"`{name}` is a broken sparse matrix"):
+        Dataset(None, dataset.features, dataset.labels, dataset.label_space)
+
+
+@pytest.mark.parametrize("value", [0, 2, np.nan])
+def test_labels_that_are_not_ones_are_refused(value):
+    dataset = feature_dataset()
+    dataset.labels.data[1] = value
+    with pytest.raises(InputError, match=rf"`labels` must hold ones .* got {float(value)}\."):
+        Dataset(None, dataset.features, dataset.labels, dataset.label_space)
+
+
+def test_features_that_are_no_floats_are_refused():
+    dataset = feature_dataset()
+    with pytest.raises(InputError, match="`features` must be of float32, got int64"):
+        Dataset(None, dataset.features.astype(np.int64), dataset.labels, dataset.label_space)
+
+
+@pytest.mark.parametrize("kind", [lambda matrix: matrix.tocsc(), lambda matrix: matrix.toarray()])
+@pytest.mark.parametrize("name", ["features", "labels"])
+def test_other_matrices_are_refused(name, kind):
+    parts = {"features": feature_dataset().features, "labels": feature_dataset().labels}
+    with pytest.raises(InputError, match=rf"`{name}` must be .*csr_array, got .* Dataset\.of"):
+        Dataset(None, **parts | {name: kind(parts[name])}, label_space=LabelSpace(3))
+
+
+def test_a_data_set_that_is_replaced_while_it_is_opened_is_opened_again(tmp_path, monkeypatch):
+    text_dataset().save(tmp_path / "saved")
+    load, n_loaded = np.load, []
+
+    def replacing(*arguments, **keywords):
+        n_loaded.append(1)
+        if len(n_loaded) == 1:
+            feature_dataset().save(tmp_path / "saved")
+        return load(*arguments, **keywords)
+
+    monkeypatch.setattr(np, "load", replacing)
+    opened = Dataset.open(tmp_path / "saved")
+    assert (opened.texts, opened.features.shape) == (None, (3, 2))
+
+
 @pytest.mark.parametrize(
     "dataset",
     [
         text_dataset(),
         text_dataset(LabelSpace(3)),
-        text_dataset(LabelSpace.from_names("abc", ["text of a", "", "ü"])),
-        text_dataset(LabelSpace(3, TextColumn.from_strings("abc"))),
+        text_dataset(LabelSpace.from_names(["a", "b", "c"], ["text of a", "", "ü"])),
+        text_dataset(LabelSpace(3, TextColumn.from_strings(["a", "b", "c"]))),
         feature_dataset(),
         feature_dataset().take([]),
     ],

@@ -335,6 +335,59 @@ def test_rows_within_a_cell_are_pointed_out(tmp_path, name, content, n_points, i
     assert [("looks like further rows" in message) for message in said] == [True] * is_odd
 
 
+@pytest.mark.parametrize(
+    ("name", "content", "line"),
+    [
+        ("test.svm", "0 1:1\n1 1:1e-300 2:1e-320\n0 1:1e-300 2:1\n", 2),
+        ("test.txt", "2 3 2\n0 1:1 2:1e-300\n1 1:1e-300 2:0\n", 3),
+    ],
+)
+def test_numbers_that_are_too_small_are_told(tmp_path, name, content, line):
+    message = rf"{name}: .* nearer to 0 than 32 bits hold .*: 1, first at line {line}"
+    with pytest.warns(InputWarning, match=message):
+        read(tmp_path, content, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "texts"),
+    [
+        ("a.csv", "text,labels\na b,x\ntext,labels\ntext,labels,\n", None),
+        ("a.csv", "text,labels\na b,x\n\ufefftext,labels\ntext,more\n", ["a b", "text"]),
+        ("a.tsv", "id\ttext\tlabels\n1\ta\tx\nid\ttext\tlabels\n2\tb\ty\n", ["a", "b"]),
+    ],
+)
+def test_a_header_once_more_is_no_point(tmp_path, name, content, texts):
+    if texts is None:  # it is of another width
+        with pytest.raises(DataFormatError, match="line 4: The row has 3 cells"):
+            read(tmp_path, content, name)
+        return
+    path = tmp_path / name
+    message = r"rows that are the header once more \(skipped\): 1, first at line 3"
+    with pytest.warns(InputWarning, match=message):
+        assert list(read(tmp_path, content, name).texts) == texts
+    with pytest.warns(InputWarning, match=message):
+        assert list(read_points(path, n_features=None)) == texts
+
+
+def test_a_text_that_is_called_like_its_only_column_is_one(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("text\ntext\n")
+    assert list(read_points(path, n_features=None)) == ["text"]
+
+
+def test_one_file_is_no_pair(tmp_path):
+    path = tmp_path / "X.txt"
+    with pytest.raises(InputError, match=r"X\.txt is named twice"):
+        read(tmp_path, "1 2\n0:1\n", "X.txt", labels_path=path)
+
+
+def test_numbers_of_a_pair_that_are_too_small_are_told(tmp_path):
+    labels_path = tmp_path / "Y.txt"
+    labels_path.write_text("1 1\n0:1\n")
+    with pytest.warns(InputWarning, match=r"X\.txt: .* nearer to 0 .* first at line 2"):
+        read(tmp_path, "1 2\n0:1e-300\n", "X.txt", labels_path=labels_path)
+
+
 def test_zeros_are_no_features(tmp_path):
     for name, content in (("a.txt", "1 3 1\n0 0:0 2:5\n"), ("a.svm", "0 0:0.0 2:5\n")):
         assert read(tmp_path, content, name).features.indices.tolist() == [2]

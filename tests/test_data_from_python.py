@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy.sparse import coo_array, csr_array, csr_matrix
+from scipy.sparse import coo_array, csr_array, csr_matrix, lil_array
 
 from longtail.data import InputWarning, LabelForm, features_from, labels_from, texts_from
 from longtail.data.from_python import own_dtype
@@ -198,6 +198,15 @@ def test_a_table_of_zeros_ones_and_truth_values():
     matrix, _, form = labels_from(np.array([[True, 0], [False, 1], [False, 1.0]], object), 3)
     assert form is LabelForm.DENSE
     assert matrix.toarray().tolist() == [[1, 0], [0, 1], [0, 1]]
+
+
+@pytest.mark.parametrize(
+    "kind", [np.array, list, csr_array, lil_array, lambda rows: csr_array(rows).tocoo()]
+)
+def test_numbers_that_are_too_small_are_told(kind):
+    with pytest.warns(InputWarning, match=r"^features: .* nearer to 0 .*: 1, first at row 0"):
+        matrix = features_from(kind([[1e-300, 0.0], [0.0, 1.0]]))
+    assert matrix.toarray().tolist() == [[0, 0], [0, 1]]
 
 
 def test_features():

@@ -70,3 +70,19 @@ def test_a_known_label_may_be_called_nan(tmp_path):
     path.write_text("text,labels\nwarm flat bread,nan\n")
     dataset = Dataset.read(path, label_space=LabelSpace.from_names(["nan"]))
     assert dataset.labels.toarray().tolist() == [[1]]
+
+
+def test_names_that_differ_by_blanks_are_pointed_out(tmp_path):
+    message = r"1 label names with blanks at their ends, such as 'bread ', are taken for other"
+    path, labels = tmp_path / "a.jsonl", tmp_path / "labels.txt"
+    path.write_text(
+        '{"text": "a", "labels": ["bread", " yeast"]}\n{"text": "b", "labels": ["bread "]}\n'
+    )
+    with pytest.warns(InputWarning, match=message):
+        dataset = Dataset.read(path)
+    assert list(dataset.label_space.names) == ["bread", " yeast", "bread "]
+    with pytest.warns(InputWarning, match=message):
+        Dataset.of(["a", "b"], [["bread", " yeast"], ["bread "]])
+    labels.write_text("bread\n yeast\nbread \n")
+    with pytest.warns(InputWarning, match=message):
+        LabelSpace.read(labels)

@@ -205,6 +205,18 @@ def test_extended_keeps_ids_and_texts():
     assert space.extended([]) is space
 
 
+@pytest.mark.parametrize("n_labels", [-1, 2.0, "3", None, True])
+def test_what_is_no_number_of_labels(n_labels):
+    with pytest.raises(InputError, match=f"0 or more, got {n_labels!r}"):
+        LabelSpace(n_labels)
+
+
+@pytest.mark.parametrize(("names", "texts"), [("abc", None), (["a", "b", "c"], "abc")])
+def test_one_string_is_not_several(names, texts):
+    with pytest.raises(InputError, match=r"got one, 'abc'\. Pass \['abc'\]"):
+        LabelSpace.from_names(names, texts)
+
+
 def test_sizes_must_agree():
     with pytest.raises(InputError, match="3 labels but 1 label texts"):
         LabelSpace(3, None, TextColumn.from_strings(["a"]))

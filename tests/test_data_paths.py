@@ -138,6 +138,21 @@ def test_where_a_link_leads_is_replaced(tmp_path):
     assert target.read_text() == "new"
 
 
+def test_a_link_to_nowhere_is_told(tmp_path):
+    link, ring = tmp_path / "link.txt", tmp_path / "ring.txt"
+    link.symlink_to(tmp_path / "gone" / "file.txt")
+    ring.symlink_to(ring)
+    message = r"link\.txt .* a link to .*file\.txt, and there is no folder .*gone\. Create it"
+    with pytest.raises(InputError, match=message), replacing(link):
+        pass
+    with pytest.raises(InputError, match="links lead round in a circle"), replacing(ring):
+        pass
+    (tmp_path / "gone").mkdir()
+    with replacing(link) as stream:
+        stream.write(b"new")
+    assert (tmp_path / "gone" / "file.txt").read_text() == "new"
+
+
 def test_same_content_same_bytes(tmp_path):
     for name in ("a.gz", "b.gz"):
         with replacing(tmp_path / name) as stream:

@@ -332,6 +332,13 @@ def test_a_file_from_another_model(model):
         ModelFolder.open(model)
 
 
+def test_a_changed_document_is_noticed_at_once(model):
+    path = model / "training.json"
+    path.write_text(path.read_text().replace("1.5", "2.5"))
+    with pytest.raises(ModelFolderError, match=r"training\.json is damaged: its checksum differs"):
+        ModelFolder.open(model)
+
+
 def test_a_document_that_is_not_there(model):
     with pytest.raises(ModelFolderError, match=r"It has: training\.json"):
         ModelFolder.open(model).document("other.json")

@@ -144,6 +144,9 @@ def test_a_file_without_what_is_named_is_refused(tmp_path, name, content, own, m
     ("own", "message"),
     [
         ({"label_separator": ""}, "empty string.*such as ';' as label_separator="),
+        ({"label_separator": "\udcff"}, r"'\\udcff' is not UTF-8.* as label_separator="),
+        ({"text_column": "\udcff"}, r"'\\udcff' is not UTF-8.* as text_column="),
+        ({"label_separator": r"\t"}, r"a backslash and a letter.* TAB.* \$'\\t'"),
         ({"text_column": ""}, "empty string names nothing. Pass a name as text_column="),
         ({"labels_column": ""}, "as labels_column="),
         ({"text_column": ["a", "b", "a"]}, "'a' is named 2 times"),
@@ -261,3 +264,38 @@ def test_examples_of_new_labels_may_have_names_of_their_own(books, tmp_path, cap
         0,
         f"{tmp_path / 'larger'} knows 11 labels; {books / 'model'} knew 10.\n",
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [
+        ("a.csv", {"text_column": "labels"}),
+        ("a.jsonl", {"text_column": "labels"}),
+        ("a.jsonl", {"labels_column": "text"}),
+    ],
+)
+def test_one_column_is_not_both(tmp_path, name, names):
+    content = {"a.csv": "text,labels\na,b\n", "a.jsonl": '{"text": "a", "labels": ["b"]}\n'}[name]
+    other = "labels_column" if "text_column" in names else "text_column"
+    with pytest.raises(InputError, match=f"would be the text and the labels as well.*{other}="):
+        read(tmp_path, content, name, **names)
+
+
+@pytest.mark.parametrize(
+    ("words", "file"),
+    [
+        (["compress", "{model}", "out", "--labels", "l.txt"], "test"),
+        (["compress", "{model}", "out", "--text-column", "title"], "test"),
+        (["labels", "add", "{model}", "{new}", "out", "--format", "csv"], "examples"),
+        (["labels", "add", "{model}", "{new}", "out", "--label-separator", ";"], "examples"),
+    ],
+)
+def test_options_of_a_file_that_is_not_named_are_refused(
+    words, file, text_model_path, tmp_path, capsys, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "new.txt").write_text("port\tport wine\n")
+    names = {"model": text_model_path, "new": "new.txt"}
+    message = refused(capsys, *(word.format(**names) for word in words))
+    assert f"{words[-2]} says how --{file} is read, which is not there" in message
+    assert not (tmp_path / "out").exists()

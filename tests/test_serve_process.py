@@ -384,6 +384,7 @@ def test_what_cannot_be_served_is_refused_at_once(text_model_path, tmp_path, cap
     assert "no model folder" in refused(capsys, tmp_path / "none")
     assert "--port must be" in refused(capsys, text_model_path, "--port", 70000)
     assert "--workers must be above 0" in refused(capsys, text_model_path, "--workers", 0)
+    assert "--workers must be at most" in refused(capsys, text_model_path, "--workers", 100_000)
     assert "--max-k must be above 0" in refused(capsys, text_model_path, "--max-k", 0)
     said = refused(capsys, text_model_path, "--max-k", 20_000)
     assert "--max-k must be at most 10,000, got 20,000" in said

@@ -15,6 +15,7 @@ from scipy.sparse import csr_array
 import longtail
 from longtail import distillation
 from longtail.cli import main
+from longtail.costs.transformer import layers_and_width_of
 from longtail.data.bags import Bags
 from longtail.distillation import distilled
 from longtail.errors import InputError, MissingExtraError
@@ -119,6 +120,23 @@ class TestEncoder:
         shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
         (tmp_path / "model.safetensors").write_bytes(b"cut short")
         with pytest.raises(InputError, match="cannot be read"):
+            read_transformer(tmp_path, 8)
+
+    @pytest.mark.parametrize("content", [b"\xff\xfe", b"hello", b"[]", b""])
+    def test_must_have_a_tokenizer(self, folder, tmp_path, content):
+        shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+        (tmp_path / "tokenizer.json").write_bytes(content)
+        with pytest.raises(InputError, match=r"tokenizer\.json is not the JSON of a tokenizer: "):
+            read_transformer(tmp_path, 8)
+
+    @pytest.mark.parametrize("content", [b"\xff\xfe", b"hello", b"[]", b"3", b"[" * 100_000])
+    def test_must_have_a_configuration(self, folder, tmp_path, content):
+        shutil.copytree(folder, tmp_path, dirs_exist_ok=True)
+        (tmp_path / "config.json").write_bytes(content)
+        message = r"its config\.json (is not JSON in UTF-8|does not say how many layers)"
+        with pytest.raises(InputError, match=message):
+            layers_and_width_of(str(tmp_path))
+        with pytest.raises(InputError, match="cannot be read: "):
             read_transformer(tmp_path, 8)
 
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from longtail import Astec, Dataset, LongtailClassifier, TextVectorizer
 from longtail.data.from_python import labels_from
@@ -70,6 +71,6 @@ def test_words_of_labels_are_known_where_a_recipe_reads_them():
 
 def test_a_vocabulary_of_features_is_refused():
     labels, space, _ = labels_from([["drink"]], 1)
-    features = Dataset(None, np.eye(1, dtype=np.float32), labels, space)
+    features = Dataset(None, csr_array(np.eye(1, dtype=np.float32)), labels, space)
     with pytest.raises(InputError, match="points have features"):
         vocabulary_texts(Astec(), features)

@@ -16,7 +16,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from longtail.errors import ModelFolderError
+from longtail.errors import InputError, LongtailError, ModelFolderError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -28,6 +28,7 @@ __all__ = [
     "is_fixed",
     "new_folder_for",
     "read_whole",
+    "resolved",
     "would_be_lost",
 ]
 
@@ -52,6 +53,30 @@ def hidden_beside(target: Path, what: str) -> Path:
     (True, True, False)
     """
     return target.with_name(f".{target.name}.{what}-{os.getpid()}-{secrets.token_hex(4)}")
+
+
+def resolved(path: str | Path) -> Path:
+    """Return a path with all links followed.
+
+    Raises
+    ------
+    InputError
+        If they lead round in a circle.
+
+    Examples
+    --------
+    >>> from pathlib import Path
+    >>> from longtail.folder_exchange import resolved
+    >>> resolved("model") == Path.cwd() / "model"
+    True
+    """
+    try:
+        return Path(path).resolve()
+    except (OSError, RuntimeError) as error:  # the latter by Python up to 3.12
+        raise InputError(
+            f"{path} cannot be found: links lead round in a circle there. Delete them, or name "
+            "another place."
+        ) from error
 
 
 def is_fixed(target: Path) -> bool:
@@ -236,7 +261,7 @@ def read_whole(folder: Path, last: str, read: Callable[[], Found]) -> Found:
 
     Raises
     ------
-    ModelFolderError
+    LongtailError
         As `read` does.
 
     Examples
@@ -255,7 +280,7 @@ def read_whole(folder: Path, last: str, read: Callable[[], Found]) -> Found:
         before = _version_of(folder / last)
         try:
             found = read()
-        except (OSError, ModelFolderError):
+        except (OSError, LongtailError):
             is_new = _version_of(folder / last) != before
             if not is_new and not (_is_between_two(folder, last) and time.monotonic() < patience):
                 raise

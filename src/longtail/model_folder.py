@@ -33,6 +33,7 @@ from longtail.folder_exchange import (
     exchange,
     new_folder_for,
     read_whole,
+    resolved,
     would_be_lost,
 )
 
@@ -150,7 +151,7 @@ def check_target(path: str | Path) -> set[str]:
     if str(path) in {"", "-"}:
         what = "- (standard output)" if str(path) else "an empty name"
         raise ModelFolderError(f"A model is a folder, which {what} is not. Name one.")
-    target = Path(path).resolve()
+    target = resolved(path)
     if target.exists() and not target.is_dir():
         raise ModelFolderError(f"{target} is a file. Name a new folder for the model.")
     check_writable(target)
@@ -304,8 +305,8 @@ class ModelFolder:
         ----------
         path : str or Path
         verify : bool, default False
-            Also read every file and compare its checksum. Without it only sizes, headers and the
-            manifest are checked, which takes no time.
+            Also read every file and compare its checksum. Without it only sizes, headers and all
+            documents are checked, which takes no time.
 
         Raises
         ------
@@ -326,14 +327,14 @@ class ModelFolder:
         arrays: dict[str, tuple[NDArray[np.uint8], Layout]] = {}
         unread: dict[Path, tuple[NDArray[np.uint8], str]] = {}
         for name, record in records.items():
-            _check_file(folder / name, record, verify=verify)
+            _check_file(folder / name, record, verify=verify or name.endswith(".json"))
             if name.endswith(".safetensors"):
                 buffer = map_bytes(folder / name)
                 arrays.update(_find_arrays(folder / name, record, buffer))
                 unread[folder / name] = buffer, record.sha256
-        sizes = {name: record.size for name, record in records.items()}
-        parts = manifest, MappedArrays(arrays), MappingProxyType(sizes)
-        return cls(folder, checksum, *parts, {} if verify else unread)
+        sizes = MappingProxyType({name: record.size for name, record in records.items()})
+        left = {} if verify else unread
+        return cls(folder, checksum, manifest, MappedArrays(arrays), sizes, left)
 
     def check_arrays(self) -> None:
         """Read every file of arrays, as it is mapped, and compare its checksum, if `open` did not.

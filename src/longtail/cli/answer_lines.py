@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import csv
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
 from longtail.cli.output import is_stdout
-from longtail.data.delimited import SEPARATOR, as_rows
+from longtail.data.delimited import SEPARATOR, as_rows, split_labels
+from longtail.data.input_notes import InputWarning
 from longtail.data.paths import is_device
 from longtail.errors import InputError
 
@@ -64,7 +67,7 @@ def delimiter_of(path: Path | None) -> str:
 
 
 def check_names(space: LabelSpace, path: Path) -> None:
-    """Raise InputError if a label's name would be taken for two in a cell.
+    """Raise InputError if a label's name would be another one once a table is read again.
 
     Examples
     --------
@@ -76,13 +79,17 @@ def check_names(space: LabelSpace, path: Path) -> None:
         ...
     longtail.errors.InputError: The label 'R&B|soul' holds '|', which separates labels in TSV ...
     """
-    names = space.names
-    if names is None or not (names.buffer == ord(SEPARATOR)).any():
+    name = next((name for name in space.names or () if split_labels(name) != [name]), None)
+    if name is None:
         return
-    name = next(name for name in names if SEPARATOR in name)
+    what = (
+        f"holds '{SEPARATOR}', which separates labels in TSV and CSV"
+        if SEPARATOR in name
+        else "begins or ends with a blank, which does not count in TSV and CSV"
+    )
     raise InputError(
-        f"The label {name!r} holds '{SEPARATOR}', which separates labels in TSV and CSV. Call "
-        f"{path} something else, such as {path.with_suffix('.jsonl').name}, for JSON lines."
+        f"The label {name!r} {what}. Call {path} something else, such as "
+        f"{path.with_suffix('.jsonl').name}, for JSON lines."
     )
 
 
@@ -100,6 +107,11 @@ def lines_of(
     with_header : bool
         Begin with a row of the cells' names, which JSON lines have in each.
 
+    Warns
+    -----
+    InputWarning
+        If a cell is longer than is read from a table again.
+
     Examples
     --------
     >>> points = [{"text": "how to knead", "labels": ["bread", "yeast"], "scores": [0.5, 0.25]}]
@@ -111,6 +123,15 @@ def lines_of(
     if not delimiter:
         return b"".join(msgspec.json.encode(point) + b"\n" for point in points)
     rows = [[_cell(value) for value in point.values()] for point in points]
+    limit = csv.field_size_limit()
+    if any(len(cell) > limit for row in rows for cell in row):
+        warnings.warn(
+            f"Among the answers are cells of more than {limit:,} characters, which neither "
+            "longtail nor Python's csv module reads from a table. For those, name the output "
+            ".jsonl.",
+            InputWarning,
+            stacklevel=2,
+        )
     return as_rows([[*points[0]], *rows] if with_header and points else rows, delimiter)
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from longtail.cli.labelled_points import add_test_arguments, labelled_points
 from longtail.cli.output import bytes_text, check_inputs, notice
+from longtail.cli.own_columns import check_file_of
 from longtail.data.input_notes import InputWarning
 from longtail.model_folder import MANIFEST, ModelFolder
 
@@ -33,6 +34,10 @@ def add_comparison_arguments(parser: argparse.ArgumentParser) -> None:
 
 def comparison_set(model: Predictor, arguments: argparse.Namespace) -> Dataset | None:
     """Return the labelled points that ``--test`` names, if it does, before any work is done."""
+    options = ["labels", "label_pairs", "format", "labels_column", "label_separator"]
+    if "texts" not in arguments:  # which are read by a column of that name, too
+        options.append("text_column")
+    check_file_of(arguments, "test", options)
     check_inputs(arguments.test, arguments.labels, arguments.label_pairs)
     return None if arguments.test is None else labelled_points(model, arguments)
 

@@ -10,7 +10,11 @@ import numpy as np
 
 from longtail.cli.near_names import check_label_names
 from longtail.cli.output import check_inputs, counted, notice
-from longtail.cli.own_columns import add_column_arguments, columns_as_in_training
+from longtail.cli.own_columns import (
+    add_column_arguments,
+    check_file_of,
+    columns_as_in_training,
+)
 from longtail.data.dataset import Dataset
 from longtail.data.formats import FORMATS
 from longtail.data.label_space import LabelSpace
@@ -84,6 +88,8 @@ def run_command(arguments: argparse.Namespace) -> int:
 
 def _added(model: Predictor, arguments: argparse.Namespace) -> Predictor:
     """Return the model with the labels of a file."""
+    options = ["format", "text_column", "labels_column", "label_separator"]
+    check_file_of(arguments, "examples", options)
     check_inputs(arguments.labels, arguments.examples)
     space = LabelSpace.read(arguments.labels)
     if space.names is None or space.texts is None or not space.names_are_unique:

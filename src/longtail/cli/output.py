@@ -11,7 +11,7 @@ from unicodedata import category
 
 from longtail.cli.lazy import check_file
 from longtail.cli.notices import notice
-from longtail.data.paths import STDIN, is_device, replacing
+from longtail.data.paths import STDIN, check_place, is_device, replacing
 from longtail.errors import InputError
 from longtail.model_folder import MANIFEST, ModelFolder
 
@@ -202,10 +202,7 @@ def check_output(
         return
     if path.is_dir():
         raise InputError(f"{path} is a folder. Name a file.")
-    if not path.parent.is_dir():
-        raise InputError(
-            f"{path} cannot be written: there is no folder {path.parent}. Create it first."
-        )
+    check_place(path)
     if is_device(path):
         return
     if not os.access(path.resolve().parent, os.W_OK | os.X_OK):

@@ -14,12 +14,14 @@ from longtail.errors import InputError, source_name
 
 if TYPE_CHECKING:
     import argparse
+    from collections.abc import Iterable
 
     from longtail.data.kept import Kept
     from longtail.predictor import Predictor
 
 __all__ = [
     "add_column_arguments",
+    "check_file_of",
     "columns_as_in_training",
     "columns_of_points",
     "remember_columns",
@@ -67,6 +69,26 @@ def told_columns(arguments: argparse.Namespace) -> Columns:
     Columns(text=('title', 'body'), labels=None, separator=';')
     """
     return Columns.of(arguments.text_column, arguments.labels_column, arguments.label_separator)
+
+
+def check_file_of(arguments: argparse.Namespace, file: str, options: Iterable[str]) -> None:
+    """Raise InputError if options tell how to read a file that is not named.
+
+    Examples
+    --------
+    >>> import argparse
+    >>> from longtail.cli.own_columns import check_file_of
+    >>> check_file_of(argparse.Namespace(test=None, format="tsv"), "test", ["format"])
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: --format says how --test is read, which is not there. ...
+    """
+    for name in options if getattr(arguments, file) is None else ():
+        if getattr(arguments, name) is not None:
+            raise InputError(
+                f"--{name.replace('_', '-')} says how --{file} is read, which is not there. Pass "
+                f"--{file}, or leave that out."
+            )
 
 
 def remember_columns(model: Predictor, columns: Columns) -> None:

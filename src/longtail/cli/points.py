@@ -12,6 +12,7 @@ from longtail.data.blocks import POINTS_AT_ONCE, Points, blocks_of, n_points_of
 from longtail.data.columns import USUAL
 from longtail.data.fasttext import PREFIX, parse_line
 from longtail.data.formats import FORMATS, suffix_of
+from longtail.data.input_notes import InputNotes
 from longtail.data.json_lines import JsonRows, keys_of
 from longtail.data.paths import STDIN, decode_line, numbered_lines
 from longtail.data.text_column import TextColumn, TextColumnBuilder
@@ -181,15 +182,19 @@ def _text_blocks(
     if kind is None:
         kind, lines = _told_by_first(lines, path)
     rows = JsonRows(columns, Path(path), points_only=True) if kind == "json-lines" else None
+    notes = InputNotes(path)
     for number, line in lines:
         if kind == PLAIN or line.strip():
             texts.append(_text_of(line, rows, kind, path, number))
             if rows is not None and kept is not None:
                 _keep(kept, line, path, number)
+        else:
+            notes.add("blank lines (skipped)", line=number)
         if len(texts) == POINTS_AT_ONCE:
             yield texts.finish()
     if len(texts):
         yield texts.finish()
+    notes.warn()
 
 
 def _keep(kept: Kept, line: bytes, path: str, number: int) -> None:

@@ -52,10 +52,10 @@ def layers_and_width_of(folder: str) -> tuple[int, int]:
     """
     try:
         config = json.loads((Path(folder) / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(
-            f"{folder} is not a transformer folder: its config.json cannot be read ({error}). "
-            "Name another folder, or the encoder 'bag'."
+            f"{folder} is not a transformer folder: its config.json is not JSON in UTF-8 "
+            f"({error}). Download it again, or name another folder, or the encoder 'bag'."
         ) from error
     sizes = layers_and_width(config)
     if sizes is None:

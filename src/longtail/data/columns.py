@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 __all__ = ["USUAL", "Columns", "check_columns"]
 
+# Separators that were meant to be one character, as the command line passes them on.
+_ESCAPES = {r"\t": "a TAB", r"\n": "a line end", r"\r": "a carriage return"}
 _N_SHOWN = 20  # of the columns that there are
 
 
@@ -32,7 +34,8 @@ class Columns:
     Raises
     ------
     InputError
-        If a name or the separator is empty or no string, or a name is given twice.
+        If a name or the separator is empty or no string, a name is given twice, or the separator is
+        such as a backslash and a t.
 
     Examples
     --------
@@ -54,6 +57,12 @@ class Columns:
         if self.labels is not None:
             _check_word(self.labels, "labels_column", "a name")
         _check_word(self.separator, "label_separator", "what is between two labels, such as ';'")
+        if self.separator in _ESCAPES:
+            raise InputError(
+                f"The separator {self.separator} is a backslash and a letter, which no shell and "
+                f"no file takes for {_ESCAPES[self.separator]}. Pass that itself: in a shell, "
+                f"$'{self.separator}'."
+            )
         names = [*self.text, *([] if self.labels is None else [self.labels])]
         for name in names:
             if names.count(name) > 1:
@@ -117,6 +126,22 @@ class Columns:
             raise self.missing(name, cells, path=path, line=line)
         return places[0]
 
+    def twice(self, name: str) -> InputError:
+        """Return what is said where one column or key would be the text and the labels as well.
+
+        Examples
+        --------
+        >>> from longtail.data.columns import Columns
+        >>> Columns(("labels",)).twice("labels").args[0]
+        "'labels' would be the text and the labels as well. Name two columns or keys."
+        """
+        is_text = self.labels is None  # the one that was named
+        keyword = "labels_column" if is_text else "text_column"
+        return InputError(
+            f"{name!r} would be the text and the labels as well. Name two columns or keys.",
+            Remedy(keyword, f"What is the {'labels' if is_text else 'text'} is passed as {{}}."),
+        )
+
     def missing(
         self,
         name: str,
@@ -178,6 +203,11 @@ def _check_word(word: object, keyword: str, what: str) -> None:
     """Raise InputError unless a name, or the separator, is a string that is not empty."""
     if not isinstance(word, str):
         raise InputError(f"Columns have strings for names, got {named(word)}, {word!r}.")
+    if word.encode(errors="replace").decode() != word:  # a byte that the command line passed on
+        raise InputError(
+            f"{word!r} is not UTF-8, as files are that are read.",
+            Remedy(keyword, f"Pass {what} as {{}}."),
+        )
     if not word:
         raise InputError("An empty string names nothing.", Remedy(keyword, f"Pass {what} as {{}}."))
 

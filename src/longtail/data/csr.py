@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import csr_array, sparray, spmatrix
 
+from longtail.data.input_notes import InputNotes
 from longtail.errors import InputError
 
 if TYPE_CHECKING:
@@ -15,17 +16,20 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_IDS",
     "MOST_DIGITS",
+    "TINY",
     "check_indices",
     "csr_from_rows",
     "fits_rows",
     "is_within",
     "n_labels_of",
+    "remark_on_tiny",
     "with_entries",
     "with_int32_indices",
 ]
 
 MAX_IDS = 2**31 - 1  # column ids are kept as int32
 MOST_DIGITS = 19  # of a number in a text: Python refuses thousands with an error of its own
+TINY = "points whose numbers are all nearer to 0 than 32 bits hold (taken for zeros: scale them up)"
 # Of so many labels each must occur, or nearly: a table with a row for each is what a model is.
 _MANY_LABELS, _MOST_UNUSED = 10_000_000, 100
 
@@ -157,6 +161,33 @@ def check_indices(name: str, matrix: sparray | spmatrix) -> None:
             f"{name} is a broken sparse matrix: its indices do not fit its shape {matrix.shape}. "
             "Build it anew, such as by scipy.sparse.coo_array, which checks them."
         )
+
+
+def remark_on_tiny(given: Any, kept: csr_array) -> None:
+    """Warn of points whose numbers all became 0 where they were made numbers of 32 bits.
+
+    Parameters
+    ----------
+    given : array or sparse matrix
+    kept : csr_array of float32
+        The same in 32 bits, without zeros.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> import numpy as np
+    >>> from longtail.data.csr import remark_on_tiny
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     remark_on_tiny(np.array([[0.0, 1.0], [1e-300, 0.0]]), csr_array([[0, 1], [0, 0]]))
+    >>> str(caught[0].message).partition(" (")[2]
+    'taken for zeros: scale them up): 1, first at row 1.'
+    """
+    is_given = csr_array(given != 0).astype(np.int32).sum(axis=1) > 0
+    notes = InputNotes("features", unit="row")
+    for row in np.flatnonzero(is_given & (np.diff(kept.indptr) == 0)).tolist():
+        notes.add(TINY, line=row)
+    notes.warn(stacklevel=4)
 
 
 def fits_rows(starts: NDArray[np.integer], ids: NDArray[np.integer], n_ids: int) -> bool:

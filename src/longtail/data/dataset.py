@@ -13,6 +13,7 @@ from scipy.sparse import csr_array
 
 from longtail.data.blocks import n_points_of
 from longtail.data.columns import Columns, check_columns
+from longtail.data.csr import check_indices
 from longtail.data.formats import format_for_reading, format_for_writing
 from longtail.data.from_python import features_from, holds_texts, labels_from, texts_from
 from longtail.data.input_notes import InputNotes
@@ -54,7 +55,9 @@ class Dataset:
     Raises
     ------
     InputError
-        If both or neither of `texts` and `features` are given, or the sizes differ.
+        If both or neither of `texts` and `features` are given, the sizes differ, a matrix is none
+        of CSR, or its indices lie beyond it, which compiled code follows blindly, features are no
+        floats, or a label that is stored is not 1.
 
     Examples
     --------
@@ -78,6 +81,9 @@ class Dataset:
     def __post_init__(self) -> None:
         if (self.texts is None) == (self.features is None):
             raise InputError("A data set has either texts or features. Pass exactly one of them.")
+        for name, matrix in (("features", self.features), ("labels", self.labels)):
+            if matrix is not None:
+                _check_matrix(name, matrix)
         n_points = len(self.texts or ()) if self.features is None else self.features.shape[0]
         if self.labels.shape != (n_points, self.label_space.n_labels):
             raise InputError(
@@ -257,7 +263,8 @@ class Dataset:
     def open(cls, folder: str | Path) -> Dataset:
         """Open what `save` wrote, memory-mapped.
 
-        Only where rows start and which ids are in them is read, to see that all of it fits.
+        Only where rows start, which ids are in them and that labels are ones is read, to see that
+        all of it fits.
 
         Raises
         ------
@@ -419,6 +426,26 @@ def _read_points(path: Path, name: str | None, columns: Columns, rows: LabelRows
     except DataFormatError as error:
         error.remedies += guess
         raise
+
+
+def _check_matrix(name: str, matrix: object) -> None:
+    """Raise InputError unless this is a matrix that the compiled code can follow."""
+    if not isinstance(matrix, csr_array):
+        raise InputError(
+            f"`{name}` must be a scipy.sparse.csr_array, got {named(matrix)}. Dataset.of makes a "
+            "data set of other matrices, and of lists."
+        )
+    check_indices(f"`{name}`", matrix)
+    if name == "features" and matrix.dtype.kind != "f":
+        raise InputError(
+            f"`features` must be of float32, got {matrix.dtype}. Pass features.astype('float32')."
+        )
+    if name == "labels" and not (matrix.data == 1).all():
+        wrong = matrix.data[matrix.data != 1][0]
+        raise InputError(
+            f"`labels` must hold ones and nothing else, stored zeros neither, got {wrong}. "
+            "Dataset.of makes a data set of a matrix that has such."
+        )
 
 
 def _check_header(n_declared: int, space: LabelSpace | None, path: Path) -> None:

@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 SEPARATOR = USUAL.separator
+_MARK = "\N{ZERO WIDTH NO-BREAK SPACE}"  # the byte order mark of a file that was appended
 
 
 def split_labels(cell: str) -> list[str]:
@@ -98,13 +99,14 @@ def read_delimited(
     """
     texts = TextColumnBuilder()
     layout: Layout | None = None
+    header: list[str] = []
     for number, row in table_rows(path, delimiter, labels.notes):
-        if not row:
-            labels.notes.add("blank lines (skipped)", line=number)
+        if _is_none(row, header, labels.notes, number):
             continue
         if layout is None:
             layout = FirstRow(row, columns, labels.notes, path, number).layout()
             if layout.is_header:
+                header = row
                 continue
         if len(row) != layout.n_columns:
             raise _wrong_count(row, layout, columns, delimiter, path, number)
@@ -167,13 +169,14 @@ def read_texts(
     """
     texts = TextColumnBuilder()
     layout: Layout | None = None
+    header: list[str] = []
     for number, row in table_rows(path, delimiter, notes):
-        if not row:
-            notes.add("blank lines (skipped)", line=number)
+        if _is_none(row, header, notes, number):
             continue
         if layout is None:
             layout = FirstRow(row, columns, notes, path, number).layout_of_texts(delimiter, kept)
             if layout.is_header:
+                header = row
                 continue
         if len(row) != layout.n_columns:
             message = (
@@ -260,6 +263,17 @@ class _UnixLines:
 
     def write(self, row: str) -> None:
         self._stream.write(row.removesuffix("\r\n").encode() + b"\n")
+
+
+def _is_none(row: list[str], header: list[str], notes: InputNotes, number: int) -> bool:
+    """Tell a row that is no point: a blank line, or the header of a table that was appended."""
+    if not row:
+        notes.add("blank lines (skipped)", line=number)
+    elif len(row) > 1 and [row[0].removeprefix(_MARK), *row[1:]] == header:
+        notes.add("rows that are the header once more (skipped)", line=number)
+    else:
+        return False
+    return True
 
 
 def _add_labels(labels: LabelRows, cell: str, columns: Columns, number: int) -> None:

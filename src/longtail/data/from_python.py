@@ -17,10 +17,11 @@ from longtail.data.csr import (
     check_indices,
     csr_from_rows,
     n_labels_of,
+    remark_on_tiny,
     with_int32_indices,
 )
 from longtail.data.input_notes import InputNotes
-from longtail.data.label_names import is_list_text, packed_by
+from longtail.data.label_names import is_list_text, packed_by, remark_on_twins
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
@@ -121,6 +122,11 @@ def features_from(features: Any) -> csr_array:
     InputError
         If it is not two-dimensional, not numbers, or has NaN or infinite values.
 
+    Warns
+    -----
+    InputWarning
+        If all numbers of a point are nearer to 0 than 32 bits hold, and so become 0.
+
     Examples
     --------
     >>> features_from([[0, 0.5], [2, 0]]).toarray().tolist()
@@ -132,7 +138,8 @@ def features_from(features: Any) -> csr_array:
         check_indices("`features`", features)
     try:
         with np.errstate(over="ignore"):  # what overflows is found below
-            given = features if issparse(features) else np.asarray(features, dtype=np.float32)
+            dtype = np.float64 if own_dtype(features) in {None, np.dtype(float)} else np.float32
+            given = features if issparse(features) else np.asarray(features, dtype=dtype)
             matrix = csr_array(given, dtype=np.float32) if given.ndim == 2 else None
     except (TypeError, ValueError) as error:
         raise InputError(
@@ -147,6 +154,7 @@ def features_from(features: Any) -> csr_array:
         matrix = matrix.copy()
         matrix.sum_duplicates()
         matrix.eliminate_zeros()
+        remark_on_tiny(given, matrix)
     bad = np.flatnonzero(~np.isfinite(matrix.data))
     if len(bad):
         row = int(np.searchsorted(matrix.indptr, bad[0], side="right")) - 1
@@ -345,6 +353,7 @@ def _from_lists(rows: Sequence[Collection[object]]) -> tuple[csr_array, LabelSpa
         )
     if form is LabelForm.NAMES:
         space = LabelSpace.from_names(ids_by_name)
+        remark_on_twins(notes, ids_by_name)
         if max(lengths, default=0) == 1:
             _remark_on_packed(notes, np.frombuffer(indices, dtype=np.int32), space)
     else:

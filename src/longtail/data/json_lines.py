@@ -87,6 +87,8 @@ class JsonRows:
         if not points_only:
             keys["labels"] = columns.labels or "labels"
             kinds["labels"] = _Labels if self._is_usual else _Labels | str | int | None
+        if len({*keys.values()}) < len(keys):
+            raise columns.twice(keys["labels"])
         self._keys = keys
         self._decoder = msgspec.json.Decoder(_row_type(keys, kinds))
 

@@ -11,9 +11,11 @@ from longtail.data.csr import MOST_DIGITS
 from longtail.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
-__all__ = ["check_name", "is_list_text", "names_in", "packed_by", "written_id"]
+    from longtail.data.input_notes import InputNotes
+
+__all__ = ["check_name", "is_list_text", "names_in", "packed_by", "remark_on_twins", "written_id"]
 
 # ['a', 'b'] as Python, JSON and numpy write it, and [3, 17]
 _LIST_TEXT = re.compile(
@@ -126,6 +128,34 @@ def _move(parts: Mapping[str, list[str]]) -> bool:
     n_names = Counter(part for found in parts.values() for part in set(found))
     n_in_several = sum(count > 1 for count in n_names.values())
     return len(first & later) > _LEAST_MOVING * n_in_several
+
+
+def remark_on_twins(notes: InputNotes, names: Collection[str]) -> None:
+    """Say so if names differ by blanks at their ends alone: few mean two labels by them.
+
+    Parameters
+    ----------
+    notes : InputNotes
+    names : set, dict, TextColumn or the like
+        Of all labels.
+
+    Examples
+    --------
+    >>> from longtail.data.input_notes import InputNotes
+    >>> from longtail.data.label_names import remark_on_twins
+    >>> notes = InputNotes("train.jsonl")
+    >>> remark_on_twins(notes, {"bread", "bread ", " yeast"})
+    >>> notes.summary().partition(", are")[0]
+    "train.jsonl: 1 label names with blanks at their ends, such as 'bread '"
+    """
+    ended = [name for name in names if name != name.strip()]
+    known = {name.strip() for name in ended}.intersection(names)
+    twins = [name for name in ended if name.strip() in known]
+    if twins:
+        notes.remark(
+            f"{len(twins):,} label names with blanks at their ends, such as {twins[0][:60]!r}, are "
+            "taken for other labels than those without: delete the blanks if the same is meant"
+        )
 
 
 def written_id(name: str, n_labels: int) -> int:

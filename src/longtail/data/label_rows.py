@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 import numpy as np
 
 from longtail.data.csr import MAX_IDS, csr_from_rows, n_labels_of
-from longtail.data.label_names import is_list_text, packed_by, written_id
+from longtail.data.label_names import is_list_text, packed_by, remark_on_twins, written_id
 from longtail.data.label_space import LabelSpace
 from longtail.errors import DataFormatError, InputError, Remedy
 
@@ -137,6 +137,7 @@ class LabelRows:
             if self._known is None:
                 self._remark_on_packed(ids)
                 self._remark_on_missing()
+                remark_on_twins(self.notes, self._new_ids)
                 return LabelSpace.from_names(self._new_ids)
             return self._known.extended(self._new_ids)
         if self.n_declared is not None and self._known is None:

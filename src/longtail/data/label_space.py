@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from longtail.data.csr import MOST_DIGITS
 from longtail.data.label_names import check_name
 from longtail.data.labels_file import read_labels_file
@@ -41,7 +43,7 @@ class LabelSpace:
     Raises
     ------
     InputError
-        If `names` or `texts` do not have `n_labels` entries.
+        If `n_labels` is no number of labels, or `names` or `texts` do not have as many entries.
 
     Examples
     --------
@@ -57,6 +59,12 @@ class LabelSpace:
     texts: TextColumn | None = None
 
     def __post_init__(self) -> None:
+        n_labels = self.n_labels
+        if isinstance(n_labels, bool) or not isinstance(n_labels, int | np.integer) or n_labels < 0:
+            raise InputError(
+                f"A number of labels is a whole number, 0 or more, got {n_labels!r}. Pass how many "
+                "labels there are; names are passed to LabelSpace.from_names."
+            )
         for what, column in (("names", self.names), ("texts", self.texts)):
             if column is not None and len(column) != self.n_labels:
                 raise InputError(
@@ -66,7 +74,13 @@ class LabelSpace:
 
     @classmethod
     def from_names(cls, names: Iterable[str], texts: Iterable[str] | None = None) -> LabelSpace:
-        """Make a space from label names, which are the labels' texts too if none are given."""
+        """Make a space from label names, which are the labels' texts too if none are given.
+
+        Raises
+        ------
+        InputError
+            If one string is passed in place of several, or there are not as many texts as names.
+        """
         name_column = TextColumn.from_strings(names)
         text_column = name_column if texts is None else TextColumn.from_strings(texts)
         return cls(len(name_column), name_column, text_column)

@@ -9,7 +9,7 @@ import msgspec
 
 from longtail.data.input_notes import InputNotes
 from longtail.data.json_lines import keys_of
-from longtail.data.label_names import is_list_text
+from longtail.data.label_names import is_list_text, remark_on_twins
 from longtail.data.paths import decode_line, numbered_lines
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.errors import DataFormatError
@@ -126,6 +126,7 @@ def _refuse_tables(names: TextColumn, texts: TextColumn, path: str | Path) -> No
 def _remark_on(names: TextColumn, texts: TextColumn, path: str | Path) -> None:
     """Warn of a first name that may be a header, and of names that are in quotes or counted."""
     notes = InputNotes(path)
+    remark_on_twins(notes, names)
     if len(names) > _FEWEST and names[0].strip().lower() in _HEADER_ALONE:
         notes.remark(
             f"the first label is called {names[0]!r}: if that is a header, delete the line, since "

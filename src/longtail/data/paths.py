@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
 from longtail.errors import DataFormatError, InputError
-from longtail.folder_exchange import hidden_beside
+from longtail.folder_exchange import hidden_beside, resolved
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "STDIN",
+    "check_place",
     "decode_line",
     "is_device",
     "numbered_lines",
@@ -151,6 +152,29 @@ def is_device(path: str | Path) -> bool:
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
+def check_place(path: str | Path) -> None:
+    """Raise InputError unless there is a folder for a file, also where a link leads to one.
+
+    Examples
+    --------
+    >>> from longtail.data.paths import check_place
+    >>> check_place("answers.jsonl")
+    >>> check_place("no-such-folder/answers.jsonl")
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: no-such-folder/answers.jsonl cannot be written: there is no ...
+    """
+    path = Path(path)
+    folder, leads = path.parent, ""
+    if path.is_symlink():
+        target = resolved(path)
+        folder, leads = target.parent, f"it is a link to {target}, and "
+    if not folder.is_dir():
+        raise InputError(
+            f"{path} cannot be written: {leads}there is no folder {folder}. Create it first."
+        )
+
+
 @contextmanager
 def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     """Open a file for writing that takes its name only once it is complete.
@@ -184,10 +208,7 @@ def replacing(path: str | Path) -> Iterator[IO[bytes]]:
     b'all of it'
     """
     path = Path(path)
-    if not path.parent.is_dir():
-        raise InputError(
-            f"{path} cannot be written: there is no folder {path.parent}. Create it first."
-        )
+    check_place(path)
     if is_device(path):
         with path.open("wb") as raw, _packed(raw, path) as stream:
             yield stream

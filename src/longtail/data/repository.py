@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.data.csr import MOST_DIGITS, csr_from_rows
+from longtail.data.input_notes import InputNotes
 from longtail.data.paths import numbered_lines, replacing
 from longtail.data.sparse_lines import SparseRowBuilder, format_entries, parse_header, parse_ids
 from longtail.errors import DataFormatError, InputError
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from longtail.data.dataset import Dataset
-    from longtail.data.input_notes import InputNotes
     from longtail.data.label_rows import LabelRows
 
 __all__ = [
@@ -100,7 +100,7 @@ def read_repository(path: Path, labels: LabelRows) -> csr_array:
     lines = numbered_lines(path)
     n_points, n_features, n_labels = parse_header(_first(lines), _HEADER, path=path)
     labels.declare(n_labels)
-    features = SparseRowBuilder(path, n_columns=n_features)
+    features = SparseRowBuilder(path, n_columns=n_features, notes=labels.notes)
     for number, line in _promised_rows(lines, n_points, path):
         label_part, entries = split_label_part(line)
         labels.add_ids(parse_ids(label_part, path=path, line=number), line=number)
@@ -128,6 +128,8 @@ def read_repository_pair(path: Path, labels_path: Path, labels: LabelRows) -> cs
 
     Raises
     ------
+    InputError
+        If both are the same file.
     DataFormatError
         If a header disagrees with its rows, a row is malformed, or the files differ in rows.
 
@@ -145,7 +147,14 @@ def read_repository_pair(path: Path, labels_path: Path, labels: LabelRows) -> cs
     >>> features.toarray().tolist(), labels.finish()[0].toarray().tolist()
     ([[0.0, 0.0, 0.5]], [[0.0, 1.0]])
     """
-    features = read_matrix(path)
+    if path.exists() and labels_path.exists() and path.samefile(labels_path):
+        raise InputError(
+            f"{path} is named twice, for the features and for the labels. Name the file with the "
+            "labels, such as trn_X_Y.txt.",
+        )
+    notes = InputNotes(path)
+    features = read_matrix(path, notes=notes)
+    notes.warn(stacklevel=3)
     relevance = read_matrix(labels_path)
     if features.shape[0] != relevance.shape[0]:
         message = (
@@ -165,6 +174,7 @@ def read_matrix(
     path: Path,
     header: tuple[str, str] = _PAIR_HEADER,
     dtype: type[np.float32 | np.float64] = np.float32,
+    notes: InputNotes | None = None,
 ) -> csr_array:
     r"""Read a file with a header of two numbers and lines of id:value, such as half of a pair.
 
@@ -178,6 +188,8 @@ def read_matrix(
         What the numbers of rows and of columns are called where the header is broken.
     dtype : type
         What values are kept as: float32, or float64 where all of their digits count.
+    notes : InputNotes, optional
+        Takes rows whose values are all too small to be kept.
 
     Returns
     -------
@@ -203,7 +215,7 @@ def read_matrix(
     """
     lines = numbered_lines(path)
     n_rows, n_columns = parse_header(_first(lines), header, path=path)
-    rows = SparseRowBuilder(path, n_columns=n_columns, dtype=dtype)
+    rows = SparseRowBuilder(path, n_columns=n_columns, dtype=dtype, notes=notes)
     for number, line in _promised_rows(lines, n_rows, path):
         rows.add(line, line=number)
     return rows.finish()
@@ -217,7 +229,7 @@ def read_features(path: Path, notes: InputNotes) -> csr_array:
     path : Path
         The file, plain or gzip. Labels in it are not looked at.
     notes : InputNotes
-        Nothing is noted.
+        Takes points whose numbers are all too small to be kept.
 
     Returns
     -------
@@ -241,12 +253,11 @@ def read_features(path: Path, notes: InputNotes) -> csr_array:
     [[0.0, 0.0, 0.5]]
     [[0.0, 0.0, 0.5]]
     """
-    del notes
     lines = numbered_lines(path)
     header = _first(lines)
     is_half = len(header.split()) == len(_PAIR_HEADER)
     n_points, n_features, *_ = parse_header(header, _PAIR_HEADER if is_half else _HEADER, path=path)
-    features = SparseRowBuilder(path, n_columns=n_features)
+    features = SparseRowBuilder(path, n_columns=n_features, notes=notes)
     for number, line in _promised_rows(lines, n_points, path):
         features.add(line if is_half else split_label_part(line)[1], line=number)
     return features.finish()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from longtail.data.csr import MAX_IDS, MOST_DIGITS, csr_from_rows
+from longtail.data.csr import MAX_IDS, MOST_DIGITS, TINY, csr_from_rows
 from longtail.errors import DataFormatError
 from longtail.kernels.entries import read_entries
 
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
+
+    from longtail.data.input_notes import InputNotes
 
 __all__ = ["SparseRowBuilder", "format_entries", "parse_header", "parse_ids"]
 
@@ -43,6 +45,8 @@ class SparseRowBuilder:
         Number of columns; without it, one more than the largest id seen.
     dtype : type
         What values are kept as: float32, or float64 where all of their digits count.
+    notes : InputNotes, optional
+        Takes rows whose values are all so small that they are kept as 0.
 
     Examples
     --------
@@ -58,8 +62,10 @@ class SparseRowBuilder:
         *,
         n_columns: int | None = None,
         dtype: type[np.float32 | np.float64] = np.float32,
+        notes: InputNotes | None = None,
     ) -> None:
         self.path = path
+        self._notes = notes
         self._n_columns = n_columns
         self._dtype: np.dtype[np.float32 | np.float64] = np.dtype(dtype)
         self._indices = array("i")
@@ -83,6 +89,8 @@ class SparseRowBuilder:
             self._lengths.append(0)
             return
         ids, values = self._checked(ids, numbers, entries, line)
+        if self._notes is not None and not values.any() and numbers.any():
+            self._notes.add(TINY, line=line)
         self._indices.frombytes(ids.astype(np.int32).tobytes())
         self._values.frombytes(values.tobytes())
         self._lengths.append(len(ids))

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
-from longtail.folder_exchange import exchange, new_folder_for
+from longtail.folder_exchange import exchange, new_folder_for, read_whole, resolved
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -47,7 +47,7 @@ def save_parts(
     ...     sorted({file.name.split(".")[0] for file in pathlib.Path(place, "train").iterdir()})
     ['dataset', 'labels', 'texts']
     """
-    folder = folder.resolve()
+    folder = resolved(folder)
     old = _replaced(folder) if folder.exists() else set()
     with new_folder_for(folder) as partial:
         _save_columns(partial, {"texts": texts, "label_names": space.names})
@@ -95,6 +95,11 @@ def open_parts(folder: Path) -> Parts:
     >>> list(texts), features, labels.toarray().tolist(), list(space.names)
     (['how to knead'], None, [[1.0]], ['bread'])
     """
+    return read_whole(folder, _FACTS, lambda: _read_parts(folder))
+
+
+def _read_parts(folder: Path) -> Parts:
+    """See `open_parts`."""
     facts = _read_facts(folder)
     try:
         names = _open_column(folder, "label_names")

@@ -58,7 +58,7 @@ def read_svmlight(path: Path, labels: LabelRows) -> csr_array:
     >>> features.toarray().tolist(), labels.finish()[0].toarray().tolist()
     ([[0.0, 0.5, 0.0], [0.0, 0.0, 1.0]], [[1.0, 0.0, 1.0], [0.0, 0.0, 0.0]])
     """
-    features = SparseRowBuilder(path)
+    features = SparseRowBuilder(path, notes=labels.notes)
     for number, line in numbered_lines(path):
         content, remark, _ = line.partition(b"#")
         if not content.strip():

@@ -104,12 +104,17 @@ class FirstRow:
         ------
         DataFormatError
             If a column is not there or twice there, or the row names only one of the two.
+        InputError
+            If one column would be both.
         """
         if self.columns.has_names:
             text = self._named_text()
             if not text:
                 raise self._no_text_column()
-            return self._header(text, self._labels_place())
+            labels_place = self._labels_place()
+            if labels_place in text:
+                raise self.columns.twice(self.cells[labels_place])
+            return self._header(text, labels_place)
         known = ["text"] if "text" in self._names else _like_texts(self._names)
         labels = self._labels_heading
         if labels is None or len(known) != 1:

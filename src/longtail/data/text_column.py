@@ -73,13 +73,16 @@ class TextColumn(Sequence[str]):
         Raises
         ------
         InputError
-            If an element is not a string; the message names its position.
+            If an element is not a string; the message names its position. If `strings` is one
+            string, whose letters would be the texts.
 
         Examples
         --------
         >>> TextColumn.from_strings(["one", "two"])
         TextColumn(['one', 'two'])
         """
+        if isinstance(strings, str):
+            raise InputError(f"Expected several strings, got one, {strings!r}. Pass [{strings!r}].")
         builder = TextColumnBuilder()
         for position, text in enumerate(strings):
             if not isinstance(text, str):

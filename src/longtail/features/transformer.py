@@ -7,10 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from safetensors import SafetensorError
 
 from longtail.data.point_input import InputKind, PointInput
-from longtail.errors import InputError
+from longtail.errors import InputError, MissingExtraError
 from longtail.features.text_pieces import PiecesOfTexts, needs_transformers
 from longtail.features.transformer_encoder import TransformerEncoder, layers_and_width
 from longtail.features.tuned_transformer import TunedTransformer, encoded_texts
@@ -219,9 +218,12 @@ def read_transformer(folder: str | Path, n_pieces: int) -> TransformerEncoder:
         network = AutoModel.from_pretrained(
             folder, local_files_only=True, use_safetensors=True, dtype=torch.float32
         )
-    except (OSError, ValueError, RuntimeError, SafetensorError) as error:
+    except MemoryError:
+        raise
+    except Exception as error:  # of any kind, where a file is broken
         raise InputError(
-            f"The transformer in {folder} cannot be read: {error}. Name the folder of another one."
+            f"The transformer in {folder} cannot be read: {_first_line(error)} Download it again, "
+            "or name the folder of another one."
         ) from error
     finally:
         if shows_bars:
@@ -232,12 +234,32 @@ def read_transformer(folder: str | Path, n_pieces: int) -> TransformerEncoder:
             f"The transformer in {folder}, of type {config.model_type!r}, is not a text encoder. "
             "Name the folder of one, such as a BERT, DistilBERT, RoBERTa or MPNet."
         )
-    pieces = PiecesOfTexts(
-        (Path(folder) / "tokenizer.json").read_text(encoding="utf-8"),
-        min(n_pieces, _most_pieces(network, n_pieces)),
-        config.pad_token_id or 0,
+    pieces = _pieces_of(
+        folder, min(n_pieces, _most_pieces(network, n_pieces)), config.pad_token_id or 0
     )
     return TransformerEncoder(pieces, _settings(config), _arrays(network))
+
+
+def _pieces_of(folder: str | Path, n_pieces: int, padding: int) -> PiecesOfTexts:
+    """Return the tokeniser of a folder, or raise InputError where its file is broken."""
+    path = Path(folder) / "tokenizer.json"
+    try:
+        pieces = PiecesOfTexts(path.read_text(encoding="utf-8"), n_pieces, padding)
+        _ = pieces.tokenizer  # which reads the JSON
+    except (MissingExtraError, MemoryError):
+        raise
+    except Exception as error:  # the library's own have no name
+        raise InputError(
+            f"{path} is not the JSON of a tokenizer: {_first_line(error)} Download it again, or "
+            "name the folder of another transformer."
+        ) from error
+    return pieces
+
+
+def _first_line(error: Exception) -> str:
+    """Return what an error of another library says, as one sentence."""
+    line = next(iter(str(error).splitlines()), "") or type(error).__name__
+    return f"{line.rstrip('.')}."
 
 
 def _most_pieces(network: Any, n_pieces: int) -> int:

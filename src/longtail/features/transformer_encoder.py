@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from longtail.features.text_pieces import PiecesOfTexts, needs_transformers
 from longtail.named_parts import with_prefix, without_prefix
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from numpy.typing import NDArray
 
@@ -46,7 +47,7 @@ class TransformerEncoder:
     Parameters
     ----------
     pieces : PiecesOfTexts
-    settings : dict
+    settings : mapping
         Of the network, as ``transformers`` writes them.
     weights : dict of str to array
     """
@@ -218,13 +219,13 @@ def in_batches(
     return vectors
 
 
-def layers_and_width(settings: Mapping[str, Any]) -> tuple[int, int] | None:
+def layers_and_width(settings: object) -> tuple[int, int] | None:
     """Return the number of layers of a network and the length of its vectors, if it says so.
 
     Parameters
     ----------
     settings : dict
-        Of the network, as ``transformers`` writes them.
+        Of the network, as ``transformers`` writes them; what a broken file holds tells nothing.
 
     Examples
     --------
@@ -232,6 +233,9 @@ def layers_and_width(settings: Mapping[str, Any]) -> tuple[int, int] | None:
     >>> layers_and_width({"model_type": "distilbert", "n_layers": 6, "dim": 768})
     (6, 768)
     """
+    if not isinstance(settings, Mapping):
+        return None
     layers = next((settings[name] for name in LAYERS if name in settings), None)
     width = next((settings[name] for name in WIDTHS if name in settings), None)
-    return None if layers is None or width is None else (int(layers), int(width))
+    is_told = all(isinstance(size, int) and size > 0 for size in (layers, width))
+    return (cast("int", layers), cast("int", width)) if is_told else None
