@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from longtail.scorers.calibration import Calibration
 
@@ -98,3 +99,23 @@ def test_the_best_label_never_loses_by_being_first():
     z[:, 0] -= 3
     found = Calibration.fit(scores, random.random(scores.shape) < 1 / (1 + np.exp(-z)))
     assert found.first == 0
+
+
+def test_scores_that_mislead_take_nothing_from_being_first():
+    random = np.random.default_rng(0)
+    scores = -np.sort(-random.random((5_000, 3)), axis=1).astype(np.float32)
+    z = -6 * scores
+    z[:, 0] += 6
+    right = random.random(scores.shape) < 1 / (1 + np.exp(-z))
+    probabilities = Calibration.fit(scores, right).probabilities(scores)
+    shares = [right[:, 0].mean(), right[:, 1:].mean()]
+    found = [probabilities[:, 0].mean(), probabilities[:, 1:].mean()]
+    assert found == pytest.approx(shares, abs=0.01)
+
+
+def test_answers_to_points_without_labels_are_wrong():
+    ids = np.zeros((400, 1), np.int32)
+    scores = np.linspace(-1, 1, 400, dtype=np.float32)[:, None]
+    truth = csr_array(np.ones((400, 1)))
+    found = Calibration.of_answers(ids, scores, truth, wrong=[(ids, scores), (ids, scores)])
+    np.testing.assert_allclose(found.probabilities(scores), 1 / 3, atol=0.002)

@@ -25,6 +25,7 @@ from longtail.data.split import held_out_split
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError, named
 from longtail.estimators.answers import AnsweringEstimator, kept, matrix_dtype
+from longtail.estimators.calibrating import LARGEST_HELD_OUT, calibrated
 from longtail.estimators.feature_names import feature_names
 from longtail.estimators.json_values import json_value
 from longtail.estimators.limits import check_min_df, check_settings
@@ -40,7 +41,6 @@ from longtail.kernels.jit import n_usable_threads
 from longtail.metrics.hits import as_binary_csr
 from longtail.metrics.predictions import truth_without
 from longtail.predictor import Predictor
-from longtail.scorers.calibration import N_CALIBRATED, Calibration
 from longtail.training.checkpoints import CheckpointFolder
 from longtail.training.fingerprint import fingerprint
 from longtail.training.processes import join_processes, own_device, processes
@@ -55,11 +55,11 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from longtail.data.text_column import TextColumn
+    from longtail.scorers.calibration import Calibration
     from longtail.scorers.protocols import Scorer
 
-__all__ = ["LEAST_HELD_OUT", "VERY_FEW_POINTS", "LabelEstimator", "calibrated", "unseen_if_any"]
+__all__ = ["LEAST_HELD_OUT", "VERY_FEW_POINTS", "LabelEstimator"]
 
-LARGEST_HELD_OUT = 2_500  # points: enough for two weights and a calibration
 LEAST_HELD_OUT = 20
 VERY_FEW_POINTS = 20_000
 
@@ -129,7 +129,7 @@ class LabelEstimator(AnsweringEstimator):
         y : one of
             a list of label names a point; a list of label ids a point; a sparse or dense 0/1
             matrix (n_points, n_labels), or such a table, whose columns name the labels; or one
-            class a point.
+            class a point. From points without labels only probabilities are learnt.
 
         Returns
         -------
@@ -412,12 +412,17 @@ class LabelEstimator(AnsweringEstimator):
                 set_aside=None if set_aside is None else set_aside[rows],
             )
 
-        return part(train), part(held)
+        is_labelled = np.diff(dataset.labels.indptr) > 0
+        seen, shown = train[is_labelled[train]], held[is_labelled[held]]
+        data, held_out = part(seen), part(shown)
+        if len(shown):  # probabilities are learnt from these, else from those that are learnt from
+            return data, _beside(held_out, part(held[~is_labelled[held]]))
+        return _beside(data, part(train[~is_labelled[train]])), held_out
 
     def _held_out_rows(
         self, dataset: Dataset, points: TextColumn | csr_array, set_aside: csr_array | None
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Return which labelled points to learn from, and which are held out: enough, or none."""
+        """Return which points to learn from, and which are held out: enough, or none."""
         n_wanted = self.n_held_out(dataset.n_points)
         if set_aside is not None:  # the more, the fewer of them can be judged by
             judged = truth_without(dataset.labels, set_aside)
@@ -429,10 +434,9 @@ class LabelEstimator(AnsweringEstimator):
             share = n_wanted / dataset.n_points
             with suppress(InputError):  # nearly all points alike: none can be held out
                 train, held = held_out_split(points, share, self.random_state)
-        labelled = np.diff(dataset.labels.indptr) > 0
-        if not labelled[train].any():  # nothing would be left to learn from
+        if not dataset.labels[train].nnz:  # nothing would be left to learn from
             train, held = np.arange(dataset.n_points), held[:0]
-        return train[labelled[train]], held[labelled[held]]
+        return train, held
 
 
 def _check_dataset(dataset: Dataset) -> None:
@@ -480,19 +484,6 @@ def _check_callbacks(callbacks: Sequence[Callback]) -> None:
             )
 
 
-def unseen_if_any(held_out: TrainingData, seen: TrainingData) -> TrainingData:
-    """Return the points that nothing was learnt from or, where there are none, some others."""
-    return held_out if held_out.labels.shape[0] else seen.of_first_points(LARGEST_HELD_OUT)
-
-
-def calibrated(
-    scorer: Scorer, held_out: TrainingData, seen: TrainingData, n_threads: int
-) -> Calibration:
-    """Learn probabilities from the best labels of points that the scorer has not seen.
-
-    Where there are none, from points that it has seen: surer than it should be, but not blind.
-    """
-    points = unseen_if_any(held_out, seen)
-    k = min(N_CALIBRATED, points.labels.shape[1])
-    ids, scores = points.judged(*scorer.top_k(points.bags(), k, n_threads))
-    return Calibration.of_answers(ids, scores, points.judged_labels)
+def _beside(data: TrainingData, unlabelled: TrainingData) -> TrainingData:
+    """Return data that knows of points without labels, if there are any."""
+    return data._replace(unlabelled=unlabelled) if unlabelled.labels.shape[0] else data

@@ -13,6 +13,8 @@ from longtail.kernels.scoring import logistic_rows
 from longtail.metrics.hits import find_hits
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
@@ -81,12 +83,18 @@ class Calibration:
         slope, first, intercept = logistic_weights(design, target)
         if first < 0:
             slope, _, intercept = logistic_weights(design * [[1], [0], [1]], target)
+        elif slope < 0:
+            _, first, intercept = logistic_weights(design * [[0], [1], [1]], target)
         slope = max(slope, LEAST_SLOPE) / scale
         return cls(float(slope), float(intercept - slope * centre), float(max(first, 0.0)))
 
     @classmethod
     def of_answers(
-        cls, ids: NDArray[np.int32], scores: NDArray[np.float32], truth: csr_array
+        cls,
+        ids: NDArray[np.int32],
+        scores: NDArray[np.float32],
+        truth: csr_array,
+        wrong: Sequence[tuple[NDArray[np.int32], NDArray[np.float32]]] = (),
     ) -> Calibration:
         """Learn from the answers to held-out points.
 
@@ -96,6 +104,8 @@ class Calibration:
             Labels, best first, padded with -1.
         scores : float32 (n, k)
         truth : csr_array (n, n_labels)
+        wrong : sequence of (int32, float32) (n_further, k)
+            Ids and scores of answers to further points, which have no label.
 
         Returns
         -------
@@ -107,7 +117,9 @@ class Calibration:
         right = find_hits(ids, truth, ids.shape[1])
         is_right = np.zeros(ids.shape, bool)
         is_right[right.points, right.ranks] = True
-        return cls.fit(scores, is_right)
+        further = [of_wrong for _, of_wrong in wrong]
+        none = [np.zeros(of_wrong.shape, bool) for of_wrong in further]
+        return cls.fit(np.concatenate([scores, *further]), np.concatenate([is_right, *none]))
 
     def probabilities(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return probabilities, float32, of scores as `fit` takes them; padding stays -inf."""

@@ -53,6 +53,8 @@ class TrainingData(NamedTuple):
         The texts themselves, where the architecture reads them.
     set_aside : csr_array (n_points, n_labels) or None
         Pairs by which no answer is judged, whether they are among the labels or not.
+    unlabelled : TrainingData or None
+        Points beside these that have no label: they tell how probable it is that none is right.
 
     Examples
     --------
@@ -78,6 +80,7 @@ class TrainingData(NamedTuple):
     texts: NDArray[np.object_] | None = None
     label_texts: NDArray[np.object_] | None = None
     set_aside: csr_array | None = None
+    unlabelled: TrainingData | None = None
 
     def bags(self) -> Bags:
         """Return the points as a scorer takes them."""
@@ -119,11 +122,24 @@ class TrainingData(NamedTuple):
         )
 
     def of_first_points(self, n_points: int) -> TrainingData:
-        """Return the data with at most so many points."""
-        return self.of_points(np.arange(min(n_points, self.labels.shape[0])))
+        """Return the data with at most so many points, and of those without labels as many less."""
+        return self.of_points(np.arange(min(n_points, self.labels.shape[0]))).with_unlabelled(self)
+
+    def with_unlabelled(self, of: TrainingData) -> TrainingData:
+        """Return the data with points without labels `of` other data, in the same proportion.
+
+        With fewer points where the other data has not enough without labels.
+        """
+        n_own, n_their, beside = self.labels.shape[0], of.labels.shape[0], of.unlabelled
+        if beside is None or n_own == n_their:
+            return self._replace(unlabelled=beside)
+        if n_own > n_their:
+            return self.of_points(np.arange(n_their))._replace(unlabelled=beside)
+        some = np.arange(beside.labels.shape[0] * n_own // n_their)
+        return self._replace(unlabelled=beside.of_points(some) if len(some) else None)
 
     def of_points(self, rows: NDArray[np.int64]) -> TrainingData:
-        """Return the data with some points alone."""
+        """Return the data with some points alone, and none without labels beside them."""
         words, texts, pairs = self.words, self.texts, self.set_aside
         return self._replace(
             features=self.features[rows],
@@ -131,6 +147,7 @@ class TrainingData(NamedTuple):
             words=None if words is None else words[rows],
             texts=None if texts is None else texts[rows],
             set_aside=None if pairs is None else pairs[rows],
+            unlabelled=None,
         )
 
     def with_points_of(self, other: TrainingData) -> TrainingData:
