@@ -210,8 +210,6 @@ class LabelEstimator(AnsweringEstimator):
         if set_aside is not None:
             set_aside = _checked_pairs(set_aside, dataset)
         _check_callbacks(callbacks)
-        for learnt in ("n_features_in_", "feature_names_in_"):  # of another fit
-            self.__dict__.pop(learnt, None)
         join_processes()
         n_threads = n_usable_threads(self.n_threads)
         with torch_for_training(n_threads):
@@ -246,11 +244,14 @@ class LabelEstimator(AnsweringEstimator):
             )
             folder.announce()
             run = replace(run, checkpoints=folder)
-        self.run_ = run
         data, held_out = self._split(dataset, set_aside, features, vectorizer, run.n_threads)
         n_features = features.shape[1]
         del features  # the two parts hold their own rows
         scorer, calibration = self._trained(data, held_out, run)
+        # At the very end: one that is stopped leaves all that the fit before it has learnt.
+        for learnt in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(learnt, None)
+        self.run_ = run
         self.predictor_ = Predictor(
             scorer=scorer,
             label_space=dataset.label_space,
