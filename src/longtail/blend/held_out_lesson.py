@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from longtail.blend.network_training import NetworkTraining
 from longtail.blend.only_held_out import only_held_out, without_labels
 from longtail.metrics.propensity import inverse_propensities_in
-from longtail.scorers.calibration import N_CALIBRATED, Calibration
+from longtail.scorers.calibration import Calibration, n_calibrated
 from longtail.scorers.ranking import best_first
 
 if TYPE_CHECKING:
@@ -111,8 +111,9 @@ class HeldOutLesson:
         training = NetworkTraining(is_unseen=self.is_unseen)
         evidence, truth = self.evidence, self.truth
         network = training.learn(evidence, truth, inverse_propensities_in(self.seen), run)
+        n_best = min(n_calibrated(truth), evidence.labels.shape[1])
         answers = [
-            _answers(network, some, tail_weights, run.n_threads)
+            _answers(network, some, tail_weights, n_best, run.n_threads)
             for some in (evidence, self.unlabelled)
             if some is not None
         ]
@@ -132,10 +133,14 @@ def evidence_of_unlabelled(
 
 
 def _answers(
-    network: ScoreNetwork, evidence: Evidence, tail_weights: NDArray[np.float32], n_threads: int
+    network: ScoreNetwork,
+    evidence: Evidence,
+    tail_weights: NDArray[np.float32],
+    n_best: int,
+    n_threads: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
     """Return the best labels of some points and their scores."""
     scores = network.scores(evidence, n_threads)
     is_real = evidence.labels >= 0
     scores[is_real] += tail_weights[evidence.labels[is_real]]
-    return best_first(evidence.labels, evidence.of_judged(scores), N_CALIBRATED, n_threads)
+    return best_first(evidence.labels, evidence.of_judged(scores), n_best, n_threads)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from longtail.scorers.calibration import N_CALIBRATED, Calibration
+from longtail.scorers.calibration import Calibration, n_calibrated
 
 if TYPE_CHECKING:
     from longtail.scorers.protocols import Scorer
@@ -29,7 +29,7 @@ def calibrated(
     All answers to points without labels are wrong; nothing else is learnt from these.
     """
     points = unseen_if_any(held_out, seen)
-    k = min(N_CALIBRATED, points.labels.shape[1])
+    k = n_calibrated(points.labels)
     answers = [
         some.judged(*scorer.top_k(some.bags(), k, n_threads))
         for some in (points, points.unlabelled)

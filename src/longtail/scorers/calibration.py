@@ -18,11 +18,35 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-__all__ = ["N_CALIBRATED", "Calibration", "logistic_weights"]
+__all__ = ["LEAST_CALIBRATED", "Calibration", "logistic_weights", "n_calibrated"]
 
-N_CALIBRATED = 5  # best labels of a point, from which probabilities are learnt
+LEAST_CALIBRATED = 5  # best labels of a point, from which probabilities are learnt
+MOST_CALIBRATED = 500
 N_NEWTON_STEPS = 30
 LEAST_SLOPE = 1e-3  # of scores of one standard deviation: higher ones stay ahead
+
+
+def n_calibrated(truth: csr_array) -> int:
+    """Return from how many of a point's best labels probabilities are learnt.
+
+    From five, or twice as many as points have if that is more than five: else all of them may be
+    right, which says nothing of those behind them. At most 500.
+
+    Parameters
+    ----------
+    truth : csr_array (n, n_labels)
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.scorers.calibration import n_calibrated
+    >>> n_calibrated(csr_array([[1, 0] * 40] * 3)), n_calibrated(csr_array([[1] + [0] * 79]))
+    (80, 5)
+    """
+    n_points, n_labels = truth.shape
+    usual: int = truth.nnz // max(n_points, 1)
+    most = min(n_labels, MOST_CALIBRATED)
+    return min(most, LEAST_CALIBRATED if usual <= LEAST_CALIBRATED else 2 * usual)
 
 
 @dataclass(frozen=True)
