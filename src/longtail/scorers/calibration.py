@@ -43,9 +43,8 @@ def n_calibrated(truth: csr_array) -> int:
     >>> n_calibrated(csr_array([[1, 0] * 40] * 3)), n_calibrated(csr_array([[1] + [0] * 79]))
     (80, 5)
     """
-    n_points, n_labels = truth.shape
-    usual: int = truth.nnz // max(n_points, 1)
-    most = min(n_labels, MOST_CALIBRATED)
+    usual = int(truth.nnz) // max(int(truth.shape[0]), 1)
+    most = min(int(truth.shape[1]), MOST_CALIBRATED)
     return min(most, LEAST_CALIBRATED if usual <= LEAST_CALIBRATED else 2 * usual)
 
 
