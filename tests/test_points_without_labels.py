@@ -56,7 +56,7 @@ def test_some_points_have_as_large_a_share_of_them_beside_them():
         return some.labels.shape[0], 0 if beside is None else beside.labels.shape[0]
 
     whole = data(20, data(8))
-    assert [sizes(whole.of_first_points(n)) for n in (30, 20, 10, 2)] == [
+    assert [sizes(whole.of_some_points(n)) for n in (30, 20, 10, 2)] == [
         (20, 8),
         (20, 8),
         (10, 4),

@@ -170,7 +170,7 @@ def test_training_data_cut_and_joined_keep_their_pairs():
     assert data.judged_labels.toarray().tolist() == [[0, 0], [1, 1], [0, 0]]
     assert data.of_labels(np.array([1])).judged_labels.toarray().tolist() == [[0], [1], [0]]
     assert data.of_points(np.array([2, 1])).judged_labels.toarray().tolist() == [[0, 0], [1, 1]]
-    joined = data.of_first_points(1).with_points_of(data)
+    joined = data.of_some_points(1).with_points_of(data)
     assert joined.set_aside.toarray().tolist() == [[1, 0], [1, 0], [0, 0], [0, 1]]
     assert data._replace(set_aside=None).judged_labels is labels
 

@@ -17,7 +17,7 @@ LARGEST_HELD_OUT = 2_500  # points: enough for two weights and a calibration
 
 def unseen_if_any(held_out: TrainingData, seen: TrainingData) -> TrainingData:
     """Return the points that nothing was learnt from or, where there are none, some others."""
-    return held_out if held_out.labels.shape[0] else seen.of_first_points(LARGEST_HELD_OUT)
+    return held_out if held_out.labels.shape[0] else seen.of_some_points(LARGEST_HELD_OUT)
 
 
 def calibrated(

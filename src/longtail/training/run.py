@@ -121,9 +121,13 @@ class TrainingData(NamedTuple):
             label_texts=None if texts is None else texts[labels],
         )
 
-    def of_first_points(self, n_points: int) -> TrainingData:
-        """Return the data with at most so many points, and of those without labels as many less."""
-        return self.of_points(np.arange(min(n_points, self.labels.shape[0]))).with_unlabelled(self)
+    def of_some_points(self, n_points: int) -> TrainingData:
+        """Return the data with at most so many points from all over it, and what is beside them.
+
+        Points often come in the order of their labels, so the first ones are like no others.
+        """
+        rows = _spread(min(n_points, self.labels.shape[0]), self.labels.shape[0])
+        return self.of_points(rows).with_unlabelled(self)
 
     def with_unlabelled(self, of: TrainingData) -> TrainingData:
         """Return the data with points without labels `of` other data, in the same proportion.
@@ -134,8 +138,9 @@ class TrainingData(NamedTuple):
         if beside is None or n_own == n_their:
             return self._replace(unlabelled=beside)
         if n_own > n_their:
-            return self.of_points(np.arange(n_their))._replace(unlabelled=beside)
-        some = np.arange(beside.labels.shape[0] * n_own // n_their)
+            return self.of_points(_spread(n_their, n_own))._replace(unlabelled=beside)
+        n_beside = beside.labels.shape[0]
+        some = _spread(n_beside * n_own // n_their, n_beside)
         return self._replace(unlabelled=beside.of_points(some) if len(some) else None)
 
     def of_points(self, rows: NDArray[np.int64]) -> TrainingData:
@@ -160,6 +165,11 @@ class TrainingData(NamedTuple):
             texts=_both(self.texts, other.texts),
             set_aside=None if own is None or others is None else vstack([own, others]).tocsr(),
         )
+
+
+def _spread(n_rows: int, n_all: int) -> NDArray[np.int64]:
+    """Return so many of all rows, as far from each other as can be."""
+    return np.arange(n_rows) * n_all // max(n_rows, 1)
 
 
 def _both(own: NDArray[Any] | None, others: NDArray[Any] | None) -> NDArray[Any] | None:
