@@ -9,10 +9,13 @@ from scipy.sparse import csr_array
 from longtail.data.dataset import Dataset
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
+from longtail.energy.reranking import RerankerTraining
+from longtail.recipes import reranked
 from longtail.recipes.dismec import DiSMEC
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.ngame import NGAME
 from longtail.recipes.parabel import Parabel
+from longtail.scorers.energy_reranker import EnergyReranker
 from longtail.training.run import TrainingData
 
 WORDS = [f"thing{number}" for number in range(12)]
@@ -20,7 +23,6 @@ SHARE = 0.25  # of points that have the label which their word suggests
 RECIPES = {
     "longtail": lambda **more: LongtailClassifier(dimension=16, n_threads=1, **more),
     "longtail, none held out": lambda: RECIPES["longtail"](held_out=0),
-    "longtail, re-ranked": lambda: RECIPES["longtail"](reranker="icnn"),
     "ngame": lambda: NGAME(dimension=16, encoder_epochs=2, classifier_epochs=2, n_threads=1),
     "parabel": lambda: Parabel(leaf_size=2, held_out=0.4, n_threads=1),
     "dismec": lambda: DiSMEC(held_out=0.4, n_threads=1),
@@ -42,6 +44,18 @@ def points(n, seed):
 def test_probabilities_count_them(make):
     model, test = make().fit_dataset(points(2_000, 0)), points(500, 1)
     ids, probabilities = model.predict_topk(test.texts, 1)
+    is_right = test.labels.toarray()[np.arange(500), ids[:, 0]]
+    assert probabilities.mean() == pytest.approx(is_right.mean(), abs=0.08)
+
+
+@pytest.mark.parametrize("held_out", [0.4, 0])
+def test_probabilities_behind_a_reranker_count_them(held_out, monkeypatch):
+    always = {"spen": RerankerTraining(size=6, n_updates=4, only_if_better=False)}
+    monkeypatch.setattr(reranked, "RERANKERS", always)
+    settings = {"leaf_size": 4, "n_learners": 1, "held_out": held_out, "n_threads": 1}
+    model, test = Parabel(reranker="spen", **settings), points(500, 1)
+    ids, probabilities = model.fit_dataset(points(4_000, 0)).predict_topk(test.texts, 1)
+    assert isinstance(model.predictor_.scorer, EnergyReranker)
     is_right = test.labels.toarray()[np.arange(500), ids[:, 0]]
     assert probabilities.mean() == pytest.approx(is_right.mean(), abs=0.08)
 
