@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
+from longtail.recipes.dismec import DiSMEC
 from longtail.scorers.calibration import Calibration
 
 
@@ -98,3 +100,39 @@ def test_the_best_label_never_loses_by_being_first():
     z[:, 0] -= 3
     found = Calibration.fit(scores, random.random(scores.shape) < 1 / (1 + np.exp(-z)))
     assert found.first == 0
+
+
+def test_scores_that_mislead_take_nothing_from_being_first():
+    random = np.random.default_rng(0)
+    scores = -np.sort(-random.random((5_000, 3)), axis=1).astype(np.float32)
+    z = -6 * scores
+    z[:, 0] += 6
+    right = random.random(scores.shape) < 1 / (1 + np.exp(-z))
+    probabilities = Calibration.fit(scores, right).probabilities(scores)
+    shares = [right[:, 0].mean(), right[:, 1:].mean()]
+    found = [probabilities[:, 0].mean(), probabilities[:, 1:].mean()]
+    assert found == pytest.approx(shares, abs=0.01)
+
+
+def test_answers_to_points_without_labels_are_wrong():
+    ids = np.zeros((400, 1), np.int32)
+    scores = np.linspace(-1, 1, 400, dtype=np.float32)[:, None]
+    truth = csr_array(np.ones((400, 1)))
+    found = Calibration.of_answers(ids, scores, truth, wrong=[(ids, scores), (ids, scores)])
+    np.testing.assert_allclose(found.probabilities(scores), 1 / 3, atol=0.002)
+
+
+def test_points_in_the_order_of_their_labels_are_seen_from_all_over():
+    """Nothing is held out; what the first half says is right, and half of what the others say."""
+    random = np.random.default_rng(0)
+    things = np.sort(random.integers(20, size=6_000))
+    is_same = (things < 10) | (random.random(6_000) < 0.5)
+    labels = np.where(is_same, things, random.integers(10, 20, size=6_000))
+    texts = [f"thing{thing} noise{random.integers(50)}" for thing in things]
+    model = DiSMEC(held_out=0, n_threads=1).fit(texts, [[f"label{label}"] for label in labels])
+    ids, probabilities = model.predict_topk(texts, 1)
+    space = model.predictor_.label_space
+    is_right = [
+        space.name(i) == f"label{label}" for i, label in zip(ids[:, 0], labels, strict=True)
+    ]
+    assert probabilities.mean() == pytest.approx(np.mean(is_right), abs=0.05)

@@ -21,8 +21,10 @@ from longtail.estimators.json_values import json_value
 from longtail.predictor import Predictor
 from longtail.progress import ProgressBar
 from longtail.recipes.astec import Astec
+from longtail.recipes.dismec import DiSMEC
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.names import recipe
+from longtail.recipes.one_vs_all import OneVsAll
 from longtail.recipes.parabel import Parabel
 
 TEXTS = ["red wine", "white wine", "fast car", "old red car"] * 6
@@ -390,3 +392,39 @@ def test_a_table_of_texts_is_told_how_to_be_passed(of_names):
     for ask in (of_names.predict, of_names.predict_topk, of_names.predictor_.predict):
         with pytest.raises(InputError, match=r"trained on texts.*table\['text'\], not .*\[:, 0\]"):
             ask(np.array(TEXTS)[:, np.newaxis])
+
+
+@pytest.mark.parametrize("form", ["matrix", "ids"])
+def test_more_than_a_hundred_labels_may_be_chosen(form):
+    """Points of two kinds, each of which has half of the labels, and lacks some of these."""
+    random, kinds = np.random.default_rng(0), np.arange(400) % 2
+    has = (np.arange(300) % 2 == kinds[:, None]) & (random.random((400, 300)) < 0.9)
+    texts = [f"{('wine', 'car')[kind]} {random.integers(50)}" for kind in kinds]
+    y = has if form == "matrix" else [np.flatnonzero(row) for row in has]
+    model = OneVsAll(dimension=16, n_threads=1).fit(texts, y)
+    asked = texts[:40]
+    found = model.predict(iter(asked))
+    probable = model.predict_proba(asked) >= 0.5
+    assert probable.sum(axis=1).max() > 120
+    if form == "ids":
+        assert [sorted(row) for row in found] == [np.flatnonzero(row).tolist() for row in probable]
+    else:
+        np.testing.assert_array_equal(found, probable)
+    assert (probable == has[:40]).mean() > 0.9
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: OneVsAll(dimension=16, n_threads=1),
+        lambda: DiSMEC(n_threads=1),
+        lambda: LongtailClassifier(dimension=16, n_threads=1),
+    ],
+)
+def test_labels_that_few_of_many_right_ones_follow_are_not_all_probable(make):
+    """The first five are right of nearly every point, which says nothing of those behind them."""
+    random, kinds = np.random.default_rng(0), np.arange(600) % 2
+    has = (np.arange(60) % 2 == kinds[:, None]) & (random.random((600, 60)) < 0.9)
+    texts = [f"{('wine', 'car')[kind]} {random.integers(50)}" for kind in kinds]
+    probabilities = make().fit(texts, has).predict_proba(texts)
+    assert probabilities.sum(axis=1).mean() == pytest.approx(has.sum(axis=1).mean(), rel=0.15)

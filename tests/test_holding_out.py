@@ -64,6 +64,13 @@ def test_each_label_loses_its_share(numbers, fraction):
     assert labels[held].sum(axis=0).tolist() == expected
 
 
+def test_points_without_labels_lose_their_share_too():
+    labels = one_label_each([*(np.arange(30) % 10), *[-1] * 15])
+    _, held = even_split(texts_of(45), labels, 0.3, seed=0)
+    assert (held >= 30).sum() == 4
+    assert labels[held].sum(axis=0).tolist() == [1.0] * 10
+
+
 @settings(deadline=None)
 @given(st.integers(0, 10_000))
 def test_of_several_labels_none_loses_more_and_twins_stay_together(seed):
@@ -110,7 +117,7 @@ def test_examples_of_equal_number_lose_equally_or_none(labels, n_wanted, n_held_
     train, held = held_out_rows(texts_of(matrix.shape[0]), matrix, n_wanted, seed=0)
     assert len(held) == n_held_out
     assert not set(train) & set(held)
-    assert len(train) + len(held) == (np.asarray(labels) >= 0).sum()
+    assert len(train) + len(held) == len(labels)
     if 0 < n_held_out < 300:
         assert matrix[held].sum(axis=0).max() == 1
 

@@ -296,3 +296,70 @@ def test_examples_that_tell_nothing_are_pointed_out(lacking):
         model = lacking.with_labels(texts, examples)
     same = lacking.with_labels(texts, {"lawn": TEXTS[2:3]})
     assert model.predict(TEST_TEXTS[:5]) == same.predict(TEST_TEXTS[:5])
+
+
+@pytest.mark.parametrize(
+    "make", [fit, lambda: Parabel(leaf_size=2, n_threads=1).fit(TEXTS, NAMES).predictor_]
+)
+def test_a_renamed_label_is_else_the_same(make, tmp_path):
+    model = make()
+    renamed = model.with_names({"wine": "beer", "beer": "ale", "cars": "cars"})
+    names = {"wine": "beer", "beer": "ale"}
+    expected = [[(names.get(n, n), p) for n, p in row] for row in model.predict(TEST_TEXTS)]
+    renamed.save(tmp_path / "model")
+    loaded = longtail.load(tmp_path / "model")
+    for one in (renamed, loaded):
+        assert one.predict(TEST_TEXTS) == expected
+        assert one.predict("wine", allowed=["ale"])[0][0] == "ale"
+        assert one.description["label_changes"] == {"renamed": 2}
+    with pytest.raises(InputError, match="None of the 8 labels is named 'wine'"):
+        loaded.predict("wine", allowed=["wine"])
+    assert model.label_space.ids_by_name.keys() == set(WORDS)
+    test = Dataset.of(["some wine"], [["beer"]])
+    assert loaded.evaluate(test, ks=[1])["P@1"] == 100
+    assert loaded.label_space.texts == model.label_space.texts
+
+
+def test_labels_are_renamed_added_and_removed(whole, tmp_path, capsys):
+    own, out = str(tmp_path / "model"), str(tmp_path / "out")
+    whole.save(own)
+    (tmp_path / "new.txt").write_text("wine\tgrapes and wine\n")
+    assert main(["labels", "rename", own, "wine", "claret", "beer", "ale", out]) == 0
+    assert capsys.readouterr().err == f"{out} knows 8 labels; 2 names of {own} changed.\n"
+    assert main(["labels", "add", out, str(tmp_path / "new.txt"), out]) == 0
+    assert main(["labels", "remove", out, "ale", out]) == 0
+    assert {"wine", "claret"} < longtail.load(out).label_space.ids_by_name.keys()
+    capsys.readouterr()
+    assert main(["inspect", out]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first.endswith("; since then, 1 label added, 1 label removed and 2 labels renamed")
+    for names, said in (
+        (["wine"], "'wine' has no new name"),
+        (["wine", "a", "wine", "b"], "'wine' is given two new names"),
+        (["wines", "a"], "is named 'wines'"),
+    ):
+        assert main(["labels", "rename", own, *names, str(tmp_path / "other")]) == 2
+        assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ({}, "dictionary of new names by the present ones"),
+        (["wine", "ale"], "dictionary of new names"),
+        ({"whine": "ale"}, "None of the 8 labels is named 'whine'"),
+        ({"wine": "beer"}, "Another label is or will be named 'beer'"),
+        ({"wine": "ale", "beer": "ale"}, "Another label is or will be named 'ale'"),
+        ({"wine": " "}, "cannot be named ' '"),
+        ({"wine": 5}, "strings, got 5"),
+    ],
+)
+def test_names_that_cannot_be_given_are_refused(whole, names, message):
+    with pytest.raises(InputError, match=message):
+        whole.with_names(names)
+
+
+def test_labels_without_names_get_none():
+    model = LongtailClassifier(dimension=16, n_threads=1).fit(TEXTS, [[0], [1]] * 150).predictor_
+    with pytest.raises(InputError, match="have numbers and no names that could be changed"):
+        model.with_names({"0": "wine"})

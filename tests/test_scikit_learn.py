@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone, is_classifier
 
-from longtail import LongtailClassifier
+from longtail import Dataset, LongtailClassifier
 from longtail.errors import InputError
 from longtail.recipes.astec import Astec
 
@@ -83,3 +83,23 @@ class TestFeatureNames:
         again = clone(model).fit(Table(self.X, self.NAMES), ["a", "b", "c"] * 10)
         again.fit(self.X, ["a", "b", "c"] * 10)
         assert not hasattr(again, "feature_names_in_")
+
+    def test_stay_with_the_model_where_another_fit_is_stopped(self):
+        class Stop:
+            def on_stage(self, stage, seconds):
+                raise KeyboardInterrupt
+
+            def on_batch(self, stage, done, total, loss):
+                pass
+
+            def on_epoch(self, report):
+                pass
+
+        classes = ["a", "b", "c"] * 10
+        model = LongtailClassifier(dimension=8, n_threads=1).fit(Table(self.X, self.NAMES), classes)
+        before = model.training_report()["stages"]
+        with pytest.raises(KeyboardInterrupt):
+            model.fit_dataset(Dataset.of(self.X, classes), callbacks=[Stop()])
+        assert model.training_report()["stages"] == before
+        with pytest.raises(InputError, match="the same columns, in another order"):
+            model.predict(Table(self.X, ("sour", "sweet", "salty")))

@@ -119,8 +119,11 @@ def test_a_packed_body_is_told_from_a_plain_one(ask):
 @pytest.mark.parametrize(
     ("body", "status", "sentence"),
     [
-        (b"", 400, "not JSON"),
-        (b"\xff\xfe", 400, "not JSON in UTF-8"),
+        (b"", 400, "The body is empty. Send JSON such as"),
+        (b" \n", 400, "The body is empty"),
+        (b"\xff\xfe", 400, "begins with a byte order mark"),
+        (b'\xef\xbb\xbf{"text": "a"}', 400, "begins with a byte order mark"),
+        (b'{"text": "\xff"}', 400, "not JSON in UTF-8"),
         (b'{"text": "\\ud800"}', 400, r"holds \ud800, half of a pair"),
         (b'{"text": "wine\\udc00 wine"}', 400, r"holds \udc00, half of a pair"),
         (b'{"text": "\\ud83d\\ude00", "k": 0}', 400, "`k` must be"),

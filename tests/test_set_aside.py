@@ -19,7 +19,7 @@ from longtail.data.dataset import Dataset
 from longtail.data.from_python import labels_from, texts_from
 from longtail.data.split import held_out_split
 from longtail.errors import InputError
-from longtail.estimators.estimator import calibrated
+from longtail.estimators.calibrating import calibrated
 from longtail.metrics.hits import true_among
 from longtail.recipes.astec import Astec
 from longtail.recipes.fusion_learning import choose_fusion

@@ -411,10 +411,22 @@ def test_labels_without_known_tokens_become_hard_negatives_once_they_have_vector
 
 
 def test_patience_without_held_out_points_is_refused_before_anything_is_done():
+    ended = []
+
+    class Told:
+        def on_stage(self, stage, seconds):
+            ended.extend([] if seconds is None else [stage])
+
+        def on_batch(self, stage, done, total, loss):
+            ended.append(stage)
+
+        def on_epoch(self, report):
+            ended.append(report.stage)
+
     model = DEXA(**SMALL, patience=2, held_out=0)
     with pytest.raises(InputError, match="patience = 2"):
-        model.fit_dataset(colours(unseen="red"))
-    assert not model.run_.timings
+        model.fit_dataset(colours(unseen="red"), callbacks=[Told()])
+    assert not ended
 
 
 def test_a_number_of_clusters_that_cannot_be_is_told():

@@ -14,6 +14,7 @@ from longtail.compiled.compression import compressed
 from longtail.compiled.one_text import OneText
 from longtail.compiled.parts import MOST_FREQUENT
 from longtail.data.bags import Bags
+from longtail.data.blocks import is_one_text
 from longtail.data.from_python import ADVICE, texts_from
 from longtail.data.label_space import LabelSpace
 from longtail.data.point_input import PointInput
@@ -24,6 +25,7 @@ from longtail.evaluation import evaluate_model
 from longtail.explain import Explanation, explain
 from longtail.kernels.jit import n_usable_threads
 from longtail.label_changes.changes import with_labels, without_labels
+from longtail.label_changes.renamed import with_names
 from longtail.metrics.propensity import USUAL_PROPENSITY
 from longtail.model_folder import ModelFolder, write_model_folder
 from longtail.named_parts import with_prefix, without_prefix
@@ -219,7 +221,7 @@ class Predictor:
             If `X` is not what the model was trained on, or k is out of range.
         """
         k = _checked_k(k)
-        one = self._one if restriction is None and _is_one_text(X) else None
+        one = self._one if restriction is None and is_one_text(X) else None
         n_possible = min(k, self.n_labels)
         if one is not None:
             best, own = one.top_k(X[0], n_possible)
@@ -268,7 +270,7 @@ class Predictor:
             return Bags.of(self._checked_features(X))
         if hasattr(X, "shape") and len(X.shape) > 1:
             raise InputError(f"This model was trained on texts, but was given a table. {ADVICE}")
-        if _is_one_text(X):
+        if is_one_text(X):
             bag = Bags.one(*self.vectorizer.encode_one(X[0]))
             return bag._replace(
                 words=self.reads.words(self.vectorizer, X), texts=self.reads.texts(X)
@@ -393,6 +395,10 @@ class Predictor:
         """Return a model without some labels; see `longtail.label_changes.changes`."""
         return without_labels(self, names)
 
+    def with_names(self, names: Mapping[str, str]) -> Predictor:
+        """Return a model that calls labels otherwise; see `longtail.label_changes.renamed`."""
+        return with_names(self, names)
+
     @classmethod
     def from_folder(cls, folder: ModelFolder) -> Predictor:
         """Make a predictor on the memory-mapped arrays of a folder; see `load`."""
@@ -481,11 +487,6 @@ def load(path: str | Path, *, verify: bool = False) -> Predictor:
     <Predictor of 2 labels, trained by LongtailClassifier>
     """
     return Predictor.from_folder(ModelFolder.open(path, verify=verify))
-
-
-def _is_one_text(X: Any) -> bool:
-    """Tell whether these are points of which there is one, a text."""
-    return isinstance(X, list) and len(X) == 1 and isinstance(X[0], str)
 
 
 def _checked_k(k: int) -> int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Self
 from longtail.blend.network_training import NetworkTraining
 from longtail.blend.only_held_out import only_held_out, without_labels
 from longtail.metrics.propensity import inverse_propensities_in
-from longtail.scorers.calibration import N_CALIBRATED, Calibration
+from longtail.scorers.calibration import Calibration, n_calibrated
 from longtail.scorers.ranking import best_first
 
 if TYPE_CHECKING:
@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
+    from longtail.blend.blend import Blend
     from longtail.blend.evidence import Evidence
     from longtail.blend.score_network import ScoreNetwork
+    from longtail.features.encoder import UnitEncoder
     from longtail.training.run import TrainingData, TrainingRun
 
-__all__ = ["HeldOutLesson"]
+__all__ = ["HeldOutLesson", "evidence_of_unlabelled"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,6 +38,8 @@ class HeldOutLesson:
         Those of the points that the sources have learnt from.
     is_unseen : bool
         Whether the points are others than these.
+    unlabelled : Evidence or None
+        Of points beside these that have no label, and by which probabilities are learnt, too.
 
     Examples
     --------
@@ -62,14 +66,26 @@ class HeldOutLesson:
     truth: csr_array
     seen: csr_array
     is_unseen: bool
+    unlabelled: Evidence | None = None
 
     @classmethod
     def of(
-        cls, evidence: Evidence, shown: TrainingData, seen: csr_array, *, is_unseen: bool
+        cls,
+        evidence: Evidence,
+        shown: TrainingData,
+        seen: csr_array,
+        *,
+        is_unseen: bool,
+        unlabelled: Evidence | None = None,
     ) -> Self:
         """Return what points teach that were `shown` to the sources."""
-        judged = evidence.setting_aside(shown.set_aside)
-        return cls(evidence=judged, truth=shown.judged_labels, seen=seen, is_unseen=is_unseen)
+        return cls(
+            evidence=evidence.setting_aside(shown.set_aside),
+            truth=shown.judged_labels,
+            seen=seen,
+            is_unseen=is_unseen,
+            unlabelled=unlabelled,
+        )
 
     def without_own_labels(self, labels: csr_array, run: TrainingRun) -> Self:
         """Return it without those of its points' `labels` that no others have.
@@ -95,9 +111,36 @@ class HeldOutLesson:
         training = NetworkTraining(is_unseen=self.is_unseen)
         evidence, truth = self.evidence, self.truth
         network = training.learn(evidence, truth, inverse_propensities_in(self.seen), run)
-        scores = network.scores(evidence, run.n_threads)
-        is_real = evidence.labels >= 0
-        scores[is_real] += tail_weights[evidence.labels[is_real]]
-        judged = evidence.of_judged(scores)
-        ids, best = best_first(evidence.labels, judged, N_CALIBRATED, run.n_threads)
-        return network, Calibration.of_answers(ids, best, truth)
+        n_best = min(n_calibrated(truth), evidence.labels.shape[1])
+        answers = [
+            _answers(network, some, tail_weights, n_best, run.n_threads)
+            for some in (evidence, self.unlabelled)
+            if some is not None
+        ]
+        return network, Calibration.of_answers(*answers[0], truth, wrong=answers[1:])
+
+
+def evidence_of_unlabelled(
+    blend: Blend, encoder: UnitEncoder, shown: TrainingData, n_threads: int
+) -> Evidence | None:
+    """Return what the sources say of the points without labels beside others, if there are any."""
+    beside = shown.unlabelled
+    if beside is None:
+        return None
+    points = encoder.encode(beside.bags(), n_threads)
+    evidence = blend.evidence_of(points, beside.bags(), n_threads)
+    return evidence.setting_aside(beside.set_aside)
+
+
+def _answers(
+    network: ScoreNetwork,
+    evidence: Evidence,
+    tail_weights: NDArray[np.float32],
+    n_best: int,
+    n_threads: int,
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Return the best labels of some points and their scores."""
+    scores = network.scores(evidence, n_threads)
+    is_real = evidence.labels >= 0
+    scores[is_real] += tail_weights[evidence.labels[is_real]]
+    return best_first(evidence.labels, evidence.of_judged(scores), n_best, n_threads)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.blend.score_network import log_sums
-from longtail.scorers.calibration import N_CALIBRATED, logistic_weights
+from longtail.scorers.calibration import LEAST_CALIBRATED, logistic_weights
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -58,7 +58,7 @@ def levelled(
     """
     scores = network.scores(evidence, n_threads)
     judged = evidence.of_judged(scores)
-    best = np.argsort(-judged, axis=1, kind="stable")[:, :N_CALIBRATED]
+    best = np.argsort(-judged, axis=1, kind="stable")[:, :LEAST_CALIBRATED]
     value = np.take_along_axis(judged, best, axis=1).astype(np.float64)
     right = np.take_along_axis(is_true, best, axis=1)
     is_first = np.zeros(value.shape)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import math
 import time
+import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -30,6 +31,8 @@ from longtail.cli.output import (
 )
 from longtail.cli.points import answered, n_features_of
 from longtail.data.blocks import blocks_of, points_of
+from longtail.data.input_notes import InputWarning
+from longtail.data.label_matching import matched_labels
 from longtail.data.label_space import in_ids_of
 from longtail.data.repository import read_filter
 from longtail.data.unlabelled import check_kind
@@ -48,6 +51,7 @@ from longtail.metrics.propensity import USUAL_PROPENSITY
 from longtail.predictor import LARGEST_K, Predictor, load
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
     from longtail.data.dataset import Dataset
@@ -95,8 +99,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--against",
         metavar="DIR",
-        help="another model folder: show what it reaches on the same points, and how sure the "
-        "differences are",
+        help="another model folder: show what it reaches on the same points, measured alike, and "
+        "how sure the differences are",
     )
     parser.add_argument(
         "--by-frequency",
@@ -123,17 +127,19 @@ def run_command(arguments: argparse.Namespace) -> int:
     if other is not None:
         is_text = given.texts is not None
         check_kind(arguments.test, is_text=is_text, n_features=n_features_of(other))
-    answers = _answers(model, given, arguments)
-    metrics = evaluate(*answers.judged, **_how(model, arguments))
+    asked = _asked(model, given, arguments)
+    answers = _answers(model, asked)
+    metrics = evaluate(*answers.judged, **_how(asked, arguments))
     metrics["points_per_second"] = given.n_points / answers.seconds
     written: dict[str, object] = {key: round(value, 4) for key, value in metrics.items()}
     shown = _table(metrics, given.n_points)
     if other is not None:
         notice(f"The same points for {arguments.against}:")
-        theirs = _answers(other, given, arguments)
+        same = _asked_of_other(other, asked, given, arguments)
+        theirs = _answers(other, same)
         found = compare(
-            by_point(*answers.judged, **_how(model, arguments)),
-            by_point(*theirs.judged, **_how(other, arguments)),
+            by_point(*answers.judged, **_how(asked, arguments)),
+            by_point(*theirs.judged, **_how(same, arguments)),
         )
         written["against"] = comparison_as_json(found)
         shown += ["", comparison_table(found)]
@@ -164,6 +170,25 @@ def _tell(shown: list[str], written: dict[str, object], target: Path | None) -> 
         write_json(target, written)
 
 
+class _Asked(NamedTuple):
+    """What a model is asked, in its label ids, and by what its answers are measured.
+
+    Attributes
+    ----------
+    points : Dataset
+    barred : csr_array (n_points, n_labels) or None
+        Pairs to leave out.
+    counts : int64 (at most n_labels,)
+        How many training points have each label: what a label is worth to PSP.
+    n_train_points : int
+    """
+
+    points: Dataset
+    barred: csr_array | None
+    counts: NDArray[np.int64]
+    n_train_points: int
+
+
 class _Answers(NamedTuple):
     """What a model answers, without what is left out.
 
@@ -187,10 +212,44 @@ class _Answers(NamedTuple):
         return self.ids, self.scores, self.truth
 
 
-def _answers(model: Predictor, given: Dataset, arguments: argparse.Namespace) -> _Answers:
-    """Ask a model for the labels of a test set, which has label ids of its own."""
+def _asked(model: Predictor, given: Dataset, arguments: argparse.Namespace) -> _Asked:
+    """Return a test set, which has label ids of its own, as a model is asked."""
     dataset = in_model_ids(model, given, arguments)
     barred = None if arguments.filter is None else _barred(arguments, given, dataset)
+    counts = model.train_label_counts, model.description["n_points"]
+    return _Asked(dataset, barred, *counts)
+
+
+def _asked_of_other(
+    other: Predictor, own: _Asked, given: Dataset, arguments: argparse.Namespace
+) -> _Asked:
+    """Return the same for a model to compare with: the same labels, whatever ids it has for them.
+
+    Where both know labels by name, ids of the test set and of pairs are those of the first model.
+    What a label is worth is told by the first one's training points, as long as the labels match:
+    by two measures the very same answers would differ.
+    """
+    names, known = own.points.label_space.names, other.label_space
+    if names is None or known.names is None:
+        theirs = _asked(other, given, arguments)
+        is_same = names is None and known.names is None
+        same = (own.counts, own.n_train_points)
+        return _Asked(theirs.points, theirs.barred, *same) if is_same else theirs
+    points = in_model_ids(other, own.points, arguments)
+    with warnings.catch_warnings():  # of names that several labels share: it was said just now
+        warnings.simplefilter("ignore", InputWarning)
+        ids, _ = matched_labels(own.points.label_space, known)
+        barred = own.barred
+        if barred is not None:
+            barred = in_ids_of(points.label_space, replace(own.points, labels=barred)).labels
+    counts = np.zeros(points.n_labels, np.int64)
+    np.add.at(counts, ids[: len(own.counts)], own.counts)
+    return _Asked(points, barred, counts, own.n_train_points)
+
+
+def _answers(model: Predictor, asked: _Asked) -> _Answers:
+    """Ask a model for the labels of a test set."""
+    dataset, barred = asked.points, asked.barred
     _say_if_trained_otherwise(model, is_filtered=barred is not None)
     most = min(model.n_labels, LARGEST_K)
     n_places = places_to_predict(deepest_place(PLACES, RECALL_PLACES), barred, most)
@@ -200,11 +259,11 @@ def _answers(model: Predictor, given: Dataset, arguments: argparse.Namespace) ->
     return _Answers(ids, scores, dataset.labels, seconds)
 
 
-def _how(model: Predictor, arguments: argparse.Namespace) -> dict[str, Any]:
+def _how(asked: _Asked, arguments: argparse.Namespace) -> dict[str, Any]:
     """Return by what a model's answers are measured, as `evaluate` and `by_point` take it."""
     return {
-        "train_label_counts": model.train_label_counts,
-        "n_train_points": model.description["n_points"],
+        "train_label_counts": asked.counts,
+        "n_train_points": asked.n_train_points,
         "ks": PLACES,
         "recall_ks": RECALL_PLACES,
         "propensity": arguments.propensity,

@@ -116,7 +116,10 @@ def _told_text(n_pairs: int) -> str:
 def _changes_text(changes: Mapping[str, int]) -> str:
     """Say how the labels were changed after training, if they were."""
     parts = [f"{counted(n, 'label')} {kind}" for kind, n in changes.items() if n]
-    return f"; since then, {' and '.join(parts)}" if parts else ""
+    if not parts:
+        return ""
+    *others, last = parts
+    return f"; since then, {', '.join(others)}{' and ' if others else ''}{last}"
 
 
 def _show_settings(facts: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""``longtail labels``: a trained model with further labels, or without some, not trained again."""
+"""``longtail labels``: a trained model with further, fewer or renamed labels, not trained again."""
 
 from __future__ import annotations
 
@@ -33,9 +33,12 @@ EXAMPLE = "longtail labels add model labels.txt larger"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Declare the two commands and their options."""
+    """Declare the three commands and their options."""
     commands = parser.add_subparsers(
-        metavar="add | remove", required=True, dest="change", parser_class=argparse.ArgumentParser
+        metavar="add | remove | rename",
+        required=True,
+        dest="change",
+        parser_class=argparse.ArgumentParser,
     )
     add = _command(commands, "add", "Add labels that have a text, or some points, or both")
     add.set_defaults(change_model=_added)
@@ -51,20 +54,24 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     remove = _command(commands, "remove", "Remove labels")
     remove.set_defaults(change_model=_removed)
     remove.add_argument("names", metavar="NAME", nargs="+", help="labels to remove")
-    for command in (add, remove):
+    rename = _command(commands, "rename", "Call labels otherwise", of="any recipe")
+    rename.set_defaults(change_model=_renamed)
+    rename.add_argument(
+        "names", metavar="NAME", nargs="+", help="a label's name and its new one, in turn"
+    )
+    for command in (add, remove, rename):
         command.add_argument("target", metavar="OUT", help="the folder to write; may be MODEL")
 
 
 def _command(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser], name: str, summary: str
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    summary: str,
+    of: str = "the default recipe, dexa, ngame or siamesexml",
 ) -> argparse.ArgumentParser:
-    """Return the parser of one of the two, which both begin with a model."""
+    """Return the parser of one of the three, which all begin with a model."""
     command = commands.add_parser(name, help=summary, description=f"{summary}.", allow_abbrev=False)
-    command.add_argument(
-        "model",
-        metavar="MODEL",
-        help="a model folder of the default recipe, dexa, ngame or siamesexml",
-    )
+    command.add_argument("model", metavar="MODEL", help=f"a model folder of {of}")
     return command
 
 
@@ -77,10 +84,10 @@ def run_command(arguments: argparse.Namespace) -> int:
     change: Callable[[Predictor, argparse.Namespace], Predictor] = arguments.change_model
     changed = change(model, arguments)
     changed.save(arguments.target, folder.documents())
-    notice(
-        f"{arguments.target} knows {counted(changed.n_labels, 'label')}; {arguments.model} "
-        f"knew {model.n_labels:,}."
-    )
+    said = f"{arguments.model} knew {model.n_labels:,}"
+    if changed.n_labels == model.n_labels:
+        said = f"{counted(len(arguments.names) // 2, 'name')} of {arguments.model} changed"
+    notice(f"{arguments.target} knows {counted(changed.n_labels, 'label')}; {said}.")
     if model.label_space.names is None and changed.n_labels < model.n_labels:
         notice("The labels have numbers for names, and those behind a removed one have moved up.")
     return 0
@@ -142,3 +149,18 @@ def _removed(model: Predictor, arguments: argparse.Namespace) -> Predictor:
         )
     check_label_names(model.label_space, arguments.names)
     return model.without_labels(arguments.names)
+
+
+def _renamed(model: Predictor, arguments: argparse.Namespace) -> Predictor:
+    """Return the model with new names of some labels."""
+    names: list[str] = arguments.names
+    if len(names) % 2:
+        raise InputError(
+            f"Name each label and its new name, in turn, and then the folder to write: "
+            f"{names[-1]!r} has no new name."
+        )
+    old, new = names[::2], names[1::2]
+    if repeated := [name for name in old if old.count(name) > 1]:
+        raise InputError(f"{repeated[0]!r} is given two new names. Name each label once.")
+    check_label_names(model.label_space, old)
+    return model.with_names(dict(zip(old, new, strict=True)))

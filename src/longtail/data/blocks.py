@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from scipy.sparse import csr_array
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from longtail.data.dataset import Dataset
 
-__all__ = ["POINTS_AT_ONCE", "Points", "blocks_of", "n_points_of", "points_of"]
+__all__ = ["POINTS_AT_ONCE", "Points", "blocks_of", "is_one_text", "n_points_of", "points_of"]
 
 POINTS_AT_ONCE = 4096
 
@@ -35,6 +35,18 @@ def points_of(dataset: Dataset) -> Points:
     TextColumn(['one', 'two'])
     """
     return dataset.features if dataset.texts is None else dataset.texts
+
+
+def is_one_text(X: Any) -> bool:
+    """Tell whether these are points of which there is one, a text.
+
+    Examples
+    --------
+    >>> from longtail.data.blocks import is_one_text
+    >>> is_one_text(["one"]), is_one_text(["one", "two"]), is_one_text("one")
+    (True, False, False)
+    """
+    return isinstance(X, list) and len(X) == 1 and isinstance(X[0], str)
 
 
 def n_points_of(points: Points) -> int:

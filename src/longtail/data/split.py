@@ -106,8 +106,8 @@ def even_split(
     """Split points such that all labels lose about the same share of their points.
 
     That is a stratified split, near-identical points on one side as in `held_out_split`. A label
-    with two points or more loses one at least and none loses more than its share, rounded. Of
-    points with several labels, fewer may be held out than that.
+    with two points or more loses one at least and none loses more than its share, rounded. So do
+    points without labels, taken together. Of points with several labels, fewer may be held out.
 
     Parameters
     ----------
@@ -133,7 +133,9 @@ def even_split(
     >>> labels[held_out].sum(axis=0).tolist()
     [1.0, 1.0, 0.0]
     """
-    n_points_of = np.bincount(labels.indices, minlength=labels.shape[1])
+    none = labels.shape[1]  # stands for no label
+    n_points_of = np.bincount(labels.indices, minlength=none + 1)
+    n_points_of[none] = np.count_nonzero(np.diff(labels.indptr) == 0)
     share = np.maximum(np.rint(fraction * n_points_of), 1)
     left = np.where(n_points_of > 1, share, 0).astype(np.int64).tolist()
     group_of_row = _groups(_keys(texts_or_features))
@@ -141,10 +143,10 @@ def even_split(
     is_held_out = np.zeros(len(group_of_row), bool)
     for group in np.random.default_rng(seed).permutation(len(groups)).tolist():
         rows = groups[group]
-        own = [label for row in rows for label in _labels_of(labels, row)]
+        own = [label for row in rows for label in _labels_of(labels, row) or [none]]
         for label in own:
             left[label] -= 1
-        if min((left[label] for label in own), default=-1) >= 0:
+        if min(left[label] for label in own) >= 0:
             is_held_out[rows] = True
         else:
             for label in own:

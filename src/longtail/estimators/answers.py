@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 __all__ = ["AnsweringEstimator", "kept", "matrix_dtype"]
 
-MOST_PREDICTED = 100
+USUALLY_PREDICTED = 100  # labels of a point; of points that may have more, more are asked for
+LEAST_CHOSEN = 0.5  # probability
 MOST_NUMBERS = 2**30  # of a matrix of all probabilities: 8 GB
 MATRICES = (LabelForm.SPARSE, LabelForm.DENSE)
 
@@ -78,10 +79,14 @@ class AnsweringEstimator(Parameters):
         self._check_is_fitted()
         if self.label_form_ is LabelForm.CLASSES:
             return self._best_classes(self.predict_topk(X, 1)[0])
-        n_labels = self.predictor_.n_labels
-        ids, probabilities = self.predict_topk(X, min(n_labels, MOST_PREDICTED))
-        chosen = (ids >= 0) & (probabilities >= 0.5)
-        return self._in_form_of_y(ids, chosen)
+        X = kept(X)
+        most = min(self.predictor_.n_labels, LARGEST_K)
+        k = min(most, USUALLY_PREDICTED)
+        ids, probabilities = self.predict_topk(X, k)
+        while k < most and (probabilities[:, -1] >= LEAST_CHOSEN).any():
+            k = min(most, 4 * k)
+            ids, probabilities = self.predict_topk(X, k)
+        return self._in_form_of_y(ids, probabilities >= LEAST_CHOSEN)
 
     def predict_topk(self, X: Any, k: int = 5) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Return ids (n_points, k) and probabilities of the best labels, best first.

@@ -23,8 +23,9 @@ from longtail.data.point_input import PointInput
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError, named
 from longtail.estimators.answers import AnsweringEstimator, kept, matrix_dtype
+from longtail.estimators.calibrating import calibrated
 from longtail.estimators.feature_names import feature_names
-from longtail.estimators.holding_out import asked_in_part, held_out_rows, unseen_if_any
+from longtail.estimators.holding_out import LARGEST_HELD_OUT, asked_in_part, held_out_rows
 from longtail.estimators.json_values import json_value
 from longtail.estimators.limits import check_min_df, check_settings
 from longtail.estimators.scikit_learn import classifier_tags
@@ -39,7 +40,6 @@ from longtail.kernels.jit import n_usable_threads
 from longtail.metrics.hits import as_binary_csr
 from longtail.metrics.predictions import truth_without
 from longtail.predictor import Predictor
-from longtail.scorers.calibration import N_CALIBRATED, Calibration
 from longtail.training.checkpoints import CheckpointFolder
 from longtail.training.fingerprint import fingerprint
 from longtail.training.processes import join_processes, own_device, processes
@@ -53,11 +53,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
+    from longtail.scorers.calibration import Calibration
     from longtail.scorers.protocols import Scorer
 
-__all__ = ["VERY_FEW_POINTS", "LabelEstimator", "calibrated"]
+__all__ = ["VERY_FEW_POINTS", "LabelEstimator"]
 
-LARGEST_HELD_OUT = 2_500  # points: enough for two weights and a calibration
 VERY_FEW_POINTS = 20_000
 
 
@@ -126,7 +126,7 @@ class LabelEstimator(AnsweringEstimator):
         y : one of
             a list of label names a point; a list of label ids a point; a sparse or dense 0/1
             matrix (n_points, n_labels), or such a table, whose columns name the labels; or one
-            class a point.
+            class a point. From points without labels only probabilities are learnt.
 
         Returns
         -------
@@ -207,8 +207,6 @@ class LabelEstimator(AnsweringEstimator):
         if set_aside is not None:
             set_aside = _checked_pairs(set_aside, dataset)
         _check_callbacks(callbacks)
-        for learnt in ("n_features_in_", "feature_names_in_"):  # of another fit
-            self.__dict__.pop(learnt, None)
         join_processes()
         n_threads = n_usable_threads(self.n_threads)
         with torch_for_training(n_threads):
@@ -243,11 +241,14 @@ class LabelEstimator(AnsweringEstimator):
             )
             folder.announce()
             run = replace(run, checkpoints=folder)
-        self.run_ = run
         data, held_out = self._split(dataset, set_aside, features, vectorizer, run.n_threads)
         n_features = features.shape[1]
         del features  # the two parts hold their own rows
         scorer, calibration = self._trained(data, held_out, run)
+        # At the very end: one that is stopped leaves all that the fit before it has learnt.
+        for learnt in ("n_features_in_", "feature_names_in_"):
+            self.__dict__.pop(learnt, None)
+        self.run_ = run
         self.predictor_ = Predictor(
             scorer=scorer,
             label_space=dataset.label_space,
@@ -415,12 +416,15 @@ class LabelEstimator(AnsweringEstimator):
                 set_aside=None if set_aside is None else set_aside[rows],
             )
 
-        data, held_out = part(train), part(held)
-        if len(held):
-            return data, held_out
-        seen = None if dataset.texts is None else dataset.texts.take(train)
-        shown = asked_in_part(data, seen, vectorizer, self.reads(), self.random_state)
-        return data._replace(in_part=shown), held_out
+        is_labelled = np.diff(dataset.labels.indptr) > 0
+        seen, shown = train[is_labelled[train]], held[is_labelled[held]]
+        data, held_out = part(seen), part(shown)
+        if len(shown):  # probabilities are learnt from these, else from parts of those learnt from
+            return data, _beside(held_out, part(held[~is_labelled[held]]))
+        data = _beside(data, part(train[~is_labelled[train]]))
+        texts_seen = None if dataset.texts is None else dataset.texts.take(seen)
+        parts = asked_in_part(data, texts_seen, vectorizer, self.reads(), self.random_state)
+        return data._replace(in_part=parts), held_out
 
     def _n_wanted(self, dataset: Dataset, set_aside: csr_array | None) -> float:
         """Return how many points to hold out."""
@@ -479,14 +483,6 @@ def _check_callbacks(callbacks: Sequence[Callback]) -> None:
             )
 
 
-def calibrated(
-    scorer: Scorer, held_out: TrainingData, seen: TrainingData, n_threads: int
-) -> Calibration:
-    """Learn probabilities from the best labels of points that the scorer has not seen.
-
-    Where there are none, from parts of those that it has seen: see `asked_in_part`.
-    """
-    points = unseen_if_any(held_out, seen)
-    k = min(N_CALIBRATED, points.labels.shape[1])
-    ids, scores = points.judged(*scorer.top_k(points.bags(), k, n_threads))
-    return Calibration.of_answers(ids, scores, points.judged_labels)
+def _beside(data: TrainingData, unlabelled: TrainingData) -> TrainingData:
+    """Return data that knows of points without labels, if there are any."""
+    return data._replace(unlabelled=unlabelled) if unlabelled.labels.shape[0] else data

@@ -24,15 +24,22 @@ if TYPE_CHECKING:
 
     Rows = NDArray[np.int64]
 
-__all__ = ["LEAST_HELD_OUT", "asked_in_part", "held_out_rows", "text_in_part", "unseen_if_any"]
+__all__ = [
+    "LARGEST_HELD_OUT",
+    "LEAST_HELD_OUT",
+    "asked_in_part",
+    "held_out_rows",
+    "text_in_part",
+    "unseen_if_any",
+]
 
-LEAST_HELD_OUT = 20
-MOST_IN_PART = 2_500  # points: enough for a few weights and a calibration
+LEAST_HELD_OUT, LARGEST_HELD_OUT = 20, 2_500  # points: enough for a few weights and a calibration
 EVEN = 0.7  # of the variance that chance gives the labels' numbers of points
+N_ITERATIONS = 50
 FEW = 20  # points a label, on average: of so many, one more or less tells labels apart no longer
 FEW_SINGLE = 0.1  # of the labels: so many may have one point, which cannot be held out
-N_ITERATIONS = 50
 MOST_HELD_OUT = 3  # times as many as are wanted, if each label must lose a point
+MANY = 400  # points, with which nearly all models err on points that they have learnt from, too
 
 
 def held_out_rows(
@@ -43,7 +50,7 @@ def held_out_rows(
     *,
     reads_label_texts: bool = False,
 ) -> tuple[Rows, Rows]:
-    """Return which labelled points to learn from, and which are held out: enough, or none.
+    """Return which points to learn from, and which are held out: enough, or none.
 
     What held-out points teach holds for others if all come from one source. They do not where
     somebody has written so and so many examples of each label: then a held-out point's label is one
@@ -83,10 +90,7 @@ def held_out_rows(
         with suppress(InputError):  # nearly all points alike: none can be held out
             n_by_text = int((_n_points_of(labels) == 0).sum()) if reads_label_texts else 0
             train, held = _split(points, labels, n_wanted, seed, n_by_text)
-    labelled = np.diff(labels.indptr) > 0
-    if not labelled[train].any():  # nothing would be left to learn from
-        train, held = nothing
-    return train[labelled[train]], held[labelled[held]]
+    return (train, held) if labels[train].nnz else nothing  # to learn from, else
 
 
 def _split(
@@ -174,8 +178,8 @@ def asked_in_part(
 
     Of each text or bag a random share is left, from next to nothing to nearly all. What was learnt
     from the whole point knows it by heart, but not the part, which is told from those of others as
-    far as it says enough: so how sure an answer is can be learnt from parts. Images and dense rows
-    stay as they are.
+    far as it says enough: so how sure an answer is can be learnt from parts. Where labels have many
+    points, none is known by heart, and points stay as they are; images and dense rows always do.
 
     Parameters
     ----------
@@ -188,8 +192,10 @@ def asked_in_part(
     """
     n_points = data.labels.shape[0]
     random = np.random.default_rng(seed)
-    rows = np.sort(random.permutation(n_points)[:MOST_IN_PART])
-    some = data.of_points(rows)
+    rows = np.sort(random.permutation(n_points)[:LARGEST_HELD_OUT])
+    some = data.of_points(rows).with_unlabelled(data)
+    if n_points >= MANY and data.labels.nnz >= FEW * np.count_nonzero(_n_points_of(data.labels)):
+        return some
     if vectorizer is not None and texts is not None:
         parts = [text_in_part(texts[row], random) for row in rows.tolist()]
         return some._replace(

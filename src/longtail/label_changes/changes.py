@@ -15,13 +15,14 @@ from longtail.compiled.expanded import expanded
 from longtail.compiled.scorer import CompiledScorer
 from longtail.data.bags import Bags
 from longtail.data.input_notes import InputNotes
-from longtail.data.label_names import check_name, names_in
+from longtail.data.label_names import names_in
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError, named
 from longtail.kernels.jit import n_usable_cores
 from longtail.label_changes.kept_labels import keep_labels
 from longtail.label_changes.new_labels import NewLabels, SharedSpaceVectors, add_labels
+from longtail.label_changes.renamed import check_new_name
 from longtail.label_changes.siamese_vectors import SiameseVectors
 
 if TYPE_CHECKING:
@@ -244,12 +245,7 @@ def _check_new_names(space: LabelSpace, texts: Mapping[str, str], examples: obje
             f"got {named(examples)}."
         )
     for name in texts:
-        check_name(name)
-        if not name.strip() or TextColumn.from_strings([name])[0] != name:
-            raise InputError(
-                f"A label cannot be named {name!r}. Use a string that is more than blanks, of "
-                "characters that UTF-8 has."
-            )
+        check_new_name(name)
         if name in space.ids_by_name:
             raise InputError(
                 f"The model has a label named {name!r} already. Remove that one first, or choose "

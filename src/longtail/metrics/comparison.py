@@ -51,7 +51,8 @@ def compare(ours: Mapping[str, Floats], theirs: Mapping[str, Floats]) -> dict[st
     Parameters
     ----------
     ours, theirs : mapping of str to ndarray, shape (n_points,)
-        What `by_point` returns of either model's answers to the same points in the same order.
+        What `by_point` returns of either model's answers to the same points in the same order, by
+        the same counts of training points: they tell what labels are worth to PSP.
 
     Returns
     -------

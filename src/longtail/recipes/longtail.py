@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast, get_args
 from longtail.blend.blend import Blend
 from longtail.blend.candidates import CandidateSearch, SearchSizes
 from longtail.blend.further_scale import learn_further_scale
-from longtail.blend.held_out_lesson import HeldOutLesson
+from longtail.blend.held_out_lesson import HeldOutLesson, evidence_of_unlabelled
 from longtail.blend.label_head import LabelHead
 from longtail.blend.linear_source import Pieces, linear_source, n_words_known
 from longtail.blend.relations import LabelRelations
@@ -199,7 +199,13 @@ class LongtailClassifier(RerankedEstimator):
             points = scorer.encoder.encode(asked, run.n_threads)
             evidence = scorer.evidence_of(points, asked, run.n_threads)
             further_scale = learn_further_scale(points, scorer.heads[0], shown.judged_labels)
-            lesson = HeldOutLesson.of(evidence, shown, data.labels, is_unseen=shown is held_out)
+            lesson = HeldOutLesson.of(
+                evidence,
+                shown,
+                data.labels,
+                is_unseen=shown is held_out,
+                unlabelled=evidence_of_unlabelled(scorer, scorer.encoder, shown, run.n_threads),
+            )
             if n_asked is None:
                 lesson = lesson.without_own_labels(shown.labels, run)
         blend = partial(lesson.learn, scorer.tail_weights, run)

@@ -10,7 +10,7 @@ import numpy as np
 
 from longtail.blend.blend import Blend
 from longtail.blend.candidates import SearchSizes
-from longtail.blend.held_out_lesson import HeldOutLesson
+from longtail.blend.held_out_lesson import HeldOutLesson, evidence_of_unlabelled
 from longtail.blend.label_head import LabelHead
 from longtail.blend.linear_source import linear_source
 from longtail.blend.relations import LabelRelations
@@ -285,7 +285,13 @@ class NGAME(OfTextEncoder):
             shown = unseen_if_any(held_out, data)
             points = encoder.encode(shown.bags(), run.n_threads)
             evidence = scorer.evidence_of(points, shown.bags(), run.n_threads)
-            lesson = HeldOutLesson.of(evidence, shown, data.labels, is_unseen=shown is held_out)
+            lesson = HeldOutLesson.of(
+                evidence,
+                shown,
+                data.labels,
+                is_unseen=shown is held_out,
+                unlabelled=evidence_of_unlabelled(scorer, encoder, shown, run.n_threads),
+            )
             lesson = lesson.without_own_labels(shown.labels, run)
             taught, calibration = lesson.learn(scorer.tail_weights, run)
         if shown is held_out:

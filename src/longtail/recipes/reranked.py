@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from longtail.data.split import held_out_split
 from longtail.energy.reranking import LEAST_POINTS, RerankerTraining
 from longtail.errors import InputError
-from longtail.estimators.estimator import LabelEstimator, calibrated
+from longtail.estimators.calibrating import calibrated
+from longtail.estimators.estimator import LabelEstimator
 from longtail.scorers.energy_reranker import EnergyReranker
 
 if TYPE_CHECKING:
@@ -98,4 +99,5 @@ class RerankedEstimator(LabelEstimator):
             )
         if energy is None:
             return None
+        others = others.with_unlabelled(data if held_out.unlabelled is None else held_out)
         return energy, calibrated(EnergyReranker(scorer, energy), others, some, run.n_threads)

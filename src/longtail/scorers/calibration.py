@@ -13,14 +13,39 @@ from longtail.kernels.scoring import logistic_rows
 from longtail.metrics.hits import find_hits
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
-__all__ = ["N_CALIBRATED", "Calibration", "logistic_weights"]
+__all__ = ["LEAST_CALIBRATED", "Calibration", "logistic_weights", "n_calibrated"]
 
-N_CALIBRATED = 5  # best labels of a point, from which probabilities are learnt
+LEAST_CALIBRATED = 5  # best labels of a point, from which probabilities are learnt
+MOST_CALIBRATED = 500
 N_NEWTON_STEPS = 30
 LEAST_SLOPE = 1e-3  # of scores of one standard deviation: higher ones stay ahead
+
+
+def n_calibrated(truth: csr_array) -> int:
+    """Return from how many of a point's best labels probabilities are learnt.
+
+    From five, or twice as many as points have if that is more than five: else all of them may be
+    right, which says nothing of those behind them. At most 500.
+
+    Parameters
+    ----------
+    truth : csr_array (n, n_labels)
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.scorers.calibration import n_calibrated
+    >>> n_calibrated(csr_array([[1, 0] * 40] * 3)), n_calibrated(csr_array([[1] + [0] * 79]))
+    (80, 5)
+    """
+    usual = int(truth.nnz) // max(int(truth.shape[0]), 1)
+    most = min(int(truth.shape[1]), MOST_CALIBRATED)
+    return min(most, LEAST_CALIBRATED if usual <= LEAST_CALIBRATED else 2 * usual)
 
 
 @dataclass(frozen=True)
@@ -81,12 +106,18 @@ class Calibration:
         slope, first, intercept = logistic_weights(design, target)
         if first < 0:
             slope, _, intercept = logistic_weights(design * [[1], [0], [1]], target)
+        elif slope < 0:
+            _, first, intercept = logistic_weights(design * [[0], [1], [1]], target)
         slope = max(slope, LEAST_SLOPE) / scale
         return cls(float(slope), float(intercept - slope * centre), float(max(first, 0.0)))
 
     @classmethod
     def of_answers(
-        cls, ids: NDArray[np.int32], scores: NDArray[np.float32], truth: csr_array
+        cls,
+        ids: NDArray[np.int32],
+        scores: NDArray[np.float32],
+        truth: csr_array,
+        wrong: Sequence[tuple[NDArray[np.int32], NDArray[np.float32]]] = (),
     ) -> Calibration:
         """Learn from the answers to held-out points.
 
@@ -96,6 +127,8 @@ class Calibration:
             Labels, best first, padded with -1.
         scores : float32 (n, k)
         truth : csr_array (n, n_labels)
+        wrong : sequence of (int32, float32) (n_further, k)
+            Ids and scores of answers to further points, which have no label.
 
         Returns
         -------
@@ -107,7 +140,9 @@ class Calibration:
         right = find_hits(ids, truth, ids.shape[1])
         is_right = np.zeros(ids.shape, bool)
         is_right[right.points, right.ranks] = True
-        return cls.fit(scores, is_right)
+        further = [of_wrong for _, of_wrong in wrong]
+        none = [np.zeros(of_wrong.shape, bool) for of_wrong in further]
+        return cls.fit(np.concatenate([scores, *further]), np.concatenate([is_right, *none]))
 
     def probabilities(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return probabilities, float32, of scores as `fit` takes them; padding stays -inf."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,7 @@ _HALF_A_PAIR = re.compile(
     rb"|(?<!\\u[dD][89abAB][0-9a-fA-F]{2})\\u[dD][c-fC-F][0-9a-fA-F]{2}"
 )
 _GZIP = b"\x1f\x8b"
+_MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class PredictRequest(msgspec.Struct, forbid_unknown_fields=True):
@@ -157,6 +159,14 @@ def _not_json(body: bytes | bytearray, error: Exception) -> Refusal:
     """Return the refusal of a body that cannot be read, and what it seems to be."""
     if body.startswith(_GZIP):
         return encoded_refusal("gzip")
+    if not body.strip():
+        return Refusal(400, f"The body is empty. Send JSON such as {EXAMPLE}.")
+    if body.startswith(_MARKS):
+        return Refusal(
+            400,
+            "The body begins with a byte order mark, as UTF-16 and some editors' files do. Send "
+            "JSON in UTF-8, without one.",
+        )
     half = _HALF_A_PAIR.search(body)
     if half is not None:
         return Refusal(

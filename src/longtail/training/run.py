@@ -53,6 +53,8 @@ class TrainingData(NamedTuple):
         The texts themselves, where the architecture reads them.
     set_aside : csr_array (n_points, n_labels) or None
         Pairs by which no answer is judged, whether they are among the labels or not.
+    unlabelled : TrainingData or None
+        Points beside these that have no label: they tell how probable it is that none is right.
     in_part : TrainingData or None
         Where no points are held out: some of these, with a part of what they say.
 
@@ -80,6 +82,7 @@ class TrainingData(NamedTuple):
     texts: NDArray[np.object_] | None = None
     label_texts: NDArray[np.object_] | None = None
     set_aside: csr_array | None = None
+    unlabelled: TrainingData | None = None
     in_part: TrainingData | None = None
 
     def bags(self) -> Bags:
@@ -121,8 +124,22 @@ class TrainingData(NamedTuple):
             label_texts=None if texts is None else texts[labels],
         )
 
+    def with_unlabelled(self, of: TrainingData) -> TrainingData:
+        """Return the data with points without labels `of` other data, in the same proportion.
+
+        With fewer points where the other data has not enough without labels.
+        """
+        n_own, n_their, beside = self.labels.shape[0], of.labels.shape[0], of.unlabelled
+        if beside is None or n_own == n_their:
+            return self._replace(unlabelled=beside)
+        if n_own > n_their:
+            return self.of_points(_spread(n_their, n_own))._replace(unlabelled=beside)
+        n_beside = beside.labels.shape[0]
+        some = _spread(n_beside * n_own // n_their, n_beside)
+        return self._replace(unlabelled=beside.of_points(some) if len(some) else None)
+
     def of_points(self, rows: NDArray[np.int64]) -> TrainingData:
-        """Return the data with some points alone."""
+        """Return the data with some points alone, and none without labels beside them."""
         words, texts, pairs = self.words, self.texts, self.set_aside
         return self._replace(
             features=self.features[rows],
@@ -130,6 +147,7 @@ class TrainingData(NamedTuple):
             words=None if words is None else words[rows],
             texts=None if texts is None else texts[rows],
             set_aside=None if pairs is None else pairs[rows],
+            unlabelled=None,
         )
 
     def with_points_of(self, other: TrainingData) -> TrainingData:
@@ -142,6 +160,11 @@ class TrainingData(NamedTuple):
             texts=_both(self.texts, other.texts),
             set_aside=None if own is None or others is None else vstack([own, others]).tocsr(),
         )
+
+
+def _spread(n_rows: int, n_all: int) -> NDArray[np.int64]:
+    """Return so many of all rows, as far from each other as can be."""
+    return np.arange(n_rows) * n_all // max(n_rows, 1)
 
 
 def _both(own: NDArray[Any] | None, others: NDArray[Any] | None) -> NDArray[Any] | None:
