@@ -335,6 +335,7 @@ class TestSmallData:
         ids, _ = make().fit(TEXTS, [["same"]] * len(TEXTS)).predict_topk(TEXTS[:3], 2)
         assert ids.tolist() == [[0, -1]] * 3
 
+    @pytest.mark.filterwarnings("ignore:training data. 500 rows are joined")
     def test_all_points_alike(self, make):
         model = make().fit(["red wine"] * 500, [["drink"], ["red"]] * 250)
         assert len(model.predictor_.predict("red wine")) == 2

@@ -20,6 +20,7 @@ from longtail.cli.own_columns import add_column_arguments, remember_columns, tol
 from longtail.cli.settings import parse_settings, setting_names, settings_help
 from longtail.data.dataset import Dataset
 from longtail.data.formats import FORMATS
+from longtail.data.pair_table import joined_points
 from longtail.data.repository import read_filter
 from longtail.errors import (
     InputError,
@@ -192,6 +193,7 @@ def _trained(
     )
     notice(_statistics(dataset))
     barred = None if arguments.filter is None else _barred(arguments, dataset)
+    dataset, barred = joined_points(dataset, barred)
     _announce(estimator, dataset, ignore_memory=arguments.ignore_memory)
     try:
         _fit(estimator, dataset, barred, checkpoints, arguments.tensorboard)

@@ -19,9 +19,10 @@ from longtail.data.from_python import (
     labels_from,
     texts_from,
 )
+from longtail.data.pair_table import joined_points
 from longtail.data.point_input import PointInput
 from longtail.data.vectorizer import TextVectorizer
-from longtail.errors import InputError, named
+from longtail.errors import InputError
 from longtail.estimators.answers import AnsweringEstimator, kept, matrix_dtype
 from longtail.estimators.calibrating import calibrated
 from longtail.estimators.feature_names import feature_names
@@ -29,6 +30,7 @@ from longtail.estimators.holding_out import LARGEST_HELD_OUT, asked_in_part, hel
 from longtail.estimators.json_values import json_value
 from longtail.estimators.limits import check_min_df, check_settings
 from longtail.estimators.scikit_learn import classifier_tags
+from longtail.estimators.training_input import check_callbacks, check_dataset, checked_pairs
 from longtail.estimators.vocabulary import (
     AUTO,
     char_ngrams_for,
@@ -37,7 +39,6 @@ from longtail.estimators.vocabulary import (
     label_texts_of,
 )
 from longtail.kernels.jit import n_usable_threads
-from longtail.metrics.hits import as_binary_csr
 from longtail.metrics.predictions import truth_without
 from longtail.predictor import Predictor
 from longtail.training.checkpoints import CheckpointFolder
@@ -152,7 +153,11 @@ class LabelEstimator(AnsweringEstimator):
         features = None if is_text else self.reads().matrix(X)
         n_points = len(texts) if texts is not None else features.shape[0]  # type: ignore[union-attr]
         labels, space, form = labels_from(y, n_points)
-        self.fit_dataset(Dataset(texts, features, labels, space))
+        dataset = Dataset(texts, features, labels, space)
+        if form is LabelForm.CLASSES:  # each is all that its point has
+            self._fit_joined(dataset)
+        else:
+            self.fit_dataset(dataset)
         self.label_form_ = form
         if form is LabelForm.CLASSES:
             self._own_classes = np.unique(as_classes(y))
@@ -177,6 +182,7 @@ class LabelEstimator(AnsweringEstimator):
         Parameters
         ----------
         dataset : Dataset
+            Points, or a table of pairs, whose rows are joined: see `joined_points`.
         set_aside : csr_array (n_points, n_labels), optional
             Pairs that answers will not be judged by, such as a page and what refers to it, where
             `evaluate` will be given such pairs, too (`longtail.data.read_filter`). Scores are then
@@ -202,11 +208,26 @@ class LabelEstimator(AnsweringEstimator):
         TrainingError
             If training runs away.
         """
-        check_settings(self)
-        _check_dataset(dataset)
+        check_dataset(dataset)
         if set_aside is not None:
-            set_aside = _checked_pairs(set_aside, dataset)
-        _check_callbacks(callbacks)
+            set_aside = checked_pairs(set_aside, dataset)
+        dataset, set_aside = joined_points(dataset, set_aside)
+        return self._fit_joined(
+            dataset, set_aside, callbacks, checkpoint_folder, checkpoint_seconds
+        )
+
+    def _fit_joined(
+        self,
+        dataset: Dataset,
+        set_aside: csr_array | None = None,
+        callbacks: Sequence[Callback] = (),
+        checkpoint_folder: str | Path | None = None,
+        checkpoint_seconds: float = 60.0,
+    ) -> Self:
+        """See `fit_dataset`; each row is a point."""
+        check_settings(self)
+        check_dataset(dataset)
+        check_callbacks(callbacks)
         join_processes()
         n_threads = n_usable_threads(self.n_threads)
         with torch_for_training(n_threads):
@@ -436,51 +457,6 @@ class LabelEstimator(AnsweringEstimator):
         n_judged = np.count_nonzero(np.diff(judged.indptr))
         of_all = self.held_out * dataset.n_points
         return min(n_wanted * dataset.n_points / n_judged, max(n_wanted, of_all))
-
-
-def _check_dataset(dataset: Dataset) -> None:
-    """Raise InputError for data from which nothing can be learnt."""
-    if not isinstance(dataset, Dataset):
-        raise InputError(f"fit_dataset takes a Dataset, got {named(dataset)}. Pass lists to fit.")
-    if dataset.n_points == 0:
-        raise InputError("The training data has no points. Pass at least one.")
-    if dataset.features is not None and not dataset.features.shape[1]:
-        raise InputError(
-            f"Found array with 0 feature(s) (shape={dataset.features.shape}) while a minimum of 1 "
-            "is required."
-        )
-    if dataset.labels.nnz == 0:
-        raise InputError(
-            f"None of the {dataset.n_points} training points has a label. Pass at least one label."
-        )
-
-
-def _checked_pairs(pairs: csr_array, dataset: Dataset) -> csr_array:
-    """Return pairs to set aside as a matrix of ones, or raise InputError."""
-    pairs = as_binary_csr(pairs, "set_aside")
-    if pairs.shape != dataset.labels.shape:
-        raise InputError(
-            f"`set_aside` has the shape {pairs.shape}, but the labels of the training data have "
-            f"{dataset.labels.shape}. Pass the pairs of these points and labels."
-        )
-    if not truth_without(dataset.labels, pairs).nnz:
-        raise InputError(
-            "`set_aside` has all labels of all training points, so there is nothing to judge "
-            "answers by. Pass the pairs that are not to be answered, not those that are."
-        )
-    return pairs
-
-
-def _check_callbacks(callbacks: Sequence[Callback]) -> None:
-    """Raise InputError for what would be found out after hours."""
-    if not isinstance(callbacks, list | tuple):
-        raise InputError(f"callbacks must be a list, got {named(callbacks)}. Pass [callback].")
-    for callback in callbacks:
-        if isinstance(callback, type) or not isinstance(callback, Callback):
-            raise InputError(
-                "A callback is an object with the methods on_stage, on_batch and on_epoch, such as "
-                f"longtail.progress.ProgressBar(), got {callback!r}."
-            )
 
 
 def _beside(data: TrainingData, unlabelled: TrainingData) -> TrainingData:

@@ -1,0 +1,150 @@
+"""Tables with a row for each pair of a point and a label, and the points that they are about.
+
+A query and a product that was bought after it, a title and one of its subjects: what a data base
+joins, or a log counts, has the same text in many rows, each with another label. Read as they are,
+these rows contradict each other, for whatever a row does not have counts as wrong for it.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from longtail.data.csr import with_int32_indices
+from longtail.data.dataset import Dataset
+from longtail.data.input_notes import InputNotes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    Rows = NDArray[np.int64]
+
+__all__ = ["joined_points"]
+
+LEAST_REPEATED = 0.05  # of the rows: fewer are chance
+MOST_LABELS = 1.1  # a row, on average, of a table of pairs
+
+
+def joined_points(
+    dataset: Dataset, pairs: csr_array | None = None
+) -> tuple[Dataset, csr_array | None]:
+    """Return a table of pairs as one point for each text or row of features, with all its labels.
+
+    A table of pairs has one label a row, and a twentieth of its rows or more have the text, or the
+    features, of another row. It is joined with an `InputWarning`, and other data is returned as is.
+    A pair that comes several times has as many points: so each label keeps its number of points,
+    and a text has a point with all its labels, one with those that come twice or more, and so on.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    pairs : csr_array (n_points, n_labels), optional
+        Further pairs of the same rows. A point has those of any of its text's rows.
+
+    Returns
+    -------
+    dataset : Dataset
+        Points in the order of their first rows.
+    pairs : csr_array or None
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from longtail import Dataset
+    >>> from longtail.data.pair_table import joined_points
+    >>> texts, labels = ["rye", "rye", "spelt", "rye"], ["bread", "grain", "grain", "bread"]
+    >>> table = Dataset.of(texts, [[label] for label in labels])
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     points, _ = joined_points(table)
+    >>> list(points.texts), points.labels.toarray().astype(int).tolist()
+    (['rye', 'spelt', 'rye'], [[1, 1], [0, 1], [1, 0]])
+    >>> print(caught[0].message)
+    training data: 4 rows are joined to 3 points, each with all labels that its text has as often.
+    """
+    text_of = _texts_of(dataset)
+    is_repeated = (np.bincount(text_of) > 1)[text_of]  # numbers are below twice the rows'
+    n_repeated = np.count_nonzero(is_repeated)
+    if n_repeated <= LEAST_REPEATED * len(text_of):
+        return dataset, pairs
+    if dataset.labels[is_repeated].nnz > MOST_LABELS * n_repeated:
+        return dataset, pairs
+    first_rows, labels = _layers(text_of, dataset.labels)
+    if len(first_rows) == len(text_of):
+        return dataset, pairs
+    notes = InputNotes("training data")
+    notes.remark(
+        f"{len(text_of):,} rows are joined to {len(first_rows):,} points, each with all labels "
+        "that its text has as often"
+    )
+    notes.warn()
+    some = dataset.take(first_rows)
+    joined = Dataset(some.texts, some.features, labels, dataset.label_space)
+    if pairs is None:
+        return joined, None
+    every = np.arange(len(text_of))
+    rows_of = csr_array((np.ones(len(every)), (text_of, every)))
+    return joined, _as_ones((rows_of @ pairs)[text_of[first_rows]])
+
+
+def _layers(text_of: Rows, labels: csr_array) -> tuple[Rows, csr_array]:
+    """Return a row of each point, and the labels that it has.
+
+    The first time that a text has a label, that goes to the first point of the text, the second
+    time to the second one. A row without labels is a point by itself.
+    """
+    n_rows, n_labels_of = len(text_of), np.diff(labels.indptr)
+    rows = np.repeat(np.arange(n_rows), n_labels_of)
+    order = np.lexsort((rows, labels.indices, text_of[rows]))
+    rows, ids = rows[order], labels.indices[order]
+    pairs = text_of[rows] * labels.shape[1] + ids
+    starts = np.flatnonzero(np.diff(pairs, prepend=-1))
+    time = np.arange(len(pairs)) - np.repeat(starts, np.diff(starts, append=len(pairs)))
+    none = np.flatnonzero(n_labels_of == 0)
+    keys = np.concatenate([text_of[rows] + n_rows * time, -1 - none])
+    _, point_of = np.unique(keys, return_inverse=True)
+    first_rows = np.full(point_of.max() + 1, n_rows)
+    np.minimum.at(first_rows, point_of, np.concatenate([rows, none]))
+    place = np.empty_like(first_rows)
+    by_row = np.argsort(first_rows, kind="stable")
+    place[by_row] = np.arange(len(by_row))
+    ones = np.ones(len(ids), np.float32)
+    points = place[point_of[: len(ids)]]
+    joined = csr_array((ones, (points, ids)), shape=(len(by_row), labels.shape[1]))
+    return first_rows[by_row], _as_ones(joined)
+
+
+def _texts_of(dataset: Dataset) -> Rows:
+    """Return the number of the text, or of the features, of each row.
+
+    By 64-bit hashes, since there may be more texts than a dictionary of them would leave memory
+    for. Two of a million texts have the same with a probability of 3 in 10^8. Of rows that say
+    nothing, none is about what another is.
+    """
+    keys = _feature_keys(dataset.features) if dataset.texts is None else dataset.texts
+    hashes = np.fromiter((hash(key) for key in keys), np.int64, dataset.n_points)
+    _, text_of = np.unique(hashes, return_inverse=True)
+    silent = np.flatnonzero(hashes == hash(""))
+    text_of[silent] = dataset.n_points + np.arange(len(silent))
+    return text_of
+
+
+def _feature_keys(features: csr_array | None) -> Iterator[bytes]:
+    """Yield what tells rows of features apart; nothing where there are none."""
+    if features is None:
+        return
+    for start, stop in pairwise(features.indptr):
+        yield features.indices[start:stop].tobytes() + features.data[start:stop].tobytes()
+
+
+def _as_ones(pairs: csr_array) -> csr_array:
+    """Return a one wherever there is an entry."""
+    result = with_int32_indices(pairs)
+    result.data = np.ones(result.nnz, np.float32)
+    result.sort_indices()
+    return result
