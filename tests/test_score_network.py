@@ -205,6 +205,17 @@ def test_of_points_that_the_sources_know_a_sum_is_learnt():
     assert shares[2] == pytest.approx(1, abs=0.01)
 
 
+def test_a_source_that_finds_nothing_by_itself_counts_for_nothing():
+    evidence, truth = made_up(400)
+    is_true = true_among(evidence.labels, truth)
+    of_nothing = np.where(is_true, -1, evidence.values[:, 0])[:, None]
+    three = replace(evidence, values=np.concatenate([evidence.values, of_nothing], axis=1))
+    network = weighted_sum(three, is_true, np.arange(400), alike=1e4)
+    weights = network.scale[1 : 3 * N_VIEWS : N_VIEWS] * three.behind_best().std(axis=(0, 1))
+    assert weights[1] == pytest.approx(weights[0], rel=0.01)
+    assert weights[2] == 0
+
+
 def test_the_mean_of_the_last_parameters_has_their_size():
     evidence, truth = made_up(40)
     examples = _Examples.of(evidence, true_among(evidence.labels, truth), RUN)

@@ -13,6 +13,7 @@ from longtail.training.ranking_loss import log_counts_of, ranking_slope
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
+    from torch import Tensor
 
     from longtail.blend.evidence import Evidence
 
@@ -21,6 +22,7 @@ __all__ = ["weighted_sum"]
 N_STEPS, LEARNING_RATE, WEIGHT_DECAY = 150, 0.1, 1e-2
 FIRST_WEIGHT = 0.5  # of every source, in units of its spread
 MOST_POINTS = 500  # tell a handful of weights apart
+LEAST_FOUND = 0.1  # as much as the best source by itself
 
 
 def weighted_sum(
@@ -44,7 +46,8 @@ def weighted_sum(
     rows : int64 (n_rows,)
         The points to learn from; of those with a true candidate, the first 500.
     alike : float
-        How much it costs weights to differ, per square of a spread.
+        How much it costs weights to differ, per square of a spread: those of the sources that find
+        a tenth as much by themselves as the best one does, or more. Others start from 0.
 
     Examples
     --------
@@ -71,12 +74,23 @@ def weighted_sum(
     said = torch.from_numpy(behind * in_spreads)  # (n, size, n_sources)
     log_counts = log_counts_of(torch.from_numpy(some.judged))
     true = torch.from_numpy(is_true[useful])
-    weights = torch.full((said.shape[2],), FIRST_WEIGHT)
+    first = torch.full((said.shape[2],), FIRST_WEIGHT)
+    if alike:
+        first[_find_little(said, true, log_counts)] = 0
+    weights = first.clone()
     optimiser = AdamW(weights, WEIGHT_DECAY)
     for step in range(N_STEPS if len(useful) else 0):
         slope = ranking_slope(said @ weights, true, log_counts)
         gradient = torch.einsum("ncs,nc->s", said, slope)
-        gradient += alike * (weights - FIRST_WEIGHT)
+        gradient += alike * (weights - first)
         optimiser.step(gradient, LEARNING_RATE * (1 - step / N_STEPS))
         weights.clamp_(min=0)
     return ScoreNetwork.of_weights(weights.numpy() * in_spreads)
+
+
+def _find_little(said: Tensor, is_true: Tensor, log_counts: Tensor) -> Tensor:
+    """Return which sources rank a true candidate first for far fewer points than the best does."""
+    judged = said.masked_fill(log_counts.isinf()[:, :, None], -torch.inf)
+    best = judged.argmax(dim=1)  # (n, n_sources)
+    n_found = is_true.gather(1, best).sum(dim=0)
+    return n_found < LEAST_FOUND * n_found.max()
