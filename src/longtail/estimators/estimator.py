@@ -91,8 +91,9 @@ class LabelEstimator(AnsweringEstimator):
     held_out : float
         Share of the training points on which score fusion and calibration are chosen, and by which
         a recipe with `patience` stops; at most 2,500 points, near-identical texts kept together.
-        With 0, or of few points, weights of scores are built in or learnt from points that were
-        trained on. So are probabilities, which are then surer than they should be.
+        Where none are, with 0, of few points or of so many examples of each label, weights of
+        scores are built in or learnt from parts of points that were trained on. So are
+        probabilities: of the whole points, where labels have many, they are surer than they should.
     random_state : int
         Seed of everything random: same seed and same number of cores, same model.
     device : str
@@ -212,6 +213,8 @@ class LabelEstimator(AnsweringEstimator):
         if set_aside is not None:
             set_aside = checked_pairs(set_aside, dataset)
         dataset, set_aside = joined_points(dataset, set_aside)
+        if set_aside is not None:  # once more: a point has those of all its rows
+            set_aside = checked_pairs(set_aside, dataset)
         return self._fit_joined(
             dataset, set_aside, callbacks, checkpoint_folder, checkpoint_seconds
         )
@@ -442,7 +445,7 @@ class LabelEstimator(AnsweringEstimator):
         data, held_out = part(seen), part(shown)
         if len(shown):  # probabilities are learnt from these, else from parts of those learnt from
             return data, _beside(held_out, part(held[~is_labelled[held]]))
-        data = _beside(data, part(train[~is_labelled[train]]))
+        data = _beside(data, part(np.flatnonzero(~is_labelled)))
         texts_seen = None if dataset.texts is None else dataset.texts.take(seen)
         parts = asked_in_part(data, texts_seen, vectorizer, self.reads(), self.random_state)
         return data._replace(in_part=parts), held_out
