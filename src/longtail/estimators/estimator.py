@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from longtail.data.assembled import rows_of
+from longtail.data.csr import with_entries
 from longtail.data.damping import chosen_power
 from longtail.data.dataset import Dataset
 from longtail.data.from_python import (
@@ -365,8 +366,12 @@ class LabelEstimator(AnsweringEstimator):
         self, dataset: Dataset, power: float = 1.0
     ) -> tuple[TextVectorizer | None, csr_array]:
         """Return unit rows of features, and the vectoriser that made them of texts."""
-        if dataset.texts is None:
-            return None, replace(self.reads(), power=power).rows(dataset.features)
+        features = dataset.features
+        if features is not None:
+            reads = replace(self.reads(), power=power)
+            if not (reads.needs_numbers or features.data.all()):  # zeros say nothing
+                features = with_entries(features, features.data != 0)
+            return None, reads.rows(features)
         check_min_df(self, dataset.n_points)
         return known_and_encoded(self, dataset)
 
