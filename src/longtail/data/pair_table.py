@@ -92,7 +92,7 @@ def texts_of_pairs(dataset: Dataset) -> Rows | None:
     """Return the number of each row's text, or features, in a table of pairs; None of other data.
 
     In a table of pairs more than a twentieth of the rows have the text of another row, and these
-    have one label each.
+    have one label each, but not all that share a text the same.
 
     Parameters
     ----------
@@ -117,9 +117,12 @@ def texts_of_pairs(dataset: Dataset) -> Rows | None:
     n_repeated = np.count_nonzero(is_repeated)
     if n_repeated <= LEAST_REPEATED * len(text_of):
         return None
-    if dataset.labels[is_repeated].nnz > MOST_LABELS * n_repeated:
+    labels = dataset.labels[is_repeated]
+    if labels.nnz > MOST_LABELS * n_repeated:
         return None
-    return text_of
+    texts = np.repeat(text_of[is_repeated], np.diff(labels.indptr))
+    n_pairs = len(np.unique(texts * labels.shape[1] + labels.indices))
+    return text_of if n_pairs > len(np.unique(texts)) else None  # else one answer, asked for often
 
 
 def _layers(text_of: Rows, labels: csr_array) -> tuple[Rows, csr_array]:
