@@ -129,7 +129,7 @@ def test_points_in_the_order_of_their_labels_are_seen_from_all_over():
     is_same = (things < 10) | (random.random(6_000) < 0.5)
     labels = np.where(is_same, things, random.integers(10, 20, size=6_000))
     texts = [f"thing{thing} noise{random.integers(50)}" for thing in things]
-    model = DiSMEC(held_out=0, n_threads=1).fit(texts, [[f"label{label}"] for label in labels])
+    model = DiSMEC(held_out=0, n_threads=1).fit(texts, [f"label{label}" for label in labels])
     ids, probabilities = model.predict_topk(texts, 1)
     space = model.predictor_.label_space
     is_right = [

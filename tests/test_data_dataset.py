@@ -123,6 +123,14 @@ def test_features_that_are_no_floats_are_refused():
         Dataset(None, dataset.features.astype(np.int64), dataset.labels, dataset.label_space)
 
 
+def test_lists_of_texts_and_no_label_space_are_refused():
+    labels = csr_array(np.eye(2, dtype=np.float32))
+    with pytest.raises(InputError, match=r"`texts` must be a TextColumn, got a list\. Dataset\.of"):
+        Dataset(["how to knead", "the tango"], None, labels, LabelSpace(2))
+    with pytest.raises(InputError, match="`label_space` must be a LabelSpace, got an int"):
+        Dataset(None, labels, labels, 2)
+
+
 @pytest.mark.parametrize("kind", [lambda matrix: matrix.tocsc(), lambda matrix: matrix.toarray()])
 @pytest.mark.parametrize("name", ["features", "labels"])
 def test_other_matrices_are_refused(name, kind):

@@ -16,6 +16,7 @@ from sklearn.preprocessing import MultiLabelBinarizer
 from longtail.data.dataset import Dataset
 from longtail.data.from_python import labels_from, texts_from
 from longtail.data.input_notes import InputWarning
+from longtail.data.label_space import LabelSpace
 from longtail.errors import InputError
 from longtail.estimators.json_values import json_value
 from longtail.predictor import Predictor
@@ -428,3 +429,20 @@ def test_labels_that_few_of_many_right_ones_follow_are_not_all_probable(make):
     texts = [f"{('wine', 'car')[kind]} {random.integers(50)}" for kind in kinds]
     probabilities = make().fit(texts, has).predict_proba(texts)
     assert probabilities.sum(axis=1).mean() == pytest.approx(has.sum(axis=1).mean(), rel=0.15)
+
+
+def test_zeros_that_are_stored_change_nothing():
+    random = np.random.default_rng(0)
+    dense = (random.random((200, 60)) * (random.random((200, 60)) < 0.1)).astype(np.float32)
+    stored = csr_array(np.ones_like(dense))
+    stored.data[:] = dense.ravel()
+    labels = csr_array(np.eye(40, dtype=np.float32)[np.arange(200) % 40])
+    models = [
+        LongtailClassifier(dimension=16, n_threads=1).fit_dataset(
+            Dataset(None, features, labels, LabelSpace(40))
+        )
+        for features in (csr_array(dense), stored)
+    ]
+    answers = [model.predict_topk(csr_array(dense), 3) for model in models]
+    np.testing.assert_array_equal(*[scores for _, scores in answers])
+    assert stored.nnz == dense.size  # what was passed stays as it was

@@ -345,7 +345,7 @@ def test_labels_are_renamed_added_and_removed(whole, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        ({}, "dictionary of new names by the present ones"),
+        ({}, "dictionary of new names by the present ones, got nothing in it"),
         (["wine", "ale"], "dictionary of new names"),
         ({"whine": "ale"}, "None of the 8 labels is named 'whine'"),
         ({"wine": "beer"}, "Another label is or will be named 'beer'"),
@@ -360,6 +360,7 @@ def test_names_that_cannot_be_given_are_refused(whole, names, message):
 
 
 def test_labels_without_names_get_none():
-    model = LongtailClassifier(dimension=16, n_threads=1).fit(TEXTS, [[0], [1]] * 150).predictor_
+    texts, labels = ["red wine", "old car"] * 10, [[0], [1]] * 10
+    model = LongtailClassifier(dimension=16, n_threads=1).fit(texts, labels).predictor_
     with pytest.raises(InputError, match="have numbers and no names that could be changed"):
         model.with_names({"0": "wine"})

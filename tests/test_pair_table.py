@@ -11,16 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
+from command_line import SMALL, run, write_lines
 from longtail.data.dataset import Dataset
 from longtail.data.input_notes import InputWarning
 from longtail.data.label_space import LabelSpace
 from longtail.data.pair_table import joined_points
 from longtail.data.text_column import TextColumn
+from longtail.errors import InputError
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.parabel import Parabel
 from small_wordnet import small_wordnet
 
 N_LABELS = 5
+SPACE = LabelSpace(3)
+TEXTS = [f"{thing} number{i}" for i, thing in enumerate(["red", "old", "new"] * 10)]
 
 
 def table(rows, *, of_features=False):
@@ -78,6 +82,51 @@ def test_each_text_has_a_point_with_all_labels_that_come_as_often(rows, of_featu
     assert (joined is not dataset) == is_table
     np.testing.assert_array_equal(joined.labels.sum(axis=0), dataset.labels.sum(axis=0))
     assert joined.labels.indices.dtype == np.int32
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from(["", "a", "b"]), st.integers(0, 4)), min_size=1, max_size=9)
+)
+def test_rows_that_say_nothing_are_joined_to_none(rows):
+    texts = [text for text, _ in rows]
+    dataset = Dataset.of(texts, [[f"label {label}"] for _, label in rows])
+    joined, _ = quietly(dataset)
+    own = zip(joined.texts, joined.label_lists(), strict=True)
+    of_nothing = [list(map(joined.label_space.name, labels)) for text, labels in own if not text]
+    assert of_nothing == [[f"label {label}"] for text, label in rows if not text]
+
+
+def test_zeros_that_are_stored_tell_no_rows_apart():
+    features = csr_array((np.array([1, 0, 1, 0], np.float32), [0, 1, 0, 1], [0, 2, 3, 4]))
+    joined, _ = quietly(Dataset(None, features, csr_array(np.eye(3, dtype=np.float32)), SPACE))
+    assert [list(own) for own in joined.label_lists()] == [[0, 1], [2]]
+
+
+def test_pairs_that_leave_nothing_of_joined_points_are_refused():
+    rows = [(0, {1}), (0, {1}), (0, {2})]
+    pairs = csr_array((np.ones(2), ([0, 0], [1, 2])), shape=(3, N_LABELS))
+    with (
+        pytest.warns(InputWarning, match="joined to 2 points"),
+        pytest.raises(InputError, match="has all labels of all training points"),
+    ):
+        Parabel().fit_dataset(table(rows), set_aside=pairs)
+
+
+def test_commands_tell_of_pairs(capsys, tmp_path):
+    lines = [f"{text}\t{label}" for text in TEXTS for label in ("shelf", text.split()[0])]
+    path = write_lines(tmp_path / "pairs.tsv", lines)
+    code, _, err = run(capsys, "train", path, "--model", tmp_path / "model", *SMALL)
+    assert code == 0
+    said = err.splitlines()
+    assert "60 rows are joined to 30 points" in said[0]
+    assert said[1].startswith("30 points, 4 labels, 2.00 labels a point")
+    code, out, err = run(capsys, "evaluate", tmp_path / "model", path)
+    assert code == 0
+    assert f"{path} has 60 points with 30 different texts, and each is measured by its own" in err
+    assert "60 points, " in out
+    # One answer that is asked for often is no pair.
+    points = write_lines(tmp_path / "points.tsv", [f"{text}\tshelf" for text in TEXTS] * 2)
+    assert "different texts" not in run(capsys, "evaluate", tmp_path / "model", points)[2]
 
 
 def test_pairs_go_with_their_texts():

@@ -191,9 +191,9 @@ def _trained(
         labels_column=columns.labels,
         label_separator=columns.separator,
     )
-    notice(_statistics(dataset))
     barred = None if arguments.filter is None else _barred(arguments, dataset)
     dataset, barred = joined_points(dataset, barred)
+    notice(_statistics(dataset))
     _announce(estimator, dataset, ignore_memory=arguments.ignore_memory)
     try:
         _fit(estimator, dataset, barred, checkpoints, arguments.tensorboard)

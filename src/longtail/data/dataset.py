@@ -55,9 +55,9 @@ class Dataset:
     Raises
     ------
     InputError
-        If both or neither of `texts` and `features` are given, the sizes differ, a matrix is none
-        of CSR, or its indices lie beyond it, which compiled code follows blindly, features are no
-        floats, or a label that is stored is not 1.
+        If both or neither of `texts` and `features` are given, a part is of another type, the sizes
+        differ, indices of a matrix lie beyond it, which compiled code follows blindly, features are
+        no floats, or a label that is stored is not 1.
 
     Examples
     --------
@@ -81,6 +81,7 @@ class Dataset:
     def __post_init__(self) -> None:
         if (self.texts is None) == (self.features is None):
             raise InputError("A data set has either texts or features. Pass exactly one of them.")
+        _check_columns(self.texts, self.label_space)
         for name, matrix in (("features", self.features), ("labels", self.labels)):
             if matrix is not None:
                 _check_matrix(name, matrix)
@@ -426,6 +427,20 @@ def _read_points(path: Path, name: str | None, columns: Columns, rows: LabelRows
     except DataFormatError as error:
         error.remedies += guess
         raise
+
+
+def _check_columns(texts: object, label_space: object) -> None:
+    """Raise InputError unless these are what a data set keeps texts and labels' names in."""
+    if texts is not None and not isinstance(texts, TextColumn):
+        raise InputError(
+            f"`texts` must be a TextColumn, got {named(texts)}. Dataset.of makes a data set of "
+            "lists, TextColumn.from_strings such a column."
+        )
+    if not isinstance(label_space, LabelSpace):
+        raise InputError(
+            f"`label_space` must be a LabelSpace, got {named(label_space)}. Pass "
+            "LabelSpace.from_names(names) or, of labels without names, LabelSpace(n_labels)."
+        )
 
 
 def _check_matrix(name: str, matrix: object) -> None:

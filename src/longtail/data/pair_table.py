@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Rows = NDArray[np.int64]
 
-__all__ = ["joined_points"]
+__all__ = ["joined_points", "texts_of_pairs"]
 
 LEAST_REPEATED = 0.05  # of the rows: fewer are chance
 MOST_LABELS = 1.1  # a row, on average, of a table of pairs
@@ -35,8 +35,7 @@ def joined_points(
 ) -> tuple[Dataset, csr_array | None]:
     """Return a table of pairs as one point for each text or row of features, with all its labels.
 
-    A table of pairs has one label a row, and a twentieth of its rows or more have the text, or the
-    features, of another row. It is joined with an `InputWarning`, and other data is returned as is.
+    It is joined with an `InputWarning`, and other data is returned as is: see `texts_of_pairs`.
     A pair that comes several times has as many points: so each label keeps its number of points,
     and a text has a point with all its labels, one with those that come twice or more, and so on.
 
@@ -67,20 +66,17 @@ def joined_points(
     >>> print(caught[0].message)
     training data: 4 rows are joined to 3 points, each with all labels that its text has as often.
     """
-    text_of = _texts_of(dataset)
-    is_repeated = (np.bincount(text_of) > 1)[text_of]  # numbers are below twice the rows'
-    n_repeated = np.count_nonzero(is_repeated)
-    if n_repeated <= LEAST_REPEATED * len(text_of):
-        return dataset, pairs
-    if dataset.labels[is_repeated].nnz > MOST_LABELS * n_repeated:
+    text_of = texts_of_pairs(dataset)
+    if text_of is None:
         return dataset, pairs
     first_rows, labels = _layers(text_of, dataset.labels)
     if len(first_rows) == len(text_of):
         return dataset, pairs
+    n_points = f"{len(first_rows):,} point{'s' * (len(first_rows) > 1)}"
     notes = InputNotes("training data")
     notes.remark(
-        f"{len(text_of):,} rows are joined to {len(first_rows):,} points, each with all labels "
-        "that its text has as often"
+        f"{len(text_of):,} rows are joined to {n_points}, each with all labels that its text has "
+        "as often"
     )
     notes.warn()
     some = dataset.take(first_rows)
@@ -90,6 +86,43 @@ def joined_points(
     every = np.arange(len(text_of))
     rows_of = csr_array((np.ones(len(every)), (text_of, every)))
     return joined, _as_ones((rows_of @ pairs)[text_of[first_rows]])
+
+
+def texts_of_pairs(dataset: Dataset) -> Rows | None:
+    """Return the number of each row's text, or features, in a table of pairs; None of other data.
+
+    In a table of pairs more than a twentieth of the rows have the text of another row, and these
+    have one label each, but not all that share a text the same.
+
+    Parameters
+    ----------
+    dataset : Dataset
+
+    Returns
+    -------
+    int64 (n_points,) or None
+
+    Examples
+    --------
+    >>> from longtail import Dataset
+    >>> from longtail.data.pair_table import texts_of_pairs
+    >>> texts = ["rye", "rye", "spelt"]
+    >>> text_of = texts_of_pairs(Dataset.of(texts, [["bread"], ["grain"], ["grain"]]))
+    >>> bool(text_of[0] == text_of[1]), bool(text_of[0] == text_of[2])
+    (True, False)
+    >>> texts_of_pairs(Dataset.of(texts, [["bread", "grain"], ["bread", "food"], ["grain"]]))
+    """
+    text_of = _texts_of(dataset)
+    is_repeated = (np.bincount(text_of) > 1)[text_of]
+    n_repeated = np.count_nonzero(is_repeated)
+    if n_repeated <= LEAST_REPEATED * len(text_of):
+        return None
+    labels = dataset.labels[is_repeated]
+    if labels.nnz > MOST_LABELS * n_repeated:
+        return None
+    texts = np.repeat(text_of[is_repeated], np.diff(labels.indptr))
+    n_pairs = len(np.unique(texts * labels.shape[1] + labels.indices))
+    return text_of if n_pairs > len(np.unique(texts)) else None  # else one answer, asked for often
 
 
 def _layers(text_of: Rows, labels: csr_array) -> tuple[Rows, csr_array]:
@@ -131,7 +164,9 @@ def _texts_of(dataset: Dataset) -> Rows:
     _, text_of = np.unique(hashes, return_inverse=True)
     silent = np.flatnonzero(hashes == hash(""))
     text_of[silent] = dataset.n_points + np.arange(len(silent))
-    return text_of
+    _, text_of = np.unique(text_of, return_inverse=True)  # again below the number of rows
+    numbers: Rows = text_of.astype(np.int64)
+    return numbers
 
 
 def _feature_keys(features: csr_array | None) -> Iterator[bytes]:
@@ -139,7 +174,9 @@ def _feature_keys(features: csr_array | None) -> Iterator[bytes]:
     if features is None:
         return
     for start, stop in pairwise(features.indptr):
-        yield features.indices[start:stop].tobytes() + features.data[start:stop].tobytes()
+        indices, values = features.indices[start:stop], features.data[start:stop]
+        is_said = values != 0  # a zero that is stored says no more than one that is not
+        yield indices[is_said].tobytes() + values[is_said].tobytes()
 
 
 def _as_ones(pairs: csr_array) -> csr_array:

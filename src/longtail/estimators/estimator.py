@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from longtail.data.assembled import rows_of
+from longtail.data.csr import with_entries
 from longtail.data.damping import chosen_power
 from longtail.data.dataset import Dataset
 from longtail.data.from_python import (
@@ -91,8 +92,9 @@ class LabelEstimator(AnsweringEstimator):
     held_out : float
         Share of the training points on which score fusion and calibration are chosen, and by which
         a recipe with `patience` stops; at most 2,500 points, near-identical texts kept together.
-        With 0, or of few points, weights of scores are built in or learnt from points that were
-        trained on. So are probabilities, which are then surer than they should be.
+        Where none are, with 0, of few points or of so many examples of each label, weights of
+        scores are built in or learnt from parts of points that were trained on. So are
+        probabilities: of the whole points, where labels have many, they are surer than they should.
     random_state : int
         Seed of everything random: same seed and same number of cores, same model.
     device : str
@@ -212,6 +214,8 @@ class LabelEstimator(AnsweringEstimator):
         if set_aside is not None:
             set_aside = checked_pairs(set_aside, dataset)
         dataset, set_aside = joined_points(dataset, set_aside)
+        if set_aside is not None:  # once more: a point has those of all its rows
+            set_aside = checked_pairs(set_aside, dataset)
         return self._fit_joined(
             dataset, set_aside, callbacks, checkpoint_folder, checkpoint_seconds
         )
@@ -362,8 +366,12 @@ class LabelEstimator(AnsweringEstimator):
         self, dataset: Dataset, power: float = 1.0
     ) -> tuple[TextVectorizer | None, csr_array]:
         """Return unit rows of features, and the vectoriser that made them of texts."""
-        if dataset.texts is None:
-            return None, replace(self.reads(), power=power).rows(dataset.features)
+        features = dataset.features
+        if features is not None:
+            reads = replace(self.reads(), power=power)
+            if not (reads.needs_numbers or features.data.all()):  # zeros say nothing
+                features = with_entries(features, features.data != 0)
+            return None, reads.rows(features)
         check_min_df(self, dataset.n_points)
         return known_and_encoded(self, dataset)
 
@@ -442,7 +450,7 @@ class LabelEstimator(AnsweringEstimator):
         data, held_out = part(seen), part(shown)
         if len(shown):  # probabilities are learnt from these, else from parts of those learnt from
             return data, _beside(held_out, part(held[~is_labelled[held]]))
-        data = _beside(data, part(train[~is_labelled[train]]))
+        data = _beside(data, part(np.flatnonzero(~is_labelled)))
         texts_seen = None if dataset.texts is None else dataset.texts.take(seen)
         parts = asked_in_part(data, texts_seen, vectorizer, self.reads(), self.random_state)
         return data._replace(in_part=parts), held_out

@@ -86,7 +86,8 @@ def _checked(space: LabelSpace, names: Mapping[str, str]) -> Mapping[str, str]:
             "with names."
         )
     if not isinstance(names, Mapping) or not names:
-        raise InputError(f"Pass a dictionary of new names by the present ones, got {named(names)}.")
+        what = named(names) if names else "nothing in it"
+        raise InputError(f"Pass a dictionary of new names by the present ones, got {what}.")
     for old, new in names.items():
         space.id_of(old)
         check_new_name(new)
