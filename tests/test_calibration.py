@@ -7,7 +7,7 @@ import pytest
 from scipy.sparse import csr_array
 
 from longtail.recipes.dismec import DiSMEC
-from longtail.scorers.calibration import Calibration
+from longtail.scorers.calibration import Calibration, logistic_weights
 
 
 def planted(slope=6.0, intercept=-2.0, n=20_000, seed=0):
@@ -136,3 +136,15 @@ def test_points_in_the_order_of_their_labels_are_seen_from_all_over():
         space.name(i) == f"label{label}" for i, label in zip(ids[:, 0], labels, strict=True)
     ]
     assert probabilities.mean() == pytest.approx(np.mean(is_right), abs=0.05)
+
+
+def test_newton_steps_that_lead_beyond_the_valley_are_halved():
+    """Scores of which few are far below all others: whole steps go back and forth for ever."""
+    random = np.random.default_rng(0)
+    x = -random.pareto(1.2, 4_000)
+    x = (x - x.mean()) / x.std()
+    right = random.random(4_000) < 1 / (1 + np.exp(-(15 * x - 1.5)))
+    design = np.stack([x, random.integers(0, 2, 4_000), np.ones(4_000)])
+    weights = logistic_weights(design, right.astype(float))
+    p = 1 / (1 + np.exp(-weights @ design))
+    np.testing.assert_allclose(design @ (p - right), 0, atol=1e-3)  # the slope of the loss

@@ -5,8 +5,8 @@ whose twin stays in the training part looks easier than any test point, and what
 learns to trust the nearest neighbour too much. So points are grouped first, and groups are split.
 
 A text that comes again and again is another thing: a query that many ask will be asked again, and
-points held out must show it. So where such texts make up more than a few of the points, the points
-of large groups are split one by one.
+points held out must show it. So where such texts make up more than a few of the points, but not
+nearly all, which are copies then, the points of large groups are split one by one.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ _WORD = re.compile(r"\w+")
 _N_TOP_FEATURES = 16
 MOST_TWINS = 4  # editions, variants; more points than these are one question asked often
 LEAST_ASKED_OFTEN = 0.05  # of the points: fewer are what any catalogue has of much printed books
+MOST_ASKED_OFTEN = 0.95  # of those who ask, some ask what nobody else does: more are mere copies
 
 
 def held_out_split(
@@ -84,7 +85,7 @@ def held_out_split(
     """
     if not 0 < fraction < 1:
         raise InputError(f"`fraction` must lie between 0 and 1, got {fraction}.")
-    group_of_row = _groups(_keys(texts_or_features))
+    group_of_row = _groups(texts_or_features)
     n_points, group_sizes = len(group_of_row), np.bincount(group_of_row)
     n_wanted = max(1, round(fraction * n_points))
     # Groups that are too large to be held out are never drawn; else they would block the rest.
@@ -138,7 +139,7 @@ def even_split(
     n_points_of[none] = np.count_nonzero(np.diff(labels.indptr) == 0)
     share = np.maximum(np.rint(fraction * n_points_of), 1)
     left = np.where(n_points_of > 1, share, 0).astype(np.int64).tolist()
-    group_of_row = _groups(_keys(texts_or_features))
+    group_of_row = _groups(texts_or_features)
     groups = np.split(np.argsort(group_of_row, kind="stable"), _starts(group_of_row)[1:])
     is_held_out = np.zeros(len(group_of_row), bool)
     for group in np.random.default_rng(seed).permutation(len(groups)).tolist():
@@ -173,11 +174,14 @@ def _keys(texts_or_features: Sequence[str] | csr_array) -> Keys:
     return text_group_keys(texts_or_features)
 
 
-def _groups(keys: Keys) -> Rows:
+def _groups(texts_or_features: Sequence[str] | csr_array) -> Rows:
     """Return the number of the group of each row: those of a group are held out together."""
+    keys = _keys(texts_or_features)
     _, group_of_row, sizes = np.unique(keys, return_inverse=True, return_counts=True)
     is_alone = sizes[group_of_row] > MOST_TWINS
-    if is_alone.sum() >= LEAST_ASKED_OFTEN * len(keys):
+    # Rows of a few numbers, all not zero, share a key without being copies.
+    most = len(keys) if issparse(texts_or_features) else MOST_ASKED_OFTEN * len(keys)
+    if LEAST_ASKED_OFTEN * len(keys) <= is_alone.sum() <= most:
         group_of_row[is_alone] = len(sizes) + np.arange(np.count_nonzero(is_alone))
     _, numbers = np.unique(group_of_row, return_inverse=True)
     groups: Rows = numbers.astype(np.int64)

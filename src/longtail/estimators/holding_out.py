@@ -34,7 +34,7 @@ __all__ = [
 ]
 
 LEAST_HELD_OUT, LARGEST_HELD_OUT = 20, 2_500  # points: enough for a few weights and a calibration
-EVEN = 0.7  # of the variance that chance gives the labels' numbers of points
+EVEN = 0.9  # of the variance that chance gives the labels' numbers of points
 N_ITERATIONS = 50
 FEW = 20  # points a label, on average: of so many, one more or less tells labels apart no longer
 FEW_SINGLE = 0.1  # of the labels: so many may have one point, which cannot be held out
@@ -55,9 +55,8 @@ def held_out_rows(
     What held-out points teach holds for others if all come from one source. They do not where
     somebody has written so and so many examples of each label: then a held-out point's label is one
     that has lost an example, and what is learnt is that the labels with fewer of them are right.
-    There, each label loses the same number of points or, where it cannot, none is held out. Nor is
-    any where most points have labels that no other has, such as the answers to questions: of those
-    held out, nothing could be learnt but that the labels of others are wrong.
+    There, each label loses the same number of points or, where it cannot, none is held out: of
+    answers to questions, say, each of which has one.
 
     Neither is so if as many labels are known by their texts alone. To find such labels is then what
     is asked for, and points with labels never seen teach it.
@@ -102,8 +101,6 @@ def _split(
     n_labels, n_single = np.count_nonzero(n_points_of), np.count_nonzero(n_points_of == 1)
     nothing = np.arange(labels.shape[0]), np.arange(0)
     is_closed = n_by_text < n_single or not n_by_text
-    if is_closed and alone(labels).sum() > np.count_nonzero(np.diff(labels.indptr)) / 2:
-        return nothing
     if not (is_closed and are_even(n_points_of)):
         return held_out_split(points, share, seed)
     if n_single > FEW_SINGLE * n_labels or n_labels > MOST_HELD_OUT * n_wanted:
@@ -111,29 +108,12 @@ def _split(
     return even_split(points, labels, share, seed)
 
 
-def alone(labels: csr_array) -> NDArray[np.bool_]:
-    """Return which points have labels, but none that another point has, too: bool (n_points,).
-
-    Examples
-    --------
-    >>> from scipy.sparse import csr_array
-    >>> from longtail.estimators.holding_out import alone
-    >>> alone(csr_array([[1, 0, 0], [0, 1, 1], [0, 0, 1], [0, 0, 0]])).tolist()
-    [True, False, False, False]
-    """
-    n_labels_of = np.diff(labels.indptr)
-    point_of = np.repeat(np.arange(labels.shape[0]), n_labels_of)
-    is_shared = _n_points_of(labels)[labels.indices] > 1
-    n_shared = np.bincount(point_of[is_shared], minlength=labels.shape[0])
-    is_alone: NDArray[np.bool_] = (n_labels_of > 0) & (n_shared == 0)
-    return is_alone
-
-
 def are_even(n_points_of: NDArray[np.int64]) -> bool:
     """Return whether labels have few points each, and more alike in number than chance would give.
 
     If points come as they may, however often each label does, the numbers of points that labels
     have vary no less than if all were equally frequent: as a Poisson distribution without zeros.
+    If each has one, as answers to questions have, they are even, too.
 
     Parameters
     ----------
@@ -152,7 +132,7 @@ def are_even(n_points_of: NDArray[np.int64]) -> bool:
     for _ in range(N_ITERATIONS):
         rate = mean * (1 - math.exp(-rate))
     of_chance = mean * (1 + rate - mean)
-    return mean < FEW and bool(numbers.var() < EVEN * of_chance)
+    return mean < FEW and bool(numbers.var() < EVEN * of_chance or mean == 1)
 
 
 def _n_points_of(labels: csr_array) -> NDArray[np.int64]:

@@ -206,7 +206,7 @@ class LongtailClassifier(RerankedEstimator):
                 is_unseen=shown is held_out,
                 unlabelled=evidence_of_unlabelled(scorer, scorer.encoder, shown, run.n_threads),
             )
-            if n_asked is None:
+            if n_asked is None or n_asked + data.labels.shape[0] <= VERY_FEW_POINTS:
                 lesson = lesson.without_own_labels(shown.labels, run)
         blend = partial(lesson.learn, scorer.tail_weights, run)
         with meanwhile(blend, run.n_threads) as blended:

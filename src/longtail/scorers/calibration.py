@@ -22,7 +22,7 @@ __all__ = ["LEAST_CALIBRATED", "Calibration", "logistic_weights", "n_calibrated"
 
 LEAST_CALIBRATED = 5  # best labels of a point, from which probabilities are learnt
 MOST_CALIBRATED = 500
-N_NEWTON_STEPS = 30
+N_NEWTON_STEPS, N_HALVINGS, RIDGE = 30, 20, 1e-6
 LEAST_SLOPE = 1e-3  # of scores of one standard deviation: higher ones stay ahead
 
 
@@ -189,12 +189,29 @@ def logistic_weights(
     [1.099]
     """
     weights = np.zeros(len(design))
+    loss = _logistic_loss(weights, design, target)
     for _ in range(N_NEWTON_STEPS):
         p = 1 / (1 + np.exp(-np.clip(weights @ design, -30, 30)))
-        slope = design @ (p - target) + 1e-6 * weights
-        curvature = (design * (p * (1 - p))) @ design.T + 1e-6 * np.eye(len(design))
+        slope = design @ (p - target) + RIDGE * weights
+        curvature = (design * (p * (1 - p))) @ design.T + RIDGE * np.eye(len(design))
         step = np.linalg.solve(curvature, slope)
-        weights -= np.clip(step, -2, 2)
+        # A whole step may lead beyond the valley, and the next one back to where this one began.
+        for _ in range(N_HALVINGS):
+            moved = weights - step
+            new_loss = _logistic_loss(moved, design, target)
+            if new_loss <= loss:
+                break
+            step /= 2
+        weights, loss = moved, new_loss
         if np.abs(step).max() < 1e-9:
             break
     return weights
+
+
+def _logistic_loss(
+    weights: NDArray[np.float64], design: NDArray[np.float64], target: NDArray[np.float64]
+) -> float:
+    """Return the logistic loss of all inputs, and the ridge's."""
+    z = weights @ design
+    loss = np.logaddexp(0, z).sum() - target @ z
+    return float(loss + RIDGE / 2 * weights @ weights)
