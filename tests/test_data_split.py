@@ -92,9 +92,3 @@ def test_fraction_out_of_range(fraction):
 def test_what_cannot_be_split(texts):
     with pytest.raises(InputError, match="cannot be split"):
         held_out_split(texts, 0.5, seed=0)
-
-
-def test_copies_stay_together():
-    texts = [f"text {number}" for number in range(40)] * 6
-    _, held_out = held_out_split(texts, 0.2, seed=0)
-    assert np.bincount(held_out % 40, minlength=40).tolist().count(6) == 8

@@ -5,8 +5,8 @@ whose twin stays in the training part looks easier than any test point, and what
 learns to trust the nearest neighbour too much. So points are grouped first, and groups are split.
 
 A text that comes again and again is another thing: a query that many ask will be asked again, and
-points held out must show it. So where such texts make up more than a few of the points, but not
-nearly all, which are copies then, the points of large groups are split one by one.
+points held out must show it. So where such texts make up more than a few of the points, the points
+of large groups are split one by one.
 """
 
 from __future__ import annotations
@@ -42,7 +42,6 @@ _WORD = re.compile(r"\w+")
 _N_TOP_FEATURES = 16
 MOST_TWINS = 4  # editions, variants; more points than these are one question asked often
 LEAST_ASKED_OFTEN = 0.05  # of the points: fewer are what any catalogue has of much printed books
-MOST_ASKED_OFTEN = 0.95  # of those who ask, some ask what nobody else does: more are mere copies
 
 
 def held_out_split(
@@ -179,9 +178,7 @@ def _groups(texts_or_features: Sequence[str] | csr_array) -> Rows:
     keys = _keys(texts_or_features)
     _, group_of_row, sizes = np.unique(keys, return_inverse=True, return_counts=True)
     is_alone = sizes[group_of_row] > MOST_TWINS
-    # Rows of a few numbers, all not zero, share a key without being copies.
-    most = len(keys) if issparse(texts_or_features) else MOST_ASKED_OFTEN * len(keys)
-    if LEAST_ASKED_OFTEN * len(keys) <= is_alone.sum() <= most:
+    if is_alone.sum() >= LEAST_ASKED_OFTEN * len(keys):
         group_of_row[is_alone] = len(sizes) + np.arange(np.count_nonzero(is_alone))
     _, numbers = np.unique(group_of_row, return_inverse=True)
     groups: Rows = numbers.astype(np.int64)

@@ -123,7 +123,7 @@ def are_even(n_points_of: NDArray[np.int64]) -> bool:
     --------
     >>> import numpy as np
     >>> from longtail.estimators.holding_out import are_even
-    >>> are_even(np.full(100, 5)), are_even(np.random.default_rng(0).poisson(5, 100))
+    >>> are_even(np.full(100, 5)), are_even(np.random.default_rng(0).poisson(5, 9_999))
     (True, False)
     """
     numbers = n_points_of[n_points_of > 0]
