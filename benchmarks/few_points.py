@@ -4,13 +4,17 @@ python -m benchmarks.few_points DATA OUT --points 1000 5000
 python -m benchmarks.peers --quick --data OUT/1000 --out RESULT
 
 DATA is a folder with train.jsonl.gz and labels.txt.gz. Of its training points, drawn at random, so
-many are trained on, and 3,000 others are the test set; all labels stay.
+many are trained on, and 3,000 others are the test set; all labels stay. With --names, labels are
+names in the files of points, so that those are known alone which the training points have:
+
+longtail train OUT/100/train.jsonl.gz --model m && longtail evaluate m OUT/100/test.jsonl.gz
 """
 
 from __future__ import annotations
 
 import argparse
 import gzip
+import json
 import shutil
 from pathlib import Path
 
@@ -28,20 +32,35 @@ def main() -> None:
     parser.add_argument("out", type=Path, metavar="OUT")
     parser.add_argument("--points", type=int, nargs="+", default=[1_000, 5_000], metavar="N")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--names", action="store_true", help="no file of labels, names instead")
     arguments = parser.parse_args()
     with gzip.open(arguments.data / "train.jsonl.gz", "rt", encoding="utf-8") as file:
         lines = file.read().splitlines()
+    if arguments.names:
+        lines = with_names(lines, arguments.data / "labels.txt.gz")
     order = np.random.default_rng(arguments.seed).permutation(len(lines)).tolist()
     for n in arguments.points:
         if n + N_TEST > len(lines):
             parser.error(f"{n:,} points and {N_TEST:,} for the test are more than {len(lines):,}.")
         folder = arguments.out / str(n)
         folder.mkdir(parents=True, exist_ok=True)
-        shutil.copy(arguments.data / "labels.txt.gz", folder)
+        if not arguments.names:
+            shutil.copy(arguments.data / "labels.txt.gz", folder)
         # The test points are the same, however many are trained on.
         for name, rows in (("test", order[:N_TEST]), ("train", order[N_TEST : N_TEST + n])):
             with gzip.open(folder / f"{name}.jsonl.gz", "wt", encoding="utf-8") as file:
                 file.writelines(lines[row] + "\n" for row in rows)
+
+
+def with_names(lines: list[str], labels: Path) -> list[str]:
+    """Return lines of points with the names of their labels."""
+    with gzip.open(labels, "rt", encoding="utf-8") as file:
+        names = [line.rstrip("\n").split("\t")[0] for line in file]
+    rows = (json.loads(line) for line in lines)
+    return [
+        json.dumps({"text": row["text"], "labels": [names[label] for label in row["labels"]]})
+        for row in rows
+    ]
 
 
 if __name__ == "__main__":
