@@ -20,6 +20,8 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.set_files import read_part
+
 N_TEST = 3_000
 
 
@@ -37,7 +39,8 @@ def main() -> None:
     with gzip.open(arguments.data / "train.jsonl.gz", "rt", encoding="utf-8") as file:
         lines = file.read().splitlines()
     if arguments.names:
-        lines = with_names(lines, arguments.data / "labels.txt.gz")
+        points = read_part(arguments.data, "train")
+        lines = [json.dumps({"text": text, "labels": labels}) for text, labels in points]
     order = np.random.default_rng(arguments.seed).permutation(len(lines)).tolist()
     for n in arguments.points:
         if n + N_TEST > len(lines):
@@ -50,17 +53,6 @@ def main() -> None:
         for name, rows in (("test", order[:N_TEST]), ("train", order[N_TEST : N_TEST + n])):
             with gzip.open(folder / f"{name}.jsonl.gz", "wt", encoding="utf-8") as file:
                 file.writelines(lines[row] + "\n" for row in rows)
-
-
-def with_names(lines: list[str], labels: Path) -> list[str]:
-    """Return lines of points with the names of their labels."""
-    with gzip.open(labels, "rt", encoding="utf-8") as file:
-        names = [line.rstrip("\n").split("\t")[0] for line in file]
-    rows = (json.loads(line) for line in lines)
-    return [
-        json.dumps({"text": row["text"], "labels": [names[label] for label in row["labels"]]})
-        for row in rows
-    ]
 
 
 if __name__ == "__main__":

@@ -15,17 +15,11 @@ random, 12,000 are trained on and 3,000 asked.
 from __future__ import annotations
 
 import argparse
-import gzip
-import json
 import math
 import random
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from benchmarks.set_files import write_parts
-
-if TYPE_CHECKING:
-    from benchmarks.set_files import Points
+from benchmarks.set_files import read_part, write_parts
 
 N_TRAIN, N_TEST, N_EVENTS = 12_000, 3_000, 5_000
 MEAN_REPEATS = 2
@@ -41,7 +35,7 @@ def main() -> None:
     arguments = parser.parse_args()
     draw = random.Random(0)  # noqa: S311 - no secret
     train, test = (
-        draw.sample(points(arguments.data, part), n)
+        draw.sample(read_part(arguments.data, part), n)
         for part, n in (("train", N_TRAIN), ("test", N_TEST))
     )
     pairs = [(text, [label]) for text, labels in train for label in labels]
@@ -57,15 +51,6 @@ def main() -> None:
     }
     for name, (learnt, asked) in sets.items():
         write_parts(arguments.out / name, {"train": learnt, "test": asked})
-
-
-def points(folder: Path, part: str) -> Points:
-    """Read one part of a set, with names of labels."""
-    with gzip.open(folder / "labels.txt.gz", "rt", encoding="utf-8") as file:
-        names = [line.rstrip("\n") for line in file]
-    with gzip.open(folder / f"{part}.jsonl.gz", "rt", encoding="utf-8") as file:
-        rows = [json.loads(line) for line in file]
-    return [(row["text"], [names[label] for label in row["labels"]]) for row in rows]
 
 
 if __name__ == "__main__":

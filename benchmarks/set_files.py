@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-__all__ = ["Points", "write", "write_features", "write_parts"]
+__all__ = ["Points", "read_part", "write", "write_features", "write_parts"]
 
 Points: TypeAlias = list[tuple[str, list[str]]]
 
@@ -38,6 +38,15 @@ def write_parts(folder: Path, parts: dict[str, Points]) -> None:
                 row = {"text": text, "labels": sorted(ids[label] for label in labels)}
                 file.write(json.dumps(row, ensure_ascii=False) + "\n")
     print(f"{folder}: {len(points):,} points, {len(names):,} labels")
+
+
+def read_part(folder: Path, part: str) -> Points:
+    """Read the training set or the test set of texts, with names of labels."""
+    with gzip.open(folder / "labels.txt.gz", "rt", encoding="utf-8") as file:
+        names = [line.rstrip("\n").split("\t")[0] for line in file]
+    with gzip.open(folder / f"{part}.jsonl.gz", "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    return [(row["text"], [names[label] for label in row["labels"]]) for row in rows]
 
 
 def write_features(texts: Path, folder: Path, tokens: TfidfVectorizer) -> None:
