@@ -18,6 +18,7 @@ from longtail.compiled.parts import dimension_of
 from longtail.compiled.scorer import CompiledScorer
 from longtail.data.bags import Bags
 from longtail.errors import InputError, ModelFolderError
+from longtail.kernels.answer_text import answer_text
 from longtail.model_folder import ModelFolder, write_model_folder
 from longtail.recipes.parabel import Parabel
 from longtail.row_store import (
@@ -121,6 +122,18 @@ def test_features_instead_of_texts():
     own = LongtailClassifier(dimension=8, n_threads=1).fit(features, ids).predictor_
     smaller = own.compressed("int8")
     assert (smaller.predict_topk(features, 1)[0] == own.predict_topk(features, 1)[0]).mean() > 0.9
+
+
+def test_code_compiled_for_labels_with_names_answers_for_those_without(model):
+    ids = np.unique([name for names in NAMES for name in names], return_inverse=True)[1]
+    settings = {"dimension": 16, "n_threads": 1, "storage": "float32"}
+    lengths = np.cumsum([len(names) for names in NAMES])[:-1]
+    unnamed = LongtailClassifier(**settings).fit(TEXTS, np.split(ids, lengths)).predictor_
+    assert len(unnamed.scorer.parts.heads) < len(model.scorer.parts.heads)
+    model.predict(TEXTS[0])
+    compiled = set(answer_text.signatures)
+    assert unnamed.predict(TEXTS[0], k=1)
+    assert set(answer_text.signatures) == compiled
 
 
 def test_what_cannot_be_compressed_says_so(model):

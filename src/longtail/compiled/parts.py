@@ -227,6 +227,7 @@ def answerer_from(
         frequent=no_ids(),
         node_bias=no_numbers(),
         heads=tuple(of.head(i, scale, labels.rows) for i, scale in enumerate(scales)),
+        n_heads=len(scales),
         further_scale=np.float32(further_scale),
         linear=linear,
         linear_bias=of.floats("linear/bias"),

@@ -61,6 +61,7 @@ if TYPE_CHECKING:
 
 __all__ = ["CompiledScorer", "StorageType", "as_storage"]
 
+MOST_HEADS = 3  # of vectors, and of label texts as they are named and as points are
 NOT_RELATED = RelationSizes(n_likely=0, n_matches=0, n_linked=0)
 StorageType = Literal["float32", "float16", "int8"]
 
@@ -95,7 +96,7 @@ class CompiledScorer:
         self.parts = parts
         self.sizes = sizes
         self.related = related
-        self._model = handle_of(parts)
+        self._model = _handle_of(parts)
         self._spares: Spares[Any] = Spares()
 
     @classmethod
@@ -151,6 +152,7 @@ class CompiledScorer:
             frequent=no_ids(),
             node_bias=no_numbers(),
             heads=heads,
+            n_heads=len(heads),
             further_scale=np.float32(scorer.further_scale),
             linear=store.split(weights, are_common(weights)),
             linear_bias=scorer.linear.bias,
@@ -312,7 +314,7 @@ class CompiledScorer:
         node_bias = np.empty(len(parts.labels.member_starts) - 1, np.float32)
         largest_biases(parts.labels, parts.label_of_row, parts.heads[0].bias, node_bias)
         node_bias = read_only(node_bias, np.float32)
-        return handle_of(parts._replace(frequent=frequent, node_bias=node_bias))
+        return _handle_of(parts._replace(frequent=frequent, node_bias=node_bias))
 
     def _new_scratch(self) -> Any:
         """Return scratch: making it for each query would cost too much."""
@@ -409,6 +411,12 @@ def _heads(heads: Sequence[LabelHead], labels: CodedGraph, store: RowStore) -> t
         Head(own, head.row_of_label, head.bias, np.float32(head.scale))
         for own, head in zip(rows, heads, strict=True)
     )
+
+
+def _handle_of(parts: Answerer) -> Any:
+    """Return a handle, filled up with heads: else code is compiled for each number of them."""
+    filled = parts.heads + parts.heads[:1] * (MOST_HEADS - len(parts.heads))
+    return handle_of(parts._replace(heads=filled))
 
 
 def _relations(relations: LabelRelations | None, store: RowStore) -> Relations:

@@ -66,7 +66,9 @@ class Answerer(NamedTuple):
 
     ``frequent`` are labels that may follow those that a search has met, the most frequent first;
     without any, candidates alone are answered. ``node_bias`` is that of `largest_biases`, and
-    ``further_scale`` the scale of the first head for labels that follow.
+    ``further_scale`` the scale of the first head for labels that follow. Where the tuple of heads
+    is longer than ``n_heads``, the rest only makes it as long as that of other models, which the
+    same compiled code answers for.
     """
 
     tokens: Rows
@@ -81,6 +83,7 @@ class Answerer(NamedTuple):
     frequent: Ids
     node_bias: Floats
     heads: tuple[Head, ...]
+    n_heads: int
     further_scale: np.float32
     linear: SplitRows
     linear_bias: Floats
@@ -395,7 +398,7 @@ def _join(labels: Ids, votes: Floats, candidates: Ids, candidate_votes: Floats, 
 def _score(model: Answerer, scratch: AnswerScratch, columns: Ids, values: Floats, n: int) -> None:
     """Write what each source says of each candidate."""
     candidates, evidence = scratch.candidates[:n], scratch.evidence
-    n_heads = len(model.heads)
+    n_heads = model.n_heads
     split_query(scratch.point, scratch.split)
     for h in range(n_heads):
         head = model.heads[h]
