@@ -31,7 +31,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     with quick_imports():
         recipe(DEFAULT_RECIPE)  # which says what is missing, if it is not all installed
         from longtail.rehearsal import rehearse  # noqa: PLC0415 - imports torch
-    notice("Training and asking two made-up models. What is compiled already is not again.")
+    notice("Training and asking three made-up models. What is compiled already is not again.")
     with tempfile.TemporaryDirectory(prefix="longtail-") as folder:
         rehearse(Path(folder))
     result(f"The code that the default recipe trains and answers with is in {places}.")
