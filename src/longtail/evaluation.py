@@ -11,6 +11,7 @@ import numpy as np
 from longtail.data.blocks import blocks_of, points_of
 from longtail.data.input_notes import InputWarning
 from longtail.data.label_space import in_ids_of
+from longtail.data.pair_table import said_of_pairs
 from longtail.errors import InputError
 from longtail.metrics import evaluate
 from longtail.metrics.hits import as_binary_csr, deepest_place
@@ -63,6 +64,8 @@ def evaluate_model(
     >>> found["P@1"], found["P@2"]  # the second point has its label in the second place
     (50.0, 50.0)
     """
+    if said := said_of_pairs(dataset, "The test set"):
+        warnings.warn(said, InputWarning, stacklevel=3)
     given, dataset = dataset, in_ids_of(model.label_space, dataset)
     if set_aside is not None and dataset is not given:
         set_aside = _in_ids_of(model.label_space, given, set_aside)

@@ -18,6 +18,7 @@ from longtail.data.csr import n_labels_of
 from longtail.data.dataset import Dataset
 from longtail.data.formats import FORMATS
 from longtail.data.label_names import written_id
+from longtail.data.pair_table import said_of_pairs
 from longtail.data.unlabelled import check_kind
 from longtail.errors import InputError, source_name
 from longtail.evaluation import LEAST_KNOWN
@@ -89,6 +90,8 @@ def points_as_given(model: Predictor, arguments: argparse.Namespace) -> Dataset:
     check_kind(name, is_text=dataset.texts is not None, n_features=n_features_of(model))
     if not dataset.labels.nnz:
         raise InputError(f"No point of {name} has a label, so nothing can be measured.")
+    if said := said_of_pairs(dataset, name):
+        notice(said)
     return dataset
 
 

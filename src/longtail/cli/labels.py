@@ -83,7 +83,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     model = Predictor.from_folder(folder)
     change: Callable[[Predictor, argparse.Namespace], Predictor] = arguments.change_model
     changed = change(model, arguments)
-    changed.save(arguments.target, folder.documents())
+    changed.save(arguments.target)
     said = f"{arguments.model} knew {model.n_labels:,}"
     if changed.n_labels == model.n_labels:
         said = f"{counted(len(arguments.names) // 2, 'name')} of {arguments.model} changed"

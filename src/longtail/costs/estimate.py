@@ -13,6 +13,7 @@ import torch
 from longtail.data.point_input import InputKind, words_in_table
 from longtail.data.token_counts import document_frequencies, kinds_of
 from longtail.data.vectorizer import TextVectorizer, TokenKind
+from longtail.estimators.holding_out import can_hold_out
 from longtail.estimators.vocabulary import (
     WORDS,
     label_texts_of,
@@ -81,6 +82,8 @@ class Workload:
     n_ordered_words : int or None
         Words of all texts that are read in their order, one that comes again counted again. None
         for `n_word_entries`.
+    holds_out : bool
+        Whether points are held out, if the recipe wants some of so many.
 
     Examples
     --------
@@ -102,6 +105,7 @@ class Workload:
     n_used_labels: int | None = None
     n_most_labels: int = 1
     n_ordered_words: int | None = None
+    holds_out: bool = True
 
     @property
     def n_trained_labels(self) -> int:
@@ -267,12 +271,15 @@ def workload_of(dataset: Dataset, settings: LabelEstimator) -> Workload:
         bags = _Bags(dataset.features.shape[1], int(dataset.features.nnz), dataset.features.nnz, 0)
     else:
         bags = _bags_of_texts(dataset, settings)
+    n_wanted = settings.n_held_out(dataset.n_points)
+    reads_label_texts = bags.n_label_entries > 0
     return Workload(
         n_points=max(dataset.n_points, 1),
         n_labels=dataset.n_labels,
         n_label_pairs=int(dataset.labels.nnz),
         n_used_labels=len(np.unique(dataset.labels.indices)),
         n_most_labels=int(np.diff(dataset.labels.indptr).max(initial=1)),
+        holds_out=can_hold_out(dataset.labels, n_wanted, reads_label_texts=reads_label_texts),
         **bags._asdict(),
     )
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from longtail.blend.candidates import N_CONFUSED_LABELS, SearchSizes
 from longtail.blend.relations import RelationSizes
 from longtail.costs.estimate import INDEX, PROCESS
+from longtail.estimators.holding_out import LARGEST_HELD_OUT
 from longtail.recipes.longtail import EPOCHS_AGAIN, FEW_POINTS
 
 if TYPE_CHECKING:
@@ -63,7 +64,8 @@ class LongtailCosts:
         sources = self._sources(_with_share_of_points(workload, share), machine, share * n_entries)
         n_scored = self._n_held_out(workload) * self._n_candidates(workload)
         blend = n_scored * BLEND
-        stages = {**sources, "evidence": n_scored * EVIDENCE / machine.n_threads}
+        n_asked = n_scored or min(workload.n_points, LARGEST_HELD_OUT) * self._n_candidates(workload)
+        stages = {**sources, "evidence": n_asked * EVIDENCE / machine.n_threads}
         if blend and workload.n_points <= FEW_POINTS:  # once more, with the held-out points
             again = self._sources(workload, machine, n_entries)
             again["shared space"] = EPOCHS_AGAIN * self._epoch(workload, machine)
@@ -142,7 +144,7 @@ class LongtailCosts:
 
     def _n_held_out(self, w: Workload) -> float:
         """Return on how many points the blend is learnt."""
-        return self.settings.n_held_out(w.n_points)
+        return self.settings.n_held_out(w.n_points) if w.holds_out else 0.0
 
 
 def _with_share_of_points(w: Workload, share: float) -> Workload:
