@@ -301,7 +301,7 @@ def test_what_only_begins_like_a_separator_is_a_point(tmp_path):
         ("a.txt", "1 3 4\n0 1\n", "line 2: Expected id:value, got '1'"),
         ("a.txt", "1 3 4\n0 1:\n", "line 2: Expected id:value, got '1:'"),
         ("a.svm", "0 99999999999999999999:1\n", "line 1: The id 99999999999999999999 is out"),
-        ("a.svm", "0 qid:3 1:1\n", "line 1: Expected id:value, got 'qid:3'"),
+        ("a.svm", "0 qid:3 1:1\n", "line 1: 'qid:3' is the number of a query"),
         (
             "a.jsonl.gz",
             gzip.compress(b'{"text": "x", "labels": []}\n', mtime=0)[:-8],

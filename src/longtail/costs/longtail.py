@@ -62,10 +62,11 @@ class LongtailCosts:
         share = 1 - self._n_held_out(workload) / workload.n_points
         n_entries = self._n_linear_entries(workload)
         sources = self._sources(_with_share_of_points(workload, share), machine, share * n_entries)
-        n_scored = self._n_held_out(workload) * self._n_candidates(workload)
-        blend = n_scored * BLEND
-        n_asked = n_scored or min(workload.n_points, LARGEST_HELD_OUT) * self._n_candidates(workload)
-        stages = {**sources, "evidence": n_asked * EVIDENCE / machine.n_threads}
+        n_held_out = self._n_held_out(workload)
+        n_asked = n_held_out or min(workload.n_points, LARGEST_HELD_OUT)
+        n_scored = n_asked * self._n_candidates(workload)
+        blend = n_scored * BLEND if n_held_out else 0.0  # else all scores are weighed alike
+        stages = {**sources, "evidence": n_scored * EVIDENCE / machine.n_threads}
         if blend and workload.n_points <= FEW_POINTS:  # once more, with the held-out points
             again = self._sources(workload, machine, n_entries)
             again["shared space"] = EPOCHS_AGAIN * self._epoch(workload, machine)

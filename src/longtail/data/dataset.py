@@ -57,7 +57,7 @@ class Dataset:
     InputError
         If both or neither of `texts` and `features` are given, a part is of another type, the sizes
         differ, indices of a matrix lie beyond it, which compiled code follows blindly, features are
-        no floats, or a label that is stored is not 1.
+        no floats, or a label that is stored is not 1 or comes twice at one point.
 
     Examples
     --------
@@ -461,6 +461,22 @@ def _check_matrix(name: str, matrix: object) -> None:
             f"`labels` must hold ones and nothing else, stored zeros neither, got {wrong}. "
             "Dataset.of makes a data set of a matrix that has such."
         )
+    if name == "labels" and (row := _row_with_repeats(matrix)) is not None:
+        raise InputError(
+            f"`labels` must have a label once at a point, and row {row} has one twice. "
+            "Dataset.of merges them."
+        )
+
+
+def _row_with_repeats(matrix: csr_array) -> int | None:
+    """Return the first row that has a column twice, in any order; None where none has."""
+    if matrix.has_canonical_format:
+        return None
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    order = np.lexsort((matrix.indices, rows))
+    ids, rows = matrix.indices[order], rows[order]
+    repeats = np.flatnonzero((np.diff(ids) == 0) & (np.diff(rows) == 0))
+    return int(rows[repeats[0]]) if len(repeats) else None
 
 
 def _check_header(n_declared: int, space: LabelSpace | None, path: Path) -> None:
