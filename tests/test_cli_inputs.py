@@ -9,7 +9,8 @@ import shutil
 import pytest
 
 from command_line import SMALL, refused, run, stdin_of, write_lines
-from longtail import load
+from longtail import Dataset, load
+from longtail.errors import InputError, ModelFolderError
 
 TEXTS = ["red wine in a glass", "old car on a road"]
 
@@ -293,11 +294,35 @@ def test_standard_output_is_an_output(place, capsys, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_an_empty_name_is_not_the_folder_where_one_is(place, capsys, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (("train", "", "--model", "x"), "The word behind train"),
+        (("train", "MODEL", "--model", "x", "--labels", ""), "The word behind --labels"),
+        (("predict", "MODEL", "POINTS", "--output="), "--output"),
+        (("inspect", ""), "The word behind inspect"),
+        (("labels", "remove", "MODEL", "red", ""), "The word behind red"),
+    ],
+)
+def test_an_empty_name_is_not_the_folder_where_one_is(
+    place, capsys, tmp_path, monkeypatch, words, what
+):
     monkeypatch.chdir(tmp_path)
-    message = refused(capsys, "labels", "remove", place / "model", "red", "")
-    assert "A model is a folder, which an empty name is not. Name one." in message
+    words = [str(place / "model") if word == "MODEL" else word for word in words]
+    message = refused(capsys, *words)
+    assert f"{what} is empty, as a shell leaves it where a variable is not set" in message
+    assert "A model is a folder, which an empty name is not. Name one." in refused(
+        capsys, "train", place / "train.jsonl", "--model", ""
+    )
+    assert run(capsys, "predict", place / "model", "--text", "")[0] == 0
     assert not list(tmp_path.iterdir())
+
+
+def test_an_empty_path_is_not_a_folder_in_python_either():
+    with pytest.raises(InputError, match="An empty path names no file"):
+        Dataset.read("")
+    with pytest.raises(ModelFolderError, match="An empty path names no model folder"):
+        load("")
 
 
 @pytest.mark.parametrize(

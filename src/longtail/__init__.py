@@ -58,7 +58,8 @@ _HOMES = {
     "evaluate": "longtail.metrics",
     "load": "longtail.predictor",
 }
-_ROOMS = {"data", "errors", "metrics", "predictor"}  # modules that one finds without importing them by name
+# Modules that one finds without importing them by name.
+_ROOMS = {"data", "errors", "metrics", "predictor"}
 
 
 def __getattr__(name: str) -> object:

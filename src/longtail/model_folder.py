@@ -313,6 +313,8 @@ class ModelFolder:
         ModelFolderError
             If the folder is missing, foreign, damaged, or written by a newer longtail.
         """
+        if not str(path):
+            raise ModelFolderError("An empty path names no model folder. Name one.")
         folder = Path(path)
         return read_whole(folder, MANIFEST, lambda: cls._read(folder, verify=verify))
 

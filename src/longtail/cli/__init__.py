@@ -15,6 +15,7 @@ import os
 import sys
 import warnings
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from longtail import __version__
@@ -30,6 +31,15 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 READER_LEFT, USER_ERROR = 1, 2
+# The others here say what they may be.
+_MAY_BE_EMPTY = {
+    "--keep",
+    "--label-separator",
+    "--labels-column",
+    "--model",
+    "--text",
+    "--text-column",
+}
 # What the Python functions call `format` is `--format` here, and so on.
 _OPTIONS = {
     "labels_path": "--label-pairs",
@@ -87,6 +97,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     """Parse the arguments, and run the command to the last byte of its output."""
     given_words = sys.argv[1:] if arguments is None else arguments
     _refuse_no_value(given_words)
+    _refuse_empty(given_words)
     check_first_places(given_words)
     try:
         given = _parser().parse_args(arguments)
@@ -103,6 +114,22 @@ def _refuse_no_value(arguments: Sequence[str]) -> None:
     for argument in arguments:
         if argument.startswith("--") and argument.endswith("=--"):
             raise InputError(f"{argument[:-3]} cannot be '--'. Name something else.")
+
+
+def _refuse_empty(arguments: Sequence[str]) -> None:
+    """Refuse empty words but texts: as a path, one would be the folder where the command runs."""
+    for before, word in pairwise(["longtail", *arguments]):
+        option, is_assigned, value = word.partition("=")
+        what = ""
+        if not word and before not in _MAY_BE_EMPTY:
+            what = f"The word behind {before}"
+        elif is_assigned and not value and option.startswith("--") and option not in _MAY_BE_EMPTY:
+            what = option
+        if what:
+            raise InputError(
+                f"{what} is empty, as a shell leaves it where a variable is not set. Write what is "
+                "meant, or leave it out."
+            )
 
 
 def _make_streams_safe() -> None:

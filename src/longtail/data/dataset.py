@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from longtail.data.blocks import n_points_of
 from longtail.data.columns import Columns, check_columns
-from longtail.data.csr import check_indices
+from longtail.data.csr import check_indices, row_with_repeats
 from longtail.data.formats import format_for_reading, format_for_writing
 from longtail.data.from_python import features_from, holds_texts, labels_from, texts_from
 from longtail.data.input_notes import InputNotes
@@ -406,6 +406,8 @@ def _check_sources(
             f"Dataset.read takes the path of a file, got {named(path)}. What is in Python "
             "already, such as columns of a table, is passed to Dataset.of."
         )
+    if any(name == "" for name in (path, labels_file, labels_path)):
+        raise InputError("An empty path names no file. Name one.")
     if labels_file is not None and label_space is not None:
         raise InputError("Pass labels_file or label_space, not both.")
     if labels_path is not None and name is not None:
@@ -461,22 +463,11 @@ def _check_matrix(name: str, matrix: object) -> None:
             f"`labels` must hold ones and nothing else, stored zeros neither, got {wrong}. "
             "Dataset.of makes a data set of a matrix that has such."
         )
-    if name == "labels" and (row := _row_with_repeats(matrix)) is not None:
+    if name == "labels" and (row := row_with_repeats(matrix)) is not None:
         raise InputError(
             f"`labels` must have a label once at a point, and row {row} has one twice. "
             "Dataset.of merges them."
         )
-
-
-def _row_with_repeats(matrix: csr_array) -> int | None:
-    """Return the first row that has a column twice, in any order; None where none has."""
-    if matrix.has_canonical_format:
-        return None
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    order = np.lexsort((matrix.indices, rows))
-    ids, rows = matrix.indices[order], rows[order]
-    repeats = np.flatnonzero((np.diff(ids) == 0) & (np.diff(rows) == 0))
-    return int(rows[repeats[0]]) if len(repeats) else None
 
 
 def _check_header(n_declared: int, space: LabelSpace | None, path: Path) -> None:
