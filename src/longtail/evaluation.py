@@ -64,9 +64,9 @@ def evaluate_model(
     >>> found["P@1"], found["P@2"]  # the second point has its label in the second place
     (50.0, 50.0)
     """
-    if said := said_of_pairs(dataset, "The test set"):
-        warnings.warn(said, InputWarning, stacklevel=3)
     given, dataset = dataset, in_ids_of(model.label_space, dataset)
+    if said := said_of_pairs(given, "The test set"):
+        warnings.warn(said, InputWarning, stacklevel=3)
     if set_aside is not None and dataset is not given:
         set_aside = _in_ids_of(model.label_space, given, set_aside)
     _check_labels(dataset, model.label_space)

@@ -175,9 +175,9 @@ def remark_on_twins(notes: InputNotes, names: Collection[str]) -> None:
     twins = [name for name in apart if unicodedata.normalize("NFC", name) in known]
     if twins:
         notes.remark(
-            f"{len(twins):,} label names, such as {twins[0][:60]!r}, are written with accents apart "
-            "from their letters, and taken for other labels than those that look the same: write "
-            "all in one Unicode form, such as NFC, if the same is meant"
+            f"{len(twins):,} label names, such as {twins[0][:60]!r}, are written with accents "
+            "apart from their letters, and taken for other labels than those that look the same: "
+            "write all in one Unicode form, such as NFC, if the same is meant"
         )
 
 
