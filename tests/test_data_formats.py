@@ -266,7 +266,7 @@ def test_what_only_begins_like_a_separator_is_a_point(tmp_path):
             "line 2: The labels are ids here but names further up",
         ),
         ("a.jsonl", b'{"text": "x", "labels": []}\n{"text": "\xff"', "line 2: The line is not UTF"),
-        ("a.tsv", "x\ta\ny\n", r"line 2: The row has 1 cells .separated by '\\t'., not 2"),
+        ("a.tsv", "x\ta\ny\n", r"line 2: The row has 1 cell .separated by '\\t'., not 2"),
         ("a.csv", "x,a\ny,a,b\n", "line 2: The row has 3 cells"),
         ("a.csv", "id,title,tags\n1,x,a\n", "call two of them 'text' and 'labels' in the first"),
         ("a.csv", "text;labels\nx;a\n", "line 1: .*If ';' is what separates the cells here"),

@@ -22,7 +22,7 @@ from longtail import __version__
 from longtail.cli.interrupts import STOPPED, code_of, stoppable
 from longtail.cli.lazy import COMMANDS, CommandParser, check_first_places
 from longtail.cli.notices import notice
-from longtail.errors import NO_SPACE, InputError, LongtailError
+from longtail.errors import NO_SPACE, InputError, LongtailError, did_you_mean
 from longtail.log import heard_by
 
 if TYPE_CHECKING:
@@ -96,6 +96,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     """Parse the arguments, and run the command to the last byte of its output."""
     given_words = sys.argv[1:] if arguments is None else arguments
+    _refuse_no_command(given_words)
     _refuse_no_value(given_words)
     _refuse_empty(given_words)
     check_first_places(given_words)
@@ -107,6 +108,16 @@ def _run(arguments: Sequence[str] | None) -> int:
     code: int = given.run_command(given)
     sys.stdout.flush()
     return code
+
+
+def _refuse_no_command(arguments: Sequence[str]) -> None:
+    """Refuse a command that there is not, with the one that was probably meant."""
+    word = arguments[0] if arguments else "-"
+    if word and not word.startswith("-") and word not in COMMANDS:
+        raise InputError(
+            f"There is no command {word!r}.{did_you_mean(word, COMMANDS)} There are "
+            f"{', '.join(COMMANDS)}: `longtail --help` says what they do."
+        )
 
 
 def _refuse_no_value(arguments: Sequence[str]) -> None:
