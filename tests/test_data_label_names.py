@@ -48,6 +48,7 @@ def test_labels_packed_into_one_string_are_pointed_out(tmp_path):
     for name, content in {
         "a.tsv": "x\ta;b\ny\tb;c\nz\ta\n",
         "b.tsv": "x\ta, b\ny\tb, c\nz\ta\n",
+        "d.tsv": "x\ta\ny\tb\nz\ta b\n",
         "c.tsv": "x\ta\ny\tb\nz\ta, b\nu\ta\nv\tc\n",  # fewer than half, but made of labels
         "a.jsonl": '{"text": "x", "labels": ["a|b"]}\n{"text": "y", "labels": []}\n',
     }.items():

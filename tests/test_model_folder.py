@@ -247,7 +247,7 @@ def test_a_missing_folder(tmp_path):
     with pytest.raises(ModelFolderError, match="There is no model folder"):
         ModelFolder.open(tmp_path / "nothing")
     (tmp_path / "file").write_text("")
-    with pytest.raises(ModelFolderError, match="There is a file, and no model folder at .*file"):
+    with pytest.raises(ModelFolderError, match=r"There is a file, and no model folder at .*file"):
         ModelFolder.open(tmp_path / "file")
 
 

@@ -59,8 +59,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rename.add_argument(
         "names", metavar="NAME", nargs="+", help="a label's name and its new one, in turn"
     )
-    for command in (add, remove, rename):
+    places = {add: "LABELS_FILE", remove: "NAME ...", rename: "NAME NEW_NAME ..."}
+    for command, own in places.items():
         command.add_argument("target", metavar="OUT", help="the folder to write; may be MODEL")
+        command.usage = f"%(prog)s MODEL {own} OUT [options]"
 
 
 def _command(

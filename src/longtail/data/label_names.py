@@ -81,7 +81,8 @@ def packed_by(counts: Mapping[str, int]) -> tuple[str, int, str] | None:
 
     A ``|`` or ``;`` is enough. A comma may also be part of a name, such as ``Paris, France``:
     there, some of the parts that are in several names have to stand both in front and behind, as
-    countries do not. Fewer points are enough where nearly all parts are labels of other points.
+    countries do not. Fewer points are enough where nearly all parts are labels of other points;
+    only there is a blank no part of a name.
 
     Parameters
     ----------
@@ -108,14 +109,16 @@ def packed_by(counts: Mapping[str, int]) -> tuple[str, int, str] | None:
     (',', 1, 'bread, yeast')
     """
     n_points = sum(counts.values())
-    for separator in (*_SURE, ","):
+    for separator in (*_SURE, ",", " "):
         parts = {
             name: found
             for name in counts
             if separator in name and len(found := _parts(name, separator)) > 1
         }
         n_found = sum(counts[name] for name in parts)
-        is_packed = 2 * n_found >= n_points and (separator in _SURE or _move(parts))
+        is_packed = 2 * n_found >= n_points and (
+            separator in _SURE or (separator == "," and _move(parts))
+        )
         if parts and (is_packed or (n_found > _FEW * n_points and _are_labels(parts, counts))):
             return separator, n_found, next(iter(parts))
     return None
