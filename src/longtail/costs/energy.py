@@ -16,7 +16,8 @@ __all__ = ["EnergyCosts"]
 
 # Core-seconds, as in `longtail.costs.estimate`.
 ENERGY = 1e-8  # a label of a point in a step of inference, looked through
-SLOWER = 3.0  # products in float32, over those of half the precision that most recipes use
+# Products in float32, over those of half the precision that most recipes use, if not measured.
+SLOWER = 3.0
 
 STATES_LEARNT, STATES_CHECKED = 8, 2  # numbers that are kept of a label in a step of inference
 
@@ -54,7 +55,8 @@ class EnergyCosts:
         n_coupled = w.n_points * self._n_couplings()
         logits = w.n_points * w.n_trained_labels
         bags = w.n_nonzero * settings.dimension * BAG / machine.n_threads
-        rate, in_memory = machine.rate / SLOWER, ENERGY / machine.n_threads
+        rate = machine.rate_of_float32 or machine.rate / SLOWER
+        in_memory = ENERGY / machine.n_threads
         unaries = logits * (6 * settings.dimension / rate + in_memory)
         steps = settings.n_steps * logits * (12 * n_inner / rate + in_memory)
         steps += settings.n_steps * n_coupled * 12 / rate

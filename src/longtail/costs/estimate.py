@@ -134,6 +134,8 @@ class Machine(NamedTuple):
     rate : float
         Floating-point operations a second of its matrix products, on all threads.
     n_threads : int
+    rate_of_float32 : float or None
+        The same of numbers that stay of 32 bits, as some recipes keep them; None if unknown.
 
     Examples
     --------
@@ -146,12 +148,14 @@ class Machine(NamedTuple):
 
     rate: float
     n_threads: int
+    rate_of_float32: float | None = None
 
     @classmethod
     def measured(cls, settings: LabelEstimator) -> Machine:
         """Return this machine, with the device and the threads that the settings say."""
-        n_threads = n_usable_threads(settings.n_threads)
-        return cls(product_rate(torch.device(settings.device), n_threads), n_threads)
+        n_threads, device = n_usable_threads(settings.n_threads), torch.device(settings.device)
+        rate = product_rate(device, n_threads)
+        return cls(rate, n_threads, product_rate(device, n_threads, dtype=torch.float32))
 
     def training(self, n_logits: float, dimension: float) -> float:
         """Return the seconds in which vectors are trained on so many products of two of them.
@@ -352,8 +356,12 @@ def _sample(texts: TextColumn, size: int) -> tuple[TextColumn, float]:
     return some, len(some) / max(len(texts), 1)
 
 
-def product_rate(device: torch.device, n_threads: int, seconds: float = 0.04) -> float:
+def product_rate(
+    device: torch.device, n_threads: int, seconds: float = 0.04, dtype: torch.dtype | None = None
+) -> float:
     """Measure the matrix products of training, in floating-point operations a second.
+
+    They are of the `dtype` in which label tables are trained, unless another is given.
 
     Examples
     --------
@@ -363,12 +371,12 @@ def product_rate(device: torch.device, n_threads: int, seconds: float = 0.04) ->
     True
     """
     with torch_threads(n_threads):
-        return _product_rate(device, seconds)
+        return _product_rate(device, seconds, dtype or product_dtype(device))
 
 
-def _product_rate(device: torch.device, seconds: float) -> float:
+def _product_rate(device: torch.device, seconds: float, dtype: torch.dtype) -> float:
     """See `product_rate`; on the threads that torch has."""
-    left = torch.ones(512, 256, dtype=product_dtype(device), device=device)
+    left = torch.ones(512, 256, dtype=dtype, device=device)
     right = torch.ones(256, 4096, dtype=left.dtype, device=device)
     float((left @ right)[0, 0])  # the first product prepares the library, and on a GPU waits for it
     n_products, started = 0, time.perf_counter()
