@@ -55,7 +55,7 @@ def test_no_command_and_unknown_commands_are_refused(capsys):
     assert "COMMAND" in run(capsys)[2]
     code, _, err = run(capsys, "trian")
     assert code == 2
-    assert "train" in err
+    assert "There is no command 'trian'. Did you mean 'train'? There are train, evaluate," in err
 
 
 def test_settings_are_read_as_their_types():

@@ -57,7 +57,7 @@ def test_labels_that_the_model_has_not_are_counted(place, capsys, tmp_path):
     code, out, err = run(capsys, "evaluate", place / "model", test)
     assert (code, out.splitlines()[1].split()[1]) == (0, "50.00")
     assert err == (
-        f"{test}: 1 of its 3 labels, such as 'animal', are not in the model and count as missed: "
+        f"{test}: 1 of its 3 labels, such as 'animal', is not in the model and counts as missed: "
         "33.3 % of the labels of its points.\n"
     )
     test = labelled(tmp_path / "test.jsonl", ["drink"], ["animal", "plant"])

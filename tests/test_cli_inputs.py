@@ -9,7 +9,8 @@ import shutil
 import pytest
 
 from command_line import SMALL, refused, run, stdin_of, write_lines
-from longtail import load
+from longtail import Dataset, load
+from longtail.errors import InputError, ModelFolderError
 
 TEXTS = ["red wine in a glass", "old car on a road"]
 
@@ -101,7 +102,8 @@ def test_blank_lines_without_an_answer_are_told(content, is_told, place, capsys,
     code, out, err = run(capsys, "predict", place / "model", path)
     assert (code, len(out.splitlines())) == (0, 2)
     told = f"longtail: warning: {path}: blank lines (skipped): 2, first at line 2.\n"
-    assert err == (told if is_told else "")
+    without = "No label for 1 point: none is probable enough, or the model knows nothing of what is"
+    assert err == (told if is_told else f"{without} said there.\n")
 
 
 def test_of_a_pair_of_files_only_the_points_are_asked(pair, capsys, stdin):
@@ -148,7 +150,8 @@ def test_lines_of_features_are_no_prose(lines, place, capsys, tmp_path, stdin):
 def test_texts_with_numbers_are_texts(lines, place, capsys, tmp_path):
     path = write_lines(tmp_path / "points.txt", lines)
     code, out, err = run(capsys, "predict", place / "model", path)
-    assert (code, texts_in(out), err) == (0, lines, "")
+    assert (code, texts_in(out)) == (0, lines)
+    assert all(said.startswith("No label for ") for said in err.splitlines())
 
 
 @pytest.mark.parametrize("name", ["texts.csv.txt", "texts.json.old", "v1.tsv.txt.gz"])
@@ -293,11 +296,35 @@ def test_standard_output_is_an_output(place, capsys, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_an_empty_name_is_not_the_folder_where_one_is(place, capsys, tmp_path, monkeypatch):
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [
+        (("train", "", "--model", "x"), "The word behind train"),
+        (("train", "MODEL", "--model", "x", "--labels", ""), "The word behind --labels"),
+        (("predict", "MODEL", "POINTS", "--output="), "--output"),
+        (("inspect", ""), "The word behind inspect"),
+        (("labels", "remove", "MODEL", "red", ""), "The word behind red"),
+    ],
+)
+def test_an_empty_name_is_not_the_folder_where_one_is(
+    place, capsys, tmp_path, monkeypatch, words, what
+):
     monkeypatch.chdir(tmp_path)
-    message = refused(capsys, "labels", "remove", place / "model", "red", "")
-    assert "A model is a folder, which an empty name is not. Name one." in message
+    words = [str(place / "model") if word == "MODEL" else word for word in words]
+    message = refused(capsys, *words)
+    assert f"{what} is empty, as a shell leaves it where a variable is not set" in message
+    assert "A model is a folder, which an empty name is not. Name one." in refused(
+        capsys, "train", place / "train.jsonl", "--model", ""
+    )
+    assert run(capsys, "predict", place / "model", "--text", "")[0] == 0
     assert not list(tmp_path.iterdir())
+
+
+def test_an_empty_path_is_not_a_folder_in_python_either():
+    with pytest.raises(InputError, match="An empty path names no file"):
+        Dataset.read("")
+    with pytest.raises(ModelFolderError, match="An empty path names no model folder"):
+        load("")
 
 
 @pytest.mark.parametrize(

@@ -49,6 +49,22 @@ print(code, sorted({HEAVY} & set(sys.modules)), file=sys.stderr)
     return done.stderr.splitlines()
 
 
+@pytest.mark.parametrize("module", ["longtail.cli", "argparse", "longtail.cli.lazy"])
+def test_ctrl_c_before_anything_is_imported_is_no_traceback(module):
+    code = f"""
+import os, signal, sys
+class Finder:
+    def find_spec(self, name, *_):
+        if name == {module!r}:
+            os.kill(os.getpid(), signal.SIGINT)
+from longtail.__main__ import main
+sys.meta_path.insert(0, Finder())
+main()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr, done.stdout) == (130, "Stopped.\n", "")
+
+
 @pytest.mark.parametrize("option", ["--version", "--help"])
 def test_version_and_help_import_next_to_nothing(option):
     assert imported_by(option)[-1] == "0 []"

@@ -176,6 +176,7 @@ def test_only_a_transformer_is_distilled(model, tmp_path, capsys):
     assert main(words) == 2
     (error,) = capsys.readouterr().err.splitlines()
     assert error.startswith("longtail: error: Only a model with a transformer can be distilled")
+    assert "this one, of LongtailClassifier, has none: dexa, ngame" in error
 
 
 def test_a_compressed_model_can_be_compressed_further(model):

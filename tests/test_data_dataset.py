@@ -117,6 +117,18 @@ def test_labels_that_are_not_ones_are_refused(value):
         Dataset(None, dataset.features, dataset.labels, dataset.label_space)
 
 
+@pytest.mark.parametrize("ids", [[0, 0, 1], [1, 0, 1]])
+def test_a_label_twice_at_a_point_is_refused(ids):
+    """It counted twice: as two points of the label, and as two true answers."""
+    dataset = feature_dataset()
+    labels = csr_array((np.ones(4, np.float32), [2, *ids], [0, 1, 4, 4]), shape=(3, 3))
+    with pytest.raises(InputError, match=r"row 1 has one twice\. Dataset\.of merges them"):
+        Dataset(None, dataset.features, labels, dataset.label_space)
+    unsorted = csr_array((np.ones(3, np.float32), [2, 1, 0], [0, 1, 3, 3]), shape=(3, 3))
+    assert Dataset(None, dataset.features, unsorted, dataset.label_space).n_points == 3
+    assert Dataset.of(dataset.features, labels).labels.nnz == 3
+
+
 def test_features_that_are_no_floats_are_refused():
     dataset = feature_dataset()
     with pytest.raises(InputError, match="`features` must be of float32, got int64"):

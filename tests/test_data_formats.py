@@ -266,7 +266,7 @@ def test_what_only_begins_like_a_separator_is_a_point(tmp_path):
             "line 2: The labels are ids here but names further up",
         ),
         ("a.jsonl", b'{"text": "x", "labels": []}\n{"text": "\xff"', "line 2: The line is not UTF"),
-        ("a.tsv", "x\ta\ny\n", r"line 2: The row has 1 cells .separated by '\\t'., not 2"),
+        ("a.tsv", "x\ta\ny\n", r"line 2: The row has 1 cell .separated by '\\t'., not 2"),
         ("a.csv", "x,a\ny,a,b\n", "line 2: The row has 3 cells"),
         ("a.csv", "id,title,tags\n1,x,a\n", "call two of them 'text' and 'labels' in the first"),
         ("a.csv", "text;labels\nx;a\n", "line 1: .*If ';' is what separates the cells here"),
@@ -301,7 +301,7 @@ def test_what_only_begins_like_a_separator_is_a_point(tmp_path):
         ("a.txt", "1 3 4\n0 1\n", "line 2: Expected id:value, got '1'"),
         ("a.txt", "1 3 4\n0 1:\n", "line 2: Expected id:value, got '1:'"),
         ("a.svm", "0 99999999999999999999:1\n", "line 1: The id 99999999999999999999 is out"),
-        ("a.svm", "0 qid:3 1:1\n", "line 1: Expected id:value, got 'qid:3'"),
+        ("a.svm", "0 qid:3 1:1\n", "line 1: 'qid:3' is the number of a query"),
         (
             "a.jsonl.gz",
             gzip.compress(b'{"text": "x", "labels": []}\n', mtime=0)[:-8],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import unicodedata
+
 import pytest
 
 from longtail.data import Dataset, InputWarning, LabelSpace
@@ -46,12 +48,16 @@ def test_labels_packed_into_one_string_are_pointed_out(tmp_path):
     for name, content in {
         "a.tsv": "x\ta;b\ny\tb;c\nz\ta\n",
         "b.tsv": "x\ta, b\ny\tb, c\nz\ta\n",
+        "d.tsv": "x\ta\ny\tb\nz\ta b\n",
+        "c.tsv": "x\ta\ny\tb\nz\ta, b\nu\ta\nv\tc\n",  # fewer than half, but made of labels
         "a.jsonl": '{"text": "x", "labels": ["a|b"]}\n{"text": "y", "labels": []}\n',
     }.items():
         with pytest.warns(InputWarning, match="a single one that holds .*write '|' between them"):
             read(tmp_path, content, name)
     assert read(tmp_path, "x\ta|b\ny\tb;c\n", "a.tsv").n_labels == 3
     assert read(tmp_path, "x\tLyon, France\ny\tParis, France\n", "a.tsv").n_labels == 2
+    towns = "x\tLyon, France\ny\tRome, Italy\nz\tFrance\nu\tItaly\nv\tSpain\n"
+    assert read(tmp_path, towns, "a.tsv").n_labels == 5
     known = LabelSpace.from_names(["a;b"])  # who trained with it means it
     assert read(tmp_path, "x\ta;b\n", "a.tsv", label_space=known).n_labels == 1
 
@@ -70,6 +76,27 @@ def test_a_known_label_may_be_called_nan(tmp_path):
     path.write_text("text,labels\nwarm flat bread,nan\n")
     dataset = Dataset.read(path, label_space=LabelSpace.from_names(["nan"]))
     assert dataset.labels.toarray().tolist() == [[1]]
+
+
+def test_names_that_look_the_same_are_pointed_out(tmp_path):
+    words = [unicodedata.normalize(form, "cr\xeape") for form in ("NFC", "NFD")]
+    content = "".join(f"{word}\t{word}\n" for word in words)
+    with pytest.warns(InputWarning, match="1 label names, .* are written with accents apart from"):
+        assert read(tmp_path, content, "a.tsv").n_labels == 2
+    assert read(tmp_path, f"x\t{words[1]}\n", "b.tsv").n_labels == 1  # means the one that is there
+
+
+def test_null_is_refused_with_how_to_read_it(tmp_path):
+    content = '{"text": "x", "labels": ["a"]}\n{"text": %s, "labels": %s}\n'
+    for text, labels, names in (
+        ('"y"', "null", {"labels_column": "labels"}),
+        ("null", "[]", {"text_column": "text"}),
+    ):
+        (column,) = names
+        with pytest.raises(DataFormatError, match=f"If null stands for .* as {column}="):
+            read(tmp_path, content % (text, labels), "a.jsonl")
+        with pytest.warns(InputWarning, match="kept"):
+            assert read(tmp_path, content % (text, labels), "a.jsonl", **names).n_points == 2
 
 
 def test_names_that_differ_by_blanks_are_pointed_out(tmp_path):

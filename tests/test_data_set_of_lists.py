@@ -47,7 +47,7 @@ def test_label_texts_by_name():
     [
         ([[0], [1]], {"a": "b"}, "these labels have none"),
         ([["a"], ["b"]], ["a", "b"], "are a dict, {name: text}, got a list"),
-        ([["a"], ["b"]], {"a": 3}, r"3 \(int\), not a string"),
+        ([["a"], ["b"]], {"a": 3}, "text of the label 'a' is 3, not a string"),
         ([["a"]], None, "y has 1 rows, but there are 2 points"),
     ],
 )

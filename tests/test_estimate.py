@@ -23,6 +23,7 @@ from longtail.errors import InputError
 from longtail.recipes.annexml import AnnexML
 from longtail.recipes.attentionxml import AttentionXML
 from longtail.recipes.dexa import DEXA
+from longtail.recipes.icnn import ICNN
 from longtail.recipes.names import RECIPES, recipe
 from longtail.recipes.ngame import NGAME
 from longtail.recipes.parabel import Parabel
@@ -386,6 +387,29 @@ def test_a_neural_matcher_solves_less(fine_tune, tmp_path):
         for matcher in ("neural", "linear")
     )
     assert neural < linear
+
+
+def test_hidden_layers_that_are_coupled_take_their_products():
+    """Of an ICNN with more hidden units than labels, a fourth was announced."""
+    few_labels = dataclasses.replace(DEPENDS, n_labels=159, n_used_labels=None)
+    steps, sizes = [], []
+    for n_layers in (1, 2):
+        costs = costs_of(ICNN(n_hidden=1024, n_layers=n_layers))
+        steps.append(costs.stages(few_labels, ONE_CORE)["energy"])
+        sizes.append(costs.memory(few_labels))
+    assert steps[1] / steps[0] == pytest.approx(2 + 1024 / 159, rel=0.1)
+    assert sizes[1] - sizes[0] > 16 * 1024**2
+
+
+def test_a_network_with_an_energy_goes_by_products_of_32_bits():
+    """Where those of 16 bits are seven times as fast, a third of its time was announced."""
+    costs = costs_of(ICNN(n_hidden=1024))
+    slow, fast = (
+        costs.stages(DEPENDS, ONE_CORE._replace(rate_of_float32=rate))["energy"]
+        for rate in (1e10, 1e11)
+    )
+    assert slow > 5 * fast
+    assert Machine.measured(ICNN(n_threads=1)).rate_of_float32 > 1e6
 
 
 def test_more_threads_save_time():

@@ -214,6 +214,18 @@ class TestSaving:
         ):
             np.testing.assert_array_equal(saved, mine)
 
+    def test_what_is_said_of_the_training_stays_with_the_model(self, fitted, tmp_path):
+        """`inspect` showed no training of a model that was loaded and saved elsewhere."""
+        fitted.save(tmp_path / "first")
+        first = longtail.load(tmp_path / "first")
+        first.save(tmp_path / "copy")
+        old = first.label_space.name(0)
+        first.with_names({old: "renamed"}).save(tmp_path / "renamed")
+        fitted.predictor_.save(tmp_path / "own")
+        told = {f.read_text() for f in tmp_path.glob("*/training.json")}
+        assert len(list(tmp_path.glob("*/training.json"))) == 4
+        assert len(told) == 1
+
     def test_settings_are_told(self, fitted, tmp_path):
         fitted.save(tmp_path / "model")
         description = longtail.load(tmp_path / "model").description

@@ -246,6 +246,9 @@ def test_values_that_are_not_json(tmp_path, value):
 def test_a_missing_folder(tmp_path):
     with pytest.raises(ModelFolderError, match="There is no model folder"):
         ModelFolder.open(tmp_path / "nothing")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ModelFolderError, match=r"There is a file, and no model folder at .*file"):
+        ModelFolder.open(tmp_path / "file")
 
 
 def test_a_folder_without_manifest(tmp_path):

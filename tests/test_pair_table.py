@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from command_line import SMALL, run, write_lines
+from longtail import load
 from longtail.data.dataset import Dataset
 from longtail.data.input_notes import InputWarning
 from longtail.data.label_space import LabelSpace
@@ -124,6 +125,11 @@ def test_commands_tell_of_pairs(capsys, tmp_path):
     assert code == 0
     assert f"{path} has 60 points with 30 different texts, and each is measured by its own" in err
     assert "60 points, " in out
+    code, _, err = run(capsys, "compress", tmp_path / "model", tmp_path / "less", "--test", path)
+    assert code == 0
+    assert err.count("has 60 points with 30 different texts") == 1
+    with pytest.warns(InputWarning, match="The test set has 60 points with 30 different texts"):
+        load(tmp_path / "model").evaluate(Dataset.read(path))
     # One answer that is asked for often is no pair.
     points = write_lines(tmp_path / "points.tsv", [f"{text}\tshelf" for text in TEXTS] * 2)
     assert "different texts" not in run(capsys, "evaluate", tmp_path / "model", points)[2]

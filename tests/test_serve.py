@@ -96,7 +96,8 @@ def test_who_sends_no_k_gets_five_labels_or_as_many_as_are_allowed(ask, text_mod
     assert len(asked("POST", "/explain", {"text": "old wine"})[2]["labels"]) == 3
     schemas = asked("GET", "/openapi.json")[2]["components"]["schemas"]
     said = schemas["PredictRequest"]["properties"]["k"]
-    assert said == {"type": "integer", "default": 3, "minimum": 1, "maximum": 3}
+    assert said["anyOf"][0] == {"type": "integer", "minimum": 1, "maximum": 3}
+    assert said["default"] == 3
     assert b'data-most="3"' in asked("GET", "/")[2]
     asked.close()
 
@@ -140,7 +141,7 @@ def test_a_packed_body_is_told_from_a_plain_one(ask):
         (b'{"text": "a", "k": 1' + b"0" * 1900 + b"}", 400, "k"),
         ({"text": "a", "k": 1e30}, 400, "got a very large number"),
         ({"text": "a", "k": 2.5}, 400, "`k` must be a whole number, got 2.5"),
-        ({"text": "a", "k": True}, 400, "Expected `int | float`, got `bool`"),
+        ({"text": "a", "k": True}, 400, "Expected `int | float | null`, got `bool`"),
         ({"text": "a", "threshold": 1.5}, 400, "`threshold` must be between 0 and 1"),
         (b'{"text": "a", "threshold": NaN}', 400, "not JSON"),
         ({"text": "a", "allowed": []}, 400, "No label is allowed"),
@@ -442,7 +443,8 @@ def test_the_document_describes_what_is_there(ask):
         for method in methods:
             assert ask(method.upper(), path, {"text": "wine"})[0] == 200, path
     properties = DOCUMENT["components"]["schemas"]["PredictRequest"]["properties"]
-    assert properties["k"] == {"type": "integer", "default": 5, "minimum": 1, "maximum": 7}
+    assert properties["k"]["anyOf"][0] == {"type": "integer", "minimum": 1, "maximum": 7}
+    assert properties["k"]["default"] == 5
 
 
 @settings(max_examples=200, deadline=None)

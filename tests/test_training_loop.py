@@ -305,6 +305,13 @@ class TestCheckpointFolder:
         assert len(list(tmp_path.glob("*/*"))) == 1
         assert folder.load("Module IV").epoch == 1
 
+    def test_a_place_that_is_no_folder_is_told_before_anything_is_trained(self, tmp_path):
+        (tmp_path / "file").write_text("in the way")
+        for place in ("file", "file/kept"):
+            with pytest.raises(TrainingError, match=r"Checkpoints cannot be kept in .*file is no"):
+                self.folder(tmp_path / place).announce()
+        self.folder(tmp_path / "new" / "kept").announce()
+
     def test_a_folder_that_cannot_be_made(self, tmp_path):
         (tmp_path / "file").write_text("in the way")
         with pytest.raises(TrainingError, match="could not be written"):

@@ -452,7 +452,7 @@ class TestDistillation:
     def test_needs_a_transformer_and_texts(self, model):
         with pytest.raises(InputError, match="at least 20 texts, got 3"):
             distilled(model, TEXTS[:3])
-        with pytest.raises(InputError, match="without one"):
+        with pytest.raises(InputError, match="has none: dexa"):
             distilled(distilled(model, TEXTS).model, TEXTS)
 
     def test_the_command_says_what_it_costs(self, model, tmp_path, capsys):

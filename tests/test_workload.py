@@ -96,7 +96,22 @@ def test_ready_made_features_are_counted():
         n_label_pairs=3,
         n_word_entries=4,
         n_used_labels=3,
+        holds_out=False,
     )
+
+
+@pytest.mark.parametrize("name", ["longtail", "ngame"])
+@pytest.mark.parametrize(("n_points", "n_examples"), [(30, 2), (1_200, 1), (1_200, 4)])
+def test_again_is_announced_only_where_points_are_held_out(name, n_points, n_examples):
+    """Few points, or questions with an answer each, were said to be learnt from twice."""
+    texts = [f"question{i}" for i in range(n_points)]
+    dataset = Dataset.of(texts, [[f"answer{i // n_examples}"] for i in range(n_points)])
+    settings = recipe(name)()
+    stages = costs_of(settings).stages(workload_of(dataset, settings), ONE_CORE)
+    is_again = any(stage.startswith("again: ") for stage in stages)
+    assert is_again == (n_examples == 4)
+    if name == "longtail":
+        assert stages.keys() <= settings.fit_dataset(dataset).run_.timings.keys()
 
 
 def no_labels_of(dataset):

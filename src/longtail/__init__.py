@@ -15,15 +15,13 @@ from __future__ import annotations
 
 import importlib
 import os
-from typing import TYPE_CHECKING
 
 # Torch's threads and ours take turns: while one kind waits, or another process computes, it must
 # not keep a core busy (on crowded cores training took four times as long). OpenMP reads it once,
 # when torch is loaded.
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
 
-from longtail.errors import MissingExtraError
-
+TYPE_CHECKING = False  # as in typing, which takes a while to import
 if TYPE_CHECKING:
     from longtail.data.dataset import Dataset
     from longtail.data.vectorizer import TextVectorizer
@@ -60,7 +58,8 @@ _HOMES = {
     "evaluate": "longtail.metrics",
     "load": "longtail.predictor",
 }
-_ROOMS = {"data", "metrics", "predictor"}  # modules that one finds without importing them by name
+# Modules that one finds without importing them by name.
+_ROOMS = {"data", "errors", "metrics", "predictor"}
 
 
 def __getattr__(name: str) -> object:
@@ -73,6 +72,8 @@ def __getattr__(name: str) -> object:
     except ModuleNotFoundError as error:
         if error.name not in {"torch", "sklearn"}:
             raise
+        from longtail.errors import MissingExtraError  # noqa: PLC0415 - for this alone
+
         raise MissingExtraError(
             f"longtail.{name} trains models and needs {error.name}. Install it with "
             "`pip install 'longtail[train]'`."

@@ -66,13 +66,14 @@ def vectorizer_beside_transformer(model: Predictor) -> TextVectorizer:
     >>> vectorizer_beside_transformer(model)
     Traceback (most recent call last):
         ...
-    longtail.errors.InputError: Only a model with a transformer can be distilled; ...
+    longtail.errors.InputError: Only a model with a transformer can be distilled, and this one, ...
     """
     vectorizer = model.vectorizer
     if vectorizer is None or not transformers_of(model.scorer):
         raise InputError(
-            "Only a model with a transformer can be distilled; this one answers with "
-            f"{type(model.scorer).__name__} without one."
+            "Only a model with a transformer can be distilled, and this one, of "
+            f"{model.description.get('recipe')}, has none: dexa, ngame, siamesexml and "
+            "xtransformer have one if they are trained with encoder=FOLDER."
         )
     return vectorizer
 

@@ -11,6 +11,7 @@ import numpy as np
 from longtail.data.blocks import blocks_of, points_of
 from longtail.data.input_notes import InputWarning
 from longtail.data.label_space import in_ids_of
+from longtail.data.pair_table import said_of_pairs
 from longtail.errors import InputError
 from longtail.metrics import evaluate
 from longtail.metrics.hits import as_binary_csr, deepest_place
@@ -64,6 +65,8 @@ def evaluate_model(
     (50.0, 50.0)
     """
     given, dataset = dataset, in_ids_of(model.label_space, dataset)
+    if said := said_of_pairs(given, "The test set"):
+        warnings.warn(said, InputWarning, stacklevel=3)
     if set_aside is not None and dataset is not given:
         set_aside = _in_ids_of(model.label_space, given, set_aside)
     _check_labels(dataset, model.label_space)

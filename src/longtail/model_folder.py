@@ -313,16 +313,16 @@ class ModelFolder:
         ModelFolderError
             If the folder is missing, foreign, damaged, or written by a newer longtail.
         """
-        folder = Path(path)
-        return read_whole(folder, MANIFEST, lambda: cls._read(folder, verify=verify))
+        if not str(path):
+            raise ModelFolderError("An empty path names no model folder. Name one.")
+        return read_whole(Path(path), MANIFEST, lambda: cls._read(Path(path), verify=verify))
 
     @classmethod
     def _read(cls, folder: Path, *, verify: bool) -> ModelFolder:
         """See `open`."""
         if not folder.is_dir():
-            raise ModelFolderError(
-                f"There is no model folder at {folder}. Check the path, or train a model into it."
-            )
+            what = f"There is {'a file, and ' * folder.is_file()}no model folder at {folder}"
+            raise ModelFolderError(f"{what}. Check the path, or train a model into it.")
         manifest, records, checksum = _read_manifest(folder)
         arrays: dict[str, tuple[NDArray[np.uint8], Layout]] = {}
         unread: dict[Path, tuple[NDArray[np.uint8], str]] = {}

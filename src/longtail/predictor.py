@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import operator
 from functools import cached_property
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
@@ -71,6 +72,8 @@ class Predictor:
         Recipe, settings and sizes, as JSON values.
     reads : PointInput
         What the scorer reads of a point; its bag unless said otherwise.
+    documents : mapping of str to dict
+        JSON files that go with the model by name, such as ``training.json``.
 
     Examples
     --------
@@ -98,6 +101,7 @@ class Predictor:
         train_label_counts: NDArray[np.int64],
         description: Mapping[str, Any],
         reads: PointInput = BAGS,
+        documents: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
     ) -> None:
         self.scorer = scorer
         self.label_space = label_space
@@ -107,6 +111,7 @@ class Predictor:
         self.train_label_counts = train_label_counts
         self.description = dict(description)
         self.reads = reads
+        self.documents = dict(documents)
 
     def __repr__(self) -> str:
         by = self.description.get("recipe", "hand")
@@ -320,16 +325,8 @@ class Predictor:
             most_places=LARGEST_K,
         )
 
-    def save(
-        self, path: str | Path, documents: Mapping[str, Mapping[str, Any]] | None = None
-    ) -> None:
+    def save(self, path: str | Path) -> None:
         """Save as a model folder.
-
-        Parameters
-        ----------
-        path : str or Path
-        documents : mapping of str to dict, optional
-            Further JSON files, such as ``training.json``.
 
         Raises
         ------
@@ -351,7 +348,7 @@ class Predictor:
             arrays |= with_prefix("vectorizer/", self.vectorizer.to_arrays())
         arrays["labels/train_counts"] = self.train_label_counts
         arrays |= with_prefix("labels/", self.label_space.to_arrays())
-        write_model_folder(path, manifest=manifest, arrays=arrays, documents=documents or {})
+        write_model_folder(path, manifest=manifest, arrays=arrays, documents=self.documents)
 
     def compressed(self, dtype: StorageType = "int8") -> Predictor:
         """Return the same model laid out for serving, its numbers kept in fewer bits.
@@ -423,6 +420,7 @@ class Predictor:
                 train_label_counts=np.asarray(arrays["labels/train_counts"], np.int64),
                 description=manifest["description"],
                 reads=PointInput.from_config(manifest["reads"]),
+                documents=folder.documents(),
             )
             check_sizes(model)
         except (KeyError, TypeError) as error:

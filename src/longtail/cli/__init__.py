@@ -15,13 +15,14 @@ import os
 import sys
 import warnings
 from contextlib import contextmanager
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from longtail import __version__
 from longtail.cli.interrupts import STOPPED, code_of, stoppable
 from longtail.cli.lazy import COMMANDS, CommandParser, check_first_places
 from longtail.cli.notices import notice
-from longtail.errors import NO_SPACE, InputError, LongtailError
+from longtail.errors import NO_SPACE, InputError, LongtailError, did_you_mean
 from longtail.log import heard_by
 
 if TYPE_CHECKING:
@@ -30,6 +31,15 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 READER_LEFT, USER_ERROR = 1, 2
+# The others here say what they may be.
+_MAY_BE_EMPTY = {
+    "--keep",
+    "--label-separator",
+    "--labels-column",
+    "--model",
+    "--text",
+    "--text-column",
+}
 # What the Python functions call `format` is `--format` here, and so on.
 _OPTIONS = {
     "labels_path": "--label-pairs",
@@ -86,7 +96,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _run(arguments: Sequence[str] | None) -> int:
     """Parse the arguments, and run the command to the last byte of its output."""
     given_words = sys.argv[1:] if arguments is None else arguments
+    _refuse_no_command(given_words)
     _refuse_no_value(given_words)
+    _refuse_empty(given_words)
     check_first_places(given_words)
     try:
         given = _parser().parse_args(arguments)
@@ -98,11 +110,37 @@ def _run(arguments: Sequence[str] | None) -> int:
     return code
 
 
+def _refuse_no_command(arguments: Sequence[str]) -> None:
+    """Refuse a command that there is not, with the one that was probably meant."""
+    word = arguments[0] if arguments else "-"
+    if word and not word.startswith("-") and word not in COMMANDS:
+        raise InputError(
+            f"There is no command {word!r}.{did_you_mean(word, COMMANDS)} There are "
+            f"{', '.join(COMMANDS)}: `longtail --help` says what they do."
+        )
+
+
 def _refuse_no_value(arguments: Sequence[str]) -> None:
     """Refuse ``--option=--``, of which Python 3.11 makes an option without a value."""
     for argument in arguments:
         if argument.startswith("--") and argument.endswith("=--"):
             raise InputError(f"{argument[:-3]} cannot be '--'. Name something else.")
+
+
+def _refuse_empty(arguments: Sequence[str]) -> None:
+    """Refuse empty words but texts: as a path, one would be the folder where the command runs."""
+    for before, word in pairwise(["longtail", *arguments]):
+        option, is_assigned, value = word.partition("=")
+        what = ""
+        if not word and before not in _MAY_BE_EMPTY:
+            what = f"The word behind {before}"
+        elif is_assigned and not value and option.startswith("--") and option not in _MAY_BE_EMPTY:
+            what = option
+        if what:
+            raise InputError(
+                f"{what} is empty, as a shell leaves it where a variable is not set. Write what is "
+                "meant, or leave it out."
+            )
 
 
 def _make_streams_safe() -> None:

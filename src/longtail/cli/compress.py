@@ -51,7 +51,7 @@ def run_command(arguments: argparse.Namespace) -> int:
             f"{arguments.model} already keeps its numbers as {arguments.dtype}, so this is a copy."
         )
     _warn_of_growth(model, arguments)
-    smaller.save(arguments.target, before.documents())
+    smaller.save(arguments.target)
     rows = comparison(model, smaller, size_of(before), arguments.target, dataset)
     result(table(["", "before", arguments.dtype, "change"], rows))
     return 0

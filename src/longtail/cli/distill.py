@@ -58,7 +58,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         "transformer ..."
     )
     student, cosine = distilled(model, texts)
-    student.save(arguments.target, before.documents())
+    student.save(arguments.target)
     rows = [["cosine to the transformer", "1.000", f"{cosine:.3f}", ""]]
     rows += comparison(model, student, size_of(before), arguments.target, dataset, texts)
     result(table(["", "before", "distilled", "change"], rows))

@@ -34,7 +34,6 @@ from longtail.data.blocks import blocks_of, points_of
 from longtail.data.input_notes import InputWarning
 from longtail.data.label_matching import matched_labels
 from longtail.data.label_space import in_ids_of
-from longtail.data.pair_table import texts_of_pairs
 from longtail.data.repository import read_filter
 from longtail.data.unlabelled import check_kind
 from longtail.errors import source_name
@@ -125,7 +124,6 @@ def run_command(arguments: argparse.Namespace) -> int:
     model = load(arguments.model)
     other = None if arguments.against is None else load(arguments.against)
     given = points_as_given(model, arguments)
-    _say_if_pairs(given, source_name(arguments.test))
     if other is not None:
         is_text = given.texts is not None
         check_kind(arguments.test, is_text=is_text, n_features=n_features_of(other))
@@ -290,20 +288,6 @@ def _barred(arguments: argparse.Namespace, given: Dataset, dataset: Dataset) -> 
         label = int(pairs.indices.min())
         say_whose_ids(source_name(arguments.filter), label, dataset.label_space)
     return pairs
-
-
-def _say_if_pairs(given: Dataset, name: str) -> None:
-    """Say so if the test set is a table of pairs, which a training would join."""
-    text_of = texts_of_pairs(given)
-    if text_of is None:
-        return
-    n_texts = len(np.unique(text_of))
-    what = "texts" if given.texts is not None else "rows of features"
-    notice(
-        f"{name} has {given.n_points:,} points with {n_texts:,} different {what}, and each is "
-        "measured by its own labels: an answer that only another point of the same has counts as "
-        "wrong, which keeps precision low. `train` joins such rows."
-    )
 
 
 def _say_if_trained_otherwise(model: Predictor, *, is_filtered: bool) -> None:

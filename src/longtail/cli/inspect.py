@@ -8,7 +8,7 @@ import numpy as np
 
 from longtail.cli.compiled_code import places_of_code
 from longtail.cli.near_names import check_label_names, near_names
-from longtail.cli.output import bytes_text, counted, one_line, result, short, table, time_text
+from longtail.cli.output import bytes_text, counted, result, short, table, time_text
 from longtail.compiled.blended import compiled_of
 from longtail.compiled.scorer import CompiledScorer
 from longtail.compiled.search_recall import label_recall, n_queries
@@ -182,7 +182,7 @@ def _show_tokens(model: Predictor) -> None:
         return
     words = np.flatnonzero(model.vectorizer.kinds_ == TokenKind.WORD)
     tokens = [model.vectorizer.token(column) for column in words[: 3 * N_SHOWN].tolist()]
-    _section(f"Most frequent words ({len(words):,} in all)", " ".join(map(one_line, tokens)))
+    _section(f"Most frequent words ({len(words):,} in all)", " ".join(map(short, tokens)))
 
 
 def _show_training(folder: ModelFolder) -> None:

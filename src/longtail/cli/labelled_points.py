@@ -18,6 +18,7 @@ from longtail.data.csr import n_labels_of
 from longtail.data.dataset import Dataset
 from longtail.data.formats import FORMATS
 from longtail.data.label_names import written_id
+from longtail.data.pair_table import said_of_pairs
 from longtail.data.unlabelled import check_kind
 from longtail.errors import InputError, source_name
 from longtail.evaluation import LEAST_KNOWN
@@ -89,6 +90,8 @@ def points_as_given(model: Predictor, arguments: argparse.Namespace) -> Dataset:
     check_kind(name, is_text=dataset.texts is not None, n_features=n_features_of(model))
     if not dataset.labels.nnz:
         raise InputError(f"No point of {name} has a label, so nothing can be measured.")
+    if said := said_of_pairs(dataset, name):
+        notice(said)
     return dataset
 
 
@@ -150,6 +153,7 @@ def _say_what_matches(model: Predictor, dataset: Dataset, name: str, *, by_name:
         return
     first = dataset.label_space.name(int(used[used >= model.n_labels][0]))
     if is_new.all():
+        of_them = f"none of its {len(used):,} labels is" if n_new > 1 else "its label is not"
         advice = "Ids must be those used in training."
         if by_name:
             advice = "Names must match exactly, capital letters and spaces included."
@@ -162,13 +166,14 @@ def _say_what_matches(model: Predictor, dataset: Dataset, name: str, *, by_name:
                 f'strings: "{first}".'
             )
         raise InputError(
-            f"{name}: none of its {len(used):,} labels is one of the model's {model.n_labels:,}, "
-            f"so nothing can be measured. {advice} It has {first!r}, the model has "
+            f"{name}: {of_them} one of the model's {model.n_labels:,}, so nothing can be measured. "
+            f"{advice} It has {first!r}, the model has "
             f"{model.label_space.name(0)!r}."
         )
     share = float(is_new.mean())
     severity = "longtail: warning: " if share > 1 - LEAST_KNOWN else ""
+    are_missed = "are not in the model and count" if n_new > 1 else "is not in the model and counts"
     notice(
-        f"{severity}{name}: {n_new:,} of its {len(used):,} labels, such as {first!r}, are not in "
-        f"the model and count as missed: {100 * share:.1f} % of the labels of its points."
+        f"{severity}{name}: {n_new:,} of its {len(used):,} labels, such as {first!r}, {are_missed} "
+        f"as missed: {100 * share:.1f} % of the labels of its points."
     )

@@ -59,8 +59,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     rename.add_argument(
         "names", metavar="NAME", nargs="+", help="a label's name and its new one, in turn"
     )
-    for command in (add, remove, rename):
+    places = {add: "LABELS_FILE", remove: "NAME ...", rename: "NAME NEW_NAME ..."}
+    for command, own in places.items():
         command.add_argument("target", metavar="OUT", help="the folder to write; may be MODEL")
+        command.usage = f"%(prog)s MODEL {own} OUT [options]"
 
 
 def _command(
@@ -83,7 +85,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     model = Predictor.from_folder(folder)
     change: Callable[[Predictor, argparse.Namespace], Predictor] = arguments.change_model
     changed = change(model, arguments)
-    changed.save(arguments.target, folder.documents())
+    changed.save(arguments.target)
     said = f"{arguments.model} knew {model.n_labels:,}"
     if changed.n_labels == model.n_labels:
         said = f"{counted(len(arguments.names) // 2, 'name')} of {arguments.model} changed"

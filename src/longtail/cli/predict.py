@@ -199,13 +199,18 @@ def _answer_file(model: Predictor, arguments: argparse.Namespace) -> None:
             n_done=output.n_points_before,
             restriction=restriction,
         )
-        _write(answers, output, model, kept, arguments.threshold, delimiter)
+        n_without = _write(answers, output, model, kept, arguments.threshold, delimiter)
         if not output.n_points:
             raise InputError(
                 f"{source_name(arguments.file)} is empty. Pass a file with points in it."
             )
     if not is_stdout(arguments.output):
         notice(f"Wrote the labels of {counted(output.n_points, 'point')} to {arguments.output}.")
+    if n_without:
+        notice(
+            f"No label for {counted(n_without, 'point')}: none is probable enough, or the model "
+            "knows nothing of what is said there."
+        )
 
 
 def _identifying(
@@ -225,9 +230,9 @@ def _write(
     kept: Kept,
     threshold: float,
     delimiter: str,
-) -> None:
-    """Write block after block, behind what an earlier run has written."""
-    n_before = output.n_points_before
+) -> int:
+    """Write block after block, behind what an earlier run has written; count empty answers."""
+    n_before, n_without = output.n_points_before, 0
     if n_before:
         notice(f"Resuming after what an earlier run has answered: {counted(n_before, 'point')}.")
     for block in blocks:
@@ -235,6 +240,8 @@ def _write(
             kept.take(n_before)
         rows = list(_rows(model, block, threshold, kept.take(len(block.ids))))
         output.write(lines_of(rows, delimiter, with_header=not output.n_points), len(rows))
+        n_without += sum(not row["labels"] for row in rows)
+    return n_without
 
 
 def _rows(

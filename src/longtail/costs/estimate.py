@@ -13,6 +13,7 @@ import torch
 from longtail.data.point_input import InputKind, words_in_table
 from longtail.data.token_counts import document_frequencies, kinds_of
 from longtail.data.vectorizer import TextVectorizer, TokenKind
+from longtail.estimators.holding_out import can_hold_out
 from longtail.estimators.vocabulary import (
     WORDS,
     label_texts_of,
@@ -81,6 +82,8 @@ class Workload:
     n_ordered_words : int or None
         Words of all texts that are read in their order, one that comes again counted again. None
         for `n_word_entries`.
+    holds_out : bool
+        Whether points are held out, if the recipe wants some of so many.
 
     Examples
     --------
@@ -102,6 +105,7 @@ class Workload:
     n_used_labels: int | None = None
     n_most_labels: int = 1
     n_ordered_words: int | None = None
+    holds_out: bool = True
 
     @property
     def n_trained_labels(self) -> int:
@@ -130,6 +134,8 @@ class Machine(NamedTuple):
     rate : float
         Floating-point operations a second of its matrix products, on all threads.
     n_threads : int
+    rate_of_float32 : float or None
+        The same of numbers that stay of 32 bits, as some recipes keep them; None if unknown.
 
     Examples
     --------
@@ -142,12 +148,14 @@ class Machine(NamedTuple):
 
     rate: float
     n_threads: int
+    rate_of_float32: float | None = None
 
     @classmethod
     def measured(cls, settings: LabelEstimator) -> Machine:
         """Return this machine, with the device and the threads that the settings say."""
-        n_threads = n_usable_threads(settings.n_threads)
-        return cls(product_rate(torch.device(settings.device), n_threads), n_threads)
+        n_threads, device = n_usable_threads(settings.n_threads), torch.device(settings.device)
+        rate = product_rate(device, n_threads)
+        return cls(rate, n_threads, product_rate(device, n_threads, dtype=torch.float32))
 
     def training(self, n_logits: float, dimension: float) -> float:
         """Return the seconds in which vectors are trained on so many products of two of them.
@@ -267,12 +275,15 @@ def workload_of(dataset: Dataset, settings: LabelEstimator) -> Workload:
         bags = _Bags(dataset.features.shape[1], int(dataset.features.nnz), dataset.features.nnz, 0)
     else:
         bags = _bags_of_texts(dataset, settings)
+    n_wanted = settings.n_held_out(dataset.n_points)
+    reads_label_texts = bags.n_label_entries > 0
     return Workload(
         n_points=max(dataset.n_points, 1),
         n_labels=dataset.n_labels,
         n_label_pairs=int(dataset.labels.nnz),
         n_used_labels=len(np.unique(dataset.labels.indices)),
         n_most_labels=int(np.diff(dataset.labels.indptr).max(initial=1)),
+        holds_out=can_hold_out(dataset.labels, n_wanted, reads_label_texts=reads_label_texts),
         **bags._asdict(),
     )
 
@@ -345,8 +356,12 @@ def _sample(texts: TextColumn, size: int) -> tuple[TextColumn, float]:
     return some, len(some) / max(len(texts), 1)
 
 
-def product_rate(device: torch.device, n_threads: int, seconds: float = 0.04) -> float:
+def product_rate(
+    device: torch.device, n_threads: int, seconds: float = 0.04, dtype: torch.dtype | None = None
+) -> float:
     """Measure the matrix products of training, in floating-point operations a second.
+
+    They are of the `dtype` in which label tables are trained, unless another is given.
 
     Examples
     --------
@@ -356,12 +371,12 @@ def product_rate(device: torch.device, n_threads: int, seconds: float = 0.04) ->
     True
     """
     with torch_threads(n_threads):
-        return _product_rate(device, seconds)
+        return _product_rate(device, seconds, dtype or product_dtype(device))
 
 
-def _product_rate(device: torch.device, seconds: float) -> float:
+def _product_rate(device: torch.device, seconds: float, dtype: torch.dtype) -> float:
     """See `product_rate`; on the threads that torch has."""
-    left = torch.ones(512, 256, dtype=product_dtype(device), device=device)
+    left = torch.ones(512, 256, dtype=dtype, device=device)
     right = torch.ones(256, 4096, dtype=left.dtype, device=device)
     float((left @ right)[0, 0])  # the first product prepares the library, and on a GPU waits for it
     n_products, started = 0, time.perf_counter()

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from longtail.blend.candidates import N_CONFUSED_LABELS, SearchSizes
 from longtail.blend.relations import RelationSizes
 from longtail.costs.estimate import INDEX, PROCESS
+from longtail.estimators.holding_out import LARGEST_HELD_OUT
 from longtail.recipes.longtail import EPOCHS_AGAIN, FEW_POINTS
 
 if TYPE_CHECKING:
@@ -61,8 +62,10 @@ class LongtailCosts:
         share = 1 - self._n_held_out(workload) / workload.n_points
         n_entries = self._n_linear_entries(workload)
         sources = self._sources(_with_share_of_points(workload, share), machine, share * n_entries)
-        n_scored = self._n_held_out(workload) * self._n_candidates(workload)
-        blend = n_scored * BLEND
+        n_held_out = self._n_held_out(workload)
+        n_asked = n_held_out or min(workload.n_points, LARGEST_HELD_OUT)
+        n_scored = n_asked * self._n_candidates(workload)
+        blend = n_scored * BLEND if n_held_out else 0.0  # else all scores are weighed alike
         stages = {**sources, "evidence": n_scored * EVIDENCE / machine.n_threads}
         if blend and workload.n_points <= FEW_POINTS:  # once more, with the held-out points
             again = self._sources(workload, machine, n_entries)
@@ -142,7 +145,7 @@ class LongtailCosts:
 
     def _n_held_out(self, w: Workload) -> float:
         """Return on how many points the blend is learnt."""
-        return self.settings.n_held_out(w.n_points)
+        return self.settings.n_held_out(w.n_points) if w.holds_out else 0.0
 
 
 def _with_share_of_points(w: Workload, share: float) -> Workload:

@@ -175,7 +175,7 @@ class NGAMECosts:
 
     def _n_held_out(self, w: Workload) -> float:
         """Return on how many points the blend is learnt."""
-        return self.settings.n_held_out(w.n_points)
+        return self.settings.n_held_out(w.n_points) if w.holds_out else 0.0
 
 
 class DEXACosts(NGAMECosts):

@@ -23,6 +23,7 @@ __all__ = [
     "is_within",
     "n_labels_of",
     "remark_on_tiny",
+    "row_with_repeats",
     "with_entries",
     "with_int32_indices",
 ]
@@ -161,6 +162,26 @@ def check_indices(name: str, matrix: sparray | spmatrix) -> None:
             f"{name} is a broken sparse matrix: its indices do not fit its shape {matrix.shape}. "
             "Build it anew, such as by scipy.sparse.coo_array, which checks them."
         )
+
+
+def row_with_repeats(matrix: csr_array) -> int | None:
+    """Return the first row that has a column twice, in any order; None where none has.
+
+    Examples
+    --------
+    >>> from longtail.data.csr import row_with_repeats
+    >>> columns, starts = np.array([2, 1, 0, 1]), np.array([0, 1, 4])
+    >>> row_with_repeats(csr_array((np.ones(4), columns, starts), shape=(2, 3)))
+    1
+    >>> row_with_repeats(csr_array(np.eye(3)))
+    """
+    if matrix.has_canonical_format:
+        return None
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    order = np.lexsort((matrix.indices, rows))
+    ids, rows = matrix.indices[order], rows[order]
+    repeats = np.flatnonzero((np.diff(ids) == 0) & (np.diff(rows) == 0))
+    return int(rows[repeats[0]]) if len(repeats) else None
 
 
 def remark_on_tiny(given: Any, kept: csr_array) -> None:

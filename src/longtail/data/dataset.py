@@ -13,7 +13,7 @@ from scipy.sparse import csr_array
 
 from longtail.data.blocks import n_points_of
 from longtail.data.columns import Columns, check_columns
-from longtail.data.csr import check_indices
+from longtail.data.csr import check_indices, row_with_repeats
 from longtail.data.formats import format_for_reading, format_for_writing
 from longtail.data.from_python import features_from, holds_texts, labels_from, texts_from
 from longtail.data.input_notes import InputNotes
@@ -57,7 +57,7 @@ class Dataset:
     InputError
         If both or neither of `texts` and `features` are given, a part is of another type, the sizes
         differ, indices of a matrix lie beyond it, which compiled code follows blindly, features are
-        no floats, or a label that is stored is not 1.
+        no floats, or a label that is stored is not 1 or comes twice at one point.
 
     Examples
     --------
@@ -406,6 +406,8 @@ def _check_sources(
             f"Dataset.read takes the path of a file, got {named(path)}. What is in Python "
             "already, such as columns of a table, is passed to Dataset.of."
         )
+    if any(name == "" for name in (path, labels_file, labels_path)):
+        raise InputError("An empty path names no file. Name one.")
     if labels_file is not None and label_space is not None:
         raise InputError("Pass labels_file or label_space, not both.")
     if labels_path is not None and name is not None:
@@ -460,6 +462,11 @@ def _check_matrix(name: str, matrix: object) -> None:
         raise InputError(
             f"`labels` must hold ones and nothing else, stored zeros neither, got {wrong}. "
             "Dataset.of makes a data set of a matrix that has such."
+        )
+    if name == "labels" and (row := row_with_repeats(matrix)) is not None:
+        raise InputError(
+            f"`labels` must have a label once at a point, and row {row} has one twice. "
+            "Dataset.of merges them."
         )
 
 

@@ -290,7 +290,8 @@ def _wrong_count(
     row: list[str], layout: Layout, columns: Columns, delimiter: str, path: Path, number: int
 ) -> DataFormatError:
     """Return what is said of a row that has too many cells, or too few."""
-    count = f"The row has {len(row)} cells (separated by {delimiter!r}), "
+    cells = "1 cell" if len(row) == 1 else f"{len(row)} cells"
+    count = f"The row has {cells} (separated by {delimiter!r}), "
     if columns.has_names:
         message = (
             f"{count}but the header has {layout.n_columns}. Quote a cell that holds the separator."

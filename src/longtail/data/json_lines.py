@@ -34,6 +34,8 @@ _IN_ONE_STRING = (
     Remedy("label_separator", "If it holds several labels, pass what is between them as {}."),
     Remedy("labels_column", "If that is '|', or it is one label, pass 'labels' as {}."),
 )
+_NO_LABELS = Remedy("labels_column", "If null stands for no labels, pass 'labels' as {}.")
+_NO_TEXT = Remedy("text_column", "If null stands for an empty text, pass 'text' as {}.")
 
 _OBJECTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -145,6 +147,10 @@ class JsonRows:
             remedies = tuple(_OF_TEXT if key == "text" else _OF_LABELS for key in missing if named)
         elif "got `str` - at `$.labels`" in what:
             remedies = _IN_ONE_STRING
+        elif "got `null` - at `$.labels`" in what:
+            remedies = (_NO_LABELS,)
+        elif "got `null` - at `$.text`" in what:
+            remedies = (_NO_TEXT,)
         return DataFormatError(f"{what}. {self._shape}", *remedies, path=self._path, line=number)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ _LIST_TEXT = re.compile(
 )
 _SURE = "|;"  # what stands between labels far more often than in one
 _LEAST_MOVING = 0.2
+_FEW, _NEARLY_ALL = 0.05, 0.8  # of the points, and of the names
 
 
 def check_name(name: object) -> None:
@@ -79,7 +81,8 @@ def packed_by(counts: Mapping[str, int]) -> tuple[str, int, str] | None:
 
     A ``|`` or ``;`` is enough. A comma may also be part of a name, such as ``Paris, France``:
     there, some of the parts that are in several names have to stand both in front and behind, as
-    countries do not.
+    countries do not. Fewer points are enough where nearly all parts are labels of other points;
+    only there is a blank no part of a name.
 
     Parameters
     ----------
@@ -102,18 +105,29 @@ def packed_by(counts: Mapping[str, int]) -> tuple[str, int, str] | None:
     ('|', 2, 'bread|baking')
     >>> packed_by({"Paris, France": 1, "Lyon, France": 1}) is None
     True
+    >>> packed_by({"bread": 5, "yeast": 4, "bread, yeast": 1})
+    (',', 1, 'bread, yeast')
     """
     n_points = sum(counts.values())
-    for separator in (*_SURE, ","):
+    for separator in (*_SURE, ",", " "):
         parts = {
             name: found
             for name in counts
             if separator in name and len(found := _parts(name, separator)) > 1
         }
         n_found = sum(counts[name] for name in parts)
-        if parts and 2 * n_found >= n_points and (separator in _SURE or _move(parts)):
+        is_packed = 2 * n_found >= n_points and (
+            separator in _SURE or (separator == "," and _move(parts))
+        )
+        if parts and (is_packed or (n_found > _FEW * n_points and _are_labels(parts, counts))):
             return separator, n_found, next(iter(parts))
     return None
+
+
+def _are_labels(parts: Mapping[str, list[str]], counts: Mapping[str, int]) -> bool:
+    """Tell whether nearly all names are made of names that are labels by themselves."""
+    n_of_labels = sum(all(part in counts for part in found) for found in parts.values())
+    return n_of_labels > _NEARLY_ALL * len(parts)
 
 
 def _parts(name: str, separator: str) -> list[str]:
@@ -131,7 +145,10 @@ def _move(parts: Mapping[str, list[str]]) -> bool:
 
 
 def remark_on_twins(notes: InputNotes, names: Collection[str]) -> None:
-    """Say so if names differ by blanks at their ends alone: few mean two labels by them.
+    """Say so if names differ by what nobody sees: few mean two labels by them.
+
+    That is blanks at their ends, and how Unicode writes a letter with an accent: as one character,
+    or as the letter and its accent, as file names of a Mac do.
 
     Parameters
     ----------
@@ -156,6 +173,20 @@ def remark_on_twins(notes: InputNotes, names: Collection[str]) -> None:
             f"{len(twins):,} label names with blanks at their ends, such as {twins[0][:60]!r}, are "
             "taken for other labels than those without: delete the blanks if the same is meant"
         )
+    apart = [name for name in names if not (name.isascii() or _is_composed(name))]
+    known = {unicodedata.normalize("NFC", name) for name in apart}.intersection(names)
+    twins = [name for name in apart if unicodedata.normalize("NFC", name) in known]
+    if twins:
+        notes.remark(
+            f"{len(twins):,} label names, such as {twins[0][:60]!r}, are written with accents "
+            "apart from their letters, and taken for other labels than those that look the same: "
+            "write all in one Unicode form, such as NFC, if the same is meant"
+        )
+
+
+def _is_composed(name: str) -> bool:
+    """Tell a name whose accents are in their letters, where Unicode has such."""
+    return unicodedata.is_normalized("NFC", name)
 
 
 def written_id(name: str, n_labels: int) -> int:

@@ -283,6 +283,12 @@ class LabelSpace:
         if not hasattr(texts, "keys"):
             raise InputError(f"Texts of labels are a dict, {{name: text}}, got {named(texts)}.")
         texts = dict(texts)
+        for name, text in texts.items():
+            if not isinstance(text, str):
+                raise InputError(
+                    f"The text of the label {name!r} is {text!r}, not a string. Pass a string; an "
+                    "empty one stands for the name."
+                )
         names = self.names.joined(
             TextColumn.from_strings(name for name in texts if name not in self.ids_by_name)
         )

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Rows = NDArray[np.int64]
 
-__all__ = ["joined_points", "texts_of_pairs"]
+__all__ = ["joined_points", "said_of_pairs", "texts_of_pairs"]
 
 LEAST_REPEATED = 0.05  # of the rows: fewer are chance
 MOST_LABELS = 1.1  # a row, on average, of a table of pairs
@@ -123,6 +123,31 @@ def texts_of_pairs(dataset: Dataset) -> Rows | None:
     texts = np.repeat(text_of[is_repeated], np.diff(labels.indptr))
     n_pairs = len(np.unique(texts * labels.shape[1] + labels.indices))
     return text_of if n_pairs > len(np.unique(texts)) else None  # else one answer, asked for often
+
+
+def said_of_pairs(dataset: Dataset, name: str) -> str:
+    """Return what to say of a test set that is a table of pairs; nothing of other data.
+
+    Examples
+    --------
+    >>> from longtail import Dataset
+    >>> from longtail.data.pair_table import said_of_pairs
+    >>> table = Dataset.of(["rye", "rye", "spelt"], [["bread"], ["grain"], ["grain"]])
+    >>> said_of_pairs(table, "test.csv").partition(",")[0]
+    'test.csv has 3 points with 2 different texts'
+    >>> said_of_pairs(Dataset.of(["rye", "spelt"], [["bread"], ["grain"]]), "test.csv")
+    ''
+    """
+    text_of = texts_of_pairs(dataset)
+    if text_of is None:
+        return ""
+    n_texts = len(np.unique(text_of))
+    what = "texts" if dataset.texts is not None else "rows of features"
+    return (
+        f"{name} has {dataset.n_points:,} points with {n_texts:,} different {what}, and each is "
+        "measured by its own labels: an answer that only another point of the same has counts as "
+        "wrong, which keeps precision low. A training joins such rows."
+    )
 
 
 def _layers(text_of: Rows, labels: csr_array) -> tuple[Rows, csr_array]:

@@ -31,6 +31,7 @@ _NUMBER = rb"[-+]?(?>\d++\.?\d*+|\.\d++)(?>[eE][-+]?\d++)?"
 _ENTRY = re.compile(rb"\d++:" + _NUMBER)
 _ENTRIES = re.compile(rb"[ \t]*+(?>\d++:" + _NUMBER + rb"(?:[ \t]++|\Z))*+")
 _ID = rb"\d{1,%d}+" % MOST_DIGITS
+_WITHOUT_QUERIES = "sed -E 's/ qid:[0-9]+//' FILE > NEW_FILE"
 _IDS = re.compile(_ID + rb"(?>," + _ID + rb")*+")
 
 
@@ -230,7 +231,13 @@ def _largest_id(entries: bytes) -> str:
 def _explain(entries: bytes) -> str:
     """Find the first entry that does not parse, and say what it should have been."""
     bad = next((e for e in entries.split() if _ENTRY.fullmatch(e) is None), entries)
+    shown = repr(bad[:40].decode(errors="replace"))
+    if bad.startswith(b"qid:"):
+        return (
+            f"{shown} is the number of a query, by which data for ranking are grouped, and no "
+            f"feature. Leave it out, as {_WITHOUT_QUERIES} does."
+        )
     return (
-        f"Expected id:value, got {bad[:40].decode(errors='replace')!r}. Ids are whole numbers from "
+        f"Expected id:value, got {shown}. Ids are whole numbers from "
         "0 and values finite decimal numbers, with one blank between entries."
     )

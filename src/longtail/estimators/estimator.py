@@ -284,6 +284,7 @@ class LabelEstimator(AnsweringEstimator):
             description=self._description(dataset, n_features, set_aside),
             reads=replace(self.reads(), power=power),
         )
+        self.predictor_.documents["training.json"] = self.training_report()
         self.label_form_ = LabelForm.SPARSE
         self._label_dtype = np.dtype(np.float32)
 
@@ -314,7 +315,7 @@ class LabelEstimator(AnsweringEstimator):
         self._check_is_fitted()
         if processes().rank:
             return
-        self.predictor_.save(path, {"training.json": self.training_report()})
+        self.predictor_.save(path)
         if self.run_.checkpoints is not None:
             self.run_.checkpoints.remove()
 

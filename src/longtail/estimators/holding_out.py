@@ -28,6 +28,7 @@ __all__ = [
     "LARGEST_HELD_OUT",
     "LEAST_HELD_OUT",
     "asked_in_part",
+    "can_hold_out",
     "held_out_rows",
     "text_in_part",
     "unseen_if_any",
@@ -85,27 +86,51 @@ def held_out_rows(
     [0, 25]
     """
     nothing = train, held = np.arange(labels.shape[0]), np.arange(0)
-    if n_wanted >= LEAST_HELD_OUT:
+    if can_hold_out(labels, n_wanted, reads_label_texts=reads_label_texts):
+        is_even = _must_be_even(_n_points_of(labels), reads_label_texts=reads_label_texts)
+        share = n_wanted / labels.shape[0]
         with suppress(InputError):  # nearly all points alike: none can be held out
-            n_by_text = int((_n_points_of(labels) == 0).sum()) if reads_label_texts else 0
-            train, held = _split(points, labels, n_wanted, seed, n_by_text)
+            if is_even:
+                train, held = even_split(points, labels, share, seed)
+            else:
+                train, held = held_out_split(points, share, seed)
     return (train, held) if labels[train].nnz else nothing  # to learn from, else
 
 
-def _split(
-    points: TextColumn | csr_array, labels: csr_array, n_wanted: float, seed: int, n_by_text: int
-) -> tuple[Rows, Rows]:
-    """Return which points to learn from, and which are held out; `n_by_text` labels have none."""
-    share = n_wanted / labels.shape[0]
+def can_hold_out(labels: csr_array, n_wanted: float, *, reads_label_texts: bool = False) -> bool:
+    """Return whether `held_out_rows` holds points out, unless nearly all of them are alike.
+
+    Parameters
+    ----------
+    labels : csr_array (n_points, n_labels)
+    n_wanted : float
+    reads_label_texts : bool
+        Whether labels without points can be found by their texts.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.estimators.holding_out import can_hold_out
+    >>> one_each, four_each = csr_array(np.eye(100)), csr_array(np.eye(25)[np.arange(100) % 25])
+    >>> can_hold_out(one_each, 20), can_hold_out(four_each, 20), can_hold_out(four_each, 5)
+    (False, True, False)
+    """
     n_points_of = _n_points_of(labels)
+    if n_wanted < LEAST_HELD_OUT or not n_points_of.any():
+        return False
+    if not _must_be_even(n_points_of, reads_label_texts=reads_label_texts):
+        return True
     n_labels, n_single = np.count_nonzero(n_points_of), np.count_nonzero(n_points_of == 1)
-    nothing = np.arange(labels.shape[0]), np.arange(0)
+    return bool(n_single <= FEW_SINGLE * n_labels and n_labels <= MOST_HELD_OUT * n_wanted)
+
+
+def _must_be_even(n_points_of: NDArray[np.int64], *, reads_label_texts: bool) -> bool:
+    """Return whether each label must lose the same number of points; see `held_out_rows`."""
+    n_single = np.count_nonzero(n_points_of == 1)
+    n_by_text = np.count_nonzero(n_points_of == 0) if reads_label_texts else 0
     is_closed = n_by_text < n_single or not n_by_text
-    if not (is_closed and are_even(n_points_of)):
-        return held_out_split(points, share, seed)
-    if n_single > FEW_SINGLE * n_labels or n_labels > MOST_HELD_OUT * n_wanted:
-        return nothing
-    return even_split(points, labels, share, seed)
+    return bool(is_closed and are_even(n_points_of))
 
 
 def are_even(n_points_of: NDArray[np.int64]) -> bool:

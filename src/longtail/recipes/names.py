@@ -74,7 +74,7 @@ def recipe(name: str) -> type[LabelEstimator]:
     'Astec3'
     """
     if name not in RECIPES:
-        hint = did_you_mean(name, RECIPES)
+        hint = did_you_mean(str(name), RECIPES)
         raise InputError(
             f"There is no recipe {name!r}.{hint} The recipes are {', '.join(RECIPES)}."
         )

@@ -90,12 +90,12 @@ def answer_explained(model: Predictor, request: PredictRequest) -> Timed:
             request.text or "",
             request.most_labels,
             allowed=request.allowed,
-            masked=request.masked,
+            masked=request.masked or (),
         )
     except InputError as error:
         raise Refusal(400, str(error)) from None
     seconds = perf_counter() - started
-    kept = [part for part in explanation.labels if part.probability >= request.threshold]
+    kept = [part for part in explanation.labels if part.probability >= request.least_probability]
     labels, scores = _columns([(part.label, part.probability) for part in kept])
     explained = _rounded(explanation, kept)
     return Timed(ExplainedAnswer(labels, scores, explained, _milliseconds(seconds)), 1, seconds)
@@ -119,9 +119,9 @@ def _predicted(model: Predictor, texts: Any, request: PredictRequest) -> Any:
         return model.predict(
             texts,
             request.most_labels,
-            threshold=request.threshold,
+            threshold=request.least_probability,
             allowed=request.allowed,
-            masked=tuple(request.masked),  # an empty tuple is known at once to mask nothing
+            masked=tuple(request.masked or ()),  # an empty tuple is known at once to mask nothing
         )
     except InputError as error:
         raise Refusal(400, str(error)) from None

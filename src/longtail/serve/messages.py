@@ -7,7 +7,6 @@ import re
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec import UNSET, UnsetType
 
 from longtail.explain import Explanation  # noqa: TC001  # msgspec reads it
 
@@ -39,20 +38,28 @@ _MARKS = (codecs.BOM_UTF8, codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 class PredictRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """One text or several, and what the answer may hold."""
+    """One text or several, and what the answer may hold; what is null is as if it were not there.
+
+    Many clients write null for what they leave out.
+    """
 
     text: str | None = None
     texts: list[str] | None = None
-    k: int | float | UnsetType = UNSET  # JSON knows no whole numbers: 5.0 is one, too
-    threshold: float = 0.0
+    k: int | float | None = None  # JSON knows no whole numbers: 5.0 is one, too
+    threshold: float | None = None
     allowed: list[str] | None = None
-    masked: list[str] = []
-    explain: bool = False
+    masked: list[str] | None = None
+    explain: bool | None = None
 
     @property
     def most_labels(self) -> int:
         """`k` of a request that was checked, which has one."""
-        return 0 if self.k is UNSET else int(self.k)
+        return int(self.k or 0)
+
+    @property
+    def least_probability(self) -> float:
+        """`threshold`, or that of a request without one."""
+        return self.threshold or 0.0
 
     @property
     def is_restricted(self) -> bool:
@@ -149,7 +156,7 @@ def decoded(body: bytes | bytearray, limits: Limits) -> PredictRequest:
         raise Refusal(400, sentence) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _not_json(body, error) from None
-    if request.k is UNSET:
+    if request.k is None:
         request.k = limits.default_k
     _check(request, limits)
     return request
@@ -199,9 +206,9 @@ def _check(request: PredictRequest, limits: Limits) -> None:
     """Refuse what is contradictory or too much."""
     if (request.text is None) == (request.texts is None):
         raise Refusal(400, f"Send either `text` or `texts`, such as {EXAMPLE}.")
-    if request.k is not UNSET:
+    if request.k is not None:
         _check_k(request.k, limits)
-    if not 0 <= request.threshold <= 1:
+    if not 0 <= request.least_probability <= 1:
         raise Refusal(400, f"`threshold` must be between 0 and 1, got {request.threshold}.")
     if request.text is not None:
         if len(request.text) > limits.characters:

@@ -41,8 +41,8 @@ def openapi_document(limits: Limits) -> dict[str, Any]:
     >>> from longtail.serve.limits import Limits
     >>> from longtail.serve.openapi import openapi_document
     >>> document = openapi_document(Limits(k=20))
-    >>> document["components"]["schemas"]["PredictRequest"]["properties"]["k"]
-    {'type': 'integer', 'default': 5, 'minimum': 1, 'maximum': 20}
+    >>> document["components"]["schemas"]["PredictRequest"]["properties"]["k"]["anyOf"][0]
+    {'type': 'integer', 'minimum': 1, 'maximum': 20}
     """
     (*references,), components = msgspec.json.schema_components(
         MESSAGES, ref_template="#/components/schemas/{name}"
@@ -88,23 +88,21 @@ def _add_limits(properties: dict[str, Any], limits: Limits) -> None:
     for choice in properties["text"]["anyOf"]:
         if choice["type"] == "string":
             choice["maxLength"] = limits.characters
-    for name, most in (("texts", limits.texts), ("allowed", limits.names)):
+    most_of = {"texts": limits.texts, "allowed": limits.names, "masked": limits.names}
+    for name, most in most_of.items():
         for choice in properties[name]["anyOf"]:
             if choice["type"] == "array":
                 choice["maxItems"] = most
                 if name == "texts":
                     choice["items"]["maxLength"] = limits.characters
-                else:
+                elif name == "allowed":
                     choice["minItems"] = 1
-    properties["masked"]["maxItems"] = limits.names
     # JSON Schema counts 5.0 as an integer.
-    properties["k"] = {
-        "type": "integer",
-        "default": limits.default_k,
-        "minimum": 1,
-        "maximum": limits.k,
-    }
-    properties["threshold"] |= {"minimum": 0, "maximum": 1}
+    number = {"type": "integer", "minimum": 1, "maximum": limits.k}
+    properties["k"] = {"anyOf": [number, {"type": "null"}], "default": limits.default_k}
+    for choice in properties["threshold"]["anyOf"]:
+        if choice["type"] == "number":
+            choice |= {"minimum": 0, "maximum": 1}
 
 
 def _explain_request(predict: dict[str, Any]) -> dict[str, Any]:

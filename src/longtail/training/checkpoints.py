@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import time
 from contextlib import suppress
@@ -77,7 +78,21 @@ class CheckpointFolder:
         self._last_saved = time.monotonic()
 
     def announce(self) -> None:
-        """Say whether there is something to go on from, or only what differs and how."""
+        """Say whether there is something to go on from, or only what differs and how.
+
+        Raises
+        ------
+        TrainingError
+            If no checkpoint could be written there: better now than when the first one is due.
+        """
+        there = next(
+            place for place in (self.path, *self.path.absolute().parents) if place.exists()
+        )
+        if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+            raise TrainingError(
+                f"Checkpoints cannot be kept in {self.path}: {there} is no folder that can be "
+                "written to. Name another place, or make that one writable."
+            )
         others = {folder for folder in _in_use(self.path) if folder != self._own}
         if self._own in _in_use(self.path):
             LOG.info("Resuming from %s: the data and the settings are the same.", self._own)
