@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from longtail.data.assembled import rows_of
+from longtail.data.copies import points_of_rows, without_copies
 from longtail.data.csr import with_entries
 from longtail.data.damping import chosen_power
 from longtail.data.dataset import Dataset
@@ -21,7 +22,6 @@ from longtail.data.from_python import (
     labels_from,
     texts_from,
 )
-from longtail.data.pair_table import joined_points
 from longtail.data.point_input import PointInput
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError
@@ -159,7 +159,8 @@ class LabelEstimator(AnsweringEstimator):
         labels, space, form = labels_from(y, n_points)
         dataset = Dataset(texts, features, labels, space)
         if form is LabelForm.CLASSES:  # each is all that its point has
-            self._fit_joined(dataset)
+            check_dataset(dataset)
+            self._fit_joined(without_copies(dataset)[0])
         else:
             self.fit_dataset(dataset)
         self.label_form_ = form
@@ -186,7 +187,7 @@ class LabelEstimator(AnsweringEstimator):
         Parameters
         ----------
         dataset : Dataset
-            Points, or a table of pairs, whose rows are joined: see `joined_points`.
+            Points, or a table of pairs, or with copies of points: see `points_of_rows`.
         set_aside : csr_array (n_points, n_labels), optional
             Pairs that answers will not be judged by, such as a page and what refers to it, where
             `evaluate` will be given such pairs, too (`longtail.data.read_filter`). Scores are then
@@ -215,7 +216,7 @@ class LabelEstimator(AnsweringEstimator):
         check_dataset(dataset)
         if set_aside is not None:
             set_aside = checked_pairs(set_aside, dataset)
-        dataset, set_aside = joined_points(dataset, set_aside)
+        dataset, set_aside = points_of_rows(dataset, set_aside)
         if set_aside is not None:  # once more: a point has those of all its rows
             set_aside = checked_pairs(set_aside, dataset)
         return self._fit_joined(
