@@ -25,8 +25,8 @@ __all__ = ["points_of_rows", "without_copies"]
 
 LEAST_POINTS = 60  # different ones: of fewer, none can be spared
 LEAST_COPIES = 0.05  # of the rows: fewer are chance
-FEW = 4  # rows: as many may be editions of one book
-RISE = 2  # times as many points that come more often: by themselves, fewer do
+EVEN = 0.5  # of the variance that chance gives to how often points come
+OF_RARE = -0.4  # correlation of how often points come with how many have their rarest label
 MOST_SETS = 1.1  # of labels, of a text that comes again: more is what a log has, which counts
 
 
@@ -67,8 +67,9 @@ def without_copies(
     """Return each point once, where many have been copied; it says so with an `InputWarning`.
 
     Copies have the text or features of another row, all its labels, and its `pairs`. What is asked
-    for often by itself is no such thing: of a log, fewer texts come two to four times than once,
-    and no more than these, or not many, come more often. Where that is so, all rows are returned.
+    for often by itself, as in a log, comes more or less often, whatever its labels are. So rows are
+    copies if all points come about equally often, or if those with rare labels come more often.
+    Other data is returned as is.
 
     Parameters
     ----------
@@ -105,7 +106,7 @@ def without_copies(
     n_texts = len(np.unique(text_of[is_repeated]))
     n_sets = len(np.unique(point_of[is_repeated]))
     _, first_rows, n_rows_of = np.unique(point_of, return_index=True, return_counts=True)
-    if n_sets > MOST_SETS * n_texts or not _are_copied(n_rows_of):
+    if n_sets > MOST_SETS * n_texts or not _are_copied(n_rows_of, dataset.labels[first_rows]):
         return dataset, pairs
     rows = np.sort(first_rows)
     notes = InputNotes("training data")
@@ -117,14 +118,21 @@ def without_copies(
     return dataset.take(rows), None if pairs is None else pairs[rows]
 
 
-def _are_copied(n_rows_of: Rows) -> bool:
+def _are_copied(n_rows_of: Rows, labels: csr_array) -> bool:
     """Return whether points come as often as they do because they were copied."""
-    n_copies = n_rows_of.sum() - len(n_rows_of)
-    if len(n_rows_of) < LEAST_POINTS or n_copies <= LEAST_COPIES * n_rows_of.sum():
+    n_rows, n_points = n_rows_of.sum(), len(n_rows_of)
+    if n_points < LEAST_POINTS or n_rows - n_points <= LEAST_COPIES * n_rows:
         return False
-    n_once, n_often = np.count_nonzero(n_rows_of == 1), np.count_nonzero(n_rows_of > FEW)
-    n_few = len(n_rows_of) - n_once - n_often
-    return bool(n_few > RISE * n_once or n_often > RISE * n_few)
+    if n_rows_of.var() < EVEN * (n_rows_of.mean() - 1):  # by chance, beyond the first: Poisson's
+        return True
+    n_points_of = np.bincount(labels.indices)
+    has_labels = np.diff(labels.indptr) > 0
+    starts = labels.indptr[:-1][has_labels]
+    of_rarest = np.minimum.reduceat(n_points_of[labels.indices], starts)
+    if not np.ptp(of_rarest) or not np.ptp(n_rows_of[has_labels]):
+        return False
+    together = np.corrcoef(np.log(n_rows_of[has_labels]), np.log(of_rarest))
+    return bool(together[0, 1] < OF_RARE)
 
 
 def _points(
