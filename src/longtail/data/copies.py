@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["points_of_rows", "without_copies"]
 
-LEAST_POINTS = 60  # different ones: of fewer, none can be spared
+LEAST_POINTS = 100  # different ones: made of fewer, data is a toy, whose copies are meant
 LEAST_COPIES = 0.05  # of the rows: fewer are chance
 EVEN = 0.5  # of the variance that chance gives to how often points come
 OF_RARE = -0.4  # correlation of how often points come with how many have their rarest label
