@@ -51,7 +51,8 @@ def check_sizes(model: Predictor) -> None:
 
     A vectoriser of more tokens than the default recipe's tables have would lead out of them.
     """
-    n_features, n_labels = {model.n_features}, {model.n_labels, len(model.train_label_counts)}
+    n_features = {model.reads.width(model.n_features)}
+    n_labels = {model.n_labels, len(model.train_label_counts)}
     if model.vectorizer is not None:
         n_features.add(model.vectorizer.n_features_)
     if isinstance(model.scorer, CompiledScorer):

@@ -18,9 +18,9 @@ from longtail.cli.one_at_a_time import alone_in
 from longtail.cli.output import bytes_text, check_inputs, counted, notice, result, time_text
 from longtail.cli.own_columns import add_column_arguments, remember_columns, told_columns
 from longtail.cli.settings import parse_settings, setting_names, settings_help
+from longtail.data.copies import points_of_rows
 from longtail.data.dataset import Dataset
 from longtail.data.formats import FORMATS
-from longtail.data.pair_table import joined_points
 from longtail.data.repository import read_filter
 from longtail.errors import (
     InputError,
@@ -192,7 +192,7 @@ def _trained(
         label_separator=columns.separator,
     )
     barred = None if arguments.filter is None else _barred(arguments, dataset)
-    dataset, barred = joined_points(dataset, barred)
+    dataset, barred = points_of_rows(dataset, barred)
     notice(_statistics(dataset))
     _announce(estimator, dataset, ignore_memory=arguments.ignore_memory)
     try:

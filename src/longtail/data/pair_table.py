@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Rows = NDArray[np.int64]
 
-__all__ = ["joined_points", "said_of_pairs", "texts_of_pairs"]
+__all__ = ["joined_points", "numbers_of_points", "said_of_pairs", "texts_of_pairs"]
 
 LEAST_REPEATED = 0.05  # of the rows: fewer are chance
 MOST_LABELS = 1.1  # a row, on average, of a table of pairs
@@ -112,7 +112,7 @@ def texts_of_pairs(dataset: Dataset) -> Rows | None:
     (True, False)
     >>> texts_of_pairs(Dataset.of(texts, [["bread", "grain"], ["bread", "food"], ["grain"]]))
     """
-    text_of = _texts_of(dataset)
+    text_of = numbers_of_points(dataset)
     is_repeated = (np.bincount(text_of) > 1)[text_of]
     n_repeated = np.count_nonzero(is_repeated)
     if n_repeated <= LEAST_REPEATED * len(text_of):
@@ -177,12 +177,21 @@ def _layers(text_of: Rows, labels: csr_array) -> tuple[Rows, csr_array]:
     return first_rows[by_row], _as_ones(joined)
 
 
-def _texts_of(dataset: Dataset) -> Rows:
+def numbers_of_points(dataset: Dataset) -> Rows:
     """Return the number of the text, or of the features, of each row.
 
     By 64-bit hashes, since there may be more texts than a dictionary of them would leave memory
     for. Two of a million texts have the same with a probability of 3 in 10^8. Of rows that say
     nothing, none is about what another is.
+
+    Examples
+    --------
+    >>> from longtail import Dataset
+    >>> from longtail.data.pair_table import numbers_of_points
+    >>> table = Dataset.of(["rye", "spelt", "rye"], [["bread"], ["grain"], ["grain"]])
+    >>> first, second, third = numbers_of_points(table).tolist()
+    >>> first == third, first == second
+    (True, False)
     """
     keys = _feature_keys(dataset.features) if dataset.texts is None else dataset.texts
     hashes = np.fromiter((hash(key) for key in keys), np.int64, dataset.n_points)

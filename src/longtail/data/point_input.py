@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from scipy.sparse import issparse
 
 from longtail.data.characters import character_classes, joined_code_points
 from longtail.data.damping import unit_rows_of_power
+from longtail.data.dense_columns import DenseColumns
 from longtail.data.from_python import features_from
 from longtail.data.text_column import well_formed
 from longtail.errors import InputError
@@ -62,6 +63,8 @@ class PointInput:
     power : float
         Numbers of ready-made bags are raised to it before a row is scaled to unit length; the
         signs stay. See `longtail.data.damping`.
+    dense : DenseColumns or None
+        Dense columns of ready-made features, which are centred and scaled before all else.
 
     Examples
     --------
@@ -74,6 +77,7 @@ class PointInput:
     n_words: int = 0
     image_shape: tuple[int, ...] = ()
     power: float = 1.0
+    dense: DenseColumns | None = None
 
     @property
     def needs_texts(self) -> bool:
@@ -127,7 +131,15 @@ class PointInput:
 
     def rows(self, features: csr_array) -> csr_array:
         """Return ready-made features as the scorer takes them: bags as unit rows, others as is."""
-        return features if self.needs_numbers else unit_rows_of_power(features, self.power)
+        if self.needs_numbers:
+            return features
+        if self.dense is not None:
+            features = self.dense.centred(features)
+        return unit_rows_of_power(features, self.power)
+
+    def width(self, n_features: int) -> int:
+        """Return how many columns `rows` have of so many features."""
+        return n_features + (self.dense is not None)
 
     def words(
         self, vectorizer: TextVectorizer | None, texts: Sequence[str]
@@ -158,13 +170,25 @@ class PointInput:
 
     def config(self) -> dict[str, Any]:
         """Return what `from_config` needs, as JSON values."""
-        return {**asdict(self), "kind": self.kind.value, "image_shape": list(self.image_shape)}
+        return {
+            "kind": self.kind.value,
+            "n_words": self.n_words,
+            "image_shape": list(self.image_shape),
+            "power": self.power,
+            "dense": None if self.dense is None else self.dense.config(),
+        }
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> PointInput:
         """Make it again."""
-        shape = tuple(config["image_shape"])
-        return cls(InputKind(config["kind"]), config["n_words"], shape, config["power"])
+        shape, dense = tuple(config["image_shape"]), config.get("dense")
+        return cls(
+            InputKind(config["kind"]),
+            config["n_words"],
+            shape,
+            config["power"],
+            None if dense is None else DenseColumns.from_config(dense),
+        )
 
 
 def word_sequences(

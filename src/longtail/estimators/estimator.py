@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from longtail.data.assembled import rows_of
+from longtail.data.copies import points_of_rows, without_copies
 from longtail.data.csr import with_entries
 from longtail.data.damping import chosen_power
 from longtail.data.dataset import Dataset
+from longtail.data.dense_columns import dense_columns
 from longtail.data.from_python import (
     LabelForm,
     as_classes,
@@ -20,7 +22,6 @@ from longtail.data.from_python import (
     labels_from,
     texts_from,
 )
-from longtail.data.pair_table import joined_points
 from longtail.data.point_input import PointInput
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError
@@ -88,7 +89,8 @@ class LabelEstimator(AnsweringEstimator):
         Most tokens that are kept, those in the most texts; None keeps all.
     feature_power : float or None
         Ready-made features are raised to it before their rows are scaled to unit length. None takes
-        1/2 where that brings points nearer to those that share their labels, else 1.
+        1/2 where that brings points nearer to those that share their labels, else 1; and dense
+        columns, if they are most of what there is, are centred and made to spread alike instead.
     held_out : float
         Share of the training points on which score fusion and calibration are chosen, and by which
         a recipe with `patience` stops; at most 2,500 points, near-identical texts kept together.
@@ -157,7 +159,8 @@ class LabelEstimator(AnsweringEstimator):
         labels, space, form = labels_from(y, n_points)
         dataset = Dataset(texts, features, labels, space)
         if form is LabelForm.CLASSES:  # each is all that its point has
-            self._fit_joined(dataset)
+            check_dataset(dataset)
+            self._fit_joined(without_copies(dataset)[0])
         else:
             self.fit_dataset(dataset)
         self.label_form_ = form
@@ -184,7 +187,7 @@ class LabelEstimator(AnsweringEstimator):
         Parameters
         ----------
         dataset : Dataset
-            Points, or a table of pairs, whose rows are joined: see `joined_points`.
+            Points, or a table of pairs, or with copies of points: see `points_of_rows`.
         set_aside : csr_array (n_points, n_labels), optional
             Pairs that answers will not be judged by, such as a page and what refers to it, where
             `evaluate` will be given such pairs, too (`longtail.data.read_filter`). Scores are then
@@ -213,7 +216,7 @@ class LabelEstimator(AnsweringEstimator):
         check_dataset(dataset)
         if set_aside is not None:
             set_aside = checked_pairs(set_aside, dataset)
-        dataset, set_aside = joined_points(dataset, set_aside)
+        dataset, set_aside = points_of_rows(dataset, set_aside)
         if set_aside is not None:  # once more: a point has those of all its rows
             set_aside = checked_pairs(set_aside, dataset)
         return self._fit_joined(
@@ -254,8 +257,8 @@ class LabelEstimator(AnsweringEstimator):
     ) -> None:
         """See `fit_dataset`."""
         self.reads().check(is_text=dataset.texts is not None)
-        power = self._power_for(dataset, run.n_threads)
-        vectorizer, features = self._vectorized(dataset, power)
+        reads = self._reads_of(dataset, run.n_threads)
+        vectorizer, features = self._vectorized(dataset, reads)
         if checkpoint_folder is not None:
             space = dataset.label_space
             settings = {"recipe": type(self).__name__, **self._settings()}
@@ -267,7 +270,7 @@ class LabelEstimator(AnsweringEstimator):
             folder.announce()
             run = replace(run, checkpoints=folder)
         data, held_out = self._split(dataset, set_aside, features, vectorizer, run.n_threads)
-        n_features = features.shape[1]
+        n_features = (features if dataset.features is None else dataset.features).shape[1]
         del features  # the two parts hold their own rows
         scorer, calibration = self._trained(data, held_out, run)
         # At the very end: one that is stopped leaves all that the fit before it has learnt.
@@ -282,7 +285,7 @@ class LabelEstimator(AnsweringEstimator):
             calibration=calibration,
             train_label_counts=np.asarray(dataset.labels.sum(axis=0)).ravel().astype(np.int64),
             description=self._description(dataset, n_features, set_aside),
-            reads=replace(self.reads(), power=power),
+            reads=reads,
         )
         self.predictor_.documents["training.json"] = self.training_report()
         self.label_form_ = LabelForm.SPARSE
@@ -354,24 +357,26 @@ class LabelEstimator(AnsweringEstimator):
             **told,
         }
 
-    def _power_for(self, dataset: Dataset, n_threads: int) -> float:
-        """Return the power of ready-made features; 1 for texts, whose weights are our own."""
-        if dataset.features is None or self.reads().needs_numbers:
-            return 1.0
-        if self.feature_power is None:
-            about = (dataset.features, dataset.labels)
-            return chosen_power(*about, seed=self.random_state, n_threads=n_threads)
-        return self.feature_power
+    def _reads_of(self, dataset: Dataset, n_threads: int) -> PointInput:
+        """Return what is read of these points, and how, if they are ready-made features."""
+        reads, features = self.reads(), dataset.features
+        if features is None or reads.needs_numbers:  # weights of texts are our own
+            return reads
+        if self.feature_power is not None:
+            return replace(reads, power=self.feature_power)
+        features = _with_zeros_left_out(features)
+        power = chosen_power(features, dataset.labels, seed=self.random_state, n_threads=n_threads)
+        dense = dense_columns(features, power)
+        return replace(reads, power=power if dense is None else 1.0, dense=dense)
 
     def _vectorized(
-        self, dataset: Dataset, power: float = 1.0
+        self, dataset: Dataset, reads: PointInput | None = None
     ) -> tuple[TextVectorizer | None, csr_array]:
         """Return unit rows of features, and the vectoriser that made them of texts."""
-        features = dataset.features
-        if features is not None:
-            reads = replace(self.reads(), power=power)
-            if not (reads.needs_numbers or features.data.all()):  # zeros say nothing
-                features = with_entries(features, features.data != 0)
+        if dataset.features is not None:
+            reads = reads or self.reads()
+            is_bag = not reads.needs_numbers
+            features = _with_zeros_left_out(dataset.features) if is_bag else dataset.features
             return None, reads.rows(features)
         check_min_df(self, dataset.n_points)
         return known_and_encoded(self, dataset)
@@ -466,6 +471,11 @@ class LabelEstimator(AnsweringEstimator):
         n_judged = np.count_nonzero(np.diff(judged.indptr))
         of_all = self.held_out * dataset.n_points
         return min(n_wanted * dataset.n_points / n_judged, max(n_wanted, of_all))
+
+
+def _with_zeros_left_out(features: csr_array) -> csr_array:
+    """Return bags without stored zeros, which say nothing."""
+    return features if features.data.all() else with_entries(features, features.data != 0)
 
 
 def _beside(data: TrainingData, unlabelled: TrainingData) -> TrainingData:

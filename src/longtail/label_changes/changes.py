@@ -260,7 +260,7 @@ def _new_labels(
     model: Predictor, texts: Mapping[str, str], examples: Mapping[str, Any]
 ) -> NewLabels:
     """Return what the model reads of new labels and of their points."""
-    width, every, owners = model.n_features, [], []
+    width, every, owners = model.reads.width(model.n_features), [], []
     for label, name in enumerate(texts):
         if name in examples:
             every.append(model.bags(examples[name]))

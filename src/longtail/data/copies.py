@@ -1,0 +1,154 @@
+"""Rows that are there several times over, as where rare labels have been made up for by copies.
+
+A copy says nothing that its row has not said. But where one is held out and another learnt from,
+all seems to be known, and a label whose one text comes ten times seems to have ten points.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.data.input_notes import InputNotes
+from longtail.data.pair_table import joined_points, numbers_of_points
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from longtail.data.dataset import Dataset
+
+    Rows = NDArray[np.int64]
+
+__all__ = ["points_of_rows", "without_copies"]
+
+LEAST_POINTS = 100  # different ones: made of fewer, data is a toy, whose copies are meant
+LEAST_COPIES = 0.05  # of the rows: fewer are chance
+EVEN = 0.5  # of the variance that chance gives to how often points come
+OF_RARE = -0.4  # correlation of how often points come with how many have their rarest label
+MOST_SETS = 1.1  # of labels, of a text that comes again: more is what a log has, which counts
+
+
+def points_of_rows(
+    dataset: Dataset, pairs: csr_array | None = None
+) -> tuple[Dataset, csr_array | None]:
+    """Return the points of a table of pairs, or each of its points once, or the data set as it is.
+
+    See `joined_points` and `without_copies`, of which at most one changes anything: a pair that a
+    log has several times counts as often.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    pairs : csr_array (n_points, n_labels), optional
+        Further pairs of the same rows.
+
+    Returns
+    -------
+    dataset : Dataset
+    pairs : csr_array or None
+
+    Examples
+    --------
+    >>> from longtail import Dataset
+    >>> from longtail.data.copies import points_of_rows
+    >>> dataset = Dataset.of(["rye", "spelt"], [["bread"], ["grain"]])
+    >>> points_of_rows(dataset)[0] is dataset
+    True
+    """
+    joined = joined_points(dataset, pairs)
+    return joined if joined[0] is not dataset else without_copies(dataset, pairs)
+
+
+def without_copies(
+    dataset: Dataset, pairs: csr_array | None = None
+) -> tuple[Dataset, csr_array | None]:
+    """Return each point once, where many have been copied; it says so with an `InputWarning`.
+
+    Copies have the text or features of another row, all its labels, and its `pairs`. What is asked
+    for often by itself, as in a log, comes more or less often, whatever its labels are. So rows are
+    copies if all points come about equally often, or if those with rare labels come more often.
+    Other data is returned as is.
+
+    Parameters
+    ----------
+    dataset : Dataset
+    pairs : csr_array (n_points, n_labels), optional
+        Further pairs of the same rows.
+
+    Returns
+    -------
+    dataset : Dataset
+        Points in the order of their first rows.
+    pairs : csr_array or None
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from longtail import Dataset
+    >>> from longtail.data.copies import without_copies
+    >>> texts = [f"text {number}" for number in range(100)]
+    >>> copied = Dataset.of(texts * 5, [["bread"], ["grain"]] * 250)
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     points, _ = without_copies(copied)
+    >>> points.n_points
+    100
+    >>> print(caught[0].message)
+    training data: of 500 rows 400 repeat another, labels and all, and are left out.
+    """
+    text_of = numbers_of_points(dataset)
+    is_repeated = (np.bincount(text_of) > 1)[text_of]
+    if np.count_nonzero(is_repeated) <= LEAST_COPIES * len(text_of):
+        return dataset, pairs
+    point_of = _points(text_of, is_repeated, dataset.labels, pairs)
+    n_texts = len(np.unique(text_of[is_repeated]))
+    n_sets = len(np.unique(point_of[is_repeated]))
+    _, first_rows, n_rows_of = np.unique(point_of, return_index=True, return_counts=True)
+    if n_sets > MOST_SETS * n_texts or not _are_copied(n_rows_of, dataset.labels[first_rows]):
+        return dataset, pairs
+    rows = np.sort(first_rows)
+    notes = InputNotes("training data")
+    notes.remark(
+        f"of {len(text_of):,} rows {len(text_of) - len(rows):,} repeat another, labels and all, "
+        "and are left out"
+    )
+    notes.warn()
+    return dataset.take(rows), None if pairs is None else pairs[rows]
+
+
+def _are_copied(n_rows_of: Rows, labels: csr_array) -> bool:
+    """Return whether points come as often as they do because they were copied."""
+    n_rows, n_points = n_rows_of.sum(), len(n_rows_of)
+    if n_points < LEAST_POINTS or n_rows - n_points <= LEAST_COPIES * n_rows:
+        return False
+    if n_rows_of.var() < EVEN * (n_rows_of.mean() - 1):  # by chance, beyond the first: Poisson's
+        return True
+    n_points_of = np.bincount(labels.indices)
+    has_labels = np.diff(labels.indptr) > 0
+    starts = labels.indptr[:-1][has_labels]
+    of_rarest = np.minimum.reduceat(n_points_of[labels.indices], starts)
+    if not np.ptp(of_rarest) or not np.ptp(n_rows_of[has_labels]):
+        return False
+    together = np.corrcoef(np.log(n_rows_of[has_labels]), np.log(of_rarest))
+    return bool(together[0, 1] < OF_RARE)
+
+
+def _points(
+    text_of: Rows, is_repeated: NDArray[np.bool_], labels: csr_array, pairs: csr_array | None
+) -> Rows:
+    """Return the number of the text, labels and pairs of each row."""
+    hashes = np.zeros(len(text_of), np.int64)  # what a row has beside a text that others share
+    for row in np.flatnonzero(is_repeated).tolist():
+        own = [matrix for matrix in (labels, pairs) if matrix is not None]
+        hashes[row] = hash(tuple(_entries(matrix, row) for matrix in own))
+    _, numbers = np.unique(np.stack([text_of, hashes]), axis=1, return_inverse=True)
+    return numbers.astype(np.int64)
+
+
+def _entries(matrix: csr_array, row: int) -> bytes:
+    """Return what tells the entries of a row apart."""
+    start, stop = matrix.indptr[row : row + 2]
+    entries: bytes = matrix.indices[start:stop].tobytes()
+    return entries

@@ -1,0 +1,175 @@
+"""Dense columns of ready-made features: centred, and scaled to spread alike.
+
+A row is scaled to unit length, which suits bags of words. Of measurements that leaves what all
+points have in common: a column of years beside others between -1 and 1 makes all rows the same.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from longtail.data.csr import with_entries, with_int32_indices
+from longtail.data.damping import unit_rows_of_power
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    Numbers = NDArray[np.float32]
+    Doubles = NDArray[np.float64]
+
+__all__ = ["DenseColumns", "dense_columns"]
+
+LEAST_FILLED = 0.5  # of a column's entries
+LEAST_OF_LENGTH = 0.75  # of the rows' squared length: stop words of bags are less
+LEAST_SPREAD = 1e-6  # of the mean: 32 bits hold no less, so the column is constant
+LARGEST_SPREAD = 1e30  # three of it, of a row of many, are a number in 32 bits
+MOST_DEVIATIONS = 3.0  # one number that went wrong is not all of its row
+
+
+@dataclass(frozen=True, eq=False)
+class DenseColumns:
+    """What is taken from dense columns, and what they are then multiplied by.
+
+    Parameters
+    ----------
+    columns : int32 (n_dense,)
+        Ascending.
+    means, deviations : float32 (n_dense,)
+        Standard deviations are 0 of a column that is the same in all points.
+    spread : float
+        Standard deviation that columns are given; values beyond three of them are cut.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.data.dense_columns import DenseColumns
+    >>> columns = DenseColumns(np.array([0]), np.array([2000.0]), np.array([10.0]), spread=1.0)
+    >>> columns.centred(csr_array([[2010.0, 0, 5], [1990, 4, 0], [0, 0, 0]])).toarray().tolist()
+    [[1.0, 0.0, 5.0, 1.0], [-1.0, 4.0, 0.0, 1.0], [-3.0, 0.0, 0.0, 1.0]]
+    """
+
+    columns: NDArray[np.int32]
+    means: Numbers
+    deviations: Numbers
+    spread: float
+
+    @property
+    def level(self) -> float:
+        """What all points have in common: as much as all of what they differ by, on average.
+
+        Without it a row of unit length would not tell how far from the mean a point is.
+        """
+        n_varying = int(np.count_nonzero(self.deviations))
+        return self.spread * math.sqrt(max(n_varying, 1))
+
+    def centred(self, features: csr_array) -> csr_array:
+        """Return features with these columns centred and scaled, and one column more: the level."""
+        n_points, n_features = features.shape
+        place = np.full(n_features, -1)
+        place[self.columns] = np.arange(len(self.columns))
+        is_dense = place[features.indices] >= 0
+        rows = np.repeat(np.arange(n_points), np.diff(features.indptr))[is_dense]
+        numbers = np.zeros((n_points, len(self.columns) + 1), np.float32)
+        numbers[rows, place[features.indices[is_dense]]] = features.data[is_dense]
+        own, varies = numbers[:, :-1], self.deviations > 0
+        with np.errstate(over="ignore"):  # infinite is cut, too
+            np.subtract(own, self.means, out=own, where=varies)
+            np.divide(own, self.deviations, out=own, where=varies)
+        own[:, ~varies] = 0
+        np.clip(own, -MOST_DEVIATIONS, MOST_DEVIATIONS, out=own)
+        own *= np.float32(self.spread)
+        numbers[:, -1] = self.level
+        columns = np.append(self.columns, n_features).astype(np.int32)
+        parts = numbers.ravel(), np.tile(columns, n_points), len(columns) * np.arange(n_points + 1)
+        shape = n_points, n_features + 1
+        others = with_entries(features, ~is_dense)
+        others.resize(shape)
+        return with_int32_indices(others + csr_array(parts, shape))
+
+    def config(self) -> dict[str, Any]:
+        """Return what `from_config` needs, as JSON values."""
+        return {
+            "columns": self.columns.tolist(),
+            "means": self.means.tolist(),
+            "deviations": self.deviations.tolist(),
+            "spread": self.spread,
+        }
+
+    @classmethod
+    def from_config(cls, config: Mapping[str, Any]) -> DenseColumns:
+        """Make it again."""
+        columns = np.array(config["columns"], np.int32)
+        means = np.array(config["means"], np.float32)
+        return cls(columns, means, np.array(config["deviations"], np.float32), config["spread"])
+
+
+def dense_columns(features: csr_array, power: float = 1.0) -> DenseColumns | None:
+    """Return how dense columns are centred and scaled; None of bags.
+
+    A column is dense if more than half of its entries are there. Bags of words have such columns,
+    too, but they are little of what a row is: all together must make up most of it.
+
+    Where there are other columns, dense ones spread as they do in the middle, but by no more than
+    entries of the others are large. A column that is the same in all points becomes 0.
+
+    Parameters
+    ----------
+    features : csr_array of float32 (n_points, n_features)
+    power : float
+        To which features would be raised otherwise.
+
+    Returns
+    -------
+    DenseColumns or None
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.data.dense_columns import dense_columns
+    >>> table = np.array([[2010, -1.0], [1990, 1.0]], np.float32)
+    >>> dense_columns(csr_array(table)).centred(csr_array(table)).toarray()[:, :2].tolist()
+    [[1.0, -1.0], [-1.0, 1.0]]
+    >>> dense_columns(csr_array(np.eye(3, dtype=np.float32))) is None
+    True
+    """
+    n_filled = np.bincount(features.indices, minlength=features.shape[1])
+    is_dense = n_filled > LEAST_FILLED * features.shape[0]
+    is_entry_dense = is_dense[features.indices]
+    squares = np.square(unit_rows_of_power(features, power).data)
+    if squares[is_entry_dense].sum() <= LEAST_OF_LENGTH * squares.sum():
+        return None
+    columns = np.flatnonzero(is_dense).astype(np.int32)
+    means, deviations = (numbers[columns] for numbers in _means_and_deviations(features))
+    deviations[deviations <= LEAST_SPREAD * np.abs(means)] = 0
+    spread = _spread(deviations[deviations > 0], features.data[~is_entry_dense])
+    return DenseColumns(columns, means.astype(np.float32), deviations.astype(np.float32), spread)
+
+
+def _means_and_deviations(features: csr_array) -> tuple[Doubles, Doubles]:
+    """Return the mean of each column, and its standard deviation, zeros included."""
+    n_points, n_features = features.shape
+
+    def sums(numbers: Doubles) -> Doubles:
+        return np.bincount(features.indices, numbers, n_features).astype(np.float64)
+
+    means = sums(features.data.astype(np.float64)) / n_points
+    squares = sums(np.square(features.data - means[features.indices]))
+    n_zeros = n_points - np.bincount(features.indices, minlength=n_features)
+    return means, np.sqrt((squares + n_zeros * np.square(means)) / n_points)
+
+
+def _spread(deviations: Doubles, others: Numbers) -> float:
+    """Return the standard deviation that dense columns are given beside entries of others."""
+    if not (len(deviations) and len(others)):
+        return 1.0
+    of_others = np.sqrt(np.mean(np.square(others, dtype=np.float64)))
+    return float(min(np.median(deviations), of_others, LARGEST_SPREAD))

@@ -1,0 +1,104 @@
+"""Rows that were copied are learnt from once; what is asked for often is left as it is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+from command_line import SMALL, run, write_lines
+from longtail import Dataset, LongtailClassifier
+from longtail.data.copies import points_of_rows, without_copies
+from longtail.data.input_notes import InputWarning
+from small_wordnet import small_wordnet
+
+N_POINTS = 100
+
+
+IS_RARE = np.arange(N_POINTS) < 15
+MANY = np.random.default_rng(0).integers(5, 21, N_POINTS)
+
+
+def copied(times, *, of_features=False):
+    """A data set whose points come so many times, in random order."""
+    rows = np.random.default_rng(0).permutation(np.repeat(np.arange(N_POINTS), times))
+    numbers = np.random.default_rng(1).random((N_POINTS, 6))
+    points = numbers[rows] if of_features else [f"text {row}" for row in rows]
+    labels = [[7 + row if IS_RARE[row] else row % 7, 22 + row % 3] for row in rows.tolist()]
+    return Dataset.of(points, labels), rows
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda random: np.minimum(random.zipf(1.7, N_POINTS), 50),
+        lambda random: np.minimum(random.zipf(3, N_POINTS), 50),
+        lambda random: 1 + random.poisson(3, N_POINTS),
+        lambda random: random.poisson(20, N_POINTS),
+        lambda random: np.where(IS_RARE, 1, random.integers(1, 20, N_POINTS)),
+    ],
+)
+def test_what_is_asked_for_often_is_no_copy(draw, seed):
+    dataset, _ = copied(draw(np.random.default_rng(seed)))
+    assert points_of_rows(dataset)[0] is dataset
+
+
+def test_what_differs_in_labels_is_no_copy():
+    texts = [f"text {number}" for number in range(N_POINTS)] * 5
+    labels = [[row // N_POINTS, 5 + row % 3] for row in range(5 * N_POINTS)]
+    dataset = Dataset.of(texts, labels)
+    assert without_copies(dataset)[0] is dataset
+
+
+def test_of_few_points_none_is_left_out():
+    dataset = Dataset.of(["red wine", "old car"] * 50, [["drink"], ["vehicle"]] * 50)
+    assert without_copies(dataset)[0] is dataset
+
+
+def test_a_joined_log_is_joined_once():
+    """`longtail train` joins before `fit_dataset` does."""
+    random = np.random.default_rng(0)
+    pairs = [(number, label) for number in range(N_POINTS) for label in (number % 7, 7)]
+    rows = [pair for pair in pairs for _ in range(random.integers(1, 11))]
+    log = Dataset.of([f"text {number}" for number, _ in rows], [[label] for _, label in rows])
+    with pytest.warns(InputWarning, match="are joined to"):
+        joined, _ = points_of_rows(log)
+    assert points_of_rows(joined)[0] is joined
+
+
+def test_pairs_of_copies_go_with_them():
+    dataset, rows = copied(np.full(N_POINTS, 3))
+    pairs = csr_array((np.ones(len(rows)), (np.arange(len(rows)), rows % 12)))
+    with pytest.warns(InputWarning, match="repeat another"):
+        points, theirs = without_copies(dataset, pairs)
+    numbers = [int(text.split()[1]) for text in points.texts]
+    assert theirs.indices.tolist() == [number % 12 for number in numbers]
+    ids = np.random.default_rng(0).integers(0, 12, len(rows))  # hardly two copies are alike
+    others = csr_array((pairs.data, ids, pairs.indptr), pairs.shape)
+    assert without_copies(dataset, others)[0] is dataset
+
+
+@pytest.mark.parametrize("of_classes", [False, True])
+def test_copies_train_the_model_of_their_points(of_classes):
+    train, test = small_wordnet(300, 100, 5_000)
+    own = [labels[:1] if of_classes else labels for labels in train.label_lists()]
+    y = np.array([labels[0] for labels in own]) if of_classes else own
+    once = LongtailClassifier(dimension=32).fit(list(train.texts), y)
+    with pytest.warns(InputWarning, match="of 1,500 rows 1,200 repeat another"):
+        five = LongtailClassifier(dimension=32).fit(
+            list(train.texts) * 5, np.tile(y, 5) if of_classes else own * 5
+        )
+    for ours, theirs in zip(
+        once.predict_topk(list(test.texts)), five.predict_topk(list(test.texts)), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+
+
+def test_the_command_says_so_once(tmp_path, capsys):
+    lines = [f"text number{number}\tlabel{number % 4}" for number in range(N_POINTS)] * 5
+    path = write_lines(tmp_path / "train.tsv", lines)
+    code, _, err = run(capsys, "train", path, "--model", tmp_path / "model", *SMALL)
+    assert code == 0
+    assert err.count("of 500 rows 400 repeat another, labels and all, and are left out") == 1
+    assert "100 points, 4 labels" in err

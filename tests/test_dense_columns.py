@@ -1,0 +1,144 @@
+"""Dense columns are centred and scaled where they are most of a row, and nothing else is."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.sparse import csr_array, hstack
+
+import longtail
+from longtail import LongtailClassifier
+from longtail.data.dense_columns import MOST_DEVIATIONS, DenseColumns, dense_columns
+from longtail.data.point_input import PointInput
+
+few = settings(max_examples=25, deadline=None)
+
+
+def measured(n_points=150, seed=0):
+    """Three groups of points, told apart by small numbers beside a year and a constant."""
+    random = np.random.default_rng(seed)
+    groups = np.arange(n_points) % 3
+    small = np.eye(3)[groups] + 0.3 * random.standard_normal((n_points, 3))
+    years, same = random.integers(1990, 2027, (n_points, 1)), np.full((n_points, 1), 1e6)
+    return np.hstack([small, years, same]).astype(np.float32), np.eye(3)[groups]
+
+
+def bags(n_points=150, n_words=200, seed=0):
+    random = np.random.default_rng(seed)
+    return csr_array((random.random((n_points, n_words)) < 0.05).astype(np.float32))
+
+
+@few
+@given(st.integers(0, 2**32 - 1), st.integers(1, 4))
+def test_what_centred_does(seed, n_dense):
+    random = np.random.default_rng(seed)
+    rows = random.standard_normal((7, 6)).astype(np.float32) * (random.random((7, 6)) < 0.6)
+    columns = np.sort(random.permutation(6)[:n_dense]).astype(np.int32)
+    means, deviations = random.standard_normal((2, n_dense)).astype(np.float32)
+    deviations = np.abs(deviations) * (random.random(n_dense) < 0.8)
+    dense = DenseColumns(columns, means, deviations, 0.5)
+    expected = np.hstack([rows, np.full((7, 1), dense.level)])
+    for column, mean, deviation in zip(columns, means, deviations, strict=True):
+        shares = (rows[:, column] - mean) / deviation if deviation else np.zeros(7)
+        expected[:, column] = 0.5 * np.clip(shares, -MOST_DEVIATIONS, MOST_DEVIATIONS)
+    found = dense.centred(csr_array(rows))
+    np.testing.assert_allclose(found.toarray(), expected, rtol=1e-4, atol=1e-5)
+    assert found.dtype == np.float32
+    assert found.indices.dtype == np.int32
+    assert found.has_canonical_format
+    alone = dense.centred(csr_array(rows[3:4])).toarray()  # whatever else is in the batch
+    np.testing.assert_array_equal(alone, found.toarray()[3:4])
+
+
+def test_columns_of_measurements_spread_alike():
+    features, _ = measured()
+    found = dense_columns(csr_array(features)).centred(csr_array(features)).toarray()
+    np.testing.assert_allclose(found[:, :4].mean(axis=0), 0, atol=0.02)
+    np.testing.assert_allclose(found[:, :4].std(axis=0), 1, atol=0.02)
+    assert not found[:, 4].any()  # the same in all points
+    np.testing.assert_allclose(found[:, 5], 2)  # as long as four columns are
+
+
+def test_beside_bags_a_dense_column_is_as_large_as_a_word():
+    years = np.random.default_rng(0).integers(1990, 2027, (150, 1)).astype(np.float32)
+    features = csr_array(hstack([bags(), years], format="csr"))
+    dense = dense_columns(features)
+    found = dense.centred(features).toarray()
+    assert dense.columns.tolist() == [200]
+    np.testing.assert_array_equal(found[:, :200], features.toarray()[:, :200])
+    np.testing.assert_allclose(found[:, 200].std(), 1, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "features",
+    [
+        bags(),
+        csr_array(hstack([bags(), np.ones((150, 3), np.float32)], format="csr")),  # stop words
+        csr_array((5, 3), dtype=np.float32),
+        csr_array((0, 3), dtype=np.float32),
+    ],
+)
+def test_bags_stay_as_they_are(features):
+    assert dense_columns(features) is None
+
+
+@pytest.mark.parametrize("scale", [1e-40, 1e-30, 1e30, 1e38])
+def test_numbers_of_any_size(scale):
+    features = (measured()[0][:, :3] * scale).astype(np.float32)
+    beside = csr_array(hstack([features, bags(n_words=9)], format="csr"))
+    for points in (csr_array(features), beside):
+        reads = PointInput(dense=dense_columns(points, 0.5))
+        lengths = np.linalg.norm(reads.rows(points).toarray(), axis=1)
+        np.testing.assert_allclose(lengths, 1, atol=1e-3)
+
+
+def test_a_column_of_years_hides_nothing():
+    features, labels = measured(300)
+    model = LongtailClassifier(dimension=16).fit(features[:200], labels[:200])
+    assert model.score(features[200:], labels[200:]) > 0.85
+    as_given = LongtailClassifier(dimension=16, feature_power=1.0).fit(features[:200], labels[:200])
+    assert as_given.predictor_.reads.dense is None
+    assert as_given.score(features[200:], labels[200:]) < 0.6
+
+
+def test_how_far_from_the_mean_a_point_is_counts():
+    """Of unit length alone, points on a line through the mean have two directions."""
+    numbers = np.random.default_rng(0).random((300, 2)).astype(np.float32)
+    numbers[:, 1] = numbers[:, 0]
+    classes = np.digitize(numbers[:, 0], [0.25, 0.5, 0.75])
+    model = LongtailClassifier(dimension=16).fit(numbers[:200], classes[:200])
+    assert model.score(numbers[200:], classes[200:]) > 0.75
+
+
+def test_a_model_remembers(tmp_path):
+    features, labels = measured()
+    model = LongtailClassifier(dimension=8, epochs=1).fit(features, labels)
+    assert model.n_features_in_ == model.predictor_.n_features == 5
+    model.save(tmp_path / "model")
+    again = longtail.load(tmp_path / "model")
+    assert again.n_features == 5
+    for ours, theirs in zip(
+        model.predict_topk(features[:20]), again.predict_topk(features[:20]), strict=True
+    ):
+        np.testing.assert_array_equal(ours, theirs)
+    one_by_one = [again.predict_topk(features[i : i + 1])[1] for i in range(20)]
+    np.testing.assert_array_equal(np.concatenate(one_by_one), again.predict_topk(features[:20])[1])
+
+
+def test_a_model_of_before_is_read():
+    config = PointInput(power=0.5).config()
+    del config["dense"]
+    assert PointInput.from_config(config) == PointInput(power=0.5)
+
+
+def test_a_label_is_added_by_measurements():
+    features, labels = measured(300)
+    is_known = labels[:, 2] == 0
+    names = np.array(["first", "second", "third"])[labels.argmax(axis=1)]
+    known, strange = features[is_known], features[~is_known]
+    model = LongtailClassifier(dimension=16).fit(known, [[name] for name in names[is_known]])
+    more = model.predictor_.with_labels(["third"], {"third": csr_array(strange[:50])})
+    answers = more.predict(csr_array(strange[50:]), k=1)
+    assert np.mean([answer[0][0] == "third" for answer in answers]) > 0.8
