@@ -435,7 +435,7 @@ def test_few_points_that_are_known_by_heart_do_not_promise_too_much():
 
 
 def hard(n, seed=0):
-    """Points whose answer is chance for a third of them, and with six more sources of mere noise."""
+    """Points whose answer is chance for a third of them, and six more sources of mere noise."""
     evidence, truth = made_up(n, seed=seed)
     random = np.random.default_rng(seed + 9)
     noise = random.random((n, 6, SIZE), np.float32)
