@@ -16,13 +16,15 @@ if TYPE_CHECKING:
     from longtail.blend.evidence import Evidence
     from longtail.blend.score_network import ScoreNetwork
 
+    Floats = NDArray[np.float32]
+
 __all__ = ["levelled"]
 
 LEAST_OF_EACH = 20  # candidates that are right, and that are wrong, to learn a level from
 
 
 def levelled(
-    network: ScoreNetwork, evidence: Evidence, is_true: NDArray[np.bool_], n_threads: int = 1
+    network: ScoreNetwork, scores: Floats, evidence: Evidence, is_true: NDArray[np.bool_]
 ) -> ScoreNetwork:
     """Return the network with the level that tells best which answers are right.
 
@@ -33,11 +35,12 @@ def levelled(
     Parameters
     ----------
     network : ScoreNetwork
+    scores : float32 (n, size)
+        Of the candidates, -inf for padding, by the network or one like it, without a level.
     evidence : Evidence
         Of held-out points.
     is_true : bool (n, size)
         Which candidates are true.
-    n_threads : int
 
     Examples
     --------
@@ -53,10 +56,9 @@ def levelled(
     >>> evidence = Evidence(labels, values, np.ones(60, np.float32), np.zeros(3, np.float32))
     >>> is_true = np.array([[0, 0, 0], [1, 0, 0]] * 30, bool)
     >>> network = ScoreNetwork.of_source(0, n_sources=1)
-    >>> levelled(network, evidence, is_true).level.tolist()
+    >>> levelled(network, network.scores(evidence), evidence, is_true).level.tolist()
     [1.0]
     """
-    scores = network.scores(evidence, n_threads)
     judged = evidence.of_judged(scores)
     best = np.argsort(-judged, axis=1, kind="stable")[:, :LEAST_CALIBRATED]
     value = np.take_along_axis(judged, best, axis=1).astype(np.float64)
