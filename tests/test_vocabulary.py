@@ -8,7 +8,13 @@ from longtail import Astec, Dataset, LongtailClassifier, TextVectorizer
 from longtail.data.from_python import labels_from
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
-from longtail.estimators.vocabulary import char_ngrams_for, vectorizer_for, vocabulary_texts
+from longtail.estimators.vocabulary import (
+    char_ngrams_for,
+    char_weight_for,
+    share_named,
+    vectorizer_for,
+    vocabulary_texts,
+)
 from longtail.recipes.parabel import Parabel
 
 
@@ -74,3 +80,39 @@ def test_a_vocabulary_of_features_is_refused():
     features = Dataset(None, csr_array(np.eye(1, dtype=np.float32)), labels, space)
     with pytest.raises(InputError, match="points have features"):
         vocabulary_texts(Astec(), features)
+
+
+@pytest.mark.parametrize(
+    ("texts", "names", "expected"),
+    [
+        (["a Red, red car"], ["red car"], 1.0),
+        (["a car"], ["red car"], 0.0),
+        (["cars"], ["car"], 0.0),
+        (["?"], ["!"], None),  # no words at all, as training says
+        (["a car"], ["!"], 0.0),
+        (["a car", "the tango", "a waltz", "a rope"], ["car", "tango", "dance", "rope"], 0.75),
+        (["赤ワイン"], ["ワイン"], 0.0),
+    ],
+)
+def test_a_label_is_named_by_all_of_its_words(texts, names, expected):
+    labels, columns = csr_array(np.eye(len(names))), TextColumn.from_strings(names)
+    if expected is None:
+        with pytest.raises(InputError, match="no word"):
+            share_named(TextColumn.from_strings(texts), labels, columns)
+    else:
+        assert share_named(TextColumn.from_strings(texts), labels, columns) == expected
+    nothing = csr_array(labels.shape)
+    assert share_named(TextColumn.from_strings(texts), nothing, columns) == 0
+
+
+@pytest.mark.parametrize(
+    ("n_named", "n_points", "expected"), [(90, 100, 0.2), (89, 100, 0.6), (99, 99, 0.6)]
+)
+def test_pieces_weigh_less_where_nearly_all_labels_are_named(n_named, n_points, expected):
+    texts = ["the old car" if i < n_named else "the new rope" for i in range(n_points)]
+    dataset = dataset_of(texts, [["car"]] * n_points)
+    assert char_weight_for(LongtailClassifier(), dataset) == expected
+    assert char_weight_for(LongtailClassifier(char_weight=0.4), dataset) == 0.4
+    assert char_weight_for(Astec(), dataset) == 0.6  # does not read what labels are called
+    vectorizer = vectorizer_for(LongtailClassifier(), dataset)
+    assert vectorizer.kind_weights == (1.0, 1.0, expected)

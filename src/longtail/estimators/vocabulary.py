@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from longtail.data.characters import are_unspaced
 from longtail.data.token_counts import document_frequencies
 from longtail.data.vectorizer import TextVectorizer
@@ -12,7 +14,6 @@ from longtail.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    import numpy as np
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
@@ -25,10 +26,12 @@ __all__ = [
     "WORDS",
     "FeatureKinds",
     "char_ngrams_for",
+    "char_weight_for",
     "feature_kinds",
     "known_and_encoded",
     "label_texts_of",
     "sample_of",
+    "share_named",
     "vectorizer_for",
     "vocabulary_texts",
 ]
@@ -39,6 +42,9 @@ UNSPACED_NGRAMS = (2, 4)  # most words of such scripts have one or two character
 FEW_TEXTS = 20_000  # up to which three characters that words share gain more than they take time
 FEW_WORDS = 4  # different ones of a text, on average; of fewer, two characters are evidence, too
 LEAST_TEXTS = 100  # of fewer, two characters that labels share are shared by chance
+USUAL_WEIGHT, WEIGHT_WHERE_NAMED = 0.6, 0.2  # of pieces of words, beside words
+NEARLY_ALL = 0.9  # of the labels that points have: share whose words are all in the text
+FEW_NAMED = 1_000  # points by which that is told
 SAMPLE = 10_000  # texts whose words are counted
 WORDS = TextVectorizer(word_ngrams=1, char_ngrams=None)
 
@@ -74,8 +80,70 @@ def vectorizer_for(settings: LabelEstimator, dataset: Dataset) -> TextVectorizer
         char_ngrams=char_ngrams_for(settings.char_ngrams, dataset.texts or ()),
         min_df=settings.min_df_for(dataset.n_points),
         max_features=settings.max_features,
-        kind_weights=(1.0, 1.0, settings.char_weight),
+        kind_weights=(1.0, 1.0, char_weight_for(settings, dataset)),
     )
+
+
+def char_weight_for(settings: LabelEstimator, dataset: Dataset) -> float:
+    """Return what pieces of words weigh: less where texts hold the texts of their labels.
+
+    There, words say which labels these are, and pieces bring others that sound alike.
+
+    Parameters
+    ----------
+    settings : LabelEstimator
+    dataset : Dataset
+        With texts.
+
+    Examples
+    --------
+    >>> from longtail import Dataset, LongtailClassifier
+    >>> from longtail.estimators.vocabulary import char_weight_for
+    >>> dataset = Dataset.of(["a red car", "the tango"] * 50, [["car"], ["tango"]] * 50)
+    >>> char_weight_for(LongtailClassifier(), dataset)
+    0.2
+    >>> char_weight_for(LongtailClassifier(label_texts=False), dataset)
+    0.6
+    """
+    if settings.char_weight is not None:
+        return settings.char_weight
+    of_labels = label_texts_of(dataset) if settings.looks_at_label_texts() else None
+    if of_labels is None or dataset.texts is None or dataset.n_points < LEAST_TEXTS:
+        return USUAL_WEIGHT
+    some = np.arange(0, dataset.n_points, max(1, dataset.n_points // FEW_NAMED))
+    share = share_named(dataset.texts.take(some), dataset.labels[some], of_labels)
+    return WEIGHT_WHERE_NAMED if share >= NEARLY_ALL else USUAL_WEIGHT
+
+
+def share_named(texts: TextColumn, labels: csr_array, label_texts: TextColumn) -> float:
+    """Return for which share of the points' labels the point's text has all words of the label's.
+
+    It is 0 for scripts without spaces, in which a text has the characters of many a word.
+
+    Parameters
+    ----------
+    texts : TextColumn
+    labels : csr_array (n_points, n_labels)
+    label_texts : TextColumn
+
+    Examples
+    --------
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.data.text_column import TextColumn
+    >>> from longtail.estimators.vocabulary import share_named
+    >>> texts = TextColumn.from_strings(["The red car", "a car"])
+    >>> share_named(texts, csr_array([[1], [1]]), TextColumn.from_strings(["red car"]))
+    0.5
+    """
+    names = label_texts.take(labels.indices)
+    if not labels.nnz or are_unspaced(texts):
+        return 0.0
+    words = TextVectorizer(char_ngrams=None, min_df=1).fit(texts.joined(names))
+    of_texts, of_names = words.transform(texts) != 0, words.transform(names) != 0
+    points = np.repeat(np.arange(len(texts)), np.diff(labels.indptr))
+    n_shared = of_names.multiply(of_texts[points]).sum(axis=1)
+    n_words = of_names.sum(axis=1)
+    return float(np.mean((n_words > 0) & (n_shared == n_words)))
 
 
 def char_ngrams_for(
