@@ -400,7 +400,9 @@ def _score(model: Answerer, scratch: AnswerScratch, columns: Ids, values: Floats
     candidates, evidence = scratch.candidates[:n], scratch.evidence
     n_heads = model.n_heads
     split_query(scratch.point, scratch.split)
-    for h in range(n_heads):
+    for h in range(len(model.heads)):  # a number that the compiler knows
+        if h == n_heads:
+            break
         head = model.heads[h]
         label_angles(
             scratch.point,
