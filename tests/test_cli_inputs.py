@@ -70,7 +70,7 @@ def test_a_table_needs_no_labels_to_be_answered(content, notice, place, capsys, 
             "line 2: The row has 2 cells.*the first has 1.*--format text",
         ),
         ("text\tlabels\nred wine\tx\n", r"'\\t' between its cells, .*pass tsv as --format"),
-        ("id;Text\n1;red wine\n", "line 1: .*';' between its cells, .* Save the file with TABs"),
+        ("id;words\n1;red wine\n2;x,y\n", "line 3: The row has 2 cells.*but the first has 1"),
     ],
 )
 def test_a_table_whose_texts_cannot_be_told_is_refused(content, message, place, capsys, tmp_path):

@@ -207,12 +207,44 @@ def test_svmlight_blank_line_and_empty_texts(tmp_path):
         ("a.csv", "sep=,\r\ntext,labels\r\nx,a\r\n"),
         ("a.csv", "\ufeffSEP=,\nlabels,text\na,x\n"),
         ("a.tsv", "sep=\t\ntext\tlabels\nx\ta\n"),
+        ("a.csv", "sep=;\ntext;labels\nx;a\n"),
+        ("a.csv", '"sep=|"\ntext|labels\nx|a\n'),
     ],
 )
 def test_a_first_line_that_names_the_separator_is_no_point(tmp_path, name, content):
     dataset = read(tmp_path, content, name)
     assert (list(dataset.texts), list(dataset.label_space.names)) == (["x"], ["a"])
     assert list(read_points(tmp_path / name, n_features=None)) == ["x"]
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "\ufefftext;labels\r\nrye, to knead;bread|dough\r\n",
+        'id;Label;Text\n1;bread|dough;"rye, to knead"\n',
+        'Labels;title;"more, or less"\nbread|dough;rye, to knead;x\n',
+    ],
+)
+def test_semicolons_between_cells_are_told_from_the_header(tmp_path, content):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", InputWarning)  # that a title is the text
+        dataset = read(tmp_path, content, "a.csv")
+        points = read_points(tmp_path / "a.csv", n_features=None)
+    assert list(dataset.texts) == list(points) == ["rye, to knead"]
+    assert list(dataset.label_space.names) == ["bread", "dough"]
+
+
+def test_a_header_with_semicolons_tells_a_format_without_a_suffix(tmp_path):
+    assert list(read(tmp_path, "text;labels\nrye, to knead;bread\n", "a").texts) == [
+        "rye, to knead"
+    ]
+
+
+def test_semicolons_in_cells_stay_there(tmp_path):
+    content = "text,labels\nrye; to knead,bread\n"
+    assert list(read(tmp_path, content, "a.csv").texts) == ["rye; to knead"]
+    with pytest.raises(DataFormatError, match=r"line 2: The row has 1 cell .separated by ';'."):
+        read(tmp_path, "text;labels\nx,a\n", "a.csv")
 
 
 def test_what_only_begins_like_a_separator_is_a_point(tmp_path):
@@ -269,11 +301,11 @@ def test_what_only_begins_like_a_separator_is_a_point(tmp_path):
         ("a.tsv", "x\ta\ny\n", r"line 2: The row has 1 cell .separated by '\\t'., not 2"),
         ("a.csv", "x,a\ny,a,b\n", "line 2: The row has 3 cells"),
         ("a.csv", "id,title,tags\n1,x,a\n", "call two of them 'text' and 'labels' in the first"),
-        ("a.csv", "text;labels\nx;a\n", "line 1: .*If ';' is what separates the cells here"),
+        ("a.csv", "x;a\ny;b\n", "line 1: .*If ';' separates the cells here, write text;labels"),
         ("a.csv", "text\tlabels\tid\nx\ta\t1\n", "If TABs separate .*, pass tsv as format="),
         ("a.tsv", "text,labels\nx,a\n", "If commas separate the cells here, pass csv as format="),
-        ("a.csv", "sep=;\ntext;labels\nx;a\n", "line 1: The first line says that ';' is between"),
-        ("a.csv", "sep=\t\ntext\tlabels\n", r"says that '\\t' .* read with ','. Save the table"),
+        ("a.csv", "sep=;\ntext,labels\nx,a\n", "line 2: The row has 1 cell .separated by ';'."),
+        ("a.tsv", "sep=;\ntext;labels\nx;a\n", r"says that ';' .* read with '\\t'. If that is"),
         ("a.tsv", "sep=,\ntext\tlabels\n", "line 1: The first line says that ',' is between"),
         ("a.csv", "text,text,labels\nx,y,a\n", "line 1: The header has 2 columns 'text'. Rename"),
         ("a.tsv", "labels\ttext\tLabels\na\tx\tb\n", "line 1: The header has 2 columns 'labels'"),

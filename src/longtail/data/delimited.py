@@ -14,8 +14,13 @@ from typing import IO, TYPE_CHECKING
 from longtail.data.columns import USUAL
 from longtail.data.label_names import is_list_text
 from longtail.data.paths import replacing
-from longtail.data.table_header import NAME_COLUMNS, OTHERWISE_SEPARATED, FirstRow
-from longtail.data.table_rows import table_rows
+from longtail.data.table_header import (
+    NAME_COLUMNS,
+    OTHERWISE_SEPARATED,
+    FirstRow,
+    known_headings,
+)
+from longtail.data.table_rows import TableRows
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.errors import DataFormatError, InputError
 
@@ -68,7 +73,7 @@ def read_delimited(
     labels : LabelRows
         Takes the labels.
     delimiter : str
-        What is between two cells.
+        What is between two cells; for a comma, see `TableRows`.
     columns : Columns
         What the columns are called, and what is between labels.
 
@@ -100,7 +105,8 @@ def read_delimited(
     texts = TextColumnBuilder()
     layout: Layout | None = None
     header: list[str] = []
-    for number, row in table_rows(path, delimiter, labels.notes):
+    rows = TableRows(path, delimiter, labels.notes, known_headings(columns))
+    for number, row in rows:
         if _is_none(row, header, labels.notes, number):
             continue
         if layout is None:
@@ -109,7 +115,7 @@ def read_delimited(
                 header = row
                 continue
         if len(row) != layout.n_columns:
-            raise _wrong_count(row, layout, columns, delimiter, path, number)
+            raise _wrong_count(row, layout, columns, rows.delimiter, path, number)
         _add_labels(labels, row[layout.labels], columns, number)
         text = columns.joined([row[place] for place in layout.text])
         if not text:
@@ -140,7 +146,7 @@ def read_texts(
     notes : InputNotes
         Takes what is odd, and which column was taken where no ``text`` says it.
     delimiter : str
-        What is between two cells.
+        What is between two cells; for a comma, see `TableRows`.
     columns : Columns
         What the columns of texts are called.
     kept : Kept, optional
@@ -170,18 +176,20 @@ def read_texts(
     texts = TextColumnBuilder()
     layout: Layout | None = None
     header: list[str] = []
-    for number, row in table_rows(path, delimiter, notes):
+    rows = TableRows(path, delimiter, notes, known_headings(columns))
+    for number, row in rows:
         if _is_none(row, header, notes, number):
             continue
         if layout is None:
-            layout = FirstRow(row, columns, notes, path, number).layout_of_texts(delimiter, kept)
+            first = FirstRow(row, columns, notes, path, number)
+            layout = first.layout_of_texts(rows.delimiter, kept)
             if layout.is_header:
                 header = row
                 continue
         if len(row) != layout.n_columns:
             message = (
-                f"The row has {len(row)} cells (separated by {delimiter!r}), but the first has "
-                f"{layout.n_columns}. Quote a cell that holds the separator. If each line is a "
+                f"The row has {len(row)} cells (separated by {rows.delimiter!r}), but the first "
+                f"has {layout.n_columns}. Quote a cell that holds the separator. If each line is a "
                 "text, `longtail predict --format text` reads it."
             )
             raise DataFormatError(message, path=path, line=number)
@@ -303,10 +311,10 @@ def _wrong_count(
         "columns, call two of them 'text' and 'labels' in the first row."
     )
     if number == 1 and len(row) == 1:
-        for separator, remedy in OTHERWISE_SEPARATED.items():
-            if separator != delimiter and separator in row[0]:
-                return DataFormatError(message, remedy, path=path, line=number)
-        if row[0].count(";") == 1:  # as spreadsheets of many languages save
-            message += " If ';' is what separates the cells here, save the file with TABs."
+        if delimiter == "," and row[0].count(";") == 1:  # as spreadsheets of many languages save
+            message += " If ';' separates the cells here, write text;labels in a line above them."
             return DataFormatError(message, path=path, line=number)
+        for separator, remedy in OTHERWISE_SEPARATED.items():
+            if separator not in (delimiter, ";") and separator in row[0]:
+                return DataFormatError(message, remedy, path=path, line=number)
     return DataFormatError(message, *NAME_COLUMNS, path=path, line=number)

@@ -113,7 +113,7 @@ FORMATS: Mapping[str, FileFormat] = MappingProxyType(
         "csv": _table(
             ",",
             ".csv",
-            re.compile(rb'"?text"?,"?labels?"?|"?labels?"?,"?text"?', re.IGNORECASE),
+            re.compile(rb'"?text"?[,;]"?labels?"?|"?labels?"?[,;]"?text"?', re.IGNORECASE),
         ),
     }
 )

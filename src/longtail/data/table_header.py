@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from longtail.data.input_notes import InputNotes
     from longtail.data.kept import Kept
 
-__all__ = ["NAME_COLUMNS", "OTHERWISE_SEPARATED", "FirstRow", "Layout"]
+__all__ = ["NAME_COLUMNS", "OTHERWISE_SEPARATED", "FirstRow", "Layout", "known_headings"]
 
 NAME_COLUMNS = (
     Remedy("text_column", "Or pass {} and"),
@@ -31,6 +31,7 @@ NAME_COLUMNS = (
 OTHERWISE_SEPARATED = {
     "\t": Remedy("format", "If TABs separate the cells here, pass tsv as {}."),
     ",": Remedy("format", "If commas separate the cells here, pass csv as {}."),
+    ";": Remedy("format", "If semicolons separate the cells here, pass csv as {}."),
 }
 _LABEL_HEADINGS = ("labels", "label")
 # What columns of texts are often called.
@@ -257,16 +258,14 @@ class FirstRow:
         """Raise DataFormatError if a row of one cell is a header that something else separates."""
         if len(self.cells) > 1:
             return
-        for separator in (*OTHERWISE_SEPARATED, ";"):
+        for separator, remedy in OTHERWISE_SEPARATED.items():
             names = self.cells[0].lower().split(separator)
             if len(names) > 1 and {"text", *_LABEL_HEADINGS}.intersection(names):
                 message = (
                     f"The first row, {self.cells[0][:60]!r}, looks like a header with "
                     f"{separator!r} between its cells, but the file is read with {delimiter!r}."
                 )
-                if separator not in OTHERWISE_SEPARATED:
-                    raise self._error(f"{message} Save the file with TABs.")
-                raise self._error(message, OTHERWISE_SEPARATED[separator])
+                raise self._error(message, remedy)
 
     def _remark_on(self, name: str) -> None:
         """Say which column is taken as the text."""
@@ -283,6 +282,20 @@ class FirstRow:
     def _error(self, message: str, *remedies: Remedy) -> DataFormatError:
         """Return an error of this row."""
         return DataFormatError(message, *remedies, path=self.path, line=self.line)
+
+
+def known_headings(columns: Columns) -> set[str]:
+    """Return what the columns that are read may be called, in small letters.
+
+    Examples
+    --------
+    >>> from longtail.data.columns import Columns
+    >>> from longtail.data.table_header import known_headings
+    >>> sorted(known_headings(Columns.of("Book", "Tags")) - known_headings(Columns()))
+    ['book', 'tags']
+    """
+    named = (*columns.text, *([] if columns.labels is None else [columns.labels]))
+    return {*_HEADINGS, *_LABEL_HEADINGS, *(name.strip().lower() for name in named)}
 
 
 def _like_texts(names: Iterable[str]) -> list[str]:
