@@ -11,6 +11,7 @@ from longtail.errors import InputError
 from longtail.estimators.vocabulary import (
     char_ngrams_for,
     char_weight_for,
+    sample_of,
     share_named,
     vectorizer_for,
     vocabulary_texts,
@@ -116,3 +117,9 @@ def test_pieces_weigh_less_where_nearly_all_labels_are_named(n_named, n_points, 
     assert char_weight_for(Astec(), dataset) == 0.6  # does not read what labels are called
     vectorizer = vectorizer_for(LongtailClassifier(), dataset)
     assert vectorizer.kind_weights == (1.0, 1.0, expected)
+
+
+@pytest.mark.parametrize(("n_words", "expected"), [(1, 10_000), (50, 10_000), (200, 2_500)])
+def test_a_sample_has_fewer_of_long_texts(n_words, expected):
+    texts = TextColumn.from_strings(["wine " * n_words] * 10_000)
+    assert len(sample_of(texts)) == expected

@@ -12,8 +12,6 @@ from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
@@ -46,6 +44,7 @@ USUAL_WEIGHT, WEIGHT_WHERE_NAMED = 0.6, 0.2  # of pieces of words, beside words
 NEARLY_ALL = 0.9  # of the labels that points have: share whose words are all in the text
 FEW_NAMED = 1_000  # points by which that is told
 SAMPLE = 10_000  # texts whose words are counted
+LONG = 250  # bytes of a text, on average, from which a sample has fewer
 WORDS = TextVectorizer(word_ngrams=1, char_ngrams=None)
 
 
@@ -110,8 +109,8 @@ def char_weight_for(settings: LabelEstimator, dataset: Dataset) -> float:
     of_labels = label_texts_of(dataset) if settings.looks_at_label_texts() else None
     if of_labels is None or dataset.texts is None or dataset.n_points < LEAST_TEXTS:
         return USUAL_WEIGHT
-    some = np.arange(0, dataset.n_points, max(1, dataset.n_points // FEW_NAMED))
-    share = share_named(dataset.texts.take(some), dataset.labels[some], of_labels)
+    step = _step(dataset.texts, FEW_NAMED)
+    share = share_named(dataset.texts[::step], dataset.labels[::step], of_labels)
     return WEIGHT_WHERE_NAMED if share >= NEARLY_ALL else USUAL_WEIGHT
 
 
@@ -193,8 +192,8 @@ def char_ngrams_for(
     return NGRAMS_OF_FEW_TEXTS if len(texts) <= FEW_TEXTS else USUAL_NGRAMS
 
 
-def sample_of(texts: Sequence[str]) -> Sequence[str]:
-    """Return some of the texts, from all over them.
+def sample_of(texts: TextColumn | tuple[()]) -> TextColumn | tuple[()]:
+    """Return some of the texts, from all over them; fewer of long ones.
 
     Examples
     --------
@@ -203,7 +202,13 @@ def sample_of(texts: Sequence[str]) -> Sequence[str]:
     >>> len(sample_of(TextColumn.from_strings(["red wine"] * 30_000)))
     10000
     """
-    return texts[:: max(1, len(texts) // SAMPLE)]
+    return texts[:: _step(texts, SAMPLE)] if texts else ()
+
+
+def _step(texts: TextColumn | tuple[()], n_wanted: int) -> int:
+    """Return from which text to the next a sample of at least so many short ones steps."""
+    n_bytes = int(texts.offsets[-1]) if texts else 0
+    return max(1, len(texts) // n_wanted, n_bytes // (LONG * n_wanted))
 
 
 def known_and_encoded(
