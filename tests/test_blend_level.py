@@ -40,7 +40,7 @@ def passing_on():
 @pytest.mark.parametrize(("offset", "least"), [(0.0, 0.5), (6.0, 0.9)])
 def test_what_all_candidates_gain_together_is_taken_away(offset, least):
     evidence, is_true = made_points(600, offset=offset)
-    network = levelled(passing_on(), passing_on().scores(evidence), evidence, is_true)
+    network = levelled(passing_on(), evidence, is_true)
     assert least <= network.level[0] <= 1
     plain, level = passing_on().scores(evidence), network.scores(evidence)
     assert np.array_equal(np.isneginf(plain), np.isneginf(level))
@@ -52,12 +52,11 @@ def test_what_all_candidates_gain_together_is_taken_away(offset, least):
 def test_too_few_right_answers_teach_no_level():
     evidence, is_true = made_points(15, offset=1.0)
     network = passing_on()
-    assert levelled(network, network.scores(evidence), evidence, is_true) is network
+    assert levelled(network, evidence, is_true) is network
 
 
 def test_points_without_candidates_keep_their_padding():
     evidence, is_true = made_points(200, offset=3.0)
     evidence.labels[0] = -1
-    network, is_true = passing_on(), is_true & (evidence.labels >= 0)
-    network = levelled(network, network.scores(evidence), evidence, is_true)
+    network = levelled(passing_on(), evidence, is_true & (evidence.labels >= 0))
     assert np.isneginf(network.scores(evidence)[0]).all()

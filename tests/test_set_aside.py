@@ -70,7 +70,7 @@ class TestOfABlend:
         networks = [
             NetworkTraining()._chosen(
                 without, left, true_among(without.judged, csr_array(truth)), SAME, RUN
-            )[0]
+            )
             for truth in (true, false)
         ]
         assert same(*networks)
@@ -91,16 +91,15 @@ class TestOfABlend:
         evidence, is_true, aside = made_up()
         without = evidence.setting_aside(csr_array(aside))
         network = ScoreNetwork.of_source(1, 2)
-        scores = network.scores(evidence)
         true, false = np.maximum(is_true, aside), is_true * (1 - aside)
         level, same_level, other = (
-            levelled(network, scores, given, true_among(evidence.labels, csr_array(truth))).level[0]
+            levelled(network, given, true_among(evidence.labels, csr_array(truth))).level[0]
             for given, truth in ((without, true), (without, false), (evidence, true))
         )
         assert level == same_level != other
         everything = evidence.setting_aside(csr_array(np.ones_like(aside)))
         nothing = np.zeros(evidence.labels.shape, bool)
-        assert levelled(network, scores, everything, nothing) is network
+        assert levelled(network, everything, nothing) is network
 
     def test_rows_keep_theirs(self):
         evidence, _, aside = made_up(20)

@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Self
 
-import numpy as np
-
 from longtail.blend.network_training import NetworkTraining
 from longtail.blend.only_held_out import only_held_out, without_labels
 from longtail.metrics.propensity import inverse_propensities_in
@@ -14,6 +12,7 @@ from longtail.scorers.calibration import Calibration, n_calibrated
 from longtail.scorers.ranking import best_first
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
@@ -111,13 +110,13 @@ class HeldOutLesson:
         """
         training = NetworkTraining(is_unseen=self.is_unseen)
         evidence, truth = self.evidence, self.truth
-        inverse_propensities = inverse_propensities_in(self.seen)
-        network, scores = training.learn_and_ask(evidence, truth, inverse_propensities, run)
+        network = training.learn(evidence, truth, inverse_propensities_in(self.seen), run)
         n_best = min(n_calibrated(truth), evidence.labels.shape[1])
-        asked = [(scores, evidence)]
-        if (others := self.unlabelled) is not None:
-            asked.append((network.scores(others, run.n_threads), others))
-        answers = [_answers(*some, tail_weights, n_best, run.n_threads) for some in asked]
+        answers = [
+            _answers(network, some, tail_weights, n_best, run.n_threads)
+            for some in (evidence, self.unlabelled)
+            if some is not None
+        ]
         return network, Calibration.of_answers(*answers[0], truth, wrong=answers[1:])
 
 
@@ -134,12 +133,14 @@ def evidence_of_unlabelled(
 
 
 def _answers(
-    scores: NDArray[np.float32],
+    network: ScoreNetwork,
     evidence: Evidence,
     tail_weights: NDArray[np.float32],
     n_best: int,
     n_threads: int,
 ) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
-    """Return the best labels of some points and their scores, with the labels' weights."""
-    scores = scores + np.where(evidence.labels >= 0, tail_weights[evidence.labels], 0)
+    """Return the best labels of some points and their scores."""
+    scores = network.scores(evidence, n_threads)
+    is_real = evidence.labels >= 0
+    scores[is_real] += tail_weights[evidence.labels[is_real]]
     return best_first(evidence.labels, evidence.of_judged(scores), n_best, n_threads)

@@ -16,15 +16,13 @@ if TYPE_CHECKING:
     from longtail.blend.evidence import Evidence
     from longtail.blend.score_network import ScoreNetwork
 
-    Floats = NDArray[np.float32]
-
 __all__ = ["levelled"]
 
 LEAST_OF_EACH = 20  # candidates that are right, and that are wrong, to learn a level from
 
 
 def levelled(
-    network: ScoreNetwork, scores: Floats, evidence: Evidence, is_true: NDArray[np.bool_]
+    network: ScoreNetwork, evidence: Evidence, is_true: NDArray[np.bool_], n_threads: int = 1
 ) -> ScoreNetwork:
     """Return the network with the level that tells best which answers are right.
 
@@ -35,12 +33,11 @@ def levelled(
     Parameters
     ----------
     network : ScoreNetwork
-    scores : float32 (n, size)
-        Of the candidates, -inf for padding, by the network or one like it, without a level.
     evidence : Evidence
         Of held-out points.
     is_true : bool (n, size)
         Which candidates are true.
+    n_threads : int
 
     Examples
     --------
@@ -56,9 +53,10 @@ def levelled(
     >>> evidence = Evidence(labels, values, np.ones(60, np.float32), np.zeros(3, np.float32))
     >>> is_true = np.array([[0, 0, 0], [1, 0, 0]] * 30, bool)
     >>> network = ScoreNetwork.of_source(0, n_sources=1)
-    >>> levelled(network, network.scores(evidence), evidence, is_true).level.tolist()
+    >>> levelled(network, evidence, is_true).level.tolist()
     [1.0]
     """
+    scores = network.scores(evidence, n_threads)
     judged = evidence.of_judged(scores)
     best = np.argsort(-judged, axis=1, kind="stable")[:, :LEAST_CALIBRATED]
     value = np.take_along_axis(judged, best, axis=1).astype(np.float64)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from longtail.blend.level import levelled
 from longtail.blend.ranking_network import RankingNetwork
-from longtail.blend.score_network import ScoreNetwork, log_sums
+from longtail.blend.score_network import ScoreNetwork
 from longtail.blend.weighted_sum import weighted_sum
 from longtail.kernels.blend import LARGEST_VIEW
 from longtail.metrics import precision_at_k
@@ -25,16 +25,15 @@ from longtail.training.ranking_loss import log_counts_of
 from longtail.training.threads import meanwhile, one_torch_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
     from longtail.blend.evidence import Evidence
+    from longtail.blend.ranking_network import Layers
     from longtail.training.run import TrainingRun
 
     Floats = NDArray[np.float32]
-    Rows = NDArray[np.int64]
+    Ids = NDArray[np.int32]
 
 __all__ = ["NetworkTraining"]
 
@@ -138,17 +137,7 @@ class NetworkTraining:
         inverse_propensities: NDArray[np.float64],
         run: TrainingRun,
     ) -> ScoreNetwork:
-        """Return the network, or the weighted sum of the sources: see `learn_and_ask`."""
-        return self.learn_and_ask(evidence, truth, inverse_propensities, run)[0]
-
-    def learn_and_ask(
-        self,
-        evidence: Evidence,
-        truth: csr_array,
-        inverse_propensities: NDArray[np.float64],
-        run: TrainingRun,
-    ) -> tuple[ScoreNetwork, Floats]:
-        """Return the network or the weighted sum of the sources, and what it says of the points.
+        """Return the network, or the weighted sum of the sources.
 
         Both are tried on each half of the points, learnt from the other half. If the network gains
         in precision at 1, 3 and 5, or in the sum of that and propensity-scored precision, it is
@@ -167,24 +156,17 @@ class NetworkTraining:
 
         Returns
         -------
-        network : ScoreNetwork
+        ScoreNetwork
             With the level that tells best which answers are right.
-        scores : float32 (n, size)
-            Of the candidates. A network knows few points by heart; so this is what those say of
-            each half of them that have learnt from the other.
         """
         is_true = true_among(evidence.judged, truth)
-        scores: Floats | None = None
         if self.is_unseen:
-            network, scores = self._chosen(evidence, truth, is_true, inverse_propensities, run)
+            network = self._chosen(evidence, truth, is_true, inverse_propensities, run)
         else:
             with one_torch_thread():
                 every = np.arange(len(is_true))
                 network = weighted_sum(evidence, is_true, every, alike=self.alike)
-        if scores is None:
-            scores = network.scores(evidence, run.n_threads)
-        network = levelled(network, scores, evidence, is_true)
-        return network, network.at_level(scores)
+        return levelled(network, evidence, is_true, run.n_threads)
 
     def _chosen(
         self,
@@ -193,11 +175,8 @@ class NetworkTraining:
         is_true: NDArray[np.bool_],
         inverse_propensities: NDArray[np.float64],
         run: TrainingRun,
-    ) -> tuple[ScoreNetwork, Floats | None]:
-        """Return the network, or the weighted sum of the sources: see `learn_and_ask`.
-
-        And the scores of points that the network knows by heart, as it would see their like.
-        """
+    ) -> ScoreNetwork:
+        """Return the network, or the weighted sum of the sources: see `learn`."""
         n_points = len(evidence.labels)
         shuffled = np.random.default_rng(run.seed_for("halves")).permutation(n_points)
         tried = shuffled[: self.trial_points]
@@ -211,27 +190,20 @@ class NetworkTraining:
         total = ScoreNetwork.of_all(evidence)
         plain = [total.scores(some, run.n_threads), *_said_by_each(some)]
         if max(qualities(said)[1] for said in plain) < self.least_quality:
-            return total, None  # chance hits do not tell the sources apart
+            return total  # chance hits do not tell the sources apart
         with one_torch_thread():  # the products are too small to be shared
             if is_true[tried].any(axis=1).sum() < self.least_points:
-                return weighted_sum(evidence, is_true, tried), None
+                return weighted_sum(evidence, is_true, tried)
             examples = _Examples.of(evidence, is_true, run)
             by_halves = partial(_summed_by_halves, some, is_true[tried])
             with meanwhile(by_halves, run.n_threads) as summed:
                 trial, logits = self._tried(examples, torch.from_numpy(tried), run)
             of_sum = qualities(summed.result())
             if (np.array(qualities(logits.numpy())) <= of_sum).all():
-                return weighted_sum(evidence, is_true, tried), None
+                return weighted_sum(evidence, is_true, tried)
             hardest = examples.hardest(trial, self.n_compared, run.seed_for("candidates"))
-            network = examples.frozen(self._fit(hardest, torch.arange(n_points), run))
-            if n_points > self.few_points:
-                return network, None
-            halves = np.array_split(shuffled, 2)
-            others = self._of_other_half(hardest, [torch.from_numpy(half) for half in halves], run)
-        scores = np.empty(evidence.labels.shape, np.float32)
-        for other, half, learnt in zip(others, halves, halves[::-1], strict=True):
-            scores[half] = _as_if_by(network, examples.frozen(other), evidence, learnt, half)
-        return network, scores
+            network = self._fit(hardest, torch.arange(n_points), run)
+        return _frozen(network.layers, examples)
 
     def _tried(
         self, examples: _Examples, rows: Tensor, run: TrainingRun
@@ -239,16 +211,10 @@ class NetworkTraining:
         """Learn from each half of some points what ranks the other: a network, and all logits."""
         trial = replace(self, steps=self.trial_steps, epochs=(self.epochs[0], 1))
         halves = torch.tensor_split(rows, 2)
-        networks = trial._of_other_half(examples, halves, run)
+        with ThreadPoolExecutor(min(2, run.n_threads)) as pool:
+            networks = list(pool.map(lambda half: trial._fit(examples, half, run), halves[::-1]))
         pairs = zip(networks, halves, strict=True)
         return networks[0], torch.cat([examples.logits(network, half) for network, half in pairs])
-
-    def _of_other_half(
-        self, examples: _Examples, halves: Sequence[Tensor], run: TrainingRun
-    ) -> list[RankingNetwork]:
-        """Return a network for each half of some points, which has learnt from the other."""
-        with ThreadPoolExecutor(min(2, run.n_threads)) as pool:
-            return list(pool.map(lambda half: self._fit(examples, half, run), halves[::-1]))
 
     def _fit(self, examples: _Examples, rows: Tensor, run: TrainingRun) -> RankingNetwork:
         """Train on some points."""
@@ -323,11 +289,6 @@ class _Examples(NamedTuple):
         parts = [network.logits(self.inputs[some]) for some in torch.split(rows, _POINTS_AT_ONCE)]
         return torch.cat(parts).masked_fill_(self.log_counts[rows].isinf(), -torch.inf)
 
-    def frozen(self, network: RankingNetwork) -> ScoreNetwork:
-        """Return the network as a model keeps it."""
-        learnt = {name: part.numpy() for name, part in network.layers._asdict().items()}
-        return ScoreNetwork(centre=self.centre.numpy(), scale=(1 / self.spread).numpy(), **learnt)
-
     def hardest(self, network: RankingNetwork, n_compared: tuple[int, int], seed: int) -> _Examples:
         """Return the candidates that are true or that a network ranks first, and some others.
 
@@ -356,18 +317,12 @@ class _Examples(NamedTuple):
         )
 
 
-def _as_if_by(
-    network: ScoreNetwork, other: ScoreNetwork, evidence: Evidence, learnt: Rows, asked: Rows
-) -> Floats:
-    """Return what another network says of some points, as high or low as a network would.
-
-    What all candidates of a point gain or lose together is left open by a ranking loss, so it is
-    the other's own; how the two differ in that on average shows on what both have `learnt`.
-    """
-    both = evidence.of_rows(learnt)
-    ahead = log_sums(network.scores(both)) - log_sums(other.scores(both))
-    scores: Floats = other.scores(evidence.of_rows(asked)) + ahead.mean()
-    return scores
+def _frozen(layers: Layers, examples: _Examples) -> ScoreNetwork:
+    """Return the network as a model keeps it."""
+    learnt = {name: part.numpy() for name, part in layers._asdict().items()}
+    return ScoreNetwork(
+        centre=examples.centre.numpy(), scale=(1 / examples.spread).numpy(), **learnt
+    )
 
 
 def _summed_by_halves(evidence: Evidence, is_true: NDArray[np.bool_]) -> Floats:

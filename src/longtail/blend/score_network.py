@@ -194,11 +194,9 @@ class ScoreNetwork:
             )
 
         over_row_chunks(work, len(scores), n_threads=n_threads, chunk=64)
-        return self.at_level(scores)
-
-    def at_level(self, scores: Floats) -> Floats:
-        """Return scores of candidates, float32 (n, size), less their points' level."""
-        return scores - self.level * log_sums(scores)[:, np.newaxis] if self.level[0] else scores
+        if self.level[0]:
+            scores -= self.level * log_sums(scores)[:, np.newaxis]
+        return scores
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return what the network is made of."""
