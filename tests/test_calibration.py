@@ -148,3 +148,27 @@ def test_newton_steps_that_lead_beyond_the_valley_are_halved():
     weights = logistic_weights(design, right.astype(float))
     p = 1 / (1 + np.exp(-weights @ design))
     np.testing.assert_allclose(design @ (p - right), 0, atol=1e-3)  # the slope of the loss
+
+
+@pytest.mark.parametrize("by", [0.02, 0.1, 0.3])
+@pytest.mark.parametrize("first", [0.0, 0.5, 3.0])
+def test_best_labels_are_less_probable_by_what_is_doubted(by, first):
+    scores = -np.sort(-np.random.default_rng(0).normal(size=(200, 5)), axis=1).astype(np.float32)
+    scores[:20, 3:] = -np.inf
+    sure = Calibration(1.5, -0.5, first)
+    less = sure.doubting(scores[:, 0], by)
+    before, after = sure.probabilities(scores), less.probabilities(scores)
+    assert before[:, 0].mean() - after[:, 0].mean() == pytest.approx(by, abs=1e-4)
+    assert (np.diff(after[20:], axis=1) <= 0).all()
+    assert less.first >= 0
+    if less.first > 0:  # being first is worth less, and nothing else
+        np.testing.assert_array_equal(after[:, 1:], before[:, 1:])
+
+
+def test_what_is_doubted_leaves_a_tenth():
+    scores = np.linspace(-2, 2, 50, dtype=np.float32)
+    sure = Calibration(1.0, -3.0)
+    assert sure.doubting(scores, 0.0) is sure
+    assert sure.doubting(scores[:0], 0.5) is sure
+    doubted = sure.doubting(scores, 0.9).probabilities(scores)
+    assert doubted.mean() == pytest.approx(sure.probabilities(scores).mean() / 10, rel=1e-3)

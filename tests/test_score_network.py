@@ -11,6 +11,7 @@ from scipy.sparse import csr_array
 
 from longtail.blend import network_training
 from longtail.blend.evidence import Evidence
+from longtail.blend.held_out_lesson import HeldOutLesson
 from longtail.blend.network_training import (
     NetworkTraining,
     _Examples,
@@ -417,3 +418,23 @@ class TestWeighedSum:
 def is_a_sum(network):
     """Return whether a network is but a weighted sum: two units that say the same."""
     return len(network.bias1) == 2
+
+
+def test_what_a_network_knows_by_heart_makes_it_less_sure():
+    """Its first answers are right more often of points that it has learnt from than of others."""
+    evidence, truth = made_up(120)
+    noise = np.random.default_rng(1).normal(size=(120, 6, SIZE)).astype(np.float32)
+    evidence = replace(evidence, values=np.concatenate([evidence.values, noise], axis=1))
+    taught = NetworkTraining().taught(evidence, truth, SAME, RUN)
+    assert not is_a_sum(taught.network)
+    right = share_right(taught.network, evidence, truth)
+    assert 0.05 < taught.by_heart < right
+    lesson = HeldOutLesson(evidence=evidence, truth=truth, seen=truth, is_unseen=True)
+    network, calibration = lesson.learn(np.zeros(N_LABELS, np.float32), RUN)
+    said = calibration.probabilities(np.sort(network.scores(evidence), axis=1)[:, ::-1])[:, 0]
+    assert said.mean() < right - taught.by_heart / 2
+
+
+def test_a_weighted_sum_is_not_doubted():
+    evidence, truth = made_up(10)
+    assert NetworkTraining().taught(evidence, truth, SAME, RUN).by_heart == 0

@@ -68,9 +68,9 @@ class TestOfABlend:
         left = csr_array(is_true * (1 - aside))
         true, false = np.maximum(is_true, aside), is_true * (1 - aside)
         networks = [
-            NetworkTraining()._chosen(
-                without, left, true_among(without.judged, csr_array(truth)), SAME, RUN
-            )
+            NetworkTraining()
+            ._chosen(without, left, true_among(without.judged, csr_array(truth)), SAME, RUN)
+            .network
             for truth in (true, false)
         ]
         assert same(*networks)

@@ -110,14 +110,16 @@ class HeldOutLesson:
         """
         training = NetworkTraining(is_unseen=self.is_unseen)
         evidence, truth = self.evidence, self.truth
-        network = training.learn(evidence, truth, inverse_propensities_in(self.seen), run)
+        inverse_propensities = inverse_propensities_in(self.seen)
+        network, by_heart = training.taught(evidence, truth, inverse_propensities, run)
         n_best = min(n_calibrated(truth), evidence.labels.shape[1])
         answers = [
             _answers(network, some, tail_weights, n_best, run.n_threads)
             for some in (evidence, self.unlabelled)
             if some is not None
         ]
-        return network, Calibration.of_answers(*answers[0], truth, wrong=answers[1:])
+        calibration = Calibration.of_answers(*answers[0], truth, wrong=answers[1:])
+        return network, calibration.doubting(answers[0][1][:, 0], by_heart)
 
 
 def evidence_of_unlabelled(

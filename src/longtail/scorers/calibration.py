@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +23,7 @@ __all__ = ["LEAST_CALIBRATED", "Calibration", "logistic_weights", "n_calibrated"
 LEAST_CALIBRATED = 5  # best labels of a point, from which probabilities are learnt
 MOST_CALIBRATED = 500
 N_NEWTON_STEPS, N_HALVINGS, RIDGE = 30, 20, 1e-6
+MOST_LESS, N_HALVINGS_OF_LESS = 100.0, 50  # logits; a probability of e^-100 is none
 LEAST_SLOPE = 1e-3  # of scores of one standard deviation: higher ones stay ahead
 
 
@@ -144,6 +145,41 @@ class Calibration:
         none = [np.zeros(of_wrong.shape, bool) for of_wrong in further]
         return cls.fit(np.concatenate([scores, *further]), np.concatenate([is_right, *none]))
 
+    def doubting(self, scores: NDArray[np.float32], by: float) -> Calibration:
+        """Return one by which the best labels are less probable, by so much on average.
+
+        Being first is worth less, first of all; if that is not enough, all labels are less
+        probable. The order of a point's labels stays.
+
+        Parameters
+        ----------
+        scores : float32 (n,)
+            Of the best labels of some points. Padding of -inf is left out.
+        by : float
+            From 0 to 1; at least a tenth of the probability is left.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from longtail.scorers.calibration import Calibration
+        >>> scores = np.array([[0.0], [1.0]], np.float32)
+        >>> sure = Calibration(first=2.0)
+        >>> less_sure = sure.doubting(scores[:, 0], by=0.1)
+        >>> [round(some.probabilities(scores).mean().item(), 3) for some in (sure, less_sure)]
+        [0.917, 0.817]
+        >>> less_sure.slope == sure.slope and less_sure.intercept == sure.intercept
+        True
+        """
+        x = scores[np.isfinite(scores)].astype(np.float64)
+        if by <= 0 or not len(x):
+            return self
+        z = self.slope * x + self.intercept + self.first
+        mean = _mean_probability(z)
+        less = _less_for(z, max(mean - by, mean / 10))
+        of_first = min(less, self.first)
+        of_all = less - of_first
+        return replace(self, first=self.first - of_first, intercept=self.intercept - of_all)
+
     def probabilities(self, scores: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return probabilities, float32, of scores as `fit` takes them; padding stays -inf."""
         first = self.first if scores.ndim > 1 else 0.0
@@ -156,6 +192,20 @@ class Calibration:
     def config(self) -> dict[str, Any]:
         """Return the parameters as JSON values."""
         return asdict(self)
+
+
+def _mean_probability(z: NDArray[np.float64]) -> float:
+    """Return the mean of logits as probabilities."""
+    return float((1 / (1 + np.exp(-np.clip(z, -MOST_LESS, MOST_LESS)))).mean())
+
+
+def _less_for(z: NDArray[np.float64], wanted: float) -> float:
+    """Return what to take from all logits so that their mean probability is as wanted."""
+    low, high = 0.0, MOST_LESS
+    for _ in range(N_HALVINGS_OF_LESS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _mean_probability(z - middle) > wanted else (low, middle)
+    return low
 
 
 def _is_first(scores: NDArray[np.float32]) -> NDArray[np.float64]:
