@@ -13,29 +13,19 @@ trained on and 3,000 asked.
 
 from __future__ import annotations
 
-import argparse
 import random
 from collections import Counter
-from pathlib import Path
 
-from benchmarks.set_files import read_part, write_parts
+from benchmarks.set_files import drawn_parts, parser_of_places, write_parts
 
 N_TRAIN, N_TEST, RARE = 5_000, 3_000, 3
 
 
 def main() -> None:
     """Write all of them."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("out", type=Path, metavar="OUT")
-    arguments = parser.parse_args()
+    arguments = parser_of_places(__doc__).parse_args()
     draw = random.Random(0)  # noqa: S311 - no secret
-    train, test = (
-        draw.sample(read_part(arguments.data, part), n)
-        for part, n in (("train", N_TRAIN), ("test", N_TEST))
-    )
+    train, test = drawn_parts(arguments.data, draw, N_TRAIN, N_TEST)
     n_points_of = Counter(label for _, labels in train for label in labels)
     rare = [
         point

@@ -15,8 +15,6 @@ DATA is a folder with train.txt.gz of sparse rows, such as bibtex.
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,10 +23,13 @@ from sklearn import datasets
 from sklearn.decomposition import TruncatedSVD
 from sklearn.preprocessing import normalize
 
+from benchmarks.set_files import parser_of_places
 from longtail import Dataset
 from longtail.data import LabelSpace
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from numpy.typing import NDArray
 
 ASKED = 0.4
@@ -37,12 +38,7 @@ DIMENSION = 128
 
 def main() -> None:
     """Write all of them."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("out", type=Path, metavar="OUT")
-    arguments = parser.parse_args()
+    arguments = parser_of_places(__doc__).parse_args()
     for name in ("iris", "wine", "breast_cancer", "digits"):
         features, classes = getattr(datasets, f"load_{name}")(return_X_y=True)
         write(arguments.out / name.replace("_", "-"), features, np.eye(classes.max() + 1)[classes])

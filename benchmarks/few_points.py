@@ -12,26 +12,20 @@ longtail train OUT/100/train.jsonl.gz --model m && longtail evaluate m OUT/100/t
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 import shutil
-from pathlib import Path
 
 import numpy as np
 
-from benchmarks.set_files import read_part
+from benchmarks.set_files import parser_of_places, read_part
 
 N_TEST = 3_000
 
 
 def main() -> None:
     """Write a folder for each number of points."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    parser = parser_of_places(__doc__)
     parser.add_argument("--points", type=int, nargs="+", default=[1_000, 5_000], metavar="N")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--names", action="store_true", help="no file of labels, names instead")

@@ -11,23 +11,16 @@ texts instead. A label that no point has is left out. No test data is read.
 
 from __future__ import annotations
 
-import argparse
-from pathlib import Path
-
 import numpy as np
 
-from benchmarks.set_files import read_part, write_parts
+from benchmarks.set_files import parser_of_places, read_part, write_parts
 
 N_TEST = 1_500
 
 
 def main() -> None:
     """Write the folder."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    parser = parser_of_places(__doc__)
     parser.add_argument("--points", type=int, default=2_000, metavar="N")
     parser.add_argument("--other-words", type=int, default=0, metavar="N")
     parser.add_argument("--seed", type=int, default=0)

@@ -14,12 +14,10 @@ random, 12,000 are trained on and 3,000 asked.
 
 from __future__ import annotations
 
-import argparse
 import math
 import random
-from pathlib import Path
 
-from benchmarks.set_files import read_part, write_parts
+from benchmarks.set_files import drawn_parts, parser_of_places, write_parts
 
 N_TRAIN, N_TEST, N_EVENTS = 12_000, 3_000, 5_000
 MEAN_REPEATS = 2
@@ -27,17 +25,9 @@ MEAN_REPEATS = 2
 
 def main() -> None:
     """Write all of them."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("out", type=Path, metavar="OUT")
-    arguments = parser.parse_args()
+    arguments = parser_of_places(__doc__).parse_args()
     draw = random.Random(0)  # noqa: S311 - no secret
-    train, test = (
-        draw.sample(read_part(arguments.data, part), n)
-        for part, n in (("train", N_TRAIN), ("test", N_TEST))
-    )
+    train, test = drawn_parts(arguments.data, draw, N_TRAIN, N_TEST)
     pairs = [(text, [label]) for text, labels in train for label in labels]
     log = [pair for pair in pairs for _ in range(math.ceil(draw.expovariate(1 / MEAN_REPEATS)))]
     draw.shuffle(pairs)

@@ -2,19 +2,43 @@
 
 from __future__ import annotations
 
+import argparse
 import gzip
 import json
 import random
+from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeAlias, cast
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from sklearn.feature_extraction.text import TfidfVectorizer
 
-__all__ = ["Points", "read_part", "write", "write_features", "write_parts"]
+__all__ = [
+    "Points",
+    "drawn_parts",
+    "parser_of_places",
+    "read_part",
+    "write",
+    "write_features",
+    "write_parts",
+]
 
 Points: TypeAlias = list[tuple[str, list[str]]]
+
+
+def parser_of_places(description: str | None) -> argparse.ArgumentParser:
+    """Return the parser of a command that makes sets of one that is there: from DATA, in OUT."""
+    parser = argparse.ArgumentParser(
+        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("data", type=Path, metavar="DATA")
+    parser.add_argument("out", type=Path, metavar="OUT")
+    return parser
+
+
+def drawn_parts(folder: Path, draw: random.Random, n_train: int, n_test: int) -> list[Points]:
+    """Return some training points of a set, and some of its test points."""
+    sizes = {"train": n_train, "test": n_test}
+    return [draw.sample(read_part(folder, part), n) for part, n in sizes.items()]
 
 
 def write(folder: Path, points: Points) -> None:
