@@ -57,12 +57,13 @@ def points_of_rows(
     >>> points_of_rows(dataset)[0] is dataset
     True
     """
-    joined = joined_points(dataset, pairs)
-    return joined if joined[0] is not dataset else without_copies(dataset, pairs)
+    text_of = numbers_of_points(dataset)
+    joined = joined_points(dataset, pairs, text_of)
+    return joined if joined[0] is not dataset else without_copies(dataset, pairs, text_of)
 
 
 def without_copies(
-    dataset: Dataset, pairs: csr_array | None = None
+    dataset: Dataset, pairs: csr_array | None = None, text_of: Rows | None = None
 ) -> tuple[Dataset, csr_array | None]:
     """Return each point once, where many have been copied; it says so with an `InputWarning`.
 
@@ -76,6 +77,8 @@ def without_copies(
     dataset : Dataset
     pairs : csr_array (n_points, n_labels), optional
         Further pairs of the same rows.
+    text_of : int64 (n_points,), optional
+        `numbers_of_points` of the data set, where they are known.
 
     Returns
     -------
@@ -98,7 +101,7 @@ def without_copies(
     >>> print(caught[0].message)
     training data: of 500 rows 400 repeat another, labels and all, and are left out.
     """
-    text_of = numbers_of_points(dataset)
+    text_of = numbers_of_points(dataset) if text_of is None else text_of
     is_repeated = (np.bincount(text_of) > 1)[text_of]
     if np.count_nonzero(is_repeated) <= LEAST_COPIES * len(text_of):
         return dataset, pairs

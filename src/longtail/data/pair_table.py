@@ -31,7 +31,7 @@ MOST_LABELS = 1.1  # a row, on average, of a table of pairs
 
 
 def joined_points(
-    dataset: Dataset, pairs: csr_array | None = None
+    dataset: Dataset, pairs: csr_array | None = None, text_of: Rows | None = None
 ) -> tuple[Dataset, csr_array | None]:
     """Return a table of pairs as one point for each text or row of features, with all its labels.
 
@@ -44,6 +44,8 @@ def joined_points(
     dataset : Dataset
     pairs : csr_array (n_points, n_labels), optional
         Further pairs of the same rows. A point has those of any of its text's rows.
+    text_of : int64 (n_points,), optional
+        `numbers_of_points` of the data set, where they are known.
 
     Returns
     -------
@@ -66,7 +68,7 @@ def joined_points(
     >>> print(caught[0].message)
     training data: 4 rows are joined to 3 points, each with all labels that its text has as often.
     """
-    text_of = texts_of_pairs(dataset)
+    text_of = texts_of_pairs(dataset, text_of)
     if text_of is None:
         return dataset, pairs
     first_rows, labels = _layers(text_of, dataset.labels)
@@ -88,7 +90,7 @@ def joined_points(
     return joined, _as_ones((rows_of @ pairs)[text_of[first_rows]])
 
 
-def texts_of_pairs(dataset: Dataset) -> Rows | None:
+def texts_of_pairs(dataset: Dataset, text_of: Rows | None = None) -> Rows | None:
     """Return the number of each row's text, or features, in a table of pairs; None of other data.
 
     In a table of pairs more than a twentieth of the rows have the text of another row, and these
@@ -97,6 +99,8 @@ def texts_of_pairs(dataset: Dataset) -> Rows | None:
     Parameters
     ----------
     dataset : Dataset
+    text_of : int64 (n_points,), optional
+        See `joined_points`.
 
     Returns
     -------
@@ -112,7 +116,7 @@ def texts_of_pairs(dataset: Dataset) -> Rows | None:
     (True, False)
     >>> texts_of_pairs(Dataset.of(texts, [["bread", "grain"], ["bread", "food"], ["grain"]]))
     """
-    text_of = numbers_of_points(dataset)
+    text_of = numbers_of_points(dataset) if text_of is None else text_of
     is_repeated = (np.bincount(text_of) > 1)[text_of]
     n_repeated = np.count_nonzero(is_repeated)
     if n_repeated <= LEAST_REPEATED * len(text_of):

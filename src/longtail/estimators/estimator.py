@@ -232,9 +232,8 @@ class LabelEstimator(AnsweringEstimator):
         checkpoint_folder: str | Path | None = None,
         checkpoint_seconds: float = 60.0,
     ) -> Self:
-        """See `fit_dataset`; each row is a point."""
+        """See `fit_dataset`; each row is a point, and checked."""
         check_settings(self)
-        check_dataset(dataset)
         check_callbacks(callbacks)
         join_processes()
         n_threads = n_usable_threads(self.n_threads)
