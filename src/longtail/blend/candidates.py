@@ -55,6 +55,7 @@ PRODUCTS_OF_BUILDING, PRODUCTS_OF_WALK = 20_000, 200_000
 N_CONFUSED_POINTS = 32
 N_CONFUSED_LABELS = 100
 LEAST_CONFUSED = 30  # as many as a search finds by vectors, of which classifiers will be asked
+_POINTS_AT_ONCE = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -294,21 +295,23 @@ class CandidateSearch:
         from its like would rank the unlike at random.
         """
         near = read_only(self.point_index.near_rows(N_CONFUSED_POINTS), np.int32)
-        alike = read_only(np.ones(near.shape), np.float32)
-        found = read_only(np.broadcast_to(self.popular, (len(near), len(self.popular))), np.int32)
-        shape = (len(near), min(found.shape[1] + N_CONFUSED_LABELS, self.n_labels))
-        labels, votes = np.empty(shape, np.int32), np.empty(shape, np.float32)
+        some = min(len(near), _POINTS_AT_ONCE)
+        alike = read_only(np.ones((some, near.shape[1])), np.float32)
+        found = read_only(np.broadcast_to(self.popular, (some, len(self.popular))), np.int32)
+        size = min(len(self.popular) + N_CONFUSED_LABELS, self.n_labels)
+        labels = np.empty((len(near), size), np.int32)
         labels_of_points = (self.label_starts, self.label_ids, N_CONFUSED_LABELS)
 
         def work(start: int, stop: int) -> None:
-            scratch = self._spares.taken(self._new_scratch)
+            n, own = stop - start, labels[start:stop]
+            scratch, votes = self._spares.taken(self._new_scratch), np.empty(own.shape, np.float32)
             gather_candidates(
-                found, near, alike, *labels_of_points, start, stop, scratch, labels, votes
+                found[:n], near[start:stop], alike[:n], *labels_of_points, 0, n, scratch, own, votes
             )
             self._spares.keep(scratch)
-            fill_up(labels, min(LEAST_CONFUSED, shape[1]), self.n_labels, seed, start, stop)
+            fill_up(labels, min(LEAST_CONFUSED, size), self.n_labels, seed, start, stop)
 
-        over_row_chunks(work, len(near), n_threads=n_threads, chunk=4096)
+        over_row_chunks(work, len(near), n_threads=n_threads, chunk=_POINTS_AT_ONCE)
         return labels
 
     def _searched(self, points: Floats, more: Ids) -> tuple[Ids, Ids, Floats]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+import numpy as np
+
+from longtail.classifiers.listed_points import points_listing
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.data.bags import Bags
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
+    from scipy.sparse import csr_array
 
     from longtail.blend.candidates import CandidateSearch
     from longtail.scorers.sparse_label_vectors import SparseLabelVectors
@@ -71,11 +74,28 @@ def linear_source(
     [True, True, False]
     """
     is_read = _features_read(data, pieces)
-    bags = Bags.of(data.features)
-    read = bags if is_read is None else bags.kept(is_read)
+    classifiers = SparseOneVsRest(cost=cost).learn_among(
+        _entries_read(data.features, is_read),
+        data.labels,
+        _confused_points(search, run),
+        np.arange(data.labels.shape[1], dtype=np.int32),
+        seed=run.seed_for("one versus rest"),
+        n_threads=run.n_threads,
+    )
+    return classifiers, is_read
+
+
+def _entries_read(features: csr_array, is_read: NDArray[np.bool_] | None) -> csr_array:
+    """Return what classifiers see of the points."""
+    if is_read is None:
+        return features
+    return Bags.of(features).kept(is_read).matrix(features.shape[1])
+
+
+def _confused_points(search: CandidateSearch, run: TrainingRun) -> csr_array:
+    """Return the points that each label is told apart from, bool (n_labels, n_points)."""
     confused = search.confused(run.n_threads, seed=run.seed_for("confused labels"))
-    features = read.matrix(data.features.shape[1])
-    return SparseOneVsRest(cost=cost).learn(features, data.labels, confused, run), is_read
+    return points_listing(confused, search.n_labels)
 
 
 def _features_read(data: TrainingData, pieces: Pieces) -> NDArray[np.bool_] | None:

@@ -25,6 +25,8 @@ from longtail.training.ranking_loss import log_counts_of
 from longtail.training.threads import meanwhile, one_torch_thread
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
@@ -217,7 +219,8 @@ class NetworkTraining:
             if (np.array(qualities(logits.numpy())) <= of_sum).all():
                 return Taught(weighted_sum(evidence, is_true, tried))
             hardest = examples.hardest(trial, self.n_compared, run.seed_for("candidates"))
-            network = _frozen(self._fit(hardest, torch.arange(n_points), run).layers, examples)
+            del examples  # large, and of no more use
+            network = _frozen(self._fit(hardest, torch.arange(n_points), run).layers, hardest)
         known, unknown = network.scores(some, run.n_threads), logits.numpy()
         return Taught(network, max(share_right(known) - share_right(unknown), 0.0))
 
@@ -307,9 +310,8 @@ class _Examples(NamedTuple):
     def of(cls, evidence: Evidence, is_true: NDArray[np.bool_], run: TrainingRun) -> _Examples:
         """View the evidence and bring it to one scale, once for all trainings."""
         views = evidence.views(run.n_threads)
-        seen = views[evidence.labels >= 0]
-        centre = torch.from_numpy(seen.mean(axis=0))
-        spread = torch.from_numpy(seen.std(axis=0)).clamp_min(1e-4)
+        mean, deviation = _mean_and_deviation(views, evidence.labels >= 0)
+        centre, spread = torch.from_numpy(mean), torch.from_numpy(deviation).clamp_min(1e-4)
         limit = float(LARGEST_VIEW)
         inputs = torch.from_numpy(views).sub_(centre).div_(spread).clamp_(-limit, limit)
         log_counts = log_counts_of(torch.from_numpy(evidence.judged))
@@ -346,6 +348,26 @@ class _Examples(NamedTuple):
         return self._replace(
             inputs=inputs, is_true=self.is_true.gather(1, chosen), log_counts=log_counts
         )
+
+
+def _mean_and_deviation(views: Floats, is_real: NDArray[np.bool_]) -> tuple[Floats, Floats]:
+    """Return those of each view over all real candidates, of a few points at a time.
+
+    A copy of what is real would take as much memory as the views, and its squares once more.
+    """
+    blocks = [slice(i, i + _POINTS_AT_ONCE) for i in range(0, len(views), _POINTS_AT_ONCE)]
+    n_real = np.float32(np.count_nonzero(is_real))
+
+    def mean_of(work: Callable[[Floats], Floats]) -> Floats:
+        total = np.zeros((1, views.shape[2]), np.float32)
+        for block in blocks:
+            rows = np.concatenate([total, work(views[block][is_real[block]])])
+            total = rows.sum(axis=0, keepdims=True)  # row after row, as one sum of all would
+        mean: Floats = total[0] / n_real
+        return mean
+
+    mean = mean_of(lambda some: some)
+    return mean, np.sqrt(mean_of(lambda some: (some - mean) ** 2))
 
 
 def _frozen(layers: Layers, examples: _Examples) -> ScoreNetwork:

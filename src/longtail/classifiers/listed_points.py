@@ -9,7 +9,9 @@ from scipy.sparse import csr_array
 
 from longtail.data.rows import binary, offsets_and_indices, row_norms
 from longtail.errors import InputError
+from longtail.kernels.arrays import read_only
 from longtail.kernels.dual_coordinate import Problems
+from longtail.kernels.shortlists import points_of_listed
 from longtail.kernels.sparse_points import Points
 
 if TYPE_CHECKING:
@@ -66,12 +68,10 @@ def points_listing(shortlists: NDArray[np.int32], n_labels: int) -> csr_array:
     >>> points_listing(np.array([[1, -1], [1, 0]], np.int32), n_labels=2).toarray().tolist()
     [[False, True], [True, True]]
     """
-    is_listed = shortlists >= 0
-    starts = np.concatenate([[0], np.cumsum(is_listed.sum(axis=1))])
-    labels = shortlists[is_listed]
-    ones = np.ones(len(labels), np.bool_)
-    lists = csr_array((ones, labels, starts), (len(shortlists), n_labels)).T.tocsr()
-    lists.sum_duplicates()
+    starts, points = points_of_listed(read_only(shortlists, np.int32), n_labels)
+    ones = np.ones(len(points), np.bool_)
+    lists = csr_array((ones, points, starts), (n_labels, len(shortlists)))
+    lists.has_canonical_format = True
     return lists
 
 

@@ -153,12 +153,11 @@ class GraphIndex:
         own = as_bias(bias, len(matrix))
         longer = read_only(with_bias(matrix, own), np.float32)
         firsts, *groups = group_equal_rows(longer, n_threads)
-        nodes = matrix
         if len(firsts) < len(matrix):
-            nodes, longer = (taken(rows, firsts, n_threads) for rows in (matrix, longer))
+            matrix, own = taken(matrix, firsts, n_threads), some_of(own, firsts)
+            longer = with_bias(matrix, own)
         edges = GraphBuilder(longer, n_neighbours, seed, n_threads).build()
-        own = some_of(own, firsts)
-        return cls(nodes, *edges, *groups, bias=own, beam=beam, n_threads=n_threads)
+        return cls(matrix, *edges, *groups, bias=own, beam=beam, n_threads=n_threads)
 
     @classmethod
     def from_arrays(
