@@ -113,11 +113,14 @@ class LongtailCosts:
         n_heads = 3 if w.n_label_entries else 1  # and what one of them was trained as
         tables = 4 * D * (w.n_features + (1 + n_heads) * w.n_labels)
         bags = 2 * 8 * (w.n_nonzero + w.n_label_entries)  # all, and the training part of them
-        points = 2 * 4 * D * w.n_points  # encoded, and in the graph
-        candidates = w.n_points * self._n_candidates(w) * 8  # labels, and the points of each
+        points = 4 * D * w.n_points
+        searched = points  # once more, each of some that are equal but once
+        confused = w.n_points * self._n_candidates(w) * 8  # labels, and the points of each
         batch = 3 * 4 * self._batch_size(w) * self._pool_size(w)
         views = 4 * self._n_held_out(w) * self._n_candidates(w) * N_VIEWS
-        return PROCESS + OVER_KEPT * (tables + bags + points + candidates + batch + views)
+        return PROCESS + OVER_KEPT * (
+            tables + bags + points + max(searched, confused) + batch + views
+        )
 
     def _space(self, w: Workload) -> SharedSpace:
         """Return how points, labels and texts are trained."""
