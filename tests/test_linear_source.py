@@ -9,7 +9,7 @@ from scipy.sparse import csr_array
 
 from longtail import LongtailClassifier, load
 from longtail.blend.candidates import CandidateSearch, SearchSizes
-from longtail.blend.linear_source import linear_source, n_words_known
+from longtail.blend.linear_source import linear_source, n_pieces_a_word, n_words_known
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.training.run import TrainingData, TrainingRun
 
@@ -110,3 +110,11 @@ def test_a_model_of_single_words_reads_all_their_pieces_also_once_saved(tmp_path
     for each in (model, load(tmp_path / "model")):
         assert each.predict("frowine", k=1)[0][0] == "drink"
         assert each.predict("ducars", k=1)[0][0] == "vehicle"
+
+
+def test_pieces_of_a_word_are_counted():
+    data = some_data(10)
+    assert n_pieces_a_word(data) == 1.5  # three of five features are no words
+    assert n_pieces_a_word(TrainingData(data.features, data.labels)) == 0
+    no_words = TrainingData(data.features, data.labels, is_word=np.zeros(5, bool))
+    assert n_pieces_a_word(no_words) == 50

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from longtail import LongtailClassifier
@@ -61,3 +62,18 @@ def test_a_blend_has_twenty_points_to_be_learnt_from_where_that_is_a_third():
     model = LongtailClassifier()
     assert [model.n_held_out(n) for n in (59, 60, 99, 1_000)] == [pytest.approx(11.8), 20, 20, 200]
     assert LongtailClassifier(held_out=0).n_held_out(90) == 0
+
+
+@pytest.mark.parametrize(("n_pieces", "expected"), [(79.9, 30), (80, 150)])
+def test_more_labels_are_scored_where_texts_are_strings(n_pieces, expected):
+    assert LongtailClassifier().candidate_sizes(n_pieces).n_found == expected
+    assert LongtailClassifier(n_found=40).candidate_sizes(n_pieces).n_found == 40
+
+
+@pytest.mark.parametrize(("length", "expected"), [(15, 30), (60, 150)])
+def test_a_model_of_strings_scores_more_labels(length, expected):
+    random = np.random.default_rng(0)
+    texts = ["".join(random.choice(list("abcdefgh"), length)) for _ in range(120)]
+    labels = [[text[:1]] for text in texts]
+    model = LongtailClassifier(epochs=1, dimension=8, n_threads=1).fit(texts, labels)
+    assert model.predictor_.scorer.sizes.n_found == expected

@@ -9,9 +9,11 @@ from longtail.data.from_python import labels_from
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError
 from longtail.estimators.vocabulary import (
+    are_strings,
     char_ngrams_for,
     char_weight_for,
     sample_of,
+    share_alone,
     share_named,
     vectorizer_for,
     vocabulary_texts,
@@ -123,3 +125,68 @@ def test_pieces_weigh_less_where_nearly_all_labels_are_named(n_named, n_points, 
 def test_a_sample_has_fewer_of_long_texts(n_words, expected):
     texts = TextColumn.from_strings(["wine " * n_words] * 10_000)
     assert len(sample_of(texts)) == expected
+
+
+def random_strings(letters, n_strings=200, length=120):
+    random = np.random.default_rng(0)
+    return ["".join(random.choice(list(letters), length)) for _ in range(n_strings)]
+
+
+@pytest.mark.parametrize(
+    ("text", "n_texts", "expected"),
+    [
+        ("a" * 20, 100, True),
+        ("a" * 20, 99, False),
+        ("a" * 19, 100, False),
+        (f"{'a' * 30} {'b' * 10}", 100, True),
+        (f"{'a' * 30}-{'b' * 9}", 100, False),
+        ("-" * 20, 100, False),
+        ("", 100, False),
+        ("wine wine wine wine wine wine", 100, False),
+    ],
+)
+def test_strings_are_texts_whose_words_are_long(text, n_texts, expected):
+    assert are_strings(TextColumn.from_strings([text] * n_texts)) == expected
+
+
+def test_pieces_of_strings_are_longer_where_nearly_all_are_in_several():
+    of_four, of_twenty = random_strings("acgt"), random_strings("acdefghiklmnpqrstvwy")
+    known = [char_ngrams_for("auto", TextColumn.from_strings(t)) for t in (of_four, of_twenty)]
+    assert known == [(2, 7), (2, 5)]  # of four letters there are 4,096 pieces of six
+    assert char_ngrams_for("auto", TextColumn.from_strings(["a" * 20] * 100)) == (2, 8)
+    apart = [" ".join(text) for text in of_four]  # the same letters are no strings
+    assert char_ngrams_for("auto", TextColumn.from_strings(apart))[1] == 5
+
+
+def test_pieces_of_strings_must_be_in_two_where_most_are_in_one():
+    of_four, of_twenty = random_strings("acgt"), random_strings("acdefghiklmnpqrstvwy")
+    names = [["some"]] * 200
+    least = [
+        vectorizer_for(LongtailClassifier(), dataset_of(t, names)) for t in (of_four, of_twenty)
+    ]
+    assert [vectorizer.min_df for vectorizer in least] == [(1, 2, 1), (1, 2, 2)]
+    assert vectorizer_for(LongtailClassifier(min_df=1), dataset_of(of_twenty, names)).min_df == 1
+    astec = vectorizer_for(Astec(min_df=None), dataset_of(of_twenty, names))
+    assert astec.min_df == (1, 1, 2)
+
+
+def test_pieces_that_one_text_has_twice_are_alone():
+    assert share_alone(TextColumn.from_strings(["abcabc", "xabcx"]), 3) == 1 - 2 / 10
+    assert share_alone(TextColumn.from_strings(["", "?"]), 3) == 0
+
+
+def test_motifs_of_long_strings_are_found():
+    """A motif of seven letters, of four, cannot be told by its pieces of five."""
+    random = np.random.default_rng(1)
+    motifs = ["".join(random.choice(list("acgt"), 7)) for _ in range(8)]
+    texts, labels = random_strings("acgt", 1_200, 200), []
+    for i, text in enumerate(texts):
+        motif, start = i % len(motifs), random.integers(0, 193)
+        texts[i] = text[:start] + motifs[motif] + text[start + 7 :]
+        labels.append([f"motif {motif}"])
+    model = LongtailClassifier(epochs=2, dimension=64, n_threads=1).fit(
+        texts[:1_000], labels[:1_000]
+    )
+    answers = model.predictor_.predict(texts[1_000:], k=1)
+    right = np.mean([a[0][0] in t for a, t in zip(answers, labels[1_000:], strict=True)])
+    assert right > 0.8

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from longtail.scorers.sparse_label_vectors import SparseLabelVectors
     from longtail.training.run import TrainingData, TrainingRun
 
-__all__ = ["Pieces", "linear_source", "n_words_known"]
+__all__ = ["Pieces", "linear_source", "n_pieces_a_word", "n_words_known"]
 
 Pieces = Literal["no", "beginnings", "all"]
 
@@ -128,3 +128,23 @@ def n_words_known(data: TrainingData) -> float:
     of_points = data.features.indices
     n_words = len(of_points) if data.is_word is None else data.is_word[of_points].sum()
     return float(n_words / max(data.features.shape[0], 1))
+
+
+def n_pieces_a_word(data: TrainingData) -> float:
+    """Return how many pieces of words are features, for each word or pair that is one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.blend.linear_source import n_pieces_a_word
+    >>> from longtail.training.run import TrainingData
+    >>> labels = csr_array(np.ones((1, 1), np.float32))
+    >>> points = csr_array(np.array([[0.6, 0.6, 0.6]], np.float32))
+    >>> n_pieces_a_word(TrainingData(points, labels, is_word=np.array([True, False, False])))
+    2.0
+    """
+    if data.is_word is None:
+        return 0.0
+    is_word = data.is_word[data.features.indices]
+    return float(np.sum(~is_word) / max(is_word.sum(), 1))

@@ -144,7 +144,9 @@ class LongtailCosts:
     def _n_candidates(self, w: Workload) -> int:
         """Return about how many labels of a point are scored."""
         n_related = RelationSizes().n_candidates if w.n_label_entries else 0
-        return self.settings.candidate_sizes().n_candidates(w.n_labels, n_more=n_related)
+        n_pieces = (w.n_nonzero - w.n_word_entries) / max(w.n_word_entries, 1)
+        sizes = self.settings.candidate_sizes(n_pieces)
+        return sizes.n_candidates(w.n_labels, n_more=n_related)
 
     def _n_held_out(self, w: Workload) -> float:
         """Return on how many points the blend is learnt."""

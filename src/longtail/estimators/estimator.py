@@ -78,14 +78,16 @@ class LabelEstimator(AnsweringEstimator):
     char_ngrams : (int, int), "auto" or None
         Shortest and longest pieces of words that are tokens, too; None for no pieces. ``"auto"``
         takes 4 to 5 characters; up to 20,000 texts 3 to 5; 2 to 5 where 100 texts and more have
-        fewer than 4 words each; 2 to 4 of scripts without spaces between words.
+        fewer than 4 words each; 2 to 4 of scripts without spaces between words; 2 to 5, and up to
+        8 of few different letters, of strings: 100 texts whose words have 20 letters on average.
     char_weight : float or None
         What the weights of pieces of words are multiplied by: words have many. None takes .6, and
         .2 where texts have all words of nine in ten of their labels' texts, which are read.
     min_df : int or None
         How many texts a token must be in to be kept, of the points and, where a recipe learns from
         them, of the labels; more than one training text in twenty is cut, with a warning, and more
-        than there are is refused. None takes 1 for up to 20,000 points, and 2 beyond.
+        than there are is refused. None takes 1 for up to 20,000 points, and 2 beyond and for pieces
+        of strings, if most of the longest are in one.
     max_features : int or None
         Most tokens that are kept, those in the most texts; None keeps all.
     feature_power : float or None

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from longtail.data.characters import are_unspaced
-from longtail.data.token_counts import document_frequencies
+from longtail.data.token_counts import document_frequencies, kinds_of
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError
+from longtail.kernels.text import TokenKind
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -23,12 +25,14 @@ __all__ = [
     "AUTO",
     "WORDS",
     "FeatureKinds",
+    "are_strings",
     "char_ngrams_for",
     "char_weight_for",
     "feature_kinds",
     "known_and_encoded",
     "label_texts_of",
     "sample_of",
+    "share_alone",
     "share_named",
     "vectorizer_for",
     "vocabulary_texts",
@@ -37,12 +41,15 @@ __all__ = [
 AUTO = "auto"
 USUAL_NGRAMS, NGRAMS_OF_FEW_TEXTS, NGRAMS_OF_FEW_WORDS = (4, 5), (3, 5), (2, 5)
 UNSPACED_NGRAMS = (2, 4)  # most words of such scripts have one or two characters
+LONGEST_OF_STRINGS = 8  # four letters have as many such pieces as some thousand strings
+LONG_WORD = 20  # characters of a word, on average, from which texts are strings
+RARELY_ALONE, MOSTLY_ALONE = 0.05, 0.5  # share of a string's pieces that are in no other text
 FEW_TEXTS = 20_000  # up to which three characters that words share gain more than they take time
 FEW_WORDS = 4  # different ones of a text, on average; of fewer, two characters are evidence, too
 LEAST_TEXTS = 100  # of fewer, two characters that labels share are shared by chance
 USUAL_WEIGHT, WEIGHT_WHERE_NAMED = 0.6, 0.2  # of pieces of words, beside words
 NEARLY_ALL = 0.9  # of the labels that points have: share whose words are all in the text
-FEW_NAMED = 1_000  # points by which that is told
+FEW = 1_000  # points by which that is told, and whether texts are strings
 SAMPLE = 10_000  # texts whose words are counted
 LONG = 250  # bytes of a text, on average, from which a sample has fewer
 WORDS = TextVectorizer(word_ngrams=1, char_ngrams=None)
@@ -74,13 +81,28 @@ def vectorizer_for(settings: LabelEstimator, dataset: Dataset) -> TextVectorizer
     >>> vectorizer.char_ngrams, vectorizer.min_df
     ((2, 5), 2)
     """
+    pieces = char_ngrams_for(settings.char_ngrams, dataset.texts or ())
     return TextVectorizer(
         word_ngrams=settings.word_ngrams,
-        char_ngrams=char_ngrams_for(settings.char_ngrams, dataset.texts or ()),
-        min_df=settings.min_df_for(dataset.n_points),
+        char_ngrams=pieces,
+        min_df=_min_df_for(settings, dataset, pieces[1] if pieces else 0),
         max_features=settings.max_features,
         kind_weights=(1.0, 1.0, char_weight_for(settings, dataset)),
     )
+
+
+def _min_df_for(
+    settings: LabelEstimator, dataset: Dataset, longest: int
+) -> int | tuple[int, int, int]:
+    """Return in how many texts tokens must be: two for pieces of strings, if most are in one."""
+    least = settings.min_df_for(dataset.n_points)
+    texts = sample_of(dataset.texts or ())
+    if settings.min_df is not None or not are_strings(texts):
+        return least
+    if share_alone(texts, longest) < MOSTLY_ALONE:
+        return least
+    of_words, of_pairs, of_pieces = least if isinstance(least, tuple) else (least,) * 3
+    return of_words, of_pairs, max(of_pieces, 2)
 
 
 def char_weight_for(settings: LabelEstimator, dataset: Dataset) -> float:
@@ -109,7 +131,7 @@ def char_weight_for(settings: LabelEstimator, dataset: Dataset) -> float:
     of_labels = label_texts_of(dataset) if settings.looks_at_label_texts() else None
     if of_labels is None or dataset.texts is None or dataset.n_points < LEAST_TEXTS:
         return USUAL_WEIGHT
-    step = _step(dataset.texts, FEW_NAMED)
+    step = _step(dataset.texts, FEW)
     share = share_named(dataset.texts[::step], dataset.labels[::step], of_labels)
     return WEIGHT_WHERE_NAMED if share >= NEARLY_ALL else USUAL_WEIGHT
 
@@ -173,6 +195,8 @@ def char_ngrams_for(
     ((2, 5), (3, 5))
     >>> char_ngrams_for("auto", TextColumn.from_strings(["赤ワイン"]))
     (2, 4)
+    >>> char_ngrams_for("auto", TextColumn.from_strings(["GATTACATTGAGACATAGAC"] * 100))
+    (2, 8)
     >>> char_ngrams_for((1, 4), texts), char_ngrams_for(None, texts)
     ((1, 4), None)
     """
@@ -185,6 +209,8 @@ def char_ngrams_for(
     some = sample_of(texts)
     if are_unspaced(some):
         return UNSPACED_NGRAMS
+    if are_strings(some):
+        return NGRAMS_OF_FEW_WORDS[0], _longest_of_strings(some)
     _, n_texts_of = document_frequencies(some, WORDS.token_rules())
     has_few_words = n_texts_of.sum() < FEW_WORDS * len(some) and len(texts) >= LEAST_TEXTS
     if has_few_words:
@@ -203,6 +229,60 @@ def sample_of(texts: TextColumn | tuple[()]) -> TextColumn | tuple[()]:
     10000
     """
     return texts[:: _step(texts, SAMPLE)] if texts else ()
+
+
+def _longest_of_strings(texts: TextColumn | tuple[()]) -> int:
+    """Return how long pieces of strings are: longer, where nearly all have those of five."""
+    shortest = NGRAMS_OF_FEW_WORDS[1]
+    lengths = range(shortest, LONGEST_OF_STRINGS)
+    tells = (n for n in lengths if share_alone(texts, n) >= RARELY_ALONE)
+    return next(tells, LONGEST_OF_STRINGS)
+
+
+def share_alone(texts: TextColumn | tuple[()], length: int) -> float:
+    """Return which share of the texts' pieces of words of a length are in one text only.
+
+    Examples
+    --------
+    >>> from longtail.data.text_column import TextColumn
+    >>> from longtail.estimators.vocabulary import share_alone
+    >>> share_alone(TextColumn.from_strings(["abcd", "bcda"]), 3)
+    0.75
+    """
+    pieces = TextVectorizer(char_ngrams=(length, length)).token_rules()
+    keys, n_texts_of = document_frequencies(texts, pieces)
+    n_texts_of = n_texts_of[kinds_of(keys) == TokenKind.CHARACTERS]
+    return float(np.sum(n_texts_of == 1) / max(n_texts_of.sum(), 1))
+
+
+def are_strings(texts: TextColumn | tuple[()]) -> bool:
+    """Return whether texts are long strings: codes, names of symbols, what sequencers read.
+
+    Their words are twice as long as those of any language, on average. What they hold is known by
+    pieces alone.
+
+    Parameters
+    ----------
+    texts : TextColumn
+        A thousand of which are looked at; fewer than a hundred are none.
+
+    Examples
+    --------
+    >>> from longtail.data.text_column import TextColumn
+    >>> from longtail.estimators.vocabulary import are_strings
+    >>> are_strings(TextColumn.from_strings(["GATTACATTGAGACATAGAC"] * 100))
+    True
+    >>> are_strings(TextColumn.from_strings(["Donaudampfschifffahrt auf der Donau"] * 100))
+    False
+    """
+    if len(texts) < LEAST_TEXTS:
+        return False
+    n_words = n_characters = 0
+    for text in texts[:: _step(texts, FEW)]:
+        words = re.findall(r"[^\W_]+", text)
+        n_words += len(words)
+        n_characters += sum(map(len, words))
+    return n_characters >= LONG_WORD * max(n_words, 1)
 
 
 def _step(texts: TextColumn | tuple[()], n_wanted: int) -> int:

@@ -11,7 +11,12 @@ from longtail.blend.candidates import CandidateSearch, SearchSizes
 from longtail.blend.further_scale import learn_further_scale
 from longtail.blend.held_out_lesson import HeldOutLesson, evidence_of_unlabelled
 from longtail.blend.label_head import LabelHead
-from longtail.blend.linear_source import Pieces, linear_source, n_words_known
+from longtail.blend.linear_source import (
+    Pieces,
+    linear_source,
+    n_pieces_a_word,
+    n_words_known,
+)
 from longtail.blend.relations import LabelRelations
 from longtail.blend.shared_space import LearntSpace, SharedSpace, SpaceTables
 from longtail.compiled.blended import BlendedScorer
@@ -36,6 +41,8 @@ FEW_POINTS, MANY_POINTS = 50_000, 200_000
 FREQUENT = 20  # points a label, on average, from which its own vector learns enough
 NOT_RARE = 5  # from which what its points' words have in common tells more than chance does
 FEW_WORDS = 4  # and pairs of a text: with fewer, all their pieces take no time worth naming
+MANY_PIECES = 80  # of a word: those of twenty characters
+FOUND_OF_STRINGS = 150  # labels, in place of 30
 EPOCHS_AGAIN = 2
 MANY_HELD_OUT = 9_000
 LEAST_OF_MANY, MOST_OF_MANY = 2_500, 10_000
@@ -94,8 +101,9 @@ class LongtailClassifier(RerankedEstimator):
         nothing, and else too little for their time. It takes all of them, of any number of points,
         where labels have more than 5 on average and fewer than 4 words and pairs of a text are
         known: of short texts, and of scripts without spaces between words.
-    n_found : int
-        Labels with the largest logits of their vectors, which are scored by all sources.
+    n_found : int or None
+        Labels with the largest logits of their vectors, which are scored by all sources. None takes
+        30, and 150 where words have 80 pieces and more: of strings, vectors tell little.
     n_near_points : int
         Training points that vote for their labels; 0 for no votes.
     n_near_labels : int
@@ -140,7 +148,7 @@ class LongtailClassifier(RerankedEstimator):
     pieces: str | None = None
     tail: float | None = None
     feature_power: float | None = None
-    n_found: int = SearchSizes.n_found
+    n_found: int | None = None
     n_near_points: int = SearchSizes.n_near_points
     n_near_labels: int = SearchSizes.n_near_labels
     beam: int = SearchSizes.beam
@@ -353,10 +361,11 @@ class LongtailClassifier(RerankedEstimator):
             return self.learning_rate
         return 0.02 if n_points <= FEW_POINTS else 0.04
 
-    def candidate_sizes(self) -> SearchSizes:
-        """Return how the labels that the blend orders are looked for."""
+    def candidate_sizes(self, n_pieces: float) -> SearchSizes:
+        """Return how the labels that the blend orders are looked for, by the pieces of a word."""
+        usual = FOUND_OF_STRINGS if n_pieces >= MANY_PIECES else SearchSizes.n_found
         return SearchSizes(
-            n_found=self.n_found,
+            n_found=usual if self.n_found is None else self.n_found,
             n_near_points=self.n_near_points,
             n_near_labels=self.n_near_labels,
             beam=self.beam,
@@ -375,7 +384,7 @@ class LongtailClassifier(RerankedEstimator):
             space.heads[0].vectors,
             space.points,
             data.labels,
-            sizes=self.candidate_sizes(),
+            sizes=self.candidate_sizes(n_pieces_a_word(data)),
             seed=run.seed_for("search"),
             n_threads=run.n_threads,
             n_asked=n_asked,
