@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -15,7 +16,7 @@ from longtail.blend.level import levelled
 from longtail.blend.ranking_network import RankingNetwork
 from longtail.blend.score_network import ScoreNetwork
 from longtail.blend.weighted_sum import weighted_sum
-from longtail.kernels.blend import LARGEST_VIEW
+from longtail.kernels.blend import LARGEST_VIEW, N_CONTEXT_VIEWS, N_VIEWS
 from longtail.metrics import precision_at_k
 from longtail.metrics.head_and_tail import head_and_tail_precision
 from longtail.metrics.hits import true_among
@@ -55,10 +56,7 @@ class NetworkTraining:
     n_hidden : (int, int)
         Sizes of the two layers.
     epochs : (int, int)
-        Most and fewest, of few points: as many as make `steps`.
-    epochs_of_many : int
-        Of many points, which are not learnt by heart so soon.
-    steps : int
+        Of few points, and of many, which are not learnt by heart so soon.
     batch_size : (int, int)
         Points, with all their candidates, in a batch of few points, and in one of many: these give
         more steps in the same time, and few are learnt by heart in so many.
@@ -76,11 +74,15 @@ class NetworkTraining:
         After each layer.
     least_points : int
         With fewer held-out points that have a true candidate, the weighted sum is taken.
+    clearly : float
+        Points with one of a few labels have fewer pairs of a true and a false candidate than the
+        network has weights, which knows them by heart: there it must gain so many standard errors.
     least_quality : float
         Where neither a source nor their sum has as much, of 6, all count alike.
-    trial_steps, trial_points : int
-        Where points are many, the trial on halves ends after about so many steps, and is of so many
-        points: enough to see that the network gains, and which candidates are hard to tell apart.
+    trial_steps, trial_epochs, trial_points : int
+        The trial on halves ends after about so many steps, or so many epochs, and is of at most so
+        many points: enough to see that the network gains, and which candidates are hard to tell
+        apart.
     n_compared : (int, int)
         Of a point's candidates, the network learns from those that rank first in a trial, and from
         some that are drawn from the rest and stand for all of it.
@@ -115,9 +117,7 @@ class NetworkTraining:
     """
 
     n_hidden: tuple[int, int] = (64, 32)
-    epochs: tuple[int, int] = (40, 20)
-    epochs_of_many: int = 40
-    steps: int = 500
+    epochs: tuple[int, int] = (20, 40)
     batch_size: tuple[int, int] = (125, 62)
     few_points: int = 5_000
     learning_rate: float = 0.01
@@ -125,8 +125,10 @@ class NetworkTraining:
     averaged: float = 0.3
     dropout: float = 0.1
     least_points: int = 20
+    clearly: float = 2.0
     least_quality: float = 0.1
     trial_steps: int = 100
+    trial_epochs: int = 40
     trial_points: int = 4_000
     n_compared: tuple[int, int] = (24, 8)
     is_unseen: bool = True
@@ -195,9 +197,9 @@ class NetworkTraining:
         tried = shuffled[: self.trial_points]
         some, some_truth = evidence.of_rows(tried), truth[tried]
 
-        def share_right(scores: Floats) -> float:
+        def first_is_right(scores: Floats) -> NDArray[np.bool_]:
             ids, _ = best_first(some.labels, some.of_judged(scores), 1, run.n_threads)
-            return precision_at_k(ids, some_truth, 1)
+            return true_among(ids, some_truth)[:, 0]
 
         def qualities(scores: Floats) -> tuple[float, float]:
             ids, _ = best_first(some.labels, some.of_judged(scores), 5, run.n_threads)
@@ -215,33 +217,39 @@ class NetworkTraining:
             by_halves = partial(_summed_by_halves, some, is_true[tried])
             with meanwhile(by_halves, run.n_threads) as summed:
                 trial, logits = self._tried(examples, torch.from_numpy(tried), run)
-            of_sum = qualities(summed.result())
-            if (np.array(qualities(logits.numpy())) <= of_sum).all():
+            sums, scores = summed.result(), logits.numpy()
+            is_better = (np.array(qualities(scores)) > qualities(sums)).any()
+            if self._teach_little(evidence, is_true):
+                is_better &= self._is_clear(first_is_right(scores), first_is_right(sums))
+            if not is_better:
                 return Taught(weighted_sum(evidence, is_true, tried))
             hardest = examples.hardest(trial, self.n_compared, run.seed_for("candidates"))
             del examples  # large, and of no more use
             network = _frozen(self._fit(hardest, torch.arange(n_points), run).layers, hardest)
-        known, unknown = network.scores(some, run.n_threads), logits.numpy()
-        return Taught(network, max(share_right(known) - share_right(unknown), 0.0))
+        known = first_is_right(network.scores(some, run.n_threads))
+        return Taught(network, max(known.mean() - first_is_right(scores).mean(), 0.0))
 
     def _tried(
         self, examples: _Examples, rows: Tensor, run: TrainingRun
     ) -> tuple[RankingNetwork, Tensor]:
         """Learn from each half of some points what ranks the other: a network, and all logits."""
-        trial = replace(self, steps=self.trial_steps, epochs=(self.epochs[0], 1))
-        halves = torch.tensor_split(rows, 2)
+        halves, short = torch.tensor_split(rows, 2), self.trial_steps
         with ThreadPoolExecutor(min(2, run.n_threads)) as pool:
-            networks = list(pool.map(lambda half: trial._fit(examples, half, run), halves[::-1]))
+            networks = list(
+                pool.map(lambda half: self._fit(examples, half, run, short), halves[::-1])
+            )
         pairs = zip(networks, halves, strict=True)
         return networks[0], torch.cat([examples.logits(network, half) for network, half in pairs])
 
-    def _fit(self, examples: _Examples, rows: Tensor, run: TrainingRun) -> RankingNetwork:
+    def _fit(
+        self, examples: _Examples, rows: Tensor, run: TrainingRun, most_steps: int | None = None
+    ) -> RankingNetwork:
         """Train on some points."""
         random = torch.Generator().manual_seed(run.seed_for("score network"))
         inputs, is_true, log_counts = examples[:3]
         network = RankingNetwork(inputs.shape[2], *self.n_hidden, self.dropout, random)
         useful = rows[is_true[rows].any(dim=1)]  # the others have nothing to rank
-        batch_size, n_steps = self._sizes(len(useful))
+        batch_size, n_steps = self._sizes(len(useful), most_steps)
         sum_of_rates = n_steps * self.learning_rate * (1 + self.averaged) / 2
         optimiser = AdamW(network.parameters, self.decay / sum_of_rates if sum_of_rates else 0.0)
         first_averaged = int((1 - self.averaged) * n_steps)
@@ -259,15 +267,30 @@ class NetworkTraining:
         network.parameters.copy_(mean)
         return network
 
-    def _sizes(self, n_points: int) -> tuple[int, int]:
-        """Return how many points a batch has, and how many steps a training of so many points."""
+    def _sizes(self, n_points: int, most_steps: int | None) -> tuple[int, int]:
+        """Return how many points a batch has, and how many steps a training of so many points.
+
+        With `most_steps`, of a trial, about as many.
+        """
         are_many = n_points > self.few_points
-        batch_size = self.batch_size[are_many]
+        batch_size, n_epochs = self.batch_size[are_many], self.epochs[are_many]
         n_batches = max(1, -(-n_points // batch_size))
-        if are_many:
-            return batch_size, n_batches * self.epochs_of_many
-        most, fewest = self.epochs
-        return batch_size, n_batches * min(max(-(-self.steps // n_batches), fewest), most)
+        if most_steps is not None:
+            n_epochs = min(-(-most_steps // n_batches), self.trial_epochs)
+        return batch_size, n_batches * n_epochs
+
+    def _teach_little(self, evidence: Evidence, is_true: NDArray[np.bool_]) -> bool:
+        """Return whether there are fewer pairs of a true and a false candidate than weights."""
+        n_true = is_true.sum(axis=1)
+        n_pairs = n_true @ ((evidence.judged >= 0).sum(axis=1) - n_true)
+        n_views = evidence.values.shape[1] * N_VIEWS + N_CONTEXT_VIEWS
+        n_weights = sum((n + 1) * m for n, m in pairwise((n_views, *self.n_hidden)))
+        return bool(n_pairs < n_weights)
+
+    def _is_clear(self, right: NDArray[np.bool_], of_other: NDArray[np.bool_]) -> bool:
+        """Return whether more of some answers are right than of others, and not by chance."""
+        gain = np.count_nonzero(right) - np.count_nonzero(of_other)
+        return bool(gain > self.clearly * np.sqrt(np.count_nonzero(right != of_other)))
 
 
 class Taught(NamedTuple):
