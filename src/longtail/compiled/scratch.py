@@ -31,6 +31,7 @@ __all__ = ["label_beam", "log_ranks_of", "new_scratch", "walk_of_labels", "wide_
 
 SIDE_BY_SIDE = 16  # candidates that one instruction weighs
 MOST_LOGGED = 8192  # nodes that a walk has compared after the entries: usually about 2,000
+N_NAMED = 64  # labels that may follow the candidates for what their texts are, in a long answer
 MOST_TOUCHED = 4096  # labels that the matches of one text are linked to
 
 
@@ -123,6 +124,8 @@ def new_scratch(parts: Answerer, sizes: SearchSizes, related: RelationSizes) -> 
         likely_sums=floats(related.n_likely),
         matches=ids(related.n_matches),
         match_strengths=floats(related.n_matches),
+        named=ids(N_NAMED),
+        named_sums=floats(N_NAMED),
         linked=ids(related.n_linked),
         linked_votes=floats(related.n_linked),
         touched=ids(min(MOST_TOUCHED, n_labels)),
