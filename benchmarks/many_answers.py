@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks.kept_back import split_as_asked
 from longtail import LongtailClassifier
 from longtail.data.csr import with_entries
-from longtail.metrics import recall_at_k
+from longtail.metrics import precision_at_k, recall_at_k
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,19 +43,22 @@ def main() -> None:
         "by their texts, too": lambda: scorer.top_k(bags, K)[0],
     }
     print(f"Texts count {scorer.parts.further_text_scale:.0f}.")
-    columns = f"| | labels a point | R@{K} | of labels without training points"
-    print(f"{columns} | us of CPU a point, one thread |\n|---|---|---|---|---|")
+    columns = f"P@1 | P@5 | R@{K} | R@20 of labels without training points | R@{K}"
+    print(f"| | labels a point | {columns} | us of CPU a point, one thread |")
+    print("|---" * 8 + "|")
     for name, answer in answers.items():
         answer()  # loads the compiled code, which is not to be timed
         started = time.process_time()
         ids = answer()[:, :K]
         microseconds = 1e6 * (time.process_time() - started) / points.n_points
         n_answers = (ids >= 0).sum(axis=1).mean()
-        # Candidates may be fewer than a hundred.
-        shown = f"{100 * recall_at_k(ids, points.labels, ids.shape[1]):.2f} | "
+        width = ids.shape[1]  # candidates may be fewer than a hundred
+        values = [precision_at_k(ids, points.labels, k) for k in (1, 5)]
+        values.append(recall_at_k(ids, points.labels, width))
         if len(with_unseen):
-            some = recall_at_k(ids[with_unseen], unseen[with_unseen], ids.shape[1])
-            shown += f"{100 * some:.2f}"
+            some = ids[with_unseen], unseen[with_unseen]
+            values += [recall_at_k(*some, min(k, width)) for k in (20, K)]
+        shown = " | ".join(f"{100 * value:.2f}" for value in values)
         print(f"| {name} | {n_answers:.0f} | {shown} | {microseconds:.0f} |", flush=True)
 
 
