@@ -10,7 +10,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
-from longtail import Dataset, LongtailClassifier
 from longtail.blend.relations import (
     MOST_LINKS,
     MOST_POSTINGS,
@@ -18,8 +17,6 @@ from longtail.blend.relations import (
     Matches,
     RelationSizes,
 )
-from longtail.compiled.blended import BlendedScorer
-from longtail.compiled.expanded import expanded
 from longtail.data.bags import Bags
 from longtail.errors import InputError
 from longtail.kernels.arrays import read_only
@@ -37,24 +34,6 @@ def test_what_rare_features_say():
     relations = LabelRelations.build(csr_array((1, 3)), none, texts, n_threads=1)
     sums = relations.rare_sums(csr_array(np.array([[5, 1, 2]], np.float32))).toarray()
     assert sums[0, :3].tolist() == [2, 6, 0]  # all have the first feature, which is not rare
-
-
-@pytest.mark.parametrize(("n_without", "n_matches", "n_linked"), [(8, 5, 20), (9, 15, 10)])
-def test_labels_without_points_are_looked_for_by_their_texts(n_without, n_matches, n_linked):
-    names = [f"w{i}" for i in range(8)] + [f"other{i}" for i in range(n_without)]
-    texts = [f"w{i % 8} w{(i + 1) % 8}" for i in range(80)]
-    labels = [[f"w{i % 8}"] for i in range(80)]
-    dataset = Dataset.of(texts, labels, label_texts={name: name for name in names})
-    model = LongtailClassifier(dimension=16, n_threads=1).fit_dataset(dataset).predictor_
-    sizes = model.scorer.related
-    assert (sizes.n_matches, sizes.n_linked) == (n_matches, n_linked)
-    blend = expanded(model.scorer)
-    again = BlendedScorer.from_parts(blend.config(), blend.to_arrays())
-    assert again.relations.sizes == sizes
-    config = blend.config()
-    del config["related"]  # as models of before are
-    usual = BlendedScorer.from_parts(config, blend.to_arrays())
-    assert usual.relations.sizes == RelationSizes()
 
 
 # ------------------------------------------------------------------------------------ the kernels

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from longtail.blend.candidates import CandidateSearch
 from longtail.blend.evidence import Evidence
 from longtail.blend.label_head import LabelHead
-from longtail.blend.relations import LabelRelations, RelationSizes
+from longtail.blend.relations import LabelRelations
 from longtail.blend.score_network import ScoreNetwork, count_sources
 from longtail.errors import InputError
 from longtail.metrics.propensity import inverse_propensities_in
@@ -251,7 +251,6 @@ class Blend:
             "further_scale": self.further_scale,
             "further_text_scale": self.further_text_scale,
             "search": self.search.config(),
-            "related": None if self.relations is None else asdict(self.relations.sizes),
         }
 
     @staticmethod
@@ -273,17 +272,10 @@ class Blend:
             "heads": tuple(heads),
             "further_scale": config.get("further_scale", first),
             "further_text_scale": config.get("further_text_scale", 0.0),
-            "relations": _relations_from(relations, config) if relations else None,
+            "relations": LabelRelations.from_arrays(relations) if relations else None,
             "is_read": linear.pop("is_word", None),
             "linear": SparseLabelVectors(**linear),
             "commonness": np.asarray(labels["commonness"], np.float32),
             "tail_weights": np.asarray(labels["tail_weights"], np.float32),
             "network": ScoreNetwork.from_arrays(part("network")),
         }
-
-
-def _relations_from(arrays: Arrays, config: Mapping[str, Any]) -> LabelRelations:
-    """Return what label texts say, of as many labels as before."""
-    sizes = config.get("related")  # models of before say nothing of it
-    relations = LabelRelations.from_arrays(arrays)
-    return relations if sizes is None else replace(relations, sizes=RelationSizes(**sizes))

@@ -63,35 +63,10 @@ class RelationSizes:
     n_matches: int = 5
     n_linked: int = 20
 
-    @classmethod
-    def of_labels(cls, labels: csr_array) -> RelationSizes:
-        """Return the usual sizes, or those for labels most of which no point has.
-
-        These are known by their texts alone, so there are more matches, for as many fewer links:
-        few labels have any.
-
-        Parameters
-        ----------
-        labels : csr_array (n_points, n_labels)
-
-        Examples
-        --------
-        >>> from scipy.sparse import csr_array
-        >>> from longtail.blend.relations import RelationSizes
-        >>> [RelationSizes.of_labels(csr_array([row])).n_matches for row in ([1, 0], [1, 0, 0])]
-        [5, 15]
-        """
-        n_labels = labels.shape[1]
-        n_without = n_labels - len(np.unique(labels.indices))
-        return FOR_LABELS_WITHOUT_POINTS if 2 * n_without > n_labels else cls()
-
     @property
     def n_candidates(self) -> int:
         """Labels that become candidates of a point."""
         return self.n_matches + self.n_linked
-
-
-FOR_LABELS_WITHOUT_POINTS = RelationSizes(n_likely=32, n_matches=15, n_linked=10)
 
 
 class Matches(NamedTuple):

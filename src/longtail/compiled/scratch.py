@@ -95,8 +95,7 @@ def new_scratch(parts: Answerer, sizes: SearchSizes, related: RelationSizes) -> 
     n_near = min(sizes.n_near_points, len(parts.points.members))
     n_tokens, dimension = len(parts.tokens.values), dimension_of(parts)
     n_labels, network = len(parts.commonness), parts.network
-    width = len(network.log_ranks)
-    walk = walk_of_labels(parts.labels, sizes, width)
+    walk = walk_of_labels(parts.labels, sizes, width := len(network.log_ranks))
     n_sources = count_sources(len(parts.heads), has_relations=parts.has_relations)
 
     def ids(size: int) -> Ids:

@@ -12,7 +12,7 @@ from longtail.blend.further_scale import learn_further_scale, learn_further_text
 from longtail.blend.held_out_lesson import HeldOutLesson, evidence_of_unlabelled
 from longtail.blend.label_head import LabelHead
 from longtail.blend.linear_source import Pieces, linear_source, n_words_known
-from longtail.blend.relations import LabelRelations, RelationSizes
+from longtail.blend.relations import LabelRelations
 from longtail.blend.shared_space import LearntSpace, SharedSpace, SpaceTables
 from longtail.compiled.blended import BlendedScorer
 from longtail.compiled.scorer import CompiledScorer, StorageType, as_storage
@@ -399,21 +399,11 @@ class LongtailClassifier(RerankedEstimator):
         blend = Blend.untaught(
             search,
             (LabelHead.of_search(search, first.bias, first.scale), *others),
-            _relations_of(data, run, relations),
+            LabelRelations.of_data(data, run.n_threads, relations),
             data.labels,
             tail=usual if self.tail is None else self.tail,
         )
         return BlendedScorer(encoder=space.encoder, **blend.parts())
-
-
-def _relations_of(
-    data: TrainingData, run: TrainingRun, of_fewer: LabelRelations | None
-) -> LabelRelations | None:
-    """Return what label texts say; see `LabelRelations.of_data`."""
-    relations = LabelRelations.of_data(data, run.n_threads, of_fewer)
-    if relations is None or of_fewer is not None:
-        return relations
-    return replace(relations, sizes=RelationSizes.of_labels(data.labels))
 
 
 def usual_dimension(n_points: int, *, has_pieces: bool) -> int:
