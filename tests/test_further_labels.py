@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 import longtail
-from longtail import LongtailClassifier
+from longtail import Dataset, LongtailClassifier
 from longtail.compiled.parts import most_frequent
 from longtail.kernels.answer import Head
 from longtail.kernels.arrays import read_only
@@ -217,6 +217,39 @@ def test_one_text_is_its_row_of_a_batch(model):
         one, own = model.predict_topk([text], 100)
         np.testing.assert_array_equal(one[0], ids[i])
         np.testing.assert_array_equal(own[0], probabilities[i])
+
+
+N_WORDS, N_ALIKE = 200, 60
+
+
+@pytest.fixture(scope="module")
+def model_of_names():
+    """A model of 260 labels, of which a point may have some 50 candidates; 60 have no point."""
+    random = np.random.default_rng(0)
+    own = random.integers(0, N_WORDS, (600, 2))
+    texts = [" ".join(f"word{i}" for i in row) for row in own]
+    labels = [sorted({f"word{i}" for i in row}) for row in own]
+    names = [f"word{i}" for i in range(N_WORDS)] + [f"gadget {i}" for i in range(N_ALIKE)]
+    dataset = Dataset.of(texts, labels, label_texts={name: name for name in names})
+    settings_ = {"dimension": 16, "epochs": 2, "n_threads": 1, "n_found": FEW, "n_near_labels": FEW}
+    return LongtailClassifier(**settings_).fit_dataset(dataset).predictor_
+
+
+def test_labels_without_points_follow_by_their_texts(model_of_names):
+    scorer = model_of_names.scorer
+    bags = model_of_names.bags(["word1 word2 word3 word4 gadget", "word1 word2"])
+    before, after = (scorer.with_further_scales(16.0, scale) for scale in (0.0, 40.0))
+    k = (before.candidates(bags)[0][0] >= 0).sum() + N_ALIKE
+    first, second = (one.top_k(bags, k)[0] for one in (before, after))
+    np.testing.assert_array_equal(first[:, :10], second[:, :10])
+    assert (first[0] >= N_WORDS).sum() < (second[0] >= N_WORDS).sum() == N_ALIKE
+    ids, scores = after.top_k(bags, 120)
+    for row in range(2):  # in a batch as alone, the first ones as those of a shorter answer
+        one = after.top_k(bags.rows(row, row + 1), 90)
+        np.testing.assert_array_equal(one[0][0], ids[row, :90])
+        np.testing.assert_array_equal(one[1][0], scores[row, :90])
+        known = ids[row][ids[row] >= 0]
+        assert len(set(known.tolist())) == len(known)
 
 
 def test_labels_that_are_masked_make_room_for_others(model):

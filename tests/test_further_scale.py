@@ -1,4 +1,4 @@
-"""How much similarity counts among the labels that follow the candidates."""
+"""How much similarity and texts count among the labels that follow the candidates."""
 
 from __future__ import annotations
 
@@ -7,8 +7,16 @@ import pytest
 from scipy.sparse import csr_array, vstack
 
 import longtail
-from longtail.blend.further_scale import N_BEST, SHARES, learn_further_scale
+from longtail.blend.further_scale import (
+    N_BEST,
+    SHARES,
+    TEXT_SCALES,
+    learn_further_scale,
+    learn_further_text_scale,
+)
 from longtail.blend.label_head import LabelHead
+from longtail.blend.relations import LabelRelations
+from longtail.compiled.expanded import expanded
 from longtail.compiled.scorer import CompiledScorer
 from longtail.metrics import recall_at_k
 
@@ -78,9 +86,38 @@ def test_labels_without_a_vector_are_passed_over(points):
     )
 
 
-def test_a_model_keeps_its_scale(text_model_path):
-    scorer = longtail.load(text_model_path).scorer.with_further_scale(4.0)
+def test_texts_count_where_they_find_more(points):
+    encoded, head, truth = points
+    random = np.random.default_rng(1)
+    texts = csr_array((random.random((N_LABELS, 30)) < 0.05).astype(np.float32))
+    relations = LabelRelations.build(texts, csr_array(texts.shape[:1] * 2), texts, n_threads=1)
+
+    def learnt(features):
+        return learn_further_text_scale(encoded, head, truth, head.scale, features, relations)
+
+    named, silent = csr_array(truth.astype(np.float32) @ texts), csr_array((40, 30))
+    assert learnt(named) in TEXT_SCALES[1:]
+    assert learnt(silent.astype(np.float32)) == 0
+    some = csr_array(texts[random.integers(0, N_LABELS, 40)] * -1)  # what they are not called
+    assert learnt(some) == 0
+
+
+def test_nothing_is_learnt_of_texts_without_points_or_texts(points):
+    encoded, head, truth = points
+    texts = csr_array(np.ones((N_LABELS, 1), np.float32))
+    relations = LabelRelations.build(texts, csr_array((N_LABELS, N_LABELS)), texts, n_threads=1)
+    arguments = (head, truth[:0], head.scale, texts[:0])
+    assert learn_further_text_scale(encoded[:0], *arguments, relations) == 0
+    assert learn_further_text_scale(encoded, head, truth, head.scale, texts[:40], None) == 0
+
+
+def test_a_model_keeps_its_scales(text_model_path):
+    scorer = longtail.load(text_model_path).scorer.with_further_scales(4.0, 20.0)
     config, arrays = scorer.config(), scorer.to_arrays()
-    assert CompiledScorer.from_parts(config, arrays).parts.further_scale == 4
-    del config["further_scale"]  # as models of before this setting are
-    assert CompiledScorer.from_parts(config, arrays).parts.further_scale == config["scales"][0]
+    parts = CompiledScorer.from_parts(config, arrays).parts
+    assert (parts.further_scale, parts.further_text_scale) == (4, 20)
+    expanded_again = CompiledScorer.of(expanded(scorer)).parts
+    assert (expanded_again.further_scale, expanded_again.further_text_scale) == (4, 20)
+    del config["further_scale"], config["further_text_scale"]  # as models of before these are
+    before = CompiledScorer.from_parts(config, arrays).parts
+    assert (before.further_scale, before.further_text_scale) == (config["scales"][0], 0)

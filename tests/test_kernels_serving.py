@@ -12,6 +12,7 @@ from longtail.blend.score_network import log_sums
 from longtail.kernels.arrays import read_only
 from longtail.kernels.bag_vector import pack_with_scales, unit_bag_vector
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS, blend_rows
+from longtail.kernels.further_labels import vote_by_text
 from longtail.kernels.label_links import add_links, best_sums, strongest_links
 from longtail.kernels.lanes import (
     dense_layer,
@@ -219,7 +220,7 @@ def test_matches_and_links(seed, n_labels):
     ids, best = np.zeros(3, np.int32), np.zeros(3, np.float32)
     rare = sparse(texts.T, packed=bool(seed % 2))
     n_added = add_products(columns, point[columns], rare, scratch)
-    n = best_sums(columns, rare, n_added, scratch, ids, best)
+    n = best_sums(columns, rare, n_added, scratch, np.float32(1 / 3), ids, best)
     products = texts @ point
     assert n_added == np.count_nonzero(texts[:, columns])
     np.testing.assert_allclose(scratch, products, atol=1e-6)
@@ -240,6 +241,56 @@ def test_matches_and_links(seed, n_labels):
     linked, strengths = np.zeros(4, np.int32), np.zeros(4, np.float32)
     n_linked = strongest_links(touched[:n_touched], scratch, linked, strengths)
     np.testing.assert_allclose(strengths[:n_linked], np.sort(votes)[::-1][:n_linked], atol=1e-5)
+
+
+@njit
+def run_vote_by_text(*arguments):
+    return vote_by_text(*arguments)
+
+
+@FEW
+@given(
+    seed=SEEDS,
+    n_labels=st.sampled_from([5, 30, 2_050]),
+    size=st.integers(1, 40),
+    scale=st.sampled_from([0, 1e-30, 20]),
+)
+def test_votes_of_texts(seed, n_labels, size, scale):
+    random = np.random.default_rng(seed)
+    texts = some_sparse(random, (n_labels, 20), min(0.3, 30 / n_labels))
+    point, sums = some_sparse(random, 20), np.zeros(n_labels, np.float32)
+    columns, rare = np.flatnonzero(point).astype(np.int32), sparse(texts.T, packed=True)
+    n_added = add_products(columns, point[columns], rare, sums)
+    votes = np.where(random.random(n_labels) < 0.5, 0, random.integers(-1, 3, n_labels))
+    votes, was = votes.astype(np.float32), votes.astype(np.float32)
+    voted = np.zeros(n_labels, np.int32)
+    n_voted = np.count_nonzero(votes > 0)
+    voted[:n_voted] = np.flatnonzero(votes > 0)
+    named, named_sums = np.zeros(size, np.int32), np.zeros(size, np.float32)
+    n = run_vote_by_text(
+        *(columns, rare, n_added, sums, np.float32(scale), named, named_sums),
+        *(votes, voted, n_voted),
+    )
+    known = set(voted[:n].tolist())
+    assert len(known) == n
+    assert known == set(np.flatnonzero(votes > 0).tolist())
+    np.testing.assert_array_equal(votes[was < 0], was[was < 0])
+    gained, large = votes - was, np.sort(sums)[::-1][:size]
+    expected = scale * sums[np.argsort(-sums, kind="stable")[:size]]
+    assert (gained > 0).sum() <= size
+    if scale == 20 and (was >= 0).all():
+        n_large = ((large > 0) & (large >= sums.max() / 10)).sum()
+        best = np.sort(gained)[::-1][:n_large]
+        np.testing.assert_allclose(best, expected[:n_large], rtol=1e-4)
+    if not scale:
+        assert not gained.any()
+
+
+def test_no_texts_have_no_votes():
+    none, rare = np.zeros(0, np.float32), sparse(np.zeros((0, 3)), packed=True)
+    columns, voted = np.array([2], np.int32), np.zeros(3, np.int32)
+    arguments = (columns, rare, 0, none, np.float32(20), voted[:1], np.zeros(1, np.float32))
+    assert run_vote_by_text(*arguments, np.zeros(3, np.float32), voted, 0) == 0
 
 
 @pytest.mark.parametrize("kind", ["float32", "float16", "int8", "packed"])

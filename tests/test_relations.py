@@ -27,6 +27,15 @@ from longtail.row_store import RowStore
 few = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
 
+
+def test_what_rare_features_say():
+    texts = csr_array(np.array([[1, 2, 0], [1, 0, 3], *[[1, 0, 0]] * MOST_POSTINGS], np.float32))
+    none = csr_array((1, texts.shape[0]))
+    relations = LabelRelations.build(csr_array((1, 3)), none, texts, n_threads=1)
+    sums = relations.rare_sums(csr_array(np.array([[5, 1, 2]], np.float32))).toarray()
+    assert sums[0, :3].tolist() == [2, 6, 0]  # all have the first feature, which is not rare
+
+
 # ------------------------------------------------------------------------------------ the kernels
 
 

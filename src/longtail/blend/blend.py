@@ -47,6 +47,8 @@ class Blend:
         The first shares its vectors with the label index of the search.
     further_scale : float
         The scale of the first head where it ranks labels that follow the candidates.
+    further_text_scale : float
+        What their texts' rare tokens that a point has count beside that; 0 for nothing.
     relations : LabelRelations or None
         None where labels have no texts.
     linear : SparseLabelVectors
@@ -83,6 +85,7 @@ class Blend:
     search: CandidateSearch
     heads: tuple[LabelHead, ...]
     further_scale: float
+    further_text_scale: float
     relations: LabelRelations | None
     linear: SparseLabelVectors
     is_read: NDArray[np.bool_] | None
@@ -122,6 +125,7 @@ class Blend:
             search=search,
             heads=tuple(heads),
             further_scale=heads[0].scale,
+            further_text_scale=0.0,
             relations=relations,
             linear=SparseLabelVectors.empty(labels.shape[1]),
             is_read=None,
@@ -245,6 +249,7 @@ class Blend:
         return {
             "scales": [head.scale for head in self.heads],
             "further_scale": self.further_scale,
+            "further_text_scale": self.further_text_scale,
             "search": self.search.config(),
         }
 
@@ -266,6 +271,7 @@ class Blend:
             "search": search,
             "heads": tuple(heads),
             "further_scale": config.get("further_scale", first),
+            "further_text_scale": config.get("further_text_scale", 0.0),
             "relations": LabelRelations.from_arrays(relations) if relations else None,
             "is_read": linear.pop("is_word", None),
             "linear": SparseLabelVectors(**linear),

@@ -284,6 +284,13 @@ class LabelRelations:
         texts = self.texts.matrix(len(self.is_common))
         return SplitRows(rare, *RowStore("float32").common(texts, self.is_common))
 
+    def rare_sums(self, features: csr_array) -> csr_array:
+        """Return the inner products of bags and label texts over rare features, (n, n_labels)."""
+        postings = (self.posting_weights, self.posting_labels, self.posting_starts)
+        n_features = len(self.posting_starts) - 1
+        by_feature = csr_array(postings, shape=(n_features, self.texts.n_labels))
+        return (features @ by_feature).tocsr()
+
     def linked(self, matches: Matches, n_threads: int = 1) -> Ids:
         """Return the labels to which the matches have the strongest links, padded with -1."""
         found = np.empty((len(matches.labels), self.sizes.n_linked), np.int32)

@@ -82,6 +82,7 @@ def expanded(compiled: CompiledScorer) -> BlendedScorer:
         search=search,
         heads=tuple(heads),
         further_scale=float(parts.further_scale),
+        further_text_scale=float(parts.further_text_scale),
         relations=_relations(compiled),
         linear=_label_vectors(parts.linear, parts.linear_bias),
         is_read=parts.is_read if len(parts.is_read) else None,

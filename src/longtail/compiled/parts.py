@@ -198,9 +198,11 @@ class _Reader(NamedTuple):
 
 
 def answerer_from(
-    arrays: Arrays, scales: Sequence[float], further_scale: float, *, has_relations: bool
+    arrays: Arrays, scales: Sequence[float], further: tuple[float, float], *, has_relations: bool
 ) -> Answerer:
     """Make the parts again from `arrays_of`; nothing is read.
+
+    `further` are the scales of further labels, by vector and by text.
 
     Examples
     --------
@@ -208,7 +210,7 @@ def answerer_from(
     >>> from longtail.compiled.parts import answerer_from, arrays_of
     >>> texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
     >>> parts = LongtailClassifier().fit(texts, labels).predictor_.scorer.parts
-    >>> again = answerer_from(arrays_of(parts), [10.0, 9.0, 8.0], 7.0, has_relations=True)
+    >>> again = answerer_from(arrays_of(parts), [10.0, 9.0, 8.0], (7.0, 0.0), has_relations=True)
     >>> [head.scale.item() for head in again.heads], again.heads[0].rows is again.labels.rows
     ([10.0, 9.0, 8.0], True)
     """
@@ -228,7 +230,8 @@ def answerer_from(
         node_bias=no_numbers(),
         heads=tuple(of.head(i, scale, labels.rows) for i, scale in enumerate(scales)),
         n_heads=len(scales),
-        further_scale=np.float32(further_scale),
+        further_scale=np.float32(further[0]),
+        further_text_scale=np.float32(further[1]),
         linear=linear,
         linear_bias=of.floats("linear/bias"),
         is_read=of.take("linear/is_word", np.bool_),

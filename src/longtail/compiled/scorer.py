@@ -154,6 +154,7 @@ class CompiledScorer:
             heads=heads,
             n_heads=len(heads),
             further_scale=np.float32(scorer.further_scale),
+            further_text_scale=np.float32(scorer.further_text_scale),
             linear=store.split(weights, are_common(weights)),
             linear_bias=scorer.linear.bias,
             is_read=read_only(every, np.bool_),
@@ -185,7 +186,8 @@ class CompiledScorer:
         """See `longtail.scorers.protocols.Scorer.top_k`.
 
         Candidates come first. Where `k` is more than these, labels follow that the search has met,
-        then the most frequent of those with training points, at most 10,000.
+        or whose texts are like the bag's, then the most frequent of those with training points, at
+        most 10,000.
         """
         return self._answers(self._model_for(k), bags, k, n_threads)
 
@@ -292,12 +294,13 @@ class CompiledScorer:
         parts = self.parts._replace(network=_network(network, self.width))
         return CompiledScorer(parts, self.sizes, self.related)
 
-    def with_further_scale(self, scale: float) -> CompiledScorer:
-        """Return the same model, on the same tables, whose further labels have another scale.
+    def with_further_scales(self, scale: float, text_scale: float) -> CompiledScorer:
+        """Return the same model, on the same tables, whose further labels have other scales.
 
         See `longtail.blend.further_scale`.
         """
-        parts = self.parts._replace(further_scale=np.float32(scale))
+        further, of_texts = np.float32(scale), np.float32(text_scale)
+        parts = self.parts._replace(further_scale=further, further_text_scale=of_texts)
         return CompiledScorer(parts, self.sizes, self.related)
 
     def _model_for(self, k: int) -> Any:
@@ -335,6 +338,7 @@ class CompiledScorer:
             "dtype": self.dtype,
             "scales": [float(head.scale) for head in self.parts.heads],
             "further_scale": float(self.parts.further_scale),
+            "further_text_scale": float(self.parts.further_text_scale),
             "sizes": asdict(self.sizes),
             "related": asdict(self.related),
             "has_relations": bool(self.parts.has_relations),
@@ -346,7 +350,8 @@ class CompiledScorer:
     ) -> CompiledScorer:
         """Make it again from `config` and `to_arrays`, on memory maps as they are."""
         scales = config["scales"]
-        further = config.get("further_scale", scales[0])  # models of before say nothing of it
+        # Models of before say nothing of these.
+        further = config.get("further_scale", scales[0]), config.get("further_text_scale", 0.0)
         parts = answerer_from(arrays, scales, further, has_relations=config["has_relations"])
         sizes, related = SearchSizes(**config["sizes"]), RelationSizes(**config["related"])
         check_search_sizes(sizes, related)

@@ -31,6 +31,7 @@ __all__ = ["label_beam", "log_ranks_of", "new_scratch", "walk_of_labels", "wide_
 
 SIDE_BY_SIDE = 16  # candidates that one instruction weighs
 MOST_LOGGED = 8192  # nodes that a walk has compared after the entries: usually about 2,000
+N_NAMED = 64  # labels that may follow the candidates for what their texts are, in a long answer
 MOST_TOUCHED = 4096  # labels that the matches of one text are linked to
 
 
@@ -94,8 +95,7 @@ def new_scratch(parts: Answerer, sizes: SearchSizes, related: RelationSizes) -> 
     n_near = min(sizes.n_near_points, len(parts.points.members))
     n_tokens, dimension = len(parts.tokens.values), dimension_of(parts)
     n_labels, network = len(parts.commonness), parts.network
-    width = len(network.log_ranks)
-    walk = walk_of_labels(parts.labels, sizes, width)
+    walk = walk_of_labels(parts.labels, sizes, width := len(network.log_ranks))
     n_sources = count_sources(len(parts.heads), has_relations=parts.has_relations)
 
     def ids(size: int) -> Ids:
@@ -123,6 +123,8 @@ def new_scratch(parts: Answerer, sizes: SearchSizes, related: RelationSizes) -> 
         likely_sums=floats(related.n_likely),
         matches=ids(related.n_matches),
         match_strengths=floats(related.n_matches),
+        named=ids(N_NAMED),
+        named_sums=floats(N_NAMED),
         linked=ids(related.n_linked),
         linked_votes=floats(related.n_linked),
         touched=ids(min(MOST_TOUCHED, n_labels)),

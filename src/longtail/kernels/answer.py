@@ -25,7 +25,7 @@ from longtail.kernels.code_search import (
     walk_wider,
 )
 from longtail.kernels.exact import insert_sorted
-from longtail.kernels.further_labels import write_further
+from longtail.kernels.further_labels import vote_by_text, write_further
 from longtail.kernels.jit import inner_kernel, kernel, lean_kernel
 from longtail.kernels.label_angles import label_angles
 from longtail.kernels.label_links import Relations, add_links, match_texts, strongest_links
@@ -66,9 +66,10 @@ class Answerer(NamedTuple):
 
     ``frequent`` are labels that may follow those that a search has met, the most frequent first;
     without any, candidates alone are answered. ``node_bias`` is that of `largest_biases`, and
-    ``further_scale`` the scale of the first head for labels that follow. Where the tuple of heads
-    is longer than ``n_heads``, the rest only makes it as long as that of other models, which the
-    same compiled code answers for.
+    ``further_scale`` the scale of the first head for labels that follow, ``further_text_scale``
+    that of what their texts have in common with the point's. Where the tuple of heads is longer
+    than ``n_heads``, the rest only makes it as long as that of other models, which the same
+    compiled code answers for.
     """
 
     tokens: Rows
@@ -85,6 +86,7 @@ class Answerer(NamedTuple):
     heads: tuple[Head, ...]
     n_heads: int
     further_scale: np.float32
+    further_text_scale: np.float32
     linear: SplitRows
     linear_bias: Floats
     is_read: NDArray[np.bool_]
@@ -114,6 +116,8 @@ class AnswerScratch(NamedTuple):
     likely_sums: Floats
     matches: Ids
     match_strengths: Floats
+    named: Ids
+    named_sums: Floats
     linked: Ids
     linked_votes: Floats
     touched: Ids
@@ -214,6 +218,9 @@ def answer_bag(
         )
         _keep_best(candidates, scratch.scores, model.tail_weights, ids, scores)
         if n < len(ids) and len(model.frequent):
+            told = (columns, model.relations.texts.rare, n_products, scratch.text_sums)
+            room = (scratch.named, scratch.named_sums, scratch.votes, scratch.voted)
+            n_voted = vote_by_text(*told, model.further_text_scale, *room, n_voted)
             n_met = write_further(
                 scratch.codes,
                 scale,

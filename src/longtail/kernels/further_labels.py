@@ -1,8 +1,9 @@
 """Labels that follow the candidates of a point, for those who ask for more than there are.
 
 They are what the search has met on its way: labels of near points, and labels that the walk has
-compared with the point and left. To these come the most frequent labels, which are likely far from
-a point, too. They are ranked by similarity, frequency and votes, and put below all candidates.
+compared with the point and left. To these come the labels whose texts are most like the point's,
+and the most frequent ones, which are likely far from a point, too. They are ranked by similarity,
+frequency and votes, of which what texts say is one, and put below all candidates.
 """
 
 from __future__ import annotations
@@ -22,18 +23,23 @@ from longtail.kernels.code_search import (
 )
 from longtail.kernels.exact import insert_sorted
 from longtail.kernels.jit import inner_kernel, kernel, lean_kernel
+from longtail.kernels.label_links import best_sums
 from longtail.kernels.packed_codes import packed_products
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from longtail.kernels.sparse_lookup import SparseRows
+
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["LEAST_STEP", "largest_biases", "write_further"]
+__all__ = ["LEAST_STEP", "largest_biases", "vote_by_text", "write_further"]
 
 N_COMPARED = 128  # of the most frequent labels
+_LEAST_VOTE = np.float32(1e-12)  # never quite 0, which marks a label that has no vote
 _SLACK = np.float32(1e-3)  # sums in another order are rounded otherwise
+_LEAST_SHARE = np.float32(0.1)  # of the largest sum: a text that shares next to nothing is none
 LEAST_STEP = np.float32(1e-6)  # between two scores, of their size: a float32 tells them apart
 
 
@@ -111,6 +117,56 @@ def write_further(
     n_further = _add_frequent(frequent, votes, ids[n:], scores[n:], n_further)
     _put_below(scores, n, n_further)
     return n_met
+
+
+@lean_kernel
+def vote_by_text(
+    columns: Ids,
+    rare: SparseRows,
+    n_added: int,
+    sums: Floats,
+    scale: np.float32,
+    named: Ids,
+    named_sums: Floats,
+    votes: Floats,
+    voted: Ids,
+    n_voted: int,
+) -> int:
+    """Let the texts that are most like a point's vote for their labels; see `_vote` of answers.
+
+    A label that no point has is hardly ever found but by its text, and where many are it is seldom
+    among the few that become candidates for that.
+
+    Parameters
+    ----------
+    columns, rare, n_added, sums
+        See `best_sums`; there are no sums where labels have no texts.
+    scale : float
+        What a sum is multiplied with: see `longtail.blend.further_scale`. 0 for no votes.
+    named, named_sums : int32, float32 (n_named,)
+        Scratch: so many labels are voted for.
+    votes : float32 (n_labels,)
+        Added to, but for candidates, which are below 0.
+    voted : int32 (n_labels,)
+        Labels that have votes, to which those are appended that had none.
+    n_voted : int
+
+    Returns
+    -------
+    int
+        How many labels have votes now.
+    """
+    if not scale > 0 or not len(sums):
+        return n_voted
+    n_named = best_sums(columns, rare, n_added, sums, _LEAST_SHARE, named, named_sums)
+    for place in range(n_named):
+        label = named[place]
+        if votes[label] == 0:
+            voted[n_voted] = label  # each label once, so there is room for it
+            n_voted += 1
+        if votes[label] >= 0:
+            votes[label] += max(scale * named_sums[place], _LEAST_VOTE)
+    return n_voted
 
 
 @lean_kernel

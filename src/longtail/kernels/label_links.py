@@ -74,7 +74,7 @@ def match_texts(
         Written up to the number that is returned: best first, ties by smaller id.
     """
     n_products = add_products(columns, values, texts.rare, sums)
-    n_likely = best_sums(columns, texts.rare, n_products, sums, likely, likely_sums)
+    n_likely = best_sums(columns, texts.rare, n_products, sums, _LEAST_SHARE, likely, likely_sums)
     while n_likely and likely_sums[n_likely - 1] < likely_sums[0] * _LEAST_SHARE:
         n_likely -= 1  # they came before the best one
     likely, n_found = likely[:n_likely], 0
@@ -92,12 +92,18 @@ def match_texts(
 
 @lean_kernel
 def best_sums(
-    columns: Ids, rare: SparseRows, n_added: int, sums: Floats, ids: Ids, best: Floats
+    columns: Ids,
+    rare: SparseRows,
+    n_added: int,
+    sums: Floats,
+    least_share: np.float32,
+    ids: Ids,
+    best: Floats,
 ) -> int:
     """Find the labels whose texts have the largest inner products with a bag.
 
     All sums are looked at, or, where labels are many more than products, those that can be other
-    than 0. Once there is one three times as large, a sum is passed over.
+    than 0. Once there is a much larger one, a sum is passed over.
 
     Parameters
     ----------
@@ -106,11 +112,13 @@ def best_sums(
         The labels of each feature.
     n_added, sums : int, float32 (n_labels,)
         What `add_products` returned and wrote.
+    least_share : float
+        Of the largest sum so far: what is below is passed over.
     ids, best : int32, float32 (n_matches,)
         Written up to the number that is returned: best first, ties by smaller id.
     """
     if n_added > len(sums) // SUMS_PER_PRODUCT:
-        return _best_of_all(sums, ids, best)
+        return _best_of_all(sums, least_share, ids, best)
     labels = rare.columns
     n_found, least = 0, _LEAST_SUM
     for column in columns:
@@ -123,29 +131,32 @@ def best_sums(
             for found in range(n_found):
                 is_new &= ids[found] != np.int32(label)
             if is_new:
-                n_found, least = _keep(ids, best, n_found, np.int32(label), sums[label])
+                own = sums[label]
+                n_found, least = _keep(ids, best, n_found, np.int32(label), own, least_share)
     return n_found
 
 
 @lean_kernel
-def _best_of_all(sums: Floats, ids: Ids, best: Floats) -> int:
+def _best_of_all(sums: Floats, least_share: np.float32, ids: Ids, best: Floats) -> int:
     """Note the largest of all sums, and return how many were noted."""
     n_found, label, least = 0, 0, _LEAST_SUM
     while label < len(sums):
         label = first_above(sums, label, least)
         for own in range(label, min(label + N_ABOVE, len(sums))):
             if sums[own] >= least:
-                n_found, least = _keep(ids, best, n_found, own, sums[own])
+                n_found, least = _keep(ids, best, n_found, own, sums[own], least_share)
         label += N_ABOVE
     return n_found
 
 
 @lean_kernel
-def _keep(ids: Ids, best: Floats, n: int, label: Any, total: np.float32) -> tuple[int, np.float32]:
+def _keep(
+    ids: Ids, best: Floats, n: int, label: Any, total: np.float32, least_share: np.float32
+) -> tuple[int, np.float32]:
     """Put a label into the sorted list; return how long that is, and the least that can enter."""
     insert_sorted(ids, best, n, label, total)
     n = min(n + 1, len(ids))
-    least = best[0] * _LEAST_SHARE
+    least = best[0] * least_share
     return n, max(best[n - 1], least) if n == len(ids) else least
 
 

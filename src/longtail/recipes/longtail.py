@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast, get_args
 
 from longtail.blend.blend import Blend
 from longtail.blend.candidates import CandidateSearch, SearchSizes
-from longtail.blend.further_scale import learn_further_scale
+from longtail.blend.further_scale import learn_further_scale, learn_further_text_scale
 from longtail.blend.held_out_lesson import HeldOutLesson, evidence_of_unlabelled
 from longtail.blend.label_head import LabelHead
 from longtail.blend.linear_source import (
@@ -31,6 +31,9 @@ from longtail.training.schedule import Schedule
 from longtail.training.threads import meanwhile
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from longtail.scorers.calibration import Calibration
     from longtail.training.run import TrainingData, TrainingRun
 
@@ -206,7 +209,7 @@ class LongtailClassifier(RerankedEstimator):
             asked = Bags.of(shown.features)
             points = scorer.encoder.encode(asked, run.n_threads)
             evidence = scorer.evidence_of(points, asked, run.n_threads)
-            further_scale = learn_further_scale(points, scorer.heads[0], shown.judged_labels)
+            further = self._further_scales(scorer, points, shown)
             lesson = HeldOutLesson.of(
                 evidence,
                 shown,
@@ -230,7 +233,17 @@ class LongtailClassifier(RerankedEstimator):
             with run.stage("blend"):
                 compiled = CompiledScorer.of(scorer, storage, run.n_threads)
                 network, calibration = blended.result()
-        return compiled.with_network(network).with_further_scale(further_scale), calibration
+        return compiled.with_network(network).with_further_scales(*further), calibration
+
+    @staticmethod
+    def _further_scales(
+        scorer: BlendedScorer, points: NDArray[np.float32], shown: TrainingData
+    ) -> tuple[float, float]:
+        """Return what points teach of how labels that follow the candidates are ranked."""
+        of_points = (points, scorer.heads[0], shown.judged_labels)
+        scale = learn_further_scale(*of_points)
+        texts = (shown.features, scorer.relations)
+        return scale, learn_further_text_scale(*of_points, scale, *texts)
 
     def _sources(
         self,
