@@ -14,13 +14,15 @@ from longtail.classifiers.reranker import Reranker
 from longtail.classifiers.shortlisted import ShortlistTraining
 from longtail.data.point_input import InputKind
 from longtail.errors import InputError
-from longtail.features.bag_encoder import BagEncoder
+from longtail.features.bag_encoder import BagEncoder, UnitBagEncoder
 from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.features.convolutions import XMLCNN, KimCNN
 from longtail.features.hashed_mlp import HashedMLP
 from longtail.features.transformer import Transformer
 from longtail.negatives.nearest_labels import NearestLabels
 from longtail.recipes.own_parts import check_parts
+from longtail.recipes.slice import Slice
+from longtail.recipes.spen import SPEN
 from longtail.scorers.label_vectors import LabelVectors
 from longtail.siamese.pair_losses import ProbabilisticContrast
 from longtail.surrogates.meta_label_task import MetaLabelTask
@@ -364,6 +366,32 @@ def test_a_reranker_may_differ_where_that_can_be(reranker):
     brief = MetaLabelTask(schedule=BRIEF)
     model = fit(features=BAGS, surrogate=brief, reranker=reranker)
     assert model.predictor_.predict("wine", k=1)[0][0] == "drink"
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        (None, "must return a UnitBagEncoder, got a NoneType"),
+        (BagEncoder(np.eye(3)), "got a BagEncoder: a model folder"),
+        (UnitBagEncoder(np.eye(3)), "has 3 token vectors, but the features have"),
+    ],
+)
+def test_what_are_no_fixed_vectors(found, message):
+    with pytest.raises(InputError, match=message):
+        Slice(vectors=Learns(found), n_threads=1).fit(TEXTS, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [(torch.zeros(2, 3), r"got a Tensor \[2, 3\]"), (1.0, r"got a float \[\]")],
+)
+def test_what_is_no_loss_of_an_energy(found, message):
+    class Loss:
+        def value(self, terms, truth, descent):
+            return found
+
+    with pytest.raises(InputError, match=f"`value` of Loss must return the mean .* {message}"):
+        SPEN(loss=Loss(), n_threads=1).fit(TEXTS, LABELS)
 
 
 @pytest.mark.parametrize(

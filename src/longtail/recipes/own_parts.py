@@ -33,6 +33,7 @@ __all__ = [
     "check_block",
     "check_classifier",
     "check_encoder",
+    "check_fixed_vectors",
     "check_part",
     "check_parts",
     "check_shortlister",
@@ -212,6 +213,16 @@ def check_encoder(found: Any, n_tokens: int) -> None:
             f"The trained {type(found).__name__} has {len(found.token_vectors):,} token vectors, "
             f"but the features have {n_tokens:,} columns. Return a vector for each."
         )
+
+
+def check_fixed_vectors(found: Any, n_tokens: int) -> None:
+    """Raise InputError unless `FixedVectors.learn` returned what a model folder of Slice keeps."""
+    if not isinstance(found, UnitBagEncoder):
+        raise InputError(
+            f"`learn` of vectors must return a UnitBagEncoder, got {named(found)}: a model folder "
+            "keeps its token vectors, and takes them for those of one."
+        )
+    check_encoder(found, n_tokens)
 
 
 def check_transform(found: Any, dimension: int) -> None:
