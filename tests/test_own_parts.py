@@ -23,6 +23,7 @@ from longtail.negatives.nearest_labels import NearestLabels
 from longtail.recipes.own_parts import check_parts
 from longtail.recipes.slice import Slice
 from longtail.recipes.spen import SPEN
+from longtail.scorers.deepxml import Ranker
 from longtail.scorers.label_vectors import LabelVectors
 from longtail.siamese.pair_losses import ProbabilisticContrast
 from longtail.surrogates.meta_label_task import MetaLabelTask
@@ -366,6 +367,36 @@ def test_a_reranker_may_differ_where_that_can_be(reranker):
     brief = MetaLabelTask(schedule=BRIEF)
     model = fit(features=BAGS, surrogate=brief, reranker=reranker)
     assert model.predictor_.predict("wine", k=1)[0][0] == "drink"
+
+
+def ranking(n_tokens=0, *, n_labels=2, transform=Unchanged()):  # noqa: B008 - never changed
+    """Return what learns a ranker for so many tokens more or fewer, and so many labels."""
+
+    def found(data, _):
+        vectors = np.ones((data.features.shape[1] + n_tokens, 4), np.float32)
+        classifier = LabelVectors(np.ones((n_labels, 4)), np.ones(n_labels))
+        return Ranker(BagEncoder(vectors), transform, classifier)
+
+    return found
+
+
+def test_a_reranker_of_somebody_elses():
+    model = fit(surrogate=MetaLabelTask(schedule=BRIEF), reranker=Learns(ranking()))
+    assert isinstance(model.predictor_.scorer.reranker, Ranker)
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        (None, "of a re-ranker must return a Ranker, got a NoneType"),
+        (ranking(-1), r"has \d+ token vectors, but the features have"),
+        (ranking(n_labels=1), r"vectors of \(1, 4\) .* there are 2 labels"),
+        (ranking(transform=OwnTransform()), "is an OwnTransform"),
+    ],
+)
+def test_what_is_no_ranker(found, message):
+    with pytest.raises(InputError, match=message):
+        fit(surrogate=MetaLabelTask(schedule=BRIEF), reranker=Learns(found))
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from longtail.recipes.own_parts import (
     check_classifier,
     check_encoder,
     check_parts,
+    check_ranker,
     check_shortlister,
     check_transform,
     checked_shortlists,
@@ -307,4 +308,6 @@ class DeepXML(LabelEstimator):
         if self.reranker is None:
             return None
         with run.stage("re-ranker"):
-            return self.reranker.learn(data, shortlists, features, ranker, run)
+            reranker = self.reranker.learn(data, shortlists, features, ranker, run)
+        check_ranker(reranker, data.features.shape[1], data.labels.shape[1])
+        return reranker

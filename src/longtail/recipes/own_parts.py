@@ -14,6 +14,7 @@ from longtail.errors import InputError, named
 from longtail.features.bag_encoder import BagEncoder, UnitBagEncoder
 from longtail.features.encoder import ENCODERS
 from longtail.negatives.nearest_labels import LabelShortlister, ShortlistSizes
+from longtail.scorers.deepxml import Ranker
 from longtail.scorers.label_vectors import LabelVectors
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.transfer.block import TransferBlock
@@ -36,6 +37,7 @@ __all__ = [
     "check_fixed_vectors",
     "check_part",
     "check_parts",
+    "check_ranker",
     "check_shortlister",
     "check_transform",
     "checked_shortlists",
@@ -264,6 +266,16 @@ def check_classifier(found: Any, n_labels: int, dimension: int) -> None:
         )
     if not np.isfinite(found.vectors.sum(dtype=np.float64) + found.bias.sum(dtype=np.float64)):
         raise InputError("`learn` of a classifier returned NaN, or infinite numbers.")
+
+
+def check_ranker(found: Any, n_tokens: int, n_labels: int) -> None:
+    """Raise InputError unless `Reranking.learn` returned what orders all labels of all points."""
+    if not isinstance(found, Ranker):
+        raise InputError(f"`learn` of a re-ranker must return a Ranker, got {named(found)}.")
+    check_encoder(found.encoder, n_tokens)
+    dimension = found.classifier.vectors.shape[1]
+    check_transform(found.residual, dimension)
+    check_classifier(found.classifier, n_labels, dimension)
 
 
 def checked_shortlists(found: Any, n_points: int, n_labels: int) -> NDArray[np.int32]:
