@@ -6,11 +6,15 @@ import numpy as np
 import pytest
 from scipy.sparse import coo_array, csr_array, csr_matrix, lil_array
 
-from longtail.data import InputWarning, LabelForm, features_from, labels_from, texts_from
-from longtail.data.from_python import own_dtype
+from longtail.data import Dataset, InputWarning, LabelForm, features_from, labels_from, texts_from
+from longtail.data.foreign import own_dtype
 from longtail.errors import InputError
 
 DENSE = [[1, 1, 0], [0, 0, 0], [1, 0, 1]]
+
+
+class NAType:
+    """As pandas calls the class of what is missing."""
 
 
 @pytest.mark.parametrize(
@@ -77,6 +81,32 @@ def test_a_dtype_that_numpy_does_not_know(dtype):
     assert list(labels_from(Column(["b", "a"]), 2)[1].names) == ["a", "b"]
 
 
+class OfArrow:
+    """A column of pyarrow: what goes through it gets no strings."""
+
+    def __init__(self, values):
+        self.to_pylist = lambda: values
+
+    def __len__(self):
+        return 2
+
+    def __iter__(self):
+        return iter([object(), object()])
+
+
+def test_columns_of_pyarrow():
+    data = Dataset.of(OfArrow(["one", "two"]), OfArrow([["a"], []]))
+    assert (list(data.texts), list(data.label_lists())) == (["one", "two"], [[0], []])
+    assert list(labels_from(OfArrow(["b", "a"]), 2)[1].names) == ["a", "b"]
+    assert list(texts_from(OfArrow(["one", "two"]))) == ["one", "two"]
+
+
+@pytest.mark.parametrize("texts", [[b"one", b"two"], np.array(["one", "two"], "S3")])
+def test_texts_as_bytes_are_no_features(texts):
+    with pytest.raises(InputError, match=r"Text 0 is .*b'one'.*, not a string"):
+        Dataset.of(texts, [["a"], []])
+
+
 def test_explicit_zeros_go_and_the_input_stays():
     given = csr_array((np.array([1, 0]), np.array([1, 0]), np.array([0, 2])), shape=(1, 2))
     matrix, _, _ = labels_from(given, 1)
@@ -115,6 +145,9 @@ def test_repeats_are_merged_with_one_warning():
         (np.full((4, 1), "a"), r"or one class a point as a column: .*array\[:, 0\]"),
         ([["a"], float("nan"), [], []], r"row 1: got nan \(float\) where other rows are lists"),
         ([["a"], [3], [], []], r"row 1: got 3 \(int\) among names"),
+        ([["a"], [None], [], []], "row 1: got None .*, a missing label. Leave it out of the list"),
+        (["a", None, "b", "a"], "row 1: got None .*, a missing label. Leave the point out"),
+        (["a", NAType(), "b", "a"], "row 1: got .*, a missing label. Leave the point out"),
         ([[0], ["a"], [], []], r"row 1: got 'a' \(str\) as a label id"),
         ([[0], [-1], [], []], "row 1: got -1"),
         ([[0], [1.5], [], []], "row 1: got 1.5"),

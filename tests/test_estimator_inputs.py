@@ -207,7 +207,8 @@ def test_the_columns_of_a_table_name_the_labels():
     model = small().fit(TEXTS, y)
     assert list(model.predictor_.label_space.names) == list(matrix.classes_)
     assert model.predictor_.label_space.texts == model.predictor_.label_space.names
-    assert model.predict(TEXTS).shape == (24, len(matrix.classes_))
+    found = model.predict(TEXTS)
+    assert (found.shape, found.dtype) == ((24, len(matrix.classes_)), int)
     turned = Table(matrix.classes_[::-1], matrix.transform(NAMES)[:, ::-1])
     assert model.score(TEXTS, turned) == model.score(TEXTS, NAMES) > 0.9
     counted = small().fit(TEXTS, Table(range(3), matrix.transform(NAMES)))
@@ -266,6 +267,12 @@ def test_all_probabilities(of_names, of_classes, monkeypatch):
     monkeypatch.setattr("longtail.estimators.answers.MOST_NUMBERS", 71)
     with pytest.raises(InputError, match=r"All probabilities of 24 points and 3 labels .*topk"):
         of_names.predict_proba(TEXTS)
+
+
+def test_what_is_one_text_is_no_points_to_any_answer(of_names):
+    for ask in (of_names.predict, of_names.predict_topk, of_names.predict_proba):
+        with pytest.raises(InputError, match="For one text, pass"):
+            ask(np.array("red wine"))
 
 
 @pytest.mark.parametrize("dtype", [object, np.float16])

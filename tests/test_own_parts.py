@@ -12,17 +12,25 @@ import torch
 from longtail import DeepXML
 from longtail.classifiers.reranker import Reranker
 from longtail.classifiers.shortlisted import ShortlistTraining
+from longtail.data.point_input import InputKind
 from longtail.errors import InputError
+from longtail.features.bag_encoder import BagEncoder, UnitBagEncoder
 from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.features.convolutions import XMLCNN, KimCNN
 from longtail.features.hashed_mlp import HashedMLP
 from longtail.features.transformer import Transformer
 from longtail.negatives.nearest_labels import NearestLabels
 from longtail.recipes.own_parts import check_parts
+from longtail.recipes.slice import Slice
+from longtail.recipes.spen import SPEN
+from longtail.scorers.deepxml import Ranker
+from longtail.scorers.label_vectors import LabelVectors
 from longtail.siamese.pair_losses import ProbabilisticContrast
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.training.schedule import Schedule
+from longtail.transfer.block import TransferBlock
 from longtail.transfer.bounded_residual import BoundedResidual
+from longtail.transfer.transform import Rectified, Unchanged
 
 TEXTS = ["red wine", "white wine", "fast car", "old car"] * 10
 LABELS = [["drink"], ["drink"], ["vehicle"], ["vehicle"]] * 10
@@ -122,6 +130,128 @@ def test_what_parts_make_is_looked_at(parts, message):
         fit(surrogate=MetaLabelTask(schedule=BRIEF), **parts)
 
 
+class OwnEncoder(BagEncoder):
+    """An encoder of somebody else's, which no model folder knows how to make again."""
+
+    def config(self):
+        return {"kind": "own"}
+
+
+@dataclass(frozen=True)
+class Learns:
+    """A surrogate or a classifier, whatever it has learnt; of features and labels, if asked."""
+
+    found: Any
+
+    def learn(self, first, second, *rest):
+        return self.found(first, second) if callable(self.found) else self.found
+
+
+def encoded(encoder=BagEncoder, *, n_tokens=0, clusters=(0, 1)):
+    """Return what a surrogate returns: so many token vectors too many or too few."""
+
+    def found(_, data):
+        vectors = np.ones((data.features.shape[1] + n_tokens, 4), np.float32)
+        return encoder(vectors), np.asarray(clusters)
+
+    return found
+
+
+def test_what_a_surrogate_learns_may_come_in_any_form():
+    model = fit(surrogate=Learns(encoded(clusters=[-1, -1])))
+    assert model.predictor_.scorer.label_clusters.dtype == np.int32
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        (None, "must return two things, .* got a NoneType"),
+        ((np.ones(3), [0, 1]), "an ndarray has no encode, to_arrays, config"),
+        (encoded(OwnEncoder), "is an OwnEncoder, which a model folder could not be opened with"),
+        (encoded(n_tokens=-1), r"has \d+ token vectors, but the features have \d+ columns"),
+        (encoded(clusters=[0]), r"one for each of the 2 labels, got int64 \(1,\)"),
+        (encoded(clusters=None), "Return -1 for a label without one"),
+    ],
+)
+def test_what_is_no_encoder_with_meta_labels(found, message):
+    with pytest.raises(InputError, match=message):
+        fit(surrogate=Learns(found))
+
+
+def test_an_encoder_that_was_trained_on_is_looked_at():
+    class Tuned(BagOfTokens):
+        def frozen(self, network):
+            return OwnEncoder(super().frozen(network).token_vectors)
+
+    with pytest.raises(InputError, match="is an OwnEncoder"):
+        fit(features=Tuned(dimension=4), surrogate=Learns(encoded()), fine_tune=True)
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        (None, "must return LabelVectors, got a NoneType"),
+        (LabelVectors(np.ones((1, 4)), np.ones(1)), r"vectors of \(1, 4\) .* there are 2 labels"),
+        (LabelVectors(np.ones((2, 3)), np.ones(2)), r"Return vectors of \(2, 4\)"),
+        (LabelVectors(np.ones((2, 4)), np.ones(1)), r"biases of \(1,\), but"),
+        (LabelVectors(np.full((2, 4), np.nan), np.ones(2)), "returned NaN"),
+    ],
+)
+def test_what_is_no_classifier(found, message):
+    with pytest.raises(InputError, match=message):
+        fit(surrogate=Learns(encoded()), classifier=Learns(found))
+
+
+class Unfrozen(TransferBlock):
+    """A block that says nothing of what becomes of it."""
+
+    def forward(self, features):
+        return features
+
+
+@dataclass
+class OwnTransfer:
+    """A transfer whose trained block is whatever it is."""
+
+    found: Any
+
+    def block(self, dimension, device):
+        block = Unfrozen(dimension, 0.1)
+        if self.found is not Unfrozen:
+            block.__class__ = type("Own", (Unfrozen,), {"frozen": lambda _: self.found})
+        return block
+
+
+class OwnTransform(Unchanged):
+    """A transform of somebody else's."""
+
+    def config(self):
+        return {"kind": "own"}
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        (Unfrozen, "Unfrozen has no `frozen` of its own"),
+        (None, "What `frozen` returns must be .* NoneType has no apply"),
+        (OwnTransform(), "is an OwnTransform, which a model folder could not be opened with"),
+        (Rectified(np.eye(3), np.ones(3)), r"matrix of \(3, 3\) .* Return one of \(4, 4\)"),
+        (Rectified(np.eye(4), np.ones(3)), r"bias of \(3,\)"),
+    ],
+)
+def test_what_is_no_transform(found, message):
+    own = LabelVectors(np.ones((2, 4)), np.ones(2))
+    with pytest.raises(InputError, match=message):
+        fit(surrogate=Learns(encoded()), classifier=Learns(own), transfer=OwnTransfer(found))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadsInWords(BagOfTokens):
+    """An architecture that says in words what it reads."""
+
+    reads: Any = InputKind.ROWS
+
+
 class ForFrozenFeatures:
     """A classifier that cannot fine-tune."""
 
@@ -136,6 +266,7 @@ class ForFrozenFeatures:
             {"classifier": ForFrozenFeatures(), "fine_tune": True},
             "`learn` of ForFrozenFeatures takes no `network`",
         ),
+        ({"features": ReadsInWords()}, r"`reads` of ReadsInWords must be a PointInput, got <Input"),
         ({"features": HashedMLP}, r"got the class HashedMLP\. Pass HashedMLP\(\)\."),
         ({"transfer": "identity"}, r"such as BoundedResidual\(\); a str has no block"),
         ({"classifier": None}, "a NoneType has no learn"),
@@ -236,6 +367,62 @@ def test_a_reranker_may_differ_where_that_can_be(reranker):
     brief = MetaLabelTask(schedule=BRIEF)
     model = fit(features=BAGS, surrogate=brief, reranker=reranker)
     assert model.predictor_.predict("wine", k=1)[0][0] == "drink"
+
+
+def ranking(n_tokens=0, *, n_labels=2, transform=Unchanged()):  # noqa: B008 - never changed
+    """Return what learns a ranker for so many tokens more or fewer, and so many labels."""
+
+    def found(data, _):
+        vectors = np.ones((data.features.shape[1] + n_tokens, 4), np.float32)
+        classifier = LabelVectors(np.ones((n_labels, 4)), np.ones(n_labels))
+        return Ranker(BagEncoder(vectors), transform, classifier)
+
+    return found
+
+
+def test_a_reranker_of_somebody_elses():
+    model = fit(surrogate=MetaLabelTask(schedule=BRIEF), reranker=Learns(ranking()))
+    assert isinstance(model.predictor_.scorer.reranker, Ranker)
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        (None, "of a re-ranker must return a Ranker, got a NoneType"),
+        (ranking(-1), r"has \d+ token vectors, but the features have"),
+        (ranking(n_labels=1), r"vectors of \(1, 4\) .* there are 2 labels"),
+        (ranking(transform=OwnTransform()), "is an OwnTransform"),
+    ],
+)
+def test_what_is_no_ranker(found, message):
+    with pytest.raises(InputError, match=message):
+        fit(surrogate=MetaLabelTask(schedule=BRIEF), reranker=Learns(found))
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [
+        (None, "must return a UnitBagEncoder, got a NoneType"),
+        (BagEncoder(np.eye(3)), "got a BagEncoder: a model folder"),
+        (UnitBagEncoder(np.eye(3)), "has 3 token vectors, but the features have"),
+    ],
+)
+def test_what_are_no_fixed_vectors(found, message):
+    with pytest.raises(InputError, match=message):
+        Slice(vectors=Learns(found), n_threads=1).fit(TEXTS, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("found", "message"),
+    [(torch.zeros(2, 3), r"got a Tensor \[2, 3\]"), (1.0, r"got a float \[\]")],
+)
+def test_what_is_no_loss_of_an_energy(found, message):
+    class Loss:
+        def value(self, terms, truth, descent):
+            return found
+
+    with pytest.raises(InputError, match=f"`value` of Loss must return the mean .* {message}"):
+        SPEN(loss=Loss(), n_threads=1).fit(TEXTS, LABELS)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from longtail import LongtailClassifier
-from longtail.errors import InputError
+from longtail.data.vectorizer import TextVectorizer
+from longtail.errors import InputError, interruptible
 from longtail.training.threads import one_ahead
 
 TEXTS = ["red wine", "white wine", "fast car", "old car"] * 20
@@ -44,6 +45,26 @@ def test_a_forked_process_trains_without_torchs_threads():
     trained(0, n_threads=2)  # torch's threads have begun
     with multiprocessing.get_context("fork").Pool(1) as pool:
         assert pool.map_async(answer_in_child, [0]).get(timeout=120) == [[["drink"]]]
+
+
+def interrupted(*_, **__):
+    """Fail as a kernel does during which Ctrl-C was pressed."""
+    between = SystemError("_numba_unpickle returned a result with an exception set")
+    between.__cause__ = KeyboardInterrupt()
+    raise SystemError("a kernel returned a result with an exception set") from between
+
+
+def test_an_interrupt_in_a_kernel_is_no_failure_of_the_model(monkeypatch):
+    model = LongtailClassifier(dimension=16, epochs=2, n_threads=1).fit(TEXTS, NAMES)
+    answers = model.predict(TEXTS[:2])
+    with monkeypatch.context() as patch:
+        patch.setattr(LongtailClassifier, "_trained", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.fit(TEXTS, NAMES)
+        patch.setattr(TextVectorizer, "transform", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.predict(TEXTS[:2])
+    assert model.predict(TEXTS[:2]) == answers
 
 
 def test_trainings_in_several_threads_are_those_that_would_have_been_alone():
@@ -127,3 +148,8 @@ def test_an_error_of_the_maker_reaches_the_user(n_threads):
     assert next(ahead) == 1
     with pytest.raises(InputError, match="no more"):
         next(ahead)
+
+
+def test_another_failure_of_the_system_stays():
+    with pytest.raises(SystemError, match="bad call"), interruptible():
+        raise SystemError("bad call") from ValueError()

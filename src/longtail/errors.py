@@ -17,10 +17,11 @@ from __future__ import annotations
 
 import difflib
 import errno
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
 __all__ = [
@@ -35,6 +36,7 @@ __all__ = [
     "TooLargeError",
     "TrainingError",
     "did_you_mean",
+    "interruptible",
     "named",
     "require_positive",
     "source_name",
@@ -167,6 +169,35 @@ class MissingExtraError(LongtailError, ImportError):
 
 class TrainingError(LongtailError, RuntimeError):
     """Training cannot start, or cannot go on."""
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Let Ctrl-C, or a notebook's stop button, end compiled code as it ends all other.
+
+    A kernel that returns arrays runs a line of numba's Python on its way back. What is raised there
+    comes out as a SystemError, which ``except Exception`` takes for a failure of the model:
+    scikit-learn's searches would go on with the next one.
+
+    Examples
+    --------
+    >>> from longtail.errors import interruptible
+    >>> try:
+    ...     with interruptible():
+    ...         raise SystemError("a result with an exception set") from KeyboardInterrupt()
+    ... except KeyboardInterrupt:
+    ...     "stopped"
+    'stopped'
+    """
+    try:
+        yield
+    except SystemError as error:
+        cause: BaseException | None = error
+        while cause is not None and not isinstance(cause, KeyboardInterrupt):
+            cause = cause.__cause__
+        if cause is None:
+            raise
+        raise cause from None
 
 
 def require_positive(name: str, value: int) -> None:

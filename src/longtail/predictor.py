@@ -21,7 +21,7 @@ from longtail.data.label_space import LabelSpace
 from longtail.data.point_input import PointInput
 from longtail.data.text_column import TextColumn
 from longtail.data.vectorizer import TextVectorizer
-from longtail.errors import RETRAIN, InputError, ModelFolderError
+from longtail.errors import RETRAIN, InputError, ModelFolderError, interruptible
 from longtail.evaluation import evaluate_model
 from longtail.explain import Explanation, explain
 from longtail.kernels.jit import n_usable_threads
@@ -231,12 +231,13 @@ class Predictor:
         if one is not None:
             best, own = one.top_k(X[0], n_possible)
         else:
-            bags = self.bags(X)
-            n_threads = n_usable_threads(1 if bags.n_rows == 1 else n_threads)
-            if restriction is not None:
-                return restriction.top_k(self.scorer, self.calibration, bags, k, n_threads)
-            best, scores = self.scorer.top_k(bags, n_possible, n_threads)
-            own = self.calibration.probabilities(scores)
+            with interruptible():
+                bags = self.bags(X)
+                n_threads = n_usable_threads(1 if bags.n_rows == 1 else n_threads)
+                if restriction is not None:
+                    return restriction.top_k(self.scorer, self.calibration, bags, k, n_threads)
+                best, scores = self.scorer.top_k(bags, n_possible, n_threads)
+                own = self.calibration.probabilities(scores)
         if n_possible == k:
             return best, own
         more = (0, 0), (0, k - n_possible)

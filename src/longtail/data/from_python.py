@@ -20,6 +20,7 @@ from longtail.data.csr import (
     remark_on_tiny,
     with_int32_indices,
 )
+from longtail.data.foreign import as_classes, is_missing, own_dtype, python_values
 from longtail.data.input_notes import InputNotes
 from longtail.data.label_names import is_list_text, packed_by, remark_on_twins
 from longtail.data.label_space import LabelSpace
@@ -32,11 +33,9 @@ if TYPE_CHECKING:
 __all__ = [
     "ADVICE",
     "LabelForm",
-    "as_classes",
     "features_from",
     "holds_texts",
     "labels_from",
-    "own_dtype",
     "texts_from",
 ]
 
@@ -67,16 +66,17 @@ class LabelForm(Enum):
 
 
 def holds_texts(points: Any) -> bool:
-    """Tell a sequence of strings, or of strings and what should be one, from features.
+    """Tell a sequence of strings, or of strings, bytes and what should be one, from features.
 
     Examples
     --------
     >>> holds_texts(["one", None]), holds_texts([[0.5, 1]])
     (True, False)
     """
+    points = python_values(points)
     if getattr(points, "ndim", 1) != 1 or not hasattr(points, "__len__"):
         return False
-    return not len(points) or any(isinstance(value, str) for value in points)
+    return not len(points) or any(isinstance(value, str | bytes) for value in points)
 
 
 def texts_from(texts: Iterable[str]) -> TextColumn:
@@ -101,7 +101,7 @@ def texts_from(texts: Iterable[str]) -> TextColumn:
         raise InputError(
             f"Expected a sequence of strings, got {_shown(texts)}. For one text, pass [text]."
         )
-    return TextColumn.from_strings(texts)
+    return TextColumn.from_strings(python_values(texts))
 
 
 def features_from(features: Any) -> csr_array:
@@ -165,20 +165,6 @@ def features_from(features: Any) -> csr_array:
     return matrix
 
 
-def own_dtype(values: Any) -> np.dtype[Any] | None:
-    """Return numpy's dtype of an array; None if it has none, or one that only its library knows.
-
-    Columns of pandas have dtypes of categories, strings and missing numbers, and tensors theirs.
-
-    Examples
-    --------
-    >>> own_dtype(np.zeros(2)), own_dtype([0.0, 0.0])
-    (dtype('float64'), None)
-    """
-    dtype = getattr(values, "dtype", None)
-    return dtype if isinstance(dtype, np.dtype) else None
-
-
 def labels_from(
     labels: Any,
     n_points: int,
@@ -215,6 +201,7 @@ def labels_from(
     >>> matrix.toarray().tolist(), list(space.names), form.name
     ([[1.0, 1.0], [0.0, 0.0], [1.0, 0.0]], ['bread', 'baking'], 'NAMES')
     """
+    labels = python_values(labels)
     if labels is None:
         raise InputError("y is missing (None). Pass one label list per point.")
     if getattr(labels, "ndim", 1) == 0 or (issparse(labels) and labels.ndim != 2):
@@ -384,6 +371,11 @@ def _name(value: object, row: int, known: Mapping[str, int]) -> str:
         if value not in known:
             _check_text(value, row, "Leave it out of the list, which may be empty.")
         return str(value)
+    if is_missing(value):
+        raise InputError(
+            f"y, row {row}: got {_shown(value)}, a missing label. Leave it out of the list, which "
+            "may be empty."
+        )
     raise InputError(
         f"y, row {row}: got {_shown(value)} among names. Use strings only, or whole numbers only."
     )
@@ -448,25 +440,6 @@ def _from_classes(values: list[Hashable]) -> tuple[csr_array, LabelSpace, LabelF
     return csr_from_rows(ids.astype(np.int32), lengths, len(classes)), space, LabelForm.CLASSES
 
 
-def as_classes(values: Iterable[Hashable]) -> np.ndarray[Any, Any]:
-    """Return classes as an array: of objects where numpy would make two of them one.
-
-    Examples
-    --------
-    >>> as_classes([3, 4]).dtype, as_classes([2**53, 2**53 + 1, 1.0]).dtype
-    (dtype('int64'), dtype('O'))
-    """
-    if hasattr(values, "__array__"):
-        return np.asarray(values)
-    rows = [*values]
-    classes = np.asarray(rows)
-    if len(np.unique(classes)) == len({*rows}):
-        return classes
-    classes = np.empty(len(rows), np.object_)
-    classes[:] = rows
-    return classes
-
-
 def _check_class(value: object, row: int) -> None:
     """Refuse what is neither a string nor a whole number."""
     if isinstance(value, str):
@@ -478,14 +451,14 @@ def _check_class(value: object, row: int) -> None:
         )
     if isinstance(value, str | bool | int | np.integer | np.bool_):
         return
+    if is_missing(value):
+        raise InputError(
+            f"y, row {row}: got {_shown(value)}, a missing label. Leave the point out, "
+            "or pass a label list for every point, empty where there is no label."
+        )
     if isinstance(value, float | np.floating):
         if float(value).is_integer():
             return
-        if np.isnan(value):
-            raise InputError(
-                f"y, row {row}: got {_shown(value)}, a missing label. Leave the point out, "
-                "or pass a label list for every point, empty where there is no label."
-            )
         raise InputError(
             f"y, row {row}: got {_shown(value)}, a continuous target. Pass classes, such as "
             "strings or whole numbers, or a label list for every point."

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from longtail.energy.descent import Descent
 from longtail.energy.losses import CrossEntropy
 from longtail.energy.terms import EnergyTerms
+from longtail.errors import InputError, named
 from longtail.named_parts import joined_parts
 from longtail.training.batches import AllLabels
 from longtail.training.clipping import ConstantNorm
@@ -95,6 +96,11 @@ class _Stage:
         truth = torch.zeros(len(batch.points), self._labels.shape[1], device=features.device)
         truth[batch.positive_rows, batch.positive_columns] = 1
         loss = self._loss.value(self._terms(features), truth, self._descent)
+        if not isinstance(loss, Tensor) or loss.ndim:  # of somebody else's
+            raise InputError(
+                f"`value` of {type(self._loss).__name__} must return the mean over points, a "
+                f"tensor without dimensions, got {named(loss)} {[*getattr(loss, 'shape', ())]}."
+            )
         if loss.requires_grad:  # not that of unaries held still, where no step takes the energy
             loss.backward()  # type: ignore[no-untyped-call]  # torch has no types here
         self._adam.step(learning_rate)

@@ -9,7 +9,8 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.data.dataset import Dataset
-from longtail.data.from_python import LabelForm, as_classes, labels_from, own_dtype
+from longtail.data.foreign import as_classes, own_dtype
+from longtail.data.from_python import LabelForm, labels_from
 from longtail.errors import InputError
 from longtail.estimators.feature_names import check_feature_names
 from longtail.estimators.scikit_learn import Parameters, not_fitted
@@ -221,6 +222,8 @@ def kept(y: Any) -> Any:
 def matrix_dtype(y: Any) -> np.dtype[Any]:
     """Return the dtype of matrices of predicted labels: that of y, if scipy has such matrices.
 
+    A table has that of all its columns together.
+
     Examples
     --------
     >>> import numpy as np
@@ -228,7 +231,8 @@ def matrix_dtype(y: Any) -> np.dtype[Any]:
     >>> matrix_dtype(np.eye(2, dtype=int)), matrix_dtype([["bread"]])
     (dtype('int64'), dtype('float32'))
     """
-    given = own_dtype(y)  # of Python objects and half numbers there are none
+    given = np.asarray(y).dtype if hasattr(y, "columns") else own_dtype(y)
+    # Of Python objects and half numbers there are none.
     is_usual = given is not None and given.kind in "biuf" and given != np.float16
     return given if given and is_usual else np.dtype(np.float32)
 
@@ -236,6 +240,6 @@ def matrix_dtype(y: Any) -> np.dtype[Any]:
 def _n_points(X: Any) -> int:
     """Return how many points there are, or 0 of what is no points, which will be refused."""
     shape = getattr(X, "shape", None)
-    if shape:
-        return int(shape[0])
+    if shape is not None:
+        return int(shape[0]) if shape else 0
     return len(X) if hasattr(X, "__len__") else 0

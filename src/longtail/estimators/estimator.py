@@ -15,16 +15,16 @@ from longtail.data.csr import with_entries
 from longtail.data.damping import chosen_power
 from longtail.data.dataset import Dataset
 from longtail.data.dense_columns import dense_columns
+from longtail.data.foreign import as_classes
 from longtail.data.from_python import (
     LabelForm,
-    as_classes,
     holds_texts,
     labels_from,
     texts_from,
 )
 from longtail.data.point_input import PointInput
 from longtail.data.vectorizer import TextVectorizer
-from longtail.errors import InputError
+from longtail.errors import InputError, interruptible
 from longtail.estimators.answers import AnsweringEstimator, kept, matrix_dtype
 from longtail.estimators.calibrating import calibrated
 from longtail.estimators.feature_names import feature_names
@@ -239,7 +239,7 @@ class LabelEstimator(AnsweringEstimator):
         check_callbacks(callbacks)
         join_processes()
         n_threads = n_usable_threads(self.n_threads)
-        with torch_for_training(n_threads):
+        with interruptible(), torch_for_training(n_threads):
             run = TrainingRun(
                 seed=self.random_state,
                 device=own_device(as_device(self.device)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from longtail.data.bags import Bags
 
-__all__ = ["Encoder", "HasTokenVectors", "UnitEncoder", "encoder_from"]
+__all__ = ["ENCODERS", "Encoder", "HasTokenVectors", "UnitEncoder", "encoder_from"]
 
 
 class Encoder(Protocol):
@@ -81,18 +82,7 @@ def encoder_from(config: Mapping[str, Any], arrays: Mapping[str, NDArray[np.gene
     >>> type(again).__name__, again.token_vectors.tolist()
     ('BagEncoder', [[1.0, 0.0], [0.0, 2.0]])
     """
-    kinds: dict[str, Any] = {
-        "bag-of-tokens": BagEncoder.from_parts,
-        "convolutions": ConvolutionEncoder.from_parts,
-        "hashed-mlp": HashedMLPEncoder.from_parts,
-        "onnx": OnnxEncoder.from_parts,
-        "resnet18": ImageEncoder.from_parts,
-        "rows": RowEncoder.from_parts,
-        "summed": _summed,
-        "transformer": TransformerEncoder.from_parts,
-        "unit-bag-of-tokens": UnitBagEncoder.from_parts,
-    }
-    encoder: Encoder = kinds[config["kind"]](config, arrays)
+    encoder: Encoder = ENCODERS[config["kind"]](config, arrays)
     return encoder
 
 
@@ -104,3 +94,19 @@ def _summed(config: Mapping[str, Any], arrays: Mapping[str, NDArray[np.generic]]
         np.asarray(arrays["turn"], np.float32),
         read_only(arrays["token_vectors"], np.float32),
     )
+
+
+# What a model folder calls them, and how each is made again.
+ENCODERS: Mapping[str, Any] = MappingProxyType(
+    {
+        "bag-of-tokens": BagEncoder.from_parts,
+        "convolutions": ConvolutionEncoder.from_parts,
+        "hashed-mlp": HashedMLPEncoder.from_parts,
+        "onnx": OnnxEncoder.from_parts,
+        "resnet18": ImageEncoder.from_parts,
+        "rows": RowEncoder.from_parts,
+        "summed": _summed,
+        "transformer": TransformerEncoder.from_parts,
+        "unit-bag-of-tokens": UnitBagEncoder.from_parts,
+    }
+)

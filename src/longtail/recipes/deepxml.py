@@ -18,9 +18,14 @@ from longtail.recipes.fusion_learning import fusion_learnt
 from longtail.recipes.learners import averaged_learners
 from longtail.recipes.own_parts import (
     check_block,
+    check_classifier,
+    check_encoder,
     check_parts,
+    check_ranker,
     check_shortlister,
+    check_transform,
     checked_shortlists,
+    checked_surrogate,
 )
 from longtail.scorers.deepxml import DeepXMLScorer, Ranker
 from longtail.scorers.fusion import ScoreFusion
@@ -229,7 +234,9 @@ class DeepXML(LabelEstimator):
         -------
         DeepXMLScorer
         """
-        encoder, clusters = self.surrogate.learn(self.features, data, run)  # Module I
+        learnt = self.surrogate.learn(self.features, data, run)  # Module I
+        n_tokens, n_labels = data.features.shape[1], data.labels.shape[1]
+        encoder, clusters = checked_surrogate(learnt, n_tokens, n_labels)
         features = encoder.encode(data.bags(), run.n_threads)
         shortlister, shortlists = self._mine(features, data.labels, run)  # Module II
         block = self.transfer.block(features.shape[1], run.device)  # Module III
@@ -281,9 +288,13 @@ class DeepXML(LabelEstimator):
                     features, block, shortlists, data.labels, run, network=network
                 )
                 encoder = self.features.frozen(network)
+                check_encoder(encoder, data.features.shape[1])
             else:
                 classifier = self.classifier.learn(features, block, shortlists, data.labels, run)
-        return Ranker(encoder, block.frozen(), classifier)
+        check_classifier(classifier, data.labels.shape[1], features.shape[1])
+        transform = block.frozen()
+        check_transform(transform, features.shape[1])
+        return Ranker(encoder, transform, classifier)
 
     def _reranked(
         self,
@@ -297,4 +308,6 @@ class DeepXML(LabelEstimator):
         if self.reranker is None:
             return None
         with run.stage("re-ranker"):
-            return self.reranker.learn(data, shortlists, features, ranker, run)
+            reranker = self.reranker.learn(data, shortlists, features, ranker, run)
+        check_ranker(reranker, data.features.shape[1], data.labels.shape[1])
+        return reranker

@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from longtail.classifiers.reranker import Reranker
-from longtail.data.point_input import InputKind
+from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError, named
+from longtail.features.bag_encoder import BagEncoder, UnitBagEncoder
+from longtail.features.encoder import ENCODERS
 from longtail.negatives.nearest_labels import LabelShortlister, ShortlistSizes
+from longtail.scorers.deepxml import Ranker
+from longtail.scorers.label_vectors import LabelVectors
 from longtail.surrogates.meta_label_task import MetaLabelTask
+from longtail.transfer.block import TransferBlock
+from longtail.transfer.residual import SquareLayer
+from longtail.transfer.transform import TRANSFORMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -20,14 +27,21 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.features.architecture import FeatureArchitecture
+    from longtail.features.encoder import Encoder
     from longtail.recipes.deepxml import DeepXML
 
 __all__ = [
     "check_block",
+    "check_classifier",
+    "check_encoder",
+    "check_fixed_vectors",
     "check_part",
     "check_parts",
+    "check_ranker",
     "check_shortlister",
+    "check_transform",
     "checked_shortlists",
+    "checked_surrogate",
 ]
 
 # The seams of DeepXML: what a part must have, and one that is at hand.
@@ -37,7 +51,7 @@ SEAMS: Mapping[str, tuple[tuple[str, ...], str]] = MappingProxyType(
         "surrogate": (("learn",), "MetaLabelTask()"),
         "negatives": (("build", "mine"), "NearestLabels()"),
         "transfer": (("block",), "BoundedResidual()"),
-        "classifier": (("learn",), "ShortlistedOneVsAll()"),
+        "classifier": (("learn",), "ShortlistedOneVsAll(...)"),
     }
 )
 
@@ -57,10 +71,15 @@ def check_parts(model: DeepXML) -> None:
     """
     for seam, (members, example) in SEAMS.items():
         check_part(seam, getattr(model, seam), members, example)
+    if not isinstance(model.features.reads, PointInput):
+        raise InputError(
+            f"`reads` of {type(model.features).__name__} must be a PointInput, got "
+            f"{model.features.reads!r}. Return such as PointInput(InputKind.ROWS)."
+        )
     if isinstance(model.surrogate, MetaLabelTask):
         check_part("clusters", model.surrogate.clusters, ("assign",), "LabelClusters()")
     if model.reranker is not None:
-        check_part("reranker", model.reranker, ("learn",), "Reranker()")
+        check_part("reranker", model.reranker, ("learn",), "Reranker(...)")
     if isinstance(model.reranker, Reranker):
         _check_reranker(model.reranker, model.features)
     if not isinstance(model.prediction_sizes, ShortlistSizes | None):
@@ -150,6 +169,113 @@ def check_block(found: Any) -> None:
     """Raise InputError unless `Transfer.block` returned a module that can be trained and frozen."""
     members = ("forward", "dimension", "learning_rate", "frozen")
     check_part("what `block` returns", found, members, "a TransferBlock")
+    if getattr(type(found), "frozen", None) is TransferBlock.frozen:
+        raise InputError(
+            f"{type(found).__name__} has no `frozen` of its own. Give it one that returns what the "
+            "trained block is to a model, such as Rectified of longtail.transfer.transform."
+        )
+
+
+def checked_surrogate(
+    found: Any, n_tokens: int, n_labels: int
+) -> tuple[Encoder, NDArray[np.int32]]:
+    """Return what `Surrogate.learn` found, with int32 (n_labels,), or raise InputError.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.features.bag_encoder import BagEncoder
+    >>> from longtail.recipes.own_parts import checked_surrogate
+    >>> checked_surrogate((BagEncoder(np.eye(3)), [0, -1]), 3, 2)[1].dtype
+    dtype('int32')
+    """
+    if not isinstance(found, tuple) or len(found) != 2:
+        raise InputError(
+            "`learn` of a surrogate must return two things, the encoder and the meta-label of "
+            f"each label, got {named(found)}."
+        )
+    encoder, clusters = found[0], np.asarray(found[1])
+    check_encoder(encoder, n_tokens)
+    if clusters.shape != (n_labels,) or clusters.dtype.kind not in "iu":
+        raise InputError(
+            f"The meta-labels of a surrogate must be whole numbers, one for each of the {n_labels} "
+            f"labels, got {clusters.dtype} {clusters.shape}. Return -1 for a label without one."
+        )
+    return encoder, clusters.astype(np.int32)
+
+
+def check_encoder(found: Any, n_tokens: int) -> None:
+    """Raise InputError unless a trained encoder is one that a model folder can keep.
+
+    Nobody checks a bag's token numbers later on.
+    """
+    _check_kept("The trained encoder", found, "encode", ENCODERS, "BagEncoder")
+    if isinstance(found, BagEncoder | UnitBagEncoder) and len(found.token_vectors) != n_tokens:
+        raise InputError(
+            f"The trained {type(found).__name__} has {len(found.token_vectors):,} token vectors, "
+            f"but the features have {n_tokens:,} columns. Return a vector for each."
+        )
+
+
+def check_fixed_vectors(found: Any, n_tokens: int) -> None:
+    """Raise InputError unless `FixedVectors.learn` returned what a model folder of Slice keeps."""
+    if not isinstance(found, UnitBagEncoder):
+        raise InputError(
+            f"`learn` of vectors must return a UnitBagEncoder, got {named(found)}: a model folder "
+            "keeps its token vectors, and takes them for those of one."
+        )
+    check_encoder(found, n_tokens)
+
+
+def check_transform(found: Any, dimension: int) -> None:
+    """Raise InputError unless a trained block is one that a model folder can keep."""
+    _check_kept("What `frozen` returns", found, "apply", TRANSFORMS, "Rectified")
+    square = (dimension, dimension)
+    if isinstance(found, SquareLayer) and (found.matrix.shape, found.bias.shape) != (
+        square,
+        (dimension,),
+    ):
+        raise InputError(
+            f"`frozen` returned a matrix of {found.matrix.shape} and a bias of {found.bias.shape}, "
+            f"but the features have {dimension} numbers. Return one of {square}."
+        )
+
+
+def _check_kept(what: str, found: Any, method: str, kinds: Mapping[str, Any], example: str) -> None:
+    """Raise InputError unless a model folder that holds this can be opened again."""
+    check_part(what, found, (method, "to_arrays", "config"), example)
+    if found.config().get("kind") not in kinds:
+        raise InputError(
+            f"{what} is {named(found)}, which a model folder could not be opened with: it holds "
+            f"arrays and no code. Return one of longtail's, such as {example}."
+        )
+
+
+def check_classifier(found: Any, n_labels: int, dimension: int) -> None:
+    """Raise InputError unless `Classifier.learn` returned a vector for each label.
+
+    Nobody checks label numbers later on.
+    """
+    if not isinstance(found, LabelVectors):
+        raise InputError(f"`learn` of a classifier must return LabelVectors, got {named(found)}.")
+    if found.vectors.shape != (n_labels, dimension) or found.bias.shape != (n_labels,):
+        raise InputError(
+            f"`learn` of a classifier returned vectors of {found.vectors.shape} and biases of "
+            f"{found.bias.shape}, but there are {n_labels:,} labels, and features have {dimension} "
+            f"numbers. Return vectors of {(n_labels, dimension)} and biases of {(n_labels,)}."
+        )
+    if not np.isfinite(found.vectors.sum(dtype=np.float64) + found.bias.sum(dtype=np.float64)):
+        raise InputError("`learn` of a classifier returned NaN, or infinite numbers.")
+
+
+def check_ranker(found: Any, n_tokens: int, n_labels: int) -> None:
+    """Raise InputError unless `Reranking.learn` returned what orders all labels of all points."""
+    if not isinstance(found, Ranker):
+        raise InputError(f"`learn` of a re-ranker must return a Ranker, got {named(found)}.")
+    check_encoder(found.encoder, n_tokens)
+    dimension = found.classifier.vectors.shape[1]
+    check_transform(found.residual, dimension)
+    check_classifier(found.classifier, n_labels, dimension)
 
 
 def checked_shortlists(found: Any, n_points: int, n_labels: int) -> NDArray[np.int32]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from longtail.features.dense_layer import DenseLayer
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-__all__ = ["Rectified", "Transform", "Unchanged", "transform_from"]
+__all__ = ["TRANSFORMS", "Rectified", "Transform", "Unchanged", "transform_from"]
 
 
 class Transform(Protocol):
@@ -94,6 +95,16 @@ class Rectified(SquareLayer):
         return {"kind": "rectified"}
 
 
+# What a model folder calls them, and how each is made again.
+TRANSFORMS: Mapping[str, Any] = MappingProxyType(
+    {
+        "residual": Residual.from_parts,
+        "rectified": Rectified.from_parts,
+        "unchanged": Unchanged.from_parts,
+    }
+)
+
+
 def transform_from(
     config: Mapping[str, Any], arrays: Mapping[str, NDArray[np.generic]]
 ) -> Transform:
@@ -108,10 +119,5 @@ def transform_from(
     >>> type(again).__name__, again.bias.tolist()
     ('Rectified', [0.0, -5.0])
     """
-    kinds: dict[str, Any] = {
-        "residual": Residual.from_parts,
-        "rectified": Rectified.from_parts,
-        "unchanged": Unchanged.from_parts,
-    }
-    transform: Transform = kinds[config["kind"]](config, arrays)
+    transform: Transform = TRANSFORMS[config["kind"]](config, arrays)
     return transform

@@ -1,0 +1,75 @@
+"""Values and arrays of other libraries: numpy, pandas, polars, pyarrow, and what they leave out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Hashable, Iterable
+
+__all__ = ["as_classes", "is_missing", "own_dtype", "python_values"]
+
+
+def own_dtype(values: Any) -> np.dtype[Any] | None:
+    """Return numpy's dtype of an array; None if it has none, or one that only its library knows.
+
+    Columns of pandas have dtypes of categories, strings and missing numbers, and tensors theirs.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.data.foreign import own_dtype
+    >>> own_dtype(np.zeros(2)), own_dtype([0.0, 0.0])
+    (dtype('float64'), None)
+    """
+    dtype = getattr(values, "dtype", None)
+    return dtype if isinstance(dtype, np.dtype) else None
+
+
+def python_values(values: Any) -> Any:
+    """Return a column of pyarrow as a list, since its values are no strings, and all else as it is.
+
+    Examples
+    --------
+    >>> from longtail.data.foreign import python_values
+    >>> python_values(("one", "two"))
+    ('one', 'two')
+    """
+    is_column = hasattr(values, "to_pylist") and not hasattr(values, "num_columns")
+    return values.to_pylist() if is_column else values
+
+
+def is_missing(value: object) -> bool:
+    """Tell what stands for no value: None, NaN, and those of pandas, which equal nothing.
+
+    Examples
+    --------
+    >>> from longtail.data.foreign import is_missing
+    >>> is_missing(None), is_missing(float("nan")), is_missing("")
+    (True, True, False)
+    """
+    if isinstance(value, float | np.floating):
+        return bool(np.isnan(value))
+    return value is None or type(value).__name__ in {"NAType", "NaTType"}
+
+
+def as_classes(values: Iterable[Hashable]) -> np.ndarray[Any, Any]:
+    """Return classes as an array: of objects where numpy would make two of them one.
+
+    Examples
+    --------
+    >>> from longtail.data.foreign import as_classes
+    >>> as_classes([3, 4]).dtype, as_classes([2**53, 2**53 + 1, 1.0]).dtype
+    (dtype('int64'), dtype('O'))
+    """
+    if hasattr(values, "__array__"):
+        return np.asarray(values)
+    rows = [*values]
+    classes = np.asarray(rows)
+    if len(np.unique(classes)) == len({*rows}):
+        return classes
+    classes = np.empty(len(rows), np.object_)
+    classes[:] = rows
+    return classes
