@@ -39,8 +39,9 @@ ChangeableScorer: TypeAlias = BlendedScorer | EncodedScorer
 Changed = TypeVar("Changed", bound=ChangeableScorer)
 
 # What the linear classifier of a new label answers to everything. Those of trained labels answer
-# about -1 where the label is wrong and more where it is right, and nobody knows which it is.
-UNDECIDED = -0.5
+# about -1 where the label is wrong and more where it is right, and nobody knows which it is. With
+# less, new labels are found less often; with more, they are before others that are right.
+UNDECIDED = -0.2
 
 
 class NewLabels(NamedTuple):
