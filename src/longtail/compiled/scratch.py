@@ -95,8 +95,8 @@ def new_scratch(parts: Answerer, sizes: SearchSizes, related: RelationSizes) -> 
     n_near = min(sizes.n_near_points, len(parts.points.members))
     n_tokens, dimension = len(parts.tokens.values), dimension_of(parts)
     n_labels, network = len(parts.commonness), parts.network
-    walk = walk_of_labels(parts.labels, sizes, width := len(network.log_ranks))
-    n_sources = count_sources(len(parts.heads), has_relations=parts.has_relations)
+    width = len(network.log_ranks)
+    walk = walk_of_labels(parts.labels, sizes, width)
 
     def ids(size: int) -> Ids:
         return np.zeros(size, np.int32)
@@ -140,7 +140,7 @@ def new_scratch(parts: Answerer, sizes: SearchSizes, related: RelationSizes) -> 
         read_values=floats(n_tokens),
         candidates=ids(min(width, n_labels)),
         candidate_votes=floats(width),
-        evidence=floats(n_sources, width),
+        evidence=floats(count_sources(len(parts.heads), has_relations=parts.has_relations), width),
         commonness=floats(width),
         network=NetworkScratch(
             views=floats(len(network.centre), width),
