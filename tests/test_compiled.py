@@ -199,20 +199,12 @@ def test_where_walks_start_must_fit(model):
             CompiledScorer.from_parts(scorer.config(), arrays)
 
 
-def test_labels_of_a_model_of_before_are_searched_by_their_angle(folder):
-    arrays = ModelFolder.open(folder).arrays
-    config = longtail.load(folder).scorer.config()
-    older = {name: array for name, array in arrays.items() if not name.endswith("_index/bias")}
-    assert len(older) == len(arrays) - 2
-    scorers = [CompiledScorer.from_parts(config, own) for own in (arrays, older)]
-    assert [len(scorer.parts.labels.bias) for scorer in scorers] == [len(WORDS), 0]
-    bags = longtail.load(folder).bags(TEXTS[:20])
-    ids, others = (scorer.top_k(bags, 1)[0] for scorer in scorers)  # of few labels, all are found
-    np.testing.assert_array_equal(ids, others)
-
-
 def without_some_arrays(manifest, arrays):
     return manifest, {name: array for name, array in arrays.items() if "/rare." not in name}
+
+
+def without_biases_to_search_by(manifest, arrays):
+    return manifest, {name: array for name, array in arrays.items() if "_index/bias" not in name}
 
 
 def with_plain_neighbours(manifest, arrays):
@@ -224,7 +216,21 @@ def without_a_setting(manifest, arrays):
     return {name: value for name, value in manifest.items() if name != "reads"}, arrays
 
 
-@pytest.mark.parametrize("older", [without_some_arrays, with_plain_neighbours, without_a_setting])
+def without_a_scale(manifest, arrays):
+    scorer = {name: value for name, value in manifest["scorer"].items() if name != "further_scale"}
+    return manifest | {"scorer": scorer}, arrays
+
+
+@pytest.mark.parametrize(
+    "older",
+    [
+        without_some_arrays,
+        without_biases_to_search_by,
+        with_plain_neighbours,
+        without_a_setting,
+        without_a_scale,
+    ],
+)
 def test_a_folder_of_a_layout_before_the_release_says_what_to_do(model, tmp_path, older):
     model.save(tmp_path / "model")
     folder = ModelFolder.open(tmp_path / "model")

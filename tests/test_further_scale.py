@@ -118,6 +118,3 @@ def test_a_model_keeps_its_scales(text_model_path):
     assert (parts.further_scale, parts.further_text_scale) == (4, 20)
     expanded_again = CompiledScorer.of(expanded(scorer)).parts
     assert (expanded_again.further_scale, expanded_again.further_text_scale) == (4, 20)
-    del config["further_scale"], config["further_text_scale"]  # as models of before these are
-    before = CompiledScorer.from_parts(config, arrays).parts
-    assert (before.further_scale, before.further_text_scale) == (config["scales"][0], 0)

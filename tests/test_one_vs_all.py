@@ -79,13 +79,8 @@ class TestOneVsAllScorer:
         ):
             np.testing.assert_array_equal(found, expected)
 
-    def test_what_one_vs_all_saved_as_another_kind_is_read(self):
-        arrays = {
-            "encoder/token_vectors": self.TOKENS,
-            "labels/classifiers": self.CLASSIFIERS,
-            "labels/ids": self.USED,
-        }
-        ids, scores = scorer_from({"kind": "dense-one-vs-all"}, arrays).top_k(self.POINTS, 4)
+    def test_logits_are_products_and_a_point_without_tokens_has_none(self):
+        ids, scores = self.scorer().top_k(self.POINTS, 4)
         none = -np.inf
         assert ids.tolist() == [[0, 3, 4, -1], [-1] * 4, [4, 0, 3, -1], [0, 3, 4, -1]]
         assert scores.tolist() == [
@@ -94,15 +89,6 @@ class TestOneVsAllScorer:
             [1, 0.5, 0, none],  # of a known token, though the ReLU leaves nothing
             [6.5, 4, -3, none],
         ]
-
-    def test_one_saved_before_it_could_say_logits_says_probabilities(self):
-        scorer = self.scorer(encoder=UnitBagEncoder, as_probability=True)
-        config = {"kind": "one-vs-all", "encoder": scorer.encoder.config()}
-        again = scorer_from(config, scorer.to_arrays())
-        for found, expected in zip(
-            again.top_k(self.POINTS, 4), scorer.top_k(self.POINTS, 4), strict=True
-        ):
-            np.testing.assert_array_equal(found, expected)
 
     @pytest.mark.parametrize("encoder", [BagEncoder, UnitBagEncoder])
     @pytest.mark.parametrize("as_probability", [False, True])

@@ -8,7 +8,6 @@ from longtail.blend.encoded import EncodedScorer
 from longtail.compiled.blended import BlendedScorer
 from longtail.compiled.scorer import CompiledScorer
 from longtail.errors import InputError
-from longtail.features.bag_encoder import BagEncoder
 from longtail.named_parts import without_prefix
 from longtail.scorers.annexml import AnnexMLScorer
 from longtail.scorers.deepxml import DeepXMLScorer
@@ -72,7 +71,6 @@ def scorer_from(config: Mapping[str, Any], arrays: Arrays) -> Scorer:
         "blended": BlendedScorer.from_parts,
         "compiled": CompiledScorer.from_parts,
         "deepxml": DeepXMLScorer.from_parts,
-        "dense-one-vs-all": _dense_one_vs_all_from,
         "encoded": EncodedScorer.from_parts,
         "energy": EnergyScorer.from_parts,
         "energy-reranked": _reranked_from,
@@ -90,13 +88,6 @@ def scorer_from(config: Mapping[str, Any], arrays: Arrays) -> Scorer:
     make: Any = kinds[config["kind"]]
     scorer: Scorer = make(config, arrays)
     return scorer
-
-
-def _dense_one_vs_all_from(config: Mapping[str, Any], arrays: Arrays) -> OneVsAllScorer:  # noqa: ARG001 - the arrays say all
-    """Make what `OneVsAll` saved before `OneVsAllScorer` could say a logit."""
-    encoder = BagEncoder(arrays["encoder/token_vectors"])
-    classifiers, labels = arrays["labels/classifiers"], arrays["labels/ids"]
-    return OneVsAllScorer(encoder, classifiers, labels, as_probability=False)
 
 
 def _ensemble_from(config: Mapping[str, Any], arrays: Arrays) -> EnsembleScorer:

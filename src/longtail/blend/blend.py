@@ -240,8 +240,8 @@ class Blend:
             parts[f"head{i}"] = {"bias": head.bias, **rows}  # the first shares those of the search
         if self.relations is not None:
             parts["relations"] = self.relations.to_arrays()
-        if self.is_read is not None:  # by its first name: for long they were words alone
-            parts["linear"] = {**parts["linear"], "is_word": self.is_read}
+        if self.is_read is not None:
+            parts["linear"] = {**parts["linear"], "is_read": self.is_read}
         return joined_parts(parts, "/")
 
     def parts_config(self) -> dict[str, Any]:
@@ -270,10 +270,10 @@ class Blend:
         return {
             "search": search,
             "heads": tuple(heads),
-            "further_scale": config.get("further_scale", first),
-            "further_text_scale": config.get("further_text_scale", 0.0),
+            "further_scale": config["further_scale"],
+            "further_text_scale": config["further_text_scale"],
             "relations": LabelRelations.from_arrays(relations) if relations else None,
-            "is_read": linear.pop("is_word", None),
+            "is_read": linear.pop("is_read", None),
             "linear": SparseLabelVectors(**linear),
             "commonness": np.asarray(labels["commonness"], np.float32),
             "tail_weights": np.asarray(labels["tail_weights"], np.float32),

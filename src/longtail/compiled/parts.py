@@ -9,7 +9,7 @@ import numpy as np
 from longtail.errors import InputError
 from longtail.kernels.answer import Answerer, Head
 from longtail.kernels.arrays import read_only
-from longtail.kernels.code_search import NO_BIAS, CodedGraph
+from longtail.kernels.code_search import CodedGraph
 from longtail.kernels.label_links import Relations
 from longtail.kernels.rows import Rows
 from longtail.kernels.sparse_lookup import SparseRows, SplitRows
@@ -80,7 +80,7 @@ def arrays_of(parts: Answerer) -> dict[str, NDArray[np.generic]]:
         "linear": {
             **parts.linear._asdict(),
             "bias": parts.linear_bias,
-            "is_word": parts.is_read,
+            "is_read": parts.is_read,
         },
         "relations": parts.relations._asdict() if parts.has_relations else {},
         "network": parts.network._asdict(),
@@ -169,8 +169,7 @@ class _Reader(NamedTuple):
             entries=self.ids(f"{group}/entries"),
             member_starts=self.ids(f"{group}/member_starts"),
             members=self.ids(f"{group}/members"),
-            # Models of before say nothing of it.
-            bias=self.floats(f"{group}/bias") if f"{group}/bias" in self.arrays else NO_BIAS,
+            bias=self.floats(f"{group}/bias"),
         )
 
     def head(self, i: int, scale: float, shared: Rows) -> Head:
@@ -234,7 +233,7 @@ def answerer_from(
         further_text_scale=np.float32(further[1]),
         linear=linear,
         linear_bias=of.floats("linear/bias"),
-        is_read=of.take("linear/is_word", np.bool_),
+        is_read=of.take("linear/is_read", np.bool_),
         relations=of.relations(linear.rare, there=has_relations),
         has_relations=has_relations,
         commonness=of.floats("labels/commonness"),

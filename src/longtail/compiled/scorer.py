@@ -350,8 +350,7 @@ class CompiledScorer:
     ) -> CompiledScorer:
         """Make it again from `config` and `to_arrays`, on memory maps as they are."""
         scales = config["scales"]
-        # Models of before say nothing of these.
-        further = config.get("further_scale", scales[0]), config.get("further_text_scale", 0.0)
+        further = config["further_scale"], config["further_text_scale"]
         parts = answerer_from(arrays, scales, further, has_relations=config["has_relations"])
         sizes, related = SearchSizes(**config["sizes"]), RelationSizes(**config["related"])
         check_search_sizes(sizes, related)

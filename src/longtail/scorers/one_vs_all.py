@@ -116,7 +116,7 @@ class OneVsAllScorer:
             encoder_from(config["encoder"], without_prefix("encoder/", arrays)),
             arrays["one-vs-all/classifiers"],
             arrays["one-vs-all/labels"],
-            config.get("as_probability", True),  # models say so only since there are both
+            config["as_probability"],
         )
 
 
