@@ -98,6 +98,13 @@ def test_json_ids_without_a_labels_file(tmp_path):
     assert dataset.label_space == LabelSpace(5)
 
 
+def test_a_label_called_like_a_key_is_no_key_twice(tmp_path):
+    line = '{"text": "x", "more": {"text": "y"}, "labels": ["text", "labels"]}\n'
+    dataset = read(tmp_path, line, "a.jsonl")
+    assert list(dataset.texts) == ["x"]
+    assert list(dataset.label_space.names) == ["text", "labels"]
+
+
 @pytest.mark.parametrize("labels", ["[1]", '["b"]'])
 def test_labels_file(tmp_path, labels):
     (tmp_path / "labels.txt").write_text("a\nb\nc\n")
@@ -296,6 +303,11 @@ def test_what_only_begins_like_a_separator_is_a_point(tmp_path):
             "a.jsonl",
             '{"text": "x", "labels": ["a"]}\n{"text": "x", "labels": [1]}\n',
             "line 2: The labels are ids here but names further up",
+        ),
+        (
+            "a.jsonl",
+            '{"text": "x", "labels": []}\n{"text": "x", "labels": [1], "labels": [2]}\n',
+            "line 2: The key 'labels' is there twice. Write each key once",
         ),
         ("a.jsonl", b'{"text": "x", "labels": []}\n{"text": "\xff"', "line 2: The line is not UTF"),
         ("a.tsv", "x\ta\ny\n", r"line 2: The row has 1 cell .separated by '\\t'., not 2"),

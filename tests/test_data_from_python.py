@@ -306,3 +306,16 @@ def test_what_no_array_can_be_made_of():
 def test_wrong_features(features, message):
     with pytest.raises(InputError, match=message):
         features_from(features)
+
+
+def test_values_that_are_masked_are_no_numbers():
+    values = np.eye(3)
+    masked = np.ma.masked_array(values, mask=values > 0)
+    with pytest.raises(InputError, match=r"`features` is a masked array: 3 of 9.* features.filled"):
+        features_from(masked)
+    with pytest.raises(InputError, match=r"y is a masked array: 3 of 9 values"):
+        labels_from(masked, 3)
+    with pytest.raises(InputError, match=r"y is a masked array: 1 of 2 values"):
+        labels_from(np.ma.masked_array([4, 7], mask=[True, False]), 2)
+    whole = np.ma.masked_array(values)
+    assert features_from(whole).toarray().tolist() == values.tolist()

@@ -127,12 +127,6 @@ def test_a_model_remembers(tmp_path):
     np.testing.assert_array_equal(np.concatenate(one_by_one), again.predict_topk(features[:20])[1])
 
 
-def test_a_model_of_before_is_read():
-    config = PointInput(power=0.5).config()
-    del config["dense"]
-    assert PointInput.from_config(config) == PointInput(power=0.5)
-
-
 def test_a_label_is_added_by_measurements():
     features, labels = measured(300)
     is_known = labels[:, 2] == 0

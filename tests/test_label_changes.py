@@ -189,6 +189,7 @@ def test_a_compiled_model_expands_to_itself(whole, dtype, atol):
     [
         (lambda m: m.with_labels([]), "no label to add"),
         (lambda m: m.with_labels(["wine"]), "a label named 'wine' already"),
+        (lambda m: m.with_labels(["new", "a wine", "new"]), "'new' is among .* more than once"),
         (lambda m: m.with_labels([""]), "cannot be named ''"),
         (lambda m: m.with_labels({" \t": "wine"}), r"cannot be named ' \\t'"),
         (lambda m: m.with_labels(["a\ud800"]), r"cannot be named 'a\\ud800'"),

@@ -131,6 +131,12 @@ def test_a_name_is_as_it_is_written_before_other_capital_letters_count(tmp_path)
         ("a.jsonl", '{"text": "x", "tags": [null]}\n', {"labels_column": "tags"}, "got .null.*tag"),
         ("a.jsonl", '{"text": "x", "tags": {}}\n', {"labels_column": "tags"}, "names or of ids"),
         ("a.jsonl", '{"text": "x", "labels": "a"}\n', {}, 'Write one object a line: {"text"'),
+        (
+            "a.jsonl",
+            '{"größe": "x", "größe": "y", "labels": []}\n',
+            {"text_column": "größe"},
+            "line 1: The key 'größe' is there twice",
+        ),
         ("a.jsonl", "[]\n", {"text_column": "title"}, "Expected .object"),
         ("a.jsonl", '{"title": "x"', {"text_column": "title"}, "truncated"),
     ],

@@ -63,6 +63,9 @@ def test_learns_and_is_saved(images, weights, tmp_path):
     expected = model.predict_topk(pictures[:5], 2)
     for mine, saved in zip(expected, loaded.predict_topk(pictures[:5], 2), strict=True):
         np.testing.assert_array_equal(saved, mine)
+    masked = np.ma.masked_array(pictures[:1], mask=pictures[:1] > 0)
+    with pytest.raises(InputError, match="X is a masked array"):
+        model.predict(masked)
     with pytest.raises(InputError, match=r"reads images \(3, 16, 16\)"):
         loaded.predict(pictures.transpose(0, 2, 3, 1))
     with pytest.raises(InputError, match="trained on ready-made features"):

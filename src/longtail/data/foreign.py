@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from longtail.errors import InputError
+
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable
 
-__all__ = ["as_classes", "is_missing", "own_dtype", "python_values"]
+__all__ = ["as_classes", "check_unmasked", "is_missing", "own_dtype", "python_values"]
 
 
 def own_dtype(values: Any) -> np.dtype[Any] | None:
@@ -39,6 +41,27 @@ def python_values(values: Any) -> Any:
     """
     is_column = hasattr(values, "to_pylist") and not hasattr(values, "num_columns")
     return values.to_pylist() if is_column else values
+
+
+def check_unmasked(name: str, values: Any) -> None:
+    """Raise InputError if some of an array's values are masked: as numbers they would count.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.data.foreign import check_unmasked
+    >>> check_unmasked("y", np.ma.masked_array([0, 1], mask=[False, False]))
+    >>> check_unmasked("y", np.ma.masked_array([0, 1], mask=[False, True]))
+    Traceback (most recent call last):
+        ...
+    longtail.errors.InputError: y is a masked array: 1 of 2 values have no number. Pass y.filled(0).
+    """
+    if np.ma.is_masked(values):
+        n_masked = np.ma.count_masked(values)
+        raise InputError(
+            f"{name} is a masked array: {n_masked:,} of {values.size:,} values have no number. "
+            f"Pass {name.strip('`')}.filled(0)."
+        )
 
 
 def is_missing(value: object) -> bool:

@@ -20,7 +20,13 @@ from longtail.data.csr import (
     remark_on_tiny,
     with_int32_indices,
 )
-from longtail.data.foreign import as_classes, is_missing, own_dtype, python_values
+from longtail.data.foreign import (
+    as_classes,
+    check_unmasked,
+    is_missing,
+    own_dtype,
+    python_values,
+)
 from longtail.data.input_notes import InputNotes
 from longtail.data.label_names import is_list_text, packed_by, remark_on_twins
 from longtail.data.label_space import LabelSpace
@@ -120,7 +126,7 @@ def features_from(features: Any) -> csr_array:
     Raises
     ------
     InputError
-        If it is not two-dimensional, not numbers, or has NaN or infinite values.
+        If it is not two-dimensional, not numbers, or has NaN, infinite or masked values.
 
     Warns
     -----
@@ -134,6 +140,7 @@ def features_from(features: Any) -> csr_array:
     """
     if getattr(own_dtype(features), "kind", "f") == "c":
         raise InputError("Complex data not supported: `features` must be real numbers.")
+    check_unmasked("`features`", features)
     if issparse(features):
         check_indices("`features`", features)
     try:
@@ -212,6 +219,7 @@ def labels_from(
     if issparse(labels):
         check_indices("y", labels)
         return _from_matrix(csr_array(labels), n_points, LabelForm.SPARSE)
+    check_unmasked("y", labels)
     if hasattr(labels, "__array__"):
         columns = getattr(labels, "columns", None)
         labels = _as_array(labels)

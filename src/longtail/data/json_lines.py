@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -37,6 +38,8 @@ _IN_ONE_STRING = (
 _NO_LABELS = Remedy("labels_column", "If null stands for no labels, pass 'labels' as {}.")
 _NO_TEXT = Remedy("text_column", "If null stands for an empty text, pass 'text' as {}.")
 
+# Of a line in which a key that is read may be written twice.
+_PAIRS = json.JSONDecoder(object_pairs_hook=list, strict=False)
 _OBJECTS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -92,6 +95,7 @@ class JsonRows:
         if len({*keys.values()}) < len(keys):
             raise columns.twice(keys["labels"])
         self._keys = keys
+        self._written = [json.dumps(key, ensure_ascii=False).encode() for key in keys.values()]
         self._decoder = msgspec.json.Decoder(_row_type(keys, kinds))
 
     def read(self, line: bytes, number: int) -> tuple[str, _Labels]:
@@ -100,7 +104,7 @@ class JsonRows:
         Raises
         ------
         DataFormatError
-            If it is no object, or a key is not there or is something else.
+            If it is no object, or a key is not there, there twice, or something else.
         """
         try:
             row = self._decoder.decode(line)
@@ -111,8 +115,17 @@ class JsonRows:
             raise DataFormatError(message, path=self._path, line=number) from error
         except (msgspec.DecodeError, RecursionError) as error:
             raise self._explained(error, line, number) from error
+        if any(line.count(key) > 1 for key in self._written):
+            self._check_once(line, number)
         parts = [getattr(row, field) or "" for field in self._keys if field != "labels"]
         return self._columns.joined(parts), self._listed(getattr(row, "labels", None))
+
+    def _check_once(self, line: bytes, number: int) -> None:
+        """Refuse a key that is there twice: a decoder takes the last one, and says nothing."""
+        given = [key for key, _ in _PAIRS.decode(line.decode().strip())]
+        if twice := [key for key in self._keys.values() if given.count(key) > 1]:
+            message = f"The key {twice[0]!r} is there twice. Write each key once."
+            raise DataFormatError(message, path=self._path, line=number)
 
     def _listed(self, labels: _Labels | str | int | None) -> _Labels:
         """Return labels in any form as a list."""

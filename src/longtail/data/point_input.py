@@ -12,6 +12,7 @@ from scipy.sparse import issparse
 from longtail.data.characters import character_classes, joined_code_points
 from longtail.data.damping import unit_rows_of_power
 from longtail.data.dense_columns import DenseColumns
+from longtail.data.foreign import check_unmasked
 from longtail.data.from_python import features_from
 from longtail.data.text_column import well_formed
 from longtail.errors import InputError
@@ -121,6 +122,7 @@ class PointInput:
         size = int(np.prod(self.image_shape))
         if issparse(X) and X.shape[1] == size:  # as a data set holds them
             return features_from(X)
+        check_unmasked("X", X)
         images = np.asarray(X if not issparse(X) else X.toarray(), np.float32)
         if images.shape[1:] not in {self.image_shape, (size,)}:
             raise InputError(
@@ -181,11 +183,11 @@ class PointInput:
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> PointInput:
         """Make it again."""
-        shape, dense = tuple(config["image_shape"]), config.get("dense")
+        dense = config["dense"]
         return cls(
             InputKind(config["kind"]),
             config["n_words"],
-            shape,
+            tuple(config["image_shape"]),
             config["power"],
             None if dense is None else DenseColumns.from_config(dense),
         )

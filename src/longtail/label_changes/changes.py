@@ -79,8 +79,9 @@ def with_labels(
     Raises
     ------
     InputError
-        If the recipe is another, or has a text block; a name is taken or empty, examples are for
-        labels that are not new, or nothing that the model knows is said of a label.
+        If the recipe is another, or has a text block; a name is taken, empty or there twice,
+        examples are for labels that are not new, or nothing that the model knows is said of a
+        label.
 
     Examples
     --------
@@ -95,7 +96,7 @@ def with_labels(
     scorer = _changeable(model)
     vectors = vectors or _vectors_of(model)
     _check_no_text_block(model)
-    texts = dict(labels) if isinstance(labels, Mapping) else {n: n for n in names_in(labels)}
+    texts = dict(labels) if isinstance(labels, Mapping) else _texts_of(names_in(labels))
     given = {} if examples is None else examples
     _check_new_names(model.label_space, texts, given)
     new = _new_labels(model, texts, given)
@@ -227,6 +228,15 @@ def _stored_as(was: Scorer, scorer: ChangeableScorer) -> Scorer:
     if isinstance(was, CompiledScorer) and isinstance(scorer, BlendedScorer):
         return CompiledScorer.of(scorer, was.dtype, n_usable_cores(), like=was)
     return scorer
+
+
+def _texts_of(names: Sequence[str]) -> dict[str, str]:
+    """Return the texts of labels that are their names, each of which is there once."""
+    texts = {name: name for name in names}
+    if len(texts) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"{twice!r} is among the labels to add more than once. Name each once.")
+    return texts
 
 
 def _check_new_names(space: LabelSpace, texts: Mapping[str, str], examples: object) -> None:
