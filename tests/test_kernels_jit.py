@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 import multiprocessing
+import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -13,6 +16,20 @@ import pytest
 import longtail
 from longtail.kernels import jit
 from longtail.kernels.jit import over_row_chunks
+
+
+def test_what_forbids_compiled_code_is_named():
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run(
+        [sys.executable, "-m", "longtail", "compile"],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert done.stderr.startswith("longtail: error: longtail cannot do without compiled code")
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.fixture

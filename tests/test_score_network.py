@@ -12,11 +12,8 @@ from scipy.sparse import csr_array
 from longtail.blend import network_training
 from longtail.blend.evidence import Evidence
 from longtail.blend.held_out_lesson import HeldOutLesson
-from longtail.blend.network_training import (
-    NetworkTraining,
-    _Examples,
-    _frozen,
-)
+from longtail.blend.network_training import NetworkTraining
+from longtail.blend.ranking_examples import RankingExamples
 from longtail.blend.ranking_network import RankingNetwork
 from longtail.blend.score_network import ScoreNetwork
 from longtail.blend.weighted_sum import weighted_sum
@@ -219,7 +216,7 @@ def test_a_source_that_finds_nothing_by_itself_counts_for_nothing():
 
 def test_the_mean_of_the_last_parameters_has_their_size():
     evidence, truth = made_up(40)
-    examples = _Examples.of(evidence, true_among(evidence.labels, truth), RUN)
+    examples = RankingExamples.of(evidence, true_among(evidence.labels, truth), 1)
     training = NetworkTraining(learning_rate=0.0)  # so they stay what they are
     still = training._fit(examples, torch.arange(40), RUN)
     random = torch.Generator().manual_seed(RUN.seed_for("score network"))
@@ -290,7 +287,7 @@ def test_candidates_that_are_hard_to_tell_apart_are_kept_and_others_stand_for_th
     evidence, truth = made_up(50, size=30)
     evidence = padded(evidence)
     is_true = true_among(evidence.labels, truth)
-    examples = _Examples.of(evidence, is_true, RUN)
+    examples = RankingExamples.of(evidence, is_true, n_threads=1)
     n_views = examples.inputs.shape[2]
     network = RankingNetwork(n_views, 8, 4, 0.0, torch.Generator().manual_seed(3))
     assert examples.hardest(network, (20, 10), seed=0) is examples
@@ -307,10 +304,10 @@ def test_candidates_that_are_hard_to_tell_apart_are_kept_and_others_stand_for_th
 def test_logits_are_the_scores_of_the_frozen_network(learnt):
     evidence, truth = made_up(40)
     evidence = padded(evidence)
-    examples = _Examples.of(evidence, true_among(evidence.labels, truth), RUN)
+    examples = RankingExamples.of(evidence, true_among(evidence.labels, truth), 1)
     n_views = examples.inputs.shape[2]
     network = RankingNetwork(n_views, 8, 4, 0.0, torch.Generator().manual_seed(3))
-    expected = _frozen(network.layers, examples).scores(evidence)
+    expected = examples.frozen(network.layers).scores(evidence)
     logits = examples.logits(network, torch.arange(40))
     np.testing.assert_allclose(logits, expected, atol=1e-4)
 

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longtail.errors import InputError
-from longtail.training.batches import POOL_MULTIPLE, AllLabels, SharedPool, neighbourhoods
+from longtail.training.batches import POOL_MULTIPLE, AllLabels, SharedPool
+from longtail.training.neighbourhoods import neighbourhoods
 from longtail.training.schedule import Schedule
 
 few = settings(max_examples=25, deadline=None)

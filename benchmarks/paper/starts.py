@@ -25,7 +25,8 @@ from longtail.metrics import precision_at_k, recall_at_k
 from longtail.negatives.samplers import UniformLabels
 from longtail.surrogates.assignments import LabelSelection, RandomHashing
 from longtail.surrogates.label_clusters import meta_labels
-from longtail.training.batches import SharedPool, neighbourhoods
+from longtail.training.batches import SharedPool
+from longtail.training.neighbourhoods import neighbourhoods
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

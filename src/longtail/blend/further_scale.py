@@ -55,8 +55,9 @@ def learn_further_scale(points: Floats, head: LabelHead, truth: csr_array) -> fl
     16.0
     """
     scales = [head.scale * np.float32(share) for share in SHARES]
-    found = _found(points, head, truth, [(scale, 0.0) for scale in scales], None)
-    return float(scales[found.argmax()])
+    asked = _asked(len(points), len(head.bias))
+    pairs = [(scale, 0.0) for scale in scales]
+    return float(scales[_n_found(points[asked], head, truth[asked], pairs).argmax()])
 
 
 def learn_further_text_scale(
@@ -110,7 +111,7 @@ def learn_further_text_scale(
     pairs = [(np.float32(scale), text_scale) for text_scale in TEXT_SCALES]
     asked = _asked(len(points), len(head.bias))
     sums = relations.rare_sums(features[asked])
-    return TEXT_SCALES[_found(points, head, truth, pairs, sums).argmax()]
+    return TEXT_SCALES[_n_found(points[asked], head, truth[asked], pairs, sums).argmax()]
 
 
 def _asked(n_points: int, n_labels: int) -> NDArray[np.int64]:
@@ -120,35 +121,34 @@ def _asked(n_points: int, n_labels: int) -> NDArray[np.int64]:
     return np.arange(n_asked) * n_points // max(n_asked, 1)
 
 
-def _found(
+def _n_found(
     points: Floats,
     head: LabelHead,
     truth: csr_array,
     pairs: list[tuple[np.float32, float]],
-    sums: csr_array | None,
+    sums: csr_array | None = None,
 ) -> NDArray[np.int64]:
-    """Return how many true labels of some points are among the best, by each pair of scales.
+    """Return how many true labels of the points are among the best, by each pair of scales.
 
-    `sums` are what the texts of labels and the points that are `_asked` have in common.
+    `sums` (n, n_labels) are what the texts of labels have in common with the points.
     """
-    asked = _asked(len(points), len(head.bias))
     with_vector = np.flatnonzero(head.row_of_label >= 0)
     rows, bias = head.row_of_label[with_vector], head.bias[with_vector]
-    points, truth = points[asked], truth[asked][:, with_vector]
+    truth = truth[:, with_vector]
     texts = csr_array(truth.shape, dtype=np.float32) if sums is None else sums[:, with_vector]
     n_found = np.zeros(len(pairs), np.int64)
-    for start in range(0, len(asked), BLOCK):
+    for start in range(0, len(points), BLOCK):
         some = slice(start, start + BLOCK)
         told = (points[some] @ head.vectors.T, truth[some].toarray() > 0, texts[some].toarray())
         for row, is_true, own_texts in zip(*told, strict=True):
             true, own = np.flatnonzero(is_true), row[rows]
             n_found += [
-                _n_found(scale * own + bias + np.float32(text_scale) * own_texts, true)
+                _n_among_best(scale * own + bias + np.float32(text_scale) * own_texts, true)
                 for scale, text_scale in pairs
             ]
     return n_found
 
 
-def _n_found(logits: Floats, labels: NDArray[np.int64]) -> int:
+def _n_among_best(logits: Floats, labels: NDArray[np.int64]) -> int:
     """Return how many of a point's true labels are among its best."""
     return sum(int((logits > logits[label]).sum()) < N_BEST for label in labels)

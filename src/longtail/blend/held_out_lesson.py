@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from longtail.features.encoder import UnitEncoder
     from longtail.training.run import TrainingData, TrainingRun
 
-__all__ = ["HeldOutLesson", "evidence_of_unlabelled"]
+__all__ = ["HeldOutLesson"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,16 +71,35 @@ class HeldOutLesson:
     @classmethod
     def of(
         cls,
-        evidence: Evidence,
+        blend: Blend,
+        encoder: UnitEncoder,
         shown: TrainingData,
+        points: NDArray[np.float32],
         seen: csr_array,
         *,
         is_unseen: bool,
-        unlabelled: Evidence | None = None,
+        n_threads: int,
     ) -> Self:
-        """Return what points teach that were `shown` to the sources."""
+        """Show points to the sources of a blend, and return what they teach.
+
+        Parameters
+        ----------
+        blend : Blend
+        encoder : UnitEncoder
+            Of its points.
+        shown : TrainingData
+        points : float32 (n, dimension)
+            What the encoder makes of them.
+        seen : csr_array (n_seen, n_labels)
+        is_unseen : bool
+        n_threads : int
+        """
+        beside, unlabelled = shown.unlabelled, None
+        if beside is not None:
+            vectors = encoder.encode(beside.bags(), n_threads)
+            unlabelled = _evidence_of(blend, beside, vectors, n_threads)
         return cls(
-            evidence=evidence.setting_aside(shown.set_aside),
+            evidence=_evidence_of(blend, shown, points, n_threads),
             truth=shown.judged_labels,
             seen=seen,
             is_unseen=is_unseen,
@@ -122,16 +141,11 @@ class HeldOutLesson:
         return network, calibration.doubting(answers[0][1][:, 0], by_heart)
 
 
-def evidence_of_unlabelled(
-    blend: Blend, encoder: UnitEncoder, shown: TrainingData, n_threads: int
-) -> Evidence | None:
-    """Return what the sources say of the points without labels beside others, if there are any."""
-    beside = shown.unlabelled
-    if beside is None:
-        return None
-    points = encoder.encode(beside.bags(), n_threads)
-    evidence = blend.evidence_of(points, beside.bags(), n_threads)
-    return evidence.setting_aside(beside.set_aside)
+def _evidence_of(
+    blend: Blend, data: TrainingData, points: NDArray[np.float32], n_threads: int
+) -> Evidence:
+    """Return what the sources say of points, encoded, less what is set aside."""
+    return blend.evidence_of(points, data.bags(), n_threads).setting_aside(data.set_aside)
 
 
 def _answers(

@@ -13,34 +13,29 @@ import torch
 from torch import Tensor
 
 from longtail.blend.level import levelled
+from longtail.blend.ranking_examples import RankingExamples
 from longtail.blend.ranking_network import RankingNetwork
 from longtail.blend.score_network import ScoreNetwork
 from longtail.blend.weighted_sum import weighted_sum
-from longtail.kernels.blend import LARGEST_VIEW, N_CONTEXT_VIEWS, N_VIEWS
+from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS
 from longtail.metrics import precision_at_k
 from longtail.metrics.head_and_tail import head_and_tail_precision
 from longtail.metrics.hits import true_among
 from longtail.scorers.ranking import best_first
 from longtail.training.adamw import AdamW
-from longtail.training.ranking_loss import log_counts_of
 from longtail.training.threads import meanwhile, one_torch_thread
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
     from longtail.blend.evidence import Evidence
-    from longtail.blend.ranking_network import Layers
     from longtail.training.run import TrainingRun
 
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
 __all__ = ["NetworkTraining", "Taught"]
-
-_POINTS_AT_ONCE = 512
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -195,54 +190,46 @@ class NetworkTraining:
         n_points = len(evidence.labels)
         shuffled = np.random.default_rng(run.seed_for("halves")).permutation(n_points)
         tried = shuffled[: self.trial_points]
-        some, some_truth = evidence.of_rows(tried), truth[tried]
-
-        def first_is_right(scores: Floats) -> NDArray[np.bool_]:
-            ids, _ = best_first(some.labels, some.of_judged(scores), 1, run.n_threads)
-            return true_among(ids, some_truth)[:, 0]
-
-        def qualities(scores: Floats) -> tuple[float, float]:
-            ids, _ = best_first(some.labels, some.of_judged(scores), 5, run.n_threads)
-            precision = sum(precision_at_k(ids, some_truth, k) for k in (1, 3, 5))
-            return precision, head_and_tail_precision(ids, some_truth, inverse_propensities)
-
+        some = _Judged(evidence.of_rows(tried), truth[tried], inverse_propensities, run.n_threads)
         total = ScoreNetwork.of_all(evidence)
-        plain = [total.scores(some, run.n_threads), *_said_by_each(some)]
-        if max(qualities(said)[1] for said in plain) < self.least_quality:
+        plain = [total.scores(some.evidence, run.n_threads), *_said_by_each(some.evidence)]
+        if max(some.qualities(said)[1] for said in plain) < self.least_quality:
             return Taught(total)  # chance hits do not tell the sources apart
         with one_torch_thread():  # the products are too small to be shared
             if is_true[tried].any(axis=1).sum() < self.least_points:
                 return Taught(weighted_sum(evidence, is_true, tried))
-            examples = _Examples.of(evidence, is_true, run)
-            by_halves = partial(_summed_by_halves, some, is_true[tried])
+            examples = RankingExamples.of(evidence, is_true, run.n_threads)
+            by_halves = partial(_summed_by_halves, some.evidence, is_true[tried])
             with meanwhile(by_halves, run.n_threads) as summed:
-                trial, logits = self._tried(examples, torch.from_numpy(tried), run)
-            sums, scores = summed.result(), logits.numpy()
-            is_better = (np.array(qualities(scores)) > qualities(sums)).any()
-            if self._teach_little(evidence, is_true):
-                is_better &= self._is_clear(first_is_right(scores), first_is_right(sums))
-            if not is_better:
+                trial, scores = self._tried(examples, torch.from_numpy(tried), run)
+            must_be_clear = self._teach_little(evidence, is_true)
+            if not self._gains(some, scores, summed.result(), clearly=must_be_clear):
                 return Taught(weighted_sum(evidence, is_true, tried))
             hardest = examples.hardest(trial, self.n_compared, run.seed_for("candidates"))
             del examples  # large, and of no more use
-            network = _frozen(self._fit(hardest, torch.arange(n_points), run).layers, hardest)
-        known = first_is_right(network.scores(some, run.n_threads))
-        return Taught(network, max(known.mean() - first_is_right(scores).mean(), 0.0))
+            network = hardest.frozen(self._fit(hardest, torch.arange(n_points), run).layers)
+        known = some.first_is_right(network.scores(some.evidence, run.n_threads))
+        return Taught(network, max(known.mean() - some.first_is_right(scores).mean(), 0.0))
 
     def _tried(
-        self, examples: _Examples, rows: Tensor, run: TrainingRun
-    ) -> tuple[RankingNetwork, Tensor]:
-        """Learn from each half of some points what ranks the other: a network, and all logits."""
+        self, examples: RankingExamples, rows: Tensor, run: TrainingRun
+    ) -> tuple[RankingNetwork, Floats]:
+        """Learn from each half of some points what ranks the other: a network, and all scores."""
         halves, short = torch.tensor_split(rows, 2), self.trial_steps
         with ThreadPoolExecutor(min(2, run.n_threads)) as pool:
             networks = list(
                 pool.map(lambda half: self._fit(examples, half, run, short), halves[::-1])
             )
         pairs = zip(networks, halves, strict=True)
-        return networks[0], torch.cat([examples.logits(network, half) for network, half in pairs])
+        logits = torch.cat([examples.logits(network, half) for network, half in pairs])
+        return networks[0], logits.numpy()
 
     def _fit(
-        self, examples: _Examples, rows: Tensor, run: TrainingRun, most_steps: int | None = None
+        self,
+        examples: RankingExamples,
+        rows: Tensor,
+        run: TrainingRun,
+        most_steps: int | None = None,
     ) -> RankingNetwork:
         """Train on some points."""
         random = torch.Generator().manual_seed(run.seed_for("score network"))
@@ -287,10 +274,17 @@ class NetworkTraining:
         n_weights = sum((n + 1) * m for n, m in pairwise((n_views, *self.n_hidden)))
         return bool(n_pairs < n_weights)
 
-    def _is_clear(self, right: NDArray[np.bool_], of_other: NDArray[np.bool_]) -> bool:
-        """Return whether more of some answers are right than of others, and not by chance."""
-        gain = np.count_nonzero(right) - np.count_nonzero(of_other)
-        return bool(gain > self.clearly * np.sqrt(np.count_nonzero(right != of_other)))
+    def _gains(self, points: _Judged, scores: Floats, sums: Floats, *, clearly: bool) -> bool:
+        """Return whether points are ranked better by scores than by sums; `clearly`, not by chance.
+
+        Of some standard errors in P@1 that is: the points that only one of both gets right.
+        """
+        gains = bool((np.array(points.qualities(scores)) > points.qualities(sums)).any())
+        if not gains or not clearly:
+            return gains
+        right, of_sums = points.first_is_right(scores), points.first_is_right(sums)
+        gain = np.count_nonzero(right) - np.count_nonzero(of_sums)
+        return bool(gain > self.clearly * np.sqrt(np.count_nonzero(right != of_sums)))
 
 
 class Taught(NamedTuple):
@@ -308,97 +302,36 @@ class Taught(NamedTuple):
     by_heart: float = 0.0
 
 
-class _Examples(NamedTuple):
-    """Candidates of held-out points as the network is shown them.
+class _Judged(NamedTuple):
+    """Points by which rankings of their candidates are compared.
 
     Attributes
     ----------
-    inputs : float32 Tensor (n, size, n_views)
-        With mean 0 and deviation 1 over all candidates.
-    is_true : Tensor of bool (n, size)
-        Which candidates are true.
-    log_counts : float32 Tensor (n, size)
-        See `ranking_loss`.
-    centre, spread : float32 Tensor (n_views,)
-        Mean and deviation before.
+    evidence : Evidence
+    truth : csr_array (n, n_labels)
+    inverse_propensities : float64 (n_labels,)
+    n_threads : int
     """
 
-    inputs: Tensor
-    is_true: Tensor
-    log_counts: Tensor
-    centre: Tensor
-    spread: Tensor
+    evidence: Evidence
+    truth: csr_array
+    inverse_propensities: NDArray[np.float64]
+    n_threads: int
 
-    @classmethod
-    def of(cls, evidence: Evidence, is_true: NDArray[np.bool_], run: TrainingRun) -> _Examples:
-        """View the evidence and bring it to one scale, once for all trainings."""
-        views = evidence.views(run.n_threads)
-        mean, deviation = _mean_and_deviation(views, evidence.labels >= 0)
-        centre, spread = torch.from_numpy(mean), torch.from_numpy(deviation).clamp_min(1e-4)
-        limit = float(LARGEST_VIEW)
-        inputs = torch.from_numpy(views).sub_(centre).div_(spread).clamp_(-limit, limit)
-        log_counts = log_counts_of(torch.from_numpy(evidence.judged))
-        return cls(inputs, torch.from_numpy(is_true), log_counts, centre, spread)
+    def first_is_right(self, scores: Floats) -> NDArray[np.bool_]:
+        """Return for which points scores (n, size) put a true candidate first, (n,)."""
+        return true_among(self._best(scores, 1), self.truth)[:, 0]
 
-    def logits(self, network: RankingNetwork, rows: Tensor) -> Tensor:
-        """Return how a network ranks the candidates of some points, -inf for padding."""
-        parts = [network.logits(self.inputs[some]) for some in torch.split(rows, _POINTS_AT_ONCE)]
-        return torch.cat(parts).masked_fill_(self.log_counts[rows].isinf(), -torch.inf)
+    def qualities(self, scores: Floats) -> tuple[float, float]:
+        """Return P@1 + P@3 + P@5, and the sum of that and of the same of PSP."""
+        ids = self._best(scores, 5)
+        precision = sum(precision_at_k(ids, self.truth, k) for k in (1, 3, 5))
+        return precision, head_and_tail_precision(ids, self.truth, self.inverse_propensities)
 
-    def hardest(self, network: RankingNetwork, n_compared: tuple[int, int], seed: int) -> _Examples:
-        """Return the candidates that are true or that a network ranks first, and some others.
-
-        The others are drawn from the rest, and stand for all of it. If a point has so many true
-        candidates that some are in the rest, those drawn count once, as what a true one stands for
-        is not asked, and the false ones still stand for all false ones, on average.
-        """
-        n_first, n_drawn = n_compared
-        n_points, size = self.is_true.shape
-        if size <= n_first + n_drawn:
-            return self
-        every = torch.arange(n_points)
-        logits = self.logits(network, every).masked_fill_(self.is_true, torch.inf)
-        order = logits.argsort(dim=1, descending=True, stable=True)
-        first, rest = order[:, :n_first], order[:, n_first:]
-        is_left = ~self.log_counts.gather(1, rest).isinf()
-        lots = torch.rand(rest.shape, generator=torch.Generator().manual_seed(seed))
-        drawn = rest.gather(1, lots.masked_fill_(~is_left, -1).topk(n_drawn, dim=1).indices)
-        chosen = torch.cat([first, drawn], dim=1)
-        log_counts = self.log_counts.gather(1, chosen)
-        n_left = is_left.sum(dim=1, keepdim=True)
-        log_counts[:, n_first:] += (n_left / n_drawn).clamp_min(1).log()
-        inputs = self.inputs[every[:, None], chosen]
-        return self._replace(
-            inputs=inputs, is_true=self.is_true.gather(1, chosen), log_counts=log_counts
-        )
-
-
-def _mean_and_deviation(views: Floats, is_real: NDArray[np.bool_]) -> tuple[Floats, Floats]:
-    """Return those of each view over all real candidates, of a few points at a time.
-
-    A copy of what is real would take as much memory as the views, and its squares once more.
-    """
-    blocks = [slice(i, i + _POINTS_AT_ONCE) for i in range(0, len(views), _POINTS_AT_ONCE)]
-    n_real = np.float32(np.count_nonzero(is_real))
-
-    def mean_of(work: Callable[[Floats], Floats]) -> Floats:
-        total = np.zeros((1, views.shape[2]), np.float32)
-        for block in blocks:
-            rows = np.concatenate([total, work(views[block][is_real[block]])])
-            total = rows.sum(axis=0, keepdims=True)  # row after row, as one sum of all would
-        mean: Floats = total[0] / n_real
-        return mean
-
-    mean = mean_of(lambda some: some)
-    return mean, np.sqrt(mean_of(lambda some: (some - mean) ** 2))
-
-
-def _frozen(layers: Layers, examples: _Examples) -> ScoreNetwork:
-    """Return the network as a model keeps it."""
-    learnt = {name: part.numpy() for name, part in layers._asdict().items()}
-    return ScoreNetwork(
-        centre=examples.centre.numpy(), scale=(1 / examples.spread).numpy(), **learnt
-    )
+    def _best(self, scores: Floats, k: int) -> Ids:
+        """Return the k best candidates of each point that count."""
+        judged = self.evidence.of_judged(scores)
+        return best_first(self.evidence.labels, judged, k, self.n_threads)[0]
 
 
 def _summed_by_halves(evidence: Evidence, is_true: NDArray[np.bool_]) -> Floats:

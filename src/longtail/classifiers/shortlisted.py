@@ -9,9 +9,10 @@ import numpy as np
 import torch
 
 from longtail.scorers.label_vectors import LabelVectors
-from longtail.training.batches import AllLabels, SharedPool, neighbourhoods
+from longtail.training.batches import AllLabels, SharedPool
 from longtail.training.label_table import LabelTable
 from longtail.training.loop import train
+from longtail.training.neighbourhoods import neighbourhoods
 from longtail.training.one_vs_all import FrozenFeatures, OneVsAllTask
 from longtail.training.optimisers import RowwiseAdagrad
 

@@ -12,6 +12,7 @@ from typing import Generic, TypeVar, cast
 
 import numba
 
+from longtail.errors import LongtailError
 from longtail.kernels.code_cache import CodeCache, code_folders
 
 __all__ = [
@@ -41,6 +42,12 @@ _MOST_THREADS_A_CORE = 4
 _SOURCES = Path(__file__).parent
 
 _FAST_MATH = {"reassoc", "contract", "arcp", "nsz"}
+
+if numba.config.DISABLE_JIT:  # many kernels are instructions that Python does not have
+    raise LongtailError(
+        "longtail cannot do without compiled code, which NUMBA_DISABLE_JIT forbids. Unset it; what "
+        "a kernel computes is written in plain numpy beside its test."
+    )
 
 
 def kernel(function: F) -> F:

@@ -257,9 +257,8 @@ def logistic_rows(
     """
     for i in range(scores.shape[0]):
         for j in range(scores.shape[1]):
-            z = slope * np.float64(scores[i, j]) + intercept + (first if j == 0 else 0.0)
-            is_known = np.isfinite(scores[i, j])
-            probabilities[i, j] = 1.0 / (1.0 + math.exp(-z)) if is_known else -np.inf
+            logit = slope * np.float64(scores[i, j]) + intercept + (first if j == 0 else 0.0)
+            probabilities[i, j] = _sigmoid(logit) if np.isfinite(scores[i, j]) else -np.inf
 
 
 @kernel

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast, get_args
 from longtail.blend.blend import Blend
 from longtail.blend.candidates import CandidateSearch, SearchSizes
 from longtail.blend.further_scale import learn_further_scale, learn_further_text_scale
-from longtail.blend.held_out_lesson import HeldOutLesson, evidence_of_unlabelled
+from longtail.blend.held_out_lesson import HeldOutLesson
 from longtail.blend.label_head import LabelHead
 from longtail.blend.linear_source import (
     Pieces,
@@ -21,7 +21,6 @@ from longtail.blend.relations import LabelRelations
 from longtail.blend.shared_space import LearntSpace, SharedSpace, SpaceTables
 from longtail.compiled.blended import BlendedScorer
 from longtail.compiled.scorer import CompiledScorer, StorageType, as_storage
-from longtail.data.bags import Bags
 from longtail.errors import InputError
 from longtail.estimators.estimator import VERY_FEW_POINTS
 from longtail.estimators.holding_out import LEAST_HELD_OUT, unseen_if_any
@@ -206,16 +205,16 @@ class LongtailClassifier(RerankedEstimator):
         scorer, tables = self._sources(space, data, run, pieces=pieces, n_asked=n_asked)
         with run.stage("evidence"):
             shown = unseen_if_any(held_out, data)
-            asked = Bags.of(shown.features)
-            points = scorer.encoder.encode(asked, run.n_threads)
-            evidence = scorer.evidence_of(points, asked, run.n_threads)
+            points = scorer.encoder.encode(shown.bags(), run.n_threads)
             further = self._further_scales(scorer, points, shown)
             lesson = HeldOutLesson.of(
-                evidence,
+                scorer,
+                scorer.encoder,
                 shown,
+                points,
                 data.labels,
                 is_unseen=shown is held_out,
-                unlabelled=evidence_of_unlabelled(scorer, scorer.encoder, shown, run.n_threads),
+                n_threads=run.n_threads,
             )
             if n_asked is None or n_asked + data.labels.shape[0] <= VERY_FEW_POINTS:
                 lesson = lesson.without_own_labels(shown.labels, run)

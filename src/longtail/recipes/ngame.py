@@ -10,7 +10,7 @@ import numpy as np
 
 from longtail.blend.blend import Blend
 from longtail.blend.candidates import SearchSizes
-from longtail.blend.held_out_lesson import HeldOutLesson, evidence_of_unlabelled
+from longtail.blend.held_out_lesson import HeldOutLesson
 from longtail.blend.label_head import LabelHead
 from longtail.blend.linear_source import linear_source
 from longtail.blend.relations import LabelRelations
@@ -284,18 +284,19 @@ class NGAME(OfTextEncoder):
         with run.stage("blend"):
             shown = unseen_if_any(held_out, data)
             points = encoder.encode(shown.bags(), run.n_threads)
-            evidence = scorer.evidence_of(points, shown.bags(), run.n_threads)
             lesson = HeldOutLesson.of(
-                evidence,
+                scorer,
+                encoder,
                 shown,
+                points,
                 data.labels,
                 is_unseen=shown is held_out,
-                unlabelled=evidence_of_unlabelled(scorer, encoder, shown, run.n_threads),
+                n_threads=run.n_threads,
             )
             lesson = lesson.without_own_labels(shown.labels, run)
             taught, calibration = lesson.learn(scorer.tail_weights, run)
         if shown is held_out:
-            del scorer, evidence, lesson  # the second need not fit beside them
+            del scorer, lesson  # the second need not fit beside them
             run = run.within("again: ")
             every = data.with_points_of(held_out)
             modules = self._again(modules, points, network, every, run)

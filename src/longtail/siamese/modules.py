@@ -14,7 +14,7 @@ from longtail.metrics import recall_at_k
 from longtail.siamese.networks import Side
 from longtail.siamese.task import Corrections, FrozenPairs, SiameseTask
 from longtail.siamese.text_block import TextBlock
-from longtail.training.batches import SharedPool, neighbourhoods
+from longtail.training.batches import SharedPool
 from longtail.training.early_stopping import EarlyStopping
 from longtail.training.loop import train
 from longtail.training.neighbourhood_batches import (
@@ -22,6 +22,7 @@ from longtail.training.neighbourhood_batches import (
     NeighbourhoodBatches,
     RefreshedPool,
 )
+from longtail.training.neighbourhoods import neighbourhoods
 from longtail.training.unit_rows import UnitRows
 
 if TYPE_CHECKING:
@@ -349,7 +350,9 @@ def search_labels(
 
 
 def unit(rows: Floats) -> Floats:
-    """Scale rows to length 1; those of zeros stay so.
+    """Scale rows to length 1, as training does; those of zeros stay so.
+
+    Not by `unit_vectors`, whose last bits differ: the modules go on from what they return here.
 
     Examples
     --------

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 
 from longtail.data.weighted_draws import WeightedDraws
-from longtail.training.batches import Batch, SharedPool, like_points, points_of_clusters
+from longtail.training.batches import Batch, SharedPool
+from longtail.training.neighbourhoods import like_points, points_of_clusters
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
