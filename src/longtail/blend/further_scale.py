@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
+from longtail.data.rows import evenly_spaced
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -117,8 +119,8 @@ def learn_further_text_scale(
 def _asked(n_points: int, n_labels: int) -> NDArray[np.int64]:
     """Return some points from all over, as they may be in the order of what they are about."""
     fewest, most = POINTS
-    n_asked = min(int(np.clip(MOST_LOGITS // max(n_labels, 1), fewest, most)), n_points)
-    return np.arange(n_asked) * n_points // max(n_asked, 1)
+    n_asked = int(np.clip(MOST_LOGITS // max(n_labels, 1), fewest, most))
+    return evenly_spaced(min(n_asked, n_points), n_points)
 
 
 def _n_found(

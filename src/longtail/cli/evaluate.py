@@ -129,7 +129,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         check_kind(arguments.test, is_text=is_text, n_features=n_features_of(other))
     asked = _asked(model, given, arguments)
     answers = _answers(model, asked)
-    metrics = evaluate(*answers.judged, **_how(asked, arguments))
+    metrics = evaluate(*answers.judged, **_measured_by(asked, arguments))
     metrics["points_per_second"] = given.n_points / answers.seconds
     written: dict[str, object] = {key: round(value, 4) for key, value in metrics.items()}
     shown = _table(metrics, given.n_points)
@@ -138,8 +138,8 @@ def run_command(arguments: argparse.Namespace) -> int:
         same = _asked_of_other(other, asked, given, arguments)
         theirs = _answers(other, same)
         found = compare(
-            by_point(*answers.judged, **_how(asked, arguments)),
-            by_point(*theirs.judged, **_how(same, arguments)),
+            by_point(*answers.judged, **_measured_by(asked, arguments)),
+            by_point(*theirs.judged, **_measured_by(same, arguments)),
         )
         written["against"] = comparison_as_json(found)
         shown += ["", comparison_table(found)]
@@ -259,7 +259,7 @@ def _answers(model: Predictor, asked: _Asked) -> _Answers:
     return _Answers(ids, scores, dataset.labels, seconds)
 
 
-def _how(asked: _Asked, arguments: argparse.Namespace) -> dict[str, Any]:
+def _measured_by(asked: _Asked, arguments: argparse.Namespace) -> dict[str, Any]:
     """Return by what a model's answers are measured, as `evaluate` and `by_point` take it."""
     return {
         "train_label_counts": asked.counts,

@@ -99,6 +99,18 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run_command(arguments: argparse.Namespace) -> int:
     """Answer, and return the exit code."""
+    _check_options(arguments)
+    check_inputs(arguments.file, arguments.allowed, arguments.masked)
+    model = load(arguments.model)
+    if arguments.text is not None:
+        _answer_text(model, arguments)
+    else:
+        _answer_file(model, arguments)
+    return 0
+
+
+def _check_options(arguments: argparse.Namespace) -> None:
+    """Raise InputError for options that do not go together, or an output that cannot be."""
     if (arguments.text is None) == (arguments.file is None):
         greedy = {"--text-column": arguments.text_column, "--keep": arguments.keep}
         hints = [
@@ -109,6 +121,8 @@ def run_command(arguments: argparse.Namespace) -> int:
         raise InputError(f'Pass either --text "some text" or a FILE to answer.{"".join(hints)}')
     if arguments.text is not None and (arguments.text_column or arguments.keep):
         raise InputError("--text-column and --keep belong to a FILE. Omit them with --text.")
+    if arguments.text is not None and arguments.output is not None:
+        raise InputError("--output belongs to a FILE; the answer to --text is printed.")
     check_threshold(arguments.threshold)
     if arguments.explain and arguments.text is None:
         raise InputError("--explain belongs to --text. Pass one text to explain.")
@@ -116,13 +130,6 @@ def run_command(arguments: argparse.Namespace) -> int:
         check_kind_of(arguments.output)
         names = [arguments.file, arguments.allowed, arguments.masked]
         check_output(arguments.output, read=names, model=arguments.model)
-    check_inputs(arguments.file, arguments.allowed, arguments.masked)
-    model = load(arguments.model)
-    if arguments.text is not None:
-        _answer_text(model, arguments)
-    else:
-        _answer_file(model, arguments)
-    return 0
 
 
 def _names_in(model: Predictor, path: str | None) -> Sequence[str] | None:
@@ -136,8 +143,6 @@ def _names_in(model: Predictor, path: str | None) -> Sequence[str] | None:
 
 def _answer_text(model: Predictor, arguments: argparse.Namespace) -> None:
     """Write ``probability<TAB>name`` lines, best first."""
-    if arguments.output is not None:
-        raise InputError("--output belongs to a FILE; the answer to --text is printed.")
     if model.vectorizer is None:
         raise InputError("This model was trained on ready-made features. Pass a FILE of features.")
     if arguments.explain:

@@ -1,4 +1,4 @@
-"""Rows of features, dense or sparse: checked, scaled to unit length, multiplied and cut short."""
+"""Rows of features, dense or sparse: checked, chosen, scaled, multiplied and cut short."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ __all__ = [
     "Rows",
     "as_rows",
     "binary",
+    "evenly_spaced",
     "from_padded",
     "offsets_and_indices",
     "row_norms",
@@ -71,6 +72,18 @@ def binary(labels: sp.csr_array) -> sp.csr_array:
     result.eliminate_zeros()
     result.data[:] = 1.0
     return result
+
+
+def evenly_spaced(n_wanted: int, n_rows: int) -> NDArray[np.int64]:
+    """Return so many of all rows, from all over: they may be in the order of what they are about.
+
+    Examples
+    --------
+    >>> from longtail.data.rows import evenly_spaced
+    >>> evenly_spaced(3, 10).tolist(), evenly_spaced(0, 10).tolist()
+    ([0, 3, 6], [])
+    """
+    return np.arange(n_wanted) * n_rows // max(n_wanted, 1)
 
 
 def row_norms(rows: Rows) -> NDArray[np.float32]:

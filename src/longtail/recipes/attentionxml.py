@@ -199,7 +199,7 @@ class AttentionXML(LabelEstimator):
         data: TrainingData,
         held_out: HeldOut | None,
         parents: Ids,
-        above: list[AttentionLevel],
+        levels_above: list[AttentionLevel],
         run: TrainingRun,
     ) -> AttentionLevel:
         """Train the level ``nodes[1]``, whose nodes are below those of ``nodes[0]``."""
@@ -207,7 +207,7 @@ class AttentionXML(LabelEstimator):
         parent_of_node = np.zeros(n_nodes, np.int32)
         parent_of_node[nodes[1]] = nodes[0]
         starts = np.searchsorted(parent_of_node, np.arange(nodes[0].max() + 2)).astype(np.int32)
-        start = above[-1].weights if above else None
+        start = levels_above[-1].weights if levels_above else None
         attention = LabelAttention(
             dimension=self.dimension,
             n_states=self.n_hidden,
@@ -220,18 +220,20 @@ class AttentionXML(LabelEstimator):
             clipping=None if self.clip is None else partial(RecentNorms, self.clip),
             average_after=self.average_after,
         )
-        scope = run.within(f"level {len(above) + 1}: ")
+        scope = run.within(f"level {len(levels_above) + 1}: ")
         targets = meta_labels(data.labels, nodes[1], n_nodes)
-        held = None if held_out is None else self._come_to(nodes[1], held_out, above, run)
+        held = None
+        if held_out is not None:
+            held = self._held_out_level(nodes[1], held_out, levels_above, run)
         weights = attention.learn(data, targets, parents, starts, scope, start, held)
         return AttentionLevel(weights, starts)
 
-    def _come_to(
-        self, nodes: Ids, held_out: HeldOut, above: list[AttentionLevel], run: TrainingRun
+    def _held_out_level(
+        self, nodes: Ids, held_out: HeldOut, levels_above: list[AttentionLevel], run: TrainingRun
     ) -> HeldOutLevel:
         """Return held-out points with what they follow of the levels above, as in a prediction."""
         n_threads = run.n_threads
-        so_far = LabelAttentionScorer(tuple(above), np.arange(0, dtype=np.int32), self.beam_size)
+        so_far = LabelAttentionScorer(tuple(levels_above), np.zeros(0, np.int32), self.beam_size)
         found, scores = so_far.nodes(held_out.data.bags(), n_threads)
         n_followed = min(self.beam_size, found.shape[1])
         parents, scores = best_first(found, scores, n_followed, n_threads)

@@ -13,6 +13,7 @@ import torch
 from scipy.sparse import vstack
 
 from longtail.data.bags import Bags
+from longtail.data.rows import evenly_spaced
 from longtail.errors import InputError
 from longtail.metrics import set_aside
 from longtail.metrics.predictions import truth_without
@@ -133,9 +134,9 @@ class TrainingData(NamedTuple):
         if beside is None or n_own == n_their:
             return self._replace(unlabelled=beside)
         if n_own > n_their:
-            return self.of_points(_spread(n_their, n_own))._replace(unlabelled=beside)
+            return self.of_points(evenly_spaced(n_their, n_own))._replace(unlabelled=beside)
         n_beside = beside.labels.shape[0]
-        some = _spread(n_beside * n_own // n_their, n_beside)
+        some = evenly_spaced(n_beside * n_own // n_their, n_beside)
         return self._replace(unlabelled=beside.of_points(some) if len(some) else None)
 
     def of_points(self, rows: NDArray[np.int64]) -> TrainingData:
@@ -160,11 +161,6 @@ class TrainingData(NamedTuple):
             texts=_both(self.texts, other.texts),
             set_aside=None if own is None or others is None else vstack([own, others]).tocsr(),
         )
-
-
-def _spread(n_rows: int, n_all: int) -> NDArray[np.int64]:
-    """Return so many of all rows, as far from each other as can be."""
-    return np.arange(n_rows) * n_all // max(n_rows, 1)
 
 
 def _both(own: NDArray[Any] | None, others: NDArray[Any] | None) -> NDArray[Any] | None:
