@@ -56,7 +56,7 @@ def check_unmasked(name: str, values: Any) -> None:
         ...
     longtail.errors.InputError: y is a masked array: 1 of 2 values have no number. Pass y.filled(0).
     """
-    if np.ma.is_masked(values):
+    if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
         n_masked = np.count_nonzero(np.ma.getmask(values))
         raise InputError(
             f"{name} is a masked array: {n_masked:,} of {values.size:,} values have no number. "

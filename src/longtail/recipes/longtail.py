@@ -30,9 +30,6 @@ from longtail.training.schedule import Schedule
 from longtail.training.threads import meanwhile
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from longtail.scorers.calibration import Calibration
     from longtail.training.run import TrainingData, TrainingRun
 
@@ -197,27 +194,18 @@ class LongtailClassifier(RerankedEstimator):
     def _learn_calibrated(
         self, data: TrainingData, held_out: TrainingData, run: TrainingRun
     ) -> tuple[CompiledScorer, Calibration]:
-        """See `LabelEstimator`; the held-out points may be learnt from in the end."""
+        """See `LabelEstimator`.
+
+        The sources are trained, and asked of held-out points. What these teach, a blend learns,
+        while the sources learn from the held-out points, too, if these are few.
+        """
         storage = as_storage(self.storage)
         space = self._space_for(data, held_out.labels.shape[0])
         n_asked = held_out.labels.shape[0] if self._learns_again(data, held_out) else None
         pieces = self._pieces_read(data, held_out)
         scorer, tables = self._sources(space, data, run, pieces=pieces, n_asked=n_asked)
         with run.stage("evidence"):
-            shown = unseen_if_any(held_out, data)
-            points = scorer.encoder.encode(shown.bags(), run.n_threads)
-            further = self._further_scales(scorer, points, shown)
-            lesson = HeldOutLesson.of(
-                scorer,
-                scorer.encoder,
-                shown,
-                points,
-                data.labels,
-                is_unseen=shown is held_out,
-                n_threads=run.n_threads,
-            )
-            if n_asked is None or n_asked + data.labels.shape[0] <= VERY_FEW_POINTS:
-                lesson = lesson.without_own_labels(shown.labels, run)
+            lesson, further = self._taught_by(scorer, data, held_out, n_asked, run)
         blend = partial(lesson.learn, scorer.tail_weights, run)
         with meanwhile(blend, run.n_threads) as blended:
             if tables is not None:
@@ -235,14 +223,35 @@ class LongtailClassifier(RerankedEstimator):
         return compiled.with_network(network).with_further_scales(*further), calibration
 
     @staticmethod
-    def _further_scales(
-        scorer: BlendedScorer, points: NDArray[np.float32], shown: TrainingData
-    ) -> tuple[float, float]:
-        """Return what points teach of how labels that follow the candidates are ranked."""
+    def _taught_by(
+        scorer: BlendedScorer,
+        data: TrainingData,
+        held_out: TrainingData,
+        n_asked: int | None,
+        run: TrainingRun,
+    ) -> tuple[HeldOutLesson, tuple[float, float]]:
+        """Return what held-out points teach: a blend, and how labels that follow are ranked.
+
+        `n_asked` are the points that the sources will learn from, too; None if they will not.
+        """
+        shown = unseen_if_any(held_out, data)
+        points = scorer.encoder.encode(shown.bags(), run.n_threads)
         of_points = (points, scorer.heads[0], shown.judged_labels)
         scale = learn_further_scale(*of_points)
         texts = (shown.features, scorer.relations)
-        return scale, learn_further_text_scale(*of_points, scale, *texts)
+        further = scale, learn_further_text_scale(*of_points, scale, *texts)
+        lesson = HeldOutLesson.of(
+            scorer,
+            scorer.encoder,
+            shown,
+            points,
+            data.labels,
+            is_unseen=shown is held_out,
+            n_threads=run.n_threads,
+        )
+        if n_asked is None or n_asked + data.labels.shape[0] <= VERY_FEW_POINTS:
+            lesson = lesson.without_own_labels(shown.labels, run)
+        return lesson, further
 
     def _sources(
         self,
@@ -257,8 +266,9 @@ class LongtailClassifier(RerankedEstimator):
     ) -> tuple[BlendedScorer, SpaceTables | None]:
         """Train everything that scores a candidate; return also what training can go on from.
 
-        That is kept where the scorer is for `n_asked` points only. What went before is `start`, and
-        the `relations` of the same labels to fewer points.
+        Where the scorer is for `n_asked` points only, since the sources then learn again: its
+        search is built in less time, and their tables are kept. When they learn again, `start` are
+        these tables, and `relations` those of the same labels to fewer points.
         """
         with run.stage("shared space"):
             learnt = space.learn(data, run, start, goes_on=n_asked is not None)
