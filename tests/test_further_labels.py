@@ -13,14 +13,8 @@ from longtail import Dataset, LongtailClassifier
 from longtail.compiled.parts import most_frequent
 from longtail.kernels.answer import Head
 from longtail.kernels.arrays import read_only
-from longtail.kernels.code_search import (
-    CodedGraph,
-    excess_of,
-    log_nodes,
-    new_walk,
-    node_of,
-    walk_graph,
-)
+from longtail.kernels.code_search import excess_of, log_nodes, node_of, walk_graph
+from longtail.kernels.coded_graph import CodedGraph, new_walk
 from longtail.kernels.further_labels import LEAST_STEP, largest_biases, write_further
 from longtail.kernels.packed_codes import pack_rows
 from longtail.kernels.packed_ids import pack_ids

@@ -180,9 +180,23 @@ def test_many_rows_in_tight_knots_are_found_from_more_entries(monkeypatch):
     for many in (len(vectors), len(vectors) - 1):
         monkeypatch.setattr(graph_module, "_MANY_NODES", many)
         index = GraphIndex.build(vectors, n_neighbours=8, beam=8)
-        assert len(index.entries) >= (78 if many == len(vectors) else 310)
+        assert len(index.entries) >= (78 if many == len(vectors) else 620)
         found.append((index.query(queries, 5)[1] >= exact[:, -1:] - 1e-5).mean())
     assert found[1] > found[0]
+
+
+def test_every_knot_has_an_entry_where_there_are_as_many():
+    random = np.random.default_rng(0)
+    knots = np.repeat(random.permutation(40), 40)
+    vectors = unit_rows(1, 40, d=32)[knots] + 0.01 * random.standard_normal((1600, 32))
+    entries = GraphIndex.build(vectors.astype(np.float32), n_neighbours=8).entries
+    assert len(entries) >= 40
+    assert len(set(knots[entries[:40]])) > 38  # of as many at random, 25
+
+
+def test_entries_are_spread_where_none_are_alike():
+    none, places = np.empty((0, 2), np.int64), np.array([0, 3, 6, 9])
+    np.testing.assert_array_equal(graph_module._unlike(none, 10, 4), places)
 
 
 def test_a_clump_larger_than_a_cluster_may_be(monkeypatch):

@@ -12,18 +12,15 @@ from longtail.blend.candidates import CandidateSearch, SearchSizes
 from longtail.compiled.walk_starts import homes_of, unsure_below
 from longtail.kernels.arrays import read_only
 from longtail.kernels.code_search import (
-    NO_BIAS,
-    CodedGraph,
     first_homes,
     nearest_members,
-    new_keys,
-    new_walk,
     node_of,
     similarity_at,
     walk_graph,
     walk_on,
     walk_wider,
 )
+from longtail.kernels.coded_graph import NO_BIAS, NO_CODES, CodedGraph, new_keys, new_walk
 from longtail.kernels.own_rows import nearest_own_rows
 from longtail.kernels.packed_codes import MIDDLE, pack_rows, unpacked_rows
 from longtail.kernels.packed_ids import pack_ids
@@ -42,9 +39,10 @@ def query_codes(point):
 
 
 def coded(vectors, neighbours, entries, *, has_rows=True, bias=NO_BIAS):
-    """A graph as walks take it."""
+    """A graph as walks take it; one with edges has the codes of its entries once more."""
     n = len(vectors)
     codes, step = pack_rows(vectors)
+    again = entries if neighbours.shape[1] else entries[:0]
     every = read_only(np.arange(n + 1), np.int32)
     return CodedGraph(
         read_only(codes, np.uint8),
@@ -55,6 +53,8 @@ def coded(vectors, neighbours, entries, *, has_rows=True, bias=NO_BIAS):
         every,
         read_only(every[:-1], np.int32),
         bias,
+        read_only(codes[again], np.uint8) if len(again) else NO_CODES,
+        read_only(bias[again] if len(bias) else bias, np.float32),
     )
 
 
@@ -256,3 +256,25 @@ def test_a_quarter_of_the_points_is_walked_for_longer():
     assert unsure_below(graph, scanned, 5, 32).tolist() == [-np.inf]
     no_points = coded(points[:0], neighbours[:0], np.arange(0))  # a model that keeps none
     assert unsure_below(no_points, graph, 5, 32).tolist() == [-np.inf]
+
+
+@FEW
+@given(seed=SEEDS, n=st.integers(20, 150), n_entries=st.integers(1, 20), is_biased=st.booleans())
+def test_a_walk_from_copies_of_the_entries_is_one_from_the_entries(seed, n, n_entries, is_biased):
+    graph, _, _, (query, scale) = random_coded(seed, n, 4, n_entries, is_biased=is_biased)
+    found = []
+    for own in (graph, graph._replace(entry_codes=NO_CODES, entry_bias=NO_BIAS)):
+        walk = new_walk(own, n, n_logged=2 * n)
+        size = walk_graph(query, scale, own, graph.entries, 0, walk)
+        found.append(nodes_in(walk, size))
+        logged = walk.log[1 : 1 + walk.log[0]]
+        assert len(set(logged.tolist())) == len(logged) >= size
+    assert found[0] == found[1]
+
+
+def test_entries_of_a_damaged_file_lead_nowhere_else():
+    graph, _, _, (query, scale) = random_coded(0, 40, 4, 9)
+    entries = read_only([-1, 2**31 - 1, *graph.entries[2:]], np.int32)
+    walk = new_walk(graph, 16)
+    size = walk_graph(query, scale, graph._replace(entries=entries), entries, 0, walk)
+    assert all(0 <= node < 40 for node in nodes_in(walk, size))

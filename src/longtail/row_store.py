@@ -11,7 +11,7 @@ from longtail.data.csr import fits_rows
 from longtail.errors import RETRAIN, InputError
 from longtail.kernels.arrays import read_only
 from longtail.kernels.bag_vector import pack_with_scales
-from longtail.kernels.code_search import n_edges
+from longtail.kernels.coded_graph import n_edges
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.packed_codes import unpacked_rows
 from longtail.kernels.packed_ids import is_packed, pack_ids, unpacked_ids
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from longtail.kernels.code_search import CodedGraph
+    from longtail.kernels.coded_graph import CodedGraph
 
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
@@ -269,7 +269,7 @@ def neighbours_of(graph: CodedGraph) -> Ids:
     Examples
     --------
     >>> import numpy as np
-    >>> from longtail.kernels.code_search import CodedGraph
+    >>> from longtail.kernels.coded_graph import CodedGraph
     >>> from longtail.kernels.rows import Rows
     >>> from longtail.row_store import neighbours_of, no_numbers, packed_neighbours
     >>> codes, none, ids = np.zeros((3, 32), np.uint8), no_numbers(), np.zeros(0, np.int32)
@@ -336,7 +336,7 @@ def vectors_of(graph: CodedGraph, dimension: int) -> Floats:
     Examples
     --------
     >>> import numpy as np
-    >>> from longtail.kernels.code_search import CodedGraph
+    >>> from longtail.kernels.coded_graph import CodedGraph
     >>> from longtail.kernels.packed_codes import pack_rows
     >>> from longtail.row_store import RowStore, packed_neighbours, vectors_of
     >>> vectors, edges = np.array([[1, -1], [0.3, 1]], np.float32), np.array([[1], [0]], np.int32)
@@ -356,7 +356,7 @@ def some_nodes(graph: CodedGraph, drawn: NDArray[np.int64]) -> CodedGraph:
     Examples
     --------
     >>> import numpy as np
-    >>> from longtail.kernels.code_search import CodedGraph
+    >>> from longtail.kernels.coded_graph import CodedGraph
     >>> from longtail.kernels.packed_codes import pack_rows
     >>> from longtail.row_store import RowStore, packed_neighbours, some_nodes
     >>> vectors, ids = np.eye(3, dtype=np.float32), np.zeros(0, np.int32)

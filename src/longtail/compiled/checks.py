@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from longtail.blend.candidates import SearchSizes
     from longtail.blend.relations import RelationSizes
     from longtail.kernels.answer import Answerer, Head
-    from longtail.kernels.code_search import CodedGraph
+    from longtail.kernels.coded_graph import CodedGraph
     from longtail.kernels.label_links import Relations
     from longtail.kernels.rows import Rows
     from longtail.kernels.sparse_lookup import SparseRows, SplitRows
@@ -148,4 +148,12 @@ def _graph_fits(graph: CodedGraph, n_rows: int, dimension: int) -> bool:
         and len(graph.members) == n_rows
         and len(graph.bias) in (0, n_nodes)
         and _rows_fit(graph.rows)
+        and _entries_fit(graph)
+    )
+
+
+def _entries_fit(graph: CodedGraph) -> bool:
+    shape = len(graph.entries), graph.codes.shape[1]
+    return graph.entry_codes.shape in ((0, 0), shape) and len(graph.entry_bias) == (
+        len(graph.entry_codes) if len(graph.bias) else 0
     )

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from longtail.compiled.scorer import CompiledScorer
     from longtail.index.protocol import VectorIndex
-    from longtail.kernels.code_search import CodedGraph
+    from longtail.kernels.coded_graph import CodedGraph
     from longtail.kernels.sparse_lookup import SplitRows
 
 __all__ = ["expanded"]

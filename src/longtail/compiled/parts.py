@@ -9,7 +9,7 @@ import numpy as np
 from longtail.errors import InputError
 from longtail.kernels.answer import Answerer, Head
 from longtail.kernels.arrays import read_only
-from longtail.kernels.code_search import CodedGraph
+from longtail.kernels.coded_graph import CodedGraph
 from longtail.kernels.label_links import Relations
 from longtail.kernels.rows import Rows
 from longtail.kernels.sparse_lookup import SparseRows, SplitRows
@@ -170,6 +170,8 @@ class _Reader(NamedTuple):
             member_starts=self.ids(f"{group}/member_starts"),
             members=self.ids(f"{group}/members"),
             bias=self.floats(f"{group}/bias"),
+            entry_codes=self.take(f"{group}/entry_codes", np.uint8, 2),
+            entry_bias=self.floats(f"{group}/entry_bias"),
         )
 
     def head(self, i: int, scale: float, shared: Rows) -> Head:

@@ -22,11 +22,12 @@ from longtail.compiled.parts import (
 from longtail.compiled.scratch import label_beam, log_ranks_of, new_scratch
 from longtail.compiled.walk_starts import homes_of, unsure_below
 from longtail.errors import InputError
+from longtail.index.biased import some_of
 from longtail.index.graph import GraphIndex
 from longtail.kernels.answer import Answerer, Head, answer_bags, near_rows
 from longtail.kernels.answer_text import answer_text
 from longtail.kernels.arrays import read_only
-from longtail.kernels.code_search import CodedGraph
+from longtail.kernels.coded_graph import NO_CODES, CodedGraph
 from longtail.kernels.further_labels import largest_biases
 from longtail.kernels.handle import handle_of
 from longtail.kernels.jit import over_row_chunks
@@ -396,6 +397,7 @@ def _graph(
             len(vectors),
             n_threads=store.n_threads,
         )
+    bias, looked_at = search_bias_of(index), entries if neighbours.shape[1] else entries[:0]
     return CodedGraph(
         read_only(codes, np.uint8),
         read_only(fitting, np.float32),
@@ -404,7 +406,9 @@ def _graph(
         entries=read_only(entries, np.int32),
         member_starts=read_only(member_starts, np.int32),
         members=read_only(members, np.int32),
-        bias=search_bias_of(index),
+        bias=bias,
+        entry_codes=read_only(codes[looked_at], np.uint8) if len(looked_at) else NO_CODES,
+        entry_bias=some_of(bias, looked_at),
     )
 
 

@@ -11,7 +11,7 @@ from longtail.compiled.parts import dimension_of
 from longtail.kernels.answer import AnswerScratch
 from longtail.kernels.arrays import read_only
 from longtail.kernels.byte_rows import SplitQuery, split_width
-from longtail.kernels.code_search import new_keys, new_walk
+from longtail.kernels.coded_graph import new_keys, new_walk
 from longtail.kernels.packed_ids import unpacked_ids
 from longtail.kernels.sparse_lanes import N_MORE_SLOTS
 from longtail.kernels.wide_network import NetworkScratch
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from longtail.blend.candidates import SearchSizes
     from longtail.blend.relations import RelationSizes
     from longtail.kernels.answer import Answerer
-    from longtail.kernels.code_search import CodedGraph, Walk
+    from longtail.kernels.coded_graph import CodedGraph, Walk
 
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]

@@ -12,12 +12,12 @@ from longtail.index.exact import ExactIndex
 from longtail.kernels.arrays import read_only
 from longtail.kernels.code_search import (
     nearest_members,
-    new_keys,
     similarity_at,
     walk_graph,
     walk_on,
     walk_wider,
 )
+from longtail.kernels.coded_graph import new_keys
 from longtail.kernels.rows import quantise
 from longtail.row_store import float_rows, neighbours_of, some_nodes, vectors_of
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.compiled.scorer import CompiledScorer
-    from longtail.kernels.code_search import CodedGraph
+    from longtail.kernels.coded_graph import CodedGraph
 
     Ids = NDArray[np.int32]
 

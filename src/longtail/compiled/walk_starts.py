@@ -9,7 +9,8 @@ from scipy.sparse import csr_array
 
 from longtail.blend.candidates import search_rows_of
 from longtail.kernels.arrays import read_only
-from longtail.kernels.code_search import CodedGraph, n_edges, new_walk, write_similarities_at
+from longtail.kernels.code_search import write_similarities_at
+from longtail.kernels.coded_graph import CodedGraph, n_edges, new_walk
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.own_rows import nearest_own_rows
 from longtail.row_store import some_nodes, vectors_of

@@ -19,10 +19,12 @@ from longtail.kernels.graph_building import (
 )
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.nearest_codes import (
+    LOWEST,
     empty_keys,
     join_clusters,
     nearest_rows,
     row_of,
+    similarity_in,
 )
 from longtail.kernels.tile_products import has_tiles
 
@@ -52,9 +54,11 @@ _MIN_PROBES = 6
 _FEWEST_JOINED, _MOST_JOINED, _JOINS = 256, 4096, 256
 # Where walks begin. Of few nodes the square root is enough. Vectors of many labels lie in knots of
 # a hundred or so that edges hardly lead out of: a walk ends in the wrong one where too few knots
-# have an entry, the more often the more nodes there are.
+# have an entry, the more often the more nodes there are. So entries are drawn in excess, and those
+# most like another one left out.
 _MANY_NODES = 131_072
-_ENTRIES_PER_ROOT = 4
+_ENTRIES_PER_ROOT = 8
+_DRAWN_PER_ENTRY, _N_ALIKE = 4, 16
 
 
 class GraphBuilder:
@@ -85,7 +89,6 @@ class GraphBuilder:
         self.n_neighbours = n_neighbours
         self.n_threads = n_threads
         self._random = np.random.default_rng(seed)
-        self._sampled = self._sample(_n_entries(len(vectors)))
 
     def build(self) -> tuple[Ids, Ids]:
         """Return the neighbours (n, n_neighbours), padded with -1, and the entries."""
@@ -93,6 +96,7 @@ class GraphBuilder:
         seeds = self._sample(min(n_nodes, int(np.ceil(_SEEDS_PER_ROOT * np.sqrt(n_nodes)))))
         seeds = np.concatenate(list(self._split(seeds, 2)))
         unit = code_unit(self.vectors)
+        entries = self._entries()
         far = self._nearest_seeds(seeds, unit)
         clusters = self._clusters(row_of(far[:, 1]).astype(np.int32), len(seeds))
         # From here on a row is a place in this order: near ones lie side by side.
@@ -104,7 +108,24 @@ class GraphBuilder:
         self._add_reverse(vectors, edges)
         neighbours = np.empty(edges.shape, np.int32)
         write_neighbours(edges, nodes, neighbours)
-        return neighbours, _with_unreachable(neighbours, self._sampled)
+        return neighbours, _with_unreachable(neighbours, entries)
+
+    def _entries(self) -> Ids:
+        """Draw nodes of unlike directions, in ascending order."""
+        n_entries = _n_entries(len(self.vectors))
+        drawn = self._sample(min(_DRAWN_PER_ENTRY * n_entries, len(self.vectors)))
+        vectors = _codes_of_directions(self.vectors[drawn])
+        keys = empty_keys(len(drawn), _N_ALIKE)
+
+        def work(start: int, stop: int) -> None:
+            nearest_rows(vectors, start, stop, vectors, keys[start:stop], has_tiles())
+
+        over_row_chunks(work, len(drawn), n_threads=self.n_threads, chunk=256)
+        one, place = np.nonzero(keys[:, 1:] != LOWEST)
+        key = keys[one, 1 + place]
+        order = np.argsort(-similarity_in(key), kind="stable")
+        pairs = np.sort(np.stack([one, row_of(key)], axis=1), axis=1)[order]
+        return drawn[_unlike(pairs, len(drawn), n_entries)]
 
     def _sample(self, size: int) -> Ids:
         """Draw distinct nodes, in ascending order."""
@@ -183,6 +204,23 @@ class GraphBuilder:
         over_row_chunks(work, len(edges), n_threads=self.n_threads, chunk=256)
 
 
+def _unlike(pairs: NDArray[np.int64], n_drawn: int, n_left: int) -> NDArray[np.int64]:
+    """Return which of the drawn are left when the second of each pair goes until few are left.
+
+    `pairs` (n_pairs, 2) come as the most alike first. A pair that has lost one already is passed
+    over, so that for whatever goes something like it stays.
+    """
+    is_left, n_to_go = np.ones(n_drawn, np.bool_), n_drawn - n_left
+    for first, second in pairs.tolist():
+        if n_to_go == 0:
+            break
+        if first != second and is_left[first] and is_left[second]:
+            is_left[second] = False
+            n_to_go -= 1
+    left = np.flatnonzero(is_left)
+    return left[np.linspace(0, len(left) - 1, n_left).astype(np.int64)]
+
+
 def _n_entries(n_nodes: int) -> int:
     """Return how many nodes walks begin at."""
     per_root = 1 if n_nodes <= _MANY_NODES else _ENTRIES_PER_ROOT
@@ -193,9 +231,14 @@ def _centres(vectors: ByteCodes, starts: Starts) -> ByteCodes:
     """Return the codes of the direction of the mean of each cluster, zero where there is none."""
     sums = np.empty((len(starts) - 1, vectors.codes.shape[1]), np.float32)
     sums_of_ranges(vectors, starts, sums)
-    lengths = np.linalg.norm(sums, axis=1, keepdims=True)
-    sums /= np.where(lengths > 0, lengths, 1)
-    return byte_codes(sums, code_unit(sums), np.arange(len(sums), dtype=np.int32))
+    return _codes_of_directions(sums)
+
+
+def _codes_of_directions(vectors: Vectors) -> ByteCodes:
+    """Return the codes of vectors made unit ones, but for zeros."""
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    unit = read_only(vectors / np.where(lengths > 0, lengths, 1), np.float32)
+    return byte_codes(unit, code_unit(unit), np.arange(len(unit), dtype=np.int32))
 
 
 def _grouped(group_of_node: Ids, n_groups: int) -> tuple[Ids, Starts]:

@@ -15,8 +15,6 @@ import numpy as np
 from longtail.kernels.bag_vector import unit_bag_vector
 from longtail.kernels.byte_rows import SplitQuery, split_query
 from longtail.kernels.code_search import (
-    CodedGraph,
-    Walk,
     first_homes,
     nearest_members,
     similarity_at,
@@ -42,6 +40,8 @@ from longtail.kernels.wide_network import Network, NetworkScratch, blend_candida
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from longtail.kernels.coded_graph import CodedGraph, Walk
 
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]

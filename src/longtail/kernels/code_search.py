@@ -6,18 +6,17 @@ near enough, and reads an eighth of the memory. The best are scored again from t
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.kernels.arrays import read_only
+from longtail.kernels.coded_graph import AT_ONCE, CodedGraph, Walk, n_edges
 from longtail.kernels.exact import insert_sorted
 from longtail.kernels.jit import lean_kernel
-from longtail.kernels.lanes import KEYS_AT_ONCE, LANES, insert_key
+from longtail.kernels.lanes import KEYS_AT_ONCE, insert_key
 from longtail.kernels.packed_codes import MIDDLE, packed_products
-from longtail.kernels.packed_ids import N_SPARE
 from longtail.kernels.prefetch import prefetch_pair, prefetch_whole
-from longtail.kernels.rows import Rows, quantise, row_dot
+from longtail.kernels.rows import quantise, row_dot
 from longtail.kernels.walk_lanes import MOST_IN_REGISTERS, insert_products, keep_unseen_edges
 
 if TYPE_CHECKING:
@@ -30,17 +29,11 @@ if TYPE_CHECKING:
     Keys = NDArray[np.int64]
 
 __all__ = [
-    "NO_BIAS",
-    "CodedGraph",
-    "Walk",
     "cosine_of",
     "excess_of",
     "first_homes",
     "log_nodes",
-    "n_edges",
     "nearest_members",
-    "new_keys",
-    "new_walk",
     "node_of",
     "similarity_at",
     "similarity_by",
@@ -51,82 +44,14 @@ __all__ = [
     "write_similarities_at",
 ]
 
-NO_BIAS = read_only(np.zeros(0), np.float32)
 _LAST_STAMP = np.int32(2**31 - 1)
 _KEY_BITS = np.int64(32)
 _IS_OPEN = np.int64(1)  # the last bit: a node keeps its place when it is closed
 _NODE_BITS, _LAST_NODE = np.int64(1), np.int64((1 << 31) - 1)
 _LOWEST, _HIGHEST = np.int64(-(1 << 62)), np.int64(1 << 62)
-_AT_ONCE = 2  # nodes whose edges are followed together: waits for memory overlap
 _FEWEST_STARTS = 8
 _AHEAD = 8  # rows
 _SPARE = 4  # of half as many again as are wanted, and these, the vectors are looked at
-
-
-class CodedGraph(NamedTuple):
-    """A neighbour graph with codes; see `longtail.index.graph.GraphIndex` for the rest.
-
-    ``codes`` is (n_nodes, width) uint8, and ``step`` (1,) what lies between two of them, see
-    `longtail.kernels.packed_codes`. ``rows`` holds the vectors themselves; without any,
-    similarities are those of the codes. ``neighbours`` are as many ids a node, of `pack_ids`. An
-    index without edges is scanned: its entries are all. ``bias`` is what each node adds to its
-    similarity, (n_nodes,) float32, or (0,) for nothing.
-    """
-
-    codes: Packed
-    step: Floats
-    rows: Rows
-    neighbours: Packed
-    entries: Ids
-    member_starts: Ids
-    members: Ids
-    bias: Floats = NO_BIAS
-
-
-class Walk(NamedTuple):
-    """Scratch of one thread: which nodes were seen under which stamp, and the beam.
-
-    ``stamps`` is (n_nodes + 1,), zeros at first; its last element counts the walks. ``fresh`` and
-    ``coming`` have room for what is looked at together, ``products`` for what comes of it, and
-    ``keys`` for the beam, see `insert_key`. ``log`` begins with how many keys follow: those of all
-    nodes compared, as far as there is room.
-    """
-
-    stamps: Ids
-    fresh: Ids
-    coming: Ids
-    products: Ids
-    keys: Keys
-    log: Keys
-
-
-def new_walk(graph: CodedGraph, beam: int, n_starts: int = 0, n_logged: int = 0) -> Walk:
-    """Return scratch for walks of a graph, from at most so many starts.
-
-    The beam is rounded up to a multiple of eight. `n_logged` nodes are remembered, for a walk that
-    goes on with a longer beam.
-    """
-    n_fresh = max(_AT_ONCE * n_edges(graph), len(graph.entries) + n_starts, 1)
-    n_fresh = -(-n_fresh // LANES) * LANES + LANES  # what is written behind them is no node
-    return Walk(
-        np.zeros(len(graph.codes) + 1, np.int32),
-        np.zeros(n_fresh, np.int32),
-        np.zeros(n_fresh, np.int32),
-        np.zeros(n_fresh, np.int32),
-        new_keys(beam),
-        np.zeros(1 + n_logged, np.int64),
-    )
-
-
-def new_keys(beam: int) -> Keys:
-    """Return room for the keys of a beam."""
-    return np.empty(-(-beam // KEYS_AT_ONCE) * KEYS_AT_ONCE + 1, np.int64)
-
-
-@lean_kernel
-def n_edges(graph: CodedGraph) -> int:
-    """Return how many edges each node has room for."""
-    return (len(graph.neighbours) - N_SPARE) // max(len(graph.codes), 1)
 
 
 @lean_kernel
@@ -203,14 +128,43 @@ def walk_graph(
     the codes of a point, and `scale` what they are multiplied with. A key holds a
     similarity, in whole numbers, above a node and whether its edges are still to be followed: so
     the beam is one sorted list of numbers. `starts` are nodes to begin with; where they are few,
-    the walk begins at the entries.
+    the walk begins at the entries, too.
     """
     _forget(walk)
     codes, stamps, fresh, entries = graph.codes, walk.stamps, walk.fresh, graph.entries
+    place = len(walk.keys)
     n_fresh = _keep_unseen(starts, n_starts, codes, stamps, fresh, 0)
-    if n_fresh < _FEWEST_STARTS or n_edges(graph) == 0:
+    if n_fresh < _FEWEST_STARTS and len(graph.entry_codes):
+        _forget(walk)  # or an entry that is a start would come twice
+        _begin_at_entries(query, scale, graph, walk)
+        n_fresh, place = _keep_unseen(starts, n_starts, codes, stamps, fresh, 0), 1
+    elif n_fresh < _FEWEST_STARTS or n_edges(graph) == 0:
         n_fresh = _keep_unseen(entries, len(entries), codes, stamps, fresh, n_fresh)
-    return _go_on(query, scale, graph, n_fresh, len(walk.keys), walk)
+    return _go_on(query, scale, graph, n_fresh, place, walk)
+
+
+@lean_kernel
+def _begin_at_entries(query: Codes, scale: np.float32, graph: CodedGraph, walk: Walk) -> None:
+    """Fill an empty beam with the nearest entries, from codes that lie side by side."""
+    entries, places, products = graph.entries, walk.fresh, walk.products
+    n_entries = min(len(entries), len(graph.entry_codes), len(places))
+    for place in range(n_entries):
+        places[place] = place
+    packed_products(query, graph.entry_codes, places, n_entries, products)
+    if len(graph.entry_bias):
+        _add_bias(graph.entry_bias, places, n_entries, _steps_of_one(scale, graph), products)
+    last = np.uint32(len(graph.codes) - 1)
+    for place in range(n_entries):
+        places[place] = min(np.uint32(entries[place]), last)  # beyond it in a damaged file
+    _insert_all(places, n_entries, products, graph.neighbours, n_edges(graph), walk.keys)
+    # The others are not noted: those that are met again are not near enough for the beam.
+    for place in range(1, len(walk.keys)):
+        key = walk.keys[place]
+        if key != _LOWEST:
+            walk.stamps[node_of(key)] = walk.stamps[-1]
+            if place < len(walk.log):
+                walk.log[place] = key
+                walk.log[0] = place
 
 
 @lean_kernel
@@ -285,7 +239,7 @@ def _go_on(
     _, fresh, coming, products, keys, _ = walk
     degree, n_coming = n_edges(graph), 1
     while n_coming:
-        n_coming, place = _follow(graph, _AT_ONCE, walk.stamps, keys, place, coming)
+        n_coming, place = _follow(graph, AT_ONCE, walk.stamps, keys, place, coming)
         if n_fresh:
             _compare(query, scale, graph, fresh, n_fresh, products)
             _log(fresh, n_fresh, products, walk.log)
@@ -308,9 +262,14 @@ def _compare(
     """Write how similar some nodes are in whole numbers: products of codes, and what bias adds."""
     packed_products(query, graph.codes, nodes, n_nodes, products)
     if len(graph.bias):
-        bias, steps = graph.bias, _steps_of_one(scale, graph)
-        for i in range(n_nodes):
-            products[i] += np.int32(bias[nodes[i]] * steps)
+        _add_bias(graph.bias, nodes, n_nodes, _steps_of_one(scale, graph), products)
+
+
+@lean_kernel
+def _add_bias(bias: Floats, nodes: Ids, n_nodes: int, steps: np.float32, products: Ids) -> None:
+    """Add to products what the bias of each of some nodes is in them."""
+    for i in range(n_nodes):
+        products[i] += np.int32(bias[nodes[i]] * steps)
 
 
 @lean_kernel

@@ -12,15 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.kernels.code_search import (
-    CodedGraph,
-    Walk,
-    cosine_of,
-    excess_of,
-    log_nodes,
-    node_of,
-    similarity_by,
-)
+from longtail.kernels.code_search import cosine_of, excess_of, log_nodes, node_of, similarity_by
 from longtail.kernels.exact import insert_sorted
 from longtail.kernels.jit import inner_kernel, kernel, lean_kernel
 from longtail.kernels.label_links import best_sums
@@ -29,6 +21,7 @@ from longtail.kernels.packed_codes import packed_products
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from longtail.kernels.coded_graph import CodedGraph, Walk
     from longtail.kernels.sparse_lookup import SparseRows
 
     Floats = NDArray[np.float32]
