@@ -82,10 +82,10 @@ def test_inspection_of_models_of_label_texts(capsys, tmp_path, settings, asked):
 
 def test_inspection_of_a_model_with_nothing_to_search_in(capsys, tmp_path):
     small = NGAME(dimension=16, encoder_epochs=1, classifier_epochs=1, n_threads=1)
-    small.fit(["red wine", "old car"] * 20, [["!!!"]] * 40).save(tmp_path)
+    small.fit(["red wine", "old car"] * 20, [["\u0301"]] * 40).save(tmp_path)
     out, lines = inspected(capsys, tmp_path)
     assert "exact search" not in out
-    assert ["!!!", "40"] in lines
+    assert ["\u0301", "40"] in lines
 
 
 @pytest.mark.parametrize("n_learners", [1, 2])

@@ -122,7 +122,8 @@ def test_a_label_that_is_not_found_without_a_word_rests_on_it():
 def test_words_are_those_that_the_model_reads():
     assert words_of("Straße, STRASSE; e\u0301t\u00e9") == ["strasse", "été"]
     assert words_of("赤いワイン 100%") == ["赤", "い", "ワ", "イ", "ン", "100"]
-    assert words_of("...") == words_of("") == []
+    assert words_of(" ") == words_of("") == []
+    assert (words_of("<3 a ..."), words_of("<< ...")) == (["3", "a"], ["<<", "..."])
 
 
 def test_a_script_without_spaces_is_explained_by_character():

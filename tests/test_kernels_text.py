@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longtail.data.characters import character_classes, code_points, joined_code_points
+from longtail.data.characters import (
+    as_text,
+    character_classes,
+    code_points,
+    folded_code_points,
+    joined_lines,
+)
 from longtail.kernels.text import (
     CharacterClass,
     TokenKind,
@@ -98,13 +104,13 @@ def keys_of(text, rules):
 
 
 def folded(text):
-    return "".join(map(chr, code_points(text)))
+    return "".join(map(chr, folded_code_points(text)))
 
 
 @settings(max_examples=50, deadline=None)
 @given(TEXTS)
 def test_words_are_marked_as_the_twin_marks_them(text):
-    codes = code_points(text)
+    codes = folded_code_points(text)
     marked = np.zeros(3 * codes.size, np.uint32)
     n_marked = mark_words(codes, 0, codes.size, character_classes(), marked)
     assert "".join(map(chr, marked[:n_marked])) == twin_mark(folded(text))
@@ -126,17 +132,36 @@ def test_words_are_marked_as_the_twin_marks_them(text):
     ],
 )
 def test_words_of_many_scripts(text, marked):
-    codes = code_points(text)
+    codes = folded_code_points(text)
     out = np.zeros(3 * codes.size, np.uint32)
     n_marked = mark_words(codes, 0, codes.size, character_classes(), out)
     assert "".join(map(chr, out[:n_marked])) == marked
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        (":-) :-(", [":-)", ":-("]),
+        ("<3> >:(", ["3"]),  # it has a word
+        ("<> >_<", ["<>", ">_<"]),  # as the markers of words are
+        ("++ \u2264\u200b\u2211", ["++", "\u2264", "\u2211"]),
+        ("so :-) c++", ["so", "c++"]),
+        ("\U0001f600 :-)", ["\U0001f600"]),
+        ("\u0301 \u200d\n\U000f0041", []),
+    ],
+)
+def test_symbols_are_words_where_a_text_has_no_other(text, words):
+    codes = code_points(text)
+    out = np.zeros(3 * codes.size, np.uint32)
+    n_marked = mark_words(codes, 0, codes.size, character_classes(), out)
+    assert as_text(out[:n_marked]) == "".join(f"<{word}>" for word in words)
 
 
 @settings(max_examples=50, deadline=None)
 @given(TEXTS, st.sampled_from([(1, 1, 0), (1, 3, 5), (2, 2, 2), (2, 3, 9)]))
 def test_tokens_are_the_twins(text, numbers):
     rules = rules_of(*numbers)
-    codes = code_points(text)
+    codes = folded_code_points(text)
     scratch = new_scratch(codes.size, rules)
     n_marked = mark_words(codes, 0, codes.size, rules.classes, scratch.marked)
     n = emit_tokens(n_marked, rules, scratch)
@@ -154,7 +179,7 @@ def test_document_frequencies_are_the_twins(texts, n_shards):
     for shard in range(n_shards):
         table, n_used = np.zeros((4, 2), np.uint64), 0
         for start, stop in [(0, half), (half, len(texts))]:
-            codes, offsets = joined_code_points(texts, start, stop)
+            codes, offsets = joined_lines(texts, start, stop, folded_code_points)
             table, n_used = count_texts(
                 codes, offsets, start, rules, shard, n_shards, table, n_used
             )
@@ -182,7 +207,7 @@ def test_rows_are_the_twins_one_by_one_and_together(texts, every):
     weights = np.linspace(1, 2, len(keys)).astype(np.float32)
     table = build_table(np.array(keys, np.uint64))
     table.flags.writeable = weights.flags.writeable = False
-    codes, offsets = joined_code_points(texts, 0, len(texts))
+    codes, offsets = joined_lines(texts, 0, len(texts), folded_code_points)
     lengths, indices, values = encode_texts(codes, offsets, rules, table, weights)
     ends = np.cumsum(lengths)
     for text, start, stop in zip(texts, ends - lengths, ends, strict=True):
@@ -191,7 +216,7 @@ def test_rows_are_the_twins_one_by_one_and_together(texts, every):
         )
         assert indices[start:stop].tolist() == columns
         np.testing.assert_allclose(values[start:stop], expected, rtol=1e-6)
-        alone = encode_text(code_points(text), rules, table, weights)
+        alone = encode_text(folded_code_points(text), rules, table, weights)
         np.testing.assert_array_equal(alone[0], indices[start:stop])
         np.testing.assert_array_equal(alone[1], values[start:stop])
 
@@ -217,7 +242,7 @@ def test_output_grows_with_a_text_of_many_tokens_and_every_one_is_spelled():
     table = build_table(np.array(keys, np.uint64))
     weights = np.ones(len(keys), np.float32)
     table.flags.writeable = weights.flags.writeable = False
-    codes, offsets = joined_code_points([text], 0, 1)
+    codes, offsets = joined_lines([text], 0, 1, folded_code_points)
     lengths, indices, _ = encode_texts(codes, offsets, rules, table, weights)
     assert indices.tolist() == list(range(len(keys)))
     assert lengths.tolist() == [len(keys)]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from longtail import LongtailClassifier
 from longtail.errors import InputError
+from longtail.training.run import TrainingData
 
 
 @pytest.mark.parametrize(
@@ -17,6 +19,18 @@ def test_the_number_of_points_decides_how_long_vectors_are(n_points, dimension, 
     space = LongtailClassifier().shared_space(n_points, 30_000, 3 * n_points)
     assert (space.dimension, space.schedule.epochs) == (dimension, epochs)
     assert LongtailClassifier(dimension=64).shared_space(n_points, 9, 9).dimension == 64
+
+
+@pytest.mark.parametrize("n_points", [20_000, 20_001, 200_001])
+def test_vectors_are_no_shorter_in_scripts_without_spaces(n_points):
+    space = LongtailClassifier().shared_space(n_points, 3_000, n_points, is_unspaced=True)
+    assert space.dimension == 256
+
+
+def test_it_is_told_by_the_data_that_a_script_has_no_spaces():
+    points = csr_array((20_001, 1), dtype=np.float32)
+    data = TrainingData(points, points, is_word=np.array([False]), is_unspaced=True)
+    assert LongtailClassifier()._space_for(data).dimension == 256
 
 
 def test_held_out_points_count_where_they_are_learnt_from_in_the_end():

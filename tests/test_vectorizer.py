@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from longtail.data import token_counts
 from longtail.data import vectorizer as vectorizer_module
-from longtail.data.characters import joined_code_points
+from longtail.data.characters import code_points, joined_code_points
 from longtail.data.text_column import TextColumn
 from longtail.data.vectorizer import TextVectorizer, TokenKind
 from longtail.errors import InputError, LongtailError, ModelFolderError
@@ -225,7 +225,7 @@ def test_a_text_of_a_million_characters_is_quick(text):
     ("texts", "message"),
     [
         ([], "0 training texts hold no word"),
-        (["", " - "], "2 training texts hold no word"),
+        (["", " \t"], "2 training texts hold no word"),
         (["one", "two"], r"none of the .* tokens is in min_df=2 .*Lower min_df"),
         ("one text", "Expected a sequence of texts, got str"),
         (["one", None], "Text 1 is NoneType"),
@@ -314,3 +314,13 @@ def test_texts_normalised_together_are_as_each_alone(texts):
     for text, start, stop in zip(texts, offsets, offsets[1:], strict=False):
         alone = joined_code_points([text], 0, 1)[0]
         np.testing.assert_array_equal(codes[start:stop], alone)
+        np.testing.assert_array_equal(alone[:-1], code_points(text.replace("\n", " ")))
+
+
+def test_a_text_of_symbols_alone_is_known_by_them():
+    vectorizer = TextVectorizer(word_ngrams=2, min_df=1).fit([":-) <3", ">:( >_<", "c++ wine"])
+    known = row_of(vectorizer, ">:( >_<")
+    assert {(TokenKind.WORD, ">:("), (TokenKind.PAIR, ">:( >_<")} <= set(known)
+    assert (TokenKind.CHARACTERS, "<>:") in known
+    assert set(row_of(vectorizer, "wine >:(")) == set(row_of(vectorizer, "wine"))
+    assert row_of(vectorizer, "++") == {}  # no token of a word is one of symbols

@@ -54,6 +54,17 @@ def test_the_bags_of_few_texts_are_counted_as_they_will_be():
     assert workload.n_word_entries == vectorizer.is_word()[features.indices].sum()
 
 
+def test_scripts_without_spaces_are_told_and_their_long_vectors_foreseen():
+    spaced = texts_of(10)
+    unspaced = dataclasses.replace(
+        spaced, texts=TextColumn.from_strings(["\u9152\u8461\u8404"] * 10)
+    )
+    workloads = [workload_of(data, LongtailClassifier()) for data in (spaced, unspaced)]
+    assert [workload.is_unspaced for workload in workloads] == [False, True]
+    costs, many = costs_of(LongtailClassifier()), dataclasses.replace(workloads[0], n_points=30_000)
+    assert costs.memory(dataclasses.replace(many, is_unspaced=True)) > costs.memory(many)
+
+
 @pytest.mark.parametrize("name", ["attentionxml", "kimcnn", "deepxml-xmlcnn"])
 def test_words_that_come_again_are_read_again(name, monkeypatch):
     """An AttentionXML of texts of 400 words was announced to take a third of its time."""

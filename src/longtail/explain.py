@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.data.bags import Bags
-from longtail.data.characters import character_classes, code_points
+from longtail.data.characters import as_text, character_classes, code_points
 from longtail.data.text_column import well_formed
 from longtail.data.vectorizer import TokenKind
 from longtail.errors import InputError
@@ -170,7 +170,8 @@ def words_of(text: str) -> list[str]:
     codes, classes = code_points(text), character_classes()
     marked = np.empty(3 * len(codes), np.uint32)
     n_marked = mark_words(codes, 0, len(codes), classes, marked)
-    runs = re.findall("<([^<>]+)>", "".join(map(chr, marked[:n_marked].tolist())))
+    edges = (np.flatnonzero(marked[:n_marked] == ord(edge)) for edge in "<>")
+    runs = [as_text(marked[start + 1 : stop]) for start, stop in zip(*edges, strict=True)]
     words: dict[str, None] = {}
     for run in runs:
         words.update(dict.fromkeys(run if _is_unspaced(run) else [run]))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol
 import numpy as np
 import torch
 
+from longtail.data.characters import are_unspaced
 from longtail.data.point_input import InputKind, words_in_table
 from longtail.data.token_counts import document_frequencies, kinds_of
 from longtail.data.vectorizer import TextVectorizer, TokenKind
@@ -17,6 +18,7 @@ from longtail.estimators.holding_out import can_hold_out
 from longtail.estimators.vocabulary import (
     WORDS,
     label_texts_of,
+    sample_of,
     vectorizer_for,
     vocabulary_texts,
 )
@@ -84,6 +86,8 @@ class Workload:
         for `n_word_entries`.
     holds_out : bool
         Whether points are held out, if the recipe wants some of so many.
+    is_unspaced : bool
+        Whether the texts are in scripts without spaces between words.
 
     Examples
     --------
@@ -106,6 +110,7 @@ class Workload:
     n_most_labels: int = 1
     n_ordered_words: int | None = None
     holds_out: bool = True
+    is_unspaced: bool = False
 
     @property
     def n_trained_labels(self) -> int:
@@ -284,6 +289,7 @@ def workload_of(dataset: Dataset, settings: LabelEstimator) -> Workload:
         n_used_labels=len(np.unique(dataset.labels.indices)),
         n_most_labels=int(np.diff(dataset.labels.indptr).max(initial=1)),
         holds_out=can_hold_out(dataset.labels, n_wanted, reads_label_texts=reads_label_texts),
+        is_unspaced=are_unspaced(sample_of(dataset.texts or ())),
         **bags._asdict(),
     )
 

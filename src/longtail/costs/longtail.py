@@ -93,7 +93,8 @@ class LongtailCosts:
     def _n_linear_entries(self, w: Workload) -> float:
         """Return how many entries of the points linear classifiers read, about."""
         sizes = (w.n_points, w.n_labels, w.n_label_pairs)
-        pieces = self.settings.pieces_for(*sizes, w.n_word_entries / w.n_points)
+        n_words = 0.0 if w.is_unspaced else w.n_word_entries / w.n_points
+        pieces = self.settings.pieces_for(*sizes, n_words)
         if pieces == "all":
             return w.n_nonzero
         times = OF_BEGINNINGS if pieces == "beginnings" else 1.0
@@ -125,7 +126,11 @@ class LongtailCosts:
     def _space(self, w: Workload) -> SharedSpace:
         """Return how points, labels and texts are trained."""
         return self.settings.shared_space(
-            w.n_points, w.n_labels, w.n_label_pairs, has_pieces=w.n_word_entries < w.n_nonzero
+            w.n_points,
+            w.n_labels,
+            w.n_label_pairs,
+            has_pieces=w.n_word_entries < w.n_nonzero,
+            is_unspaced=w.is_unspaced,
         )
 
     def _dimension(self, w: Workload) -> int:

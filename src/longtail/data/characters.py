@@ -8,6 +8,7 @@ The rules, all by code point, so that a table of 1.1 MB holds them:
 - ``+`` and ``#`` belong to the word that they end: "c++", "c#".
 - Invisible format characters (soft hyphen, joiners, direction marks), variation selectors, the
   Arabic tatweel and optional vowel signs, and Hebrew points count as absent.
+- Of a text without any word, such as ":-)" or "?!", what stands between blanks is a word.
 
 Upper and lower case, and compatibility forms (full-width letters, ligatures, superscripts), are
 made one beforehand: NFKC, then case folding, which turns "ß" into "ss" as well.
@@ -15,6 +16,7 @@ made one beforehand: NFKC, then case folding, which turns "ß" into "ss" as well
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import defaultdict
 from functools import lru_cache
@@ -25,6 +27,7 @@ import numpy as np
 
 from longtail.data.text_column import well_formed
 from longtail.errors import InputError
+from longtail.kernels.arrays import read_only
 from longtail.kernels.text import CharacterClass
 
 if TYPE_CHECKING:
@@ -32,9 +35,21 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-__all__ = ["are_unspaced", "character_classes", "code_points", "joined_code_points"]
+__all__ = [
+    "are_unspaced",
+    "as_text",
+    "character_classes",
+    "code_points",
+    "folded_code_points",
+    "joined_code_points",
+    "joined_lines",
+]
 
 N_CODE_POINTS = 0x110000
+# Symbols that are words are that much beyond Unicode, so that neither the markers of words nor any
+# token of a text with words is like one of theirs.
+SYMBOLS_FROM, SYMBOLS_BELOW = N_CODE_POINTS, 0x20000
+LETTER_OR_DIGIT = re.compile(r"[^\W_]")
 ASSIGNED_BELOW = 0x33480  # no letter beyond: only tags, variation selectors and private use
 
 # Ranges include both ends.
@@ -81,8 +96,9 @@ def character_classes() -> NDArray[np.uint8]:
 
     Returns
     -------
-    ndarray of shape (0x110000,), uint8, read-only
-        Values of `longtail.kernels.text.CharacterClass`.
+    ndarray of shape (0x130000,), uint8, read-only
+        Values of `longtail.kernels.text.CharacterClass`. The last 0x20000 are of symbols that are
+        words: see `code_points`.
 
     Notes
     -----
@@ -101,7 +117,7 @@ def character_classes() -> NDArray[np.uint8]:
         CLASS_OF_CATEGORY.get(name, CLASS_OF_CATEGORY.get(name[0], CharacterClass.SEPARATOR))
         for name in names
     ]
-    classes = np.zeros(N_CODE_POINTS, np.uint8)
+    classes = np.zeros(SYMBOLS_FROM + SYMBOLS_BELOW, np.uint8)
     classes[:ASSIGNED_BELOW] = np.array(class_of, np.uint8)[categories]
     letters = classes == CharacterClass.LETTER
     letters[:ASSIGNED_BELOW] &= categories != names.index("Nd")
@@ -115,6 +131,10 @@ def character_classes() -> NDArray[np.uint8]:
     classes[SKIN_TONES[0] : SKIN_TONES[1] + 1] = CharacterClass.MARK
     classes[[ord("+"), ord("#")]] = CharacterClass.SYMBOL
     classes[ZERO_WIDTH_SPACE] = CharacterClass.SEPARATOR
+    is_symbol = np.array([name[0] in "PS" for name in names])[categories[:SYMBOLS_BELOW]]
+    is_symbol &= np.isin(classes[:SYMBOLS_BELOW], (CharacterClass.SEPARATOR, CharacterClass.SYMBOL))
+    is_symbol[ord("\N{REPLACEMENT CHARACTER}")] = False
+    classes[SYMBOLS_FROM:][is_symbol] = CharacterClass.LETTER
     classes.flags.writeable = False
     return classes
 
@@ -131,6 +151,31 @@ def _categories() -> tuple[NDArray[np.uint8], list[str]]:
 
 
 def code_points(text: str) -> NDArray[np.uint32]:
+    """Return the code points of `text`, normalised and case-folded, as tokens are made of.
+
+    Parameters
+    ----------
+    text : str
+        Any text.
+
+    Returns
+    -------
+    ndarray of shape (n_code_points,), uint32, read-only
+        Those of `folded_code_points`. Of a text without any word, each symbol is 0x110000 more, by
+        which it is a letter.
+
+    Examples
+    --------
+    >>> from longtail.data.characters import as_text, code_points
+    >>> [hex(code) for code in code_points(":)")], as_text(code_points(":)"))
+    (['0x11003a', '0x110029'], ':)')
+    """
+    codes = folded_code_points(text)
+    has_word = text[:1].isalnum() or LETTER_OR_DIGIT.search(text)
+    return codes if has_word else _with_symbols(codes)
+
+
+def folded_code_points(text: str) -> NDArray[np.uint32]:
     """Return the code points of `text`, normalised and case-folded.
 
     Parameters
@@ -144,15 +189,39 @@ def code_points(text: str) -> NDArray[np.uint32]:
 
     Examples
     --------
-    >>> from longtail.data.characters import code_points
-    >>> "".join(map(chr, code_points("Große ＡＢＣ")))
+    >>> from longtail.data.characters import folded_code_points
+    >>> "".join(map(chr, folded_code_points("Große ＡＢＣ")))
     'grosse abc'
     """
     folded = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
     try:
         return np.frombuffer(folded.encode("utf-32-le"), np.uint32)
     except UnicodeEncodeError:
-        return code_points(well_formed(text))
+        return folded_code_points(well_formed(text))
+
+
+def as_text(codes: NDArray[np.uint32]) -> str:
+    """Return code points as a text, symbols that are words among them as they were.
+
+    Examples
+    --------
+    >>> from longtail.data.characters import as_text, code_points
+    >>> as_text(code_points("Wine")), as_text(code_points("<3"))
+    ('wine', '<3')
+    """
+    own = np.where(codes < SYMBOLS_FROM, codes, codes - np.uint32(SYMBOLS_FROM))
+    return own.astype(np.uint32).tobytes().decode("utf-32-le")
+
+
+def _with_symbols(codes: NDArray[np.uint32]) -> NDArray[np.uint32]:
+    """Return the code points of a text, in which symbols are letters unless it has a word."""
+    classes = character_classes()
+    found = classes[codes]
+    if np.isin(found, (CharacterClass.LETTER, CharacterClass.UNSPACED)).any():
+        return codes
+    own = np.minimum(codes, SYMBOLS_BELOW - 1)
+    is_symbol = (own == codes) & (classes[SYMBOLS_FROM + own] == CharacterClass.LETTER)
+    return read_only(codes + np.uint32(SYMBOLS_FROM) * is_symbol, np.uint32)
 
 
 def are_unspaced(texts: Sequence[str]) -> bool:
@@ -170,10 +239,35 @@ def are_unspaced(texts: Sequence[str]) -> bool:
 
 
 def joined_code_points(
+    texts: Sequence[str], start: int, stop: int
+) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    r"""Return the code points of ``texts[start:stop]`` at once, each as `code_points` gives it.
+
+    See `joined_lines`.
+
+    Examples
+    --------
+    >>> from longtail.data.characters import as_text, joined_code_points
+    >>> codes, offsets = joined_code_points(["Ab", ":)"], 0, 2)
+    >>> as_text(codes), offsets.tolist()
+    ('ab\n:)\n', [0, 3, 6])
+    """
+    rows = list(texts[start:stop])
+    codes, offsets = _joined_rows(rows, start, folded_code_points)
+    wordless = [place for place, row in enumerate(rows) if not LETTER_OR_DIGIT.search(row)]
+    if wordless:
+        codes = codes.copy()
+        for row in wordless:
+            own = slice(int(offsets[row]), int(offsets[row + 1]))
+            codes[own] = _with_symbols(codes[own])
+    return read_only(codes, np.uint32), offsets
+
+
+def joined_lines(
     texts: Sequence[str],
     start: int,
     stop: int,
-    to_codes: Callable[[str], NDArray[np.uint32]] = code_points,
+    to_codes: Callable[[str], NDArray[np.uint32]],
 ) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
     r"""Return the code points of ``texts[start:stop]`` at once, each as `to_codes` gives it.
 
@@ -199,12 +293,18 @@ def joined_code_points(
 
     Examples
     --------
-    >>> from longtail.data.characters import joined_code_points
-    >>> codes, offsets = joined_code_points(["Ab", "c\nd"], 0, 2)
+    >>> from longtail.data.characters import folded_code_points, joined_lines
+    >>> codes, offsets = joined_lines(["Ab", "c\nd"], 0, 2, folded_code_points)
     >>> "".join(map(chr, codes)), offsets.tolist()
     ('ab\nc d\n', [0, 3, 7])
     """
-    rows = list(texts[start:stop])
+    return _joined_rows(list(texts[start:stop]), start, to_codes)
+
+
+def _joined_rows(
+    rows: list[str], start: int, to_codes: Callable[[str], NDArray[np.uint32]]
+) -> tuple[NDArray[np.uint32], NDArray[np.int64]]:
+    """Return what `joined_lines` does of some texts, the first of which is text `start`."""
     try:
         joined = "\n".join([*rows, ""])
         if joined.count("\n") != len(rows):

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from scipy.sparse import csr_array, issparse
 
-from longtail.data.characters import joined_code_points
+from longtail.data.characters import joined_lines
 from longtail.data.rows import offsets_and_indices
 from longtail.errors import InputError
 from longtail.kernels.arrays import read_only
@@ -200,7 +200,7 @@ def text_group_keys(texts: Sequence[str]) -> Keys:
     keys = np.empty(len(texts), np.uint64)
 
     def make_keys(start: int, stop: int) -> None:
-        codes, offsets = joined_code_points(texts, start, stop, _lower_case)
+        codes, offsets = joined_lines(texts, start, stop, _lower_case)
         word_sets = np.empty(codes.size + stop - start, np.uint32)
         n_written = write_word_sets(codes, offsets, _word_characters(), word_sets)
         lines = word_sets[:n_written].tobytes().decode("utf-32-le").encode().split(b"\n")[:-1]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.data.characters import joined_code_points
+from longtail.data.characters import as_text, joined_code_points
 from longtail.data.text_column import TextColumn
 from longtail.kernels.jit import n_usable_cores, over_row_chunks
 from longtail.kernels.text import count_texts, spell_texts
@@ -125,7 +125,7 @@ def spellings(
 
 def _lines(codes: NDArray[np.uint32]) -> TextColumn:
     """Return what line feeds end in some code points."""
-    buffer = np.frombuffer(codes.tobytes().decode("utf-32-le").encode(), np.uint8)
+    buffer = np.frombuffer(as_text(codes).encode(), np.uint8)
     is_end = buffer == LINE_FEED
     ends = np.flatnonzero(is_end)
     offsets = np.zeros(ends.size + 1, np.int64)

@@ -133,7 +133,7 @@ class TextVectorizer:
         if keys.size == 0:
             raise InputError(
                 f"Empty vocabulary: the {len(texts)} training texts hold no word at all. "
-                "Pass at least one text with a letter or a digit in it."
+                "Pass at least one text that is not blank."
             )
         kinds = kinds_of(keys)
         kept = frequencies >= self.least_frequencies()[kinds]

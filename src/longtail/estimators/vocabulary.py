@@ -327,7 +327,7 @@ def known_and_encoded(
     if not features.nnz:
         raise InputError(
             f"Empty vocabulary: the {dataset.n_points} training texts hold no word at all. "
-            "Pass at least one text with a letter or a digit in it."
+            "Pass at least one text that is not blank."
         )
     return vectorizer, features
 

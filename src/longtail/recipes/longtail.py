@@ -67,8 +67,8 @@ class LongtailClassifier(RerankedEstimator):
     dimension : int or None
         Length of token and label vectors. None takes 512 for up to 50,000 points of ready-made
         features or without pieces of words, where training is short; else 256 for up to 20,000
-        points, 192 for up to 200,000, and 256 beyond, where there is more to learn. Points that are
-        held out do not count.
+        points, 192 for up to 200,000, and 256 beyond, where there is more to learn, and in scripts
+        without spaces. Points that are held out do not count.
     epochs : int or None
         None takes 7 for up to 20,000 points that are not held out, and 3 beyond. Up to 50,000 in
         all, 2 more follow with the points that the blend was learnt from.
@@ -318,7 +318,12 @@ class LongtailClassifier(RerankedEstimator):
         n_points, n_labels = data.labels.shape
         has_pieces = data.is_word is not None and not data.is_word.all()
         return self.shared_space(
-            n_points, n_labels, data.labels.nnz, n_held_out=n_held_out, has_pieces=has_pieces
+            n_points,
+            n_labels,
+            data.labels.nnz,
+            n_held_out=n_held_out,
+            has_pieces=has_pieces,
+            is_unspaced=data.is_unspaced,
         )
 
     def shared_space(
@@ -329,16 +334,18 @@ class LongtailClassifier(RerankedEstimator):
         *,
         n_held_out: int = 0,
         has_pieces: bool = True,
+        is_unspaced: bool = False,
     ) -> SharedSpace:
         """Return how points, labels and texts are trained, for a training set of such a size.
 
         `n_held_out` are the points beside it; `has_pieces` tells bags with pieces of words, which
-        are long, from others.
+        are long, from others, and `is_unspaced` texts in scripts without spaces.
         """
         most = min(n_points // 40, MOST_IN_POOL * n_points // max(n_label_pairs, 1))
         fitting = fitting_batch_size(most, n_batches=1, most=1024)
+        usual = usual_dimension(n_points, has_pieces=has_pieces, is_unspaced=is_unspaced)
         return SharedSpace(
-            dimension=self.dimension or usual_dimension(n_points, has_pieces=has_pieces),
+            dimension=self.dimension or usual,
             schedule=Schedule(
                 epochs=self.epochs_for(n_points),
                 learning_rate=self.learning_rate_for(n_points + n_held_out),
@@ -424,8 +431,8 @@ class LongtailClassifier(RerankedEstimator):
         return BlendedScorer(encoder=space.encoder, **blend.parts())
 
 
-def usual_dimension(n_points: int, *, has_pieces: bool) -> int:
+def usual_dimension(n_points: int, *, has_pieces: bool, is_unspaced: bool) -> int:
     """Return how long the vectors for so many training points are, unless that is set."""
     if n_points <= FEW_POINTS and not has_pieces:
         return 512
-    return 192 if VERY_FEW_POINTS < n_points <= MANY_POINTS else 256
+    return 192 if VERY_FEW_POINTS < n_points <= MANY_POINTS and not is_unspaced else 256
