@@ -37,10 +37,10 @@ class GraphIndex:
     """Search that looks at a few thousand vectors, however many there are.
 
     Each distinct vector is a node with at most `n_neighbours` edges: to near ones in different
-    directions, some of them far (see `build`). A query scores the entry nodes, about the square
-    root of all and four times that beyond 131,072, then follows the edges of the best nodes seen,
-    until the best `beam` of them have all been followed. Rows with equal vectors share one node, so
-    they cannot close a circle.
+    directions, some of them far (see `build`). A query scores the entry nodes, which are unlike
+    each other, about the square root of all and eight times that beyond 131,072; then it follows
+    the edges of the best nodes seen, until the best `beam` of them have all been followed. Rows
+    with equal vectors share one node, so they cannot close a circle.
 
     Use `build` or `from_arrays`; the arrays may be read-only memory maps. `query` releases the
     global lock and may be called from several threads at once.
