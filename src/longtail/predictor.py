@@ -426,8 +426,8 @@ class Predictor:
             check_sizes(model)
         except (KeyError, TypeError) as error:
             raise ModelFolderError(
-                f"{folder.path} lacks a part that models of this version have ({error!r}). "
-                f"{RETRAIN}"
+                f"{folder.path} lacks a part that models of this version have: {error}. It "
+                f"may be of an earlier version. {RETRAIN}"
             ) from error
         except InputError as error:
             raise ModelFolderError(
