@@ -84,7 +84,7 @@ def test_what_was_written_is_read(model):
 )
 def test_a_manifest_that_lacks_a_part_is_refused(model, change):
     rewrite_manifest(model, change)
-    with pytest.raises(ModelFolderError, match="lacks a part .* of an earlier version"):
+    with pytest.raises(ModelFolderError, match="lacks a part"):
         ModelFolder.open(model)
 
 
