@@ -236,7 +236,16 @@ def test_a_folder_of_a_layout_before_the_release_says_what_to_do(model, tmp_path
     folder = ModelFolder.open(tmp_path / "model")
     manifest, arrays = older(folder.manifest, dict(folder.arrays))
     write_model_folder(tmp_path / "older", manifest=manifest, arrays=arrays)
-    with pytest.raises(ModelFolderError, match="may be of an earlier version"):
+    with pytest.raises(ModelFolderError, match="train it again"):
+        longtail.load(tmp_path / "older")
+
+
+def test_a_folder_that_lacks_an_array_may_be_of_an_earlier_version(model, tmp_path):
+    model.save(tmp_path / "model")
+    folder = ModelFolder.open(tmp_path / "model")
+    arrays = {name: folder.arrays[name] for name in folder.arrays if "entry_codes" not in name}
+    write_model_folder(tmp_path / "older", manifest=folder.manifest, arrays=arrays)
+    with pytest.raises(ModelFolderError, match=r"index/entry_codes'\. It may be of an earlier"):
         longtail.load(tmp_path / "older")
 
 
