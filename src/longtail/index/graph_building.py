@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.data.rows import evenly_spaced, unit_vectors
 from longtail.kernels.arrays import read_only
 from longtail.kernels.byte_codes import ByteCodes, byte_codes, code_unit, sums_of_ranges
 from longtail.kernels.graph_building import (
@@ -218,7 +219,7 @@ def _unlike(pairs: NDArray[np.int64], n_drawn: int, n_left: int) -> NDArray[np.i
             is_left[second] = False
             n_to_go -= 1
     left = np.flatnonzero(is_left)
-    return left[np.linspace(0, len(left) - 1, n_left).astype(np.int64)]
+    return left[evenly_spaced(n_left, len(left))]
 
 
 def _n_entries(n_nodes: int) -> int:
@@ -236,8 +237,7 @@ def _centres(vectors: ByteCodes, starts: Starts) -> ByteCodes:
 
 def _codes_of_directions(vectors: Vectors) -> ByteCodes:
     """Return the codes of vectors made unit ones, but for zeros."""
-    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
-    unit = read_only(vectors / np.where(lengths > 0, lengths, 1), np.float32)
+    unit = read_only(unit_vectors(vectors), np.float32)
     return byte_codes(unit, code_unit(unit), np.arange(len(unit), dtype=np.int32))
 
 

@@ -67,7 +67,7 @@ class Walk(NamedTuple):
     ``stamps`` is (n_nodes + 1,), zeros at first; its last element counts the walks. ``fresh`` and
     ``coming`` have room for what is looked at together, ``products`` for what comes of it, and
     ``keys`` for the beam, see `insert_key`. ``log`` begins with how many keys follow: those of all
-    nodes compared, as far as there is room.
+    nodes compared, but for entries that do not come into the beam, as far as there is room.
     """
 
     stamps: Ids
