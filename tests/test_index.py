@@ -194,6 +194,15 @@ def test_every_knot_has_an_entry_where_there_are_as_many():
     assert len(set(knots[entries[:40]])) > 38  # of as many at random, 25
 
 
+def test_walks_begin_at_vectors_of_large_bias_too():
+    bias, large = np.zeros(len(VECTORS), np.float32), np.arange(7, len(VECTORS), 50)
+    bias[large] = 2
+    index = GraphIndex.build(VECTORS, bias=bias)
+    rows = index.members[index.member_starts[index.entries]]
+    assert set(large.tolist()) < set(rows.tolist())
+    assert len(rows) == len(set(rows.tolist())) < len(VECTORS) / 3
+
+
 def test_entries_are_spread_where_none_are_alike():
     none, places = np.empty((0, 2), np.int64), np.array([0, 2, 5, 7])
     np.testing.assert_array_equal(graph_module._unlike(none, 10, 4), places)

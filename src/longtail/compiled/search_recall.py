@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["label_recall", "n_queries"]
 
-MOST_QUERIES = 200  # training points, or labels, that are searched for
+# Training points, or labels, that are searched for: as many as make so many products with labels.
+_LEAST_QUERIES, _MOST_QUERIES, _MOST_PRODUCTS = 200, 2_000, 100_000_000
 
 
 def label_recall(scorer: CompiledScorer) -> float:
@@ -95,7 +96,8 @@ def n_queries(scorer: CompiledScorer) -> int:
     >>> n_queries(LongtailClassifier().fit(texts, labels).predictor_.scorer)
     20
     """
-    return min(MOST_QUERIES, len(_asked(scorer).codes))
+    fitting = _MOST_PRODUCTS // max(len(scorer.parts.labels.codes), 1)
+    return min(max(_LEAST_QUERIES, min(fitting, _MOST_QUERIES)), len(_asked(scorer).codes))
 
 
 def _asked(scorer: CompiledScorer) -> CodedGraph:

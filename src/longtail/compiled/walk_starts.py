@@ -28,7 +28,7 @@ __all__ = ["homes_of", "unsure_below"]
 _N_NEAR = 8  # labels
 _MOST_OWN = 32  # points of a label, of which the nearest is its home
 _N_ASKED = 2_000
-_UNSURE_SHARE = 0.25
+_UNSURE_SHARE = 0.4
 _ROWS_AT_ONCE = 8192
 
 
@@ -101,7 +101,7 @@ def _points_of(labels: Ids, search: CandidateSearch) -> tuple[NDArray[np.int64],
 def unsure_below(points: CodedGraph, labels: CodedGraph, n_found: int, beam: int) -> Floats:
     """Return the similarity of the last label found below which some are likely to be missed.
 
-    Below it are a quarter of the training points, and more than half of what walks miss:
+    Below it are two fifths of the training points, and most of what walks miss:
     points whose labels are all far away.
 
     Parameters

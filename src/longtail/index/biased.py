@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["as_bias", "some_of", "with_bias", "with_ones"]
+__all__ = ["as_bias", "most_biased", "some_of", "with_bias", "with_ones"]
 
 # Numbers that a bias is spread over: then none is much larger than those of a unit vector, all of
 # which have the same few bits.
@@ -39,6 +39,21 @@ def as_bias(bias: ArrayLike | None, n_vectors: int) -> Floats:
     if own.shape not in ((0,), (n_vectors,)):
         raise InputError(f"An index of {n_vectors} vectors needs as many biases, got {own.shape}.")
     return own
+
+
+def most_biased(bias: Floats, n_most: int) -> NDArray[np.int32]:
+    """Return which vectors have the largest bias, at most so many, in ascending order.
+
+    Examples
+    --------
+    >>> from longtail.index.biased import as_bias, most_biased
+    >>> most_biased(as_bias([0, 2, 1, 2], 4), 2).tolist()
+    [1, 3]
+    >>> most_biased(as_bias(None, 4), 2).tolist()
+    []
+    """
+    order = np.argsort(-bias, kind="stable")
+    return np.sort(order[:n_most]).astype(np.int32)
 
 
 def some_of(bias: Floats, rows: NDArray[np.integer]) -> Floats:

@@ -9,7 +9,7 @@ import numpy as np
 from longtail.data.assembled import taken
 from longtail.data.csr import fits_rows, is_within
 from longtail.errors import InputError, require_positive
-from longtail.index.biased import as_bias, some_of, with_bias
+from longtail.index.biased import as_bias, most_biased, some_of, with_bias
 from longtail.index.graph_building import GraphBuilder, group_equal_rows
 from longtail.index.protocol import LARGEST_NUMBER, OUT_OF_BOUNDS, as_queries, as_vectors
 from longtail.kernels.arrays import read_only
@@ -30,6 +30,9 @@ __all__ = ["GraphIndex"]
 
 DEFAULT_BEAM = 160
 DEFAULT_NEIGHBOURS = 32
+# A vector of large bias is among the best of queries that are far from it, too, and few edges lead
+# from these to it: a walk misses it unless it begins there.
+_BIASED_PER_ROOT = 2
 _ARRAY_NAMES = ("vectors", "neighbours", "entries", "member_starts", "members")
 
 
@@ -37,10 +40,11 @@ class GraphIndex:
     """Search that looks at a few thousand vectors, however many there are.
 
     Each distinct vector is a node with at most `n_neighbours` edges: to near ones in different
-    directions, some of them far (see `build`). A query scores the entry nodes, which are unlike
-    each other, about the square root of all and eight times that beyond 131,072; then it follows
-    the edges of the best nodes seen, until the best `beam` of them have all been followed. Rows
-    with equal vectors share one node, so they cannot close a circle.
+    directions, some of them far (see `build`). A query scores the entry nodes: some unlike each
+    other, about the square root of all and eight times that beyond 131,072, and those of the
+    largest bias, twice the square root; then it follows the edges of the best nodes seen, until the
+    best `beam` of them have all been followed. Rows with equal vectors share one node, so they
+    cannot close a circle.
 
     Use `build` or `from_arrays`; the arrays may be read-only memory maps. `query` releases the
     global lock and may be called from several threads at once.
@@ -156,8 +160,11 @@ class GraphIndex:
         if len(firsts) < len(matrix):
             matrix, own = taken(matrix, firsts, n_threads), some_of(own, firsts)
             longer = with_bias(matrix, own)
-        edges = GraphBuilder(longer, n_neighbours, seed, n_threads).build()
-        return cls(matrix, *edges, *groups, bias=own, beam=beam, n_threads=n_threads)
+        neighbours, entries = GraphBuilder(longer, n_neighbours, seed, n_threads).build()
+        more = most_biased(own, int(_BIASED_PER_ROOT * len(firsts) ** 0.5))
+        entries = np.concatenate([entries, np.setdiff1d(more, entries)])
+        parts = (neighbours, entries, *groups)
+        return cls(matrix, *parts, bias=own, beam=beam, n_threads=n_threads)
 
     @classmethod
     def from_arrays(
