@@ -495,5 +495,5 @@ def _checked_k(k: int) -> int:
     except TypeError as error:
         raise InputError(f"k must be a whole number, got {k!r}.") from error
     if not 1 <= k <= LARGEST_K:
-        raise InputError(f"k must be between 1 and {LARGEST_K}, got {k}.")
+        raise InputError(f"k must be between 1 and {LARGEST_K:,}, got {k:,}.")
     return k

@@ -28,7 +28,7 @@ from longtail.data.label_space import LabelSpace
 from longtail.data.paths import is_device, replacing
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError, source_name
-from longtail.predictor import Predictor, load
+from longtail.predictor import LARGEST_K, Predictor, load
 from longtail.restriction import Restriction, check_threshold
 
 if TYPE_CHECKING:
@@ -124,6 +124,11 @@ def _check_options(arguments: argparse.Namespace) -> None:
     if arguments.text is not None and arguments.output is not None:
         raise InputError("--output belongs to a FILE; the answer to --text is printed.")
     check_threshold(arguments.threshold)
+    if not 1 <= arguments.top_k <= LARGEST_K:
+        raise InputError(
+            f"--top-k must be between 1 and {LARGEST_K:,}, got {arguments.top_k:,}. Pass how many "
+            "labels a text may have at most."
+        )
     if arguments.explain and arguments.text is None:
         raise InputError("--explain belongs to --text. Pass one text to explain.")
     if arguments.output is not None:
