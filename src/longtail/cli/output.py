@@ -13,7 +13,8 @@ from longtail.cli.lazy import check_file
 from longtail.cli.notices import notice
 from longtail.data.paths import STDIN, check_place, is_device, replacing
 from longtail.errors import InputError
-from longtail.model_folder import MANIFEST, ModelFolder
+from longtail.manifest import MANIFEST
+from longtail.model_folder import ModelFolder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -19,7 +19,7 @@ from longtail.cli.output import check_output, counted
 from longtail.data.paths import replacing
 from longtail.errors import LongtailError
 from longtail.log import LOG
-from longtail.model_folder import MANIFEST
+from longtail.manifest import MANIFEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

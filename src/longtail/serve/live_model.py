@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from longtail.errors import InputError, LongtailError
-from longtail.model_folder import MANIFEST, ModelFolder
+from longtail.manifest import MANIFEST
+from longtail.model_folder import ModelFolder
 from longtail.predictor import Predictor
 from longtail.warm_up import warm_up
 
