@@ -1,4 +1,4 @@
-"""Arrays as a safetensors file: written aligned for the processor, mapped in large pages, checked."""
+"""Arrays as a safetensors file: written aligned, checked, and mapped in large pages."""
 
 from __future__ import annotations
 
