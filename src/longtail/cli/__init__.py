@@ -1,4 +1,4 @@
-"""The command line: ``longtail COMMAND``, where `longtail.cli.lazy.COMMANDS` lists the commands.
+"""The command line: ``longtail COMMAND``, one of `longtail.cli.commands.COMMANDS`.
 
 Results go to standard output; progress, notices and errors to standard error. Exit codes: 0 done,
 1 whoever read the output has left, 2 something a user can mend, 130 stopped by Ctrl-C, 143 by
@@ -19,9 +19,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from longtail import __version__
+from longtail.cli.commands import COMMANDS, check_first_places
 from longtail.cli.interrupts import STOPPED, code_of, stoppable
-from longtail.cli.lazy import COMMANDS, CommandParser, check_first_places
 from longtail.cli.notices import notice
+from longtail.cli.parser import CommandParser
 from longtail.errors import NO_SPACE, InputError, LongtailError, did_you_mean
 from longtail.log import heard_by
 

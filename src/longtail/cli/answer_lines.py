@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from longtail.cli.output import is_stdout
+from longtail.cli.files import is_stdout
 from longtail.data.delimited import SEPARATOR, as_rows, split_labels
 from longtail.data.input_notes import InputWarning
 from longtail.data.paths import is_device

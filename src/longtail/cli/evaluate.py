@@ -13,22 +13,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from longtail.cli.comparison import comparison_as_json, comparison_table
+from longtail.cli.files import check_inputs, check_output, is_stdout, write_json
 from longtail.cli.labelled_points import (
     add_test_arguments,
     in_model_ids,
     points_as_given,
     say_whose_ids,
 )
-from longtail.cli.output import (
-    check_inputs,
-    check_output,
-    counted,
-    is_stdout,
-    notice,
-    result,
-    table,
-    write_json,
-)
+from longtail.cli.notices import notice
+from longtail.cli.output import counted, result, table
 from longtail.cli.points import answered, n_features_of
 from longtail.data.blocks import blocks_of, points_of
 from longtail.data.input_notes import InputWarning

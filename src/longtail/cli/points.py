@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from longtail.cli.output import notice
+from longtail.cli.notices import notice
 from longtail.data.blocks import POINTS_AT_ONCE, Points, blocks_of, n_points_of
 from longtail.data.columns import USUAL
 from longtail.data.fasttext import PREFIX, parse_line
