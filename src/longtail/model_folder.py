@@ -229,9 +229,9 @@ def _write_files(
     write_manifest(folder, content, [*groups, *texts])
 
 
-def _explain_write_failure(target: Path, error: Exception) -> str:
+def _explain_write_failure(target: Path, error: OSError) -> str:
     """Say that nothing was left behind, and what to do."""
-    is_full = getattr(error, "errno", None) in NO_SPACE
+    is_full = error.errno in NO_SPACE
     cause = "the disk is full" if is_full else f"writing failed ({error})"
     advice = "Free some space" if is_full else "Make the place writable"
     return (
@@ -294,8 +294,10 @@ class ModelFolder:
     def _read(cls, folder: Path, *, verify: bool) -> ModelFolder:
         """See `open`."""
         if not folder.is_dir():
-            what = f"There is {'a file, and ' * folder.is_file()}no model folder at {folder}"
-            raise ModelFolderError(f"{what}. Check the path, or train a model into it.")
+            there_is = "There is a file, and no" if folder.is_file() else "There is no"
+            raise ModelFolderError(
+                f"{there_is} model folder at {folder}. Check the path, or train a model into it."
+            )
         manifest = read_manifest(folder)
         arrays: dict[str, tuple[NDArray[np.uint8], Layout]] = {}
         unread: dict[Path, tuple[NDArray[np.uint8], str]] = {}

@@ -209,8 +209,7 @@ def _asked(model: Predictor, given: Dataset, arguments: argparse.Namespace) -> _
     """Return a test set, which has label ids of its own, as a model is asked."""
     dataset = in_model_ids(model, given, arguments)
     barred = None if arguments.filter is None else _barred(arguments, given, dataset)
-    counts = model.train_label_counts, model.description["n_points"]
-    return _Asked(dataset, barred, *counts)
+    return _Asked(dataset, barred, model.train_label_counts, model.description["n_points"])
 
 
 def _asked_of_other(
@@ -226,8 +225,9 @@ def _asked_of_other(
     if names is None or known.names is None:
         theirs = _asked(other, given, arguments)
         is_same = names is None and known.names is None
-        same = (own.counts, own.n_train_points)
-        return _Asked(theirs.points, theirs.barred, *same) if is_same else theirs
+        if not is_same:
+            return theirs
+        return theirs._replace(counts=own.counts, n_train_points=own.n_train_points)
     points = in_model_ids(other, own.points, arguments)
     with warnings.catch_warnings():  # of names that several labels share: it was said just now
         warnings.simplefilter("ignore", InputWarning)

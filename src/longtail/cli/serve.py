@@ -41,7 +41,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     for limit in fields(Limits):
         parser.add_argument(
-            f"--max-{limit.name.replace('_', '-')}",
+            _option_of(limit.name),
             dest=limit.name,
             metavar="N",
             type=type(limit.default),
@@ -54,11 +54,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run_command(arguments: argparse.Namespace) -> int:
     """Serve until stopped, and return the exit code."""
     limits = {limit.name: getattr(arguments, limit.name) for limit in fields(Limits)}
-    for name, most in {**limits, "workers": arguments.workers}.items():
-        fault = fault_of(name, most)
-        if fault is not None:
-            option = f"--{'max-' * (name in limits)}{name.replace('_', '-')}"
-            raise InputError(f"{option} {fault}.")
+    for name, most in limits.items():
+        _check_number(_option_of(name), name, most)
+    _check_number("--workers", "workers", arguments.workers)
     if not 0 <= arguments.port <= 65_535:
         raise InputError(f"--port must be between 0 and 65535, got {arguments.port}.")
     root_path = _checked_root_path(arguments.root_path)
@@ -81,6 +79,18 @@ def run_command(arguments: argparse.Namespace) -> int:
         root_path=root_path,
     )
     return serve(arguments.model, settings, Limits(**limits))
+
+
+def _option_of(limit: str) -> str:
+    """Return the option that sets a limit."""
+    return f"--max-{limit.replace('_', '-')}"
+
+
+def _check_number(option: str, name: str, value: float) -> None:
+    """Raise InputError for what `fault_of` finds fault with."""
+    fault = fault_of(name, value)
+    if fault is not None:
+        raise InputError(f"{option} {fault}.")
 
 
 def _checked_root_path(given: str) -> str:

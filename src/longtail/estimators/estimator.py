@@ -148,10 +148,13 @@ class LabelEstimator(AnsweringEstimator):
                 "is None."
             )
         X, y = kept(X), kept(y)
-        is_text = holds_texts(X)
-        texts = texts_from(X) if is_text else None
-        features = None if is_text else self.reads().matrix(X)
-        n_points = len(texts) if texts is not None else features.shape[0]  # type: ignore[union-attr]
+        texts, features = None, None
+        if holds_texts(X):
+            texts = texts_from(X)
+            n_points = len(texts)
+        else:
+            features = self.reads().matrix(X)
+            n_points = features.shape[0]
         labels, space, form = labels_from(y, n_points)
         dataset = Dataset(texts, features, labels, space)
         if form is LabelForm.CLASSES:  # each is all that its point has
