@@ -25,7 +25,7 @@ from longtail.data.from_python import (
 from longtail.data.point_input import PointInput
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError, interruptible
-from longtail.estimators.answers import AnsweringEstimator, kept, matrix_dtype
+from longtail.estimators.answers import AnsweringEstimator, matrix_dtype, rereadable
 from longtail.estimators.calibrating import calibrated
 from longtail.estimators.feature_names import feature_names
 from longtail.estimators.holding_out import LARGEST_HELD_OUT
@@ -147,7 +147,7 @@ class LabelEstimator(AnsweringEstimator):
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
                 "is None."
             )
-        X, y = kept(X), kept(y)
+        X, y = rereadable(X), rereadable(y)
         texts, features = None, None
         if holds_texts(X):
             texts = texts_from(X)
