@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from longtail.cli.comparison import comparison_as_json, comparison_table
 from longtail.cli.files import check_inputs, check_output, is_stdout, write_json
 from longtail.cli.labelled_points import (
     add_test_arguments,
@@ -20,8 +19,17 @@ from longtail.cli.labelled_points import (
     points_as_given,
     say_whose_ids,
 )
+from longtail.cli.metric_tables import (
+    PLACES,
+    RECALL_PLACES,
+    comparison_as_json,
+    comparison_table,
+    frequency_table,
+    metrics_table,
+    threshold_table,
+)
 from longtail.cli.notices import notice
-from longtail.cli.output import counted, result, table
+from longtail.cli.output import result
 from longtail.cli.points import answered, n_features_of
 from longtail.data.blocks import blocks_of, points_of
 from longtail.data.input_notes import InputWarning
@@ -32,7 +40,6 @@ from longtail.data.unlabelled import check_kind
 from longtail.errors import source_name
 from longtail.metrics import (
     at_thresholds,
-    by_frequency_quantile,
     by_point,
     compare,
     evaluate,
@@ -48,16 +55,12 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from longtail.data.dataset import Dataset
-    from longtail.metrics import AtThreshold
     from longtail.metrics.hits import Floats, Integers
 
 __all__ = ["add_arguments", "run_command"]
 
 EXAMPLE = "longtail evaluate model test.jsonl"
 
-PLACES = (1, 3, 5)
-RECALL_PLACES = (10, 100)
-N_BINS = 5
 USUAL = ",".join(map(str, USUAL_PROPENSITY))  # as it is written on the command line
 
 
@@ -125,7 +128,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     metrics = evaluate(*answers.judged, **_measured_by(asked, arguments))
     metrics["points_per_second"] = given.n_points / answers.seconds
     written: dict[str, object] = {key: round(value, 4) for key, value in metrics.items()}
-    shown = _table(metrics, given.n_points)
+    shown = metrics_table(metrics, given.n_points)
     if other is not None:
         notice(f"The same points for {arguments.against}:")
         same = _asked_of_other(other, asked, given, arguments)
@@ -148,9 +151,9 @@ def _further_tables(
     ids, scores, truth = answers.judged
     tables = []
     if arguments.by_frequency:
-        tables += ["", _table_by_frequency(model, truth, ids, arguments.propensity)]
+        tables += ["", frequency_table(model, truth, ids, arguments.propensity)]
     if arguments.thresholds:
-        tables += ["", _table_by_threshold(at_thresholds(ids, scores, truth))]
+        tables += ["", threshold_table(at_thresholds(ids, scores, truth))]
     return tables
 
 
@@ -308,63 +311,6 @@ def _predictions(model: Predictor, dataset: Dataset, k: int) -> tuple[Integers, 
     seconds = time.perf_counter() - started
     ids = np.concatenate([answers.ids for answers in blocks])
     return ids, np.concatenate([answers.scores for answers in blocks]), seconds
-
-
-def _table(metrics: dict[str, float], n_points: int) -> list[str]:
-    """Return the lines that are shown of the metrics."""
-    rows = [
-        [name, *(f"{metrics[f'{name}@{k}']:.2f}" for k in PLACES)]
-        for name in ("P", "nDCG", "PSP", "PSnDCG")
-    ]
-    speed = f"{metrics['points_per_second']:,.0f} points a second"
-    return [
-        table(["%", *(f"@{k}" for k in PLACES)], rows),
-        "  ".join(f"R@{k} {metrics[f'R@{k}']:.2f}" for k in RECALL_PLACES),
-        f"{counted(n_points, 'point')}, {speed}",
-    ]
-
-
-def _table_by_frequency(
-    model: Predictor,
-    truth: csr_array,
-    ids: Integers,
-    propensity: tuple[float, float],
-) -> str:
-    """Return what each fifth of the labels contributes, the most frequent first."""
-    n_bins = min(N_BINS, truth.shape[1])
-    bins = by_frequency_quantile(
-        ids,
-        truth,
-        max(PLACES),
-        train_label_counts=model.train_label_counts,
-        n_train_points=model.description["n_points"],
-        n_bins=n_bins,
-        propensity=propensity,
-    )
-    head = ["labels by frequency", "points a label", "P@5", "PSP@5"]
-    rows = [
-        [
-            f"{i + 1} ({counted(part.n_labels, 'label')})",
-            f"{part.mean_frequency:,.1f}",
-            f"{100 * part.precision:.2f}",
-            f"{100 * part.ps_precision:.2f}",
-        ]
-        for i, part in enumerate(bins)
-    ]
-    return table(head, rows)
-
-
-def _table_by_threshold(found: list[AtThreshold]) -> str:
-    """Return how good the labels of at least some probabilities are."""
-    rows = [
-        [
-            f"{part.threshold:g}",
-            f"{part.labels_per_point:.2f}",
-            *(f"{100 * share:.2f}" for share in (part.precision, part.recall, part.f1)),
-        ]
-        for part in found
-    ]
-    return table(["at least", "labels a point", "precision", "recall", "F1"], rows)
 
 
 def _propensity(text: str) -> tuple[float, float]:
