@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 READER_LEFT, USER_ERROR = 1, 2
+_OWN_OPTIONS = ("-h", "--help", "--version")
 # The others here say what they may be.
 _MAY_BE_EMPTY = {
     "--keep",
@@ -112,8 +113,13 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _refuse_no_command(arguments: Sequence[str]) -> None:
-    """Refuse a command that there is not, with the one that was probably meant."""
-    word = arguments[0] if arguments else "-"
+    """Refuse a command or an option that there is not, with the one that was probably meant."""
+    word = arguments[0] if arguments else ""
+    if word.startswith("-") and word not in _OWN_OPTIONS:
+        raise InputError(
+            f"{word} is not an option of longtail itself.{did_you_mean(word, _OWN_OPTIONS)} The "
+            "command comes first, and its options after it: `longtail --help` lists the commands."
+        )
     if word and not word.startswith("-") and word not in COMMANDS:
         raise InputError(
             f"There is no command {word!r}.{did_you_mean(word, COMMANDS)} There are "

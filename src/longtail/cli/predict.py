@@ -112,7 +112,10 @@ def _check_options(arguments: argparse.Namespace) -> None:
             for option, names in greedy.items()
             if names and len(names) > 1
         ]
-        raise InputError(f'Pass either --text "some text" or a FILE to answer.{"".join(hints)}')
+        both = "" if arguments.text is None else ", and not both"
+        raise InputError(
+            f'Pass either --text "some text" or a FILE to answer{both}.{"".join(hints)}'
+        )
     if arguments.text is not None and (arguments.text_column or arguments.keep):
         raise InputError("--text-column and --keep belong to a FILE. Omit them with --text.")
     if arguments.text is not None and arguments.output is not None:

@@ -20,6 +20,16 @@ __all__ = ["add_arguments", "run_command"]
 
 EXAMPLE = "longtail serve model --port 8000"
 
+# What `Limits` says of its parameters, for the help.
+_LIMITS = {
+    "body_bytes": "length of a request's body, in bytes",
+    "texts": "texts of a request",
+    "characters": "length of a text",
+    "k": "labels of a text",
+    "names": "names of labels that are allowed, and that are masked",
+    "seconds": "for a request's head to arrive, for its body, and for its answer to be found",
+    "waiting": "batches, explanations and long texts that are worked on or wait, in each worker",
+}
 _ROOT_PATH = re.compile(r"[\w.~/-]*", re.ASCII)
 
 
@@ -27,12 +37,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("model", metavar="DIR", type=Path, help="a model folder")
     parser.add_argument(
-        "--host", default="127.0.0.1", help="address to listen on; only this machine by default"
+        "--host",
+        metavar="ADDRESS",
+        default="127.0.0.1",
+        help="address to listen on; only this machine can reach that by default (%(default)s)",
     )
     parser.add_argument(
-        "--port", type=int, default=8000, help="port to listen on (8000); 0 picks a free one"
+        "--port",
+        metavar="N",
+        type=int,
+        default=8000,
+        help="port to listen on (%(default)s); 0 picks a free one",
     )
-    parser.add_argument("--workers", type=int, default=1, help="processes, which share the model")
+    parser.add_argument(
+        "--workers",
+        metavar="N",
+        type=int,
+        default=1,
+        help="processes, which share the model (%(default)s)",
+    )
     parser.add_argument(
         "--root-path",
         default="",
@@ -46,7 +69,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             metavar="N",
             type=type(limit.default),
             default=limit.default,
-            help=f"limit ({limit.default:,})",
+            help=f"{_LIMITS[limit.name]} ({limit.default:,})",
         )
 
 
