@@ -33,7 +33,7 @@ __all__ = ["main"]
 
 READER_LEFT, USER_ERROR = 1, 2
 _OWN_OPTIONS = ("-h", "--help", "--version")
-# The others here say what they may be.
+# Options whose value may be empty, or that say themselves what else it must be.
 _MAY_BE_EMPTY = {
     "--keep",
     "--label-separator",

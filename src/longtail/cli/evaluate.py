@@ -172,15 +172,15 @@ class _Asked(NamedTuple):
     Attributes
     ----------
     points : Dataset
-    barred : csr_array (n_points, n_labels) or None
-        Pairs to leave out.
+    aside : csr_array (n_points, n_labels) or None
+        Pairs that are set aside: left out of the answers.
     counts : int64 (at most n_labels,)
         How many training points have each label: what a label is worth to PSP.
     n_train_points : int
     """
 
     points: Dataset
-    barred: csr_array | None
+    aside: csr_array | None
     counts: NDArray[np.int64]
     n_train_points: int
 
@@ -211,8 +211,8 @@ class _Answers(NamedTuple):
 def _asked(model: Predictor, given: Dataset, arguments: argparse.Namespace) -> _Asked:
     """Return a test set, which has label ids of its own, as a model is asked."""
     dataset = in_model_ids(model, given, arguments)
-    barred = None if arguments.filter is None else _barred(arguments, given, dataset)
-    return _Asked(dataset, barred, model.train_label_counts, model.description["n_points"])
+    aside = None if arguments.filter is None else _pairs_set_aside(arguments, given, dataset)
+    return _Asked(dataset, aside, model.train_label_counts, model.description["n_points"])
 
 
 def _asked_of_other(
@@ -235,23 +235,23 @@ def _asked_of_other(
     with warnings.catch_warnings():  # of names that several labels share: it was said just now
         warnings.simplefilter("ignore", InputWarning)
         ids, _ = matched_labels(own.points.label_space, known)
-        barred = own.barred
-        if barred is not None:
-            barred = in_ids_of(points.label_space, replace(own.points, labels=barred)).labels
+        aside = own.aside
+        if aside is not None:
+            aside = in_ids_of(points.label_space, replace(own.points, labels=aside)).labels
     counts = np.zeros(points.n_labels, np.int64)
     np.add.at(counts, ids[: len(own.counts)], own.counts)
-    return _Asked(points, barred, counts, own.n_train_points)
+    return _Asked(points, aside, counts, own.n_train_points)
 
 
 def _answers(model: Predictor, asked: _Asked) -> _Answers:
     """Ask a model for the labels of a test set."""
-    dataset, barred = asked.points, asked.barred
-    _say_if_trained_otherwise(model, is_filtered=barred is not None)
+    dataset, aside = asked.points, asked.aside
+    _say_if_trained_otherwise(model, is_filtered=aside is not None)
     most = min(model.n_labels, LARGEST_K)
-    n_places = places_to_predict(deepest_place(PLACES, RECALL_PLACES), barred, most)
+    n_places = places_to_predict(deepest_place(PLACES, RECALL_PLACES), aside, most)
     ids, scores, seconds = _predictions(model, dataset, n_places)
-    if barred is not None:
-        ids, scores = set_aside(ids, scores, barred)
+    if aside is not None:
+        ids, scores = set_aside(ids, scores, aside)
     return _Answers(ids, scores, dataset.labels, seconds)
 
 
@@ -266,7 +266,7 @@ def _measured_by(asked: _Asked, arguments: argparse.Namespace) -> dict[str, Any]
     }
 
 
-def _barred(arguments: argparse.Namespace, given: Dataset, dataset: Dataset) -> csr_array:
+def _pairs_set_aside(arguments: argparse.Namespace, given: Dataset, dataset: Dataset) -> csr_array:
     """Return the pairs of a filter file in the model's label ids.
 
     Parameters

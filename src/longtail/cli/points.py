@@ -128,7 +128,7 @@ def points_in(
     columns : Columns
         What the text is called, where it has a name.
     kept : Kept, optional
-        Takes what is carried to answers, a block at least before that is taken from it.
+        Is filled with what is carried to the answers: that of a block before the block is yielded.
 
     Raises
     ------

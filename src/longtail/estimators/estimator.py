@@ -78,9 +78,9 @@ class LabelEstimator(AnsweringEstimator):
         .2 where texts have all words of nine in ten of their labels' texts, which are read.
     min_df : int or None
         How many texts a token must be in to be kept, of the points and, where a recipe learns from
-        them, of the labels; more than one training text in twenty is cut, with a warning, and more
-        than there are is refused. None takes 1 for up to 20,000 points, and 2 beyond and for pieces
-        of strings, if most of the longest are in one.
+        them, of the labels. Over a twentieth of the training texts it is lowered to that, with a
+        warning; over all of them it is refused. None takes 1 for up to 20,000 points, and 2 beyond
+        and for pieces of strings, if most of the longest are in one.
     max_features : int or None
         Most tokens that are kept, those in the most texts; None keeps all.
     feature_power : float or None
@@ -90,9 +90,10 @@ class LabelEstimator(AnsweringEstimator):
     held_out : float
         Share of the training points on which score fusion and calibration are chosen, and by which
         a recipe with `patience` stops; at most 2,500 points, near-identical texts kept together.
-        Where none are, with 0, of few points or of so many examples of each label, weights of
-        scores are built in or learnt from parts of points that were trained on. So are
-        probabilities: of the whole points, where labels have many, they are surer than they should.
+        None are held out with 0, of few points, and of some sets with equally many examples of each
+        label. Then weights of scores are built in, or learnt, as probabilities are, from parts of
+        points that were trained on; where labels have many points, from whole ones, by which
+        probabilities are too high.
     random_state : int
         Seed of everything random: same seed and same number of cores, same model.
     device : str
