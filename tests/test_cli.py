@@ -58,6 +58,24 @@ def test_no_command_and_unknown_commands_are_refused(capsys):
     assert "There is no command 'trian'. Did you mean 'train'? There are train, evaluate," in err
 
 
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--verison"], "--verison is not an option of longtail itself. Did you mean '--version'?"),
+        (["--text", "red", "predict", "model"], "The command comes first, and its options after"),
+    ],
+)
+def test_what_stands_before_the_command_is_refused(capsys, words, said):
+    code, _, err = run(capsys, *words)
+    assert (code, said in err) == (2, True), err
+
+
+def test_the_help_of_the_server_says_what_each_limit_is_of(capsys):
+    said = " ".join(run(capsys, "serve", "--help")[1].split())
+    assert "--max-characters N length of a text (20,000)" in said
+    assert "in bytes (4,194,304)" in said
+
+
 def test_settings_are_read_as_their_types():
     pairs = ["dropout=0.5", "max_features=none", "char_ngrams=none", "as_in_code=true", "min_df=3"]
     assert parse_settings(Astec, [*pairs, "device=cpu"]) == {

@@ -49,7 +49,7 @@ print(code, sorted({HEAVY} & set(sys.modules)), file=sys.stderr)
     return done.stderr.splitlines()
 
 
-@pytest.mark.parametrize("module", ["longtail.cli", "argparse", "longtail.cli.lazy"])
+@pytest.mark.parametrize("module", ["longtail.cli", "argparse", "longtail.cli.parser"])
 def test_ctrl_c_before_anything_is_imported_is_no_traceback(module):
     code = f"""
 import os, signal, sys
@@ -124,8 +124,8 @@ def test_a_stop_that_compiling_loses_is_one_line(capsys, monkeypatch, number, co
             signal.raise_signal(number)
         raise RuntimeError("no compiled object yet")
 
-    monkeypatch.setattr("longtail.cli.lazy.nothing_to_lose", nullcontext)
-    monkeypatch.setattr("longtail.cli.lazy.importlib.import_module", compile_something)
+    monkeypatch.setattr("longtail.cli.parser.nothing_to_lose", nullcontext)
+    monkeypatch.setattr("longtail.cli.parser.importlib.import_module", compile_something)
     assert run(capsys, "train", __file__, "--model", "y") == (code, "", "Stopped.\n")
 
 

@@ -138,7 +138,7 @@ def test_ctrl_c_before_there_is_anything_to_do(capsys, monkeypatch):
     def pressed(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("longtail.cli.lazy.importlib.import_module", pressed)
+    monkeypatch.setattr("longtail.cli.parser.importlib.import_module", pressed)
     assert run(capsys, "train", __file__, "--model", "y") == (130, "", "Stopped.\n")
 
 

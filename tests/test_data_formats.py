@@ -328,7 +328,7 @@ def test_what_only_begins_like_a_separator_is_a_point(tmp_path):
         ("a.ft", "__label__a x\n__label__ y\n", "line 2: A label has no name"),
         ("a.tsv", "x\ta\ry\tb\r", "line 1: Lines end in a carriage return alone"),
         ("a.jsonl", '{"text": "x", "labels": [2000000000]}\n', "run up to 2,000,000,000, but"),
-        ("a.txt", "2 3 4\n0 0:1\n", "promises 2 rows, but there are 1"),
+        ("a.txt", "2 3 4\n0 0:1\n", "promises 2 rows, but the file has 1"),
         ("a.txt", "1 3 4\n0 0:1\n1 0:1\n", "line 3: The header promises 1 rows, but here is one"),
         ("a.txt", "1 3 4\n4 0:1\n", "line 2: The label id 4 is out of range: ids run from 0 to 3"),
         ("a.txt", "1 3 4\n-1 0:1\n", "line 2: Expected label ids .* got '-1'"),

@@ -158,7 +158,7 @@ class TestTopK:
 
     @pytest.mark.parametrize("k", [0, -1, 10_001])
     def test_refuses_such_k(self, fitted, k):
-        with pytest.raises(InputError, match="k must be between 1 and 10000"):
+        with pytest.raises(InputError, match="k must be between 1 and 10,000"):
             fitted.predict_topk(TEXTS, k)
 
 

@@ -111,7 +111,7 @@ class TestScoreFiles:
     def test_file_cut_short(self, tmp_path):
         path = tmp_path / "score.txt"
         path.write_text(self.text.rpartition("4:")[0])
-        with pytest.raises(DataFormatError, match="promises 3 rows, but there are 2"):
+        with pytest.raises(DataFormatError, match="promises 3 rows, but the file has 2"):
             read_scores(path)
 
     def test_compressed_file_cut_short(self, tmp_path):

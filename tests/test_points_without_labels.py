@@ -10,7 +10,7 @@ from longtail.data.dataset import Dataset
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
 from longtail.energy.reranking import RerankerTraining
-from longtail.estimators import estimator
+from longtail.estimators import splitting
 from longtail.recipes import reranked
 from longtail.recipes.dismec import DiSMEC
 from longtail.recipes.longtail import LongtailClassifier
@@ -65,12 +65,12 @@ def test_all_are_known_where_those_held_out_have_no_label(monkeypatch):
     def held_out(*_, **__):
         return np.arange(20), np.arange(20, 40)
 
-    monkeypatch.setattr(estimator, "held_out_rows", held_out)
+    monkeypatch.setattr(splitting, "held_out_rows", held_out)
     model = DiSMEC(n_threads=1)
     features = csr_array(np.eye(40, dtype=np.float32))
     labels = csr_array(np.eye(40, 10, dtype=np.float32))
     dataset = Dataset(None, features, labels, LabelSpace(10))
-    data, rest = model._split(dataset, None, features, None, 1)
+    data, rest = splitting.split_data(model, dataset, features, None, None, 1)
     assert (data.labels.shape[0], rest.labels.shape[0]) == (10, 0)
     assert data.unlabelled.labels.shape[0] == 30
 

@@ -309,7 +309,7 @@ def test_other_connections_than_http_are_closed(ask):
 def test_work_that_takes_too_long_is_given_up_and_places_are_counted(text_model_path, monkeypatch):
     asked = Asked(app(text_model_path, limits=Limits(seconds=0.05, waiting=2)))
     asked("GET", "/healthz")
-    model = asked.application.model.current
+    model = asked.application.model.current.predictor
     monkeypatch.setattr(model, "predict", lambda *_, **__: time.sleep(0.5))
     for _ in range(2):
         status, sentence = refusal(asked("POST", "/predict", {"texts": ["wine"]}))
@@ -332,7 +332,7 @@ def test_a_batch_is_given_up_once_nobody_waits_for_it(text_model_path, monkeypat
         time.sleep(0.2)
         return [[]] * len(texts)
 
-    monkeypatch.setattr(asked.application.model.current, "predict", slow)
+    monkeypatch.setattr(asked.application.model.current.predictor, "predict", slow)
     monkeypatch.setattr(answers, "TEXTS_AT_ONCE", 2)
     assert refusal(asked("POST", "/predict", {"texts": ["wine"] * 100}))[0] == 503
     until(asked, lambda: asked.application._places.acquire(blocking=False))
@@ -355,7 +355,7 @@ def test_what_is_asked_by_a_client_that_has_left_is_given_up(text_model_path, mo
         time.sleep(0.2)
         return [[]] * len(texts)
 
-    monkeypatch.setattr(asked.application.model.current, "predict", slow)
+    monkeypatch.setattr(asked.application.model.current.predictor, "predict", slow)
     monkeypatch.setattr(answers, "TEXTS_AT_ONCE", 2)
     started = time.monotonic()
     for _ in range(3):  # two are begun, the third waits for a thread
@@ -394,7 +394,7 @@ def test_a_fault_of_ours_is_a_sentence_and_what_was_sent_is_not_logged(
     def fail(text, *_, **__):
         raise RuntimeError(text)
 
-    monkeypatch.setattr(asked.application.model.current, "predict", fail)
+    monkeypatch.setattr(asked.application.model.current.predictor, "predict", fail)
     with caplog.at_level(logging.INFO, "longtail.serve"):
         status, sentence = refusal(asked("POST", "/predict", {"text": "secret\nline"}))
     assert (status, "secret" in sentence) == (500, False)

@@ -61,12 +61,12 @@ def test_what_is_replaced_while_it_is_loaded_keeps_its_own_name(
     newer = load(folder).without_labels(["drink"])
     monkeypatch.setattr(live_model, "warm_up", lambda _: newer.save(folder))
     live.load()
-    assert live.current.n_labels == newer.n_labels + 1
-    assert own.startswith(live.identity)
+    assert live.current.predictor.n_labels == newer.n_labels + 1
+    assert own.startswith(live.current.identity)
     monkeypatch.undo()
     live.load()
-    assert ModelFolder.open(folder).checksum.startswith(live.identity)
-    assert live.current.n_labels == newer.n_labels
+    assert ModelFolder.open(folder).checksum.startswith(live.current.identity)
+    assert live.current.predictor.n_labels == newer.n_labels
 
 
 def test_a_model_with_a_damaged_file_does_not_replace_the_one_that_answers(tmp_path):
@@ -78,9 +78,9 @@ def test_a_model_with_a_damaged_file_does_not_replace_the_one_that_answers(tmp_p
     whole = path.read_bytes()
     path.unlink()  # never write into a served file
     path.write_bytes(whole[:-8] + b"\xff" * 8)
-    served.load(anew=True)
+    served.load()
     assert "tree.safetensors is damaged" in served.problem
-    assert served.current.predict("red wine", 1)[0][0] == "beverage"
+    assert served.current.predictor.predict("red wine", 1)[0][0] == "beverage"
 
 
 @pytest.mark.usefixtures("quick_looks")
@@ -100,10 +100,10 @@ def test_a_hang_up_while_the_model_is_loaded_loads_it_once_more(text_model_path,
     application = Application(text_model_path, limits=Limits(), reload_on_hangup=True)
     load_model, ending, said = LiveModel.load, [], []
 
-    def hung_up(self, *, anew=False):
-        if not anew:
+    def hung_up(self):
+        if not self.n_loads:
             os.kill(os.getpid(), signal.SIGHUP)
-        load_model(self, anew=anew)
+        load_model(self)
 
     async def receive():
         if not said:

@@ -41,11 +41,11 @@ def test_short_texts_need_no_place(short):
 def test_short_texts_do_not_wait_for_long_ones(short, monkeypatch):
     path, request = short
     with asked_at(path) as asked:
-        model, ended = asked.application.model.current, []
+        model, ended = asked.application.model.current.predictor, []
         predict = model.predict
 
         def slow(texts, *rest, **restriction):
-            is_short = isinstance(texts, str)
+            is_short = list(texts) != ["wine"]
             time.sleep(0 if is_short else 0.3)
             ended.append(is_short)
             return predict(texts, *rest, **restriction)
@@ -59,8 +59,8 @@ def test_short_texts_do_not_wait_for_long_ones(short, monkeypatch):
 def test_short_texts_are_not_waited_for_without_end(short, monkeypatch):
     path, request = short
     with asked_at(path, seconds=0.2) as asked:
-        model = asked.application.model.current
-        monkeypatch.setattr(model, "predict", lambda *_, **__: time.sleep(0.15) or [])
+        model = asked.application.model.current.predictor
+        monkeypatch.setattr(model, "predict", lambda *_, **__: time.sleep(0.15) or [[]])
         status, _, said = asked.together([request] * 6)[-1]
         assert (status, b"or try again later" in said) == (503, True)
 
@@ -79,7 +79,7 @@ def test_what_a_stopping_server_has_no_time_for_is_a_sentence(text_model_path, m
 
     with closing(Asked(_ServedApplication(text_model_path, limits=Limits()))) as asked:
         assert asked("GET", "/healthz")[0] == 200
-        model = asked.application.model.current
+        model = asked.application.model.current.predictor
         monkeypatch.setattr(model, "predict", lambda *_, **__: time.sleep(0.5))
         status, _, said = asked.runner.run(stopped())
         assert (status, b"The server is stopping." in said) == (503, True)

@@ -1,8 +1,9 @@
-"""Arrays as a safetensors file: written aligned for the processor, and mapped in large pages."""
+"""Arrays as a safetensors file: written aligned, checked, and mapped in large pages."""
 
 from __future__ import annotations
 
 import json
+import math
 import mmap
 from collections.abc import Mapping
 from contextlib import suppress
@@ -11,13 +12,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from longtail.errors import RETRAIN, ModelFolderError
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
     from numpy.typing import NDArray
 
-__all__ = ["DTYPES", "Layout", "MappedArrays", "map_bytes", "write_arrays"]
+__all__ = [
+    "DTYPES",
+    "Layout",
+    "MappedArrays",
+    "layouts_in",
+    "map_bytes",
+    "read_header",
+    "write_arrays",
+]
 
 _SIZES = {"F": (2, 4, 8), "I": (1, 2, 4, 8), "U": (1, 2, 4, 8)}  # in bytes
 DTYPES = {"BOOL": np.dtype("bool")} | {
@@ -150,3 +161,77 @@ class MappedArrays(Mapping[str, "NDArray[np.generic]"]):
 
     def __len__(self) -> int:
         return len(self._layouts)
+
+
+def read_header(path: Path) -> bytes:
+    """Return the header of a safetensors file: eight bytes of length, then so many of JSON.
+
+    Raises
+    ------
+    ModelFolderError
+        If the file is shorter than that.
+    """
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
+        if length > path.stat().st_size - _LENGTH_BYTES:
+            raise ModelFolderError(f"{path} is not a safetensors file. {RETRAIN}")
+        return file.read(length)
+
+
+def layouts_in(path: Path, header: bytes, n_bytes: int) -> dict[str, Layout]:
+    """Return where the arrays of a safetensors file lie.
+
+    Parameters
+    ----------
+    path : Path
+        For messages.
+    header : bytes
+        What `read_header` returns.
+    n_bytes : int
+        Size of the file, which no array may lead out of.
+
+    Raises
+    ------
+    ModelFolderError
+        If the header is none, or does not fit the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> import numpy as np
+    >>> from longtail.array_file import layouts_in, read_header, write_arrays
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder, "labels.safetensors")
+    ...     write_arrays(path, {"ids": np.array([3, 1], np.int32)})
+    ...     layout = layouts_in(path, read_header(path), path.stat().st_size)["ids"]
+    >>> layout.dtype.name, layout.shape, layout.stop - layout.start
+    ('int32', (2,), 8)
+    """
+    first = _LENGTH_BYTES + len(header)
+    try:
+        entries: dict[str, Any] = json.loads(header)
+        entries.pop("__metadata__", None)
+        return {
+            name: _as_layout(path, name, entry, first, n_bytes) for name, entry in entries.items()
+        }
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise ModelFolderError(
+            f"{path} is not a safetensors file: its header is none ({error!r}). {RETRAIN}"
+        ) from error
+
+
+def _as_layout(path: Path, name: str, entry: dict[str, Any], first: int, n_bytes: int) -> Layout:
+    """Check one array of a header against the size of the file, whose arrays begin at `first`."""
+    dtype = DTYPES.get(entry["dtype"])
+    shape = tuple(entry["shape"])
+    start, stop = (first + offset for offset in entry["data_offsets"])
+    if (
+        dtype is None
+        or not first <= start <= stop <= n_bytes
+        or math.prod(shape) * dtype.itemsize != stop - start
+    ):
+        raise ModelFolderError(
+            f"{path} describes array {name!r} as {entry}, which does not fit the file. {RETRAIN}"
+        )
+    return Layout(dtype, shape, start, stop)

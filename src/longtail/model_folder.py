@@ -16,17 +16,21 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
-import re
-from dataclasses import asdict, dataclass
-from importlib.metadata import version
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from longtail.array_file import DTYPES, Layout, MappedArrays, map_bytes, write_arrays
+from longtail.array_file import (
+    DTYPES,
+    Layout,
+    MappedArrays,
+    layouts_in,
+    map_bytes,
+    read_header,
+    write_arrays,
+)
 from longtail.errors import NO_SPACE, RETRAIN, InputError, ModelFolderError
 from longtail.folder_exchange import (
     check_writable,
@@ -35,6 +39,17 @@ from longtail.folder_exchange import (
     read_whole,
     resolved,
     would_be_lost,
+)
+from longtail.manifest import (
+    MANIFEST,
+    FileRecord,
+    Manifest,
+    as_json,
+    is_plain_name,
+    read_json,
+    read_manifest,
+    sha256_of,
+    write_manifest,
 )
 
 if TYPE_CHECKING:
@@ -47,21 +62,6 @@ if TYPE_CHECKING:
     Document = dict[str, Any]
 
 __all__ = ["ModelFolder", "check_target", "write_model_folder"]
-
-FORMAT = "longtail-model"
-FORMAT_VERSION = 1
-MANIFEST = "manifest.json"
-
-_FILE_NAME = re.compile(r"\w[\w.-]*")
-
-
-@dataclass(frozen=True)
-class _FileRecord:
-    """What the manifest says of one file; `header_sha256` is empty for a document."""
-
-    size: int
-    sha256: str
-    header_sha256: str
 
 
 def write_model_folder(
@@ -110,14 +110,14 @@ def write_model_folder(
     ({'n_labels': 2}, [[1.0, 0.0], [0.0, 1.0]])
     """
     groups = _group_arrays(arrays)
-    texts = {name: _to_json(name, document) for name, document in documents.items()}
+    texts = {name: as_json(name, document) for name, document in documents.items()}
     _check_document_names(texts, groups)
-    caller_manifest = json.loads(_to_json("The manifest", manifest))
+    content = json.loads(as_json("The manifest", manifest))
     old = check_target(path)
     target = Path(path).resolve()
     try:
         with new_folder_for(target) as partial:
-            _write_files(partial, caller_manifest, groups, texts)
+            _write_files(partial, content, groups, texts)
             exchange(partial, target, last=MANIFEST, old=old)
     except OSError as error:
         raise ModelFolderError(_explain_write_failure(target, error)) from error
@@ -159,7 +159,7 @@ def check_target(path: str | Path) -> set[str]:
     if not present:
         return set()
     try:
-        own = {MANIFEST, *_read_manifest(target)[1]}
+        own = {MANIFEST, *read_manifest(target).files}
     except ModelFolderError as error:
         raise ModelFolderError(
             f"{target} holds files but is not a model folder that may be replaced. "
@@ -197,7 +197,7 @@ def _group_arrays(arrays: Arrays) -> dict[str, dict[str, NDArray[np.generic]]]:
 
 def _check_file_name(name: str, what: str) -> None:
     """Refuse names that would leave the folder or be hidden in it."""
-    if not _FILE_NAME.fullmatch(name):
+    if not is_plain_name(name):
         raise InputError(
             f"{what} makes the file name {name!r}, which is not allowed. Use letters, digits, "
             "'_', '-' and '.', beginning with a letter or digit."
@@ -215,17 +215,9 @@ def _check_document_names(texts: Mapping[str, str], groups: Mapping[str, object]
             )
 
 
-def _to_json(what: str, content: Mapping[str, Any]) -> str:
-    """Write JSON that any reader takes: no NaN, no Python objects."""
-    try:
-        return json.dumps(dict(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-    except (TypeError, ValueError) as error:
-        raise InputError(f"{what} cannot be saved as JSON: {error}.") from error
-
-
 def _write_files(
     folder: Path,
-    manifest: Document,
+    content: Document,
     groups: Mapping[str, dict[str, NDArray[np.generic]]],
     texts: Mapping[str, str],
 ) -> None:
@@ -234,29 +226,12 @@ def _write_files(
         write_arrays(folder / name, arrays)
     for name, text in texts.items():
         (folder / name).write_text(text, encoding="utf-8", newline="\n")
-    records = {name: asdict(_record_file(folder / name)) for name in sorted({*groups, *texts})}
-    body: Document = {
-        "format": FORMAT,
-        "format_version": FORMAT_VERSION,
-        "longtail_version": version("longtail"),
-        "manifest": manifest,
-        "files": records,
-    }
-    body["checksum"] = _checksum(body)
-    text = _to_json(MANIFEST, body)
-    (folder / MANIFEST).write_text(text, encoding="utf-8", newline="\n")
+    write_manifest(folder, content, [*groups, *texts])
 
 
-def _record_file(path: Path) -> _FileRecord:
-    """Measure a file that was just written."""
-    is_safetensors = path.suffix == ".safetensors"
-    header_sha256 = hashlib.sha256(_read_header(path)).hexdigest() if is_safetensors else ""
-    return _FileRecord(path.stat().st_size, _sha256(path), header_sha256)
-
-
-def _explain_write_failure(target: Path, error: Exception) -> str:
+def _explain_write_failure(target: Path, error: OSError) -> str:
     """Say that nothing was left behind, and what to do."""
-    is_full = getattr(error, "errno", None) in NO_SPACE
+    is_full = error.errno in NO_SPACE
     cause = "the disk is full" if is_full else f"writing failed ({error})"
     advice = "Free some space" if is_full else "Make the place writable"
     return (
@@ -284,17 +259,15 @@ class ModelFolder:
     def __init__(
         self,
         path: Path,
-        checksum: str,
-        manifest: Document,
+        manifest: Manifest,
         arrays: Arrays,
-        files: Mapping[str, int],
         unread: Mapping[Path, tuple[NDArray[np.uint8], str]],
     ) -> None:
         self.path = path
-        self.checksum = checksum
-        self.manifest = manifest
+        self.manifest = manifest.content
+        self.checksum = manifest.checksum
+        self.files = MappingProxyType({name: file.size for name, file in manifest.files.items()})
         self.arrays = arrays
-        self.files = files
         self._unread = unread  # maps of files, and the checksums that they have yet to match
 
     @classmethod
@@ -321,20 +294,20 @@ class ModelFolder:
     def _read(cls, folder: Path, *, verify: bool) -> ModelFolder:
         """See `open`."""
         if not folder.is_dir():
-            what = f"There is {'a file, and ' * folder.is_file()}no model folder at {folder}"
-            raise ModelFolderError(f"{what}. Check the path, or train a model into it.")
-        manifest, records, checksum = _read_manifest(folder)
+            there_is = "There is a file, and no" if folder.is_file() else "There is no"
+            raise ModelFolderError(
+                f"{there_is} model folder at {folder}. Check the path, or train a model into it."
+            )
+        manifest = read_manifest(folder)
         arrays: dict[str, tuple[NDArray[np.uint8], Layout]] = {}
         unread: dict[Path, tuple[NDArray[np.uint8], str]] = {}
-        for name, record in records.items():
+        for name, record in manifest.files.items():
             _check_file(folder / name, record, verify=verify or name.endswith(".json"))
             if name.endswith(".safetensors"):
                 buffer = map_bytes(folder / name)
                 arrays.update(_find_arrays(folder / name, record, buffer))
                 unread[folder / name] = buffer, record.sha256
-        sizes = MappingProxyType({name: record.size for name, record in records.items()})
-        left = {} if verify else unread
-        return cls(folder, checksum, manifest, MappedArrays(arrays), sizes, left)
+        return cls(folder, manifest, MappedArrays(arrays), {} if verify else unread)
 
     def check_arrays(self) -> None:
         """Read every file of arrays, as it is mapped, and compare its checksum, if `open` did not.
@@ -366,50 +339,10 @@ class ModelFolder:
             raise ModelFolderError(
                 f"{self.path} has no document {name!r}. It has: {', '.join(names) or 'none'}."
             )
-        return _read_json(self.path / name)
+        return read_json(self.path / name)
 
 
-def _read_manifest(folder: Path) -> tuple[Document, dict[str, _FileRecord], str]:
-    """Return the writer's manifest and the record of each file, checked, and their checksum."""
-    path = folder / MANIFEST
-    if not path.is_file():
-        raise ModelFolderError(
-            f"{folder} is not a longtail model folder: it has no {MANIFEST}. "
-            "Name the folder that `longtail train --model` or `.save` wrote."
-        )
-    body = _read_json(path)
-    if body.get("format") != FORMAT:
-        raise ModelFolderError(
-            f"{folder} is not a longtail model folder: {MANIFEST} says format "
-            f"{body.get('format')!r}, expected {FORMAT!r}."
-        )
-    found = body.get("format_version")
-    if isinstance(found, int) and found > FORMAT_VERSION:
-        raise ModelFolderError(
-            f"{folder} has format version {found}, this longtail reads up to {FORMAT_VERSION}. "
-            f"Install longtail {body.get('longtail_version')} or newer."
-        )
-    checksum = body.pop("checksum", None)
-    if found != FORMAT_VERSION or checksum != _checksum(body):
-        raise ModelFolderError(f"{path} was changed after it was written. {RETRAIN}")
-    try:
-        records = {name: _as_record(path, name, entry) for name, entry in body["files"].items()}
-        return body["manifest"], records, checksum
-    except (KeyError, TypeError, AttributeError) as error:
-        raise ModelFolderError(f"{path} lacks a part ({error!r}). {RETRAIN}") from error
-
-
-def _as_record(manifest_path: Path, name: str, entry: Document) -> _FileRecord:
-    """Make a file record, refusing a name that leads out of the folder."""
-    if not _FILE_NAME.fullmatch(name) or name == MANIFEST:
-        raise ModelFolderError(
-            f"{manifest_path} lists the file {name!r}, which is not a plain name inside the "
-            "folder. Do not use this model unless you trust where it came from."
-        )
-    return _FileRecord(**entry)
-
-
-def _check_file(path: Path, record: _FileRecord, *, verify: bool) -> None:
+def _check_file(path: Path, record: FileRecord, *, verify: bool) -> None:
     """Check that a file is there and has its size and, if asked, its checksum."""
     if not path.is_file():
         raise ModelFolderError(f"{path} is missing from the model. {RETRAIN}")
@@ -419,7 +352,7 @@ def _check_file(path: Path, record: _FileRecord, *, verify: bool) -> None:
         raise ModelFolderError(
             f"{path} is {kind}: it has {size:,} bytes, expected {record.size:,}. {RETRAIN}"
         )
-    if verify and _sha256(path) != record.sha256:
+    if verify and sha256_of(path) != record.sha256:
         raise _damaged(path)
 
 
@@ -429,72 +362,14 @@ def _damaged(path: Path) -> ModelFolderError:
 
 
 def _find_arrays(
-    path: Path, record: _FileRecord, buffer: NDArray[np.uint8]
+    path: Path, record: FileRecord, buffer: NDArray[np.uint8]
 ) -> dict[str, tuple[NDArray[np.uint8], Layout]]:
-    """Find the arrays of a safetensors file in its map."""
-    header = _read_header(path)
+    """Find the arrays of a file in its map, whose header must be the one that was written."""
+    header = read_header(path)
     if hashlib.sha256(header).hexdigest() != record.header_sha256:
         raise ModelFolderError(
             f"{path} does not belong to this model: its header is not the one that was written. "
             f"{RETRAIN}"
         )
-    first = 8 + len(header)
-    try:
-        entries: Document = json.loads(header)
-        entries.pop("__metadata__", None)
-        return {
-            name: (buffer, _as_layout(path, name, entry, first, record.size))
-            for name, entry in entries.items()
-        }
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ModelFolderError(
-            f"{path} is not a safetensors file: its header is none ({error!r}). {RETRAIN}"
-        ) from error
-
-
-def _as_layout(path: Path, name: str, entry: Document, first: int, size: int) -> Layout:
-    """Check one array of a safetensors header against the size of the file."""
-    dtype = DTYPES.get(entry["dtype"])
-    shape = tuple(entry["shape"])
-    start, stop = (first + offset for offset in entry["data_offsets"])
-    if (
-        dtype is None
-        or not first <= start <= stop <= size
-        or math.prod(shape) * dtype.itemsize != stop - start
-    ):
-        raise ModelFolderError(
-            f"{path} describes array {name!r} as {entry}, which does not fit the file. {RETRAIN}"
-        )
-    return Layout(dtype, shape, start, stop)
-
-
-def _read_header(path: Path) -> bytes:
-    """Return the JSON header of a safetensors file: eight bytes of length, then the header."""
-    with path.open("rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        if length > path.stat().st_size - 8:
-            raise ModelFolderError(f"{path} is not a safetensors file. {RETRAIN}")
-        return file.read(length)
-
-
-def _read_json(path: Path) -> Document:
-    """Read a JSON object."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ModelFolderError(f"{path} is not valid JSON ({error}). {RETRAIN}") from error
-    if not isinstance(content, dict):
-        raise ModelFolderError(f"{path} does not hold a JSON object. {RETRAIN}")
-    return content
-
-
-def _checksum(body: Mapping[str, Any]) -> str:
-    """Return the SHA-256 of the manifest's content, however it is laid out."""
-    text = json.dumps(body, sort_keys=True, ensure_ascii=True)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _sha256(path: Path) -> str:
-    """Return the SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    layouts = layouts_in(path, header, record.size)
+    return {name: (buffer, layout) for name, layout in layouts.items()}

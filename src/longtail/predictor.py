@@ -17,11 +17,9 @@ from longtail.compiled.parts import MOST_FREQUENT
 from longtail.data.bags import Bags
 from longtail.data.blocks import is_one_text
 from longtail.data.from_python import ADVICE, texts_from
-from longtail.data.label_space import LabelSpace
 from longtail.data.point_input import PointInput
 from longtail.data.text_column import TextColumn
-from longtail.data.vectorizer import TextVectorizer
-from longtail.errors import RETRAIN, InputError, ModelFolderError, interruptible
+from longtail.errors import InputError, interruptible
 from longtail.evaluation import evaluate_model
 from longtail.explain import Explanation, explain
 from longtail.kernels.jit import n_usable_threads
@@ -29,10 +27,9 @@ from longtail.label_changes.changes import with_labels, without_labels
 from longtail.label_changes.renamed import with_names
 from longtail.metrics.propensity import USUAL_PROPENSITY
 from longtail.model_folder import ModelFolder, write_model_folder
-from longtail.named_parts import with_prefix, without_prefix
-from longtail.restoring import check_sizes, checks_all_it_reads, scorer_from
+from longtail.named_parts import with_prefix
+from longtail.restoring import parts_in
 from longtail.restriction import Restriction, check_threshold
-from longtail.scorers.calibration import Calibration
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -43,6 +40,9 @@ if TYPE_CHECKING:
 
     from longtail.compiled.scorer import StorageType
     from longtail.data.dataset import Dataset
+    from longtail.data.label_space import LabelSpace
+    from longtail.data.vectorizer import TextVectorizer
+    from longtail.scorers.calibration import Calibration
     from longtail.scorers.protocols import Scorer
 
 __all__ = ["Predictor", "load"]
@@ -400,40 +400,7 @@ class Predictor:
     @classmethod
     def from_folder(cls, folder: ModelFolder) -> Predictor:
         """Make a predictor on the memory-mapped arrays of a folder; see `load`."""
-        manifest, arrays = folder.manifest, folder.arrays
-        try:
-            if not checks_all_it_reads(manifest["scorer"]):
-                folder.check_arrays()
-            vectorizer = None
-            if manifest["vectorizer"] is not None:
-                tables = without_prefix("vectorizer/", arrays)
-                vectorizer = TextVectorizer.from_arrays(manifest["vectorizer"], tables)
-            model = cls(
-                scorer=scorer_from(manifest["scorer"], arrays),
-                label_space=LabelSpace.from_arrays(
-                    manifest["n_labels"],
-                    without_prefix("labels/", arrays),
-                    texts_are_names=manifest["label_texts_are_names"],
-                ),
-                vectorizer=vectorizer,
-                n_features=manifest["n_features"],
-                calibration=Calibration(**manifest["calibration"]),
-                train_label_counts=np.asarray(arrays["labels/train_counts"], np.int64),
-                description=manifest["description"],
-                reads=PointInput.from_config(manifest["reads"]),
-                documents=folder.documents(),
-            )
-            check_sizes(model)
-        except (KeyError, TypeError) as error:
-            raise ModelFolderError(
-                f"{folder.path} lacks a part that models of this version have: {error}. It "
-                f"may be of an earlier version. {RETRAIN}"
-            ) from error
-        except InputError as error:
-            raise ModelFolderError(
-                f"The parts of {folder.path} do not fit each other: {error} {RETRAIN}"
-            ) from error
-        return model
+        return cls(**parts_in(folder))
 
     def _checked_features(self, X: Any) -> csr_array:
         """Return unit rows as wide as the model, or raise InputError."""
@@ -495,5 +462,5 @@ def _checked_k(k: int) -> int:
     except TypeError as error:
         raise InputError(f"k must be a whole number, got {k!r}.") from error
     if not 1 <= k <= LARGEST_K:
-        raise InputError(f"k must be between 1 and {LARGEST_K}, got {k}.")
+        raise InputError(f"k must be between 1 and {LARGEST_K:,}, got {k:,}.")
     return k

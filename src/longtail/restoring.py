@@ -1,15 +1,21 @@
-"""Which trained model a folder holds, made again from its manifest and its arrays."""
+"""What a predictor is made of, taken out of a model folder again."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict
+
+import numpy as np
 
 from longtail.blend.encoded import EncodedScorer
 from longtail.compiled.blended import BlendedScorer
 from longtail.compiled.scorer import CompiledScorer
-from longtail.errors import InputError
+from longtail.data.label_space import LabelSpace
+from longtail.data.point_input import PointInput
+from longtail.data.vectorizer import TextVectorizer
+from longtail.errors import RETRAIN, InputError, ModelFolderError
 from longtail.named_parts import without_prefix
 from longtail.scorers.annexml import AnnexMLScorer
+from longtail.scorers.calibration import Calibration
 from longtail.scorers.deepxml import DeepXMLScorer
 from longtail.scorers.encoders import sharing_transformers
 from longtail.scorers.energy import EnergyScorer
@@ -29,14 +35,70 @@ from longtail.scorers.slice import SliceScorer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from numpy.typing import NDArray
+
+    from longtail.model_folder import ModelFolder
     from longtail.named_parts import Arrays
-    from longtail.predictor import Predictor
     from longtail.scorers.protocols import Scorer
 
-__all__ = ["check_sizes", "checks_all_it_reads", "scorer_from"]
+__all__ = ["PredictorParts", "parts_in", "scorer_from"]
 
 
-def checks_all_it_reads(config: Mapping[str, Any]) -> bool:
+class PredictorParts(TypedDict):
+    """The parameters of `longtail.predictor.Predictor`, which says what they are."""
+
+    scorer: Scorer
+    label_space: LabelSpace
+    vectorizer: TextVectorizer | None
+    n_features: int
+    calibration: Calibration
+    train_label_counts: NDArray[np.int64]
+    description: Mapping[str, Any]
+    reads: PointInput
+    documents: Mapping[str, Mapping[str, Any]]
+
+
+def parts_in(folder: ModelFolder) -> PredictorParts:
+    """Return what `Predictor.save` wrote, on the memory-mapped arrays of a folder.
+
+    Raises
+    ------
+    ModelFolderError
+        If a part is missing or damaged, or the parts do not fit each other.
+    """
+    manifest, arrays = folder.manifest, folder.arrays
+    try:
+        if not _checks_all_it_reads(manifest["scorer"]):
+            folder.check_arrays()
+        parts = PredictorParts(
+            scorer=scorer_from(manifest["scorer"], arrays),
+            label_space=LabelSpace.from_arrays(
+                manifest["n_labels"],
+                without_prefix("labels/", arrays),
+                texts_are_names=manifest["label_texts_are_names"],
+            ),
+            vectorizer=_vectorizer_from(manifest["vectorizer"], arrays),
+            n_features=manifest["n_features"],
+            calibration=Calibration(**manifest["calibration"]),
+            train_label_counts=np.asarray(arrays["labels/train_counts"], np.int64),
+            description=manifest["description"],
+            reads=PointInput.from_config(manifest["reads"]),
+            documents=folder.documents(),
+        )
+        _check_sizes(parts)
+    except (KeyError, TypeError) as error:
+        raise ModelFolderError(
+            f"{folder.path} lacks a part that models of this version have: {error}. It "
+            f"may be of an earlier version. {RETRAIN}"
+        ) from error
+    except InputError as error:
+        raise ModelFolderError(
+            f"The parts of {folder.path} do not fit each other: {error} {RETRAIN}"
+        ) from error
+    return parts
+
+
+def _checks_all_it_reads(config: Mapping[str, Any]) -> bool:
     """Tell whether damaged arrays cannot lead the scorer of a model folder out of its tables.
 
     The default recipe's kernels compare every id with the table that it points into, so that its
@@ -45,18 +107,26 @@ def checks_all_it_reads(config: Mapping[str, Any]) -> bool:
     return bool(config["kind"] == "compiled")
 
 
-def check_sizes(model: Predictor) -> None:
+def _vectorizer_from(config: Mapping[str, Any] | None, arrays: Arrays) -> TextVectorizer | None:
+    """Return the vectoriser that a model folder describes; None of a model of features."""
+    if config is None:
+        return None
+    return TextVectorizer.from_arrays(config, without_prefix("vectorizer/", arrays))
+
+
+def _check_sizes(parts: PredictorParts) -> None:
     """Raise InputError unless all parts of a model are for the same features and labels.
 
     A vectoriser of more tokens than the default recipe's tables have would lead out of them.
     """
-    n_features = {model.reads.width(model.n_features)}
-    n_labels = {model.n_labels, len(model.train_label_counts)}
-    if model.vectorizer is not None:
-        n_features.add(model.vectorizer.n_features_)
-    if isinstance(model.scorer, CompiledScorer):
-        n_features.add(model.scorer.n_tokens)
-        n_labels.add(model.scorer.n_labels)
+    scorer, vectorizer = parts["scorer"], parts["vectorizer"]
+    n_features = {parts["reads"].width(parts["n_features"])}
+    n_labels = {parts["label_space"].n_labels, len(parts["train_label_counts"])}
+    if vectorizer is not None:
+        n_features.add(vectorizer.n_features_)
+    if isinstance(scorer, CompiledScorer):
+        n_features.add(scorer.n_tokens)
+        n_labels.add(scorer.n_labels)
     if len(n_features) > 1 or len(n_labels) > 1:
         raise InputError(
             f"they are for {' and '.join(map(str, sorted(n_features)))} features, "

@@ -1,4 +1,4 @@
-"""The command line: ``longtail COMMAND``, where `longtail.cli.lazy.COMMANDS` lists the commands.
+"""The command line: ``longtail COMMAND``, one of `longtail.cli.commands.COMMANDS`.
 
 Results go to standard output; progress, notices and errors to standard error. Exit codes: 0 done,
 1 whoever read the output has left, 2 something a user can mend, 130 stopped by Ctrl-C, 143 by
@@ -19,9 +19,10 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from longtail import __version__
+from longtail.cli.commands import COMMANDS, check_first_places
 from longtail.cli.interrupts import STOPPED, code_of, stoppable
-from longtail.cli.lazy import COMMANDS, CommandParser, check_first_places
 from longtail.cli.notices import notice
+from longtail.cli.parser import CommandParser
 from longtail.errors import NO_SPACE, InputError, LongtailError, did_you_mean
 from longtail.log import heard_by
 
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 READER_LEFT, USER_ERROR = 1, 2
-# The others here say what they may be.
+_OWN_OPTIONS = ("-h", "--help", "--version")
+# Options whose value may be empty, or that say themselves what else it must be.
 _MAY_BE_EMPTY = {
     "--keep",
     "--label-separator",
@@ -111,8 +113,13 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _refuse_no_command(arguments: Sequence[str]) -> None:
-    """Refuse a command that there is not, with the one that was probably meant."""
-    word = arguments[0] if arguments else "-"
+    """Refuse a command or an option that there is not, with the one that was probably meant."""
+    word = arguments[0] if arguments else ""
+    if word.startswith("-") and word not in _OWN_OPTIONS:
+        raise InputError(
+            f"{word} is not an option of longtail itself.{did_you_mean(word, _OWN_OPTIONS)} The "
+            "command comes first, and its options after it: `longtail --help` lists the commands."
+        )
     if word and not word.startswith("-") and word not in COMMANDS:
         raise InputError(
             f"There is no command {word!r}.{did_you_mean(word, COMMANDS)} There are "

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from longtail.cli.output import is_stdout
+from longtail.cli.files import is_stdout
 from longtail.data.delimited import SEPARATOR, as_rows, split_labels
 from longtail.data.input_notes import InputWarning
 from longtail.data.paths import is_device
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["check_kind_of", "check_names", "delimiter_of", "lines_of"]
 
 DELIMITERS = {".tsv": "\t", ".csv": ","}
-# What programs that go by a name would not find in it.
+# Files that programs know by these names are of other kinds: they could not open what we write.
 _OTHERS = {".xlsx", ".xls", ".ods", ".parquet", ".feather", ".arrow", ".avro", ".orc", ".xml"}
 _OTHERS |= {".html", ".pdf", ".db", ".sqlite", ".pickle", ".pkl", ".npy", ".npz", ".h5"}
 _OTHERS |= {".bz2", ".xz", ".zst", ".lz4", ".zip", ".7z", ".tar", ".tgz"}

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from longtail.cli.compiled_code import places_of_code
-from longtail.cli.lazy import quick_imports
-from longtail.cli.output import notice, result
+from longtail.cli.notices import notice
+from longtail.cli.output import result
+from longtail.cli.quick_imports import quick_imports
 from longtail.recipes.names import DEFAULT_RECIPE, recipe
 
 if TYPE_CHECKING:

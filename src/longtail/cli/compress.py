@@ -10,7 +10,8 @@ from longtail.cli.before_and_after import (
     comparison_set,
     size_of,
 )
-from longtail.cli.output import notice, result, table
+from longtail.cli.notices import notice
+from longtail.cli.output import result, table
 from longtail.compiled.scorer import CompiledScorer, StorageType
 from longtail.model_folder import ModelFolder, check_target
 from longtail.predictor import Predictor

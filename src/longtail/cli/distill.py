@@ -10,7 +10,9 @@ from longtail.cli.before_and_after import (
     comparison_set,
     size_of,
 )
-from longtail.cli.output import check_inputs, counted, notice, result, table
+from longtail.cli.files import check_inputs
+from longtail.cli.notices import notice
+from longtail.cli.output import counted, result, table
 from longtail.cli.own_columns import columns_as_in_training
 from longtail.cli.points import points_in
 from longtail.distillation import distilled, vectorizer_beside_transformer

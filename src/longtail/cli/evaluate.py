@@ -12,23 +12,24 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from longtail.cli.comparison import comparison_as_json, comparison_table
+from longtail.cli.files import check_inputs, check_output, is_stdout, write_json
 from longtail.cli.labelled_points import (
     add_test_arguments,
     in_model_ids,
     points_as_given,
     say_whose_ids,
 )
-from longtail.cli.output import (
-    check_inputs,
-    check_output,
-    counted,
-    is_stdout,
-    notice,
-    result,
-    table,
-    write_json,
+from longtail.cli.metric_tables import (
+    PLACES,
+    RECALL_PLACES,
+    comparison_as_json,
+    comparison_table,
+    frequency_table,
+    metrics_table,
+    threshold_table,
 )
+from longtail.cli.notices import notice
+from longtail.cli.output import result
 from longtail.cli.points import answered, n_features_of
 from longtail.data.blocks import blocks_of, points_of
 from longtail.data.input_notes import InputWarning
@@ -39,7 +40,6 @@ from longtail.data.unlabelled import check_kind
 from longtail.errors import source_name
 from longtail.metrics import (
     at_thresholds,
-    by_frequency_quantile,
     by_point,
     compare,
     evaluate,
@@ -55,16 +55,12 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from longtail.data.dataset import Dataset
-    from longtail.metrics import AtThreshold
     from longtail.metrics.hits import Floats, Integers
 
 __all__ = ["add_arguments", "run_command"]
 
 EXAMPLE = "longtail evaluate model test.jsonl"
 
-PLACES = (1, 3, 5)
-RECALL_PLACES = (10, 100)
-N_BINS = 5
 USUAL = ",".join(map(str, USUAL_PROPENSITY))  # as it is written on the command line
 
 
@@ -132,7 +128,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     metrics = evaluate(*answers.judged, **_measured_by(asked, arguments))
     metrics["points_per_second"] = given.n_points / answers.seconds
     written: dict[str, object] = {key: round(value, 4) for key, value in metrics.items()}
-    shown = _table(metrics, given.n_points)
+    shown = metrics_table(metrics, given.n_points)
     if other is not None:
         notice(f"The same points for {arguments.against}:")
         same = _asked_of_other(other, asked, given, arguments)
@@ -155,9 +151,9 @@ def _further_tables(
     ids, scores, truth = answers.judged
     tables = []
     if arguments.by_frequency:
-        tables += ["", _table_by_frequency(model, truth, ids, arguments.propensity)]
+        tables += ["", frequency_table(model, truth, ids, arguments.propensity)]
     if arguments.thresholds:
-        tables += ["", _table_by_threshold(at_thresholds(ids, scores, truth))]
+        tables += ["", threshold_table(at_thresholds(ids, scores, truth))]
     return tables
 
 
@@ -176,15 +172,15 @@ class _Asked(NamedTuple):
     Attributes
     ----------
     points : Dataset
-    barred : csr_array (n_points, n_labels) or None
-        Pairs to leave out.
+    aside : csr_array (n_points, n_labels) or None
+        Pairs that are set aside: left out of the answers.
     counts : int64 (at most n_labels,)
         How many training points have each label: what a label is worth to PSP.
     n_train_points : int
     """
 
     points: Dataset
-    barred: csr_array | None
+    aside: csr_array | None
     counts: NDArray[np.int64]
     n_train_points: int
 
@@ -215,9 +211,8 @@ class _Answers(NamedTuple):
 def _asked(model: Predictor, given: Dataset, arguments: argparse.Namespace) -> _Asked:
     """Return a test set, which has label ids of its own, as a model is asked."""
     dataset = in_model_ids(model, given, arguments)
-    barred = None if arguments.filter is None else _barred(arguments, given, dataset)
-    counts = model.train_label_counts, model.description["n_points"]
-    return _Asked(dataset, barred, *counts)
+    aside = None if arguments.filter is None else _pairs_set_aside(arguments, given, dataset)
+    return _Asked(dataset, aside, model.train_label_counts, model.description["n_points"])
 
 
 def _asked_of_other(
@@ -233,29 +228,30 @@ def _asked_of_other(
     if names is None or known.names is None:
         theirs = _asked(other, given, arguments)
         is_same = names is None and known.names is None
-        same = (own.counts, own.n_train_points)
-        return _Asked(theirs.points, theirs.barred, *same) if is_same else theirs
+        if not is_same:
+            return theirs
+        return theirs._replace(counts=own.counts, n_train_points=own.n_train_points)
     points = in_model_ids(other, own.points, arguments)
     with warnings.catch_warnings():  # of names that several labels share: it was said just now
         warnings.simplefilter("ignore", InputWarning)
         ids, _ = matched_labels(own.points.label_space, known)
-        barred = own.barred
-        if barred is not None:
-            barred = in_ids_of(points.label_space, replace(own.points, labels=barred)).labels
+        aside = own.aside
+        if aside is not None:
+            aside = in_ids_of(points.label_space, replace(own.points, labels=aside)).labels
     counts = np.zeros(points.n_labels, np.int64)
     np.add.at(counts, ids[: len(own.counts)], own.counts)
-    return _Asked(points, barred, counts, own.n_train_points)
+    return _Asked(points, aside, counts, own.n_train_points)
 
 
 def _answers(model: Predictor, asked: _Asked) -> _Answers:
     """Ask a model for the labels of a test set."""
-    dataset, barred = asked.points, asked.barred
-    _say_if_trained_otherwise(model, is_filtered=barred is not None)
+    dataset, aside = asked.points, asked.aside
+    _say_if_trained_otherwise(model, is_filtered=aside is not None)
     most = min(model.n_labels, LARGEST_K)
-    n_places = places_to_predict(deepest_place(PLACES, RECALL_PLACES), barred, most)
+    n_places = places_to_predict(deepest_place(PLACES, RECALL_PLACES), aside, most)
     ids, scores, seconds = _predictions(model, dataset, n_places)
-    if barred is not None:
-        ids, scores = set_aside(ids, scores, barred)
+    if aside is not None:
+        ids, scores = set_aside(ids, scores, aside)
     return _Answers(ids, scores, dataset.labels, seconds)
 
 
@@ -270,7 +266,7 @@ def _measured_by(asked: _Asked, arguments: argparse.Namespace) -> dict[str, Any]
     }
 
 
-def _barred(arguments: argparse.Namespace, given: Dataset, dataset: Dataset) -> csr_array:
+def _pairs_set_aside(arguments: argparse.Namespace, given: Dataset, dataset: Dataset) -> csr_array:
     """Return the pairs of a filter file in the model's label ids.
 
     Parameters
@@ -315,63 +311,6 @@ def _predictions(model: Predictor, dataset: Dataset, k: int) -> tuple[Integers, 
     seconds = time.perf_counter() - started
     ids = np.concatenate([answers.ids for answers in blocks])
     return ids, np.concatenate([answers.scores for answers in blocks]), seconds
-
-
-def _table(metrics: dict[str, float], n_points: int) -> list[str]:
-    """Return the lines that are shown of the metrics."""
-    rows = [
-        [name, *(f"{metrics[f'{name}@{k}']:.2f}" for k in PLACES)]
-        for name in ("P", "nDCG", "PSP", "PSnDCG")
-    ]
-    speed = f"{metrics['points_per_second']:,.0f} points a second"
-    return [
-        table(["%", *(f"@{k}" for k in PLACES)], rows),
-        "  ".join(f"R@{k} {metrics[f'R@{k}']:.2f}" for k in RECALL_PLACES),
-        f"{counted(n_points, 'point')}, {speed}",
-    ]
-
-
-def _table_by_frequency(
-    model: Predictor,
-    truth: csr_array,
-    ids: Integers,
-    propensity: tuple[float, float],
-) -> str:
-    """Return what each fifth of the labels contributes, the most frequent first."""
-    n_bins = min(N_BINS, truth.shape[1])
-    bins = by_frequency_quantile(
-        ids,
-        truth,
-        max(PLACES),
-        train_label_counts=model.train_label_counts,
-        n_train_points=model.description["n_points"],
-        n_bins=n_bins,
-        propensity=propensity,
-    )
-    head = ["labels by frequency", "points a label", "P@5", "PSP@5"]
-    rows = [
-        [
-            f"{i + 1} ({counted(part.n_labels, 'label')})",
-            f"{part.mean_frequency:,.1f}",
-            f"{100 * part.precision:.2f}",
-            f"{100 * part.ps_precision:.2f}",
-        ]
-        for i, part in enumerate(bins)
-    ]
-    return table(head, rows)
-
-
-def _table_by_threshold(found: list[AtThreshold]) -> str:
-    """Return how good the labels of at least some probabilities are."""
-    rows = [
-        [
-            f"{part.threshold:g}",
-            f"{part.labels_per_point:.2f}",
-            *(f"{100 * share:.2f}" for share in (part.precision, part.recall, part.f1)),
-        ]
-        for part in found
-    ]
-    return table(["at least", "labels a point", "precision", "recall", "F1"], rows)
 
 
 def _propensity(text: str) -> tuple[float, float]:

@@ -15,7 +15,8 @@ from longtail.compiled.search_recall import label_recall, n_queries
 from longtail.data.rows import unit_vectors
 from longtail.errors import InputError, ModelFolderError, named
 from longtail.kernels.text import TokenKind
-from longtail.model_folder import MANIFEST, ModelFolder
+from longtail.manifest import MANIFEST
+from longtail.model_folder import ModelFolder
 from longtail.predictor import Predictor
 from longtail.scorers.energy_reranker import EnergyReranker
 from longtail.scorers.ensemble import EnsembleScorer

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from longtail.cli.output import notice
+from longtail.cli.notices import notice
 from longtail.cli.own_columns import (
     add_column_arguments,
     columns_as_in_training,

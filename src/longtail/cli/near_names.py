@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from longtail.errors import InputError
@@ -14,22 +15,27 @@ if TYPE_CHECKING:
 
 __all__ = ["check_label_names", "near_names"]
 
-MOST_COMPARED = 20_000
+MOST_COMPARED, MOST_NAMED = 20_000, 3
 
 
 def near_names(name: str, known: Sequence[str]) -> str:
-    """Return a hint at names of similar spelling.
+    """Return a hint at names of similar spelling, or else at longer ones that begin alike.
 
     Examples
     --------
     >>> from longtail.cli.near_names import near_names
     >>> near_names("bred", ["bread", "yeast"]), near_names("x", ["bread"])
     (" Similar ones: 'bread'.", '')
+    >>> near_names("Perl", ["perl : a language of scripts", "perl-doc : its manual"])
+    " Similar ones: 'perl : a language of scripts', 'perl-doc : its manual'."
     """
     # Comparing with every one of a million names would take minutes.
-    begun = [other for other in known if other[:1].casefold() == name[:1].casefold()]
-    near = difflib.get_close_matches(name, dict.fromkeys(begun[:MOST_COMPARED]), n=3)
-    return f" Similar ones: {', '.join(map(repr, near))}." if near else ""
+    wanted = name.casefold()
+    begun = [other for other in known if other[:1].casefold() == wanted[:1]]
+    near = difflib.get_close_matches(name, dict.fromkeys(begun[:MOST_COMPARED]), n=MOST_NAMED)
+    longer = (other for other in begun if other.casefold().startswith(wanted))
+    hints = near or [*islice(longer, MOST_NAMED)]
+    return f" Similar ones: {', '.join(map(repr, hints))}." if hints else ""
 
 
 def check_label_names(space: LabelSpace, names: Iterable[str]) -> None:

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from longtail.cli.output import notice
+from longtail.cli.notices import notice
 from longtail.cli.points import PLAIN
 from longtail.data.columns import USUAL, Columns, check_columns
 from longtail.data.formats import format_for_reading

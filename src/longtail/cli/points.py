@@ -7,7 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from longtail.cli.output import notice
+from longtail.cli.notices import notice
 from longtail.data.blocks import POINTS_AT_ONCE, Points, blocks_of, n_points_of
 from longtail.data.columns import USUAL
 from longtail.data.fasttext import PREFIX, parse_line
@@ -128,7 +128,7 @@ def points_in(
     columns : Columns
         What the text is called, where it has a name.
     kept : Kept, optional
-        Takes what is carried to answers, a block at least before that is taken from it.
+        Is filled with what is carried to the answers: that of a block before the block is yielded.
 
     Raises
     ------

@@ -9,16 +9,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
 
 from longtail.cli.answer_lines import check_kind_of, check_names, delimiter_of, lines_of
+from longtail.cli.files import check_inputs, check_output, is_stdout
 from longtail.cli.near_names import check_label_names
-from longtail.cli.output import (
-    check_inputs,
-    check_output,
-    counted,
-    is_stdout,
-    notice,
-    one_line,
-    result,
-)
+from longtail.cli.notices import notice
+from longtail.cli.output import counted, one_line, result
 from longtail.cli.own_columns import add_column_arguments, columns_of_points
 from longtail.cli.points import PLAIN, answered, is_read_again, points_in
 from longtail.cli.resuming import digest_of, identity_of, resuming
@@ -28,7 +22,7 @@ from longtail.data.label_space import LabelSpace
 from longtail.data.paths import is_device, replacing
 from longtail.data.text_column import TextColumn
 from longtail.errors import InputError, source_name
-from longtail.predictor import Predictor, load
+from longtail.predictor import LARGEST_K, Predictor, load
 from longtail.restriction import Restriction, check_threshold
 
 if TYPE_CHECKING:
@@ -118,12 +112,20 @@ def _check_options(arguments: argparse.Namespace) -> None:
             for option, names in greedy.items()
             if names and len(names) > 1
         ]
-        raise InputError(f'Pass either --text "some text" or a FILE to answer.{"".join(hints)}')
+        both = "" if arguments.text is None else ", and not both"
+        raise InputError(
+            f'Pass either --text "some text" or a FILE to answer{both}.{"".join(hints)}'
+        )
     if arguments.text is not None and (arguments.text_column or arguments.keep):
         raise InputError("--text-column and --keep belong to a FILE. Omit them with --text.")
     if arguments.text is not None and arguments.output is not None:
         raise InputError("--output belongs to a FILE; the answer to --text is printed.")
     check_threshold(arguments.threshold)
+    if not 1 <= arguments.top_k <= LARGEST_K:
+        raise InputError(
+            f"--top-k must be between 1 and {LARGEST_K:,}, got {arguments.top_k:,}. Pass how many "
+            "labels a text may have at most."
+        )
     if arguments.explain and arguments.text is None:
         raise InputError("--explain belongs to --text. Pass one text to explain.")
     if arguments.output is not None:

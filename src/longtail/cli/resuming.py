@@ -14,12 +14,13 @@ from typing import IO, TYPE_CHECKING, Any
 
 import msgspec
 
+from longtail.cli.files import check_output
 from longtail.cli.one_at_a_time import lock
-from longtail.cli.output import check_output, counted
+from longtail.cli.output import counted
 from longtail.data.paths import replacing
 from longtail.errors import LongtailError
 from longtail.log import LOG
-from longtail.model_folder import MANIFEST
+from longtail.manifest import MANIFEST
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

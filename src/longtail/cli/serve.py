@@ -20,6 +20,16 @@ __all__ = ["add_arguments", "run_command"]
 
 EXAMPLE = "longtail serve model --port 8000"
 
+# What `Limits` says of its parameters, for the help.
+_LIMITS = {
+    "body_bytes": "length of a request's body, in bytes",
+    "texts": "texts of a request",
+    "characters": "length of a text",
+    "k": "labels of a text",
+    "names": "names of labels that are allowed, and that are masked",
+    "seconds": "for a request's head to arrive, for its body, and for its answer to be found",
+    "waiting": "batches, explanations and long texts that are worked on or wait, in each worker",
+}
 _ROOT_PATH = re.compile(r"[\w.~/-]*", re.ASCII)
 
 
@@ -27,12 +37,25 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("model", metavar="DIR", type=Path, help="a model folder")
     parser.add_argument(
-        "--host", default="127.0.0.1", help="address to listen on; only this machine by default"
+        "--host",
+        metavar="ADDRESS",
+        default="127.0.0.1",
+        help="address to listen on; only this machine can reach that by default (%(default)s)",
     )
     parser.add_argument(
-        "--port", type=int, default=8000, help="port to listen on (8000); 0 picks a free one"
+        "--port",
+        metavar="N",
+        type=int,
+        default=8000,
+        help="port to listen on (%(default)s); 0 picks a free one",
     )
-    parser.add_argument("--workers", type=int, default=1, help="processes, which share the model")
+    parser.add_argument(
+        "--workers",
+        metavar="N",
+        type=int,
+        default=1,
+        help="processes, which share the model (%(default)s)",
+    )
     parser.add_argument(
         "--root-path",
         default="",
@@ -41,12 +64,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     for limit in fields(Limits):
         parser.add_argument(
-            f"--max-{limit.name.replace('_', '-')}",
+            _option_of(limit.name),
             dest=limit.name,
             metavar="N",
             type=type(limit.default),
             default=limit.default,
-            help=f"limit ({limit.default:,})",
+            help=f"{_LIMITS[limit.name]} ({limit.default:,})",
         )
 
 
@@ -54,11 +77,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run_command(arguments: argparse.Namespace) -> int:
     """Serve until stopped, and return the exit code."""
     limits = {limit.name: getattr(arguments, limit.name) for limit in fields(Limits)}
-    for name, most in {**limits, "workers": arguments.workers}.items():
-        fault = fault_of(name, most)
-        if fault is not None:
-            option = f"--{'max-' * (name in limits)}{name.replace('_', '-')}"
-            raise InputError(f"{option} {fault}.")
+    for name, most in limits.items():
+        _check_number(_option_of(name), name, most)
+    _check_number("--workers", "workers", arguments.workers)
     if not 0 <= arguments.port <= 65_535:
         raise InputError(f"--port must be between 0 and 65535, got {arguments.port}.")
     root_path = _checked_root_path(arguments.root_path)
@@ -81,6 +102,18 @@ def run_command(arguments: argparse.Namespace) -> int:
         root_path=root_path,
     )
     return serve(arguments.model, settings, Limits(**limits))
+
+
+def _option_of(limit: str) -> str:
+    """Return the option that sets a limit."""
+    return f"--max-{limit.replace('_', '-')}"
+
+
+def _check_number(option: str, name: str, value: float) -> None:
+    """Raise InputError for what `fault_of` finds fault with."""
+    fault = fault_of(name, value)
+    if fault is not None:
+        raise InputError(f"{option} {fault}.")
 
 
 def _checked_root_path(given: str) -> str:

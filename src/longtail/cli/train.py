@@ -12,11 +12,13 @@ from contextlib import ExitStack, closing, nullcontext, redirect_stderr, redirec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from longtail.cli.files import check_inputs
 from longtail.cli.interrupts import code_of, nothing_to_lose
-from longtail.cli.lazy import quick_imports
+from longtail.cli.notices import notice
 from longtail.cli.one_at_a_time import alone_in
-from longtail.cli.output import bytes_text, check_inputs, counted, notice, result, time_text
+from longtail.cli.output import bytes_text, counted, result, time_text
 from longtail.cli.own_columns import add_column_arguments, remember_columns, told_columns
+from longtail.cli.quick_imports import quick_imports
 from longtail.cli.settings import parse_settings, setting_names, settings_help
 from longtail.data.copies import points_of_rows
 from longtail.data.dataset import Dataset
@@ -191,12 +193,12 @@ def _trained(
         labels_column=columns.labels,
         label_separator=columns.separator,
     )
-    barred = None if arguments.filter is None else _barred(arguments, dataset)
-    dataset, barred = points_of_rows(dataset, barred)
+    set_aside = None if arguments.filter is None else _pairs_set_aside(arguments, dataset)
+    dataset, set_aside = points_of_rows(dataset, set_aside)
     notice(_statistics(dataset))
     _announce(estimator, dataset, ignore_memory=arguments.ignore_memory)
     try:
-        _fit(estimator, dataset, barred, checkpoints, arguments.tensorboard)
+        _fit(estimator, dataset, set_aside, checkpoints, arguments.tensorboard)
     except KeyboardInterrupt as stop:
         kept = _has_checkpoints(checkpoints)
         what = "the same command resumes from there" if kept else "nothing was kept"
@@ -291,7 +293,7 @@ def _statistics(dataset: Dataset) -> str:
     )
 
 
-def _barred(arguments: argparse.Namespace, dataset: Dataset) -> csr_array:
+def _pairs_set_aside(arguments: argparse.Namespace, dataset: Dataset) -> csr_array:
     """Return the pairs of a filter file, whose labels are ids."""
     if arguments.labels is None and dataset.label_space.names is not None:
         raise InputError(
@@ -353,7 +355,7 @@ def _warn_of_memory(
 def _fit(
     estimator: LabelEstimator,
     dataset: Dataset,
-    barred: csr_array | None,
+    set_aside: csr_array | None,
     checkpoints: Path,
     curves: str | None,
 ) -> None:
@@ -363,7 +365,7 @@ def _fit(
         if curves is not None and not _is_later_process():
             callbacks.append(stack.enter_context(closing(TensorBoard(curves))))
         estimator.fit_dataset(
-            dataset, set_aside=barred, callbacks=callbacks, checkpoint_folder=checkpoints
+            dataset, set_aside=set_aside, callbacks=callbacks, checkpoint_folder=checkpoints
         )
 
 

@@ -8,54 +8,32 @@ from typing import TYPE_CHECKING, Any, Literal, Self, cast, get_args
 
 import numpy as np
 
-from longtail.blend.candidates import SearchSizes, search_bias_of
+from longtail.blend.candidates import SearchSizes
 from longtail.blend.relations import RelationSizes
 from longtail.blend.score_network import count_sources
 from longtail.compiled.checks import check_answerer, check_search_sizes
-from longtail.compiled.parts import (
-    answerer_from,
-    arrays_of,
-    dimension_of,
-    most_frequent,
-    no_ids,
-)
-from longtail.compiled.scratch import label_beam, log_ranks_of, new_scratch
-from longtail.compiled.walk_starts import homes_of, unsure_below
+from longtail.compiled.layout import laid_out, network_laid_out
+from longtail.compiled.parts import answerer_from, arrays_of, dimension_of, most_frequent
+from longtail.compiled.scratch import log_ranks_of, new_scratch
 from longtail.errors import InputError
-from longtail.index.biased import some_of
-from longtail.index.graph import GraphIndex
-from longtail.kernels.answer import Answerer, Head, answer_bags, near_rows
+from longtail.kernels.answer import Answerer, answer_bags, near_rows
 from longtail.kernels.answer_text import answer_text
 from longtail.kernels.arrays import read_only
-from longtail.kernels.coded_graph import NO_CODES, CodedGraph
 from longtail.kernels.further_labels import largest_biases
 from longtail.kernels.handle import handle_of
 from longtail.kernels.jit import over_row_chunks
-from longtail.kernels.label_links import Relations
-from longtail.kernels.packed_codes import pack_rows, write_packed_codes
 from longtail.kernels.sparse_lookup import span_of
-from longtail.kernels.wide_network import Network
-from longtail.row_store import (
-    RowStore,
-    are_common,
-    float_rows,
-    no_numbers,
-    packed_neighbours,
-    token_vectors_of,
-)
+from longtail.row_store import RowStore, float_rows, token_vectors_of
 from longtail.spares import Spares
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from numpy.typing import NDArray
 
-    from longtail.blend.label_head import LabelHead
-    from longtail.blend.relations import LabelRelations
     from longtail.blend.score_network import ScoreNetwork
     from longtail.compiled.blended import BlendedScorer
     from longtail.data.bags import Bags
-    from longtail.index.protocol import VectorIndex
 
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
@@ -118,9 +96,9 @@ class CompiledScorer:
             tokens and training points.
         n_threads : int
         like : CompiledScorer or None
-            Of the same `dtype`, that the model was made of: 4 bits a number keep the step that they
-            have. What was cut to it is longer than it was, so a step made anew would be larger at
-            each time.
+            What `scorer` was expanded from, of the same `dtype`: the points' 4-bit codes keep their
+            step. Vectors that were cut to it are longer than before, so a step that is made anew
+            would be larger each time.
 
         Raises
         ------
@@ -128,44 +106,9 @@ class CompiledScorer:
             If there is no such `dtype`.
         """
         store = RowStore(as_storage(dtype), n_threads)
-        scorer.network.check_sources(scorer.n_sources)
-        search, relations = scorer.search, scorer.relations
-        related = NOT_RELATED if relations is None else relations.sizes
-        sizes = search.sizes
-        width = search.n_candidates(related.n_candidates)
-        labels = _graph(search.label_index, store)
-        only_codes = dtype == "int8"
-        step = like.parts.points.step if only_codes and like is not None else None
-        points = _graph(search.point_index, store, only_codes=only_codes, step=step)
-        heads = _heads(scorer.heads, labels, store)
-        every = np.zeros(0) if scorer.is_read is None else scorer.is_read
-        weights = scorer.linear.matrix(len(scorer.encoder.token_vectors))
-        parts = Answerer(
-            tokens=store.tokens(scorer.encoder.token_vectors),
-            labels=labels,
-            label_of_row=search.label_of_row,
-            homes=homes_of(search, points, n_threads),
-            unsure_below=unsure_below(points, labels, sizes.n_found, label_beam(sizes)),
-            points=points,
-            point_starts=search.label_starts,
-            point_labels=search.label_ids,
-            popular=search.popular,
-            frequent=no_ids(),
-            node_bias=no_numbers(),
-            heads=heads,
-            n_heads=len(heads),
-            further_scale=np.float32(scorer.further_scale),
-            further_text_scale=np.float32(scorer.further_text_scale),
-            linear=store.split(weights, are_common(weights)),
-            linear_bias=scorer.linear.bias,
-            is_read=read_only(every, np.bool_),
-            relations=_relations(scorer.relations, store),
-            has_relations=relations is not None,
-            commonness=read_only(scorer.commonness, np.float32),
-            tail_weights=read_only(scorer.tail_weights, np.float32),
-            network=_network(scorer.network, width),
-        )
-        return cls(parts, sizes, related)
+        step = None if like is None else like.parts.points.step
+        related = NOT_RELATED if scorer.relations is None else scorer.relations.sizes
+        return cls(laid_out(scorer, store, related, step), scorer.search.sizes, related)
 
     @property
     def dtype(self) -> StorageType:
@@ -292,7 +235,7 @@ class CompiledScorer:
         """
         has_relations = bool(self.parts.has_relations)
         network.check_sources(count_sources(len(self.parts.heads), has_relations=has_relations))
-        parts = self.parts._replace(network=_network(network, self.width))
+        parts = self.parts._replace(network=network_laid_out(network, self.width))
         return CompiledScorer(parts, self.sizes, self.related)
 
     def with_further_scales(self, scale: float, text_scale: float) -> CompiledScorer:
@@ -374,83 +317,7 @@ def as_storage(name: str) -> StorageType:
     return cast("StorageType", name)
 
 
-def _graph(
-    index: VectorIndex, store: RowStore, *, only_codes: bool = False, step: Floats | None = None
-) -> CodedGraph:
-    """Return an index as a graph; one without edges has all its vectors for entries.
-
-    Codes are `step` (1,) apart; None for what fits the vectors.
-    """
-    if isinstance(index, GraphIndex):
-        vectors, neighbours, entries = index.vectors, index.neighbours, index.entries
-        member_starts, members = index.member_starts, index.members
-    else:
-        vectors = read_only(index.to_arrays()["vectors"], np.float32)
-        every = np.arange(len(vectors) + 1, dtype=np.int32)
-        neighbours = np.empty((len(vectors), 0), np.int32)
-        member_starts, entries, members = every, every[:-1], every[:-1]
-    codes, fitting = pack_rows(vectors, store.n_threads)
-    if step is not None and step[0] > 0:
-        inverse, fitting = np.float32(1 / step[0]), step
-        over_row_chunks(
-            lambda start, stop: write_packed_codes(vectors, start, stop, inverse, codes),
-            len(vectors),
-            n_threads=store.n_threads,
-        )
-    bias, looked_at = search_bias_of(index), entries if neighbours.shape[1] else entries[:0]
-    return CodedGraph(
-        read_only(codes, np.uint8),
-        read_only(fitting, np.float32),
-        store.rows(vectors[:0] if only_codes else vectors),
-        packed_neighbours(neighbours),
-        entries=read_only(entries, np.int32),
-        member_starts=read_only(member_starts, np.int32),
-        members=read_only(members, np.int32),
-        bias=bias,
-        entry_codes=read_only(codes[looked_at], np.uint8) if len(looked_at) else NO_CODES,
-        entry_bias=some_of(bias, looked_at),
-    )
-
-
-def _heads(heads: Sequence[LabelHead], labels: CodedGraph, store: RowStore) -> tuple[Head, ...]:
-    """Return heads as they are kept: the first one's vectors are those that are searched."""
-    rows = [labels.rows, *(store.rows(head.vectors) for head in heads[1:])]
-    return tuple(
-        Head(own, head.row_of_label, head.bias, np.float32(head.scale))
-        for own, head in zip(rows, heads, strict=True)
-    )
-
-
 def _handle_of(parts: Answerer) -> Any:
     """Return a handle, filled up with heads: else code is compiled for each number of them."""
     filled = parts.heads + parts.heads[:1] * (MOST_HEADS - len(parts.heads))
     return handle_of(parts._replace(heads=filled))
-
-
-def _relations(relations: LabelRelations | None, store: RowStore) -> Relations:
-    """Return what label texts say; empty where there are none."""
-    if relations is None:
-        none = store.no_split()
-        return Relations(none, none.rare)
-    n_labels, is_common = relations.texts.n_labels, relations.is_common
-    return Relations(
-        store.split(relations.texts.matrix(len(is_common)), is_common),
-        store.sparse(
-            relations.link_starts, relations.link_labels, relations.link_weights, n_labels
-        ),
-    )
-
-
-def _network(network: ScoreNetwork, width: int) -> Network:
-    """Return the network with outputs first, and the logarithms of all ranks."""
-    return Network(
-        centre=read_only(network.centre, np.float32),
-        scale=read_only(network.scale, np.float32),
-        matrix1=read_only(network.matrix1.T, np.float32),
-        bias1=read_only(network.bias1, np.float32),
-        matrix2=read_only(network.matrix2.T, np.float32),
-        bias2=read_only(network.bias2, np.float32),
-        last=read_only(network.last, np.float32),
-        level=read_only(network.level, np.float32),
-        log_ranks=read_only(log_ranks_of(width), np.float32),
-    )

@@ -31,7 +31,7 @@ __all__ = ["label_beam", "log_ranks_of", "new_scratch", "walk_of_labels", "wide_
 
 SIDE_BY_SIDE = 16  # candidates that one instruction weighs
 MOST_LOGGED = 8192  # nodes that a walk has compared after the entries: usually about 2,000
-N_NAMED = 64  # labels that may follow the candidates for what their texts are, in a long answer
+N_NAMED = 64  # labels that may follow the candidates because of their texts, in a long answer
 MOST_TOUCHED = 4096  # labels that the matches of one text are linked to
 
 
@@ -51,7 +51,9 @@ def log_ranks_of(width: int) -> Floats:
 
 
 def label_beam(sizes: SearchSizes) -> int:
-    """Return how long the beam of a walk of the labels is: three quarters, for two at a time.
+    """Return how long the beam of a walk of the labels is.
+
+    Three quarters of ``sizes.beam``, since the walk goes on from two nodes at a time.
 
     Examples
     --------
@@ -66,13 +68,13 @@ def label_beam(sizes: SearchSizes) -> int:
 
 
 def walk_of_labels(labels: CodedGraph, sizes: SearchSizes, n_starts: int) -> Walk:
-    """Return scratch for walks of the labels, which may go on with a longer beam."""
+    """Return scratch for walks of the labels, whose log lets them go on with a longer beam."""
     n_logged = MOST_LOGGED + len(labels.entries)
     return new_walk(labels, label_beam(sizes), n_starts, n_logged)
 
 
 def wide_beam(sizes: SearchSizes) -> int:
-    """Return how long it is for points that some labels are likely to be missed of.
+    """Return how long that beam is where a walk goes on, for points of which it misses labels.
 
     Examples
     --------
@@ -85,7 +87,7 @@ def wide_beam(sizes: SearchSizes) -> int:
 
 
 def point_beam(sizes: SearchSizes) -> int:
-    """Return how long that of a walk of the points is: half, since it starts near."""
+    """Return how long the beam of a walk of the points is: half, since the walk starts near."""
     return max(sizes.n_near_points, sizes.beam // 2)
 
 

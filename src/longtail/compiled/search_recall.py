@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 import numpy as np
 
@@ -25,8 +25,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.compiled.scorer import CompiledScorer
-    from longtail.kernels.coded_graph import CodedGraph
+    from longtail.kernels.coded_graph import CodedGraph, Walk
 
+    Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
 __all__ = ["label_recall", "n_queries"]
@@ -63,26 +64,55 @@ def label_recall(scorer: CompiledScorer) -> float:
     asked = _asked(scorer)
     drawn = np.random.default_rng(0).permutation(len(asked.codes))[: n_queries(scorer)]
     queries = vectors_of(some_nodes(asked, drawn), dimension_of(scorer.parts))
-    codes = np.zeros(2 * graph.codes.shape[1], np.int8)
-    k = min(sizes.n_found, len(graph.members))
-    walk = walk_of_labels(graph, sizes, sizes.n_near_labels)
-    wide = walk._replace(keys=new_keys(wide_beam(sizes)))
-    ids, similarities = np.empty(k, np.int32), np.empty(k, np.float32)
-    exact = ExactIndex(float_rows(graph.rows), bias=graph.bias)
-    least_of = exact.query(queries, min(k, len(graph.codes)))[1][:, -1]
-    found = 0
     n_near = sizes.n_near_points if asked is scorer.parts.points else 0
     edges = neighbours_of(asked)[drawn, :n_near]
+    exact = ExactIndex(float_rows(graph.rows), bias=graph.bias)
+    k = min(sizes.n_found, len(graph.members))
+    least_of = exact.query(queries, min(k, len(graph.codes)))[1][:, -1]
+    scratch = _Scratch.of(scorer, k)
+    n_found = 0
     for near, query, least in zip(edges, queries, least_of, strict=True):
-        scale, starts = quantise(query, codes), _starts(scorer, near)
-        size = walk_graph(codes, scale, graph, starts, 0, walk)
-        size, used = walk_on(codes, scale, graph, starts, len(starts), walk), walk
-        last = similarity_at(min(k, size), codes, scale, graph, walk)
-        if last < scorer.parts.unsure_below[0]:
-            size, used = walk_wider(codes, scale, graph, size, walk, wide), wide
-        n = nearest_members(query, codes, scale, graph, size, used, ids, similarities)
-        found += int((similarities[:n] >= least - 1e-5).sum())
-    return found / max(k * len(queries), 1)
+        similarities = _walked(scorer, query, _starts(scorer, near), scratch)
+        n_found += int((similarities >= least - 1e-5).sum())
+    return n_found / max(k * len(queries), 1)
+
+
+class _Scratch(NamedTuple):
+    """What walks of the labels write into, one after the other."""
+
+    codes: NDArray[np.int8]
+    walk: Walk
+    wide_walk: Walk
+    ids: Ids
+    similarities: Floats
+
+    @classmethod
+    def of(cls, scorer: CompiledScorer, k: int) -> Self:
+        """Return scratch for walks that find k labels each."""
+        graph, sizes = scorer.parts.labels, scorer.sizes
+        walk = walk_of_labels(graph, sizes, sizes.n_near_labels)
+        return cls(
+            codes=np.zeros(2 * graph.codes.shape[1], np.int8),
+            walk=walk,
+            wide_walk=walk._replace(keys=new_keys(wide_beam(sizes))),
+            ids=np.empty(k, np.int32),
+            similarities=np.empty(k, np.float32),
+        )
+
+
+def _walked(scorer: CompiledScorer, query: Floats, starts: Ids, scratch: _Scratch) -> Floats:
+    """Return the similarities of the labels that an answer would find, as `answer_bag` walks."""
+    graph, walk, used = scorer.parts.labels, scratch.walk, scratch.walk
+    codes, similarities = scratch.codes, scratch.similarities
+    scale = quantise(query, codes)
+    walk_graph(codes, scale, graph, starts, 0, walk)
+    size = walk_on(codes, scale, graph, starts, len(starts), walk)
+    last = similarity_at(min(len(similarities), size), codes, scale, graph, walk)
+    if last < scorer.parts.unsure_below[0]:
+        used = scratch.wide_walk
+        size = walk_wider(codes, scale, graph, size, walk, used)
+    n = nearest_members(query, codes, scale, graph, size, used, scratch.ids, similarities)
+    return similarities[:n]
 
 
 def n_queries(scorer: CompiledScorer) -> int:

@@ -76,9 +76,9 @@ def _nearest(
     vectors: Floats,
     n_threads: int,
 ) -> Ids:
-    """Return the nearest to each of some nodes of labels, of some points that it is given.
+    """Return for each of some nodes of labels the nearest of the points that it may have, or -1.
 
-    Node i of them may have ``own[starts[i]:starts[i + 1]]``.
+    Node i of them may have ``own[starts[i]:starts[i + 1]]``, which are rows of `vectors`.
     """
     nearest = np.empty(len(nodes), np.int32)
 

@@ -15,13 +15,8 @@ from longtail.data.point_input import InputKind, words_in_table
 from longtail.data.token_counts import document_frequencies, kinds_of
 from longtail.data.vectorizer import TextVectorizer, TokenKind
 from longtail.estimators.holding_out import can_hold_out
-from longtail.estimators.vocabulary import (
-    WORDS,
-    label_texts_of,
-    sample_of,
-    vectorizer_for,
-    vocabulary_texts,
-)
+from longtail.estimators.text_traits import sample_of
+from longtail.estimators.vocabulary import WORDS, label_texts_of, vectorizer_for, vocabulary_texts
 from longtail.kernels.jit import n_usable_threads
 from longtail.kernels.token_tables import build_table
 from longtail.training.label_table import product_dtype

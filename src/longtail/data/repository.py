@@ -405,5 +405,5 @@ def _promised_rows(
             )
             raise DataFormatError(message, path=path, line=number)
     if n_seen < n_rows:
-        message = f"The header promises {n_rows} rows, but there are {n_seen}. Is the file cut off?"
+        message = f"The header promises {n_rows} rows, but the file has {n_seen}. Is it cut off?"
         raise DataFormatError(message, path=path, line=1)

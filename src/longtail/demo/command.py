@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.cli.output import check_output
+from longtail.cli.files import check_output
 from longtail.demo.charts import check_matplotlib
 from longtail.demo.data import wordnet
 from longtail.demo.report import Evaluation, write_report

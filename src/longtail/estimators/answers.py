@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from longtail.data.label_space import LabelSpace
 
-__all__ = ["AnsweringEstimator", "kept", "matrix_dtype"]
+__all__ = ["AnsweringEstimator", "matrix_dtype", "rereadable"]
 
 USUALLY_PREDICTED = 100  # labels of a point; of points that may have more, more are asked for
 LEAST_CHOSEN = 0.5  # probability
@@ -80,7 +80,7 @@ class AnsweringEstimator(Parameters):
         self._check_is_fitted()
         if self.label_form_ is LabelForm.CLASSES:
             return self._best_classes(self.predict_topk(X, 1)[0])
-        X = kept(X)
+        X = rereadable(X)
         most = min(self.predictor_.n_labels, LARGEST_K)
         k = min(most, USUALLY_PREDICTED)
         ids, probabilities = self.predict_topk(X, k)
@@ -147,7 +147,7 @@ class AnsweringEstimator(Parameters):
             If y is of other points, or a matrix of another width than the model's.
         """
         ids, _ = self.predict_topk(X, 1)
-        y = kept(y)
+        y = rereadable(y)
         labels, space, form = labels_from(y, len(ids))
         if self.label_form_ is form is LabelForm.CLASSES:
             return float(np.mean(self._best_classes(ids) == as_classes(y)))
@@ -206,17 +206,17 @@ class AnsweringEstimator(Parameters):
         return Dataset(None, empty, labels, space).relabelled(known).labels
 
 
-def kept(y: Any) -> Any:
-    """Return labels that can be read more than once.
+def rereadable(given: Any) -> Any:
+    """Return points or labels that can be read more than once: as a list, what can be only once.
 
     Examples
     --------
-    >>> from longtail.estimators.answers import kept
-    >>> labels = kept(names for names in (["bread"], []))  # what can be read only once
+    >>> from longtail.estimators.answers import rereadable
+    >>> labels = rereadable(names for names in (["bread"], []))
     >>> list(labels), list(labels)
     ([['bread'], []], [['bread'], []])
     """
-    return list(y) if isinstance(y, Iterator | ValuesView) else y
+    return list(given) if isinstance(given, Iterator | ValuesView) else given
 
 
 def matrix_dtype(y: Any) -> np.dtype[Any]:

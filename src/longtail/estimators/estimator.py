@@ -5,11 +5,11 @@ from __future__ import annotations
 import resource
 import sys
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from longtail.data.assembled import rows_of
 from longtail.data.copies import points_of_rows, without_copies
 from longtail.data.csr import with_entries
 from longtail.data.damping import chosen_power
@@ -25,23 +25,17 @@ from longtail.data.from_python import (
 from longtail.data.point_input import PointInput
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError, interruptible
-from longtail.estimators.answers import AnsweringEstimator, kept, matrix_dtype
+from longtail.estimators.answers import AnsweringEstimator, matrix_dtype, rereadable
 from longtail.estimators.calibrating import calibrated
 from longtail.estimators.feature_names import feature_names
-from longtail.estimators.holding_out import LARGEST_HELD_OUT, asked_in_part, held_out_rows
+from longtail.estimators.holding_out import LARGEST_HELD_OUT
 from longtail.estimators.json_values import json_value
 from longtail.estimators.limits import check_min_df, check_settings
 from longtail.estimators.scikit_learn import classifier_tags
+from longtail.estimators.splitting import split_data
 from longtail.estimators.training_input import check_callbacks, check_dataset, checked_pairs
-from longtail.estimators.vocabulary import (
-    AUTO,
-    char_ngrams_for,
-    feature_kinds,
-    known_and_encoded,
-    label_texts_of,
-)
+from longtail.estimators.vocabulary import AUTO, char_ngrams_for, known_and_encoded
 from longtail.kernels.jit import n_usable_threads
-from longtail.metrics.predictions import truth_without
 from longtail.predictor import Predictor
 from longtail.training.checkpoints import CheckpointFolder
 from longtail.training.fingerprint import fingerprint
@@ -50,10 +44,9 @@ from longtail.training.run import Callback, TrainingData, TrainingRun, as_device
 from longtail.training.threads import torch_for_training
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
     from longtail.scorers.calibration import Calibration
@@ -85,9 +78,9 @@ class LabelEstimator(AnsweringEstimator):
         .2 where texts have all words of nine in ten of their labels' texts, which are read.
     min_df : int or None
         How many texts a token must be in to be kept, of the points and, where a recipe learns from
-        them, of the labels; more than one training text in twenty is cut, with a warning, and more
-        than there are is refused. None takes 1 for up to 20,000 points, and 2 beyond and for pieces
-        of strings, if most of the longest are in one.
+        them, of the labels. Over a twentieth of the training texts it is lowered to that, with a
+        warning; over all of them it is refused. None takes 1 for up to 20,000 points, and 2 beyond
+        and for pieces of strings, if most of the longest are in one.
     max_features : int or None
         Most tokens that are kept, those in the most texts; None keeps all.
     feature_power : float or None
@@ -97,9 +90,10 @@ class LabelEstimator(AnsweringEstimator):
     held_out : float
         Share of the training points on which score fusion and calibration are chosen, and by which
         a recipe with `patience` stops; at most 2,500 points, near-identical texts kept together.
-        Where none are, with 0, of few points or of so many examples of each label, weights of
-        scores are built in or learnt from parts of points that were trained on. So are
-        probabilities: of the whole points, where labels have many, they are surer than they should.
+        None are held out with 0, of few points, and of some sets with equally many examples of each
+        label. Then weights of scores are built in, or learnt, as probabilities are, from parts of
+        points that were trained on; where labels have many points, from whole ones, by which
+        probabilities are too high.
     random_state : int
         Seed of everything random: same seed and same number of cores, same model.
     device : str
@@ -154,11 +148,14 @@ class LabelEstimator(AnsweringEstimator):
                 f"This {type(self).__name__} estimator requires y to be passed, but the target y "
                 "is None."
             )
-        X, y = kept(X), kept(y)
-        is_text = holds_texts(X)
-        texts = texts_from(X) if is_text else None
-        features = None if is_text else self.reads().matrix(X)
-        n_points = len(texts) if texts is not None else features.shape[0]  # type: ignore[union-attr]
+        X, y = rereadable(X), rereadable(y)
+        texts, features = None, None
+        if holds_texts(X):
+            texts = texts_from(X)
+            n_points = len(texts)
+        else:
+            features = self.reads().matrix(X)
+            n_points = features.shape[0]
         labels, space, form = labels_from(y, n_points)
         dataset = Dataset(texts, features, labels, space)
         if form is LabelForm.CLASSES:  # each is all that its point has
@@ -222,19 +219,24 @@ class LabelEstimator(AnsweringEstimator):
         dataset, set_aside = points_of_rows(dataset, set_aside)
         if set_aside is not None:  # once more: a point has those of all its rows
             set_aside = checked_pairs(set_aside, dataset)
-        return self._fit_joined(
-            dataset, set_aside, callbacks, checkpoint_folder, checkpoint_seconds
-        )
+        checkpoints = None
+        if checkpoint_folder is not None:
+            checkpoints = partial(
+                CheckpointFolder, checkpoint_folder, every_seconds=checkpoint_seconds
+            )
+        return self._fit_joined(dataset, set_aside, callbacks, checkpoints)
 
     def _fit_joined(
         self,
         dataset: Dataset,
         set_aside: csr_array | None = None,
         callbacks: Sequence[Callback] = (),
-        checkpoint_folder: str | Path | None = None,
-        checkpoint_seconds: float = 60.0,
+        checkpoints: Callable[..., CheckpointFolder] | None = None,
     ) -> Self:
-        """See `fit_dataset`; each row is a point, and checked."""
+        """See `fit_dataset`; each row is a point, and checked.
+
+        `checkpoints` takes the fingerprint that a checkpoint is known by.
+        """
         check_settings(self)
         check_callbacks(callbacks)
         join_processes()
@@ -246,7 +248,7 @@ class LabelEstimator(AnsweringEstimator):
                 n_threads=n_threads,
                 callbacks=callbacks,
             )
-            self._fit(dataset, set_aside, run, checkpoint_folder, checkpoint_seconds)
+            self._fit(dataset, set_aside, run, checkpoints)
         return self
 
     def _fit(
@@ -254,24 +256,20 @@ class LabelEstimator(AnsweringEstimator):
         dataset: Dataset,
         set_aside: csr_array | None,
         run: TrainingRun,
-        checkpoint_folder: str | Path | None,
-        checkpoint_seconds: float,
+        checkpoints: Callable[..., CheckpointFolder] | None,
     ) -> None:
-        """See `fit_dataset`."""
+        """See `_fit_joined`."""
         self.reads().check(is_text=dataset.texts is not None)
         reads = self._reads_of(dataset, run.n_threads)
         vectorizer, features = self._vectorized(dataset, reads)
-        if checkpoint_folder is not None:
+        if checkpoints is not None:
             space = dataset.label_space
             settings = {"recipe": type(self).__name__, **self._settings()}
             about = (features, dataset.labels, dataset.texts, space.names, space.texts)
-            mark = fingerprint(settings, *about, set_aside)
-            folder = CheckpointFolder(
-                checkpoint_folder, fingerprint=mark, every_seconds=checkpoint_seconds
-            )
+            folder = checkpoints(fingerprint=fingerprint(settings, *about, set_aside))
             folder.announce()
             run = replace(run, checkpoints=folder)
-        data, held_out = self._split(dataset, set_aside, features, vectorizer, run.n_threads)
+        data, held_out = split_data(self, dataset, features, vectorizer, set_aside, run.n_threads)
         n_features = (features if dataset.features is None else dataset.features).shape[1]
         del features  # the two parts hold their own rows
         scorer, calibration = self._trained(data, held_out, run)
@@ -409,77 +407,7 @@ class LabelEstimator(AnsweringEstimator):
         """Return about how many of so many training points are held out."""
         return min(self.held_out * n_points, LARGEST_HELD_OUT)
 
-    def _label_features(
-        self, dataset: Dataset, vectorizer: TextVectorizer | None
-    ) -> csr_array | None:
-        """Return the bags of the labels' texts, or else names, where the recipe looks at them."""
-        texts = label_texts_of(dataset)
-        if vectorizer is None or texts is None or not self.looks_at_label_texts():
-            return None
-        return vectorizer.transform(texts)
-
-    def _split(
-        self,
-        dataset: Dataset,
-        set_aside: csr_array | None,
-        features: csr_array,
-        vectorizer: TextVectorizer | None,
-        n_threads: int,
-    ) -> tuple[TrainingData, TrainingData]:
-        """Return the data to learn from, and that of the points held out."""
-        points = features if dataset.texts is None else dataset.texts
-        label_features = self._label_features(dataset, vectorizer)
-        train, held = held_out_rows(
-            points,
-            dataset.labels,
-            self._n_wanted(dataset, set_aside),
-            self.random_state,
-            reads_label_texts=label_features is not None,
-        )
-        kinds = feature_kinds(vectorizer, dataset.texts or ())
-        words = self.reads().training_words(vectorizer, dataset.texts or ())
-        texts = self.reads().texts(dataset.texts or ())
-        label_texts = self.reads().texts(label_texts_of(dataset) or ())
-
-        def part(rows: NDArray[np.int64]) -> TrainingData:
-            return TrainingData(
-                features=rows_of(features, rows, n_threads),
-                labels=rows_of(dataset.labels, rows, n_threads),
-                label_features=label_features,
-                **kinds._asdict(),
-                words=None if words is None else words[rows],
-                texts=None if texts is None else texts[rows],
-                label_texts=None if label_features is None else label_texts,
-                set_aside=None if set_aside is None else set_aside[rows],
-            )
-
-        is_labelled = np.diff(dataset.labels.indptr) > 0
-        seen, shown = train[is_labelled[train]], held[is_labelled[held]]
-        data, held_out = part(seen), part(shown)
-        if len(shown):  # probabilities are learnt from these, else from parts of those learnt from
-            return data, _beside(held_out, part(held[~is_labelled[held]]))
-        data = _beside(data, part(np.flatnonzero(~is_labelled)))
-        texts_seen = None if dataset.texts is None else dataset.texts.take(seen)
-        parts = asked_in_part(data, texts_seen, vectorizer, self.reads(), self.random_state)
-        return data._replace(in_part=parts), held_out
-
-    def _n_wanted(self, dataset: Dataset, set_aside: csr_array | None) -> float:
-        """Return how many points to hold out."""
-        n_wanted = self.n_held_out(dataset.n_points)
-        if set_aside is None:
-            return n_wanted
-        # The more, the fewer of them can be judged by.
-        judged = truth_without(dataset.labels, set_aside)
-        n_judged = np.count_nonzero(np.diff(judged.indptr))
-        of_all = self.held_out * dataset.n_points
-        return min(n_wanted * dataset.n_points / n_judged, max(n_wanted, of_all))
-
 
 def _with_zeros_left_out(features: csr_array) -> csr_array:
     """Return bags without stored zeros, which say nothing."""
     return features if features.data.all() else with_entries(features, features.data != 0)
-
-
-def _beside(data: TrainingData, unlabelled: TrainingData) -> TrainingData:
-    """Return data that knows of points without labels, if there are any."""
-    return data._replace(unlabelled=unlabelled) if unlabelled.labels.shape[0] else data

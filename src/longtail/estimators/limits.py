@@ -199,7 +199,7 @@ def check_settings(estimator: LabelEstimator) -> None:
     """
     for field in fields(estimator):
         value = getattr(estimator, field.name, None)
-        kind = str(field.type)
+        kind = str(field.type)  # as it is written in the class, such as "int | None"
         if value is not None or kind in _KINDS:
             _check_kind(field.name, value, kind.removesuffix(" | None"))
         if field.name not in LIMITS or value is None:

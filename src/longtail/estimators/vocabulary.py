@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from longtail.data.characters import are_unspaced
-from longtail.data.token_counts import document_frequencies, kinds_of
+from longtail.data.token_counts import document_frequencies
 from longtail.data.vectorizer import TextVectorizer
 from longtail.errors import InputError
-from longtail.kernels.text import TokenKind
+from longtail.estimators.text_traits import (
+    LEAST_TEXTS,
+    N_LOOKED_AT,
+    are_strings,
+    sample_of,
+    share_alone,
+    share_named,
+    step_for,
+)
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
@@ -25,15 +31,11 @@ __all__ = [
     "AUTO",
     "WORDS",
     "FeatureKinds",
-    "are_strings",
     "char_ngrams_for",
     "char_weight_for",
     "feature_kinds",
     "known_and_encoded",
     "label_texts_of",
-    "sample_of",
-    "share_alone",
-    "share_named",
     "vectorizer_for",
     "vocabulary_texts",
 ]
@@ -42,16 +44,11 @@ AUTO = "auto"
 USUAL_NGRAMS, NGRAMS_OF_FEW_TEXTS, NGRAMS_OF_FEW_WORDS = (4, 5), (3, 5), (2, 5)
 UNSPACED_NGRAMS = (2, 4)  # most words of such scripts have one or two characters
 LONGEST_OF_STRINGS = 8  # four letters have as many such pieces as some thousand strings
-LONG_WORD = 20  # characters of a word, on average, from which texts are strings
 RARELY_ALONE, MOSTLY_ALONE = 0.05, 0.5  # share of a string's pieces that are in no other text
 FEW_TEXTS = 20_000  # up to which three characters that words share gain more than they take time
 FEW_WORDS = 4  # different ones of a text, on average; of fewer, two characters are evidence, too
-LEAST_TEXTS = 100  # of fewer, two characters that labels share are shared by chance
 USUAL_WEIGHT, WEIGHT_WHERE_NAMED = 0.6, 0.2  # of pieces of words, beside words
 NEARLY_ALL = 0.9  # of the labels that points have: share whose words are all in the text
-FEW = 1_000  # points by which that is told, and whether texts are strings
-SAMPLE = 10_000  # texts whose words are counted
-LONG = 250  # bytes of a text, on average, from which a sample has fewer
 WORDS = TextVectorizer(word_ngrams=1, char_ngrams=None)
 
 
@@ -131,40 +128,9 @@ def char_weight_for(settings: LabelEstimator, dataset: Dataset) -> float:
     of_labels = label_texts_of(dataset) if settings.looks_at_label_texts() else None
     if of_labels is None or dataset.texts is None or dataset.n_points < LEAST_TEXTS:
         return USUAL_WEIGHT
-    step = _step(dataset.texts, FEW)
+    step = step_for(dataset.texts, N_LOOKED_AT)
     share = share_named(dataset.texts[::step], dataset.labels[::step], of_labels)
     return WEIGHT_WHERE_NAMED if share >= NEARLY_ALL else USUAL_WEIGHT
-
-
-def share_named(texts: TextColumn, labels: csr_array, label_texts: TextColumn) -> float:
-    """Return for which share of the points' labels the point's text has all words of the label's.
-
-    It is 0 for scripts without spaces, in which a text has the characters of many a word.
-
-    Parameters
-    ----------
-    texts : TextColumn
-    labels : csr_array (n_points, n_labels)
-    label_texts : TextColumn
-
-    Examples
-    --------
-    >>> from scipy.sparse import csr_array
-    >>> from longtail.data.text_column import TextColumn
-    >>> from longtail.estimators.vocabulary import share_named
-    >>> texts = TextColumn.from_strings(["The red car", "a car"])
-    >>> share_named(texts, csr_array([[1], [1]]), TextColumn.from_strings(["red car"]))
-    0.5
-    """
-    names = label_texts.take(labels.indices)
-    if not labels.nnz or are_unspaced(texts):
-        return 0.0
-    words = TextVectorizer(char_ngrams=None, min_df=1).fit(texts.joined(names))
-    of_texts, of_names = words.transform(texts) != 0, words.transform(names) != 0
-    points = np.repeat(np.arange(len(texts)), np.diff(labels.indptr))
-    n_shared = of_names.multiply(of_texts[points]).sum(axis=1)
-    n_words = of_names.sum(axis=1)
-    return float(np.mean((n_words > 0) & (n_shared == n_words)))
 
 
 def char_ngrams_for(
@@ -218,77 +184,12 @@ def char_ngrams_for(
     return NGRAMS_OF_FEW_TEXTS if len(texts) <= FEW_TEXTS else USUAL_NGRAMS
 
 
-def sample_of(texts: TextColumn | tuple[()]) -> TextColumn | tuple[()]:
-    """Return some of the texts, from all over them; fewer of long ones.
-
-    Examples
-    --------
-    >>> from longtail.data.text_column import TextColumn
-    >>> from longtail.estimators.vocabulary import sample_of
-    >>> len(sample_of(TextColumn.from_strings(["red wine"] * 30_000)))
-    10000
-    """
-    return texts[:: _step(texts, SAMPLE)] if texts else ()
-
-
 def _longest_of_strings(texts: TextColumn | tuple[()]) -> int:
     """Return how long pieces of strings are: longer, where nearly all have those of five."""
     shortest = NGRAMS_OF_FEW_WORDS[1]
     lengths = range(shortest, LONGEST_OF_STRINGS)
     tells = (n for n in lengths if share_alone(texts, n) >= RARELY_ALONE)
     return next(tells, LONGEST_OF_STRINGS)
-
-
-def share_alone(texts: TextColumn | tuple[()], length: int) -> float:
-    """Return which share of the texts' pieces of words of a length are in one text only.
-
-    Examples
-    --------
-    >>> from longtail.data.text_column import TextColumn
-    >>> from longtail.estimators.vocabulary import share_alone
-    >>> share_alone(TextColumn.from_strings(["abcd", "bcda"]), 3)
-    0.75
-    """
-    pieces = TextVectorizer(char_ngrams=(length, length)).token_rules()
-    keys, n_texts_of = document_frequencies(texts, pieces)
-    n_texts_of = n_texts_of[kinds_of(keys) == TokenKind.CHARACTERS]
-    return float(np.sum(n_texts_of == 1) / max(n_texts_of.sum(), 1))
-
-
-def are_strings(texts: TextColumn | tuple[()]) -> bool:
-    """Return whether texts are long strings: codes, names of symbols, what sequencers read.
-
-    Their words are twice as long as those of any language, on average. What they hold is known by
-    pieces alone.
-
-    Parameters
-    ----------
-    texts : TextColumn
-        A thousand of which are looked at; fewer than a hundred are none.
-
-    Examples
-    --------
-    >>> from longtail.data.text_column import TextColumn
-    >>> from longtail.estimators.vocabulary import are_strings
-    >>> are_strings(TextColumn.from_strings(["GATTACATTGAGACATAGAC"] * 100))
-    True
-    >>> are_strings(TextColumn.from_strings(["Donaudampfschifffahrt auf der Donau"] * 100))
-    False
-    """
-    if len(texts) < LEAST_TEXTS:
-        return False
-    n_words = n_characters = 0
-    for text in texts[:: _step(texts, FEW)]:
-        words = re.findall(r"[^\W_]+", text)
-        n_words += len(words)
-        n_characters += sum(map(len, words))
-    return n_characters >= LONG_WORD * max(n_words, 1)
-
-
-def _step(texts: TextColumn | tuple[()], n_wanted: int) -> int:
-    """Return from which text to the next a sample of at least so many short ones steps."""
-    n_bytes = int(texts.offsets[-1]) if texts else 0
-    return max(1, len(texts) // n_wanted, n_bytes // (LONG * n_wanted))
 
 
 def known_and_encoded(

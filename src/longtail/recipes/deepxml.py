@@ -65,7 +65,22 @@ class Surrogate(Protocol):
     def learn(
         self, architecture: FeatureArchitecture, data: TrainingData, run: TrainingRun
     ) -> tuple[Encoder, NDArray[np.int32]]:
-        """Return the trained encoder and the meta-label of each label, -1 for none."""
+        """Learn features of the points by a task of few targets.
+
+        Parameters
+        ----------
+        architecture : FeatureArchitecture
+            What is to be learnt.
+        data : TrainingData
+        run : TrainingRun
+
+        Returns
+        -------
+        encoder : Encoder
+            The trained features, frozen.
+        meta_labels : int32 (n_labels,)
+            The target that stood for each label, -1 for none; kept for `longtail inspect`.
+        """
         ...
 
 
@@ -75,7 +90,16 @@ class NegativeSampler(Protocol):
     def build(
         self, features: NDArray[np.float32], labels: csr_array, *, seed: int, n_threads: int
     ) -> LabelShortlister:
-        """Return what shortlists labels for predictions, and is kept in the model folder."""
+        """Return what shortlists labels for predictions, and is kept in the model folder.
+
+        Parameters
+        ----------
+        features : float32 (n_points, dimension)
+            Of the training points, by the encoder of Module I.
+        labels : csr_array of float32 (n_points, n_labels)
+            Ones.
+        seed, n_threads : int
+        """
         ...
 
     def mine(
@@ -87,7 +111,20 @@ class NegativeSampler(Protocol):
         seed: int,
         n_threads: int,
     ) -> NDArray[np.int32]:
-        """Return the negatives of the training points, int32 (n_points, size), padded with -1."""
+        """Return the negatives of the training points.
+
+        Parameters
+        ----------
+        shortlister : LabelShortlister
+            What `build` returned.
+        features, labels, seed, n_threads
+            As in `build`.
+
+        Returns
+        -------
+        int32 (n_points, size)
+            Padded with -1. True labels may be among them, and are no negatives to a classifier.
+        """
         ...
 
 
@@ -95,7 +132,10 @@ class Transfer(Protocol):
     """Module III: from intermediate to final features."""
 
     def block(self, dimension: int, device: torch.device) -> TransferBlock:
-        """Return a fresh block, trained in Module IV."""
+        """Return a fresh block, trained in Module IV.
+
+        It maps features (n_points, dimension) to as many numbers.
+        """
         ...
 
 
@@ -110,7 +150,25 @@ class Classifier(Protocol):
         labels: csr_array,
         run: TrainingRun,
     ) -> LabelVectors:
-        """Train classifiers and block together."""
+        """Train classifiers and block together.
+
+        Parameters
+        ----------
+        features : float32 (n_points, dimension)
+            Frozen.
+        block : TransferBlock
+            Of Module III; changed in place.
+        shortlists : int32 (n_points, size)
+            Of Module II, see `NegativeSampler.mine`.
+        labels : csr_array of float32 (n_points, n_labels)
+            Ones.
+        run : TrainingRun
+
+        Returns
+        -------
+        LabelVectors
+            One vector (dimension,) and bias a label.
+        """
         ...
 
 
@@ -126,7 +184,10 @@ class FineTuningClassifier(Classifier, Protocol):
         run: TrainingRun,
         network: FeatureNetwork | None = None,
     ) -> LabelVectors:
-        """Train classifiers, block and `network`, if any, which replaces the frozen `features`."""
+        """Train classifiers, block and `network`, if any, which replaces the frozen `features`.
+
+        All others are as in `Classifier.learn`.
+        """
         ...
 
 
@@ -141,7 +202,18 @@ class Reranking(Protocol):
         first: Ranker,
         run: TrainingRun,
     ) -> Ranker:
-        """Train on what `first`, the network of the four modules, confuses."""
+        """Train on what `first`, the network of the four modules, confuses.
+
+        Parameters
+        ----------
+        data : TrainingData
+        shortlists : int32 (n_points, size)
+            Of Module II.
+        features : float32 (n_points, dimension)
+            Of Module I.
+        first : Ranker
+        run : TrainingRun
+        """
         ...
 
 

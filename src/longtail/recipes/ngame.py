@@ -190,10 +190,22 @@ class NGAME(OfTextEncoder):
     def auxiliary_clusters(
         self,
         labels: csr_array,  # noqa: ARG002 - for recipes that have some
-        texts: Callable[[], Rows],  # noqa: ARG002
-        run: TrainingRun,  # noqa: ARG002
+        texts: Callable[[], Rows],  # noqa: ARG002 - as is this
+        run: TrainingRun,  # noqa: ARG002 - and this
     ) -> NDArray[np.int64] | None:
-        """Return which auxiliary vector each label has; NGAME has none."""
+        """Return which auxiliary vector each label has; NGAME has none.
+
+        Parameters
+        ----------
+        labels : csr_array (n_points, n_labels)
+        texts : callable
+            Returns what the labels' texts are like, (n_labels, any width), and may take long.
+        run : TrainingRun
+
+        Returns
+        -------
+        int64 (n_labels,) or None
+        """
         return None
 
     def architecture(self, n_points: int) -> SiameseArchitecture:

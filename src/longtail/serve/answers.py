@@ -1,10 +1,10 @@
-"""From a request to its answer."""
+"""From a request that was checked to its answer."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from longtail.errors import InputError
 from longtail.serve.messages import Answer, Answers, ExplainedAnswer, Refusal, TextAnswer
@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from longtail.predictor import Predictor
     from longtail.serve.messages import PredictRequest
 
+    Row = list[tuple[str, float]]  # names and probabilities of a text's labels, best first
+
 __all__ = ["Timed", "answer_batch", "answer_explained", "answer_text"]
 
 N_DIGITS = 6  # of a probability
@@ -27,7 +29,16 @@ CHARACTERS_AT_ONCE = 65_536
 
 
 class Timed(NamedTuple):
-    """An answer and what it took."""
+    """An answer and what it took.
+
+    Attributes
+    ----------
+    answer : Answer, Answers or ExplainedAnswer
+    n_texts : int
+        Texts of the request.
+    seconds : float
+        That the model took for them.
+    """
 
     answer: Answer | Answers | ExplainedAnswer
     n_texts: int
@@ -36,6 +47,11 @@ class Timed(NamedTuple):
 
 def answer_text(model: Predictor, request: PredictRequest) -> Timed:
     """Return the labels of one text.
+
+    Raises
+    ------
+    Refusal
+        If the model has no label of a name that is allowed or masked.
 
     Examples
     --------
@@ -47,7 +63,7 @@ def answer_text(model: Predictor, request: PredictRequest) -> Timed:
     ['drink']
     """
     started = perf_counter()
-    found = _predicted(model, request.text, request)
+    (found,) = _predicted(model, [request.text or ""], request)
     seconds = perf_counter() - started
     labels, scores = _columns(found)
     return Timed(Answer(labels, scores, _milliseconds(seconds)), 1, seconds)
@@ -55,6 +71,11 @@ def answer_text(model: Predictor, request: PredictRequest) -> Timed:
 
 def answer_batch(model: Predictor, request: PredictRequest, given_up: threading.Event) -> Timed:
     """Return the labels of several texts: fewer of them once the answer is given up.
+
+    Raises
+    ------
+    Refusal
+        See `answer_text`.
 
     Examples
     --------
@@ -72,7 +93,7 @@ def answer_batch(model: Predictor, request: PredictRequest, given_up: threading.
     """
     started = perf_counter()
     texts = request.texts or []
-    rows: list[list[tuple[str, float]]] = []
+    rows: list[Row] = []
     for block in _blocks(texts):
         if given_up.is_set():
             break
@@ -83,7 +104,13 @@ def answer_batch(model: Predictor, request: PredictRequest, given_up: threading.
 
 
 def answer_explained(model: Predictor, request: PredictRequest) -> Timed:
-    """Return the labels of one text, and why."""
+    """Return the labels of one text, and why.
+
+    Raises
+    ------
+    Refusal
+        See `answer_text`.
+    """
     started = perf_counter()
     try:
         explanation = model.explain(
@@ -113,7 +140,7 @@ def _blocks(texts: Sequence[str]) -> Iterator[Sequence[str]]:
         yield texts[start:]
 
 
-def _predicted(model: Predictor, texts: Any, request: PredictRequest) -> Any:
+def _predicted(model: Predictor, texts: Sequence[str], request: PredictRequest) -> list[Row]:
     """Ask the model; what it does not take is the client's mistake."""
     try:
         return model.predict(
@@ -127,7 +154,7 @@ def _predicted(model: Predictor, texts: Any, request: PredictRequest) -> Any:
         raise Refusal(400, str(error)) from None
 
 
-def _columns(found: list[tuple[str, float]]) -> tuple[list[str], list[float]]:
+def _columns(found: Row) -> tuple[list[str], list[float]]:
     """Return names and rounded probabilities."""
     return [name for name, _ in found], [round(score, N_DIGITS) for _, score in found]
 

@@ -170,12 +170,12 @@ class Application:
         loop.add_signal_handler(signal.SIGHUP, loop.run_in_executor, None, load)
 
     def _load(self, *, anew: bool = False) -> None:
-        """Load the model if there is a new one."""
+        """Load the model if there is a new one, or, `anew`, in any case."""
         with self._one_load_at_a_time:
             if not (anew or self.model.has_changed):
                 return
             n_before = self.model.n_loads
-            self.model.load(anew=anew)
+            self.model.load()
             self._metrics.note_model(
                 is_ready=self.model.problem is None, n_new_loads=self.model.n_loads - n_before
             )
@@ -269,10 +269,10 @@ class Application:
 
     def _current(self) -> Predictor:
         """Return the model, or refuse."""
-        model = self.model.current
-        if model is None:
+        current = self.model.current
+        if current is None:
             raise Refusal(503, f"There is no model to answer with. {self.model.problem}", LATER)
-        return model
+        return current.predictor
 
     def _running(self) -> Threads:
         """Return the threads, or refuse."""
@@ -322,17 +322,17 @@ class Application:
 
     async def _health(self, _: Scope, __: Receive) -> Reply:
         """Answer ``GET /healthz``."""
-        live, model = self.model, self.model.current
-        if model is None:
-            return Reply(_encode(Health("unavailable", live.problem)), 503)
-        facts = model.description
+        current, problem = self.model.current, self.model.problem
+        if current is None:
+            return Reply(_encode(Health("unavailable", problem)), 503)
+        facts = current.predictor.description
         health = Health(
-            "ok" if live.problem is None else "outdated",
-            live.problem,
-            facts.get("recipe"),
-            model.n_labels,
-            facts.get("n_points"),
-            live.identity,
+            status="ok" if problem is None else "outdated",
+            problem=problem,
+            recipe=facts.get("recipe"),
+            n_labels=current.predictor.n_labels,
+            n_training_points=facts.get("n_points"),
+            model=current.identity,
         )
         return Reply(_encode(health))
 

@@ -27,9 +27,9 @@ class Limits:
     characters : int
         Length of a text.
     k : int
-        Labels of a text; who does not say how many gets 5, or these if they are fewer.
+        Labels of a text. A request that does not say how many gets 5, or `k` if that is fewer.
     names : int
-        Allowed labels, and masked ones.
+        Names of labels that are allowed, and of those that are masked.
     seconds : float
         For a request's head to arrive, for its body, and for its answer to be found.
     waiting : int

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-import threading
 import time
+from dataclasses import dataclass
 from pathlib import Path
 
 from longtail.errors import InputError, LongtailError
-from longtail.model_folder import MANIFEST, ModelFolder
+from longtail.manifest import MANIFEST
+from longtail.model_folder import ModelFolder
 from longtail.predictor import Predictor
 from longtail.warm_up import warm_up
 
@@ -21,6 +22,21 @@ _log = logging.getLogger("longtail.serve")
 Fingerprint = tuple[int, int, int]
 
 
+@dataclass(frozen=True)
+class LoadedModel:
+    """A model, and which one it is.
+
+    Parameters
+    ----------
+    predictor : Predictor
+    identity : str
+        The checksum that its manifest bears, shortened.
+    """
+
+    predictor: Predictor
+    identity: str
+
+
 class LiveModel:
     """A predictor and the folder that it came from.
 
@@ -28,30 +44,29 @@ class LiveModel:
     began with. The memory map of a replaced folder stays until its last request is answered. If a
     new folder cannot be loaded, the old model goes on and `problem` says why.
 
+    Any number of threads may read it, but one at a time may `load`.
+
     Parameters
     ----------
     path : str or Path
 
     Attributes
     ----------
-    current : Predictor or None
+    current : LoadedModel or None
     problem : str or None
         Why there is no model, or not the one that is in the folder now.
-    identity : str or None
-        The checksum that the manifest of the current model bears, shortened.
     n_loads : int
+        How many models have been loaded so far.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.current: Predictor | None = None
+        self.current: LoadedModel | None = None
         self.problem: str | None = "The model is still being loaded. Try again in a moment."
-        self.identity: str | None = None
         self.n_loads = 0
         self._seen: Fingerprint | None = None
         self._tried: Fingerprint | None = None
         self._try_again_at = 0.0
-        self._one_at_a_time = threading.Lock()
 
     @property
     def has_changed(self) -> bool:
@@ -61,32 +76,22 @@ class LiveModel:
         # It may be half copied, or it may be no model for texts, which to load each second is dear.
         return self._fingerprint() != self._tried or time.monotonic() >= self._try_again_at
 
-    def load(self, *, anew: bool = False) -> None:
-        """Load what is in the folder, unless that is the current model already.
-
-        Parameters
-        ----------
-        anew : bool
-            Load it even then.
-        """
-        with self._one_at_a_time:
-            found = self._tried = self._fingerprint()
-            if found == self._seen and self.problem is None and not anew:
-                return
-            try:
-                folder = ModelFolder.open(self.path)
-                model = Predictor.from_folder(folder)
-                _check_reads_texts(model)
-                warm_up(model)
-            except Exception as error:  # noqa: BLE001  # whatever is wrong, the old model goes on
-                self._note(_sentence(error))
-                self._try_again_at = time.monotonic() + SECONDS_BETWEEN_TRIES
-                return
-            # The problem last: whoever finds neither a model nor a problem has nothing to say.
-            self.current = model
-            self.identity = folder.checksum[:N_SHOWN]
-            self.n_loads += 1
-            self._seen, self.problem = found, None
+    def load(self) -> None:
+        """Load what is in the folder, also if that is the current model already."""
+        self._tried = self._fingerprint()
+        try:
+            folder = ModelFolder.open(self.path)
+            model = Predictor.from_folder(folder)
+            _check_reads_texts(model)
+            warm_up(model)
+        except Exception as error:  # noqa: BLE001  # whatever is wrong, the old model goes on
+            self._note(_sentence(error))
+            self._try_again_at = time.monotonic() + SECONDS_BETWEEN_TRIES
+            return
+        # The problem last: whoever finds neither a model nor a problem has nothing to say.
+        self.current = LoadedModel(model, folder.checksum[:N_SHOWN])
+        self.n_loads += 1
+        self._seen, self.problem = self._tried, None
         _log.info("Loaded %s: %s labels.", self.path, f"{model.n_labels:,}")
 
     def _fingerprint(self) -> Fingerprint | None:

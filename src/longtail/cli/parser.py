@@ -1,130 +1,19 @@
-"""Commands that are imported when they are chosen, so that starting up is quick."""
+"""A parser of commands that are imported when they are chosen, and that says what was meant."""
 
 from __future__ import annotations
 
 import argparse
 import difflib
-import gc
 import importlib
 import sys
-from contextlib import contextmanager
-from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from longtail.cli.interrupts import nothing_to_lose
-from longtail.errors import InputError, ModelFolderError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-__all__ = [
-    "COMMANDS",
-    "Command",
-    "CommandParser",
-    "check_file",
-    "check_first_places",
-    "quick_imports",
-]
-
-MODEL, DATA, ASKED = "a model folder", "a file", "a file of points to answer"
-
-
-class Command(NamedTuple):
-    """A command, and what its first places must name: to see that takes no import.
-
-    Its module has `add_arguments(parser)`, `run_command(arguments) -> exit code`, an EXAMPLE of how
-    it is called, and maybe `option_hint(option, words)`: what to say of an option that it lacks.
-    """
-
-    module: str
-    summary: str
-    places: tuple[str, ...] = ()
-
-
-COMMANDS: Mapping[str, Command] = MappingProxyType(
-    {
-        "train": Command("longtail.cli.train", "Train a model and write it to a folder", (DATA,)),
-        "evaluate": Command(
-            "longtail.cli.evaluate", "Measure a model on a test set", (MODEL, DATA)
-        ),
-        "predict": Command(
-            "longtail.cli.predict",
-            "Answer one text, or a file of points, with labels",
-            (MODEL, ASKED),
-        ),
-        "serve": Command(
-            "longtail.cli.serve", "Answer over HTTP, with a page to try the model", (MODEL,)
-        ),
-        "inspect": Command("longtail.cli.inspect", "Show what is in a model", (MODEL,)),
-        "compress": Command(
-            "longtail.cli.compress", "Make a model smaller, and say what that costs", (MODEL,)
-        ),
-        "distill": Command(
-            "longtail.cli.distill", "Distil a transformer into a table of token vectors", (MODEL,)
-        ),
-        "labels": Command("longtail.cli.labels", "Add or remove labels without retraining"),
-        "compile": Command(
-            "longtail.cli.compile", "Compile all code of the default recipe, so that nobody waits"
-        ),
-        "demo": Command(
-            "longtail.demo.command", "Train, measure and query a model on bundled data"
-        ),
-    }
-)
-
-
-def check_first_places(arguments: Sequence[str]) -> None:
-    """Refuse a model or a file that is not there, before a second goes by with imports.
-
-    Only what stands right behind the command is looked at. What is further back, or is no option's
-    value for sure, the command finds out itself.
-
-    Parameters
-    ----------
-    arguments : sequence of str
-        Those of the process.
-
-    Raises
-    ------
-    LongtailError
-        If there is nothing of that name.
-
-    Examples
-    --------
-    >>> from longtail.cli.lazy import check_first_places
-    >>> check_first_places(["predict", "no-such-model", "--help"])
-    >>> check_first_places(["predict", "--text", "red wine", "no-such-model"])
-    """
-    command = COMMANDS.get(arguments[0]) if arguments else None
-    if command is None or not {"-h", "--help"}.isdisjoint(arguments):
-        return
-    for kind, name in zip(command.places, arguments[1:], strict=False):
-        if name.startswith("-"):
-            return
-        if kind == DATA:
-            check_file(name)
-        elif kind == ASKED:
-            check_file(name, 'Check the path; a text is passed as --text "some text".')
-        elif not Path(name).exists():
-            raise ModelFolderError(
-                f"There is no model folder at {name}. Check the path, or train a model into it."
-            )
-
-
-def check_file(name: str, remedy: str = "Check the path.") -> None:
-    """Raise InputError if there is nothing of that name.
-
-    Examples
-    --------
-    >>> from longtail.cli.lazy import check_file
-    >>> check_file("no-such-file")
-    Traceback (most recent call last):
-        ...
-    longtail.errors.InputError: no-such-file cannot be opened: No such file or directory. ...
-    """
-    if not Path(name).exists():
-        raise InputError(f"{name} cannot be opened: No such file or directory. {remedy}")
+__all__ = ["CommandParser"]
 
 
 class CommandParser(argparse.ArgumentParser):
@@ -248,19 +137,3 @@ def _near_option(name: str, known: Iterable[str]) -> str | None:
 def _begins_with_a_word(rest: list[str]) -> bool:
     """Tell arguments that begin with an option, or that are none; ``-`` is standard input."""
     return bool(rest) and (rest[0] == "-" or not rest[0].startswith("-"))
-
-
-@contextmanager
-def quick_imports() -> Iterator[None]:
-    """Do not look for garbage meanwhile: modules are none, and torch's take a fifth longer.
-
-    Nor later, among what has been imported: to look through all of torch takes a tenth of a second.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        if was_enabled:
-            gc.enable()

@@ -1,0 +1,171 @@
+"""Metrics as `longtail evaluate` shows and writes them: tables, and JSON values."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from longtail.cli.output import counted, table
+from longtail.metrics import by_frequency_quantile
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from scipy.sparse import csr_array
+
+    from longtail.metrics import AtThreshold, Difference
+    from longtail.metrics.hits import Integers
+    from longtail.predictor import Predictor
+
+__all__ = [
+    "PLACES",
+    "RECALL_PLACES",
+    "comparison_as_json",
+    "comparison_table",
+    "frequency_table",
+    "metrics_table",
+    "threshold_table",
+]
+
+PLACES = (1, 3, 5)
+RECALL_PLACES = (10, 100)
+N_BINS = 5
+SHOWN = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5", "R@10", "R@100")
+
+
+def metrics_table(metrics: dict[str, float], n_points: int) -> list[str]:
+    """Return the lines that are shown of the metrics that `evaluate` has returned.
+
+    Parameters
+    ----------
+    metrics : dict of str to float
+        In percent; with ``points_per_second`` beside them.
+    n_points : int
+    """
+    rows = [
+        [name, *(f"{metrics[f'{name}@{k}']:.2f}" for k in PLACES)]
+        for name in ("P", "nDCG", "PSP", "PSnDCG")
+    ]
+    speed = f"{metrics['points_per_second']:,.0f} points a second"
+    return [
+        table(["%", *(f"@{k}" for k in PLACES)], rows),
+        "  ".join(f"R@{k} {metrics[f'R@{k}']:.2f}" for k in RECALL_PLACES),
+        f"{counted(n_points, 'point')}, {speed}",
+    ]
+
+
+def frequency_table(
+    model: Predictor,
+    truth: csr_array,
+    ids: Integers,
+    propensity: tuple[float, float],
+) -> str:
+    """Return what each fifth of the labels contributes, the most frequent first.
+
+    Parameters
+    ----------
+    model : Predictor
+        Whose training points tell how frequent a label is.
+    truth : csr_array (n_points, n_labels)
+        In the model's label ids.
+    ids : int array (n_points, k)
+        Its answers, best first.
+    propensity : (float, float)
+        A and B.
+    """
+    n_bins = min(N_BINS, truth.shape[1])
+    bins = by_frequency_quantile(
+        ids,
+        truth,
+        max(PLACES),
+        train_label_counts=model.train_label_counts,
+        n_train_points=model.description["n_points"],
+        n_bins=n_bins,
+        propensity=propensity,
+    )
+    head = ["labels by frequency", "points a label", "P@5", "PSP@5"]
+    rows = [
+        [
+            f"{i + 1} ({counted(part.n_labels, 'label')})",
+            f"{part.mean_frequency:,.1f}",
+            f"{100 * part.precision:.2f}",
+            f"{100 * part.ps_precision:.2f}",
+        ]
+        for i, part in enumerate(bins)
+    ]
+    return table(head, rows)
+
+
+def threshold_table(found: list[AtThreshold]) -> str:
+    """Return how good the labels of at least some probabilities are.
+
+    Examples
+    --------
+    >>> from longtail.cli.metric_tables import threshold_table
+    >>> from longtail.metrics import AtThreshold
+    >>> print(threshold_table([AtThreshold(0.5, labels_per_point=1.25, precision=0.8, recall=0.5)]))
+    at least  labels a point  precision  recall     F1
+    0.5                 1.25      80.00   50.00  61.54
+    """
+    rows = [
+        [
+            f"{part.threshold:g}",
+            f"{part.labels_per_point:.2f}",
+            *(f"{100 * share:.2f}" for share in (part.precision, part.recall, part.f1)),
+        ]
+        for part in found
+    ]
+    return table(["at least", "labels a point", "precision", "recall", "F1"], rows)
+
+
+def comparison_table(found: Mapping[str, Difference]) -> str:
+    """Return what is shown: metrics of both, their difference and its standard error.
+
+    Examples
+    --------
+    >>> from longtail.cli.metric_tables import SHOWN, comparison_table
+    >>> from longtail.metrics import Difference
+    >>> same = dict.fromkeys(SHOWN, Difference(ours=51.2, theirs=50.0, standard_error=0.4))
+    >>> for line in comparison_table(same).splitlines()[:2]:
+    ...     print(line)
+    %      this model  the other  difference  standard error
+    P@1         51.20      50.00       +1.20            0.40
+    """
+    rows = [
+        [
+            name,
+            f"{found[name].ours:.2f}",
+            f"{found[name].theirs:.2f}",
+            f"{found[name].value:+.2f}",
+            f"{found[name].standard_error:.2f}",
+        ]
+        for name in SHOWN
+    ]
+    heads = ["%", "this model", "the other", "difference", "standard error"]
+    return f"{table(heads, rows)}\nA difference of less than two standard errors may be chance."
+
+
+def comparison_as_json(found: Mapping[str, Difference]) -> dict[str, dict[str, float | None]]:
+    """Return what is written, for each metric; null where a number is none.
+
+    Examples
+    --------
+    >>> from longtail.cli.metric_tables import comparison_as_json
+    >>> from longtail.metrics import Difference
+    >>> of_one_point = Difference(ours=100.0, theirs=0.0, standard_error=float("nan"))
+    >>> comparison_as_json({"P@1": of_one_point})
+    {'P@1': {'theirs': 0.0, 'difference': 100.0, 'standard_error': None}}
+    """
+    return {
+        name: {
+            "theirs": round(of.theirs, 4),
+            "difference": round(of.value, 4),
+            "standard_error": _number(of.standard_error),
+        }
+        for name, of in found.items()
+    }
+
+
+def _number(value: float) -> float | None:
+    """Return it rounded; JSON has no NaN."""
+    return None if math.isnan(value) else round(value, 4)

@@ -1,0 +1,178 @@
+"""A trained default model laid out for serving: its parts as the arrays of one compiled call."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.blend.candidates import search_bias_of
+from longtail.compiled.parts import no_ids
+from longtail.compiled.scratch import label_beam, log_ranks_of
+from longtail.compiled.walk_starts import homes_of, unsure_below
+from longtail.index.biased import some_of
+from longtail.index.graph import GraphIndex
+from longtail.kernels.answer import Answerer, Head
+from longtail.kernels.arrays import read_only
+from longtail.kernels.coded_graph import NO_CODES, CodedGraph
+from longtail.kernels.jit import over_row_chunks
+from longtail.kernels.label_links import Relations
+from longtail.kernels.packed_codes import pack_rows, write_packed_codes
+from longtail.kernels.wide_network import Network
+from longtail.row_store import are_common, no_numbers, packed_neighbours
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from longtail.blend.label_head import LabelHead
+    from longtail.blend.relations import LabelRelations, RelationSizes
+    from longtail.blend.score_network import ScoreNetwork
+    from longtail.compiled.blended import BlendedScorer
+    from longtail.index.protocol import VectorIndex
+    from longtail.row_store import RowStore
+
+    Floats = NDArray[np.float32]
+
+__all__ = ["laid_out", "network_laid_out"]
+
+
+def laid_out(
+    scorer: BlendedScorer, store: RowStore, related: RelationSizes, step: Floats | None = None
+) -> Answerer:
+    """Return all arrays of a model as kernels read them.
+
+    Parameters
+    ----------
+    scorer : BlendedScorer
+    store : RowStore
+        How vectors and weights are kept. As int8, training points have 4-bit codes alone.
+    related : RelationSizes
+        Those of the scorer's relations; all 0 without any.
+    step : float32 (1,) or None
+        Between two codes of the points, as int8; None for what fits them.
+
+    Raises
+    ------
+    InputError
+        If the network was learnt from another number of sources than the scorer has.
+    """
+    scorer.network.check_sources(scorer.n_sources)
+    search, only_codes = scorer.search, store.dtype == "int8"
+    labels = _graph(search.label_index, store)
+    points = _graph(
+        search.point_index, store, only_codes=only_codes, step=step if only_codes else None
+    )
+    heads = _heads(scorer.heads, labels, store)
+    every = np.zeros(0) if scorer.is_read is None else scorer.is_read
+    weights = scorer.linear.matrix(len(scorer.encoder.token_vectors))
+    sizes = search.sizes
+    return Answerer(
+        tokens=store.tokens(scorer.encoder.token_vectors),
+        labels=labels,
+        label_of_row=search.label_of_row,
+        homes=homes_of(search, points, store.n_threads),
+        unsure_below=unsure_below(points, labels, sizes.n_found, label_beam(sizes)),
+        points=points,
+        point_starts=search.label_starts,
+        point_labels=search.label_ids,
+        popular=search.popular,
+        frequent=no_ids(),
+        node_bias=no_numbers(),
+        heads=heads,
+        n_heads=len(heads),
+        further_scale=np.float32(scorer.further_scale),
+        further_text_scale=np.float32(scorer.further_text_scale),
+        linear=store.split(weights, are_common(weights)),
+        linear_bias=scorer.linear.bias,
+        is_read=read_only(every, np.bool_),
+        relations=_relations(scorer.relations, store),
+        has_relations=scorer.relations is not None,
+        commonness=read_only(scorer.commonness, np.float32),
+        tail_weights=read_only(scorer.tail_weights, np.float32),
+        network=network_laid_out(scorer.network, search.n_candidates(related.n_candidates)),
+    )
+
+
+def _graph(
+    index: VectorIndex, store: RowStore, *, only_codes: bool = False, step: Floats | None = None
+) -> CodedGraph:
+    """Return an index as a graph; one without edges has all its vectors for entries.
+
+    Codes are `step` (1,) apart; None for what fits the vectors.
+    """
+    if isinstance(index, GraphIndex):
+        vectors, neighbours, entries = index.vectors, index.neighbours, index.entries
+        member_starts, members = index.member_starts, index.members
+    else:
+        vectors = read_only(index.to_arrays()["vectors"], np.float32)
+        every = np.arange(len(vectors) + 1, dtype=np.int32)
+        neighbours = np.empty((len(vectors), 0), np.int32)
+        member_starts, entries, members = every, every[:-1], every[:-1]
+    codes, fitting = pack_rows(vectors, store.n_threads)
+    if step is not None and step[0] > 0:
+        inverse, fitting = np.float32(1 / step[0]), step
+        over_row_chunks(
+            lambda start, stop: write_packed_codes(vectors, start, stop, inverse, codes),
+            len(vectors),
+            n_threads=store.n_threads,
+        )
+    bias, looked_at = search_bias_of(index), entries if neighbours.shape[1] else entries[:0]
+    return CodedGraph(
+        read_only(codes, np.uint8),
+        read_only(fitting, np.float32),
+        store.rows(vectors[:0] if only_codes else vectors),
+        packed_neighbours(neighbours),
+        entries=read_only(entries, np.int32),
+        member_starts=read_only(member_starts, np.int32),
+        members=read_only(members, np.int32),
+        bias=bias,
+        entry_codes=read_only(codes[looked_at], np.uint8) if len(looked_at) else NO_CODES,
+        entry_bias=some_of(bias, looked_at),
+    )
+
+
+def _heads(heads: Sequence[LabelHead], labels: CodedGraph, store: RowStore) -> tuple[Head, ...]:
+    """Return heads as they are kept: the first one's vectors are those that are searched."""
+    rows = [labels.rows, *(store.rows(head.vectors) for head in heads[1:])]
+    return tuple(
+        Head(own, head.row_of_label, head.bias, np.float32(head.scale))
+        for own, head in zip(rows, heads, strict=True)
+    )
+
+
+def _relations(relations: LabelRelations | None, store: RowStore) -> Relations:
+    """Return what label texts say; empty where there are none."""
+    if relations is None:
+        none = store.no_split()
+        return Relations(none, none.rare)
+    n_labels, is_common = relations.texts.n_labels, relations.is_common
+    return Relations(
+        store.split(relations.texts.matrix(len(is_common)), is_common),
+        store.sparse(
+            relations.link_starts, relations.link_labels, relations.link_weights, n_labels
+        ),
+    )
+
+
+def network_laid_out(network: ScoreNetwork, width: int) -> Network:
+    """Return the network with outputs first, and the logarithms of all ranks.
+
+    Parameters
+    ----------
+    network : ScoreNetwork
+    width : int
+        Most candidates of a point.
+    """
+    return Network(
+        centre=read_only(network.centre, np.float32),
+        scale=read_only(network.scale, np.float32),
+        matrix1=read_only(network.matrix1.T, np.float32),
+        bias1=read_only(network.bias1, np.float32),
+        matrix2=read_only(network.matrix2.T, np.float32),
+        bias2=read_only(network.bias2, np.float32),
+        last=read_only(network.last, np.float32),
+        level=read_only(network.level, np.float32),
+        log_ranks=read_only(log_ranks_of(width), np.float32),
+    )

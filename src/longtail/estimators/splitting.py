@@ -1,0 +1,142 @@
+"""A training set in two: the points to learn from, and those that are held out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.data.assembled import rows_of
+from longtail.estimators.holding_out import asked_in_part, held_out_rows
+from longtail.estimators.vocabulary import feature_kinds, label_texts_of
+from longtail.metrics.predictions import truth_without
+from longtail.training.run import TrainingData
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+    from scipy.sparse import csr_array
+
+    from longtail.data.dataset import Dataset
+    from longtail.data.vectorizer import TextVectorizer
+    from longtail.estimators.estimator import LabelEstimator
+
+    Rows = NDArray[np.int64]
+
+__all__ = ["split_data"]
+
+
+def split_data(
+    settings: LabelEstimator,
+    dataset: Dataset,
+    features: csr_array,
+    vectorizer: TextVectorizer | None,
+    set_aside: csr_array | None,
+    n_threads: int,
+) -> tuple[TrainingData, TrainingData]:
+    """Return the data to learn from, and that of the points held out, which may be none.
+
+    Points without labels are in neither. They tell how probable it is that no label is right, so
+    they are the ``unlabelled`` of the data that probabilities are learnt from: those held out, of
+    the held-out data; all, of the data to learn from, where no point with a label is held out.
+
+    Parameters
+    ----------
+    settings : LabelEstimator
+    dataset : Dataset
+    features : csr_array of float32 (n_points, n_features)
+        Unit rows of the points.
+    vectorizer : TextVectorizer or None
+        What made them of texts.
+    set_aside : csr_array (n_points, n_labels) or None
+        Pairs that answers are not judged by.
+    n_threads : int
+
+    Returns
+    -------
+    data, held_out : TrainingData
+
+    Examples
+    --------
+    >>> from longtail import Astec, Dataset
+    >>> from longtail.estimators.splitting import split_data
+    >>> from longtail.estimators.vocabulary import known_and_encoded
+    >>> texts = [f"red wine {i}" if i % 2 else f"old car {i}" for i in range(200)]
+    >>> dataset = Dataset.of(texts, [["drink"] if i % 2 else ["vehicle"] for i in range(200)])
+    >>> settings = Astec(held_out=0.2)
+    >>> vectorizer, features = known_and_encoded(settings, dataset)
+    >>> parts = split_data(settings, dataset, features, vectorizer, None, n_threads=1)
+    >>> [data.labels.shape[0] for data in parts]
+    [160, 40]
+    """
+    whole = _data_of(settings, dataset, features, vectorizer, set_aside)
+    points = features if dataset.texts is None else dataset.texts
+    train, held = held_out_rows(
+        points,
+        dataset.labels,
+        _n_wanted(settings, dataset, set_aside),
+        settings.random_state,
+        reads_label_texts=whole.label_features is not None,
+    )
+    is_labelled = np.diff(dataset.labels.indptr) > 0
+    seen, shown = train[is_labelled[train]], held[is_labelled[held]]
+    data, held_out = _part(whole, seen, n_threads), _part(whole, shown, n_threads)
+    if len(shown):
+        return data, _beside(held_out, _part(whole, held[~is_labelled[held]], n_threads))
+    data = _beside(data, _part(whole, np.flatnonzero(~is_labelled), n_threads))
+    texts = None if dataset.texts is None else dataset.texts.take(seen)
+    parts = asked_in_part(data, texts, vectorizer, settings.reads(), settings.random_state)
+    return data._replace(in_part=parts), held_out
+
+
+def _data_of(
+    settings: LabelEstimator,
+    dataset: Dataset,
+    features: csr_array,
+    vectorizer: TextVectorizer | None,
+    set_aside: csr_array | None,
+) -> TrainingData:
+    """Return all points as the modules see them."""
+    texts, reads = dataset.texts or (), settings.reads()
+    of_labels = label_texts_of(dataset)
+    label_features = None
+    if vectorizer is not None and of_labels is not None and settings.looks_at_label_texts():
+        label_features = vectorizer.transform(of_labels)
+    return TrainingData(
+        features=features,
+        labels=dataset.labels,
+        label_features=label_features,
+        **feature_kinds(vectorizer, texts)._asdict(),
+        words=reads.training_words(vectorizer, texts),
+        texts=reads.texts(texts),
+        label_texts=None if label_features is None else reads.texts(of_labels or ()),
+        set_aside=set_aside,
+    )
+
+
+def _part(whole: TrainingData, rows: Rows, n_threads: int) -> TrainingData:
+    """Return the data of some points; see `TrainingData.of_points`, which has one thread."""
+    words, texts, pairs = whole.words, whole.texts, whole.set_aside
+    return whole._replace(
+        features=rows_of(whole.features, rows, n_threads),
+        labels=rows_of(whole.labels, rows, n_threads),
+        words=None if words is None else words[rows],
+        texts=None if texts is None else texts[rows],
+        set_aside=None if pairs is None else pairs[rows],
+    )
+
+
+def _n_wanted(settings: LabelEstimator, dataset: Dataset, set_aside: csr_array | None) -> float:
+    """Return how many points to hold out."""
+    n_wanted = settings.n_held_out(dataset.n_points)
+    if set_aside is None:
+        return n_wanted
+    # The more, the fewer of them can be judged by.
+    judged = truth_without(dataset.labels, set_aside)
+    n_judged = np.count_nonzero(np.diff(judged.indptr))
+    of_all = settings.held_out * dataset.n_points
+    return min(n_wanted * dataset.n_points / n_judged, max(n_wanted, of_all))
+
+
+def _beside(data: TrainingData, unlabelled: TrainingData) -> TrainingData:
+    """Return data that knows of points without labels, if there are any."""
+    return data._replace(unlabelled=unlabelled) if unlabelled.labels.shape[0] else data
