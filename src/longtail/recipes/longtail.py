@@ -17,6 +17,7 @@ from longtail.blend.linear_source import (
     n_pieces_a_word,
     n_words_known,
 )
+from longtail.blend.near_voters import with_voters_for
 from longtail.blend.relations import LabelRelations
 from longtail.blend.shared_space import LearntSpace, SharedSpace, SpaceTables
 from longtail.compiled.blended import BlendedScorer
@@ -103,8 +104,9 @@ class LongtailClassifier(RerankedEstimator):
     n_found : int or None
         Labels with the largest logits of their vectors, which are scored by all sources. None takes
         30, and 150 where words have 80 pieces and more: of strings, vectors tell little.
-    n_near_points : int
-        Training points that vote for their labels; 0 for no votes.
+    n_near_points : int or None
+        Training points that vote for their labels; 0 for no votes. None takes 20, and 100 where the
+        labels with the most of so many votes are clearly more often true of held-out points.
     n_near_labels : int
         Most labels that only near points bring, beside those found. Another thing than Astec's.
     beam : int
@@ -148,7 +150,7 @@ class LongtailClassifier(RerankedEstimator):
     tail: float | None = None
     feature_power: float | None = None
     n_found: int | None = None
-    n_near_points: int = SearchSizes.n_near_points
+    n_near_points: int | None = None
     n_near_labels: int = SearchSizes.n_near_labels
     beam: int = SearchSizes.beam
     held_out: float = 0.2
@@ -205,15 +207,16 @@ class LongtailClassifier(RerankedEstimator):
         pieces = self._pieces_read(data, held_out)
         scorer, tables = self._sources(space, data, run, pieces=pieces, n_asked=n_asked)
         with run.stage("evidence"):
-            lesson, further = self._taught_by(scorer, data, held_out, n_asked, run)
+            scorer, lesson, further = self._taught_by(scorer, data, held_out, n_asked, run)
         blend = partial(lesson.learn, scorer.tail_weights, run)
         with meanwhile(blend, run.n_threads) as blended:
             if tables is not None:
-                relations = scorer.relations
+                relations, sizes = scorer.relations, scorer.search.sizes
                 del scorer  # the second would not fit beside it where the first just did
                 every = data.with_points_of(held_out)
                 again = run.within("again: ")
                 scorer = self._again(tables, relations, every, again, pieces)
+                scorer = replace(scorer, search=replace(scorer.search, sizes=sizes))
             elif scorer.relations is not None:  # what is not trained costs next to nothing
                 more = (held_out.features, held_out.labels, run.n_threads)
                 scorer = replace(scorer, relations=scorer.relations.linked_also_by(*more))
@@ -222,20 +225,24 @@ class LongtailClassifier(RerankedEstimator):
                 network, calibration = blended.result()
         return compiled.with_network(network).with_further_scales(*further), calibration
 
-    @staticmethod
     def _taught_by(
+        self,
         scorer: BlendedScorer,
         data: TrainingData,
         held_out: TrainingData,
         n_asked: int | None,
         run: TrainingRun,
-    ) -> tuple[HeldOutLesson, tuple[float, float]]:
+    ) -> tuple[BlendedScorer, HeldOutLesson, tuple[float, float]]:
         """Return what held-out points teach: a blend, and how labels that follow are ranked.
 
-        `n_asked` are the points that the sources will learn from, too; None if they will not.
+        The scorer comes first, with as many near points voting as shall. `n_asked` are the points
+        that the sources will learn from, too; None if they will not.
         """
         shown = unseen_if_any(held_out, data)
         points = scorer.encoder.encode(shown.bags(), run.n_threads)
+        if self.n_near_points is None and shown is held_out:
+            search = with_voters_for(scorer.search, points, shown.judged_labels)
+            scorer = replace(scorer, search=search)
         of_points = (points, scorer.heads[0], shown.judged_labels)
         scale = learn_further_scale(*of_points)
         texts = (shown.features, scorer.relations)
@@ -251,7 +258,7 @@ class LongtailClassifier(RerankedEstimator):
         )
         if n_asked is None or n_asked + data.labels.shape[0] <= VERY_FEW_POINTS:
             lesson = lesson.without_own_labels(shown.labels, run)
-        return lesson, further
+        return scorer, lesson, further
 
     def _sources(
         self,
@@ -393,9 +400,10 @@ class LongtailClassifier(RerankedEstimator):
     def candidate_sizes(self, n_pieces: float) -> SearchSizes:
         """Return how the labels that the blend orders are looked for, by the pieces of a word."""
         usual = FOUND_OF_STRINGS if n_pieces >= MANY_PIECES else SearchSizes.n_found
+        usual_near = SearchSizes.n_near_points
         return SearchSizes(
             n_found=usual if self.n_found is None else self.n_found,
-            n_near_points=self.n_near_points,
+            n_near_points=usual_near if self.n_near_points is None else self.n_near_points,
             n_near_labels=self.n_near_labels,
             beam=self.beam,
         )

@@ -1,0 +1,80 @@
+"""How many near training points vote for their labels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array
+
+import longtail
+from longtail import LongtailClassifier
+from longtail.blend.candidates import CandidateSearch, SearchSizes
+from longtail.blend.near_voters import MANY_VOTERS, with_voters_for
+
+N_POINTS, N_GROUPS = 600, 6
+
+
+def search_of(vectors, labels):
+    sizes = SearchSizes()
+    return CandidateSearch.build(
+        vectors[:0], vectors, csr_array(labels), sizes=sizes, seed=0, n_threads=1
+    )
+
+
+def drawn(*, own_tells):
+    """Points around the centres of groups; labels are their groups', or those of their place."""
+    random = np.random.default_rng(0)
+    centres = 4 * np.eye(N_GROUPS, dtype=np.float32)
+    group = random.integers(0, N_GROUPS, 2 * N_POINTS)
+    vectors = centres[group] + 0.2 * random.standard_normal((len(group), N_GROUPS))
+    if own_tells:  # each point of the second half is one of the first, and has its label alone
+        vectors[N_POINTS:] = vectors[:N_POINTS]
+        label = np.tile(np.arange(N_POINTS), 2)
+        labels = np.zeros((len(group), N_POINTS), np.float32)
+        labels[np.arange(len(label)), label] = 1
+    else:  # of a group's twenty labels, five are more frequent than the others
+        chance = np.kron(np.eye(N_GROUPS), np.repeat([0.25, 0.1], [5, 15]))
+        labels = (random.random((len(group), 20 * N_GROUPS)) < chance[group]).astype(np.float32)
+    vectors = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
+    return vectors, labels
+
+
+@pytest.mark.parametrize(("own_tells", "expected"), [(False, MANY_VOTERS), (True, 20)])
+def test_many_vote_where_one_says_little(own_tells, expected):
+    vectors, labels = drawn(own_tells=own_tells)
+    search = search_of(vectors[:N_POINTS], labels[:N_POINTS])
+    found = with_voters_for(search, vectors[N_POINTS:], csr_array(labels[N_POINTS:]))
+    assert found.sizes == replace(search.sizes, n_near_points=expected)
+
+
+def test_without_votes_or_points_nothing_is_changed():
+    vectors, labels = drawn(own_tells=False)
+    search, truth = search_of(vectors, labels), csr_array(labels)
+    none = replace(search, sizes=replace(search.sizes, n_near_points=0))
+    assert with_voters_for(none, vectors, truth) is none
+    assert with_voters_for(search, vectors[:0], truth[:0]) is search
+
+
+def lists():
+    """Lists of items of one of three groups, and other items of the group; some are frequent."""
+    random = np.random.default_rng(0)
+    chance = 1 / np.arange(2, 202)
+    texts, labels = [], []
+    for _ in range(1500):
+        some = random.choice(200, 8, replace=False, p=chance / chance.sum())
+        names = [f"i{item}" for item in 200 * random.integers(0, 3) + some]
+        texts.append(" ".join(names[:5]))
+        labels.append(names[5:])
+    return texts, labels
+
+
+def test_lists_of_items_are_answered_by_many_points(tmp_path):
+    texts, labels = lists()
+    model = LongtailClassifier(random_state=0, epochs=2, n_threads=1).fit(texts, labels)
+    model.save(tmp_path / "m")
+    scorer = longtail.load(tmp_path / "m").scorer
+    assert scorer.sizes.n_near_points == MANY_VOTERS
+    asked = LongtailClassifier(random_state=0, epochs=2, n_threads=1, n_near_points=20)
+    assert asked.fit(texts, labels).predictor_.scorer.sizes.n_near_points == 20
