@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
-from longtail.data.rows import evenly_spaced
 from longtail.metrics.hits import true_among
 
 if TYPE_CHECKING:
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float32]
 
-__all__ = ["MANY_VOTERS", "with_voters_for"]
+__all__ = ["MANY_VOTERS", "MOST_ASKED", "with_voters_for"]
 
 MANY_VOTERS = 100
 N_BEST = 5  # labels of the most votes, by which votes are judged
@@ -37,7 +36,7 @@ def with_voters_for(search: CandidateSearch, points: Floats, truth: csr_array) -
     ----------
     search : CandidateSearch
     points : float32 (n, dimension)
-        Unit vectors of points that the sources have not seen.
+        Unit vectors of points that the sources have not seen; `MOST_ASKED` are enough.
     truth : csr_array (n, n_labels)
 
     Examples
@@ -63,14 +62,12 @@ def with_voters_for(search: CandidateSearch, points: Floats, truth: csr_array) -
     >>> with_voters_for(search, -vectors, truth).sizes.n_near_points
     100
     """
-    asked = evenly_spaced(min(MOST_ASKED, len(points)), len(points))
     n_usual = search.sizes.n_near_points
-    if not len(asked) or not 0 < n_usual < MANY_VOTERS:
+    if not len(points) or not 0 < n_usual < MANY_VOTERS:
         return search
-    near, similarities = search.near_points(points[asked], MANY_VOTERS)
+    near, similarities = search.near_points(points, MANY_VOTERS)
     few, many = (
-        _n_true(search, near[:, :n], similarities[:, :n], truth[asked])
-        for n in (n_usual, MANY_VOTERS)
+        _n_true(search, near[:, :n], similarities[:, :n], truth) for n in (n_usual, MANY_VOTERS)
     )
     gain = many - few
     if gain.mean() <= CLEARLY * gain.std() / np.sqrt(len(gain)):

@@ -17,11 +17,12 @@ from longtail.blend.linear_source import (
     n_pieces_a_word,
     n_words_known,
 )
-from longtail.blend.near_voters import with_voters_for
+from longtail.blend.near_voters import MOST_ASKED, with_voters_for
 from longtail.blend.relations import LabelRelations
 from longtail.blend.shared_space import LearntSpace, SharedSpace, SpaceTables
 from longtail.compiled.blended import BlendedScorer
 from longtail.compiled.scorer import CompiledScorer, StorageType, as_storage
+from longtail.data.rows import evenly_spaced
 from longtail.errors import InputError
 from longtail.estimators.estimator import VERY_FEW_POINTS
 from longtail.estimators.holding_out import LEAST_HELD_OUT, unseen_if_any
@@ -207,7 +208,8 @@ class LongtailClassifier(RerankedEstimator):
         pieces = self._pieces_read(data, held_out)
         scorer, tables = self._sources(space, data, run, pieces=pieces, n_asked=n_asked)
         with run.stage("evidence"):
-            scorer, lesson, further = self._taught_by(scorer, data, held_out, n_asked, run)
+            scorer = self._with_voters(scorer, held_out, run)
+            lesson, further = self._taught_by(scorer, data, held_out, n_asked, run)
         blend = partial(lesson.learn, scorer.tail_weights, run)
         with meanwhile(blend, run.n_threads) as blended:
             if tables is not None:
@@ -225,24 +227,32 @@ class LongtailClassifier(RerankedEstimator):
                 network, calibration = blended.result()
         return compiled.with_network(network).with_further_scales(*further), calibration
 
+    def _with_voters(
+        self, scorer: BlendedScorer, held_out: TrainingData, run: TrainingRun
+    ) -> BlendedScorer:
+        """Return the scorer with as many near points voting as tell held-out points most."""
+        if self.n_near_points is not None:
+            return scorer
+        n_points = held_out.labels.shape[0]
+        asked = held_out.of_points(evenly_spaced(min(MOST_ASKED, n_points), n_points))
+        points = scorer.encoder.encode(asked.bags(), run.n_threads)
+        search = with_voters_for(scorer.search, points, asked.judged_labels)
+        return replace(scorer, search=search)
+
+    @staticmethod
     def _taught_by(
-        self,
         scorer: BlendedScorer,
         data: TrainingData,
         held_out: TrainingData,
         n_asked: int | None,
         run: TrainingRun,
-    ) -> tuple[BlendedScorer, HeldOutLesson, tuple[float, float]]:
+    ) -> tuple[HeldOutLesson, tuple[float, float]]:
         """Return what held-out points teach: a blend, and how labels that follow are ranked.
 
-        The scorer comes first, with as many near points voting as shall. `n_asked` are the points
-        that the sources will learn from, too; None if they will not.
+        `n_asked` are the points that the sources will learn from, too; None if they will not.
         """
         shown = unseen_if_any(held_out, data)
         points = scorer.encoder.encode(shown.bags(), run.n_threads)
-        if self.n_near_points is None and shown is held_out:
-            search = with_voters_for(scorer.search, points, shown.judged_labels)
-            scorer = replace(scorer, search=search)
         of_points = (points, scorer.heads[0], shown.judged_labels)
         scale = learn_further_scale(*of_points)
         texts = (shown.features, scorer.relations)
@@ -258,7 +268,7 @@ class LongtailClassifier(RerankedEstimator):
         )
         if n_asked is None or n_asked + data.labels.shape[0] <= VERY_FEW_POINTS:
             lesson = lesson.without_own_labels(shown.labels, run)
-        return scorer, lesson, further
+        return lesson, further
 
     def _sources(
         self,
