@@ -26,11 +26,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from longtail.blend.blend import Blend
     from longtail.blend.label_head import LabelHead
     from longtail.blend.relations import LabelRelations, RelationSizes
     from longtail.blend.score_network import ScoreNetwork
-    from longtail.compiled.blended import BlendedScorer
     from longtail.index.protocol import VectorIndex
+    from longtail.kernels.rows import Rows
     from longtail.row_store import RowStore
 
     Floats = NDArray[np.float32]
@@ -39,37 +40,39 @@ __all__ = ["laid_out", "network_laid_out"]
 
 
 def laid_out(
-    scorer: BlendedScorer, store: RowStore, related: RelationSizes, step: Floats | None = None
+    blend: Blend, tokens: Rows, store: RowStore, related: RelationSizes, step: Floats | None = None
 ) -> Answerer:
     """Return all arrays of a model as kernels read them.
 
     Parameters
     ----------
-    scorer : BlendedScorer
+    blend : Blend
+    tokens : Rows
+        The vectors of tokens, stored already: see `RowStore.tokens`.
     store : RowStore
         How vectors and weights are kept. As int8, training points have 4-bit codes alone.
     related : RelationSizes
-        Those of the scorer's relations; all 0 without any.
+        Those of the blend's relations; all 0 without any.
     step : float32 (1,) or None
         Between two codes of the points, as int8; None for what fits them.
 
     Raises
     ------
     InputError
-        If the network was learnt from another number of sources than the scorer has.
+        If the network was learnt from another number of sources than the blend has.
     """
-    scorer.network.check_sources(scorer.n_sources)
-    search, only_codes = scorer.search, store.dtype == "int8"
+    blend.network.check_sources(blend.n_sources)
+    search, only_codes = blend.search, store.dtype == "int8"
     labels = _graph(search.label_index, store)
     points = _graph(
         search.point_index, store, only_codes=only_codes, step=step if only_codes else None
     )
-    heads = _heads(scorer.heads, labels, store)
-    every = np.zeros(0) if scorer.is_read is None else scorer.is_read
-    weights = scorer.linear.matrix(len(scorer.encoder.token_vectors))
+    heads = _heads(blend.heads, labels, store)
+    every = np.zeros(0) if blend.is_read is None else blend.is_read
+    weights = blend.linear.matrix(len(tokens.values))
     sizes = search.sizes
     return Answerer(
-        tokens=store.tokens(scorer.encoder.token_vectors),
+        tokens=tokens,
         labels=labels,
         label_of_row=search.label_of_row,
         homes=homes_of(search, points, store.n_threads),
@@ -82,16 +85,16 @@ def laid_out(
         node_bias=no_numbers(),
         heads=heads,
         n_heads=len(heads),
-        further_scale=np.float32(scorer.further_scale),
-        further_text_scale=np.float32(scorer.further_text_scale),
+        further_scale=np.float32(blend.further_scale),
+        further_text_scale=np.float32(blend.further_text_scale),
         linear=store.split(weights, are_common(weights)),
-        linear_bias=scorer.linear.bias,
+        linear_bias=blend.linear.bias,
         is_read=read_only(every, np.bool_),
-        relations=_relations(scorer.relations, store),
-        has_relations=scorer.relations is not None,
-        commonness=read_only(scorer.commonness, np.float32),
-        tail_weights=read_only(scorer.tail_weights, np.float32),
-        network=network_laid_out(scorer.network, search.n_candidates(related.n_candidates)),
+        relations=_relations(blend.relations, store),
+        has_relations=blend.relations is not None,
+        commonness=read_only(blend.commonness, np.float32),
+        tail_weights=read_only(blend.tail_weights, np.float32),
+        network=network_laid_out(blend.network, search.n_candidates(related.n_candidates)),
     )
 
 

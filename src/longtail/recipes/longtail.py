@@ -27,6 +27,7 @@ from longtail.errors import InputError
 from longtail.estimators.estimator import VERY_FEW_POINTS
 from longtail.estimators.holding_out import LEAST_HELD_OUT, unseen_if_any
 from longtail.recipes.reranked import RerankedEstimator
+from longtail.row_store import RowStore
 from longtail.training.batches import fitting_batch_size
 from longtail.training.schedule import Schedule
 from longtail.training.threads import meanwhile
@@ -202,7 +203,7 @@ class LongtailClassifier(RerankedEstimator):
         The sources are trained, and asked of held-out points. What these teach, a blend learns,
         while the sources learn from the held-out points, too, if these are few.
         """
-        storage = as_storage(self.storage)
+        store = RowStore(as_storage(self.storage), run.n_threads)
         space = self._space_for(data, held_out.labels.shape[0])
         n_asked = held_out.labels.shape[0] if self._learns_again(data, held_out) else None
         pieces = self._pieces_read(data, held_out)
@@ -218,12 +219,15 @@ class LongtailClassifier(RerankedEstimator):
                 every = data.with_points_of(held_out)
                 again = run.within("again: ")
                 scorer = self._again(tables, relations, every, again, pieces)
+                del tables, every
                 scorer = replace(scorer, search=replace(scorer.search, sizes=sizes))
             elif scorer.relations is not None:  # what is not trained costs next to nothing
                 more = (held_out.features, held_out.labels, run.n_threads)
                 scorer = replace(scorer, relations=scorer.relations.linked_also_by(*more))
             with run.stage("blend"):
-                compiled = CompiledScorer.of(scorer, storage, run.n_threads)
+                tokens, parts = store.tokens(scorer.encoder.token_vectors), scorer.parts()
+                del scorer  # its vectors of tokens are the largest table, and stored in fewer bits
+                compiled = CompiledScorer.of_blend(Blend(**parts), tokens, store)
                 network, calibration = blended.result()
         return compiled.with_network(network).with_further_scales(*further), calibration
 
