@@ -16,6 +16,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
+from benchmarks.command import run
 from benchmarks.set_files import drawn_parts, parser_of_places, write_parts
 
 N_TRAIN, N_TEST, RARE = 5_000, 3_000, 3
@@ -38,4 +39,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

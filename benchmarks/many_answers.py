@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from benchmarks.command import run
 from benchmarks.kept_back import split_as_asked
 from longtail import LongtailClassifier
 from longtail.data.csr import with_entries
@@ -63,4 +64,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -1,6 +1,6 @@
 """Latency and throughput of `longtail serve` over HTTP, and whether its memory grows.
 
-python benchmarks/serving.py model test.jsonl.gz --seconds 60
+python -m benchmarks.serving model test.jsonl.gz --seconds 60
 
 First one connection asks one text after the other. Then several do for a while, each waiting for
 its answer before it asks again, so that the server is always busy and never flooded. Client and
