@@ -21,7 +21,7 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "in two epochs": {"epochs": 2},
         "in one epoch": {"epochs": 1},
         "without label texts": {"label_texts": False},
-        "without near points": {"n_near_points": 0, "n_near_labels": 0},
+        "without near points": {"n_near_points": 0},
         "without pairs of words": {"word_ngrams": 1},
         "without character n-grams": {"char_ngrams": None},
         "without the weight of the tail": {"tail": 0.0},
