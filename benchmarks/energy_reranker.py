@@ -89,7 +89,7 @@ def main() -> None:
         always = replace(training, size=ids.shape[1], only_if_better=False)
         energy = always.learn(ids, scores, some.labels, train.labels[kept], model.run_)
         if energy is None:
-            print(f"| {name} | too few points |")
+            print(f"| {name}: too few points |" + " |" * 5)
             continue
         gain = model.run_.history[-1]["quality"]
         print(row(name, EnergyReranker(predictor.scorer, energy), points, test, gain))

@@ -38,7 +38,7 @@ def main() -> None:
     known = np.flatnonzero(head.row_of_label >= 0)
     vectors, bias = head.vectors_of_labels()[known], head.bias_of_cosine()[known]
     print("| labels | the nearest vectors | the largest logits |\n|---|---|---|")
-    for n in N_FOUND:
+    for n in sorted({min(n, len(known)) for n in N_FOUND}):
         found = []
         for own in (None, bias):
             index = ExactIndex(vectors, bias=own, n_threads=n_threads)

@@ -60,6 +60,7 @@ def main() -> None:
             some = ids[with_unseen], unseen[with_unseen]
             values += [recall_at_k(*some, min(k, width)) for k in (20, K)]
         shown = " | ".join(f"{100 * value:.2f}" for value in values)
+        shown += "" if len(with_unseen) else " | |"  # no label is without training points
         print(f"| {name} | {n_answers:.0f} | {shown} | {microseconds:.0f} |", flush=True)
 
 

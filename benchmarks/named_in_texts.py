@@ -39,7 +39,7 @@ def main() -> None:
         parser.error(f"{asked} are more than {len(points):,}.")
     order = random.permutation(len(points))[: arguments.points + N_TEST].tolist()
     drawn = [points[row] for row in order]
-    all_words = [word for text, _ in drawn for word in text.split()]
+    all_words = np.array([word for text, _ in drawn for word in text.split()])
     named = []
     for text, labels in drawn:
         words = text.split()
