@@ -15,6 +15,7 @@ import json
 import tempfile
 import time
 import warnings
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +33,7 @@ from longtail.recipes.xtransformer import XTransformer
 
 from .environments import python_of
 from .running import call_worker
+from .workers.measuring import Job
 
 if TYPE_CHECKING:
     import argparse
@@ -110,6 +112,8 @@ def _read(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
     else:
         test = Dataset.read(arguments.data / "test.jsonl.gz", labels_file=labels)
         others = np.random.default_rng(0).permutation(test.n_points)
+    if not len(others):
+        raise InputError(f"No training points are left for --dev. Use fewer than {len(rows):,}.")
     return _rows(train, rows[: arguments.points]), _rows(test, others[: arguments.test_points])
 
 
@@ -220,16 +224,18 @@ def _xr_linear(train: Dataset, test: Dataset, environments: Path) -> str:
         }
         for part, matrix in matrices.items():
             sparse.save_npz(folder / f"{part}.npz", sparse.csr_matrix(matrix))
-        job = {part: str(folder / f"{part}.npz") for part in matrices} | {
-            "train_file": "",
-            "labels_file": None,
-            "model_folder": str(folder / "model"),
-            "scratch_folder": name,
-            "settings": {"one_vs_all": False},
-            "n_threads": 1,
-            "seed": 0,
-        }
-        (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
+        job = Job(
+            **{part: str(folder / f"{part}.npz") for part in matrices},
+            train_file="",
+            labels_file=None,
+            filter_file=None,
+            model_folder=str(folder / "model"),
+            scratch_folder=name,
+            settings={"one_vs_all": False},
+            n_threads=1,
+            seed=0,
+        )
+        (folder / "job.json").write_text(json.dumps(asdict(job)), encoding="utf-8")
         python = python_of("pecos", environments)
         for action in ("train", "predict"):
             command = [str(python), "-m", "benchmarks.peers.workers.pecos", action]
