@@ -54,6 +54,10 @@ def main() -> None:
         help="of those recipes that have such a setting",
     )
     given = parser.parse_args()
+    kinds = [recipe(name) for name in given.recipes]
+    for setting in given.settings:
+        if not any(hasattr(kind, setting.partition("=")[0]) for kind in kinds):
+            raise InputError(f"None of these recipes has the setting of --set {setting}.")
     with tempfile.TemporaryDirectory() as folder:
         options = options_for(given.data, given.points, Path(folder))
         print("| recipe | announced, s | measured, s | announced, MB | measured, MB | ratio |")

@@ -7,8 +7,11 @@ import gzip
 import importlib
 import json
 import math
+import os
 import re
 import socket
+import subprocess
+import sys
 from itertools import product
 from pathlib import Path
 
@@ -20,6 +23,7 @@ from benchmarks.set_files import read_parts, write_parts
 import longtail
 from longtail.estimators.limits import check_settings
 from longtail.recipes.names import recipe
+from small_transformer import BERT, saved
 
 pytestmark = pytest.mark.filterwarnings("ignore::longtail.data.InputWarning")
 
@@ -93,6 +97,22 @@ def test_what_is_missing_is_told_in_one_sentence(command, monkeypatch, capsys, t
     assert error.startswith("error: ")
     assert f"{tmp_path}/no-" in error
     assert error.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "said"),
+    [("print('a table')", 1, ""), ("raise KeyboardInterrupt", 130, "Stopped.\n")],
+)
+def test_who_has_seen_enough_gets_no_traceback(body, code, said):
+    reader, writer = os.pipe()
+    os.close(reader)
+    script = f"from benchmarks.command import run\ndef main():\n    {body}\nrun(main)"
+    with os.fdopen(writer, "w") as left:
+        done = subprocess.run(
+            [sys.executable, "-c", script], stdout=left, stderr=subprocess.PIPE, text=True,
+            check=False, cwd=FOLDER.parent,
+        )  # fmt: skip
+    assert (done.returncode, done.stderr) == (code, said)
 
 
 @pytest.fixture(scope="module")
@@ -241,6 +261,32 @@ def test_labels_added_afterwards(monkeypatch, capsys, data):
     code, _, error = told_by("benchmarks.new_labels", monkeypatch, capsys, "--data", data)
     assert code == 2
     assert "16 labels have points enough to be taken out, 500 are wanted" in error
+
+
+def test_x_transformer_beside_others(monkeypatch, capsys, data):
+    command, settings = "benchmarks.peers.xtransformer", ("--set", "epochs=2", "dimension=16")
+    asked = ("--data", data, "--recipes", "parabel", "--negatives", "both", *settings)
+    code, out, _ = told_by(command, monkeypatch, capsys, *asked)
+    assert code == 0
+    assert [row[0] for row in rows_in(out)] == ["parabel", "X-Transformer (bag)"]
+    assert all(float(row[4]) > 60 for row in rows_in(out))
+    code, _, error = told_by(command, monkeypatch, capsys, "--data", data, "--dev")
+    assert code == 2
+    assert "No training points are left for --dev. Use fewer than 160." in error
+
+
+def test_ways_to_serve_a_transformer(monkeypatch, capsys, data, tmp_path):
+    transformers = pytest.importorskip("transformers")
+    pytest.importorskip("onnxruntime")
+    monkeypatch.setattr("torch.set_num_threads", lambda _: None)
+    encoder = saved(tmp_path, transformers.BertConfig(**BERT))
+    capsys.readouterr()
+    asked = ("--data", data, "--encoder", encoder, "--test-points", 20)
+    code, out, _ = told_by("benchmarks.transformer_serving", monkeypatch, capsys, *asked)
+    assert code == 0
+    names = ["torch", "ONNX Runtime, float32", "ONNX Runtime, int8", "token vectors"]
+    assert [row[0] for row in rows_in(out)] == names
+    assert len({tuple(row[1:4]) for row in rows_in(out)[:2]}) == 1  # the same answers
 
 
 def test_reversed_pairs(monkeypatch, capsys, tmp_path):

@@ -26,10 +26,11 @@ import numpy as np
 
 from benchmarks.command import chosen, parser_of, run
 from longtail import Dataset
+from longtail.cli.settings import parse_settings
 from longtail.data import InputWarning
 from longtail.data.split import held_out_split
 from longtail.errors import InputError
-from longtail.recipes.names import DEFAULT_RECIPE, RECIPES
+from longtail.recipes.names import DEFAULT_RECIPE, RECIPES, recipe
 
 from .cells import cells
 from .comparisons import COMPARISONS, compared, propensity_of
@@ -51,7 +52,22 @@ def main() -> None:
     parser = argument_parser()
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", InputWarning)
+    settings = settings_of(arguments)
+    if arguments.what == "scale":
+        lines = report(arguments.shapes, arguments.share, arguments.recipe, settings)
+    elif arguments.data is None:
+        parser.error(f"{arguments.what} needs --data FOLDER")
+    else:
+        lines = lines_of(arguments, settings, *data_for(arguments))
+    for line in lines:
+        print(line, flush=True)
+
+
+def settings_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what --set says: of the one recipe of `scale`, or of whatever a table trains."""
     settings: dict[str, Any] = {"random_state": arguments.seed}
+    if arguments.what == "scale":
+        return settings | parse_settings(recipe(arguments.recipe), arguments.settings)
     for setting in arguments.settings:
         key, _, value = setting.partition("=")
         try:
@@ -61,14 +77,7 @@ def main() -> None:
                 f"--set takes key=value with a value in JSON, got {setting!r}. Write, for example, "
                 "dimension=256, char_ngrams=[3,5] or a word in quotation marks."
             ) from error
-    if arguments.what == "scale":
-        lines = report(arguments.shapes, arguments.share, arguments.recipe, settings)
-    elif arguments.data is None:
-        parser.error(f"{arguments.what} needs --data FOLDER")
-    else:
-        lines = lines_of(arguments, settings, *data_for(arguments))
-    for line in lines:
-        print(line, flush=True)
+    return settings
 
 
 def argument_parser() -> argparse.ArgumentParser:
