@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import doctest
 import gzip
 import importlib
 import json
@@ -23,7 +24,6 @@ from benchmarks.set_files import read_parts, write_parts
 import longtail
 from longtail.estimators.limits import check_settings
 from longtail.recipes.names import recipe
-from small_transformer import BERT, saved
 
 pytestmark = pytest.mark.filterwarnings("ignore::longtail.data.InputWarning")
 
@@ -72,6 +72,17 @@ def test_the_readme_lists_all_benchmarks():
     names = sorted(".".join(part for part in own if part != "__main__") for own in parts)
     assert names == COMMANDS
     assert all(line.startswith("-m benchmarks.") for line in TABLE)
+
+
+WITH_EXAMPLES = [path for path in FOLDER.rglob("*.py") if ">>> " in path.read_text()]
+
+
+@pytest.mark.parametrize("path", WITH_EXAMPLES, ids=lambda path: path.stem)
+def test_examples(path):
+    name = ".".join(path.relative_to(FOLDER.parent).with_suffix("").parts)
+    found = doctest.testmod(importlib.import_module(name))
+    assert found.attempted > 0
+    assert found.failed == 0
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -273,20 +284,6 @@ def test_x_transformer_beside_others(monkeypatch, capsys, data):
     code, _, error = told_by(command, monkeypatch, capsys, "--data", data, "--dev")
     assert code == 2
     assert "No training points are left for --dev. Use fewer than 160." in error
-
-
-def test_ways_to_serve_a_transformer(monkeypatch, capsys, data, tmp_path):
-    transformers = pytest.importorskip("transformers")
-    pytest.importorskip("onnxruntime")
-    monkeypatch.setattr("torch.set_num_threads", lambda _: None)
-    encoder = saved(tmp_path, transformers.BertConfig(**BERT))
-    capsys.readouterr()
-    asked = ("--data", data, "--encoder", encoder, "--test-points", 20)
-    code, out, _ = told_by("benchmarks.transformer_serving", monkeypatch, capsys, *asked)
-    assert code == 0
-    names = ["torch", "ONNX Runtime, float32", "ONNX Runtime, int8", "token vectors"]
-    assert [row[0] for row in rows_in(out)] == names
-    assert len({tuple(row[1:4]) for row in rows_in(out)[:2]}) == 1  # the same answers
 
 
 def test_reversed_pairs(monkeypatch, capsys, tmp_path):
