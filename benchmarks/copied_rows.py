@@ -3,8 +3,8 @@
 python -m benchmarks.copied_rows DATA OUT
 python -m benchmarks.peers --quick --data OUT/rare --out RESULT
 
-DATA is a folder with train.jsonl.gz and test.jsonl.gz. Of its points, drawn at random, 5,000 are
-trained on and 3,000 asked.
+DATA is a folder with train.jsonl.gz, test.jsonl.gz and labels.txt.gz. Of its points, drawn at
+random, 5,000 are trained on and 3,000 asked.
 
 - once: as they are.
 - five: each row five times.

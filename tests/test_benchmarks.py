@@ -24,6 +24,7 @@ from benchmarks.set_files import read_parts, write_parts
 import longtail
 from longtail.estimators.limits import check_settings
 from longtail.recipes.names import recipe
+from shown_commands import commands_shown, options_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::longtail.data.InputWarning")
 
@@ -93,6 +94,19 @@ def test_help_shows_a_command_and_tells_of_each_option(command, monkeypatch):
     assert untold == []
     assert f"python -m {command} " in parser.format_help()
     assert parser.description == module.__doc__
+
+
+def test_benchmarks_take_what_the_pages_show(monkeypatch):
+    pages = [*FOLDER.parent.glob("docs/*.md"), *FOLDER.rglob("*.md"), *FOLDER.rglob("*.py")]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    shown = commands_shown(text, "python -m benchmarks")
+    helps = {
+        command: parser_made_by(main_of(command)[0], monkeypatch).format_help()
+        for command in {line.split()[2] for line in shown}
+    }
+    assert {*COMMANDS} <= {*helps}
+    for line in shown:
+        assert options_of(line) <= options_of(helps[line.split()[2]]), line
 
 
 @pytest.mark.parametrize("command", sorted({*COMMANDS} - NEEDS_NOTHING))
