@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 from benchmarks import ablation, copied_rows, few_points, named_in_texts, pair_tables
 from benchmarks.command import run
-from benchmarks.set_files import read_parts, write_parts
+from benchmarks.set_files import read_part, read_parts, write_parts
 
 import longtail
 from longtail.estimators.limits import check_settings
@@ -310,6 +310,36 @@ def test_reversed_pairs(monkeypatch, capsys, tmp_path):
                            tmp_path / "labels.txt")  # fmt: skip
     assert (code, places[2].read_text()) == (0, "0 0\n")
     assert out.startswith("50.0% of 2 test labels are reciprocal.")
+
+
+def test_sets_of_what_registries_have_said(monkeypatch, capsys, tmp_path):
+    said = tmp_path / "said.jsonl"
+    npm = [{"name": f"p{i}", "description": f"Reads\n{i}", "keywords": "xml; Data",
+            "dependencies": {"b": "1", "a": "2"}, "devDependencies": None}
+           for i in range(5)]  # fmt: skip
+    pypi = [{"name": f"p{i}", "summary": f"Reads {i}", "classifiers": ["A :: B"],
+             "keywords": "XML Data", "requires_dist": ["Some_Thing>=1", "b; extra == 'x'"]}
+            for i in range(5)]  # fmt: skip
+    (tmp_path / "names.json").write_text(json.dumps([one["name"] for one in npm]))
+    (tmp_path / "names.html").write_text("".join(f'<a href="/simple/p{i}/">' for i in range(5)))
+    for registry, kept, names in (("npm", npm, "names.json"), ("pypi", pypi, "names.html")):
+        said.write_text("".join(json.dumps(one) + "\n" for one in kept))
+        asked = (tmp_path, "--names", tmp_path / names, "--metadata", said)
+        assert told_by(f"benchmarks.{registry}_sets", monkeypatch, capsys, *asked)[0] == 0
+    found = {
+        path.parent.name: {
+            label for _, labels in read_part(path.parent, "train") for label in labels
+        }
+        for path in tmp_path.glob("*/train.jsonl.gz")
+    }
+    assert found == {
+        "npm-keywords": {"xml", "data"},
+        "npm-depends": {"a", "b"},
+        "npm-dev": set(),
+        "pypi-classifiers": {"A :: B"},
+        "pypi-depends": {"some-thing"},
+        "pypi-keywords": {"xml", "data"},
+    }
 
 
 class TestSetsThatAreCut:
