@@ -1,16 +1,16 @@
 """What each part of a recipe adds: train with and without it, and print one table.
 
-python benchmarks/ablation.py train.jsonl.gz test.jsonl.gz --labels labels.txt.gz
-python benchmarks/ablation.py train.jsonl.gz test.jsonl.gz --labels labels.txt.gz --recipe astec
+python -m benchmarks.ablation train.jsonl.gz test.jsonl.gz --labels labels.txt.gz
+python -m benchmarks.ablation train.jsonl.gz test.jsonl.gz --labels labels.txt.gz --recipe astec
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from typing import Any
 
+from benchmarks.command import chosen, parser_of, run
 from longtail import Dataset
 from longtail.data import InputWarning
 from longtail.recipes.names import recipe
@@ -21,7 +21,7 @@ VARIANTS: dict[str, dict[str, dict[str, Any]]] = {
         "in two epochs": {"epochs": 2},
         "in one epoch": {"epochs": 1},
         "without label texts": {"label_texts": False},
-        "without near points": {"n_near_points": 0, "n_near_labels": 0},
+        "without near points": {"n_near_points": 0},
         "without pairs of words": {"word_ngrams": 1},
         "without character n-grams": {"char_ngrams": None},
         "without the weight of the tail": {"tail": 0.0},
@@ -47,15 +47,23 @@ COLUMNS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5", "R@100")
 
 def main() -> None:
     """Train and evaluate each variant."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("train")
-    parser.add_argument("test")
-    parser.add_argument("--labels")
-    parser.add_argument("--recipe", choices=VARIANTS, default="longtail")
+    parser = parser_of(__doc__)
+    parser.add_argument(
+        "train", metavar="TRAIN", help="points and their labels, in any format of `longtail train`"
+    )
+    parser.add_argument("test", metavar="TEST", help="points to ask, in any such format")
+    parser.add_argument(
+        "--labels", metavar="FILE", help="names of labels that are ids: line number = id"
+    )
+    parser.add_argument(
+        "--recipe", choices=VARIANTS, default="longtail", help="whose parts (longtail)"
+    )
     parser.add_argument("--variants", nargs="*", metavar="NAME", help="only these; all by default")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=0, help="of all that is random (0)")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", InputWarning)
+    variants = VARIANTS[arguments.recipe]
+    names = chosen(arguments.variants, variants, "variant")
     train = Dataset.read(arguments.train, labels_file=arguments.labels)
     test = Dataset.read(
         arguments.test,
@@ -65,8 +73,7 @@ def main() -> None:
     )
     print("| variant | " + " | ".join(COLUMNS) + " | training, s | CPU s |")
     print("|---|" + "---|" * (len(COLUMNS) + 2))
-    variants = VARIANTS[arguments.recipe]
-    for name in arguments.variants or variants:
+    for name in names:
         started, cpu_started = time.perf_counter(), time.process_time()
         estimator = recipe(arguments.recipe)(random_state=arguments.seed, **variants[name])
         model = estimator.fit_dataset(train)
@@ -77,4 +84,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

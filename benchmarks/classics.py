@@ -11,14 +11,15 @@ chosen on the test set: one run, default settings, evaluated once.
 
 from __future__ import annotations
 
-import argparse
-import json
 import time
 import warnings
 from pathlib import Path
 
+from benchmarks.command import parser_of, run
 from longtail import Dataset
+from longtail.cli.settings import parse_settings
 from longtail.data import InputWarning
+from longtail.errors import InputError
 from longtail.recipes.names import recipe
 
 RECIPES = (
@@ -55,23 +56,38 @@ PUBLISHED = {
 
 def main() -> None:
     """Train and evaluate each recipe."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER")
-    parser.add_argument("--recipes", nargs="+", default=RECIPES, metavar="NAME")
-    parser.add_argument("--seed", type=int, default=0)
+    parser = parser_of(__doc__)
+    parser.add_argument(
+        "--data",
+        type=Path,
+        required=True,
+        metavar="FOLDER",
+        help="holds train.*, test.* and perhaps labels.*",
+    )
+    parser.add_argument(
+        "--recipes", nargs="+", default=RECIPES, metavar="NAME", help="only these; all by default"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of all that is random (0)")
     parser.add_argument("--one-thread", action="store_true", help="train on one core")
-    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", dest="settings")
+    parser.add_argument(
+        "--set",
+        nargs="*",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="settings",
+        help="of each recipe that is run",
+    )
     given = parser.parse_args()
     warnings.simplefilter("ignore", InputWarning)
-    pairs = (setting.partition("=") for setting in given.settings)
-    settings = {key: json.loads(value) for key, _, value in pairs}
-    settings |= {"random_state": given.seed, "n_threads": 1 if given.one_thread else None}
+    kinds = {name: recipe(name) for name in given.recipes}
+    settings = {name: parse_settings(kind, given.settings) for name, kind in kinds.items()}
+    common = {"random_state": given.seed, "n_threads": 1 if given.one_thread else None}
     train, test = read(given.data)
     print("| recipe | " + " | ".join(COLUMNS) + " | training, CPU s |")
     print("|---|" + "---|" * (len(COLUMNS) + 1))
-    for name in given.recipes:
+    for name, kind in kinds.items():
         started = time.process_time()
-        model = recipe(name)(**settings).fit_dataset(train)
+        model = kind(**{**common, **settings[name]}).fit_dataset(train)
         seconds = time.process_time() - started
         found = model.evaluate(test)
         row(name, [found[column] for column in COLUMNS], f"{seconds:.0f}")
@@ -85,7 +101,7 @@ def read(folder: Path) -> tuple[Dataset, Dataset]:
     found = {kind: next(iter(sorted(folder.glob(f"{kind}.*"))), None) for kind in ("train", "test")}
     train_file, test_file = found["train"], found["test"]
     if train_file is None or test_file is None:
-        raise SystemExit(f"{folder} must hold a train.* and a test.* file.")
+        raise InputError(f"{folder} must hold a train.* and a test.* file.")
     labels = next(iter(sorted(folder.glob("labels.*"))), None)
     train = Dataset.read(train_file, labels_file=labels)
     space = None if labels else train.label_space
@@ -100,4 +116,4 @@ def row(name: str, values: list[float], seconds: str) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

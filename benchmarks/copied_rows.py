@@ -3,8 +3,8 @@
 python -m benchmarks.copied_rows DATA OUT
 python -m benchmarks.peers --quick --data OUT/rare --out RESULT
 
-DATA is a folder with train.jsonl.gz and test.jsonl.gz. Of its points, drawn at random, 5,000 are
-trained on and 3,000 asked.
+DATA is a folder with train.jsonl.gz, test.jsonl.gz and labels.txt.gz. Of its points, drawn at
+random, 5,000 are trained on and 3,000 asked.
 
 - once: as they are.
 - five: each row five times.
@@ -16,6 +16,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 
+from benchmarks.command import run
 from benchmarks.set_files import drawn_parts, parser_of_places, write_parts
 
 N_TRAIN, N_TEST, RARE = 5_000, 3_000, 3
@@ -38,4 +39,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -13,7 +13,6 @@ index moves, so a later one differs.
 
 from __future__ import annotations
 
-import argparse
 import lzma
 import re
 import subprocess
@@ -24,6 +23,7 @@ from xml.etree import ElementTree as ET
 
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from benchmarks.command import parser_of, run
 from benchmarks.set_files import write, write_features
 
 if TYPE_CHECKING:
@@ -34,12 +34,25 @@ if TYPE_CHECKING:
 
 def main() -> None:
     """Write all of them."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--unpacked", type=Path, required=True)
-    parser.add_argument("--descriptions", type=Path, required=True)
+    parser = parser_of(__doc__)
+    parser.add_argument("out", type=Path, metavar="OUT", help="the folder to write")
+    parser.add_argument(
+        "--unpacked",
+        type=Path,
+        required=True,
+        metavar="FOLDER",
+        help="where the packages above are unpacked",
+    )
+    parser.add_argument(
+        "--descriptions",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="descriptions of packages, as a Debian mirror has them",
+    )
     arguments = parser.parse_args()
     share = arguments.unpacked / "usr" / "share"
+    long = descriptions(arguments.descriptions)
     entries = list(package_entries())
     sets = {
         "debtags": [(text_of(e), tags_of(e["Tag"])) for e in entries if "Tag" in e],
@@ -47,7 +60,6 @@ def main() -> None:
         "thesaurus-fr": synonyms(share / "mythes" / "thes_fr.dat"),
         "emoji": character_names(share / "unicode" / "cldr" / "common" / "annotations"),
     }
-    long = descriptions(arguments.descriptions)
     described = [entry for entry in entries if entry["Package"] in long]
     long_sets = {
         "long-tags": [(long[e["Package"]], tags_of(e["Tag"])) for e in described if "Tag" in e],
@@ -143,4 +155,4 @@ def remarks_in(path: Path) -> Iterator[ET.Element]:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -23,6 +23,7 @@ from sklearn import datasets
 from sklearn.decomposition import TruncatedSVD
 from sklearn.preprocessing import normalize
 
+from benchmarks.command import run
 from benchmarks.set_files import parser_of_places
 from longtail import Dataset
 from longtail.data import LabelSpace
@@ -39,10 +40,10 @@ DIMENSION = 128
 def main() -> None:
     """Write all of them."""
     arguments = parser_of_places(__doc__).parse_args()
+    points = Dataset.read(arguments.data / "train.txt.gz")
     for name in ("iris", "wine", "breast_cancer", "digits"):
         features, classes = getattr(datasets, f"load_{name}")(return_X_y=True)
         write(arguments.out / name.replace("_", "-"), features, np.eye(classes.max() + 1)[classes])
-    points = Dataset.read(arguments.data / "train.txt.gz")
     for name, features in tables(points.features).items():
         write(arguments.out / name, features, points.labels)
 
@@ -76,4 +77,4 @@ def write(folder: Path, features: NDArray[Any], labels: Any) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -10,13 +10,13 @@ sees the other rows. Test data is read once, at the end.
 
 from __future__ import annotations
 
-import argparse
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from benchmarks.command import parser_of, run
 from longtail import Dataset
 from longtail.data.damping import unit_rows_of_power
 from longtail.data.split import held_out_split
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
     from longtail.recipes.energy_classifier import EnergyClassifier
 
+MODELS = ("feed-forward", "spen", "icnn")
 THRESHOLDS = np.linspace(0.02, 0.9, 89)
 COLUMNS = ("F1", "P@1", "P@3", "P@5", "threshold", "train CPU s", "ms a point")
 
@@ -102,11 +103,20 @@ def settings_of(pairs: Sequence[str]) -> dict[str, Any]:
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", required=True, help="folder of train.txt.gz and test.txt.gz")
-    parser.add_argument("--models", nargs="+", default=["feed-forward", "spen", "icnn"])
-    parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2])
-    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE")
+    parser = parser_of(__doc__)
+    parser.add_argument("--data", required=True, metavar="FOLDER", help="see above")
+    parser.add_argument(
+        "--models", nargs="+", default=MODELS, choices=MODELS, help="only these; all by default"
+    )
+    parser.add_argument(
+        "--seeds",
+        nargs="+",
+        type=int,
+        default=[0, 1, 2],
+        metavar="SEED",
+        help="a run each; means are shown (0 1 2)",
+    )
+    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", help="of all models")
     arguments = parser.parse_args()
     folder = Path(arguments.data)
     train = Dataset.read(folder / "train.txt.gz")
@@ -119,4 +129,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -8,7 +8,6 @@ each energy is then put behind the second, whether or not it gains on the points
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from dataclasses import replace
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from benchmarks.command import parser_of, run
 from longtail import Dataset
 from longtail.data import InputWarning
 from longtail.data.split import held_out_split
@@ -42,13 +42,24 @@ def row(name: str, scorer: Scorer, points: Bags, test: Dataset, gain: float) -> 
 
 def main() -> None:
     """Print the table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--train", required=True)
-    parser.add_argument("--test", required=True)
-    parser.add_argument("--labels")
-    parser.add_argument("--recipe", default="longtail")
-    parser.add_argument("--most", type=int, help="train on at most so many points")
-    parser.add_argument("--seed", type=int, default=0)
+    parser = parser_of(__doc__)
+    parser.add_argument(
+        "--train",
+        required=True,
+        metavar="TRAIN",
+        help="points and their labels, in any format of `longtail train`",
+    )
+    parser.add_argument(
+        "--test", required=True, metavar="TEST", help="points to ask, in any such format"
+    )
+    parser.add_argument(
+        "--labels", metavar="FILE", help="names of labels that are ids: line number = id"
+    )
+    parser.add_argument(
+        "--recipe", default="longtail", metavar="NAME", help="what is re-ranked (longtail)"
+    )
+    parser.add_argument("--most", type=int, metavar="N", help="train on at most so many points")
+    parser.add_argument("--seed", type=int, default=0, help="of all that is random (0)")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", InputWarning)
     train = Dataset.read(arguments.train, labels_file=arguments.labels)
@@ -78,11 +89,11 @@ def main() -> None:
         always = replace(training, size=ids.shape[1], only_if_better=False)
         energy = always.learn(ids, scores, some.labels, train.labels[kept], model.run_)
         if energy is None:
-            print(f"| {name} | too few points |")
+            print(f"| {name}: too few points |" + " |" * 5)
             continue
         gain = model.run_.history[-1]["quality"]
         print(row(name, EnergyReranker(predictor.scorer, energy), points, test, gain))
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -9,7 +9,6 @@ python -m benchmarks.estimates --data FOLDER --recipes mach astec --set epochs=1
 
 from __future__ import annotations
 
-import argparse
 import re
 import subprocess
 import sys
@@ -19,7 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
+from benchmarks.command import parser_of, run
 from longtail import Dataset
+from longtail.errors import InputError
 from longtail.recipes.names import RECIPES, recipe
 
 UNITS = {"kB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12, "s": 1.0, "min": 60.0, "h": 3600.0}
@@ -28,9 +29,21 @@ QUANTITY = re.compile(r"([\d.,]+) (TB|GB|MB|kB|min|s|h)\b")
 
 def main() -> None:
     """Train each recipe, and print a table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER")
-    parser.add_argument("--recipes", nargs="+", default=list(RECIPES), metavar="NAME")
+    parser = parser_of(__doc__)
+    parser.add_argument(
+        "--data",
+        type=Path,
+        required=True,
+        metavar="FOLDER",
+        help="holds train.* and perhaps labels.*",
+    )
+    parser.add_argument(
+        "--recipes",
+        nargs="+",
+        default=list(RECIPES),
+        metavar="NAME",
+        help="only these; all by default",
+    )
     parser.add_argument("--points", type=int, metavar="N", help="only the first so many")
     parser.add_argument(
         "--set",
@@ -41,10 +54,14 @@ def main() -> None:
         help="of those recipes that have such a setting",
     )
     given = parser.parse_args()
-    print("| recipe | announced, s | measured, s | announced, MB | measured, MB | ratio |")
-    print("|---|---|---|---|---|---|")
+    kinds = [recipe(name) for name in given.recipes]
+    for setting in given.settings:
+        if not any(hasattr(kind, setting.partition("=")[0]) for kind in kinds):
+            raise InputError(f"None of these recipes has the setting of --set {setting}.")
     with tempfile.TemporaryDirectory() as folder:
         options = options_for(given.data, given.points, Path(folder))
+        print("| recipe | announced, s | measured, s | announced, MB | measured, MB | ratio |")
+        print("|---|---|---|---|---|---|")
         for name in given.recipes:
             print(row(name, options, given.settings, Path(folder, name)), flush=True)
 
@@ -54,13 +71,15 @@ def options_for(data: Path, n_points: int | None, folder: Path) -> list[str]:
     train = next(iter(sorted(data.glob("train.*"))), None)
     labels = next(iter(sorted(data.glob("labels.*"))), None)
     if train is None:
-        raise SystemExit(f"{data} must hold a train.* file.")
+        raise InputError(f"{data} must hold a train.* file.")
     of_labels = [] if labels is None else ["--labels", str(labels)]
     if n_points is None:
         return [str(train), *of_labels]
     dataset = Dataset.read(train, labels_file=labels)
     cut = folder / ("train.jsonl" if dataset.texts is not None else "train.txt")
-    dataset.take(np.arange(min(n_points, dataset.n_points))).write(cut)
+    dataset.take(np.arange(min(n_points, dataset.n_points))).write(
+        cut, format="json-lines" if dataset.texts is not None else "repository"
+    )
     return [str(cut)]
 
 
@@ -97,4 +116,4 @@ def quantities(line: str) -> list[float]:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

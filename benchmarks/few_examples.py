@@ -15,12 +15,12 @@ the labels' names, which tell what a package is about.
 
 from __future__ import annotations
 
-import argparse
 import random
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from benchmarks.command import parser_of, run
 from benchmarks.debian_sets import descriptions, package_entries
 from benchmarks.set_files import write_parts
 
@@ -41,9 +41,15 @@ class Package(NamedTuple):
 
 def main() -> None:
     """Write all of them."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--descriptions", type=Path, required=True)
+    parser = parser_of(__doc__)
+    parser.add_argument("out", type=Path, metavar="OUT", help="the folder to write")
+    parser.add_argument(
+        "--descriptions",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="descriptions of packages, as a Debian mirror has them",
+    )
     arguments = parser.parse_args()
     packages = described(arguments.descriptions)
     some = packages[:N_PACKAGES]
@@ -95,4 +101,4 @@ def by_maintainer(packages: list[Package]) -> tuple[Points, Points]:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -18,6 +18,7 @@ import shutil
 
 import numpy as np
 
+from benchmarks.command import run
 from benchmarks.set_files import parser_of_places, read_part
 
 N_TEST = 3_000
@@ -26,8 +27,15 @@ N_TEST = 3_000
 def main() -> None:
     """Write a folder for each number of points."""
     parser = parser_of_places(__doc__)
-    parser.add_argument("--points", type=int, nargs="+", default=[1_000, 5_000], metavar="N")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--points",
+        type=int,
+        nargs="+",
+        default=[1_000, 5_000],
+        metavar="N",
+        help="a set for each of these numbers of training points (1000 5000)",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of all that is random (0)")
     parser.add_argument("--names", action="store_true", help="no file of labels, names instead")
     arguments = parser.parse_args()
     with gzip.open(arguments.data / "train.jsonl.gz", "rt", encoding="utf-8") as file:
@@ -50,4 +58,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import time
 
+from benchmarks.command import run
 from benchmarks.kept_back import split_of, training_parser
 from longtail.cli.settings import parse_settings
 from longtail.recipes.names import recipe
@@ -19,8 +20,12 @@ METRICS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5", "R@100")
 def main() -> None:
     """Train once, and print one row."""
     parser = training_parser(__doc__)
-    parser.add_argument("--recipe", default="longtail")
-    parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE")
+    parser.add_argument(
+        "--recipe", default="longtail", metavar="NAME", help="what is trained (longtail)"
+    )
+    parser.add_argument(
+        "--set", nargs="+", default=[], metavar="KEY=VALUE", help="settings of the recipe"
+    )
     arguments = parser.parse_args()
     train, points = split_of(arguments)
     kind = recipe(arguments.recipe)
@@ -36,4 +41,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from benchmarks.command import parser_of
 from longtail import Dataset
 from longtail.data import InputWarning
 from longtail.data.label_space import LabelSpace
+
+if TYPE_CHECKING:
+    import argparse
 
 __all__ = ["split_as_asked", "split_of", "training_parser"]
 
@@ -23,11 +27,20 @@ def split_as_asked(description: str | None) -> tuple[Dataset, Dataset, int]:
 
 def training_parser(description: str | None) -> argparse.ArgumentParser:
     """Return a parser of what names a training set, a tenth of which will be asked."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("train")
-    parser.add_argument("--labels")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--points", type=int, help="of the other nine tenths, to learn from: all")
+    parser = parser_of(description)
+    parser.add_argument(
+        "train", metavar="TRAIN", help="points and their labels, in any format of `longtail train`"
+    )
+    parser.add_argument(
+        "--labels", metavar="FILE", help="names of labels that are ids: line number = id"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the cut and of the training (0)")
+    parser.add_argument(
+        "--points",
+        type=int,
+        metavar="N",
+        help="learn from so many of the other nine tenths; all by default",
+    )
     parser.add_argument(
         "--known-labels",
         action="store_true",

@@ -14,7 +14,6 @@ own label in training, on the points that have others: what see-also data gives 
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from dataclasses import replace
 from pathlib import Path
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array
 
+from benchmarks.command import parser_of, run
 from longtail import Dataset
 from longtail.blend.encoded import EncodedScorer
 from longtail.blend.label_head import LabelHead
@@ -39,6 +39,7 @@ from longtail.recipes.names import recipe
 from .reciprocal_pairs import own_labels, reversed_labels
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Collection, Iterator, Sequence
 
     from numpy.typing import NDArray
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int32]
 
 KS = (1, 3, 5)
+UNSEEN_KS = (10, 100)
 N_BEST = 110  # labels of a point that are looked at
 ROWS_AT_ONCE = 256
 HEADS = {"Module I": 1, "Module II": 0}  # places in `BlendedScorer.heads`
@@ -54,17 +56,7 @@ TAIL = 0.5  # see `NGAME`
 
 def main() -> None:
     """Train each recipe and print its rows."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--recipes", nargs="*", default=["ngame", "dexa"])
-    parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE")
-    parser.add_argument("--points", type=int, help="train on so many points only")
-    parser.add_argument("--test-points", type=int, help="test on so many points only")
-    parser.add_argument("--dev", action="store_true")
-    parser.add_argument("--unseen", type=int, default=0, help="labels kept out of the training")
-    parser.add_argument("--reversed-aside", action="store_true")
-    parser.add_argument("--threads", type=int)
-    arguments = parser.parse_args()
+    arguments = argument_parser().parse_args()
     warnings.simplefilter("ignore", InputWarning)
     train, test = _read(arguments)
     unseen = np.zeros(train.n_labels, bool)
@@ -76,19 +68,62 @@ def main() -> None:
     own_or_reversed = [{*labels, *others} for labels, others in zip(own, reverse, strict=True)]
     others = _not_reversed(test, reverse)
     rows = np.flatnonzero(np.diff(others.labels.indptr))
+    columns = [f"{metric}@{k}" for metric in ("P", "PSP") for k in KS]
+    if unseen.any():
+        columns = [f"R@{k} of the unseen" for k in UNSEEN_KS]
+        print(f"{test.n_points:,} points, {unseen.sum():,} unseen of {len(unseen):,} labels\n")
+
+    def row_of(ids: Ids, points: Dataset) -> str:
+        return _unseen_row(ids, points) if unseen.any() else _row(ids, points, train)
+
     for name in arguments.recipes:
         settings = parse_settings(recipe(name), arguments.set)
         model = recipe(name)(n_threads=arguments.threads, **settings).fit_dataset(train)
         seconds = {stage: t["cpu_seconds"] for stage, t in model.run_.timings.items()}
         memory = model.training_report()["peak_memory_mb"]
-        print(f"{name}: CPU seconds {seconds}, {memory} MB", flush=True)
+        print(f"{name}: CPU seconds {seconds}, {memory} MB\n", flush=True)
+        print(
+            f"| recipe | scored by | {' | '.join(columns)} |\n" + "|---" * (2 + len(columns)) + "|"
+        )
         for part, ids in _ranked(model.predictor_, test, train):
             for note, kept in (("", ids), (", own entry aside", _without(ids, own))):
-                row = _unseen_row(kept, test, unseen) if unseen.any() else _row(kept, test, train)
-                print(f"| {name} | {part}{note} | {row} |", flush=True)
+                print(f"| {name} | {part}{note} | {row_of(kept, test)} |", flush=True)
             if arguments.reversed_aside:
-                row = _row(_without(ids, own_or_reversed)[rows], _rows(others, rows), train)
+                row = row_of(_without(ids, own_or_reversed)[rows], _rows(others, rows))
                 print(f"| {name} | {part}, own and reversed aside | {row} |", flush=True)
+
+
+def argument_parser() -> argparse.ArgumentParser:
+    """Return what reads the command line."""
+    parser = parser_of(__doc__)
+    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="see above")
+    parser.add_argument(
+        "--recipes",
+        nargs="*",
+        default=["ngame", "dexa"],
+        metavar="NAME",
+        help="what is trained (ngame dexa)",
+    )
+    parser.add_argument(
+        "--set", nargs="*", default=[], metavar="KEY=VALUE", help="settings of each recipe"
+    )
+    parser.add_argument("--points", type=int, metavar="N", help="train on so many points only")
+    parser.add_argument("--test-points", type=int, metavar="N", help="test on so many points only")
+    parser.add_argument("--dev", action="store_true", help="test on a tenth of the training points")
+    parser.add_argument(
+        "--unseen",
+        type=int,
+        default=0,
+        metavar="N",
+        help="keep so many labels out of the training, and tell their recall",
+    )
+    parser.add_argument(
+        "--reversed-aside", action="store_true", help="add the row that is told of above"
+    )
+    parser.add_argument(
+        "--threads", type=int, metavar="N", help="to train with; all cores by default"
+    )
+    return parser
 
 
 def _read(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
@@ -130,6 +165,8 @@ def _without_labels(
 ) -> tuple[Dataset, Dataset, NDArray[np.bool_]]:
     """Keep random labels of the test set out of the training, and only those in the test set."""
     has_test = np.flatnonzero(np.bincount(test.labels.indices, minlength=test.n_labels))
+    if n_unseen > len(has_test):
+        raise InputError(f"The test set has {len(has_test):,} labels. Use fewer for --unseen.")
     unseen = np.zeros(test.n_labels, bool)
     unseen[np.random.default_rng(0).choice(has_test, n_unseen, replace=False)] = True
     kept = (train.labels * ~unseen).tocsr()
@@ -206,10 +243,10 @@ def _row(ids: Ids, test: Dataset, train: Dataset) -> str:
     return " | ".join(f"{100 * value:.2f}" for value in values)
 
 
-def _unseen_row(ids: Ids, test: Dataset, unseen: NDArray[np.bool_]) -> str:
+def _unseen_row(ids: Ids, test: Dataset) -> str:
     """Return the recall of the unseen labels among all labels, at 10 and 100."""
     n_found = []
-    for k in (10, 100):
+    for k in UNSEEN_KS:
         hits = [
             np.isin(test.labels.indices[start:stop], row[:k]).mean()
             for row, start, stop in zip(
@@ -217,9 +254,8 @@ def _unseen_row(ids: Ids, test: Dataset, unseen: NDArray[np.bool_]) -> str:
             )
         ]
         n_found.append(100 * np.mean(hits))
-    cells = " | ".join(f"{value:.2f}" for value in n_found)
-    return f"{cells} ({len(ids)} points, {unseen.sum()} unseen of {len(unseen)} labels)"
+    return " | ".join(f"{value:.2f}" for value in n_found)
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

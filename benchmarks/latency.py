@@ -1,28 +1,31 @@
 """Milliseconds from one text to label names, on one thread, from Python; texts a second of batches.
 
-python benchmarks/latency.py model test.jsonl.gz
+python -m benchmarks.latency model test.jsonl.gz
 """
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 
 import numpy as np
 
 import longtail
+from benchmarks.command import parser_of, run
 from longtail.data import Dataset, InputWarning
+from longtail.errors import InputError
 from longtail.kernels.jit import n_usable_cores
 
 
 def main() -> None:
     """Answer texts one by one and print the distribution of times; then all at once."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("model")
-    parser.add_argument("test")
-    parser.add_argument("--n-texts", type=int, default=5000)
-    parser.add_argument("--k", type=int, default=5, help="labels of a text (5)")
+    parser = parser_of(__doc__)
+    parser.add_argument("model", metavar="MODEL", help="a folder that `longtail train` wrote")
+    parser.add_argument("test", metavar="TEST", help="texts, in any format of `longtail train`")
+    parser.add_argument(
+        "--n-texts", type=int, default=5000, metavar="N", help="ask the first so many (5000)"
+    )
+    parser.add_argument("--k", type=int, default=5, metavar="N", help="labels of a text (5)")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", InputWarning)
 
@@ -32,7 +35,9 @@ def main() -> None:
     test = Dataset.read(
         arguments.test, label_space=model.label_space, unknown_labels="extend"
     ).texts
-    texts = list(test)[: arguments.n_texts] if test is not None else []
+    if test is None:
+        raise InputError("This benchmark needs points with texts.")
+    texts = list(test)[: arguments.n_texts]
     model.predict(texts[0])
     print(f"load: {(loaded - started) * 1e3:.0f} ms")
     for text in texts[:500]:
@@ -56,4 +61,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -9,7 +9,6 @@ of the labels that have points, trains them on all points, and scores both on th
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from sklearn.svm import LinearSVC
 
+from benchmarks.command import parser_of, run
 from longtail.data import InputWarning
 from longtail.data.bags import Bags
 from longtail.data.damping import unit_rows_of_power
@@ -39,10 +39,18 @@ KS = (1, 3, 5)
 
 def main() -> None:
     """Train both, and print what they reach and how often they agree."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER")
-    parser.add_argument("--every", type=int, default=1, help="take each n-th label; all by default")
-    parser.add_argument("--cost", type=float, default=1.0, help="C of both")
+    parser = parser_of(__doc__)
+    parser.add_argument(
+        "--data",
+        type=Path,
+        required=True,
+        metavar="FOLDER",
+        help="holds train.* and test.*, ready-made features",
+    )
+    parser.add_argument(
+        "--every", type=int, default=1, metavar="N", help="take each n-th label; all by default"
+    )
+    parser.add_argument("--cost", type=float, default=1.0, metavar="C", help="of both (1)")
     given = parser.parse_args()
     warnings.simplefilter("ignore", InputWarning)
     train, test = read(given.data)
@@ -98,4 +106,4 @@ def dismec(points: csr_array, labels: csr_array, asked: csr_array, cost: float) 
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -14,12 +14,14 @@ import random
 import re
 from typing import TYPE_CHECKING, NamedTuple
 
-from benchmarks.set_files import drawn_parts, parser_of_places, write, write_parts
+from benchmarks.command import run
+from benchmarks.set_files import parser_of_places, read_parts, write, write_parts
 
 if TYPE_CHECKING:
     from benchmarks.set_files import Points
 
 N_STRINGS = 6_000
+N_TRAIN, N_TEST = 10_000, 2_000
 SHORTEST, LONGEST = 60, 300
 
 
@@ -38,9 +40,13 @@ def main() -> None:
     """Write all of them."""
     arguments = parser_of_places(__doc__).parse_args()
     draw = random.Random(0)  # noqa: S311 - no secret
-    for name, kind in KINDS.items():
-        write(arguments.out / name, strings(kind, draw))
-    train, test = drawn_parts(arguments.data, draw, 10_000, 2_000)
+    parts = read_parts(arguments.data, N_TRAIN, N_TEST)
+    made = {name: strings(kind, draw) for name, kind in KINDS.items()}
+    train, test = (
+        draw.sample(points, n) for points, n in zip(parts, (N_TRAIN, N_TEST), strict=True)
+    )
+    for name, points in made.items():
+        write(arguments.out / name, points)
     write_parts(arguments.out / "joined", {"test": joined(test), "train": joined(train)})
 
 
@@ -64,4 +70,4 @@ def joined(points: Points) -> Points:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

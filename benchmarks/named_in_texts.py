@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from benchmarks.command import run
 from benchmarks.set_files import parser_of_places, read_part, write_parts
 
 N_TEST = 1_500
@@ -21,15 +22,24 @@ N_TEST = 1_500
 def main() -> None:
     """Write the folder."""
     parser = parser_of_places(__doc__)
-    parser.add_argument("--points", type=int, default=2_000, metavar="N")
-    parser.add_argument("--other-words", type=int, default=0, metavar="N")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--points", type=int, default=2_000, metavar="N", help="to train on (2000)")
+    parser.add_argument(
+        "--other-words",
+        type=int,
+        default=0,
+        metavar="N",
+        help="random words in place of each text; its own by default",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of all that is random (0)")
     arguments = parser.parse_args()
     random = np.random.default_rng(arguments.seed)
     points = read_part(arguments.data, "train")
+    if arguments.points + N_TEST > len(points):
+        asked = f"{arguments.points:,} points and {N_TEST:,} for the test"
+        parser.error(f"{asked} are more than {len(points):,}.")
     order = random.permutation(len(points))[: arguments.points + N_TEST].tolist()
     drawn = [points[row] for row in order]
-    all_words = [word for text, _ in drawn for word in text.split()]
+    all_words = np.array([word for text, _ in drawn for word in text.split()])
     named = []
     for text, labels in drawn:
         words = text.split()
@@ -42,4 +52,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

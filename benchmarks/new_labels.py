@@ -14,7 +14,6 @@ on from there.
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,13 +22,16 @@ import numpy as np
 from scipy.sparse import csr_array
 
 import longtail
+from benchmarks.command import parser_of, run
 from longtail import Dataset
 from longtail.data import InputWarning
 from longtail.data.label_space import LabelSpace
 from longtail.data.split import held_out_split
+from longtail.errors import InputError
 from longtail.recipes.names import recipe
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable
 
     from numpy.typing import NDArray
@@ -43,13 +45,21 @@ UNKNOWN = "?"  # a text of which no model knows a word
 
 def main() -> None:
     """Train both models and print a row for each way to know the labels."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--points", type=int, default=30_000)
-    parser.add_argument("--labels", type=int, default=500)
-    parser.add_argument("--examples", type=int, default=3)
-    parser.add_argument("--recipe", default="longtail")
-    parser.add_argument("--models", type=Path)
+    parser = parser_of(__doc__)
+    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="see above")
+    parser.add_argument(
+        "--points", type=int, default=30_000, metavar="N", help="of the random cut (30000)"
+    )
+    parser.add_argument("--labels", type=int, default=500, metavar="N", help="to be added (500)")
+    parser.add_argument(
+        "--examples", type=int, default=3, metavar="N", help="points of each added label (3)"
+    )
+    parser.add_argument(
+        "--recipe", default="longtail", metavar="NAME", help="what is trained (longtail)"
+    )
+    parser.add_argument(
+        "--models", type=Path, metavar="FOLDER", help="where trained models are kept"
+    )
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", InputWarning)
     random = np.random.default_rng(0)
@@ -84,6 +94,11 @@ def _cut(
     names = np.array([whole.label_space.ids_by_name[n] for n in whole.label_space.names or ()])
     is_alone = np.bincount(names)[names] == 1  # a name that two labels share cannot be added
     common = is_alone & (_counts(train) >= arguments.examples) & (_counts(dev) >= 1)
+    if arguments.labels > common.sum():
+        raise InputError(
+            f"{common.sum():,} labels have points enough to be taken out, {arguments.labels:,} are "
+            "wanted. Use fewer --labels or more --points."
+        )
     new = random.choice(np.flatnonzero(common), arguments.labels, replace=False)
     return train, dev, np.sort(new)
 
@@ -151,4 +166,4 @@ def _row(model: Predictor, dev: Dataset, new: Ids) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -15,6 +15,7 @@ import json
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from benchmarks.command import run
 from benchmarks.registry import asked_for, drawn, packages_of
 from benchmarks.set_files import write
 
@@ -65,4 +66,4 @@ def labels_in(said: object) -> list[str]:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 import random
 
+from benchmarks.command import run
 from benchmarks.set_files import drawn_parts, parser_of_places, write_parts
 
 N_TRAIN, N_TEST, N_EVENTS = 12_000, 3_000, 5_000
@@ -44,4 +45,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

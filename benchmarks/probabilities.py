@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.stats import rankdata
 
+from benchmarks.command import run
 from benchmarks.kept_back import split_of, training_parser
 from longtail import LongtailClassifier
 from longtail.metrics.hits import true_among
@@ -67,4 +68,4 @@ def quality(said: NDArray[np.float64], is_right: NDArray[np.bool_]) -> list[floa
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

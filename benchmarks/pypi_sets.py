@@ -15,6 +15,7 @@ import re
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
+from benchmarks.command import run
 from benchmarks.registry import asked_for, drawn, packages_of
 from benchmarks.set_files import write
 
@@ -81,4 +82,4 @@ SETS: dict[str, Callable[[Package], list[str]]] = {
 }
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -5,25 +5,34 @@ A test point and label are reciprocal if a training point whose own label is tha
 test point's own label. `longtail evaluate MODEL TEST --filter OUT` leaves them out. With TRAIN in
 place of TEST, OUT is for `longtail train TRAIN --filter OUT`.
 
-python benchmarks/reciprocal_pairs.py train.jsonl.gz test.jsonl.gz --labels labels.txt.gz filter.txt
+python -m benchmarks.reciprocal_pairs train.jsonl.gz test.jsonl.gz --labels labels.txt.gz filter.txt
 """
 
 from __future__ import annotations
 
-import argparse
 from collections import defaultdict
 from pathlib import Path
 
+from benchmarks.command import parser_of, run
 from longtail import Dataset
 
 
 def main() -> None:
     """Write the pairs and print how many test labels they are."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("train")
-    parser.add_argument("test")
-    parser.add_argument("out")
-    parser.add_argument("--labels", required=True)
+    parser = parser_of(__doc__)
+    parser.add_argument(
+        "train", metavar="TRAIN", help="points and their labels, in any format of `longtail train`"
+    )
+    parser.add_argument("test", metavar="TEST", help="points to ask, in any such format")
+    parser.add_argument(
+        "out", metavar="OUT", help="the file to write: lines of a point and a label"
+    )
+    parser.add_argument(
+        "--labels",
+        required=True,
+        metavar="FILE",
+        help="names of labels that are ids: line number = id",
+    )
     arguments = parser.parse_args()
     train = Dataset.read(arguments.train, labels_file=arguments.labels)
     test = Dataset.read(arguments.test, labels_file=arguments.labels)
@@ -58,4 +67,4 @@ def own_labels(dataset: Dataset) -> list[list[int]]:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import random
 import time
@@ -13,7 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import httpx2
 
+from benchmarks.command import parser_of
+
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Callable, Iterator
 
     Package = dict[str, Any]
@@ -27,16 +29,28 @@ GONE = {HTTPStatus.NOT_FOUND, HTTPStatus.FORBIDDEN, HTTPStatus.UNAVAILABLE_FOR_L
 
 def asked_for(description: str | None) -> argparse.Namespace:
     """Parse the command line of what makes data sets of a registry's packages."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("out", type=Path)
-    parser.add_argument("--names", type=Path, required=True)
-    parser.add_argument("--metadata", type=Path, required=True)
+    parser = parser_of(description)
+    parser.add_argument("out", type=Path, metavar="OUT", help="the folder to write")
+    parser.add_argument(
+        "--names",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="names of all packages, made as above",
+    )
+    parser.add_argument(
+        "--metadata",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="what the registry says of them: read if it is there, written if not",
+    )
     return parser.parse_args()
 
 
 def drawn(names: list[str], n: int) -> list[str]:
-    """Return so many of the names, the same for the same names."""
-    return random.Random(1).sample(names, n)  # noqa: S311 - no secret
+    """Return so many of the names, or all if they are fewer; the same for the same names."""
+    return random.Random(1).sample(names, min(n, len(names)))  # noqa: S311 - no secret
 
 
 def packages_of(

@@ -1,6 +1,6 @@
 """How training time grows with points and with labels.
 
-python benchmarks/scaling.py train.jsonl.gz --labels labels.txt.gz
+python -m benchmarks.scaling train.jsonl.gz --labels labels.txt.gz
 
 Trains on a tenth of the points and on all of them, and on the same points with ten times the
 labels: each label is split into ten, and each of its points keeps one of the ten, drawn at random.
@@ -8,7 +8,6 @@ labels: each label is split into ten, and each of its points keeps one of the te
 
 from __future__ import annotations
 
-import argparse
 import resource
 import subprocess
 import sys
@@ -21,27 +20,45 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.sparse import csr_array
 
+from benchmarks.command import parser_of, run
 from longtail import Dataset
 from longtail.data import InputWarning
 from longtail.data.label_space import LabelSpace
-from longtail.recipes.names import DEFAULT_RECIPE, RECIPES
+from longtail.recipes.names import DEFAULT_RECIPE, recipe
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 N_PARTS = 10
+GROWING = ("points", "labels")
 
 
 def main() -> None:
     """Train on each of the data sets and print one table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("train")
-    parser.add_argument("--labels")
-    parser.add_argument("--recipe", choices=RECIPES, default=DEFAULT_RECIPE)
-    parser.add_argument("--only", nargs="*", default=["points", "labels"])
-    parser.add_argument("--seed", type=int, default=0)
+    parser = parser_of(__doc__)
+    parser.add_argument(
+        "train", metavar="TRAIN", help="points and their labels, in any format of `longtail train`"
+    )
+    parser.add_argument(
+        "--labels", metavar="FILE", help="names of labels that are ids: line number = id"
+    )
+    parser.add_argument(
+        "--recipe",
+        default=DEFAULT_RECIPE,
+        metavar="NAME",
+        help=f"what is trained ({DEFAULT_RECIPE})",
+    )
+    parser.add_argument(
+        "--only",
+        nargs="*",
+        choices=GROWING,
+        default=GROWING,
+        help="what grows, beside the row of all points; both by default",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of the tenth and of the split (0)")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", InputWarning)
+    recipe(arguments.recipe)  # refuses a name that there is not, before anything is read
     data = Dataset.read(arguments.train, labels_file=arguments.labels)
     random = np.random.default_rng(arguments.seed)
     tenth = np.sort(random.permutation(data.n_points)[: data.n_points // N_PARTS])
@@ -73,7 +90,7 @@ def with_split_labels(data: Dataset, random: np.random.Generator) -> Dataset:
     return Dataset(data.texts, data.features, split, columns)
 
 
-def measured(dataset: Dataset, recipe: str) -> tuple[float, float, float]:
+def measured(dataset: Dataset, name: str) -> tuple[float, float, float]:
     """Train in a process of its own; return wall and CPU seconds and peak memory in MB."""
     with tempfile.TemporaryDirectory() as folder:
         dataset.save(Path(folder) / "data")
@@ -84,7 +101,7 @@ def measured(dataset: Dataset, recipe: str) -> tuple[float, float, float]:
             "recipe(sys.argv[2])().fit_dataset(Dataset.open(sys.argv[1]));"
             "import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
         )
-        command = [sys.executable, "-c", code, str(Path(folder) / "data"), recipe]
+        command = [sys.executable, "-c", code, str(Path(folder) / "data"), name]
         done = subprocess.run(command, check=True, capture_output=True, text=True)
         wall = time.perf_counter() - started
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -93,4 +110,4 @@ def measured(dataset: Dataset, recipe: str) -> tuple[float, float, float]:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

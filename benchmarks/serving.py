@@ -1,6 +1,6 @@
 """Latency and throughput of `longtail serve` over HTTP, and whether its memory grows.
 
-python benchmarks/serving.py model test.jsonl.gz --seconds 60
+python -m benchmarks.serving model test.jsonl.gz --seconds 60
 
 First one connection asks one text after the other. Then several do for a while, each waiting for
 its answer before it asks again, so that the server is always busy and never flooded. Client and
@@ -9,27 +9,35 @@ server share the machine.
 
 from __future__ import annotations
 
-import argparse
 import asyncio
 import json
 import os
 import re
+import socket
 import subprocess
 import sys
+import tempfile
 import time
 import warnings
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import uvloop
 
+from benchmarks.command import parser_of, run
 from longtail.data import Dataset, InputWarning
+from longtail.errors import InputError
+
+if TYPE_CHECKING:
+    import argparse
 
 HEAD = (
     "POST /predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
     "content-length: "
 )
+HOST = "127.0.0.1"
 N_WARM = 1_000
 
 
@@ -76,14 +84,19 @@ class Connection(asyncio.Protocol):
 
 
 async def connected(port: int) -> Connection:
-    """Connect, and try again while the server starts."""
+    """Connect to the server."""
     loop = asyncio.get_running_loop()
-    for _ in range(600):
-        try:
-            return (await loop.create_connection(Connection, "127.0.0.1", port))[1]
-        except OSError:
-            await asyncio.sleep(0.1)
-    raise SystemExit("The server did not start.")
+    return (await loop.create_connection(Connection, HOST, port))[1]
+
+
+async def first_connected(port: int, server: subprocess.Popen[str], told: Path) -> Connection:
+    """Connect as soon as the server has started; if it ends, tell what it said."""
+    while server.poll() is None:
+        with suppress(OSError):
+            return await connected(port)
+        await asyncio.sleep(0.1)
+    *_, last = told.read_text(encoding="utf-8").splitlines() or ["It said nothing."]
+    raise InputError(f"The server did not start. {last.removeprefix('longtail: error: ')}")
 
 
 async def under_load(
@@ -147,9 +160,10 @@ def row(name: str, answers: list[Answer], seconds: float, n_failed: int, cpu_use
     )
 
 
-async def measure(arguments: argparse.Namespace, requests: list[bytes], pid: int) -> None:
+async def measure(
+    arguments: argparse.Namespace, requests: list[bytes], connection: Connection, pid: int
+) -> None:
     """Measure and print."""
-    connection = await connected(arguments.port)
     for request in requests[:N_WARM]:
         await connection.ask(request)
     workers = children_of(pid) or [pid]
@@ -177,34 +191,60 @@ async def measure(arguments: argparse.Namespace, requests: list[bytes], pid: int
         print(f"| {i + 1} | {after['rss']:.0f} | {before['own']:.1f} | {after['own']:.1f} |")
 
 
+async def started(
+    arguments: argparse.Namespace,
+    requests: list[bytes],
+    server: subprocess.Popen[str],
+    told: Path,
+) -> None:
+    """Wait for the server, then measure it."""
+    connection = await first_connected(arguments.port, server, told)
+    await measure(arguments, requests, connection, server.pid)
+
+
 def main() -> None:
     """Start a server, measure, and stop it."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("model")
-    parser.add_argument("test")
-    parser.add_argument("--n-texts", type=int, default=5_000)
-    parser.add_argument("--connections", type=int, default=8)
-    parser.add_argument("--seconds", type=float, default=60)
-    parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--port", type=int, default=8765)
+    parser = parser_of(__doc__)
+    parser.add_argument("model", metavar="MODEL", help="a folder that `longtail train` wrote")
+    parser.add_argument("test", metavar="TEST", help="texts, in any format of `longtail train`")
+    parser.add_argument(
+        "--n-texts", type=int, default=5_000, metavar="N", help="ask the first so many (5000)"
+    )
+    parser.add_argument(
+        "--connections", type=int, default=8, metavar="N", help="that ask at the same time (8)"
+    )
+    parser.add_argument(
+        "--seconds", type=float, default=60, metavar="N", help="how long they ask (60)"
+    )
+    parser.add_argument(
+        "--workers", type=int, default=1, metavar="N", help="processes of the server (1)"
+    )
+    parser.add_argument(
+        "--port", type=int, default=8765, metavar="N", help="of the server, which is started (8765)"
+    )
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", InputWarning)
     texts = Dataset.read(arguments.test).texts
     if texts is None:
-        raise SystemExit("The test set has no texts.")
+        raise InputError("This benchmark needs points with texts.")
     bodies = [json.dumps({"text": text}).encode() for text in list(texts)[: arguments.n_texts]]
     requests = [f"{HEAD}{len(body)}\r\n\r\n".encode() + body for body in bodies]
     command = ["serve", arguments.model, "--port", arguments.port, "--workers", arguments.workers]
     code = "import sys; from longtail.cli import main; sys.exit(main(sys.argv[1:]))"
-    server = subprocess.Popen(
-        [sys.executable, "-c", code, *map(str, command)], stderr=subprocess.DEVNULL
-    )
-    try:
-        uvloop.run(measure(arguments, requests, server.pid))
-    finally:
-        server.terminate()
-        server.wait()
+    with socket.create_server((HOST, arguments.port)):
+        pass  # or another server would be measured, which has the port already
+    with tempfile.TemporaryDirectory() as folder:
+        told = Path(folder) / "told.txt"
+        with told.open("w", encoding="utf-8") as file:
+            server = subprocess.Popen(
+                [sys.executable, "-c", code, *map(str, command)], stderr=file, text=True
+            )
+        try:
+            uvloop.run(started(arguments, requests, server, told))
+        finally:
+            server.terminate()
+            server.wait()
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

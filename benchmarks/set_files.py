@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import argparse
 import gzip
 import json
 import random
 from pathlib import Path
 from typing import TYPE_CHECKING, TextIO, TypeAlias, cast
 
+from benchmarks.command import parser_of
+from longtail.errors import InputError
+
 if TYPE_CHECKING:
+    import argparse
+
     from sklearn.feature_extraction.text import TfidfVectorizer
 
 __all__ = [
@@ -17,6 +21,7 @@ __all__ = [
     "drawn_parts",
     "parser_of_places",
     "read_part",
+    "read_parts",
     "write",
     "write_features",
     "write_parts",
@@ -27,18 +32,30 @@ Points: TypeAlias = list[tuple[str, list[str]]]
 
 def parser_of_places(description: str | None) -> argparse.ArgumentParser:
     """Return the parser of a command that makes sets of one that is there: from DATA, in OUT."""
-    parser = argparse.ArgumentParser(
-        description=description, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("data", type=Path, metavar="DATA")
-    parser.add_argument("out", type=Path, metavar="OUT")
+    parser = parser_of(description)
+    parser.add_argument("data", type=Path, metavar="DATA", help="the folder of a set that is there")
+    parser.add_argument("out", type=Path, metavar="OUT", help="the folder to write")
     return parser
 
 
 def drawn_parts(folder: Path, draw: random.Random, n_train: int, n_test: int) -> list[Points]:
     """Return some training points of a set, and some of its test points."""
-    sizes = {"train": n_train, "test": n_test}
-    return [draw.sample(read_part(folder, part), n) for part, n in sizes.items()]
+    parts = read_parts(folder, n_train, n_test)
+    return [draw.sample(points, n) for points, n in zip(parts, (n_train, n_test), strict=True)]
+
+
+def read_parts(folder: Path, n_train: int, n_test: int) -> list[Points]:
+    """Read both parts of a set, each of which must have so many points."""
+    parts = []
+    for part, n_needed in (("train", n_train), ("test", n_test)):
+        points = read_part(folder, part)
+        if len(points) < n_needed:
+            raise InputError(
+                f"{folder} has {len(points):,} points in {part}.jsonl.gz, {n_needed:,} are needed. "
+                "Take a larger set."
+            )
+        parts.append(points)
+    return parts
 
 
 def write(folder: Path, points: Points) -> None:

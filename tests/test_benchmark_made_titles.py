@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
-
 import numpy as np
 import pytest
 from benchmarks import made_titles
@@ -37,7 +35,3 @@ def test_topics_of_a_field_share_words():
     within = [len(of_topic[i] & of_topic[i + 1]) for i in range(0, 100, 10)]  # ten a field
     between = [len(of_topic[i] & of_topic[i + 50]) for i in range(50)]
     assert np.mean(within) > 5 * np.mean(between)
-
-
-def test_examples():
-    assert doctest.testmod(made_titles).failed == 0

@@ -16,6 +16,7 @@ from scipy.sparse import csr_array
 
 from longtail import Dataset
 from longtail.data.label_space import LabelSpace
+from longtail.errors import InputError
 from longtail.recipes.parabel import Parabel
 
 pytestmark = pytest.mark.filterwarnings("ignore::longtail.data.InputWarning")
@@ -185,6 +186,19 @@ class TestCells:
         for variant in TABLES["table4"]:
             if variant.name.startswith("DeepXML"):
                 assert variant.name == f"DeepXML + {variant.rival}"
+
+
+@pytest.mark.parametrize("table", ["table6", "table11"])
+def test_a_variant_that_there_is_not(monkeypatch, capsys, folder, table):
+    with pytest.raises(InputError, match=r"'Astek'\. Did you mean 'Astec'"):
+        run(monkeypatch, capsys, table, "--data", folder, "--variants", "Astek")
+
+
+def test_settings_are_json_and_those_of_one_recipe_are_its_own(monkeypatch, capsys, folder):
+    with pytest.raises(InputError, match="got 'dimension=big'"):
+        run(monkeypatch, capsys, "table6", "--data", folder, "--set", "dimension=big")
+    with pytest.raises(InputError, match="no setting 'epoch'"):
+        run(monkeypatch, capsys, "scale", "--set", "epoch=1")
 
 
 def test_the_other_tables_need_data(monkeypatch, capsys):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import re
-import shlex
 import tomllib
 from itertools import chain
 from pathlib import Path
@@ -12,10 +11,16 @@ from pathlib import Path
 import pytest
 
 from longtail.cli import main
+from longtail.cli.commands import COMMANDS
+from shown_commands import commands_shown, options_of
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = ROOT / "src" / "longtail"
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted((ROOT / "docs").glob("*.md")),
+    *sorted((ROOT / "benchmarks").rglob("*.md")),
+]
 
 
 def page_name(path: Path) -> str:
@@ -101,21 +106,21 @@ def test_the_make_commands_exist(page):
     assert {"test"} < named <= targets
 
 
-def lines_of_command_line(page: str) -> list[str]:
-    """Return the ``longtail ...`` lines of a page's blocks, remarks removed."""
-    text = (ROOT / page).read_text(encoding="utf-8")
-    lines = re.findall(r"^ *(longtail .+)$", text, re.MULTILINE)
-    return [line.partition("  #")[0].strip() for line in lines]
-
-
-@pytest.mark.parametrize("line", lines_of_command_line("README.md"))
-def test_the_command_line_takes_what_the_readme_shows(line, capsys):
-    _, command, *rest = shlex.split(line)
-    with pytest.raises(SystemExit) as stopped:
-        main([command, *(word for word in rest[:1] if word in {"add", "remove"}), "--help"])
-    assert stopped.value.code == 0
-    options = set(re.findall(r"--[a-z-]+", capsys.readouterr().out))
-    assert {word for word in rest if word.startswith("--")} <= options
+@pytest.mark.parametrize("page", PAGES, ids=page_name)
+def test_the_command_line_takes_what_the_pages_show(page, capsys):
+    known = {}
+    for shown in commands_shown(page.read_text(encoding="utf-8"), "longtail "):
+        _, command, first, *_ = [*shown.split(), ""]
+        if command not in COMMANDS:
+            continue  # a sentence
+        words = (command, *({first} & {"add", "remove"}))
+        if words not in known:
+            with pytest.raises(SystemExit) as stopped:
+                main([*words, "--help"])
+            assert stopped.value.code == 0
+            known[words] = options_of(capsys.readouterr().out)
+        assert options_of(shown) - {"--help"} <= known[words], shown
+    assert known or page.name != "README.md"
 
 
 def test_every_dependency_is_pinned():

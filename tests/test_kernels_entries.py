@@ -19,6 +19,9 @@ numbers = st.one_of(
 )
 blanks = st.text(" \t", min_size=1, max_size=3)
 entries = st.builds("{}:{}{}".format, st.integers(0, 10**6), numbers, blanks)
+# Nearly half of such texts can be read; of letters drawn one by one, one in a hundred.
+odd = st.text("0123456789:.+-eE \tx", min_size=1, max_size=2)
+nearly_entries = st.lists(st.one_of(entries, odd), max_size=4).map("".join)
 
 
 def read(text: bytes) -> tuple[int, np.ndarray, np.ndarray]:
@@ -41,7 +44,7 @@ def test_usual_entries_are_read_to_the_same_bits(parts, before, is_stripped):
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.text("0123456789:.+-eE \tx", max_size=24))
+@given(nearly_entries)
 def test_what_is_read_is_what_the_grammar_allows(text):
     n, ids, values = read(text.encode())
     if n > 0:  # else the slower reader decides

@@ -54,6 +54,16 @@ def test_curves_of_a_training(monkeypatch, tmp_path):
     assert all(value >= 0 for _, value, _ in Writer.points)
 
 
+def test_the_command_says_what_is_missing_before_it_reads_anything(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    train = tmp_path / "train.jsonl"
+    train.write_text("this is no JSON")
+    command = ["train", str(train), "--model", str(tmp_path / "model")]
+    assert main([*command, "--tensorboard", str(tmp_path / "curves")]) == 2
+    assert capsys.readouterr().err.startswith("longtail: error: Curves for TensorBoard need ")
+    assert [*tmp_path.iterdir()] == [train]
+
+
 def test_says_what_is_missing(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(MissingExtraError, match=r"longtail\[tensorboard\]"):

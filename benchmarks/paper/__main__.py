@@ -17,7 +17,6 @@ Astec's tokens start from, untrained, and `pools` which hard negatives a batch h
 
 from __future__ import annotations
 
-import argparse
 import json
 import warnings
 from pathlib import Path
@@ -25,11 +24,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from benchmarks.command import chosen, parser_of, run
 from longtail import Dataset
+from longtail.cli.settings import parse_settings
 from longtail.data import InputWarning
 from longtail.data.split import held_out_split
 from longtail.errors import InputError
-from longtail.recipes.names import DEFAULT_RECIPE, RECIPES
+from longtail.recipes.names import DEFAULT_RECIPE, RECIPES, recipe
 
 from .cells import cells
 from .comparisons import COMPARISONS, compared, propensity_of
@@ -39,6 +40,7 @@ from .starts import pools, starts
 from .variants import TABLES
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator
 
 LOOKS = {"starts": starts, "pools": pools}
@@ -50,10 +52,7 @@ def main() -> None:
     parser = argument_parser()
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", InputWarning)
-    settings: dict[str, Any] = {"random_state": arguments.seed}
-    for setting in arguments.settings:
-        key, _, value = setting.partition("=")
-        settings[key] = json.loads(value)
+    settings = settings_of(arguments)
     if arguments.what == "scale":
         lines = report(arguments.shapes, arguments.share, arguments.recipe, settings)
     elif arguments.data is None:
@@ -64,25 +63,64 @@ def main() -> None:
         print(line, flush=True)
 
 
+def settings_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return what --set says: of the one recipe of `scale`, or of whatever a table trains."""
+    settings: dict[str, Any] = {"random_state": arguments.seed}
+    if arguments.what == "scale":
+        return settings | parse_settings(recipe(arguments.recipe), arguments.settings)
+    for setting in arguments.settings:
+        key, _, value = setting.partition("=")
+        try:
+            settings[key] = json.loads(value)
+        except ValueError as error:
+            raise InputError(
+                f"--set takes key=value with a value in JSON, got {setting!r}. Write, for example, "
+                "dimension=256, char_ngrams=[3,5] or a word in quotation marks."
+            ) from error
+    return settings
+
+
 def argument_parser() -> argparse.ArgumentParser:
     """Return what reads the command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.paper",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = parser_of(__doc__)
+    parser.add_argument(
+        "what", choices=[*TABLES, *FIGURES, *COMPARISONS, *LOOKS, "scale"], help="what to print"
     )
-    parser.add_argument("what", choices=[*TABLES, *FIGURES, *COMPARISONS, *LOOKS, "scale"])
-    parser.add_argument("--data", type=Path, metavar="FOLDER")
-    parser.add_argument("--points", type=int, help="train on a random cut; all by default")
+    parser.add_argument("--data", type=Path, metavar="FOLDER", help="needed by all but scale")
+    parser.add_argument(
+        "--points", type=int, metavar="N", help="train on a random cut; all by default"
+    )
     parser.add_argument("--dev", action="store_true", help="score a tenth of the training points")
     parser.add_argument("--variants", nargs="*", metavar="NAME", help="only these; all by default")
-    parser.add_argument("--set", nargs="*", default=[], metavar="KEY=VALUE", dest="settings")
-    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--set",
+        nargs="*",
+        default=[],
+        metavar="KEY=VALUE",
+        dest="settings",
+        help="settings of recipes, those of them that have such; values as JSON",
+    )
+    parser.add_argument("--seed", type=int, default=0, help="of all that is random (0)")
     parser.add_argument("--out", type=Path, metavar="SVG", help="where a figure is drawn")
     scale = parser.add_argument_group("scale")
-    scale.add_argument("--shapes", nargs="*", choices=SHAPES, default=[*SHAPES])
-    scale.add_argument("--share", type=float, default=1.0, help="of the points and labels")
-    scale.add_argument("--recipe", choices=RECIPES, default=DEFAULT_RECIPE)
+    scale.add_argument(
+        "--shapes",
+        nargs="*",
+        choices=SHAPES,
+        default=[*SHAPES],
+        metavar="SHAPE",
+        help=f"only these; all by default: {', '.join(SHAPES)}",
+    )
+    scale.add_argument(
+        "--share", type=float, default=1.0, metavar="PART", help="of the points and labels (1)"
+    )
+    scale.add_argument(
+        "--recipe",
+        choices=RECIPES,
+        default=DEFAULT_RECIPE,
+        metavar="NAME",
+        help=f"what is trained ({DEFAULT_RECIPE})",
+    )
     return parser
 
 
@@ -104,9 +142,10 @@ def lines_of(
     elif arguments.what in COMPARISONS:
         yield from compared(arguments.what, name, train, test, settings, arguments.variants)
     else:
-        only = arguments.variants
-        chosen = [v for v in TABLES[arguments.what] if only is None or v.name in only]
-        yield from cells(chosen, settings, train, test, propensity_of(name))
+        variants = TABLES[arguments.what]
+        only = chosen(arguments.variants, dict.fromkeys(v.name for v in variants), "variant")
+        wanted = [variant for variant in variants if variant.name in only]
+        yield from cells(wanted, settings, train, test, propensity_of(name))
 
 
 def data_for(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
@@ -140,4 +179,4 @@ def file_of(folder: Path, part: str, *, is_needed: bool = True) -> Any:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from scipy.sparse import csr_array
 
+from benchmarks.command import chosen
 from longtail.errors import InputError
 from longtail.features.precomputed import Precomputed
 from longtail.features.resnet18 import ResNet18
@@ -167,12 +168,14 @@ def compared(
     comparison = COMPARISONS[table]
     theirs = published(table, data)
     known = data if theirs else comparison.beside
+    beside = theirs or published(table, known)
+    wanted = chosen(only, beside, "method")
     if not theirs:
         yield f"The paper has no {data}: its values are those on {known}, another data set.\n"
     yield f"| method | {' | '.join(comparison.metrics)} | training |"
     yield "|---|" + "---|" * (len(comparison.metrics) + 1)
-    for method, values in (theirs or published(table, known)).items():
-        if only is None or method in only:
+    for method, values in beside.items():
+        if method in wanted:
             own = train, test
             if "image_shape" in settings and method != "DeepXML":
                 own = _vectors(train, settings), _vectors(test, settings)

@@ -217,7 +217,8 @@ class _Told:
     def on_batch(self, stage: str, done: int, total: int, loss: float | None) -> None:
         """Say how far it is, now and then."""
         if done % max(total // 10, 1) == 0:
-            self._say(f"{stage}: {done} of {total} batches, {_peak_mb():,.0f} MB, loss {loss}")
+            measured = "" if loss is None else f", loss {loss:.4g}"
+            self._say(f"{stage}: {done} of {total} batches, {_peak_mb():,.0f} MB{measured}")
 
     def on_epoch(self, report: EpochReport) -> None:
         """Say what was lost."""

@@ -6,7 +6,6 @@ python -m benchmarks.peers --train train.jsonl.gz --test test.jsonl.gz --labels 
 
 from __future__ import annotations
 
-import argparse
 import os
 import platform
 import shlex
@@ -19,6 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from benchmarks.command import parser_of, run
 from longtail.data import InputWarning
 from longtail.errors import InputError, LongtailError
 
@@ -29,6 +29,7 @@ from .running import Run, Settings, run_once
 from .systems import SYSTEMS, Candidate, System, candidates, refusal
 
 if TYPE_CHECKING:
+    import argparse
     from collections.abc import Iterator, Sequence
 
     from .data import Task
@@ -61,24 +62,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     """Return the command line."""
-    parser = argparse.ArgumentParser(
-        prog="python -m benchmarks.peers",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
+    parser = parser_of(__doc__)
+    parser.add_argument(
+        "--data", type=Path, metavar="FOLDER", help="a folder with train.*, test.* and labels.*"
     )
-    parser.add_argument("--data", type=Path, help="a folder with train.*, test.* and labels.*")
-    parser.add_argument("--train", type=Path, help="in any format of `longtail train`")
-    parser.add_argument("--test", type=Path)
-    parser.add_argument("--labels", type=Path, help="names of labels that are ids")
+    parser.add_argument(
+        "--train",
+        type=Path,
+        metavar="FILE",
+        help="points to learn from, in any format of `longtail train`",
+    )
+    parser.add_argument(
+        "--test", type=Path, metavar="FILE", help="points to ask, in any such format"
+    )
+    parser.add_argument(
+        "--labels", type=Path, metavar="FILE", help="names of labels that are ids: line number = id"
+    )
     parser.add_argument(
         "--train-filter",
         type=Path,
+        metavar="FILE",
         help="pairs that longtail is told of: `longtail train --filter`",
     )
     parser.add_argument(
-        "--test-filter", type=Path, help="pairs `point label` that are left out of all predictions"
+        "--test-filter",
+        type=Path,
+        metavar="FILE",
+        help="pairs `point label` that are left out of all predictions",
     )
-    parser.add_argument("--out", type=Path, required=True, help="where the report goes")
+    parser.add_argument(
+        "--out", type=Path, required=True, metavar="OUT", help="the folder that the report goes to"
+    )
     parser.add_argument(
         "--systems",
         nargs="+",
@@ -90,8 +104,12 @@ def _parser() -> argparse.ArgumentParser:
         action="store_true",
         help="one kind of features a system, the likely best; no slow ensembles",
     )
-    parser.add_argument("--repeats", type=int, default=1, help="runs of each, in turns (1)")
-    parser.add_argument("--threads", type=int, default=2, help="cores that a system may use (2)")
+    parser.add_argument(
+        "--repeats", type=int, default=1, metavar="N", help="runs of each, in turns (1)"
+    )
+    parser.add_argument(
+        "--threads", type=int, default=2, metavar="N", help="cores that a system may use (2)"
+    )
     parser.add_argument(
         "--time-limit", type=float, default=600, metavar="SECONDS", help="of one run (600)"
     )
@@ -227,4 +245,4 @@ def _processor() -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run(main)

@@ -17,6 +17,8 @@ import numpy as np
 from longtail.errors import InputError
 from longtail.metrics import evaluate
 
+from .workers.measuring import Job
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -79,20 +81,21 @@ def _measured(
 ) -> Iterator[dict[str, float]]:
     """Yield what a run measures, step by step, under the names of the table's columns."""
     points = task.points_for(candidate.variant)
-    job = {
-        "train_points": str(points.train_points),
-        "train_labels": str(task.train_labels),
-        "test_points": str(points.test_points),
-        "train_file": str(task.files.train.resolve()),
-        "labels_file": str(task.files.labels.resolve()) if task.files.labels else None,
-        "filter_file": str(task.files.train_filter.resolve()) if task.files.train_filter else None,
-        "model_folder": str(folder / "model"),
-        "scratch_folder": str(folder),
-        "settings": dict(candidate.system.settings),
-        "n_threads": settings.n_threads,
-        "seed": seed,
-    }
-    (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
+    files = task.files
+    job = Job(
+        train_points=str(points.train_points),
+        train_labels=str(task.train_labels),
+        test_points=str(points.test_points),
+        train_file=str(files.train.resolve()),
+        labels_file=str(files.labels.resolve()) if files.labels else None,
+        filter_file=str(files.train_filter.resolve()) if files.train_filter else None,
+        model_folder=str(folder / "model"),
+        scratch_folder=str(folder),
+        settings=dict(candidate.system.settings),
+        n_threads=settings.n_threads,
+        seed=seed,
+    )
+    (folder / "job.json").write_text(json.dumps(asdict(job)), encoding="utf-8")
     deadline = time.monotonic() + settings.time_limit
     for action in ("train", "predict"):
         command = [str(python), "-m", f"{WORKERS}.{candidate.system.worker}", action]

@@ -11,17 +11,18 @@ and the like go to X-Transformer. `--dev` tests on other training points, for ch
 
 from __future__ import annotations
 
-import argparse
 import json
 import tempfile
 import time
 import warnings
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
 
+from benchmarks.command import parser_of, run
 from longtail import Dataset
 from longtail.cli.settings import parse_settings
 from longtail.data import InputWarning
@@ -32,8 +33,11 @@ from longtail.recipes.xtransformer import XTransformer
 
 from .environments import python_of
 from .running import call_worker
+from .workers.measuring import Job
 
 if TYPE_CHECKING:
+    import argparse
+
     from numpy.typing import NDArray
 
     from longtail.data.bags import Bags
@@ -51,16 +55,34 @@ TIME_LIMIT = 3600.0
 
 def main() -> None:
     """Train all and print a row each."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
-    parser.add_argument("--encoder", nargs="*", default=["bag"])
-    parser.add_argument("--environments", type=Path, help="where to find libpecos")
-    parser.add_argument("--recipes", nargs="*", default=[], help="others, on the same points")
-    parser.add_argument("--negatives", nargs="*", choices=NEGATIVES, default=list(NEGATIVES))
-    parser.add_argument("--set", nargs="*", default=[], help="settings of X-Transformer")
-    parser.add_argument("--points", type=int, default=20_000, help="train on so many points")
-    parser.add_argument("--test-points", type=int, default=3000)
-    parser.add_argument("--dev", action="store_true")
+    parser = parser_of(__doc__)
+    parser.add_argument("--data", type=Path, required=True, metavar="FOLDER", help="see above")
+    parser.add_argument(
+        "--encoder",
+        nargs="*",
+        default=["bag"],
+        metavar="FOLDER",
+        help="of transformers, or bag (bag)",
+    )
+    parser.add_argument("--environments", type=Path, metavar="DIR", help="where to find libpecos")
+    parser.add_argument(
+        "--recipes", nargs="*", default=[], metavar="NAME", help="others, on the same points"
+    )
+    parser.add_argument(
+        "--negatives",
+        nargs="*",
+        choices=NEGATIVES,
+        default=list(NEGATIVES),
+        help="which the rankers learn from; all by default",
+    )
+    parser.add_argument(
+        "--set", nargs="*", default=[], metavar="KEY=VALUE", help="settings of X-Transformer"
+    )
+    parser.add_argument(
+        "--points", type=int, default=20_000, metavar="N", help="train on so many points (20000)"
+    )
+    parser.add_argument("--test-points", type=int, default=3000, metavar="N", help="to ask (3000)")
+    parser.add_argument("--dev", action="store_true", help="ask other training points")
     parser.add_argument("--ensemble", action="store_true", help="of all encoders, too")
     arguments = parser.parse_args()
     warnings.simplefilter("ignore", InputWarning)
@@ -90,6 +112,8 @@ def _read(arguments: argparse.Namespace) -> tuple[Dataset, Dataset]:
     else:
         test = Dataset.read(arguments.data / "test.jsonl.gz", labels_file=labels)
         others = np.random.default_rng(0).permutation(test.n_points)
+    if not len(others):
+        raise InputError(f"No training points are left for --dev. Use fewer than {len(rows):,}.")
     return _rows(train, rows[: arguments.points]), _rows(test, others[: arguments.test_points])
 
 
@@ -200,16 +224,18 @@ def _xr_linear(train: Dataset, test: Dataset, environments: Path) -> str:
         }
         for part, matrix in matrices.items():
             sparse.save_npz(folder / f"{part}.npz", sparse.csr_matrix(matrix))
-        job = {part: str(folder / f"{part}.npz") for part in matrices} | {
-            "train_file": "",
-            "labels_file": None,
-            "model_folder": str(folder / "model"),
-            "scratch_folder": name,
-            "settings": {"one_vs_all": False},
-            "n_threads": 1,
-            "seed": 0,
-        }
-        (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
+        job = Job(
+            **{part: str(folder / f"{part}.npz") for part in matrices},
+            train_file="",
+            labels_file=None,
+            filter_file=None,
+            model_folder=str(folder / "model"),
+            scratch_folder=name,
+            settings={"one_vs_all": False},
+            n_threads=1,
+            seed=0,
+        )
+        (folder / "job.json").write_text(json.dumps(asdict(job)), encoding="utf-8")
         python = python_of("pecos", environments)
         for action in ("train", "predict"):
             command = [str(python), "-m", "benchmarks.peers.workers.pecos", action]
@@ -223,4 +249,4 @@ def _xr_linear(train: Dataset, test: Dataset, environments: Path) -> str:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)

@@ -35,7 +35,7 @@ from longtail.folder_exchange import is_fixed
 from longtail.model_folder import check_target
 from longtail.progress import ProgressBar
 from longtail.recipes.names import DEFAULT_RECIPE, RECIPES, recipe
-from longtail.training.tensorboard import TensorBoard
+from longtail.training.tensorboard import TensorBoard, summary_writer
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -245,6 +245,8 @@ def _configured(arguments: argparse.Namespace) -> LabelEstimator:
     from longtail.estimators.limits import check_settings  # noqa: PLC0415 - imports torch
 
     check_settings(estimator)
+    if arguments.tensorboard is not None:
+        summary_writer()
     return estimator
 
 

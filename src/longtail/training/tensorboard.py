@@ -9,9 +9,29 @@ from longtail.errors import MissingExtraError
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from torch.utils.tensorboard import SummaryWriter
+
     from longtail.training.run import EpochReport
 
-__all__ = ["TensorBoard"]
+__all__ = ["TensorBoard", "summary_writer"]
+
+
+def summary_writer() -> type[SummaryWriter]:
+    """Return what writes the files of events, or say that it is missing, before it is needed.
+
+    Raises
+    ------
+    MissingExtraError
+        If tensorboard is not installed.
+    """
+    try:
+        from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415 - an extra
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(
+            f"Curves for TensorBoard need {error.name}. Install it with `pip install "
+            "'longtail[tensorboard]'`, or train without them."
+        ) from error
+    return SummaryWriter
 
 
 class TensorBoard:
@@ -32,14 +52,7 @@ class TensorBoard:
     """
 
     def __init__(self, folder: str | Path) -> None:
-        try:
-            from torch.utils.tensorboard import SummaryWriter  # noqa: PLC0415 - an extra
-        except ModuleNotFoundError as error:
-            raise MissingExtraError(
-                f"Curves for TensorBoard need {error.name}. Install it with `pip install "
-                "'longtail[tensorboard]'`, or train without them."
-            ) from error
-        self._writer = SummaryWriter(str(folder))
+        self._writer = summary_writer()(str(folder))
 
     def on_stage(self, stage: str, seconds: float | None) -> None:
         """Write how long a stage took: one without batches has its time alone."""

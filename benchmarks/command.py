@@ -1,0 +1,71 @@
+"""The command line of a benchmark: how its options are shown, and its errors told."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from longtail.errors import InputError, LongtailError, did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+__all__ = ["chosen", "parser_of", "run"]
+
+READER_LEFT, USER_ERROR, STOPPED = 1, 2, 130
+
+
+def parser_of(description: str | None) -> argparse.ArgumentParser:
+    """Return a parser that shows its description as it is written, line by line."""
+    started = getattr(sys.modules["__main__"], "__spec__", None)
+    return argparse.ArgumentParser(
+        prog=None if started is None else f"python -m {started.name.removesuffix('.__main__')}",
+        description=description,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+
+
+def chosen(names: Sequence[str] | None, there_are: Iterable[str], what: str) -> list[str]:
+    """Return the names that were asked for, all of them if none were, none that there is not.
+
+    Examples
+    --------
+    >>> from benchmarks.command import chosen
+    >>> chosen(None, ("one", "two"), "variant")
+    ['one', 'two']
+    """
+    all_names = list(there_are)
+    for name in names or ():
+        if name not in all_names:
+            raise InputError(
+                f"There is no {what} {name!r}.{did_you_mean(name, all_names)} There are "
+                f"{', '.join(all_names)}."
+            )
+    return list(names or all_names)
+
+
+def run(main: Callable[[], int | None]) -> None:
+    """Run a benchmark and exit; tell what a user can mend in one sentence."""
+    try:
+        code = main() or 0
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Whoever read it, such as `head`, has seen enough.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = READER_LEFT
+    except KeyboardInterrupt:
+        print("Stopped.", file=sys.stderr)
+        code = STOPPED
+    except (LongtailError, OSError) as error:
+        print(f"error: {_told(error)}", file=sys.stderr)
+        code = USER_ERROR
+    sys.exit(code)
+
+
+def _told(error: LongtailError | OSError) -> str:
+    """Say what was wrong."""
+    if isinstance(error, OSError) and error.filename:
+        return f"{error.filename}: {error.strerror}. Check the path."
+    return " ".join(str(error).split())
