@@ -15,6 +15,7 @@ import random
 from itertools import accumulate, chain
 from typing import TYPE_CHECKING
 
+from benchmarks.command import run
 from benchmarks.set_files import parser_of_places, read_part, write, write_parts
 
 if TYPE_CHECKING:
@@ -116,4 +117,4 @@ class Walk:
 
 
 if __name__ == "__main__":
-    main()
+    run(main)
