@@ -18,6 +18,8 @@ from longtail.costs.estimate import (
 )
 from longtail.costs.of_recipe import costs_of
 from longtail.data import LabelSpace, TextColumn
+from longtail.estimators.splitting import split_data
+from longtail.estimators.vocabulary import known_and_encoded
 from longtail.recipes.names import RECIPES, recipe
 
 ONE_CORE = Machine(rate=2e11, n_threads=1)
@@ -36,7 +38,7 @@ def texts_of(n_points):
 def test_the_bags_of_texts_are_foreseen_from_a_sample(monkeypatch):
     monkeypatch.setattr("longtail.costs.estimate.SAMPLE", 1500)
     dataset = texts_of(6000)
-    vectorizer, features = Astec()._vectorized(dataset)
+    vectorizer, features = known_and_encoded(Astec(), dataset)
     workload = workload_of(dataset, Astec())
     assert workload.n_nonzero == pytest.approx(features.nnz, rel=0.2)
     assert workload.n_features == pytest.approx(vectorizer.n_features_, rel=0.5)
@@ -47,7 +49,7 @@ def test_the_bags_of_texts_are_foreseen_from_a_sample(monkeypatch):
 
 def test_the_bags_of_few_texts_are_counted_as_they_will_be():
     dataset, settings = texts_of(300), Astec(min_df=1)
-    vectorizer, features = settings._vectorized(dataset)
+    vectorizer, features = known_and_encoded(settings, dataset)
     workload = workload_of(dataset, settings)
     assert workload.n_nonzero == features.nnz
     assert workload.n_features == vectorizer.n_features_
@@ -89,9 +91,9 @@ def test_the_bags_of_labels_count_where_the_recipe_looks_at_them():
         dataset, label_space=LabelSpace.from_names(["word0", "word1", "x"])
     )
     settings = LongtailClassifier()
-    vectorizer, _ = settings._vectorized(dataset)
-    bags = settings._label_features(dataset, vectorizer)
-    assert workload_of(dataset, settings).n_label_entries == bags.nnz > 0
+    vectorizer, features = known_and_encoded(settings, dataset)
+    data, _ = split_data(settings, dataset, features, vectorizer, None, n_threads=1)
+    assert workload_of(dataset, settings).n_label_entries == data.label_features.nnz > 0
     assert workload_of(dataset, Astec()).n_label_entries == 0
 
 
