@@ -44,8 +44,9 @@ def drawn(*, own_tells):
 @pytest.mark.parametrize(("own_tells", "expected"), [(False, MANY_VOTERS), (True, 20)])
 def test_many_vote_where_one_says_little(own_tells, expected):
     vectors, labels = drawn(own_tells=own_tells)
-    search = search_of(vectors[:N_POINTS], labels[:N_POINTS])
-    found = with_voters_for(search, vectors[N_POINTS:], csr_array(labels[N_POINTS:]))
+    seen, truth = csr_array(labels[:N_POINTS]), csr_array(labels[N_POINTS:])
+    search = search_of(vectors[:N_POINTS], seen)
+    found = with_voters_for(search, vectors[N_POINTS:], truth, seen)
     assert found.sizes == replace(search.sizes, n_near_points=expected)
 
 
@@ -53,8 +54,8 @@ def test_without_votes_or_points_nothing_is_changed():
     vectors, labels = drawn(own_tells=False)
     search, truth = search_of(vectors, labels), csr_array(labels)
     none = replace(search, sizes=replace(search.sizes, n_near_points=0))
-    assert with_voters_for(none, vectors, truth) is none
-    assert with_voters_for(search, vectors[:0], truth[:0]) is search
+    assert with_voters_for(none, vectors, truth, truth) is none
+    assert with_voters_for(search, vectors[:0], truth[:0], truth) is search
 
 
 def lists():

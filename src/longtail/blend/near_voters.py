@@ -9,6 +9,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.metrics.hits import true_among
+from longtail.metrics.predictions import top_k
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -25,7 +26,9 @@ MOST_ASKED = 1_000
 CLEARLY = 2.0  # standard errors
 
 
-def with_voters_for(search: CandidateSearch, points: Floats, truth: csr_array) -> CandidateSearch:
+def with_voters_for(
+    search: CandidateSearch, points: Floats, truth: csr_array, seen: csr_array
+) -> CandidateSearch:
     """Return a search in which a hundred near points vote, if that is clearly better.
 
     That is, if of the labels with the most votes clearly more are true. Few points tell most where
@@ -38,6 +41,8 @@ def with_voters_for(search: CandidateSearch, points: Floats, truth: csr_array) -
     points : float32 (n, dimension)
         Unit vectors of points that the sources have not seen; `MOST_ASKED` are enough.
     truth : csr_array (n, n_labels)
+    seen : csr_array (n_seen, n_labels)
+        Labels of the points that vote.
 
     Examples
     --------
@@ -51,15 +56,16 @@ def with_voters_for(search: CandidateSearch, points: Floats, truth: csr_array) -
     >>> vectors = random.standard_normal((400, 4)).astype(np.float32)
     >>> vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     >>> labels = np.hstack([random.random((400, 1)) < 0.25, np.eye(400)]).astype(np.float32)
+    >>> seen = csr_array(labels)
     >>> sizes = SearchSizes(n_near_points=1)
     >>> search = CandidateSearch.build(
-    ...     vectors[:0], vectors, csr_array(labels), sizes=sizes, seed=0, n_threads=1
+    ...     vectors[:0], vectors, seen, sizes=sizes, seed=0, n_threads=1
     ... )
     >>> truth = csr_array((400, 401))
-    >>> with_voters_for(search, vectors, truth).sizes.n_near_points
+    >>> with_voters_for(search, vectors, truth, seen).sizes.n_near_points
     1
     >>> truth = csr_array(np.repeat(np.eye(401)[:1], 400, axis=0))
-    >>> with_voters_for(search, -vectors, truth).sizes.n_near_points
+    >>> with_voters_for(search, -vectors, truth, seen).sizes.n_near_points
     100
     """
     n_usual = search.sizes.n_near_points
@@ -67,7 +73,7 @@ def with_voters_for(search: CandidateSearch, points: Floats, truth: csr_array) -
         return search
     near, similarities = search.near_points(points, MANY_VOTERS)
     few, many = (
-        _n_true(search, near[:, :n], similarities[:, :n], truth) for n in (n_usual, MANY_VOTERS)
+        _n_true(near[:, :n], similarities[:, :n], seen, truth) for n in (n_usual, MANY_VOTERS)
     )
     gain = many - few
     if gain.mean() <= CLEARLY * gain.std() / np.sqrt(len(gain)):
@@ -76,19 +82,12 @@ def with_voters_for(search: CandidateSearch, points: Floats, truth: csr_array) -
 
 
 def _n_true(
-    search: CandidateSearch, near: NDArray[np.int32], similarities: Floats, truth: csr_array
+    near: NDArray[np.int32], similarities: Floats, seen: csr_array, truth: csr_array
 ) -> NDArray[np.int64]:
     """Return how many of the labels with the most votes are true, for each point."""
     rows, places = np.nonzero(near >= 0)
-    n_points = len(search.label_starts) - 1
     weights = np.maximum(similarities[rows, places], 0) ** 2
-    voters = csr_array((weights, (rows, near[rows, places])), (len(near), n_points))
-    ones = np.ones(len(search.label_ids), np.float32)
-    labels = csr_array((ones, search.label_ids, search.label_starts), (n_points, search.n_labels))
-    votes = (voters @ labels).tocsr()
-    best = np.full((len(near), N_BEST), -1, np.int32)
-    for row, (start, stop) in enumerate(zip(votes.indptr[:-1], votes.indptr[1:], strict=True)):
-        order = np.argsort(-votes.data[start:stop], kind="stable")[:N_BEST]
-        best[row, : len(order)] = votes.indices[start:stop][order]
+    voters = csr_array((weights, (rows, near[rows, places])), (len(near), seen.shape[0]))
+    best, _ = top_k(voters @ seen, N_BEST)
     n_true: NDArray[np.int64] = true_among(best, truth).sum(axis=1)
     return n_true

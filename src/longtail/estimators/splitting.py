@@ -6,21 +6,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.data.assembled import rows_of
 from longtail.estimators.holding_out import asked_in_part, held_out_rows
 from longtail.estimators.vocabulary import feature_kinds, label_texts_of
 from longtail.metrics.predictions import truth_without
 from longtail.training.run import TrainingData
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
     from longtail.data.dataset import Dataset
     from longtail.data.vectorizer import TextVectorizer
     from longtail.estimators.estimator import LabelEstimator
-
-    Rows = NDArray[np.int64]
 
 __all__ = ["split_data"]
 
@@ -79,10 +75,10 @@ def split_data(
     )
     is_labelled = np.diff(dataset.labels.indptr) > 0
     seen, shown = train[is_labelled[train]], held[is_labelled[held]]
-    data, held_out = _part(whole, seen, n_threads), _part(whole, shown, n_threads)
+    data, held_out = whole.of_points(seen, n_threads), whole.of_points(shown, n_threads)
     if len(shown):
-        return data, _beside(held_out, _part(whole, held[~is_labelled[held]], n_threads))
-    data = _beside(data, _part(whole, np.flatnonzero(~is_labelled), n_threads))
+        return data, _beside(held_out, whole.of_points(held[~is_labelled[held]], n_threads))
+    data = _beside(data, whole.of_points(np.flatnonzero(~is_labelled), n_threads))
     texts = None if dataset.texts is None else dataset.texts.take(seen)
     parts = asked_in_part(data, texts, vectorizer, settings.reads(), settings.random_state)
     return data._replace(in_part=parts), held_out
@@ -110,18 +106,6 @@ def _data_of(
         texts=reads.texts(texts),
         label_texts=None if label_features is None else reads.texts(of_labels or ()),
         set_aside=set_aside,
-    )
-
-
-def _part(whole: TrainingData, rows: Rows, n_threads: int) -> TrainingData:
-    """Return the data of some points; see `TrainingData.of_points`, which has one thread."""
-    words, texts, pairs = whole.words, whole.texts, whole.set_aside
-    return whole._replace(
-        features=rows_of(whole.features, rows, n_threads),
-        labels=rows_of(whole.labels, rows, n_threads),
-        words=None if words is None else words[rows],
-        texts=None if texts is None else texts[rows],
-        set_aside=None if pairs is None else pairs[rows],
     )
 
 

@@ -209,7 +209,7 @@ class LongtailClassifier(RerankedEstimator):
         pieces = self._pieces_read(data, held_out)
         scorer, tables = self._sources(space, data, run, pieces=pieces, n_asked=n_asked)
         with run.stage("evidence"):
-            scorer = self._with_voters(scorer, held_out, run)
+            scorer = self._with_voters(scorer, data, held_out, run)
             lesson, further = self._taught_by(scorer, data, held_out, n_asked, run)
         blend = partial(lesson.learn, scorer.tail_weights, run)
         with meanwhile(blend, run.n_threads) as blended:
@@ -232,7 +232,7 @@ class LongtailClassifier(RerankedEstimator):
         return compiled.with_network(network).with_further_scales(*further), calibration
 
     def _with_voters(
-        self, scorer: BlendedScorer, held_out: TrainingData, run: TrainingRun
+        self, scorer: BlendedScorer, data: TrainingData, held_out: TrainingData, run: TrainingRun
     ) -> BlendedScorer:
         """Return the scorer with as many near points voting as tell held-out points most."""
         if self.n_near_points is not None:
@@ -240,7 +240,7 @@ class LongtailClassifier(RerankedEstimator):
         n_points = held_out.labels.shape[0]
         asked = held_out.of_points(evenly_spaced(min(MOST_ASKED, n_points), n_points))
         points = scorer.encoder.encode(asked.bags(), run.n_threads)
-        search = with_voters_for(scorer.search, points, asked.judged_labels)
+        search = with_voters_for(scorer.search, points, asked.judged_labels, data.labels)
         return replace(scorer, search=search)
 
     @staticmethod

@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from scipy.sparse import vstack
 
+from longtail.data.assembled import rows_of
 from longtail.data.bags import Bags
 from longtail.data.rows import evenly_spaced
 from longtail.errors import InputError
@@ -139,12 +140,12 @@ class TrainingData(NamedTuple):
         some = evenly_spaced(n_beside * n_own // n_their, n_beside)
         return self._replace(unlabelled=beside.of_points(some) if len(some) else None)
 
-    def of_points(self, rows: NDArray[np.int64]) -> TrainingData:
+    def of_points(self, rows: NDArray[np.int64], n_threads: int = 1) -> TrainingData:
         """Return the data with some points alone, and none without labels beside them."""
         words, texts, pairs = self.words, self.texts, self.set_aside
         return self._replace(
-            features=self.features[rows],
-            labels=self.labels[rows],
+            features=rows_of(self.features, rows, n_threads),
+            labels=rows_of(self.labels, rows, n_threads),
             words=None if words is None else words[rows],
             texts=None if texts is None else texts[rows],
             set_aside=None if pairs is None else pairs[rows],
