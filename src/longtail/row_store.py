@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int32]
 
 __all__ = [
+    "AS_THEY_ARE",
     "RowStore",
     "are_common",
     "check_sparse",
@@ -89,6 +90,17 @@ class RowStore(NamedTuple):
             n_threads=self.n_threads,
         )
         return Rows(read_only(codes, np.int8), read_only(scales, np.float32))
+
+    def stored(self, rows: Rows) -> Rows:
+        """Store rows that were stored before, perhaps in the same bits."""
+        kinds = {"int8": np.int8, "float16": np.uint16, "float32": np.float32}
+        return rows if rows.values.dtype == kinds[self.dtype] else self.rows(float_rows(rows))
+
+    def stored_tokens(self, rows: Rows, dimension: int) -> Rows:
+        """Store rows of tokens that were stored before, perhaps in the same bits."""
+        kinds = {"int8": np.uint8, "float16": np.uint16, "float32": np.float32}
+        is_same = rows.values.dtype == kinds[self.dtype]
+        return rows if is_same else self.tokens(token_vectors_of(rows, dimension))
 
     def tokens(self, vectors: Floats) -> Rows:
         """Store rows of which many are added up: four bits a number where others take eight."""
@@ -174,6 +186,9 @@ class RowStore(NamedTuple):
         if self.dtype == "float16":
             return read_only(numbers.astype(np.float16).view(np.uint16), np.uint16)
         return read_only(numbers, np.float32)
+
+
+AS_THEY_ARE = RowStore("float32")
 
 
 def _arrays_of(rows: csr_array) -> tuple[NDArray[np.int64], Ids, Floats]:
@@ -390,7 +405,7 @@ def float_weights(rows: SparseRows) -> Floats:
 def _widened(stored: NDArray[Any]) -> Floats:
     """Return stored numbers as float32, not yet scaled."""
     numbers = stored.view(np.float16) if stored.dtype == np.uint16 else stored
-    return numbers.astype(np.float32)
+    return numbers.astype(np.float32, copy=False)
 
 
 def named_arrays(prefix: str, members: Mapping[str, Any]) -> dict[str, NDArray[np.generic]]:

@@ -18,7 +18,6 @@ from longtail.index.graph import GraphIndex
 from longtail.row_store import (
     check_sparse,
     column_ids,
-    float_rows,
     float_weights,
     neighbours_of,
     token_vectors_of,
@@ -74,8 +73,7 @@ def expanded(compiled: CompiledScorer) -> BlendedScorer:
     first, *others = parts.heads
     heads = [LabelHead.of_search(search, first.bias, float(first.scale))]
     heads += [
-        LabelHead(float_rows(head.rows), head.row_of_label, head.bias, float(head.scale))
-        for head in others
+        LabelHead(head.rows, head.row_of_label, head.bias, float(head.scale)) for head in others
     ]
     return BlendedScorer(
         encoder=UnitBagEncoder(token_vectors_of(parts.tokens, dimension)),
