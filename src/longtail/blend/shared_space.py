@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -60,10 +60,11 @@ class LearntSpace(NamedTuple):
     tables: SpaceTables | None
 
 
-class SpaceTables(NamedTuple):
+@dataclass
+class SpaceTables:
     """What is trained, as it was at the end.
 
-    Attributes
+    Parameters
     ----------
     tokens : float32 Tensor (n_features, dimension)
     labels : float32 Tensor (n_labels, dimension)
@@ -76,6 +77,15 @@ class SpaceTables(NamedTuple):
     labels: Tensor
     bias: Tensor
     has_points: NDArray[np.bool_]
+
+    def taken_over(self) -> SpaceTables:
+        """Return the tables, of which this object holds nothing more.
+
+        Whoever goes on from them writes over them, and frees their memory once they are stored.
+        """
+        own = replace(self)
+        self.__dict__.clear()
+        return own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,6 +168,7 @@ class SharedSpace:
         features, more points. With `goes_on`, what is needed for that is kept, which takes as much
         memory again. `store` puts away the vectors of tokens, else, and of all heads but the first.
         """
+        start = start.taken_over() if start else None
         tokens = TokenTable(
             data.features.shape[1],
             self.dimension,
@@ -168,6 +179,7 @@ class SharedSpace:
         )
         batches = self._batches(data, tokens, run, is_first=start is None)
         task = _SharedSpaceTask(self, data, run, tokens, batches.state(), start)
+        del start
         train(task, batches, self.schedule, run, "shared space")
         return task.learnt(store, goes_on=goes_on)
 
