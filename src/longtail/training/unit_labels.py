@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 __all__ = ["UnitLabelTable", "decoupled_softmax"]
 
-BLOCK = 100_000  # rows that are made unit ones at a time: where labels are many, copies count
+BLOCK = 4_096  # rows that are made unit ones at a time, as copies of millions would count
 TINY = torch.finfo(torch.float32).tiny  # keeps divisions and logarithms of exponents finite
 
 
