@@ -112,6 +112,16 @@ def test_examples_of_equal_number_lose_equally_or_none(labels, n_wanted, n_held_
         assert matrix[held].sum(axis=0).max() == 1
 
 
+def test_there_is_always_a_label_left_to_learn_from():
+    """All points with labels are alike, so they are held out together, or not at all."""
+    texts = [*texts_of(100), *["the same"] * 4]
+    labels = csr_array(([1.0] * 5, ([100, 101, 102, 103, 103], [0, 0, 0, 0, 1])), (104, 2))
+    for seed in range(8):
+        train, held = held_out_rows(texts, labels, 52, seed)
+        assert labels[train].nnz
+        assert len(train) + len(held) == 104
+
+
 def test_labels_known_by_texts_alone_are_learnt_to_be_found():
     labels = one_label_each(np.arange(300), n_labels=600)
     texts = texts_of(300)
