@@ -8,17 +8,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
+from longtail.data.point_input import PointInput
+from longtail.data.rows import unit_rows
 from longtail.data.split import even_split, held_out_split
 from longtail.data.text_column import TextColumn
 from longtail.demo.data import wordnet
 from longtail.estimators.holding_out import (
     LEAST_HELD_OUT,
     are_even,
+    asked_in_part,
+    can_hold_out,
     held_out_rows,
     text_in_part,
 )
 from longtail.recipes.dismec import DiSMEC
 from longtail.recipes.longtail import LongtailClassifier
+from longtail.training.run import TrainingData
 
 
 def one_label_each(labels, n_labels=None):
@@ -112,6 +117,10 @@ def test_examples_of_equal_number_lose_equally_or_none(labels, n_wanted, n_held_
         assert matrix[held].sum(axis=0).max() == 1
 
 
+def test_of_points_without_any_label_none_is_held_out():
+    assert not can_hold_out(csr_array((100, 3)), 20)
+
+
 def test_there_is_always_a_label_left_to_learn_from():
     """All points with labels are alike, so they are held out together, or not at all."""
     texts = [*texts_of(100), *["the same"] * 4]
@@ -151,6 +160,15 @@ def test_parts_are_drawn_again_in_the_same_way():
     ]
     assert parts[0] == parts[1]
     assert len(set(parts[0])) > 3
+
+
+def test_parts_of_bags_are_of_unit_length():
+    features = csr_array(random_array((50, 30), density=0.3, rng=np.random.default_rng(0)))
+    data = TrainingData(unit_rows(features), one_label_each(np.arange(50)))
+    parts = asked_in_part(data, None, None, PointInput(), seed=0).features
+    assert 0.3 < parts.nnz / features.nnz < 0.7
+    lengths = np.sqrt(parts.multiply(parts).sum(axis=1))
+    np.testing.assert_allclose(lengths[lengths > 0], 1, rtol=1e-5)
 
 
 def reverse_dictionary(n_entries):
