@@ -19,6 +19,7 @@ from longtail.data.input_notes import InputWarning
 from longtail.data.label_space import LabelSpace
 from longtail.errors import InputError
 from longtail.estimators.json_values import json_value
+from longtail.estimators.limits import check_settings
 from longtail.predictor import Predictor
 from longtail.progress import ProgressBar
 from longtail.recipes.astec import Astec
@@ -454,3 +455,17 @@ def test_zeros_that_are_stored_change_nothing():
     answers = [model.predict_topk(csr_array(dense), 3) for model in models]
     np.testing.assert_array_equal(*[scores for _, scores in answers])
     assert stored.nnz == dense.size  # what was passed stays as it was
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"dropout": float("nan")}, r"dropout must be between 0.0 and 0.99, got nan"),
+        ({"epochs": True}, "epochs must be a whole number, got True"),
+        ({"label_texts": 1}, "label_texts must be True or False, got 1"),
+        ({"device": "toaster"}, "toaster"),
+    ],
+)
+def test_settings_are_checked_before_anything_is_read(settings, message):
+    with pytest.raises(InputError, match=message):
+        check_settings(LongtailClassifier(**settings))

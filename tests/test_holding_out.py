@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
-from longtail.data.point_input import PointInput
+from longtail.data.dataset import Dataset
+from longtail.data.label_space import LabelSpace
+from longtail.data.point_input import InputKind, PointInput
 from longtail.data.rows import unit_rows
 from longtail.data.split import even_split, held_out_split
 from longtail.data.text_column import TextColumn
@@ -21,6 +25,8 @@ from longtail.estimators.holding_out import (
     held_out_rows,
     text_in_part,
 )
+from longtail.estimators.splitting import split_data
+from longtail.estimators.vocabulary import known_and_encoded
 from longtail.recipes.dismec import DiSMEC
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.training.run import TrainingData
@@ -169,6 +175,35 @@ def test_parts_of_bags_are_of_unit_length():
     assert 0.3 < parts.nnz / features.nnz < 0.7
     lengths = np.sqrt(parts.multiply(parts).sum(axis=1))
     np.testing.assert_allclose(lengths[lengths > 0], 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [InputKind.WORDS, InputKind.TEXTS, InputKind.BAGS])
+def test_parts_are_of_the_points_that_have_labels(kind):
+    texts = [f"word{i} other{i}" for i in range(60)]
+    dataset = Dataset.of(texts, [[], []] * 5 + [[f"label {i}"] for i in range(50)])
+    settings, reads = DiSMEC(char_ngrams=None, min_df=1), PointInput(kind, n_words=2)
+    settings.reads = lambda: reads
+    vectorizer, features = known_and_encoded(settings, dataset)
+    data, held_out = split_data(settings, dataset, features, vectorizer, None, n_threads=1)
+    assert (data.labels.shape[0], held_out.labels.shape[0]) == (50, 0)
+    parts = data.in_part
+    assert not (parts.features.astype(bool) > data.features.astype(bool)).nnz
+    assert parts.features.nnz < data.features.nnz
+    if kind is InputKind.WORDS:
+        assert 0 < np.count_nonzero(parts.words >= 0) < np.count_nonzero(data.words >= 0)
+    if kind is InputKind.TEXTS:
+        assert all(part in text for part, text in zip(parts.texts, texts[10:], strict=True))
+
+
+@pytest.mark.parametrize(("settings", "n_held_out"), [(LongtailClassifier(), 60), (DiSMEC(), 0)])
+def test_who_reads_no_label_texts_finds_no_label_by_its_text(settings, n_held_out):
+    names = LabelSpace.from_names(f"label{i}" for i in range(600))
+    labels = one_label_each(np.arange(300), n_labels=600)
+    dataset = Dataset(texts_of(300), None, labels, names)
+    settings = replace(settings, held_out=0.2)
+    vectorizer, features = known_and_encoded(settings, dataset)
+    parts = split_data(settings, dataset, features, vectorizer, None, n_threads=1)
+    assert parts[1].labels.shape[0] == n_held_out
 
 
 def reverse_dictionary(n_entries):
