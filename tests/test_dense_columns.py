@@ -52,6 +52,27 @@ def test_what_centred_does(seed, n_dense):
     np.testing.assert_array_equal(alone, found.toarray()[3:4])
 
 
+def test_means_and_deviations_are_of_all_points_zeros_included():
+    numbers = measured()[0].copy()
+    numbers[::3, 0] = 0
+    numbers[:, 1] = -3e3 + 1e-4 * (np.arange(len(numbers)) % 2)  # the same, but for rounding
+    found = dense_columns(csr_array(numbers))
+    np.testing.assert_allclose(found.means, numbers.mean(axis=0), rtol=1e-3, atol=1e-3)
+    expected = numbers.std(axis=0)
+    expected[1] = 0
+    np.testing.assert_allclose(found.deviations, expected, rtol=1e-3)
+
+
+def test_columns_that_are_little_of_a_row_once_it_is_raised_are_those_of_bags():
+    random = np.random.default_rng(0)
+    numbers = np.zeros((60, 41), np.float32)
+    numbers[:, 0] = 4  # four fifths of a row's squares, and half of them once roots are taken
+    for row in numbers:
+        row[1 + random.choice(40, 4, replace=False)] = 1
+    assert dense_columns(csr_array(numbers)) is not None
+    assert dense_columns(csr_array(numbers), power=0.5) is None
+
+
 def test_columns_of_measurements_spread_alike():
     features, _ = measured()
     found = dense_columns(csr_array(features)).centred(csr_array(features)).toarray()

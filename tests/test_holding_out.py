@@ -88,6 +88,14 @@ def test_of_several_labels_none_loses_more_and_twins_stay_together(seed):
     assert ((lost == 0) | (lost == alike) | (alike == 0)).all()
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_twins_that_are_too_many_leave_their_label_its_share(seed):
+    texts = [*["one and the same"] * 4, "another", "a third", *texts_of(6)]
+    labels = one_label_each([0] * 6 + [1] * 6)
+    _, held = even_split(texts, labels, 0.2, seed)
+    assert labels[held].sum(axis=0).tolist() == [1, 1]
+
+
 def test_points_that_come_as_they_may_are_split_at_random():
     random = np.random.default_rng(0)
     labels = one_label_each(np.minimum(random.zipf(1.6, 600), 200) - 1)
@@ -193,6 +201,7 @@ def test_parts_are_of_the_points_that_have_labels(kind):
         assert 0 < np.count_nonzero(parts.words >= 0) < np.count_nonzero(data.words >= 0)
     if kind is InputKind.TEXTS:
         assert all(part in text for part, text in zip(parts.texts, texts[10:], strict=True))
+        assert set(parts.texts) - {*texts}
 
 
 @pytest.mark.parametrize(("settings", "n_held_out"), [(LongtailClassifier(), 60), (DiSMEC(), 0)])

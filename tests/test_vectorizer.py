@@ -324,3 +324,17 @@ def test_a_text_of_symbols_alone_is_known_by_them():
     assert (TokenKind.CHARACTERS, "<>:") in known
     assert set(row_of(vectorizer, "wine >:(")) == set(row_of(vectorizer, "wine"))
     assert row_of(vectorizer, "++") == {}  # no token of a word is one of symbols
+
+
+def test_a_word_of_symbols_is_no_beginning():
+    vectorizer = TextVectorizer(char_ngrams=(3, 3), min_df=1).fit(["<:-)", "ab"])
+    tokens = [vectorizer.token(column) for column in range(vectorizer.n_features_)]
+    beginnings = dict(zip(tokens, vectorizer.is_beginning().tolist(), strict=True))
+    assert not beginnings["<:-)"]
+    assert beginnings["<ab"]
+
+
+def test_settings_that_none_can_have_are_damage():
+    vectorizer = TextVectorizer(min_df=1).fit(["ab"])
+    with pytest.raises(LongtailError, match="word_ngrams"):
+        TextVectorizer.from_arrays(vectorizer.config() | {"word_ngrams": 9}, vectorizer.to_arrays())
