@@ -54,8 +54,10 @@ def test_what_centred_does(seed, n_dense):
 
 def test_means_and_deviations_are_of_all_points_zeros_included():
     numbers = measured()[0].copy()
+    numbers[:, 0] += 5
     numbers[::3, 0] = 0
-    numbers[:, 1] = -3e3 + 1e-4 * (np.arange(len(numbers)) % 2)  # the same, but for rounding
+    numbers[:, 1] = -3e3
+    numbers[::2, 1] = np.nextafter(numbers[::2, 1], np.float32(0))  # the same, but for rounding
     found = dense_columns(csr_array(numbers))
     np.testing.assert_allclose(found.means, numbers.mean(axis=0), rtol=1e-3, atol=1e-3)
     expected = numbers.std(axis=0)

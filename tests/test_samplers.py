@@ -154,3 +154,16 @@ def test_labels_of_a_leaf_come_once_to_a_point_that_has_several_of_them():
     sampler = TreeLeaves(size=6, leaf_size=6)
     drawn = sampler.mine(None, np.eye(4, dtype=np.float32), labels, seed=0, n_threads=1)
     assert np.sort(drawn, axis=1).tolist() == [list(range(6))] * 4
+
+
+def test_how_long_points_are_does_not_part_labels():
+    vectors, labels, _ = some_data()
+    longer = vectors * np.random.default_rng(0).uniform(0.01, 100, (N_POINTS, 1)).astype("f4")
+    for sampler in (TreeLeaves(size=10, leaf_size=4), NearestCentroids(n_near_labels=20)):
+        first, second = (
+            sampler.mine(
+                sampler.build(some, labels, seed=0, n_threads=1), some, labels, seed=0, n_threads=1
+            )
+            for some in (vectors, longer)
+        )
+        np.testing.assert_array_equal(first, second)

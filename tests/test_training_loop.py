@@ -91,6 +91,26 @@ class TestLoop:
             ("learner 2: stage", 2, 2),
         ]
 
+    def test_no_two_epochs_draw_alike_and_each_draws_what_it_drew(self):
+        class Drawing:
+            def __init__(self):
+                self.drawn = []
+
+            def step(self, batch, learning_rate, share, *, measure):
+                self.drawn.append((float(torch.rand(1)), *batch.points.tolist()))
+
+            def state(self):
+                return {}
+
+        batches = AllLabels(sp.csr_array(np.ones((9, 1))), 3)
+        first, again = Drawing(), Drawing()
+        for task, epochs in ((first, 4), (again, 2)):
+            train(task, batches, Schedule(epochs=epochs, learning_rate=1), run_with(), "a stage")
+        assert again.drawn == first.drawn[:6]
+        numbers, points = zip(*((row[0], row[1:]) for row in first.drawn), strict=True)
+        assert len(set(numbers)) == 12
+        assert len({points[i : i + 3] for i in range(0, 12, 3)}) == 4
+
     def test_a_checkpoint_of_other_tensors_is_ignored(self, tmp_path):
         folder, recorder = (
             CheckpointFolder(tmp_path, fingerprint=Fingerprint("{}", "f"), every_seconds=0),

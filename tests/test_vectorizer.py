@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import re
 import time
 from collections import Counter
@@ -338,3 +339,11 @@ def test_settings_that_none_can_have_are_damage():
     vectorizer = TextVectorizer(min_df=1).fit(["ab"])
     with pytest.raises(LongtailError, match="word_ngrams"):
         TextVectorizer.from_arrays(vectorizer.config() | {"word_ngrams": 9}, vectorizer.to_arrays())
+
+
+def test_one_that_was_used_is_pickled_and_used_again():
+    vectorizer = TextVectorizer(min_df=1).fit(["red wine"])
+    columns, values = vectorizer.encode_one("wine")
+    again = pickle.loads(pickle.dumps(vectorizer))  # noqa: S301  # our own bytes
+    assert again.encode_one("wine")[0].tolist() == columns.tolist()
+    np.testing.assert_array_equal(again.encode_one("wine")[1], values)
