@@ -53,6 +53,12 @@ def stop_after(monkeypatch, n_blocks, error):
     return asked
 
 
+def test_a_run_that_is_stopped_before_its_first_answer_leaves_nothing(tmp_path):
+    with pytest.raises(Stopped), resuming(tmp_path / "out.jsonl", {"model": 1}):
+        raise Stopped
+    assert not [*tmp_path.iterdir()]
+
+
 @pytest.mark.parametrize("name", ["out.jsonl", "out.jsonl.gz"])
 @pytest.mark.parametrize("n_blocks", [1, 3])
 def test_a_stopped_run_is_gone_on_with(
