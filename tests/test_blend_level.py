@@ -7,7 +7,7 @@ import pytest
 
 from longtail.blend.evidence import Evidence
 from longtail.blend.level import levelled
-from longtail.blend.score_network import ScoreNetwork
+from longtail.blend.score_network import ScoreNetwork, log_sums
 
 
 def made_points(n_points, *, offset, seed=0):
@@ -45,6 +45,8 @@ def test_what_all_candidates_gain_together_is_taken_away(offset, least):
     plain, level = passing_on().scores(evidence), network.scores(evidence)
     assert np.array_equal(np.isneginf(plain), np.isneginf(level))
     real = ~np.isneginf(plain)
+    taken = network.level * log_sums(plain)[:, np.newaxis]
+    np.testing.assert_allclose(level[real], (plain - taken)[real], rtol=1e-5, atol=1e-5)
     order = [np.argsort(-scores[real.all(axis=1)], axis=1).tolist() for scores in (plain, level)]
     assert order[0] == order[1]
 

@@ -10,7 +10,9 @@ from scipy.sparse import csr_array, hstack
 
 import longtail
 from longtail import LongtailClassifier
+from longtail.data.dataset import Dataset
 from longtail.data.dense_columns import MOST_DEVIATIONS, DenseColumns, dense_columns
+from longtail.data.label_space import LabelSpace
 from longtail.data.point_input import PointInput
 
 few = settings(max_examples=25, deadline=None)
@@ -159,3 +161,13 @@ def test_a_label_is_added_by_measurements():
     more = model.predictor_.with_labels(["third"], {"third": csr_array(strange[:50])})
     answers = more.predict(csr_array(strange[50:]), k=1)
     assert np.mean([answer[0][0] == "third" for answer in answers]) > 0.8
+
+
+def test_zeros_that_are_stored_fill_no_column():
+    words = bags()
+    stored = csr_array(words.toarray() + 1)
+    stored.data -= 1
+    labels = csr_array(np.ones((stored.shape[0], 1), np.float32))
+    for features in (words, stored):
+        dataset = Dataset(None, features.astype(np.float32), labels, LabelSpace(1))
+        assert LongtailClassifier()._reads_of(dataset, 1).dense is None

@@ -469,3 +469,9 @@ def test_zeros_that_are_stored_change_nothing():
 def test_settings_are_checked_before_anything_is_read(settings, message):
     with pytest.raises(InputError, match=message):
         check_settings(LongtailClassifier(**settings))
+
+
+def test_a_model_counts_all_training_points_also_those_held_out():
+    texts, labels = [f"word{i} other{i % 9}" for i in range(90)], [[i % 4] for i in range(90)]
+    model = Parabel(held_out=0.5, n_learners=1, n_threads=1).fit(texts, labels)
+    assert model.predictor_.train_label_counts.tolist() == [23, 23, 22, 22]

@@ -277,6 +277,20 @@ def test_weights_that_nothing_moves_decay_over_all_steps_as_rates_fall():
     np.testing.assert_allclose(left, np.exp(-training.decay), atol=0.03)
 
 
+@pytest.mark.parametrize(
+    ("n_points", "most_steps", "expected"),
+    [
+        (5_000, None, (125, 40 * 20)),
+        (5_001, None, (62, 81 * 40)),
+        (5_000, 100, (125, 40 * 3)),
+        (125, 100, (125, 40)),
+        (0, None, (125, 20)),
+    ],
+)
+def test_many_points_have_smaller_batches_and_a_trial_few_steps(n_points, most_steps, expected):
+    assert NetworkTraining()._sizes(n_points, most_steps) == expected
+
+
 def test_a_source_that_is_always_right_is_followed():
     evidence, truth = made_up(200)
     rows = np.arange(200)[:, np.newaxis]

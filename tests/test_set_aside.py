@@ -177,6 +177,16 @@ def test_they_do_not_tell_how_further_labels_are_ranked(monkeypatch):
     assert all(len(truth) and pairs.indices[0] not in truth for truth in given)
 
 
+def test_a_training_with_other_pairs_goes_on_from_no_checkpoint_of_this_one(tmp_path):
+    dataset, pairs = with_pairs()
+    folders = set()
+    for own in (pairs, None, pairs):
+        model = LongtailClassifier(dimension=8, epochs=1, n_threads=1)
+        model.fit_dataset(dataset, set_aside=own, checkpoint_folder=tmp_path)
+        folders.add(model.run_.checkpoints._own)
+    assert len(folders) == 2
+
+
 def test_training_data_cut_and_joined_keep_their_pairs():
     features = csr_array(np.eye(3, dtype=np.float32))
     labels, pairs = csr_array([[1, 0], [1, 1], [0, 1]]), csr_array([[1, 0], [0, 0], [0, 1]])
