@@ -22,6 +22,7 @@ from longtail.serve import Limits, answers, app
 from longtail.serve.body import read_body
 from longtail.serve.live_model import LiveModel
 from longtail.serve.messages import Refusal
+from longtail.serve.metrics import Metrics
 from longtail.serve.openapi import openapi_document
 
 SMALL = Limits(body_bytes=2_000, texts=3, characters=40, k=7, names=2, seconds=2)
@@ -493,3 +494,12 @@ def test_a_body_that_never_ends_is_not_read_for_ever():
 
     with pytest.raises(Refusal, match="longer than 10 bytes"):
         asyncio.run(read_body(receive, Limits(body_bytes=10)))
+
+
+def test_texts_are_counted_and_models_that_were_loaded():
+    metrics = Metrics()
+    metrics.count_texts(3, 0.1)
+    metrics.note_model(is_ready=True, n_new_loads=1)
+    metrics.note_model(is_ready=False, n_new_loads=0)  # one that could not be
+    lines = metrics.text().decode().splitlines()
+    assert {"longtail_texts_total 3.0", "longtail_model_loads_total 1.0"} <= {*lines}
