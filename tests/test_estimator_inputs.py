@@ -28,6 +28,7 @@ from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.names import recipe
 from longtail.recipes.one_vs_all import OneVsAll
 from longtail.recipes.parabel import Parabel
+from longtail.training.processes import Processes
 
 TEXTS = ["red wine", "white wine", "fast car", "old red car"] * 6
 NAMES = [["drink"], ["drink"], ["vehicle"], ["vehicle", "red"]] * 6
@@ -475,3 +476,13 @@ def test_a_model_counts_all_training_points_also_those_held_out():
     texts, labels = [f"word{i} other{i % 9}" for i in range(90)], [[i % 4] for i in range(90)]
     model = Parabel(held_out=0.5, n_learners=1, n_threads=1).fit(texts, labels)
     assert model.predictor_.train_label_counts.tolist() == [23, 23, 22, 22]
+
+
+def test_of_several_processes_the_first_one_saves(monkeypatch, tmp_path):
+    texts, labels = ["red wine", "old car"] * 20, [["drink"], ["vehicle"]] * 20
+    model = Parabel(n_learners=1, n_threads=1).fit(texts, labels)
+    for rank in (1, 0):
+        place = Processes(rank=rank, count=2)
+        monkeypatch.setattr("longtail.estimators.estimator.processes", lambda place=place: place)
+        model.save(tmp_path / "model")
+        assert (tmp_path / "model").exists() == (rank == 0)
