@@ -79,6 +79,5 @@ def without_labels(
     """
     if not is_aside.any():
         return evidence, truth
-    return evidence.with_aside(is_aside[evidence.labels]), with_entries(
-        truth, ~is_aside[truth.indices]
-    )
+    left = evidence.with_aside(is_aside[evidence.labels])
+    return left, with_entries(truth, ~is_aside[truth.indices])
