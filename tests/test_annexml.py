@@ -23,6 +23,7 @@ from longtail.kernels.annexml import (
 )
 from longtail.recipes.annexml import AnnexML
 from longtail.restoring import scorer_from
+from longtail.scorers.annexml import AnnexLearner
 
 
 def grouped_points(n_points=300, n_groups=6, seed=0):
@@ -265,3 +266,18 @@ class TestAnnexML:
         found = turned.predict_topk(-features[800:], 5)
         np.testing.assert_array_equal(found[0], expected[0])
         np.testing.assert_array_equal(found[1], expected[1])
+
+
+def test_a_small_part_has_few_near_points_and_a_point_of_which_nothing_is_known_none():
+    unit, both = np.eye(2, dtype=np.float32), np.array([0, 2])
+    learner = AnnexLearner(
+        partition_weights=np.ones((3, 1), np.float32),
+        token_starts=both,
+        tokens=np.arange(2),
+        token_vectors=unit,
+        point_starts=both,
+        points=np.arange(2),
+        point_vectors=unit,
+    )
+    bags = Bags.of(csr_array(np.array([[0, 1, 0], [0, 0, 1]], np.float32)))
+    assert learner.near_points(bags, 4).tolist() == [[1, 0, -1, -1], [-1] * 4]

@@ -7,7 +7,7 @@ import pytest
 
 from longtail.blend.evidence import Evidence
 from longtail.blend.level import levelled
-from longtail.blend.score_network import ScoreNetwork
+from longtail.blend.score_network import ScoreNetwork, log_sums
 
 
 def made_points(n_points, *, offset, seed=0):
@@ -45,8 +45,31 @@ def test_what_all_candidates_gain_together_is_taken_away(offset, least):
     plain, level = passing_on().scores(evidence), network.scores(evidence)
     assert np.array_equal(np.isneginf(plain), np.isneginf(level))
     real = ~np.isneginf(plain)
+    taken = network.level * log_sums(plain)[:, np.newaxis]
+    np.testing.assert_allclose(level[real], (plain - taken)[real], rtol=1e-5, atol=1e-5)
     order = [np.argsort(-scores[real.all(axis=1)], axis=1).tolist() for scores in (plain, level)]
     assert order[0] == order[1]
+
+
+def test_that_the_best_is_right_more_often_sets_no_level():
+    """How large a score is tells all, but for a bonus of the best; no softmax is near that."""
+    random = np.random.default_rng(0)
+    ranked = -np.sort(-random.random((600, 6)), axis=1)
+    values = 2 * random.standard_normal((600, 1)) + ranked
+    chances = 1 / (1 + np.exp(1 - values - 3 * (np.arange(6) == 0)))
+    is_true = random.random((600, 6)) < chances
+    labels = np.tile(np.arange(6, dtype=np.int32), (600, 1))
+    said, near = values[:, np.newaxis].astype(np.float32), np.ones(600, np.float32)
+    evidence = Evidence(labels, said, near, np.zeros(6, np.float32))
+    assert levelled(passing_on(), evidence, is_true).level[0] < 0.3  # 0.75 but for the bonus
+
+
+def test_scores_that_are_better_where_they_are_wrong_set_no_level():
+    evidence, _ = made_points(200, offset=3.0)
+    network = passing_on()
+    fourth = np.argsort(-network.scores(evidence), axis=1)[:, 3:4]
+    is_true = np.arange(6) == fourth
+    assert levelled(network, evidence, is_true) is network
 
 
 def test_too_few_right_answers_teach_no_level():

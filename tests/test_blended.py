@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array
 
 from longtail import LongtailClassifier
+from longtail.blend.encoded import EncodedScorer
 from longtail.blend.label_head import LabelHead
 from longtail.compiled.blended import BlendedScorer
 from longtail.compiled.expanded import expanded
@@ -175,6 +176,40 @@ class TestServing:
         assert np.isclose(answered, expected, rtol=1e-4, atol=1e-4).mean() > 0.95
         np.testing.assert_allclose(answered, expected, atol=0.5)
         assert (found == ids).mean() > 0.98  # equal scores may change places
+        around = EncodedScorer(encoder=scorer.encoder, **scorer.parts())
+        assert_same(around.top_k(bags, 5), (ids, expected))
+
+    def test_labels_are_searched_by_the_logits_of_the_first_head(self, served):
+        scorer, bags = served
+        points = scorer.encoder.encode(bags)[:40]
+        labels = np.tile(np.arange(len(WORDS), dtype=np.int32), (40, 1))
+        logits = scorer.heads[0].logits(points, labels)
+        rows, _ = scorer.search.label_index.query(points, 4)
+        best = np.take_along_axis(logits, scorer.search.label_of_row[rows], axis=1)
+        np.testing.assert_allclose(best, -np.sort(-logits, axis=1)[:, :4], atol=1e-4)
+
+    def test_near_points_of_a_blend_around_any_encoder(self, served):
+        scorer, bags = served
+        around = EncodedScorer(encoder=scorer.encoder, **scorer.parts())
+        near, similarities = around.near_points(bags.rows(0, 1), 3)
+        assert len(near) == 3
+        np.testing.assert_allclose(
+            similarities, scorer.near_points(bags.rows(0, 1), 3)[1], atol=1e-5
+        )
+        assert not len(around.near_points(bags.rows(40, 41), 3)[0])  # a bag of nothing
+
+    def test_labels_that_are_linked_to_what_a_text_names_are_candidates(self, served):
+        scorer, bags = served
+        if scorer.relations is None:
+            return
+        sizes = replace(scorer.search.sizes, n_found=1, n_near_points=0, n_near_labels=0)
+        search = replace(scorer.search, sizes=sizes, popular=scorer.search.popular[:0])
+        few = replace(scorer, search=search)
+        linked = scorer.relations.linked(scorer.relations.matches(bags))
+        found = few.evidence(bags).labels
+        for own, labels in zip(linked.tolist(), found.tolist(), strict=True):
+            assert {*own} <= {*labels, -1}
+        assert (linked >= 0).any()
 
     def test_saved_and_loaded_gives_the_same_bits(self, served, tmp_path):
         scorer, bags = served

@@ -11,7 +11,12 @@ import pytest
 from scipy.sparse import csr_array
 
 from longtail.blend import candidates
-from longtail.blend.candidates import CandidateSearch, SearchSizes, search_rows_of
+from longtail.blend.candidates import (
+    CandidateSearch,
+    SearchSizes,
+    search_bias_of,
+    search_rows_of,
+)
 from longtail.errors import InputError
 from longtail.index import stored
 from longtail.index.coded import CodedIndex
@@ -131,6 +136,14 @@ class TestFind:
         made = build(replace(SIZES, n_popular=0), has=has)
         assert UNKNOWN in find(made, POINTS[:1]).labels
         assert UNKNOWN not in find(made, -POINTS[:1]).labels
+
+    def test_a_bias_stays_with_its_label_where_others_have_no_vector(self):
+        vectors = LABEL_VECTORS.copy()
+        vectors[[0, 3]] = 0
+        bias = np.linspace(-1, 1, N_LABELS, dtype=np.float32)
+        made = build(label_vectors=vectors, bias=bias)
+        known = np.flatnonzero(vectors.any(axis=1))
+        np.testing.assert_array_equal(search_bias_of(made.label_index), bias[known])
 
 
 class TestSizes:

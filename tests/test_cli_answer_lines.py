@@ -10,6 +10,7 @@ import pytest
 
 from command_line import refused, run, write_lines
 from longtail import load
+from longtail.cli.answer_lines import lines_of
 from longtail.data import Dataset
 
 TEXTS = ['red "dry" wine, in a glass', "", "old\tcar", "a new car", "sweet\rwine"]
@@ -137,3 +138,7 @@ def test_a_name_of_what_is_not_written_is_refused(place, source, capsys, tmp_pat
     assert "answers are not written as '." in message
     assert message.endswith("Name it .csv, .tsv or .jsonl.")
     assert not (tmp_path / name).exists()
+
+
+def test_no_points_are_no_lines():
+    assert lines_of([], ",", with_header=True) == lines_of([]) == b""

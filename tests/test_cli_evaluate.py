@@ -10,6 +10,8 @@ import pytest
 
 from command_line import SMALL, refused, rows, run, write_lines
 from longtail import Dataset, load
+from longtail.data.label_space import in_ids_of
+from longtail.metrics import evaluate
 
 METRICS = {f"{name}@{k}" for name in ("P", "nDCG", "PSP", "PSnDCG", "coverage") for k in (1, 3, 5)}
 METRICS |= {"R@10", "R@100", "points_per_second"}
@@ -160,6 +162,21 @@ def test_a_model_is_held_against_another(place, capsys, tmp_path):
         # What labels are worth is measured alike; alone, `fewer` takes "drink" for the rarest.
         is_weighed = name.startswith("PS")
         assert (of["theirs"] != pytest.approx(other[name], abs=1e-4)) == is_weighed, name
+    own, rival, dataset = load(place / "model"), load(fewer), Dataset.read(test)
+    own_ids = own.label_space.ids_by_name
+    same_label = np.array([own_ids[name] for name in rival.label_space.names])
+    ids, scores = rival.predict_topk(dataset.texts, 5)
+    truth = in_ids_of(own.label_space, dataset).labels
+    weighed = evaluate(
+        np.where(ids >= 0, same_label[ids], -1),
+        scores,
+        truth,
+        train_label_counts=own.train_label_counts,
+        n_train_points=own.description["n_points"],
+        recall_ks=(5,),
+    )
+    for name in ("PSP@1", "PSP@3", "PSnDCG@5"):
+        assert found[name]["theirs"] == pytest.approx(weighed[name], abs=1e-3)
     of = found["P@3"]
     assert of["difference"] > 2 * of["standard_error"] > 0
     line = next(line for line in out.splitlines() if line.startswith("P@3"))
@@ -167,16 +184,19 @@ def test_a_model_is_held_against_another(place, capsys, tmp_path):
     assert [float(part) for part in line.split()[1:]] == pytest.approx(shown, abs=0.005)
 
 
-def test_the_same_answers_do_not_differ_by_what_labels_are_worth(place, capsys, tmp_path):
+@pytest.mark.parametrize("kind", ["model", "sparse"])
+def test_the_same_answers_do_not_differ_by_what_labels_are_worth(place, capsys, tmp_path, kind):
     """A model that was trained on other points has other counts of them."""
-    model, other = load(place / "model"), tmp_path / "other"
+    model, other = load(place / kind), tmp_path / "other"
     counts = model.train_label_counts[::-1].copy()
     model.replaced(
         train_label_counts=counts, description={**model.description, "n_points": 4_000}
     ).save(other)
     test = labelled(tmp_path / "test.jsonl", ["drink", "white"], ["fast", "red"])
-    command = ("evaluate", place / "model", test, "--json", tmp_path / "a")
-    for against in (other, place / "model"):
+    if kind == "sparse":
+        test = write_lines(tmp_path / "test.svm", ["0,3 0:1 3:0.5", "1,2 1:1 2:0.5"])
+    command = ("evaluate", place / kind, test, "--json", tmp_path / "a")
+    for against in (other, place / kind):
         assert run(capsys, *command, "--against", against)[0] == 0
         found = json.loads((tmp_path / "a").read_text())["against"]
         assert {(of["difference"], of["standard_error"]) for of in found.values()} == {(0, 0)}

@@ -28,6 +28,20 @@ def test_one_text_is_answered_with_probabilities_and_names(place, capsys):
         assert "from 0 to 1" in message
 
 
+def test_a_label_that_is_just_probable_enough_is_answered(place, capsys, tmp_path):
+    texts = write_lines(tmp_path / "texts.txt", ["red wine"])
+    least = float(load(place / "model").predict_topk(["red wine"], 1)[1][0, 0])
+    for threshold, n_labels in ((least, 1), (least + 1e-6, 0)):
+        options = ["--threshold", repr(threshold), "--top-k", 1]
+        _, out, _ = run(capsys, "predict", place / "model", texts, *options)
+        assert len(json.loads(out)["labels"]) == n_labels
+    _, out, err = run(
+        capsys, "predict", place / "model", "--text", "red wine", "--explain", "--threshold", 1
+    )
+    assert out.startswith("\nlabels of the nearest training points\n")
+    assert "No label: none is probable enough" in err
+
+
 def test_answers_can_be_held_to_labels_of_a_file(place, capsys, tmp_path):
     model, allowed = load(place / "model"), ["drink", "vehicle", "red"]
     some = write_lines(tmp_path / "some.txt", ["drink\tsomething to drink", *allowed[1:]])

@@ -10,6 +10,7 @@ import os
 import pytest
 
 from longtail.cli import main
+from longtail.cli.one_at_a_time import lock
 from longtail.cli.resuming import identity_of, resuming
 from longtail.errors import InputError
 
@@ -51,6 +52,12 @@ def stop_after(monkeypatch, n_blocks, error):
 
     monkeypatch.setattr(Predictor, "predict_topk", predict_topk)
     return asked
+
+
+def test_a_run_that_is_stopped_before_its_first_answer_leaves_nothing(tmp_path):
+    with pytest.raises(Stopped), resuming(tmp_path / "out.jsonl", {"model": 1}):
+        raise Stopped
+    assert not [*tmp_path.iterdir()]
 
 
 @pytest.mark.parametrize("name", ["out.jsonl", "out.jsonl.gz"])
@@ -187,6 +194,37 @@ def test_two_runs_do_not_write_one_file(text_model_path, texts, tmp_path):
         with (tmp_path / ".out.partial").open("rb") as stream, pytest.raises(BlockingIOError):
             fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
     assert (tmp_path / "out").read_bytes() == b"one\n"
+
+
+def test_a_run_of_another_kind_leaves_alone_what_is_being_written(tmp_path):
+    with resuming(tmp_path / "out", {"top_k": 1}) as writer:
+        writer.write(b"one\n", 1)
+        with pytest.raises(InputError, match="Another run is writing"):
+            resuming(tmp_path / "out", {"top_k": 2}).__enter__()
+    assert [path.name for path in tmp_path.iterdir()] == ["out"]
+    assert (tmp_path / "out").read_bytes() == b"one\n"
+
+
+def test_what_was_put_in_the_place_of_a_file_is_not_locked(tmp_path):
+    path = tmp_path / "out.partial"
+    with path.open("ab") as stream:
+        path.unlink()
+        path.write_bytes(b"")
+        with pytest.raises(InputError, match="taken"):
+            lock(stream.fileno(), path, "taken")
+
+
+def test_other_content_is_another_input_and_another_model(tmp_path):
+    model, texts = tmp_path, tmp_path / "texts.txt"
+    texts.write_text("red wine\n")
+    (model / "manifest.json").write_text("{}")
+    identities = [identity_of(model, str(texts))]
+    os.utime(texts, ns=(0, 10**18))  # as long as before
+    identities.append(identity_of(model, str(texts)))
+    (model / "manifest.json").write_text("[]")
+    identities.append(identity_of(model, str(texts)))
+    assert identities[0]["model"] == identities[1]["model"] != identities[2]["model"]
+    assert identities[0]["file"] != identities[1]["file"] == identities[2]["file"]
 
 
 def test_one_text_can_be_explained(text_model_path, capsys):

@@ -6,19 +6,23 @@ import json
 import pickle
 import shutil
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 import longtail
 from longtail import LongtailClassifier
+from longtail.blend.relations import RelationSizes
+from longtail.blend.score_network import ScoreNetwork
 from longtail.cli import main
 from longtail.compiled.expanded import expanded
-from longtail.compiled.parts import dimension_of
+from longtail.compiled.parts import answerer_from, dimension_of
 from longtail.compiled.scorer import CompiledScorer
 from longtail.data.bags import Bags
 from longtail.errors import InputError, ModelFolderError
-from longtail.kernels.answer_text import answer_text
+from longtail.kernels.answer_text import MOST_CODES, answer_text
+from longtail.kernels.arrays import read_only
 from longtail.model_folder import ModelFolder, write_model_folder
 from longtail.recipes.parabel import Parabel
 from longtail.row_store import (
@@ -68,7 +72,8 @@ def test_every_storage_type_is_loaded_and_answers_alike(model, folder):
 
 def test_one_text_is_its_row_of_a_batch_to_the_bit(folder):
     loaded = longtail.load(folder)
-    texts = [*TEXTS[:40], "", "???", "wine " * 400, "naïve Straße wine"]
+    edges = ["wine" + "-" * (n - 8) + "cars" for n in (MOST_CODES - 1, MOST_CODES, MOST_CODES + 1)]
+    texts = [*TEXTS[:40], "", "???", "wine " * 400, "naïve Straße wine", *edges]
     ids, probabilities = loaded.predict_topk(texts, 4, n_threads=2)
     for i, text in enumerate(texts):
         one, its = loaded.predict_topk([text], 4)
@@ -80,6 +85,19 @@ def test_one_text_is_its_row_of_a_batch_to_the_bit(folder):
             if j >= 0
         ]
         assert loaded.predict(text, 4) == names
+
+
+def test_a_text_is_answered_in_one_call_as_long_as_there_is_room_for_it(model, monkeypatch):
+    lengths, answer = [], CompiledScorer.answer_text
+
+    def noted(scorer, vocabulary, room, codes, *rest):
+        lengths.append(len(codes))
+        return answer(scorer, vocabulary, room, codes, *rest)
+
+    monkeypatch.setattr(CompiledScorer, "answer_text", noted)
+    for length in (MOST_CODES, MOST_CODES + 1):
+        model.predict("wine".ljust(length, "-"))
+    assert lengths == [MOST_CODES]
 
 
 def test_more_labels_than_there_are(folder):
@@ -102,12 +120,54 @@ def test_its_vectors_are_those_that_were_stored(model, folder):
     )
 
 
+def test_a_label_without_a_vector_has_zeros(model):
+    scorer = model.compressed("float32").scorer
+    first, *others = scorer.parts.heads
+    rows = read_only(np.where(np.arange(len(WORDS)) == 3, -1, first.row_of_label), np.int32)
+    heads = (first._replace(row_of_label=rows), *others)
+    changed = CompiledScorer(scorer.parts._replace(heads=heads), scorer.sizes, scorer.related)
+    assert np.flatnonzero(~changed.vectors_of_labels().any(axis=1)).tolist() == [3]
+
+
+def test_a_network_of_other_sources_is_refused(model):
+    with pytest.raises(InputError, match=r"not what \d sources have"):
+        model.compressed("float32").scorer.with_network(ScoreNetwork.of_source(0, 2))
+
+
 def test_saved_again_it_is_the_same(folder, tmp_path):
     longtail.load(folder).save(tmp_path / "again")
     first, second = ModelFolder.open(folder), ModelFolder.open(tmp_path / "again")
     assert first.manifest == second.manifest
     for name in first.arrays:
         np.testing.assert_array_equal(first.arrays[name], second.arrays[name])
+
+
+def test_taken_apart_and_laid_out_again_it_is_the_same(model):
+    network = replace(expanded(model.scorer).network, level=np.ones(1, np.float32))
+    scorer = model.scorer.with_network(network).with_further_scales(4.0, 20.0)
+    scorer = CompiledScorer(scorer.parts, scorer.sizes, RelationSizes(n_matches=3))
+    again = CompiledScorer.of(expanded(scorer))
+    assert again.config() == scorer.config()
+    arrays = again.to_arrays()
+    for name, array in scorer.to_arrays().items():
+        np.testing.assert_array_equal(arrays[name], array, err_msg=name)
+    assert scorer.parts.is_read.any()
+    assert scorer.parts.tail_weights.any()
+
+
+def test_arrays_of_other_dimensions_are_refused(model):
+    scorer = model.scorer
+    for name, array in scorer.to_arrays().items():
+        with pytest.raises(InputError, match=f"'{name}' is .* of {array.ndim + 1} dimensions"):
+            CompiledScorer.from_parts(scorer.config(), scorer.to_arrays() | {name: array[None]})
+
+
+def test_more_than_two_thousand_million_weights_begin_beyond_int32(model):
+    arrays = model.scorer.to_arrays()
+    long = arrays["linear/rare.starts"].astype(np.int64)
+    arrays |= {"linear/rare.starts": long}
+    parts = answerer_from(arrays, [1.0] * 3, (1.0, 0.0), has_relations=True)
+    assert parts.linear.rare.starts.dtype == np.int64
 
 
 def test_a_pickle_answers_alike(folder):

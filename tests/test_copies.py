@@ -51,6 +51,13 @@ def test_what_differs_in_labels_is_no_copy():
     assert without_copies(dataset)[0] is dataset
 
 
+def test_texts_with_labels_of_many_kinds_are_a_log():
+    texts = [f"text {number}" for number in range(N_POINTS)] * 6
+    labels = [[row // N_POINTS % 2] for row in range(6 * N_POINTS)]  # each set three times
+    dataset = Dataset.of(texts, labels)
+    assert without_copies(dataset)[0] is dataset
+
+
 def test_of_few_points_none_is_left_out():
     dataset = Dataset.of(["red wine", "old car"] * 50, [["drink"], ["vehicle"]] * 50)
     assert without_copies(dataset)[0] is dataset

@@ -94,6 +94,9 @@ def test_pair_of_files(tmp_path):
 
 def test_json_ids_without_a_labels_file(tmp_path):
     dataset = read(tmp_path, '{"text": "x", "labels": [4, 0]}\n', "a.jsonl")
+    assert read(
+        tmp_path, '{"text": "x", "labels": [8, 1]}\n', "b.jsonl"
+    ).labels.indices.tolist() == [1, 8]
     assert dataset.labels.toarray().tolist() == [[1, 0, 0, 0, 1]]
     assert dataset.label_space == LabelSpace(5)
 

@@ -177,3 +177,13 @@ def test_two_that_write_the_same_file_at_once_do_not_mix(tmp_path):
             other.write(b"other %d\n" % i)
     assert target.read_bytes() == b"one\n" * 1000  # the last to end
     assert [path.name for path in tmp_path.iterdir()] == ["out.txt"]
+
+
+def test_the_same_content_is_compressed_to_the_same_bytes_whenever(tmp_path, monkeypatch):
+    written = []
+    for now in (0.0, 1e9):
+        monkeypatch.setattr("gzip.time.time", lambda now=now: now)
+        with replacing(tmp_path / "out.gz") as stream:
+            stream.write(b"all of it")
+        written.append((tmp_path / "out.gz").read_bytes())
+    assert written[0] == written[1]

@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from longtail.data.csr import n_labels_of, row_with_repeats
 from longtail.data.rows import (
     as_rows,
     binary,
@@ -93,3 +94,26 @@ def test_from_padded_sorts_and_leaves_out_padding():
     matrix = from_padded(ids, np.array([[0.25, 0.75], [0, 0]]))
     assert matrix.toarray().tolist() == [[0.75, 0.25], [0.0, 0.0]]
     assert matrix.nnz == 2
+
+
+@pytest.mark.parametrize(
+    ("columns", "starts", "expected"),
+    [
+        ([2, 1, 2], [0, 2, 3], None),  # the second row has what the first one ends with
+        ([2, 1, 2], [0, 3, 3], 0),
+        ([0, 2, 1, 2], [0, 1, 4], 1),
+    ],
+)
+def test_a_column_that_a_row_has_twice(columns, starts, expected):
+    shape = len(starts) - 1, 3
+    assert (
+        row_with_repeats(sp.csr_array((np.ones(len(columns)), columns, starts), shape)) == expected
+    )
+
+
+def test_many_ids_may_be_of_very_many_labels():
+    ids = np.zeros(100_001, np.int32)
+    ids[-1] = 10_000_001
+    assert n_labels_of(ids) == 10_000_002
+    with pytest.raises(InputError, match="An id is a row number"):
+        n_labels_of(ids[2:])

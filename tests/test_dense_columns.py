@@ -10,7 +10,9 @@ from scipy.sparse import csr_array, hstack
 
 import longtail
 from longtail import LongtailClassifier
+from longtail.data.dataset import Dataset
 from longtail.data.dense_columns import MOST_DEVIATIONS, DenseColumns, dense_columns
+from longtail.data.label_space import LabelSpace
 from longtail.data.point_input import PointInput
 
 few = settings(max_examples=25, deadline=None)
@@ -50,6 +52,29 @@ def test_what_centred_does(seed, n_dense):
     assert found.has_canonical_format
     alone = dense.centred(csr_array(rows[3:4])).toarray()  # whatever else is in the batch
     np.testing.assert_array_equal(alone, found.toarray()[3:4])
+
+
+def test_means_and_deviations_are_of_all_points_zeros_included():
+    numbers = measured()[0].copy()
+    numbers[:, 0] += 5
+    numbers[::3, 0] = 0
+    numbers[:, 1] = -3e3
+    numbers[::2, 1] = np.nextafter(numbers[::2, 1], np.float32(0))  # the same, but for rounding
+    found = dense_columns(csr_array(numbers))
+    np.testing.assert_allclose(found.means, numbers.mean(axis=0), rtol=1e-3, atol=1e-3)
+    expected = numbers.std(axis=0)
+    expected[1] = 0
+    np.testing.assert_allclose(found.deviations, expected, rtol=1e-3)
+
+
+def test_columns_that_are_little_of_a_row_once_it_is_raised_are_those_of_bags():
+    random = np.random.default_rng(0)
+    numbers = np.zeros((60, 41), np.float32)
+    numbers[:, 0] = 4  # four fifths of a row's squares, and half of them once roots are taken
+    for row in numbers:
+        row[1 + random.choice(40, 4, replace=False)] = 1
+    assert dense_columns(csr_array(numbers)) is not None
+    assert dense_columns(csr_array(numbers), power=0.5) is None
 
 
 def test_columns_of_measurements_spread_alike():
@@ -136,3 +161,13 @@ def test_a_label_is_added_by_measurements():
     more = model.predictor_.with_labels(["third"], {"third": csr_array(strange[:50])})
     answers = more.predict(csr_array(strange[50:]), k=1)
     assert np.mean([answer[0][0] == "third" for answer in answers]) > 0.8
+
+
+def test_zeros_that_are_stored_fill_no_column():
+    words = bags()
+    stored = csr_array(words.toarray() + 1)
+    stored.data -= 1
+    labels = csr_array(np.ones((stored.shape[0], 1), np.float32))
+    for features in (words, stored):
+        dataset = Dataset(None, features.astype(np.float32), labels, LabelSpace(1))
+        assert LongtailClassifier()._reads_of(dataset, 1).dense is None

@@ -15,7 +15,7 @@ from longtail.errors import InputError, TrainingError
 from longtail.progress import ProgressBar
 from longtail.training.batches import AllLabels
 from longtail.training.checkpoints import CheckpointFolder
-from longtail.training.early_stopping import EarlyStopping, HeldOut
+from longtail.training.early_stopping import BestEpoch, EarlyStopping, HeldOut
 from longtail.training.fingerprint import Fingerprint
 from longtail.training.loop import train
 from longtail.training.run import TrainingData, TrainingRun
@@ -221,3 +221,9 @@ class TestHeldOut:
         nothing = csr_array((n_points, 3), dtype=np.float32)
         with pytest.raises(InputError, match=rf"none of the {n_points} held-out points has"):
             HeldOut.of(TrainingData(nothing, nothing), nothing, 2)
+
+
+def test_all_processes_go_by_the_quality_of_the_first(monkeypatch):
+    monkeypatch.setattr("longtail.training.early_stopping.of_first", lambda own: own + 100)
+    best = BestEpoch(EarlyStopping(lambda: 0.5, patience=1), Walk())
+    assert best.measure("stage", 1) == 100.5

@@ -19,6 +19,7 @@ from longtail.data.input_notes import InputWarning
 from longtail.data.label_space import LabelSpace
 from longtail.errors import InputError
 from longtail.estimators.json_values import json_value
+from longtail.estimators.limits import check_settings
 from longtail.predictor import Predictor
 from longtail.progress import ProgressBar
 from longtail.recipes.astec import Astec
@@ -27,6 +28,7 @@ from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.names import recipe
 from longtail.recipes.one_vs_all import OneVsAll
 from longtail.recipes.parabel import Parabel
+from longtail.training.processes import Processes
 
 TEXTS = ["red wine", "white wine", "fast car", "old red car"] * 6
 NAMES = [["drink"], ["drink"], ["vehicle"], ["vehicle", "red"]] * 6
@@ -454,3 +456,33 @@ def test_zeros_that_are_stored_change_nothing():
     answers = [model.predict_topk(csr_array(dense), 3) for model in models]
     np.testing.assert_array_equal(*[scores for _, scores in answers])
     assert stored.nnz == dense.size  # what was passed stays as it was
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"dropout": float("nan")}, r"dropout must be between 0.0 and 0.99, got nan"),
+        ({"epochs": True}, "epochs must be a whole number, got True"),
+        ({"label_texts": 1}, "label_texts must be True or False, got 1"),
+        ({"device": "toaster"}, "toaster"),
+    ],
+)
+def test_settings_are_checked_before_anything_is_read(settings, message):
+    with pytest.raises(InputError, match=message):
+        check_settings(LongtailClassifier(**settings))
+
+
+def test_a_model_counts_all_training_points_also_those_held_out():
+    texts, labels = [f"word{i} other{i % 9}" for i in range(90)], [[i % 4] for i in range(90)]
+    model = Parabel(held_out=0.5, n_learners=1, n_threads=1).fit(texts, labels)
+    assert model.predictor_.train_label_counts.tolist() == [23, 23, 22, 22]
+
+
+def test_of_several_processes_the_first_one_saves(monkeypatch, tmp_path):
+    texts, labels = ["red wine", "old car"] * 20, [["drink"], ["vehicle"]] * 20
+    model = Parabel(n_learners=1, n_threads=1).fit(texts, labels)
+    for rank in (1, 0):
+        place = Processes(rank=rank, count=2)
+        monkeypatch.setattr("longtail.estimators.estimator.processes", lambda place=place: place)
+        model.save(tmp_path / "model")
+        assert (tmp_path / "model").exists() == (rank == 0)

@@ -19,6 +19,8 @@ from longtail.blend.relations import LabelRelations
 from longtail.compiled.expanded import expanded
 from longtail.compiled.scorer import CompiledScorer
 from longtail.metrics import recall_at_k
+from longtail.recipes import longtail as longtail_recipe
+from longtail.recipes.longtail import LongtailClassifier
 
 N_LABELS, DIMENSION = 400, 8
 
@@ -78,12 +80,12 @@ def test_labels_without_a_vector_are_passed_over(points):
     encoded, head, truth = points
     rows = head.row_of_label.copy()
     rows[::2] = -1
-    some = LabelHead(head.rows, rows, head.bias, head.scale)
+    bias = np.where(rows < 0, 99, head.bias).astype(np.float32)  # they would be the best hundred
+    some = LabelHead(head.rows, rows, bias, head.scale)
     odd = np.arange(1, N_LABELS, 2)
     alone = LabelHead.of(head.vectors[odd], head.bias[odd], head.scale)
-    assert learn_further_scale(encoded, some, truth) == learn_further_scale(
-        encoded, alone, truth[:, odd]
-    )
+    expected = learn_further_scale(encoded, alone, truth[:, odd])
+    assert learn_further_scale(encoded, some, truth) == expected < head.scale
 
 
 def test_texts_count_where_they_find_more(points):
@@ -109,6 +111,15 @@ def test_nothing_is_learnt_of_texts_without_points_or_texts(points):
     arguments = (head, truth[:0], head.scale, texts[:0])
     assert learn_further_text_scale(encoded[:0], *arguments, relations) == 0
     assert learn_further_text_scale(encoded, head, truth, head.scale, texts[:40], None) == 0
+
+
+def test_a_model_has_the_scales_that_held_out_points_taught(monkeypatch):
+    monkeypatch.setattr(longtail_recipe, "learn_further_scale", lambda *_: 3.0)
+    monkeypatch.setattr(longtail_recipe, "learn_further_text_scale", lambda *_: 7.0)
+    texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
+    model = LongtailClassifier(dimension=8, epochs=1, n_threads=1).fit(texts, labels)
+    parts = model.predictor_.scorer.parts
+    assert (parts.further_scale, parts.further_text_scale) == (3, 7)
 
 
 def test_a_model_keeps_its_scales(text_model_path):

@@ -2,23 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
+from longtail.data.dataset import Dataset
+from longtail.data.label_space import LabelSpace
+from longtail.data.point_input import InputKind, PointInput
+from longtail.data.rows import unit_rows
 from longtail.data.split import even_split, held_out_split
 from longtail.data.text_column import TextColumn
 from longtail.demo.data import wordnet
 from longtail.estimators.holding_out import (
     LEAST_HELD_OUT,
     are_even,
+    asked_in_part,
+    can_hold_out,
     held_out_rows,
     text_in_part,
 )
+from longtail.estimators.splitting import split_data
+from longtail.estimators.vocabulary import known_and_encoded
 from longtail.recipes.dismec import DiSMEC
 from longtail.recipes.longtail import LongtailClassifier
+from longtail.training.run import TrainingData
 
 
 def one_label_each(labels, n_labels=None):
@@ -77,6 +88,14 @@ def test_of_several_labels_none_loses_more_and_twins_stay_together(seed):
     assert ((lost == 0) | (lost == alike) | (alike == 0)).all()
 
 
+@pytest.mark.parametrize("seed", range(9))
+def test_twins_that_are_too_many_leave_their_label_its_share(seed):
+    texts = [*["one and the same"] * 4, "another", "a third", *texts_of(6)]
+    labels = one_label_each([0] * 6 + [1] * 6)
+    _, held = even_split(texts, labels, 0.2, seed)
+    assert labels[held].sum(axis=0).tolist() == [1, 1]
+
+
 def test_points_that_come_as_they_may_are_split_at_random():
     random = np.random.default_rng(0)
     labels = one_label_each(np.minimum(random.zipf(1.6, 600), 200) - 1)
@@ -112,6 +131,20 @@ def test_examples_of_equal_number_lose_equally_or_none(labels, n_wanted, n_held_
         assert matrix[held].sum(axis=0).max() == 1
 
 
+def test_of_points_without_any_label_none_is_held_out():
+    assert not can_hold_out(csr_array((100, 3)), 20)
+
+
+def test_there_is_always_a_label_left_to_learn_from():
+    """All points with labels are alike, so they are held out together, or not at all."""
+    texts = [*texts_of(100), *["the same"] * 4]
+    labels = csr_array(([1.0] * 5, ([100, 101, 102, 103, 103], [0, 0, 0, 0, 1])), (104, 2))
+    for seed in range(8):
+        train, held = held_out_rows(texts, labels, 52, seed)
+        assert labels[train].nnz
+        assert len(train) + len(held) == 104
+
+
 def test_labels_known_by_texts_alone_are_learnt_to_be_found():
     labels = one_label_each(np.arange(300), n_labels=600)
     texts = texts_of(300)
@@ -141,6 +174,45 @@ def test_parts_are_drawn_again_in_the_same_way():
     ]
     assert parts[0] == parts[1]
     assert len(set(parts[0])) > 3
+
+
+def test_parts_of_bags_are_of_unit_length():
+    features = csr_array(random_array((50, 30), density=0.3, rng=np.random.default_rng(0)))
+    data = TrainingData(unit_rows(features), one_label_each(np.arange(50)))
+    parts = asked_in_part(data, None, None, PointInput(), seed=0).features
+    assert 0.3 < parts.nnz / features.nnz < 0.7
+    lengths = np.sqrt(parts.multiply(parts).sum(axis=1))
+    np.testing.assert_allclose(lengths[lengths > 0], 1, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [InputKind.WORDS, InputKind.TEXTS, InputKind.BAGS])
+def test_parts_are_of_the_points_that_have_labels(kind):
+    texts = [f"word{i} other{i}" for i in range(60)]
+    dataset = Dataset.of(texts, [[], []] * 5 + [[f"label {i}"] for i in range(50)])
+    settings, reads = DiSMEC(char_ngrams=None, min_df=1), PointInput(kind, n_words=2)
+    settings.reads = lambda: reads
+    vectorizer, features = known_and_encoded(settings, dataset)
+    data, held_out = split_data(settings, dataset, features, vectorizer, None, n_threads=1)
+    assert (data.labels.shape[0], held_out.labels.shape[0]) == (50, 0)
+    parts = data.in_part
+    assert not (parts.features.astype(bool) > data.features.astype(bool)).nnz
+    assert parts.features.nnz < data.features.nnz
+    if kind is InputKind.WORDS:
+        assert 0 < np.count_nonzero(parts.words >= 0) < np.count_nonzero(data.words >= 0)
+    if kind is InputKind.TEXTS:
+        assert all(part in text for part, text in zip(parts.texts, texts[10:], strict=True))
+        assert set(parts.texts) - {*texts}
+
+
+@pytest.mark.parametrize(("settings", "n_held_out"), [(LongtailClassifier(), 60), (DiSMEC(), 0)])
+def test_who_reads_no_label_texts_finds_no_label_by_its_text(settings, n_held_out):
+    names = LabelSpace.from_names(f"label{i}" for i in range(600))
+    labels = one_label_each(np.arange(300), n_labels=600)
+    dataset = Dataset(texts_of(300), None, labels, names)
+    settings = replace(settings, held_out=0.2)
+    vectorizer, features = known_and_encoded(settings, dataset)
+    parts = split_data(settings, dataset, features, vectorizer, None, n_threads=1)
+    assert parts[1].labels.shape[0] == n_held_out
 
 
 def reverse_dictionary(n_entries):

@@ -349,3 +349,15 @@ def test_arrays_that_do_not_belong_together(graph, name, change):
     del arrays[name]
     with pytest.raises(InputError, match=name):
         GraphIndex.from_arrays(arrays)
+
+
+def test_near_rows_are_told_by_the_vectors_alone():
+    angles = np.array([0.0, 0.1, 0.3, 1.5])
+    index = ExactIndex(np.stack([np.cos(angles), np.sin(angles)], axis=1), bias=[0, 0, 0, 9])
+    assert index.near_rows(1).tolist() == [[1], [0], [1], [2]]
+
+
+def test_a_row_of_many_equal_ones_is_not_near_itself():
+    near = ExactIndex(np.ones((5, 2))).near_rows(2)
+    assert near.shape == (5, 2)
+    assert not (near == np.arange(5)[:, np.newaxis]).any()

@@ -9,6 +9,12 @@ from scipy.sparse import csr_array
 import longtail
 from longtail import LongtailClassifier
 from longtail.blend import relations
+from longtail.blend.candidates import (
+    CandidateSearch,
+    SearchSizes,
+    search_bias_of,
+    search_rows_of,
+)
 from longtail.cli import main
 from longtail.compiled.expanded import expanded
 from longtail.compiled.scorer import CompiledScorer
@@ -16,6 +22,8 @@ from longtail.data.dataset import Dataset
 from longtail.data.input_notes import InputWarning
 from longtail.data.label_space import LabelSpace
 from longtail.errors import InputError
+from longtail.label_changes.kept_labels import _kept_search
+from longtail.label_changes.new_labels import UNDECIDED
 from longtail.recipes.parabel import Parabel
 from small_labels import EXAMPLES, NAMES, NEW, TEXTS, WORDS, texts_and_labels
 
@@ -45,6 +53,102 @@ def share_found(model, name, k=2):
     found = np.array([name in {n for n, _ in answer} for answer in answers])
     has = np.array([name in names for names in TEST_NAMES])
     return found[has].mean(), found[~has].mean()
+
+
+@pytest.fixture(scope="module")
+def precise():
+    """Numbers as they were learnt, and a label that is known by its text alone."""
+    names = [[name for name in names if name != NEW] for names in NAMES]
+    dataset = Dataset.of(TEXTS, names)
+    columns = [*dataset.label_space.names, "hedges"]
+    pairs = dataset.labels.copy()
+    pairs.resize((dataset.n_points, len(columns)))
+    dataset = Dataset(dataset.texts, None, pairs, LabelSpace.from_names(columns))
+    settings = {"dimension": 16, "n_threads": 1, "storage": "float32"}
+    return LongtailClassifier(**settings).fit_dataset(dataset).predictor_
+
+
+def line_through(common, values, at):
+    """What a straight line through the labels with points says of another label."""
+    has_points = common > 0
+    slope, level = np.polyfit(common[has_points], values[has_points], 1)
+    return slope * at + level
+
+
+@pytest.mark.parametrize("n_examples", [0, len(EXAMPLES), 200])
+def test_a_new_label_starts_as_labels_as_common_are(precise, n_examples):
+    texts = [text for text, names in zip(TEXTS, NAMES, strict=True) if NEW in names] * 4
+    examples = {NEW: texts[:n_examples]} if n_examples else {}
+    before = expanded(precise.scorer)
+    after = expanded(precise.with_labels([NEW], examples).scorer)
+    counts = np.expm1(before.commonness)
+    common = np.log1p(max(n_examples, counts[counts > 0].mean()))
+    assert after.commonness[-1] == pytest.approx(common, rel=1e-5)
+    pairs = [(one.bias, other.bias) for one, other in zip(before.heads, after.heads, strict=True)]
+    for own, longer in (*pairs, (before.tail_weights, after.tail_weights)):
+        np.testing.assert_array_equal(longer[:-1], own)
+        expected = line_through(before.commonness, own, common)
+        assert longer[-1] == pytest.approx(expected, rel=1e-3, abs=1e-3)
+    assert after.linear.bias[-1] == np.float32(UNDECIDED)
+    text = before.encoder.encode(precise.bags([NEW]))[0]
+    mean = np.zeros(16)
+    if n_examples:
+        mean = before.encoder.encode(precise.bags(texts[:n_examples])).mean(axis=0)
+        mean /= np.linalg.norm(mean)
+    both = (mean + text) / np.linalg.norm(mean + text)
+    for head, expected in zip(after.heads, (both, mean, text), strict=True):
+        np.testing.assert_allclose(head.vectors_of_labels()[-1], expected, atol=1e-5)
+    links = after.relations
+    weights = links.link_weights[links.link_starts[-2] :]
+    assert len(weights) == np.count_nonzero(weights)
+    assert bool(len(weights)) == bool(n_examples)
+
+
+def test_labels_that_stay_keep_all_that_was_learnt(precise):
+    names = list(precise.label_space.names)
+    gone = [names.index("cars"), names.index("wine")]
+    before = expanded(precise.scorer)
+    after = expanded(precise.without_labels(["cars", "wine"]).scorer)
+    pairs = [(one.bias, other.bias) for one, other in zip(before.heads, after.heads, strict=True)]
+    vectors = [(scorer.vectors_of_labels()) for scorer in (before, after)]
+    for own, fewer in (
+        *pairs,
+        (before.tail_weights, after.tail_weights),
+        (before.commonness, after.commonness),
+        (before.linear.bias, after.linear.bias),
+        vectors,
+    ):
+        np.testing.assert_array_equal(np.delete(own, gone, axis=0), fewer)
+    hedges = after.search.n_labels - 1  # no point has it, so not every point is to ask for it
+    assert sorted(after.search.popular.tolist()) == list(range(hedges))
+
+
+def test_changes_are_counted(whole):
+    model = whole.with_labels(["lawn", "garden"], {"lawn": EXAMPLES, "garden": EXAMPLES})
+    model = model.with_labels(["hedge"], {"hedge": EXAMPLES}).without_labels(["lawn"])
+    assert model.description["label_changes"] == {"added": 3, "removed": 1}
+
+
+def test_labels_of_one_vector_are_kept_with_their_bias(monkeypatch):
+    monkeypatch.setattr("longtail.index.stored.EXACT_BELOW", 0)
+    vectors = np.random.default_rng(0).standard_normal((40, 8)).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    labels = csr_array(np.eye(60, dtype=np.float32))
+    of_vector, bias = np.arange(60) % 40, np.arange(60, dtype=np.float32) % 40 / 40
+    search = CandidateSearch.build(
+        vectors[of_vector],
+        vectors,
+        labels[:40],
+        sizes=SearchSizes(),
+        seed=0,
+        n_threads=1,
+        bias=bias,
+    )
+    kept = np.setdiff1d(np.arange(60), [0, 3, 50])
+    fewer = _kept_search(search, kept, np.ones(57, np.float32), 1)
+    _, places = search_rows_of(fewer.label_index)
+    np.testing.assert_array_equal(fewer.label_of_row, np.arange(57))
+    np.testing.assert_array_equal(search_bias_of(fewer.label_index)[places], bias[kept])
 
 
 def test_a_new_label_has_no_more_links_than_others(lacking, monkeypatch):
@@ -254,6 +358,13 @@ def test_a_model_without_training_points_can_be_changed_on(whole):
     bare = whole.with_labels({"a new one": TEXTS[0]}).without_labels(set(whole.label_space.names))
     again = bare.with_labels({"another": TEXTS[1]})
     assert {name for name, _ in again.predict(TEXTS[1], k=5)} == {"a new one", "another"}
+
+
+def test_a_model_without_votes_keeps_no_examples():
+    before = fit(n_near_points=0)
+    model = before.with_labels(["lawn"], {"lawn": EXAMPLES})
+    assert len(model.scorer.parts.point_labels) == len(before.scorer.parts.point_labels)
+    assert "lawn" in {name for name, _ in model.predict(EXAMPLES[0], k=3)}
 
 
 def test_a_model_with_another_part_is_else_the_same(whole):

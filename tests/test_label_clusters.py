@@ -319,6 +319,19 @@ class TestLabelClusters:
             task.assign(features.toarray(), labels, seed=0, n_threads=1),
         )
 
+    def test_a_label_is_mixed_with_those_that_its_own_walk_finds(self, monkeypatch):
+        features, labels = random_sparse(200, 20, 0), random_sparse(200, 60, 1, density=0.02)
+        given = []
+        monkeypatch.setattr(
+            "longtail.surrogates.label_clusters.balanced_clusters",
+            lambda vectors, *_, **__: given.append(vectors),
+        )
+        LabelClusters(max_entries=None).assign(features, labels, seed=0, n_threads=1)
+        own = label_centroids(features, labels, normalise_points=True)
+        mixed = label_correlation(labels, seed=0) @ own
+        mixed = mixed.toarray() / np.sqrt(mixed.multiply(mixed).sum(axis=1))[:, np.newaxis]
+        np.testing.assert_allclose(given[0].toarray(), mixed, rtol=1e-3, atol=1e-5)
+
     def test_every_setting_is_used(self):
         features, labels = random_sparse(600, 40, 0), random_sparse(600, 300, 1, density=0.01)
         task = LabelClusters(n_meta_labels=16)

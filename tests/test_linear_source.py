@@ -11,6 +11,7 @@ from longtail import LongtailClassifier, load
 from longtail.blend.candidates import CandidateSearch, SearchSizes
 from longtail.blend.linear_source import linear_source, n_pieces_a_word, n_words_known
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
+from longtail.compiled.expanded import expanded
 from longtail.training.run import TrainingData, TrainingRun
 
 RUN = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
@@ -110,6 +111,16 @@ def test_a_model_of_single_words_reads_all_their_pieces_also_once_saved(tmp_path
     for each in (model, load(tmp_path / "model")):
         assert each.predict("frowine", k=1)[0][0] == "drink"
         assert each.predict("ducars", k=1)[0][0] == "vehicle"
+
+
+def test_errors_count_as_much_as_is_asked_for():
+    texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
+    settings = {"dimension": 8, "epochs": 1, "n_threads": 1}
+    largest = []
+    for cost in (1e-4, 1.0):
+        model = LongtailClassifier(cost=cost, **settings).fit(texts, labels).predictor_
+        largest.append(np.abs(expanded(model.scorer).linear.weights).max(initial=0))
+    assert largest[0] < largest[1] / 10
 
 
 def test_pieces_of_a_word_are_counted():

@@ -7,7 +7,10 @@ import pytest
 from scipy.sparse import csr_array
 
 from longtail import LongtailClassifier
+from longtail.blend.candidates import SearchSizes
+from longtail.blend.shared_space import SharedSpace
 from longtail.errors import InputError
+from longtail.metrics import inverse_propensities
 from longtail.training.run import TrainingData
 
 
@@ -40,6 +43,66 @@ def test_held_out_points_count_where_they_are_learnt_from_in_the_end():
     )
     assert (few.epochs, few.learning_rate) == (3, 0.02)
     assert (many.epochs, many.learning_rate) == (3, 0.04)
+
+
+def points_and_labels(n_points, n_labels=1, n_pairs=0):
+    """A training set of such a size; the first points have the first labels."""
+    features, pairs = csr_array((n_points, 1), dtype=np.float32), np.arange(n_pairs)
+    where = pairs // n_labels, pairs % n_labels
+    labels = csr_array((np.ones(n_pairs, np.float32), where), (n_points, n_labels))
+    return TrainingData(features, labels, is_word=np.ones(1, bool))
+
+
+@pytest.mark.parametrize(("n_held_out", "expected"), [(0, False), (2_000, True), (2_001, False)])
+def test_sources_learn_again_where_points_are_few_in_all(n_held_out, expected):
+    data, held_out = points_and_labels(48_000), points_and_labels(n_held_out)
+    assert LongtailClassifier()._learns_again(data, held_out) == expected
+
+
+def test_pieces_are_the_same_where_sources_learn_again():
+    data, more = points_and_labels(200, 20, n_pairs=90), points_and_labels(50, 20, n_pairs=11)
+    assert LongtailClassifier()._pieces_read(data, more) == "all"  # 101 are more than 5 a label
+    assert LongtailClassifier()._pieces_read(data, points_and_labels(50, 20, n_pairs=10)) == "no"
+
+
+def test_batches_are_smaller_where_their_points_have_many_labels():
+    few, many = (
+        LongtailClassifier().shared_space(100_000, 30_000, n * 100_000).batch_size for n in (5, 100)
+    )
+    assert few == 1024
+    assert 50 <= many <= 100  # points of 10,000 labels
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"), [({}, 0.3), ({"label_texts": False}, 0.5), ({"tail": 2.0}, 2.0)]
+)
+def test_rare_labels_gain_more_where_labels_have_no_texts(settings, expected):
+    texts, labels = [f"wine {i}" for i in range(100)], [[f"l{i % 9 % 4}"] for i in range(100)]
+    model = LongtailClassifier(dimension=8, epochs=1, n_threads=1, **settings).fit(texts, labels)
+    worth = np.log(inverse_propensities(model.predictor_.train_label_counts, 100))
+    weights = model.predictor_.scorer.parts.tail_weights
+    np.testing.assert_allclose(weights, expected * worth, rtol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, [(7, 0.02), (2, 0.01)]),
+        ({"epochs": 1, "learning_rate": 0.1}, [(1, 0.1), (1, 0.05)]),
+        ({"held_out": 0.0}, [(7, 0.02)]),
+    ],
+)
+def test_sources_learn_again_for_fewer_epochs_and_slower(settings, expected, monkeypatch):
+    schedules, learn = [], SharedSpace.learn
+
+    def noted(space, *arguments, **named):
+        schedules.append((space.schedule.epochs, space.schedule.learning_rate))
+        return learn(space, *arguments, **named)
+
+    monkeypatch.setattr(SharedSpace, "learn", noted)
+    texts, labels = [f"wine {i}" for i in range(100)], [[i % 9] for i in range(100)]
+    LongtailClassifier(dimension=8, n_threads=1, **settings).fit(texts, labels)
+    assert schedules == expected
 
 
 @pytest.mark.parametrize(("n_points", "dimension"), [(50_000, 512), (50_001, 192)])
@@ -81,7 +144,8 @@ def test_a_blend_has_twenty_points_to_be_learnt_from_where_that_is_a_third():
 @pytest.mark.parametrize(("n_pieces", "expected"), [(79.9, 30), (80, 150)])
 def test_more_labels_are_scored_where_texts_are_strings(n_pieces, expected):
     assert LongtailClassifier().candidate_sizes(n_pieces).n_found == expected
-    assert LongtailClassifier(n_found=40).candidate_sizes(n_pieces).n_found == 40
+    given = {"n_found": 40, "n_near_points": 3, "n_near_labels": 5, "beam": 9}
+    assert LongtailClassifier(**given).candidate_sizes(n_pieces) == SearchSizes(**given)
 
 
 @pytest.mark.parametrize(("length", "expected"), [(15, 30), (60, 150)])

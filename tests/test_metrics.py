@@ -78,6 +78,18 @@ class TestByHand:
         assert inverse_propensities([0, 1, 2], 2).tolist() == [1.0, 1.0, 1.0]
 
 
+@pytest.mark.parametrize("b", [0.0, -1.0, math.nan, math.inf])
+def test_propensities_need_a_b_above_0(b):
+    with pytest.raises(InputError, match="a B above 0"):
+        inverse_propensities([0, 1], 100, 0.5, b)
+
+
+def test_labels_of_training_that_no_test_point_has_may_have_propensities_too():
+    truth, ids = csr([[0, 1]], 2), np.array([[1, 0]])
+    weights = np.array([3.0, 1.0, 9.0])
+    assert ps_precision_at_k(ids, truth, 1, weights) == pytest.approx(1 / 3)
+
+
 def test_same_numbers_as_napkinxc():
     # Fractions printed by napkinxc.metrics 0.7.2 (PrecisionAtK, NDCGAtK, RecallAtK, PSPrecisionAtK,
     # PSNDCGAtK, CoverageAtK) for this example; point 5 has no labels.

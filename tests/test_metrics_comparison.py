@@ -55,3 +55,9 @@ def test_a_standard_error_is_how_far_differences_spread(judged):
 def test_other_points_are_refused():
     with pytest.raises(InputError, match="3 points of one model and 2 of the other"):
         compare({"P@1": np.zeros(3)}, {"P@1": np.zeros(2)})
+
+
+def test_a_single_point_says_nothing_of_chance():
+    found = compare({"P@1": np.array([100.0])}, {"P@1": np.array([0.0])})["P@1"]
+    assert found.value == 100
+    assert np.isnan(found.standard_error)

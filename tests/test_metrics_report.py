@@ -54,6 +54,10 @@ class TestEvaluate:
     def test_no_places_are_allowed(self):
         assert _evaluate(IDS, SCORES, TRUTH, ks=(), recall_ks=()) == {}
 
+    def test_ties_alone_bring_a_row_into_order(self):
+        ids, scores = np.array([[7, 3, 5], [1, 2, 3]]), np.array([[2.0, 2, 1], [3, 2, 1]])
+        assert in_rank_order(ids, scores).tolist() == [[3, 7, 5], [1, 2, 3]]
+
     def test_padding_stays_last(self):
         ids, scores = np.array([[-1, 2, 5]]), np.array([[-np.inf, 0.1, 0.3]])
         assert in_rank_order(ids, scores).tolist() == [[5, 2, -1]]
@@ -121,6 +125,12 @@ class TestFilter:
         assert IDS[0].tolist() == [1, 3, 0]  # the caller's array is left alone
         assert set_aside(IDS.astype(np.uint64), SCORES, self.pairs)[0].dtype == np.int64
 
+    def test_the_order_of_many_labels_stays(self):
+        ids = np.random.default_rng(0).permutation(100)[np.newaxis]
+        pairs = np.arange(100) % 7 == 0
+        left, _ = set_aside(ids, falling(ids), csr_array(pairs[np.newaxis].astype(float)))
+        assert left[0][left[0] >= 0].tolist() == [label for label in ids[0] if label % 7]
+
     def test_evaluate_with_a_filter_leaves_the_truth_alone(self):
         report = _evaluate(IDS, SCORES, TRUTH, ks=[2], recall_ks=[2], set_aside=self.pairs)
         assert report["P@2"] == pytest.approx(100 * 3 / 6)
@@ -133,6 +143,10 @@ class TestFilter:
         later = set_aside(*top_k(scores, 3), pairs)
         assert direct[0].tolist() == later[0].tolist() == [[3, 2, -1], [0, 2, -1]]
         assert direct[1].tolist() == later[1].tolist()
+
+    def test_a_filter_of_more_points_is_an_error(self):
+        with pytest.raises(InputError, match="for 3 points, the predictions for 2"):
+            set_aside(IDS[:2], SCORES[:2], self.pairs)
 
     def test_a_filter_of_another_set_is_an_error(self):
         with pytest.raises(InputError, match="for 2 points, the predictions for 3"):

@@ -12,6 +12,9 @@ import longtail
 from longtail import LongtailClassifier
 from longtail.blend.candidates import CandidateSearch, SearchSizes
 from longtail.blend.near_voters import MANY_VOTERS, with_voters_for
+from longtail.compiled.expanded import expanded
+from longtail.recipes import longtail as longtail_recipe
+from longtail.training.run import TrainingData
 
 N_POINTS, N_GROUPS = 600, 6
 
@@ -48,6 +51,41 @@ def test_many_vote_where_one_says_little(own_tells, expected):
     search = search_of(vectors[:N_POINTS], seen)
     found = with_voters_for(search, vectors[N_POINTS:], truth, seen)
     assert found.sizes == replace(search.sizes, n_near_points=expected)
+
+
+@pytest.mark.parametrize(("n_that_gain", "expected"), [(10, MANY_VOTERS), (1, 1)])
+def test_a_near_point_says_more_than_several_that_are_far(n_that_gain, expected):
+    """The second point has the label; five others have three points each that are far away."""
+    angles = np.concatenate([[0.0, 0.05], np.full(15, 1.4)])
+    vectors = np.stack([np.cos(angles), np.sin(angles)], axis=1).astype(np.float32)
+    label = np.concatenate([[0, 1], 2 + np.arange(15) % 5])
+    seen = csr_array(np.eye(8, dtype=np.float32)[label])
+    search = search_of(vectors, seen)
+    search = replace(search, sizes=replace(search.sizes, n_near_points=1))
+    truth = csr_array(np.eye(8, dtype=np.float32)[np.where(np.arange(10) < n_that_gain, 1, 7)])
+    found = with_voters_for(search, np.tile(vectors[:1], (10, 1)), truth, seen)
+    assert found.sizes.n_near_points == expected  # one gain of ten may be chance
+
+
+def test_points_from_all_over_are_asked(monkeypatch):
+    given = []
+    monkeypatch.setattr(longtail_recipe, "MOST_ASKED", 4)
+    monkeypatch.setattr(
+        longtail_recipe,
+        "with_voters_for",
+        lambda search, points, truth, seen: given.append((truth.indices, seen.shape)) or search,
+    )
+    texts, labels = ["red wine", "old car"] * 10, [["drink"], ["vehicle"]] * 10
+    model = LongtailClassifier(dimension=8, epochs=1, n_threads=1).fit(texts, labels)
+    scorer = expanded(model.predictor_.scorer)
+    features, own = model.predictor_.vectorizer.transform(texts), csr_array(np.eye(20))
+    data, held_out = TrainingData(features[:9], own[:9]), TrainingData(features, own)
+    given.clear()
+    model._with_voters(scorer, data, held_out, model.run_)
+    ((asked, seen_shape),) = given
+    assert len(asked) == 4
+    assert asked.max() > 12
+    assert seen_shape == (9, 20)
 
 
 def test_without_votes_or_points_nothing_is_changed():

@@ -180,6 +180,9 @@ class TestManyRepresentatives:
         miner = NearestLabels(n_representatives=3, head_frequency=81)
         made = miner.build(points, labels, seed=0, n_threads=1)
         assert made.label_of_representative.tolist() == list(range(11))
+        miner = NearestLabels(n_representatives=3, head_frequency=80)
+        made = miner.build(points, labels, seed=0, n_threads=1)
+        assert made.label_of_representative[11:].tolist() == [0, 0, 0]
 
 
 def build_for_many(n_threads, *, exact=False):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
 from longtail.blend.evidence import Evidence
+from longtail.blend.held_out_lesson import HeldOutLesson
 from longtail.blend.only_held_out import only_held_out, without_labels
 from longtail.compiled.expanded import expanded
 from longtail.data.dataset import Dataset
@@ -79,6 +80,27 @@ def test_what_is_new_is_not_trusted_for_being_new(data, recipe, monkeypatch):
     found = recipe(n_threads=1).fit_dataset(train).predictor_.predict(texts, k=1)
     right = [answer[0][0] in true for answer, true in zip(found, names, strict=True) if answer]
     assert 100 * np.mean(right) > 13.5  # about 16 where they are set aside, 11 where they are not
+
+
+@pytest.mark.parametrize(
+    ("few", "very_few", "expected"),
+    [(0, 0, True), (0, 20_000, True), (50_000, 20_000, True), (50_000, 50, False)],
+)
+def test_they_count_where_many_points_are_learnt_from_in_the_end(
+    few, very_few, expected, monkeypatch
+):
+    monkeypatch.setattr(longtail_recipe, "FEW_POINTS", few)
+    monkeypatch.setattr(longtail_recipe, "VERY_FEW_POINTS", very_few)
+    called, without = [], HeldOutLesson.without_own_labels
+
+    def noted(lesson, labels, run):
+        called.append(labels.shape[0])
+        return without(lesson, labels, run)
+
+    monkeypatch.setattr(HeldOutLesson, "without_own_labels", noted)
+    texts, labels = [f"wine {i}" for i in range(100)], [[i % 9] for i in range(100)]
+    LongtailClassifier(dimension=8, epochs=1, n_threads=1).fit(texts, labels)
+    assert bool(called) == expected
 
 
 def test_held_out_points_link_labels_where_nothing_else_learns_from_them(data, monkeypatch):

@@ -28,12 +28,15 @@ few = settings(max_examples=25, deadline=None)
 seeds = st.integers(0, 2**32 - 1)
 
 
-def test_what_rare_features_say():
-    texts = csr_array(np.array([[1, 2, 0], [1, 0, 3], *[[1, 0, 0]] * MOST_POSTINGS], np.float32))
+@pytest.mark.parametrize("n_more", [0, 1])
+def test_what_rare_features_say(n_more):
+    others = [[1, 0, 0]] * (MOST_POSTINGS - 2 + n_more)
+    texts = csr_array(np.array([[1, 2, 0], [1, 0, 3], *others], np.float32))
     none = csr_array((1, texts.shape[0]))
     relations = LabelRelations.build(csr_array((1, 3)), none, texts, n_threads=1)
     sums = relations.rare_sums(csr_array(np.array([[5, 1, 2]], np.float32))).toarray()
-    assert sums[0, :3].tolist() == [2, 6, 0]  # all have the first feature, which is not rare
+    # All labels have the first feature: of a hundred labels it is rare, of one more it is not.
+    assert sums[0, :3].tolist() == ([2, 6, 0] if n_more else [7, 11, 5])
 
 
 # ------------------------------------------------------------------------------------ the kernels

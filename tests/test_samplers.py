@@ -133,3 +133,37 @@ def test_deepxml_takes_it(sampler, tmp_path):
     model.save(tmp_path / "model")
     loaded = longtail.load(tmp_path / "model")
     np.testing.assert_array_equal(loaded.predict_topk(texts, 2)[0], model.predict_topk(texts, 2)[0])
+
+
+def test_labels_without_points_are_never_drawn():
+    vectors, labels = np.eye(3, dtype=np.float32), csr_array(np.eye(5)[[0, 0, 3]])
+    sampler = FrequentLabels(size=50, power=0.0)
+    built = sampler.build(vectors, labels, seed=0, n_threads=1)
+    assert set(sampler.mine(built, vectors, labels, seed=0, n_threads=1).ravel()) == {0, 3}
+
+
+def test_of_a_large_leaf_each_point_gets_others():
+    vectors, labels, _ = some_data()
+    sampler = TreeLeaves(size=3, leaf_size=N_LABELS)
+    drawn = sampler.mine(None, vectors, labels, seed=0, n_threads=1)
+    assert np.bincount(drawn.ravel(), minlength=N_LABELS).min() > 5
+
+
+def test_labels_of_a_leaf_come_once_to_a_point_that_has_several_of_them():
+    labels = csr_array(np.ones((4, 6)))
+    sampler = TreeLeaves(size=6, leaf_size=6)
+    drawn = sampler.mine(None, np.eye(4, dtype=np.float32), labels, seed=0, n_threads=1)
+    assert np.sort(drawn, axis=1).tolist() == [list(range(6))] * 4
+
+
+def test_how_long_points_are_does_not_part_labels():
+    vectors, labels, _ = some_data()
+    longer = vectors * np.random.default_rng(0).uniform(0.01, 100, (N_POINTS, 1)).astype("f4")
+    for sampler in (TreeLeaves(size=10, leaf_size=4), NearestCentroids(n_near_labels=20)):
+        first, second = (
+            sampler.mine(
+                sampler.build(some, labels, seed=0, n_threads=1), some, labels, seed=0, n_threads=1
+            )
+            for some in (vectors, longer)
+        )
+        np.testing.assert_array_equal(first, second)

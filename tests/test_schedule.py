@@ -51,3 +51,8 @@ def test_epochs_and_rate_must_be_possible():
     for settings in ({"epochs": -1, "learning_rate": 0.1}, {"epochs": 1, "learning_rate": 0.0}):
         with pytest.raises(InputError, match="epochs must be at least 0"):
             Schedule(**settings)
+
+
+def test_the_rate_is_halved_at_the_start_of_epochs():
+    schedule = Schedule(epochs=4, learning_rate=1.0, halve_at=(1, 3))
+    assert [schedule.rate_at(epoch, 0.0) for epoch in range(4)] == [1, 0.5, 0.5, 0.25]

@@ -169,6 +169,29 @@ def test_few_points_get_a_sum_of_sources_that_are_as_good():
     assert weights.size == 2
 
 
+@pytest.mark.parametrize(("n", "is_sum"), [(19, True), (21, False)])
+def test_fewer_than_twenty_points_never_teach_a_network(n, is_sum):
+    training = NetworkTraining(clearly=-9.0)  # it may even be worse
+    assert is_a_sum(training.learn(*made_up(n), SAME, RUN)) == is_sum
+
+
+@pytest.mark.parametrize(("n", "is_sum"), [(60, True), (500, False)])
+def test_a_gain_by_what_teaches_little_must_be_clear(n, is_sum):
+    training = NetworkTraining(clearly=1e9, epochs=(5, 5))
+    assert is_a_sum(training.learn(*made_up(n), SAME, RUN)) == is_sum
+
+
+def test_a_sum_ranks_the_half_that_it_has_not_learnt_from():
+    evidence, truth = made_up(200)
+    is_true = true_among(evidence.labels, truth)
+    tells = is_true + 0.5 * np.random.default_rng(1).random(is_true.shape)
+    noise = 0.5 * np.random.default_rng(2).random(is_true.shape)
+    values = np.stack([tells, noise], axis=1).astype(np.float32)
+    values[100:] = values[100:, ::-1]  # each half is told of by the source that the other distrusts
+    scores = network_training._summed_by_halves(replace(evidence, values=values), is_true)
+    assert is_true[np.arange(200), scores.argmax(axis=1)].mean() < 0.4
+
+
 def test_few_points_leave_out_a_source_that_is_wrong():
     evidence, truth = made_up(15)
     worse = replace(evidence, values=np.stack([-evidence.values[:, 0], evidence.values[:, 1]], 1))
@@ -214,6 +237,20 @@ def test_a_source_that_finds_nothing_by_itself_counts_for_nothing():
     assert weights[2] == 0
 
 
+def test_what_is_set_aside_does_not_count_against_a_source():
+    evidence, truth = made_up(100)
+    is_true = true_among(evidence.labels, truth)
+    aside = np.zeros_like(is_true)
+    aside[:, :2] = ~is_true[:, :2]
+    first = np.where(aside, 9, is_true + evidence.values[:, 0] / 9).astype(np.float32)
+    other = is_true + evidence.values[:, 1] / 9
+    values = np.stack([first, other], axis=1).astype(np.float32)
+    judged = replace(evidence, values=values).with_aside(aside)
+    network = weighted_sum(judged, is_true, np.arange(100), alike=1e4)
+    weights = network.scale[[1, 1 + N_VIEWS]] * judged.behind_best().std(axis=(0, 1))
+    assert weights[0] == pytest.approx(weights[1], rel=0.01)
+
+
 def test_the_mean_of_the_last_parameters_has_their_size():
     evidence, truth = made_up(40)
     examples = RankingExamples.of(evidence, true_among(evidence.labels, truth), 1)
@@ -224,6 +261,34 @@ def test_the_mean_of_the_last_parameters_has_their_size():
         examples.inputs.shape[2], *training.n_hidden, training.dropout, random
     ).parameters
     torch.testing.assert_close(still.parameters, start)
+
+
+def test_weights_that_nothing_moves_decay_over_all_steps_as_rates_fall():
+    evidence, truth = made_up(200)
+    examples = RankingExamples.of(evidence, true_among(evidence.labels, truth), 1)
+    says_nothing = ~examples.inputs.any(dim=(0, 1))
+    assert says_nothing.any()
+    training = NetworkTraining(averaged=0.01)  # the last step alone
+    learnt = training._fit(examples, torch.arange(200), RUN)
+    random = torch.Generator().manual_seed(RUN.seed_for("score network"))
+    n_views = examples.inputs.shape[2]
+    start = RankingNetwork(n_views, *training.n_hidden, training.dropout, random)
+    left = learnt.layers.matrix1[says_nothing] / start.layers.matrix1[says_nothing]
+    np.testing.assert_allclose(left, np.exp(-training.decay), atol=0.03)
+
+
+@pytest.mark.parametrize(
+    ("n_points", "most_steps", "expected"),
+    [
+        (5_000, None, (125, 40 * 20)),
+        (5_001, None, (62, 81 * 40)),
+        (5_000, 100, (125, 40 * 3)),
+        (125, 100, (125, 40)),
+        (0, None, (125, 20)),
+    ],
+)
+def test_many_points_have_smaller_batches_and_a_trial_few_steps(n_points, most_steps, expected):
+    assert NetworkTraining()._sizes(n_points, most_steps) == expected
 
 
 def test_a_source_that_is_always_right_is_followed():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longtail.data.bags import Bags
+from longtail.restoring import scorer_from
 from longtail.scorers.ensemble import EnsembleScorer
+from longtail.scorers.one_vs_rest import OneVsRestScorer
+from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
 N_LABELS = 12
 
@@ -73,3 +77,14 @@ def test_who_asks_for_more_labels_gets_them_behind_those_of_fewer(seed, n_rows, 
         expected = np.unique(np.concatenate([each.ids[row] for each in members]))
         assert sorted(answered) == expected[expected >= 0].tolist()
         assert (np.diff(scores[row][: len(answered)]) <= 0).all()
+
+
+def test_what_members_share_is_stored_once_and_shared_again():
+    own = SparseLabelVectors(np.arange(3), np.arange(2), np.ones(2), np.zeros(2))
+    member = OneVsRestScorer.of(np.array([5, 8], np.int32), own)
+    ensemble = EnsembleScorer((member, member))
+    assert len(ensemble.to_arrays()) == len(member.to_arrays())
+    config = json.loads(json.dumps(ensemble.config()))
+    again = scorer_from(config, ensemble.to_arrays())
+    bag = Bags.one(np.arange(2, dtype=np.int32), np.array([1, 0.5], np.float32))
+    assert again.top_k(bag, 3)[0].tolist() == ensemble.top_k(bag, 3)[0].tolist() == [[5, 8, -1]]

@@ -19,7 +19,10 @@ from asking import Asked, refusal, until
 from longtail import load
 from longtail.errors import InputError
 from longtail.serve import Limits, answers, app
+from longtail.serve.body import read_body
 from longtail.serve.live_model import LiveModel
+from longtail.serve.messages import Refusal
+from longtail.serve.metrics import Metrics
 from longtail.serve.openapi import openapi_document
 
 SMALL = Limits(body_bytes=2_000, texts=3, characters=40, k=7, names=2, seconds=2)
@@ -78,6 +81,8 @@ def test_answers_can_be_explained(ask):
 
 
 def test_numbers_of_an_explanation_are_rounded_as_the_scores_are(ask):
+    none = ask("POST", "/explain", {"text": "old wine", "k": 2, "threshold": 1})[2]
+    assert none["labels"] == none["explanation"]["labels"] == []
     answer = ask("POST", "/explain", {"text": "old wine", "k": 2})[2]
     labels, near = answer["explanation"]["labels"], answer["explanation"]["near_points"]
     assert [one["probability"] for one in labels] == answer["scores"]
@@ -230,6 +235,12 @@ def test_it_can_be_mounted(ask):
     assert ask("GET", "/labels/healthz", root_path="/labels")[0] == 200
     status, headers, _ = ask("GET", "/labels", root_path="/labels", raw=True)
     assert (status, headers["location"]) == (307, "/labels/")
+    _, headers, _ = ask(
+        "GET",
+        "/\N{LATIN SMALL LETTER E WITH ACUTE}",
+        root_path="/\N{LATIN SMALL LETTER E WITH ACUTE}",
+    )
+    assert headers["location"] == "/%C3%A9/"
     assert ask("POST", "/labels/predict", {"text": "wine"}, root_path="/labels")[0] == 200
     assert ask("GET", "/openapi.json", root_path="/labels")[2]["servers"] == [{"url": "/labels"}]
     assert ask("GET", "/labelshealthz", root_path="/labels")[0] == 404
@@ -471,3 +482,24 @@ def test_no_bytes_make_the_server_fail(ask, body):
 @given(path=st.text(max_size=20), method=st.sampled_from(["GET", "POST", "PUT", "OPTIONS", "X"]))
 def test_no_path_makes_the_server_fail(ask, path, method):
     assert ask(method, "/" + path, b"{}")[0] in {200, 400, 404, 405}
+
+
+def test_a_body_that_never_ends_is_not_read_for_ever():
+    n_read = []
+
+    async def receive():
+        n_read.append(1)
+        assert len(n_read) < 50
+        return {"type": "http.request", "body": b"0123456789", "more_body": True}
+
+    with pytest.raises(Refusal, match="longer than 10 bytes"):
+        asyncio.run(read_body(receive, Limits(body_bytes=10)))
+
+
+def test_texts_are_counted_and_models_that_were_loaded():
+    metrics = Metrics()
+    metrics.count_texts(3, 0.1)
+    metrics.note_model(is_ready=True, n_new_loads=1)
+    metrics.note_model(is_ready=False, n_new_loads=0)  # one that could not be
+    lines = metrics.text().decode().splitlines()
+    assert {"longtail_texts_total 3.0", "longtail_model_loads_total 1.0"} <= {*lines}

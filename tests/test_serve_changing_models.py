@@ -63,10 +63,22 @@ def test_what_is_replaced_while_it_is_loaded_keeps_its_own_name(
     live.load()
     assert live.current.predictor.n_labels == newer.n_labels + 1
     assert own.startswith(live.current.identity)
+    assert live.has_changed
     monkeypatch.undo()
     live.load()
     assert ModelFolder.open(folder).checksum.startswith(live.current.identity)
     assert live.current.predictor.n_labels == newer.n_labels
+
+
+def test_a_manifest_as_long_and_as_old_is_another_one(text_model_path, tmp_path):
+    folder = tmp_path / "model"
+    shutil.copytree(text_model_path, folder)
+    live = LiveModel(folder)
+    live.load()
+    assert not live.has_changed
+    shutil.copy2(folder / "manifest.json", folder / "another.json")
+    (folder / "another.json").replace(folder / "manifest.json")
+    assert live.has_changed
 
 
 def test_a_model_with_a_damaged_file_does_not_replace_the_one_that_answers(tmp_path):
@@ -147,7 +159,9 @@ def test_a_model_of_features_is_not_served(tmp_path):
     rows = np.eye(40, dtype=np.float32)
     Parabel(n_learners=1, n_threads=1).fit(rows, [["a"], ["b"]] * 20).save(tmp_path / "model")
     asked = Asked(app(tmp_path / "model"))
-    assert "ready-made features" in refusal(asked("POST", "/predict", {"text": "wine"}))[1]
+    status, message = refusal(asked("POST", "/predict", {"text": "wine"}))
+    assert (status, "ready-made features" in message) == (503, True)
+    assert asked("GET", "/healthz")[0] == 503
     asked.close()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
+from functools import partial
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from longtail.data.split import held_out_split
 from longtail.errors import InputError
 from longtail.estimators.calibrating import calibrated
 from longtail.metrics.hits import true_among
+from longtail.recipes import longtail as longtail_recipe
 from longtail.recipes.astec import Astec
 from longtail.recipes.fusion_learning import choose_fusion
 from longtail.recipes.longtail import LongtailClassifier
@@ -161,6 +163,28 @@ def test_models_answer_with_the_others(recipe):
     dataset, pairs = with_pairs()
     model = recipe().fit_dataset(dataset, set_aside=pairs)
     assert model.evaluate(dataset, ks=[1], set_aside=pairs)["P@1"] > 75
+
+
+def test_they_do_not_tell_how_further_labels_are_ranked(monkeypatch):
+    given = []
+    for name in ("learn_further_scale", "learn_further_text_scale"):
+        noted = partial(lambda *parts: given.append(parts[3].indices) or 1.0, name)
+        monkeypatch.setattr(longtail_recipe, name, noted)
+    dataset, pairs = with_pairs()
+    model = LongtailClassifier(dimension=8, epochs=1, n_threads=1)
+    model.fit_dataset(dataset, set_aside=pairs)
+    assert len(given) == 2
+    assert all(len(truth) and pairs.indices[0] not in truth for truth in given)
+
+
+def test_a_training_with_other_pairs_goes_on_from_no_checkpoint_of_this_one(tmp_path):
+    dataset, pairs = with_pairs()
+    folders = set()
+    for own in (pairs, None, pairs):
+        model = LongtailClassifier(dimension=8, epochs=1, n_threads=1)
+        model.fit_dataset(dataset, set_aside=own, checkpoint_folder=tmp_path)
+        folders.add(model.run_.checkpoints._own)
+    assert len(folders) == 2
 
 
 def test_training_data_cut_and_joined_keep_their_pairs():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -18,9 +19,10 @@ from longtail.negatives.nearest_labels import NearestLabels
 from longtail.recipes.deepxml import DeepXML
 from longtail.surrogates.assignments import LabelSelection, RandomHashing
 from longtail.surrogates.in_batch import InBatchTask
-from longtail.surrogates.low_rank import LowRankProjection
-from longtail.surrogates.meta_label_task import MetaLabelTask
+from longtail.surrogates.low_rank import LowRankProjection, _RegressionTask
+from longtail.surrogates.meta_label_task import MetaLabelTask, classification_task
 from longtail.surrogates.self_supervised import SelfSupervised
+from longtail.training.run import TrainingRun
 from longtail.training.schedule import Schedule
 from longtail.transfer.bounded_residual import BoundedResidual
 from longtail.transfer.plain import FullyConnected, Identity
@@ -135,3 +137,34 @@ def test_fine_tuning_changes_the_features(topics):
     vectors = [m.predictor_.scorer.ranker.encoder.token_vectors for m in (frozen, tuned)]
     assert not np.allclose(*vectors)
     assert tuned.score(texts, topic) > 0.8
+
+
+@pytest.mark.parametrize("mean_of", [None, 8])
+def test_classifiers_start_from_how_often_meta_labels_are_right(mean_of):
+    targets = sp.csr_array(np.arange(1, 4) > np.arange(4)[:, np.newaxis])  # 1, 2 and 3 of 4 points
+    run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    network = SimpleNamespace(dimension=5)
+    task = classification_task(network, targets, run, residual=Identity(), mean_of=mean_of)
+    if mean_of is None:
+        assert torch.sigmoid(task.table.bias[:, 0]).tolist() == pytest.approx([0.25, 0.5, 0.75])
+        assert task.table._reduction == 1
+    else:
+        assert task.table.bias.abs().max() < 1
+        assert task.table._reduction == 1 / (3 * 8)
+
+
+def test_no_bucket_stays_empty():
+    labels = sp.csr_array(np.ones((1, 20)))
+    buckets = RandomHashing(n_meta_labels=64).assign(labels, labels, seed=0, n_threads=1)
+    assert set(buckets.tolist()) == set(range(buckets.max() + 1))
+
+
+def test_projections_are_of_label_vectors_of_unit_length():
+    labels = sp.csr_array(
+        (np.random.default_rng(0).random((2, 400)) < [[0.01], [0.9]]).astype("f4")
+    )
+    run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    network = SimpleNamespace(dimension=5)
+    task = _RegressionTask(LowRankProjection(n_dimensions=256), network, labels, run)
+    lengths = np.linalg.norm(task._targets, axis=1)
+    np.testing.assert_allclose(lengths, np.sqrt(256), rtol=0.2)

@@ -94,12 +94,35 @@ class TestLoop:
             ("learner 2: stage", 2, 2),
         ]
 
-    def test_a_checkpoint_of_other_tensors_is_ignored(self, tmp_path):
+    def test_no_two_epochs_draw_alike_and_each_draws_what_it_drew(self):
+        class Drawing:
+            def __init__(self):
+                self.drawn, self.rates = [], []
+
+            def step(self, batch, learning_rate, share, *, measure):
+                self.rates.append(learning_rate)
+                self.drawn.append((float(torch.rand(1)), *batch.points.tolist()))
+
+            def state(self):
+                return {}
+
+        batches = AllLabels(sp.csr_array(np.ones((9, 1))), 3)
+        first, again = Drawing(), Drawing()
+        for task, epochs in ((first, 4), (again, 2)):
+            train(task, batches, Schedule(epochs=epochs, learning_rate=1), run_with(), "a stage")
+        assert again.drawn == first.drawn[:6]
+        numbers, points = zip(*((row[0], row[1:]) for row in first.drawn), strict=True)
+        assert len(set(numbers)) == 12
+        assert len({points[i : i + 3] for i in range(0, 12, 3)}) == 4
+        assert first.rates == pytest.approx([1 - step / 12 for step in range(12)])
+
+    @pytest.mark.parametrize("names", [["another"], planted_task()[0].state()])
+    def test_a_checkpoint_of_other_tensors_is_ignored(self, names, tmp_path):
         folder, recorder = (
             CheckpointFolder(tmp_path, fingerprint=Fingerprint("{}", "f"), every_seconds=0),
             Recorder(),
         )
-        folder.save("stage", 1, {"another": torch.zeros(2)}, [], ends_stage=True)
+        folder.save("stage", 1, {name: torch.zeros(2) for name in names}, [], ends_stage=True)
         run = run_with(recorder, folder=folder)
         train(*planted_task(), Schedule(epochs=2, learning_rate=0.1), run, "stage")
         assert [epoch[1] for epoch in recorder.epochs] == [1, 2]
@@ -304,6 +327,37 @@ class TestCheckpointFolder:
         assert folder.load("Module IV") is None
         self.save(folder, 2, ends_stage=True)
         assert folder.load("Module IV").epoch == 2
+
+    def test_every_so_many_seconds_also_at_the_end_of_a_large_stage(self, tmp_path, monkeypatch):
+        clock = [0.0]
+        monkeypatch.setattr(checkpoints.time, "monotonic", lambda: clock[0])
+        monkeypatch.setattr(checkpoints, "BYTES_A_SECOND", 1e-6)  # to write it takes very long
+        folder, kept = self.folder(tmp_path, every_seconds=60.0), []
+        for epoch in range(1, 7):
+            clock[0] += 35
+            self.save(folder, epoch, ends_stage=epoch == 6)
+            found = folder.load("Module IV")
+            kept.append(found and found.epoch)
+        assert kept == [None, 2, 2, 4, 4, 6]
+
+    def test_what_a_kill_left_half_written_goes_with_the_rest(self, tmp_path):
+        folder = self.folder(tmp_path / "own")
+        self.save(folder)
+        (own_folder,) = (tmp_path / "own").iterdir()
+        (own_folder / "module-i.partial").write_bytes(b"half")
+        folder.remove()
+        assert not (tmp_path / "own").exists()
+
+    def test_one_of_another_training_does_not_count_wherever_it_lies(self, tmp_path):
+        own = self.folder(tmp_path)
+        other = self.folder(tmp_path, fingerprint=Fingerprint("{}", "g"))
+        self.save(own)
+        (own_folder,) = tmp_path.iterdir()
+        self.save(other)
+        (other_folder,) = {*tmp_path.iterdir()} - {own_folder}
+        for file in own_folder.iterdir():
+            file.replace(other_folder / file.name)
+        assert other.load("Module IV") is None
 
     @pytest.mark.parametrize(("seconds", "is_kept"), [(59, False), (61, True)])
     def test_the_end_of_a_stage_is_kept_where_it_saves_more_than_it_takes(

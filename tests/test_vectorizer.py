@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import re
 import time
 from collections import Counter
@@ -324,3 +325,25 @@ def test_a_text_of_symbols_alone_is_known_by_them():
     assert (TokenKind.CHARACTERS, "<>:") in known
     assert set(row_of(vectorizer, "wine >:(")) == set(row_of(vectorizer, "wine"))
     assert row_of(vectorizer, "++") == {}  # no token of a word is one of symbols
+
+
+def test_a_word_of_symbols_is_no_beginning():
+    vectorizer = TextVectorizer(char_ngrams=(3, 3), min_df=1).fit(["<:-)", "ab"])
+    tokens = [vectorizer.token(column) for column in range(vectorizer.n_features_)]
+    beginnings = dict(zip(tokens, vectorizer.is_beginning().tolist(), strict=True))
+    assert not beginnings["<:-)"]
+    assert beginnings["<ab"]
+
+
+def test_settings_that_none_can_have_are_damage():
+    vectorizer = TextVectorizer(min_df=1).fit(["ab"])
+    with pytest.raises(LongtailError, match="word_ngrams"):
+        TextVectorizer.from_arrays(vectorizer.config() | {"word_ngrams": 9}, vectorizer.to_arrays())
+
+
+def test_one_that_was_used_is_pickled_and_used_again():
+    vectorizer = TextVectorizer(min_df=1).fit(["red wine"])
+    columns, values = vectorizer.encode_one("wine")
+    again = pickle.loads(pickle.dumps(vectorizer))  # noqa: S301  # our own bytes
+    assert again.encode_one("wine")[0].tolist() == columns.tolist()
+    np.testing.assert_array_equal(again.encode_one("wine")[1], values)

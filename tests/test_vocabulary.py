@@ -12,6 +12,7 @@ from longtail.estimators.vocabulary import (
     are_strings,
     char_ngrams_for,
     char_weight_for,
+    feature_kinds,
     sample_of,
     share_alone,
     share_named,
@@ -190,3 +191,9 @@ def test_motifs_of_long_strings_are_found():
     answers = model.predictor_.predict(texts[1_000:], k=1)
     right = np.mean([a[0][0] in t for a, t in zip(answers, labels[1_000:], strict=True)])
     assert right > 0.8
+
+
+def test_it_is_told_of_texts_whether_their_script_has_spaces():
+    for texts, is_unspaced in ((["赤ワイン"], True), (["red wine"], False)):
+        vectorizer = TextVectorizer(char_ngrams=(2, 3), min_df=1).fit(texts)
+        assert feature_kinds(vectorizer, TextColumn.from_strings(texts)).is_unspaced == is_unspaced

@@ -266,7 +266,7 @@ class CandidateSearch:
         def work(start: int, stop: int) -> None:
             some = points[start:stop]
             found, near, similarities = self._searched(some, more[start:stop])
-            nearness[start:stop] = np.where(near[:, 0] < 0, 0, similarities[:, 0])
+            nearness[start:stop] = similarities[:, 0]
             scratch = self._spares.taken(self._new_scratch)
             gather_candidates(
                 found,

@@ -79,5 +79,5 @@ def without_labels(
     """
     if not is_aside.any():
         return evidence, truth
-    of_label = is_aside[evidence.labels] & (evidence.labels >= 0)
-    return evidence.with_aside(of_label), with_entries(truth, ~is_aside[truth.indices])
+    left = evidence.with_aside(is_aside[evidence.labels])
+    return left, with_entries(truth, ~is_aside[truth.indices])

@@ -86,7 +86,7 @@ class Matches(NamedTuple):
     >>> import numpy as np
     >>> from longtail.blend.relations import Matches
     >>> labels = np.array([[1, 0, 2], [2, -1, -1]], np.int32)
-    >>> strengths = np.array([[4, 2, 0.001], [1, 0, 0]], np.float32)
+    >>> strengths = np.array([[4, 2, 0.003], [1, 0, 0]], np.float32)
     >>> Matches(labels, strengths).by_point(3).toarray().tolist()
     [[2.0, 4.0, 0.0], [0.0, 0.0, 1.0]]
     """

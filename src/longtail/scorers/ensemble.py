@@ -102,7 +102,7 @@ def _summed(
     """
     ids = np.concatenate([ids[:, :n_best] for ids, _ in found], axis=1)
     scores = np.concatenate([scores[:, :n_best] for _, scores in found], axis=1)
-    order = np.argsort(np.where(ids < 0, np.iinfo(np.int32).max, ids), axis=1, kind="stable")
+    order = np.argsort(ids, axis=1, kind="stable")
     ids = np.take_along_axis(ids, order, axis=1)
     scores = np.where(ids < 0, 0, np.take_along_axis(scores, order, axis=1))
     is_first = np.ones(ids.shape, bool)

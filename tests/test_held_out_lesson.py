@@ -1,0 +1,103 @@
+"""What held-out points teach a blend: by which labels, by whose propensities, of which scores."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from scipy.sparse import csr_array
+
+from longtail.blend.evidence import Evidence
+from longtail.blend.held_out_lesson import HeldOutLesson
+from longtail.blend.network_training import NetworkTraining
+from longtail.metrics.propensity import inverse_propensities_in
+from longtail.recipes.longtail import LongtailClassifier
+from longtail.training.run import TrainingData, TrainingRun
+
+RUN = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+N_LABELS = 4
+
+
+def made_up(n=60):
+    """Points whose candidates are all labels; a source mostly ranks the true one first."""
+    random = np.random.default_rng(0)
+    truth = np.eye(N_LABELS, dtype=np.float32)[random.integers(0, N_LABELS, n)]
+    values = (truth + 1.2 * random.random((n, N_LABELS), np.float32))[:, np.newaxis]
+    labels = np.tile(np.arange(N_LABELS, dtype=np.int32), (n, 1))
+    none = np.zeros(N_LABELS, np.float32)
+    return Evidence(labels, values, np.ones(n, np.float32), none), csr_array(truth)
+
+
+def lesson_of(evidence, truth, *, seen=None, is_unseen=True):
+    seen = truth if seen is None else seen
+    return HeldOutLesson(evidence=evidence, truth=truth, seen=seen, is_unseen=is_unseen)
+
+
+class Fixed:
+    """Stands for a blend and its encoder."""
+
+    def encode(self, bags, n_threads):
+        return bags.matrix(2).toarray()
+
+    def evidence_of(self, points, bags, n_threads):
+        n = len(points)
+        labels = np.tile(np.arange(N_LABELS, dtype=np.int32), (n, 1))
+        nearness, none = points[:, 0], np.zeros(N_LABELS, np.float32)
+        return Evidence(labels, np.zeros((n, 1, N_LABELS), np.float32), nearness, none)
+
+
+def test_what_is_set_aside_is_neither_true_nor_false():
+    features = csr_array(np.array([[0.6, 0.8], [0.8, 0.6]], np.float32))
+    labels, pairs = csr_array([[1, 0, 1, 0], [0, 1, 0, 0]]), csr_array([[1, 0, 0, 1], [0, 0, 0, 0]])
+    data = TrainingData(features, labels, set_aside=pairs)
+    beside = data.of_points(np.array([0]))
+    shown = data._replace(unlabelled=beside)
+    points = Fixed().encode(data.bags(), 1)
+    lesson = HeldOutLesson.of(Fixed(), Fixed(), shown, points, labels, is_unseen=True, n_threads=1)
+    assert lesson.evidence.judged.tolist() == [[-1, 1, 2, -1], [0, 1, 2, 3]]
+    assert lesson.truth.toarray().tolist() == [[0, 0, 1, 0], [0, 1, 0, 0]]
+    assert lesson.unlabelled.judged.tolist() == [[-1, 1, 2, -1]]
+    assert lesson.unlabelled.nearness.tolist() == pytest.approx([0.6])
+
+
+def test_rare_labels_are_those_of_few_points_that_the_sources_have_seen(monkeypatch):
+    evidence, truth = made_up()
+    seen = csr_array(np.tile([1, 0, 1, 0], (50, 1)))
+    given, taught = [], NetworkTraining.taught
+
+    def noted(training, evidence, truth, inverse_propensities, run):
+        given.append((training.is_unseen, inverse_propensities))
+        return taught(training, evidence, truth, inverse_propensities, run)
+
+    monkeypatch.setattr(NetworkTraining, "taught", noted)
+    lesson = lesson_of(evidence, truth, seen=seen, is_unseen=False)
+    lesson.learn(np.zeros(N_LABELS, np.float32), RUN)
+    ((is_unseen, inverse_propensities),) = given
+    assert not is_unseen
+    np.testing.assert_array_equal(inverse_propensities, inverse_propensities_in(seen))
+
+
+@pytest.mark.parametrize("held_out", [0.3, 0.0])
+def test_a_recipe_knows_whether_its_sources_have_seen_the_points(held_out, monkeypatch):
+    shown, learn = [], HeldOutLesson.learn
+
+    def noted(lesson, *arguments):
+        shown.append(lesson.is_unseen)
+        return learn(lesson, *arguments)
+
+    monkeypatch.setattr(HeldOutLesson, "learn", noted)
+    texts, labels = ["red wine", "old car"] * 50, [["drink"], ["vehicle"]] * 50
+    texts = [f"{text} {i}" for i, text in enumerate(texts)]
+    LongtailClassifier(dimension=8, epochs=1, n_threads=1, held_out=held_out).fit(texts, labels)
+    assert shown == [bool(held_out)]
+
+
+def test_probabilities_are_those_of_scores_with_what_rare_labels_gain():
+    evidence, truth = made_up()
+    more = np.array([0, 0, 2, 3], np.float32)
+    network, calibration = lesson_of(evidence, truth).learn(more, RUN)
+    scores = np.sort(network.scores(evidence) + more, axis=1)[:, ::-1]
+    right = truth.toarray()[np.arange(60), (network.scores(evidence) + more).argmax(axis=1)]
+    said = calibration.probabilities(scores)
+    assert said[:, 0].mean() == pytest.approx(right.mean(), abs=0.05)
+    assert said.mean() == pytest.approx(1 / N_LABELS, abs=0.03)
