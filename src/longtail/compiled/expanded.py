@@ -40,11 +40,18 @@ __all__ = ["expanded"]
 _GRAPH_PARTS = ("entries", "member_starts", "members", "bias")
 
 
-def expanded(compiled: CompiledScorer) -> BlendedScorer:
+def expanded(compiled: CompiledScorer, *, further_vectors: bool = True) -> BlendedScorer:
     """Return a model of float32 parts that, compiled to the same type, is the same model.
 
     To the last bit for float32. Numbers of 16 and of 8 bits come back as they are stored; the codes
     that the search follows are made of them anew, and may differ in the last place.
+
+    Parameters
+    ----------
+    compiled : CompiledScorer
+    further_vectors : bool, default True
+        Whether heads but the first get their vectors. Without, they are as if they knew none: for
+        changes after which `longtail.compiled.carried_heads.with_heads_of` brings them back.
 
     Examples
     --------
@@ -73,10 +80,11 @@ def expanded(compiled: CompiledScorer) -> BlendedScorer:
     )
     first, *others = parts.heads
     heads = [LabelHead.of_search(search, first.bias, float(first.scale))]
-    heads += [
-        LabelHead(float_rows(head.rows), head.row_of_label, head.bias, float(head.scale))
-        for head in others
-    ]
+    for head in others:
+        vectors, rows = np.zeros((0, dimension), np.float32), np.full(search.n_labels, -1)
+        if further_vectors:
+            vectors, rows = float_rows(head.rows), head.row_of_label
+        heads.append(LabelHead(vectors, rows, head.bias, float(head.scale)))
     return BlendedScorer(
         encoder=UnitBagEncoder(token_vectors_of(parts.tokens, dimension)),
         search=search,

@@ -98,9 +98,9 @@ class CompiledScorer:
             tokens and training points.
         n_threads : int
         like : CompiledScorer or None
-            What `scorer` was expanded from, of the same `dtype`: the points' 4-bit codes keep their
-            step. Vectors that were cut to it are longer than before, so a step that is made anew
-            would be larger each time.
+            What `scorer` was expanded from, of the same `dtype`: tokens are kept as they are, and
+            the points' 4-bit codes keep their step. Vectors that were cut to it are longer than
+            before, so a step that is made anew would be larger each time.
 
         Raises
         ------
@@ -108,8 +108,9 @@ class CompiledScorer:
             If there is no such `dtype`.
         """
         store = RowStore(as_storage(dtype), n_threads)
-        step = None if like is None else like.parts.points.step
-        return cls.of_blend(scorer, store.tokens(scorer.encoder.token_vectors), store, step)
+        if like is not None:
+            return cls.of_blend(scorer, like.parts.tokens, store, like.parts.points.step)
+        return cls.of_blend(scorer, store.tokens(scorer.encoder.token_vectors), store)
 
     @classmethod
     def of_blend(

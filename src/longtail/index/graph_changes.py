@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["with_rows", "without_rows"]
 
 _CANDIDATES_PER_EDGE = 2  # as in building
-_ROWS_AT_ONCE = 64
+_ROWS_AT_ONCE, _CODED_AT_ONCE = 64, 1 << 16
 
 
 def with_rows(
@@ -99,19 +99,18 @@ def without_rows(index: GraphIndex, kept: NDArray[np.int64], n_threads: int = 1)
     node_of_row = index.node_of_row()[kept]
     stays = np.zeros(len(index.vectors), np.bool_)
     stays[node_of_row] = True
-    new_ids = np.where(stays, np.cumsum(stays) - 1, -1).astype(np.int32)
-    neighbours = index.neighbours
-    loses = ((neighbours >= 0) & ~stays[neighbours]).any(axis=1)
-    losing = np.flatnonzero(loses & stays).astype(np.int32)
+    left, neighbours = np.flatnonzero(stays), index.neighbours
+    losing = _losing(neighbours, left, stays)
     if len(losing):
         codes = _codes(index.vectors, index.bias, n_threads)
         neighbours = _repaired(codes, neighbours, losing, stays, n_threads)
-    left = neighbours[stays]
+    new_ids = np.full(len(stays) + 1, -1, np.int32)  # the last is that of no node
+    new_ids[left] = np.arange(len(left))
     return _index(
         index,
-        index.vectors[stays],
-        some_of(index.bias, np.flatnonzero(stays)),
-        np.where(left >= 0, new_ids[left], np.int32(-1)),
+        index.vectors[left],
+        some_of(index.bias, left),
+        new_ids[neighbours[left]],
         new_ids[index.entries[stays[index.entries]]],
         new_ids[node_of_row],
     )
@@ -160,10 +159,17 @@ def _bytes_of(vectors: Floats, bias: Floats, row: int) -> bytes:
 
 
 def _codes(vectors: Floats, bias: Floats, n_threads: int) -> ByteCodes:
-    """Return the codes of all vectors, with their bias."""
-    longer = read_only(with_bias(vectors, bias), np.float32)
-    every = np.arange(len(vectors), dtype=np.int32)
-    return byte_codes(longer, code_unit(longer), every, n_threads)
+    """Return the codes of all vectors with their bias, some of which are made longer at a time."""
+    parts, units = [], []
+    for start in range(0, len(vectors), _CODED_AT_ONCE):
+        some = slice(start, start + _CODED_AT_ONCE)
+        longer = read_only(with_bias(vectors[some], bias[some]), np.float32)
+        every = np.arange(len(longer), dtype=np.int32)
+        parts.append(byte_codes(longer, np.float32(1), every, n_threads))
+        units.append(code_unit(longer))
+    unit = min((unit for unit in units if unit > 0), default=np.float32(0))
+    codes = np.concatenate([part.codes for part in parts])
+    return ByteCodes(codes, unit * np.concatenate([part.factors for part in parts]))
 
 
 def _linked(codes: ByteCodes, old: Ids, n_fresh: int, n_threads: int) -> Ids:
@@ -250,6 +256,16 @@ def _rows_in(keys: Keys) -> Ids:
     return np.where(keys != LOWEST, row_of(keys), -1).astype(np.int32)
 
 
+def _losing(neighbours: Ids, left: NDArray[np.int64], stays: Mask) -> Ids:
+    """Return which of the nodes that are left point to one that does not stay."""
+    is_gone = np.append(~stays, False)
+    loses = [
+        is_gone[neighbours[left[start : start + _CODED_AT_ONCE]]].any(axis=1)
+        for start in range(0, len(left), _CODED_AT_ONCE)
+    ]
+    return left[np.concatenate(loses)].astype(np.int32)
+
+
 def _repaired(codes: ByteCodes, neighbours: Ids, losing: Ids, stays: Mask, n_threads: int) -> Ids:
     """Return edges of which those of some nodes lead round the nodes that do not stay."""
     changed, width = neighbours.copy(), neighbours.shape[1]
@@ -268,10 +284,10 @@ def _round(neighbours: Ids, rows: Ids, stays: Mask) -> Ids:
     """Return where the edges of some rows lead, and those of what does not stay; -1 for none."""
     own = neighbours[rows]
     is_lost = (own >= 0) & ~stays[own]
-    most = int(is_lost.sum(axis=1).max())
-    lost = np.take_along_axis(own, np.argsort(~is_lost, axis=1, kind="stable")[:, :most], axis=1)
-    is_lost = np.take_along_axis(is_lost, np.argsort(~is_lost, axis=1, kind="stable")[:, :most], 1)
-    beyond = np.where(is_lost[:, :, None], neighbours[lost], np.int32(-1))
+    first = np.argsort(~is_lost, axis=1, kind="stable")[:, : int(is_lost.sum(axis=1).max())]
+    lost = np.take_along_axis(own, first, axis=1)
+    is_one = np.take_along_axis(is_lost, first, axis=1)
+    beyond = np.where(is_one[:, :, None], neighbours[lost], np.int32(-1))
     listed = np.concatenate([own, beyond.reshape(len(rows), -1)], axis=1)
     is_there = (listed >= 0) & stays[listed] & (listed != rows[:, None])
     return np.where(is_there, listed, np.int32(-1))

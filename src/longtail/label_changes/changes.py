@@ -11,6 +11,7 @@ from scipy.sparse import csr_array, vstack
 
 from longtail.blend.encoded import EncodedScorer
 from longtail.compiled.blended import BlendedScorer
+from longtail.compiled.carried_heads import with_heads_of
 from longtail.compiled.expanded import expanded
 from longtail.compiled.scorer import CompiledScorer
 from longtail.data.bags import Bags
@@ -105,6 +106,7 @@ def with_labels(
     return _changed(
         model,
         {"added": new.n},
+        np.arange(space.n_labels),
         add_labels(scorer, new, vectors, n_usable_cores()),
         LabelSpace(
             space.n_labels + new.n,
@@ -157,6 +159,7 @@ def without_labels(model: Predictor, names: Iterable[str]) -> Predictor:
     return _changed(
         model,
         {"removed": space.n_labels - len(kept)},
+        kept,
         keep_labels(scorer, kept, n_usable_cores()),
         LabelSpace(
             len(kept),
@@ -169,7 +172,9 @@ def without_labels(model: Predictor, names: Iterable[str]) -> Predictor:
 
 def _changeable(model: Predictor) -> ChangeableScorer:
     """Return the scorer as parts that can be changed."""
-    scorer = expanded(model.scorer) if isinstance(model.scorer, CompiledScorer) else model.scorer
+    scorer: Scorer = model.scorer
+    if isinstance(scorer, CompiledScorer):
+        scorer = expanded(scorer, further_vectors=False)  # see `_stored_as`
     if isinstance(scorer, BlendedScorer | EncodedScorer):
         return scorer
     raise InputError(
@@ -204,6 +209,7 @@ def _check_no_text_block(model: Predictor) -> None:
 def _changed(
     model: Predictor,
     change: Mapping[str, int],
+    kept: NDArray[np.int64],
     scorer: ChangeableScorer,
     space: LabelSpace,
     counts: NDArray[np.int64],
@@ -212,7 +218,7 @@ def _changed(
     before = {"added": 0, "removed": 0, **model.description.get("label_changes", {})}
     changes = {kind: n + change.get(kind, 0) for kind, n in before.items()}
     return model.replaced(
-        scorer=_stored_as(model.scorer, scorer),
+        scorer=_stored_as(model.scorer, scorer, kept),
         label_space=space,
         train_label_counts=counts,
         description={
@@ -223,10 +229,11 @@ def _changed(
     )
 
 
-def _stored_as(was: Scorer, scorer: ChangeableScorer) -> Scorer:
+def _stored_as(was: Scorer, scorer: ChangeableScorer, kept: NDArray[np.int64]) -> Scorer:
     """Return a changed scorer as the one that it was made of is kept."""
     if isinstance(was, CompiledScorer) and isinstance(scorer, BlendedScorer):
-        return CompiledScorer.of(scorer, was.dtype, n_usable_cores(), like=was)
+        compiled = CompiledScorer.of(scorer, was.dtype, n_usable_cores(), like=was)
+        return with_heads_of(compiled, was, kept)
     return scorer
 
 
