@@ -67,10 +67,8 @@ def with_rows(
     neighbours, n_fresh = index.neighbours, int(is_node.sum())
     if n_fresh:
         neighbours = _linked(_codes(every, own, n_threads), neighbours, n_fresh, n_threads)
-    more = most_biased(own, int(BIASED_PER_ROOT * len(every) ** 0.5))
-    entries = np.concatenate([index.entries, np.setdiff1d(more, index.entries)])
     node_of_row = np.concatenate([index.node_of_row(), node_of_row])
-    return _index(index, every, own, neighbours, entries, node_of_row)
+    return _index(index, every, own, neighbours, index.entries, node_of_row)
 
 
 def without_rows(index: GraphIndex, kept: NDArray[np.int64], n_threads: int = 1) -> GraphIndex:
@@ -119,7 +117,9 @@ def without_rows(index: GraphIndex, kept: NDArray[np.int64], n_threads: int = 1)
 def _index(
     like: GraphIndex, vectors: Floats, bias: Floats, neighbours: Ids, entries: Ids, node_of_row: Ids
 ) -> GraphIndex:
-    """Return an index whose every node is reached from an entry."""
+    """Return an index with entries at the largest biases, too, and from which all is reached."""
+    more = most_biased(bias, int(BIASED_PER_ROOT * len(vectors) ** 0.5))
+    entries = np.concatenate([entries, np.setdiff1d(more, entries)])
     members = np.argsort(node_of_row, kind="stable").astype(np.int32)
     counts = np.bincount(node_of_row, minlength=len(vectors))
     return GraphIndex(
