@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from longtail.data import bags as bags_module
 from longtail.data.bags import Bags
 from longtail.errors import InputError
-from longtail.features.bag_encoder import BagEncoder
+from longtail.features.bag_encoder import BagEncoder, StoredBagEncoder, UnitBagEncoder
 from longtail.kernels.bags import sum_rows
+from longtail.row_store import RowStore
 
 few = settings(max_examples=25, deadline=None)
 
@@ -47,6 +48,20 @@ def test_one_bag_is_the_row_of_a_batch_and_threads_do_not_matter():
         ends = slice(rows.indptr[row], rows.indptr[row + 1])
         bag = Bags.one(rows.indices[ends], rows.data[ends])
         assert model.encode(bag).tobytes() == features[row].tobytes()
+
+
+@pytest.mark.parametrize(("dtype", "error"), [("float32", 1e-5), ("float16", 1e-3), ("int8", 0.1)])
+def test_vectors_of_stored_tokens(dtype, error):
+    vectors, bags = encoder().token_vectors, Bags.of(sparse_rows(3, 500))
+    store = RowStore(dtype)
+    stored = StoredBagEncoder(store.tokens(vectors), 33)
+    exact = UnitBagEncoder(vectors).encode(bags)
+    found = stored.encode(bags, n_threads=2)
+    np.testing.assert_allclose(found, exact, atol=error)
+    served = UnitBagEncoder(stored.token_vectors).encode(bags)  # what the codes stand for
+    np.testing.assert_allclose(found, served, atol=1e-5)
+    assert stored.stored(store) is stored.rows
+    assert stored.stored(RowStore("float16")).values.dtype == np.uint16
 
 
 def test_an_empty_bag_has_no_features():

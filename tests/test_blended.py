@@ -18,6 +18,7 @@ from longtail.compiled.expanded import expanded
 from longtail.errors import InputError
 from longtail.kernels.arrays import read_only
 from longtail.kernels.scoring import angle_logits
+from longtail.row_store import AS_THEY_ARE, RowStore
 from longtail.scorers.ranking import best_first
 
 # --------------------------------------------------------------------------------------- one head
@@ -39,7 +40,7 @@ def test_angle_logits(seed, n, size, dimension):
         read_only(random.integers(-1, 15, (n, size)), np.int32),
     )
     logits = np.full((n, size), 77, np.float32)
-    own = (vectors, row_of_label, bias, np.float32(4))
+    own = (AS_THEY_ARE.rows(vectors), row_of_label, bias, np.float32(4))
     angle_logits(points, *own, labels, 0, n, logits)
     of_label = np.where(row_of_label[:, None] >= 0, vectors[row_of_label], 0)
     expected = np.take_along_axis(4 * points @ of_label.T + bias, labels.astype(int), axis=1)
@@ -48,7 +49,7 @@ def test_angle_logits(seed, n, size, dimension):
 
 def a_head(**changes):
     parts = {
-        "vectors": np.eye(3, 4, dtype=np.float32),
+        "rows": AS_THEY_ARE.rows(np.eye(3, 4, dtype=np.float32)),
         "row_of_label": np.array([2, -1, 0, 2]),
         "bias": np.arange(4, dtype=np.float32),
         "scale": 10.0,
@@ -60,6 +61,19 @@ def test_a_head_says_0_of_padding_and_its_bias_of_a_label_without_a_vector():
     points = np.array([[0, 0, 1, 0]], np.float32)
     logits = a_head().logits(points, np.array([[0, 1, 2, 3, -1]], np.int32))
     assert logits.tolist() == [[10, 1, 2, 13, 0]]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16"])
+def test_a_head_says_what_its_stored_vectors_say(dtype):
+    random = np.random.default_rng(0)
+    vectors = random.standard_normal((9, 6)).astype(np.float32)
+    head = LabelHead.of(vectors, random.standard_normal(9), 16.0, RowStore(dtype))
+    assert head.rows.values.nbytes < vectors.nbytes
+    points, labels = random.standard_normal((5, 6)), random.integers(0, 9, (5, 4))
+    said = 16 * points @ head.vectors.T + head.bias
+    found = head.logits(points, labels.astype(np.int32))
+    np.testing.assert_allclose(found, np.take_along_axis(said, labels, axis=1), rtol=1e-4)
+    np.testing.assert_allclose(head.vectors, vectors, atol=0.02)
 
 
 def test_a_row_of_zeros_says_nothing():
@@ -75,7 +89,7 @@ def test_a_row_of_zeros_says_nothing():
         {"row_of_label": np.array([2, -2, 0, 2])},
         {"row_of_label": np.array([2, -1, 0])},
         {"bias": np.zeros(5)},
-        {"vectors": np.eye(2, 4)},
+        {"rows": AS_THEY_ARE.rows(np.eye(2, 4))},
     ],
 )
 def test_a_head_refuses_arrays_that_do_not_fit(changes):

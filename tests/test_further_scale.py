@@ -78,7 +78,7 @@ def test_labels_without_a_vector_are_passed_over(points):
     encoded, head, truth = points
     rows = head.row_of_label.copy()
     rows[::2] = -1
-    some = LabelHead(head.vectors, rows, head.bias, head.scale)
+    some = LabelHead(head.rows, rows, head.bias, head.scale)
     odd = np.arange(1, N_LABELS, 2)
     alone = LabelHead.of(head.vectors[odd], head.bias[odd], head.scale)
     assert learn_further_scale(encoded, some, truth) == learn_further_scale(

@@ -183,7 +183,8 @@ def test_many_rows_are_built_in_anew(smaller, monkeypatch):
 def test_keys_of_listed(seed, n, width, d):
     random = np.random.default_rng(seed)
     vectors = read_only(random.standard_normal((n, d)), np.float32)
-    codes = byte_codes(vectors, code_unit(vectors), np.arange(n, dtype=np.int32))
+    none = read_only(np.zeros(0), np.float32)
+    codes = byte_codes(vectors, none, code_unit(vectors, none), np.arange(n, dtype=np.int32))
     rows = random.integers(0, n, 5).astype(np.int32)
     listed = read_only(random_graph(random, n, width)[rows], np.int32)
     keys = np.zeros(listed.shape, np.int64)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numba import njit
 
+from longtail.index.biased import as_bias, with_bias
 from longtail.kernels.arrays import read_only
 from longtail.kernels.byte_codes import (
     at_least,
@@ -51,8 +52,8 @@ def random_vectors(random, n, d):
 
 
 def coded(vectors, unit=None):
-    rows = np.arange(len(vectors), dtype=np.int32)
-    return byte_codes(vectors, code_unit(vectors) if unit is None else unit, rows)
+    rows, no_bias = np.arange(len(vectors), dtype=np.int32), as_bias(None, len(vectors))
+    return byte_codes(vectors, no_bias, code_unit(vectors, no_bias) if unit is None else unit, rows)
 
 
 def products_twin(some, others):
@@ -95,7 +96,7 @@ def diverse_twin(products, keys, width):
 def test_byte_codes(seed, n, d):
     vectors = random_vectors(np.random.default_rng(seed), n, d)
     rows = np.arange(n, dtype=np.int32)[::-1].copy()
-    codes, factors = byte_codes(vectors, 3, rows)
+    codes, factors = byte_codes(vectors, as_bias(None, n), 3, rows)
     assert codes.shape == (n, -(-d // 64) * 64)
     assert codes.ctypes.data % 64 == 0
     assert (codes[:, d:] == 128).all()
@@ -109,9 +110,24 @@ def test_byte_codes(seed, n, d):
     np.testing.assert_allclose(found, 3 * np.square(own).sum(axis=1), rtol=1e-4)
 
 
+@few
+@given(seeds, st.integers(1, 20), st.integers(1, 150))
+def test_a_bias_is_coded_as_further_numbers(seed, n, d):
+    random = np.random.default_rng(seed)
+    vectors = random_vectors(random, n, d)
+    bias = read_only(3 * random.standard_normal(n), np.float32)
+    longer = read_only(with_bias(vectors, bias), np.float32)
+    rows, unit = random.permutation(n).astype(np.int32), code_unit(vectors, bias)
+    np.testing.assert_allclose(unit, code_unit(longer, as_bias(None, n)), rtol=1e-5)
+    codes, factors = byte_codes(vectors, bias, unit, rows)
+    found = byte_codes(longer, as_bias(None, n), unit, rows)
+    np.testing.assert_array_equal(codes, found.codes)
+    np.testing.assert_allclose(factors, found.factors, rtol=1e-5)
+
+
 def test_codes_of_zeros():
     zeros = read_only(np.zeros((2, 3)), np.float32)
-    assert code_unit(zeros) == 0
+    assert code_unit(zeros, as_bias(None, 2)) == 0
     codes, factors = coded(zeros)
     assert (codes == 128).all()
     assert (factors == 0).all()
@@ -126,7 +142,7 @@ def test_products_of_codes_are_near_those_of_vectors(seed, n, d):
     codes = coded(vectors)
     np.testing.assert_allclose(products_twin(codes, codes) / 2**28, vectors @ vectors.T, atol=0.02)
     near = read_only(vectors[0] + 0.01 * random.standard_normal((n, d)) / np.sqrt(d), np.float32)
-    codes = coded(near, code_unit(vectors))
+    codes = coded(near, code_unit(vectors, as_bias(None, len(vectors))))
     np.testing.assert_allclose(products_twin(codes, codes) / 2**28, near @ near.T, atol=2e-4)
 
 

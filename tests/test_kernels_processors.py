@@ -65,7 +65,8 @@ def range_products(vectors, which):
 @pytest.mark.parametrize("d", [64, 150])
 def test_products_of_vectors(other, d):  # a fixture
     vectors = np.random.default_rng(d).standard_normal((20, d)).astype(np.float32)
-    codes = byte_codes(vectors, np.float32(999), np.arange(20, dtype=np.int32))
+    no_bias, every = np.zeros(0, np.float32), np.arange(20, dtype=np.int32)
+    codes = byte_codes(vectors, no_bias, np.float32(999), every)
     which = np.array([0, 7, 7, 19, 2], np.int32)
     found = both(range_products, other, codes, which)
     for there, here in zip(*found, strict=True):

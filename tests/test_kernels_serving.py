@@ -10,7 +10,7 @@ from numba import njit
 
 from longtail.blend.score_network import log_sums
 from longtail.kernels.arrays import read_only
-from longtail.kernels.bag_vector import pack_with_scales, unit_bag_vector
+from longtail.kernels.bag_vector import pack_with_scales, unit_bag_vector, unit_bag_vectors
 from longtail.kernels.blend import N_CONTEXT_VIEWS, N_VIEWS, blend_rows
 from longtail.kernels.further_labels import vote_by_text
 from longtail.kernels.label_links import add_links, best_sums, strongest_links
@@ -313,9 +313,13 @@ def test_the_vector_of_a_bag(kind, seed, size, n):
     values = random.random(n).astype(np.float32)
     point = np.empty(size, np.float32)
     assert unit_bag_vector(columns, values, tokens, point)
+    point_of_all = point.copy()
     expected = values.astype(np.float64) @ numbers[columns]
     np.testing.assert_allclose(point, expected / np.linalg.norm(expected), atol=1e-4)
     assert not unit_bag_vector(columns[:0], values[:0], tokens, point)
+    bags, points = np.array([0, 0, n, n + 1], np.int32), np.full((3, size), 7, np.float32)
+    unit_bag_vectors(bags, columns, values, tokens, 0, 2, points)
+    np.testing.assert_array_equal(points, [np.zeros(size), point_of_all, np.full(size, 7)])
 
 
 @FEW

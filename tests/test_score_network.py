@@ -290,8 +290,8 @@ def test_candidates_that_are_hard_to_tell_apart_are_kept_and_others_stand_for_th
     examples = RankingExamples.of(evidence, is_true, n_threads=1)
     n_views = examples.inputs.shape[2]
     network = RankingNetwork(n_views, 8, 4, 0.0, torch.Generator().manual_seed(3))
-    assert examples.hardest(network, (20, 10), seed=0) is examples
-    fewer = examples.hardest(network, (6, 3), seed=0)
+    assert examples.hardest(network, (20, 10), torch.Generator()) is examples
+    fewer = examples.hardest(network, (6, 3), torch.Generator().manual_seed(0))
     logits = examples.logits(network, torch.arange(50)).masked_fill(examples.is_true, torch.inf)
     kept = fewer.logits(network, torch.arange(50)).masked_fill(fewer.is_true, torch.inf)
     best = logits.sort(dim=1, descending=True).values[:, :6]
@@ -299,6 +299,23 @@ def test_candidates_that_are_hard_to_tell_apart_are_kept_and_others_stand_for_th
     assert fewer.is_true.sum() == examples.is_true.sum()
     n_real = (evidence.labels >= 0).sum(axis=1)
     np.testing.assert_allclose(fewer.log_counts.exp().sum(dim=1), n_real, rtol=1e-5)
+
+
+def test_hard_candidates_of_points_that_are_viewed_a_few_at_a_time(monkeypatch):
+    monkeypatch.setattr("longtail.blend.ranking_examples._POINTS_AT_ONCE", 16)
+    evidence, truth = made_up(50, size=30)
+    evidence = padded(evidence)
+    is_true = true_among(evidence.labels, truth)
+    examples = RankingExamples.of(evidence, is_true, n_threads=1)
+    network = RankingNetwork(examples.inputs.shape[2], 8, 4, 0.0, torch.Generator().manual_seed(3))
+    of_points = (evidence, is_true, network)
+    every = examples.hardest_of(*of_points, (20, 10), seed=0, n_threads=1)
+    torch.testing.assert_close(every.inputs, examples.inputs)
+    fewer = examples.hardest_of(*of_points, (6, 3), seed=0, n_threads=2)
+    whole = examples.hardest(network, (6, 3), torch.Generator().manual_seed(0))
+    torch.testing.assert_close(fewer.inputs[:, :6], whole.inputs[:, :6])  # others are drawn
+    for part, expected in zip(fewer[1:3], whole[1:3], strict=True):
+        torch.testing.assert_close(part.sum(dim=1), expected.sum(dim=1))
 
 
 def test_logits_are_the_scores_of_the_frozen_network(learnt):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -11,6 +13,7 @@ from longtail.data.dataset import Dataset
 from longtail.data.from_python import labels_from, texts_from
 from longtail.data.text_column import TextColumn
 from longtail.errors import TrainingError
+from longtail.estimators.splitting import split_data
 from longtail.recipes.astec import Astec, Astec3
 from longtail.training import checkpoints
 from longtail.training.batches import AllLabels
@@ -169,6 +172,28 @@ def stages_run(folder, data=None, **settings):
         data or dataset(), callbacks=[recorder], checkpoint_folder=folder, checkpoint_seconds=0
     )
     return model, [epoch[:2] for epoch in recorder.epochs]
+
+
+@pytest.mark.parametrize("folder", [None, "kept"])
+def test_training_does_not_hold_the_features_of_all_points_beside_their_parts(
+    tmp_path, monkeypatch, folder
+):
+    known = []
+
+    def split_and_watched(settings, dataset, features, *others):
+        known.append(weakref.ref(features.data))
+        return split_data(settings, dataset, features, *others)
+
+    def see(stage, done, total, loss):
+        known.append(known[0]())
+
+    monkeypatch.setattr("longtail.estimators.estimator.split_data", split_and_watched)
+    recorder = Recorder()
+    recorder.on_batch = see
+    kept = None if folder is None else tmp_path / folder
+    astec(held_out=0.2).fit_dataset(dataset(), callbacks=[recorder], checkpoint_folder=kept)
+    assert len(known) > 2
+    assert known[1:] == [None] * (len(known) - 1)
 
 
 ALL_EPOCHS = [(s, e) for s in ("module I", "module IV", "re-ranker") for e in (1, 2, 3)]

@@ -36,17 +36,20 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int32]
 
 __all__ = [
+    "AS_THEY_ARE",
     "RowStore",
     "are_common",
     "check_sparse",
     "column_ids",
     "float_rows",
     "float_weights",
+    "joined_rows",
     "named_arrays",
     "neighbours_of",
     "no_numbers",
     "packed_neighbours",
     "some_nodes",
+    "some_rows",
     "token_vectors_of",
     "vectors_of",
     "whole_rows",
@@ -77,6 +80,11 @@ class RowStore(NamedTuple):
     dtype: str
     n_threads: int = 1
 
+    @classmethod
+    def of(cls, rows: Rows) -> RowStore:
+        """Return what has stored some rows."""
+        return cls({"int8": "int8", "uint16": "float16"}.get(rows.values.dtype.name, "float32"))
+
     def rows(self, vectors: Floats) -> Rows:
         """Store rows of a table."""
         vectors = read_only(vectors, np.float32)
@@ -90,6 +98,17 @@ class RowStore(NamedTuple):
             n_threads=self.n_threads,
         )
         return Rows(read_only(codes, np.int8), read_only(scales, np.float32))
+
+    def stored(self, rows: Rows) -> Rows:
+        """Store rows that were stored before, perhaps in the same bits."""
+        is_same = RowStore.of(rows).dtype == self.dtype
+        return rows if is_same else self.rows(float_rows(rows))
+
+    def stored_tokens(self, rows: Rows, dimension: int) -> Rows:
+        """Store rows of tokens that were stored before, perhaps in the same bits."""
+        kinds = {"int8": np.uint8, "float16": np.uint16, "float32": np.float32}
+        is_same = rows.values.dtype == kinds[self.dtype]
+        return rows if is_same else self.tokens(token_vectors_of(rows, dimension))
 
     def tokens(self, vectors: Floats) -> Rows:
         """Store rows of which many are added up: four bits a number where others take eight."""
@@ -175,6 +194,9 @@ class RowStore(NamedTuple):
         if self.dtype == "float16":
             return read_only(numbers.astype(np.float16).view(np.uint16), np.uint16)
         return read_only(numbers, np.float32)
+
+
+AS_THEY_ARE = RowStore("float32")
 
 
 def _arrays_of(rows: csr_array) -> tuple[NDArray[np.int64], Ids, Floats]:
@@ -372,11 +394,42 @@ def some_nodes(graph: CodedGraph, drawn: NDArray[np.int64]) -> CodedGraph:
     >>> some_nodes(graph, np.array([2])).rows.values.tolist()
     [[0.0, 0.0, 1.0]]
     """
-    rows = graph.rows
-    if len(rows.values):
-        scales = rows.scales[drawn] if len(rows.scales) else rows.scales
-        rows = rows._replace(values=rows.values[drawn], scales=scales)
+    rows = some_rows(graph.rows, drawn) if len(graph.rows.values) else graph.rows
     return graph._replace(codes=graph.codes[drawn], rows=rows)
+
+
+def some_rows(rows: Rows, drawn: NDArray[np.integer]) -> Rows:
+    """Return some rows of a stored table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.row_store import RowStore, some_rows
+    >>> some_rows(RowStore("int8").rows(np.eye(2, dtype=np.float32)), np.array([1])).values.tolist()
+    [[0, 127]]
+    """
+    scales = rows.scales[drawn] if len(rows.scales) else rows.scales
+    return Rows(_held(rows.values[drawn]), _held(scales))
+
+
+def joined_rows(rows: Rows, more: Rows) -> Rows:
+    """Return a stored table with further rows, stored in the same bits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.row_store import RowStore, joined_rows
+    >>> rows = RowStore("int8").rows(np.eye(2, dtype=np.float32))
+    >>> joined_rows(rows, rows).values.tolist()
+    [[127, 0], [0, 127], [127, 0], [0, 127]]
+    """
+    values, scales = map(np.concatenate, zip(rows, more, strict=True))
+    return Rows(_held(values), _held(scales))
+
+
+def _held(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array as kernels take it."""
+    return read_only(array, array.dtype.type)
 
 
 def float_weights(rows: SparseRows) -> Floats:
@@ -397,7 +450,7 @@ def float_weights(rows: SparseRows) -> Floats:
 def _widened(stored: NDArray[Any]) -> Floats:
     """Return stored numbers as float32, not yet scaled."""
     numbers = stored.view(np.float16) if stored.dtype == np.uint16 else stored
-    return numbers.astype(np.float32)
+    return numbers.astype(np.float32, copy=False)
 
 
 def named_arrays(prefix: str, members: Mapping[str, Any]) -> dict[str, NDArray[np.generic]]:

@@ -15,6 +15,7 @@ from longtail.blend.score_network import ScoreNetwork, count_sources
 from longtail.errors import InputError
 from longtail.metrics.propensity import inverse_propensities_in
 from longtail.named_parts import joined_parts, without_prefix
+from longtail.row_store import AS_THEY_ARE
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
 if TYPE_CHECKING:
@@ -152,7 +153,7 @@ class Blend:
             tokens.append(len(self.relations.posting_starts) - 1)
         if n_tokens is None:
             n_tokens = tokens[0] if tokens else 0
-        dimensions = {head.vectors.shape[1] for head in self.heads}
+        dimensions = {head.dimension for head in self.heads}
         if (
             {*labels} != {self.search.n_labels}
             or {*tokens} - {n_tokens}
@@ -178,7 +179,7 @@ class Blend:
     @property
     def dimension(self) -> int:
         """Length of the vectors of points and labels, as numbers."""
-        return int(self.heads[0].vectors.shape[1])
+        return self.heads[0].dimension
 
     def vectors_of_labels(self) -> Floats:
         """Return those of the first head: see `HasVectors`."""
@@ -264,7 +265,9 @@ class Blend:
         first, *others = config["scales"]
         heads = [LabelHead.of_search(search, part("head0")["bias"], first)]
         for i, scale in enumerate(others, start=1):
-            heads.append(LabelHead(**part(f"head{i}"), scale=scale))
+            own = part(f"head{i}")
+            rows = AS_THEY_ARE.rows(own.pop("vectors"))
+            heads.append(LabelHead(rows, **own, scale=scale))
         linear, relations = part("linear"), part("relations")
         labels = part("labels")
         return {

@@ -12,11 +12,14 @@ from longtail.errors import InputError
 from longtail.kernels.arrays import read_only
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.scoring import angle_logits
+from longtail.row_store import AS_THEY_ARE, float_rows
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from longtail.blend.candidates import CandidateSearch
+    from longtail.kernels.rows import Rows
+    from longtail.row_store import RowStore
 
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
@@ -30,8 +33,9 @@ class LabelHead:
 
     Parameters
     ----------
-    vectors : float32 (n_rows, dimension)
-        Unit rows.
+    rows : Rows
+        Unit vectors (n_rows, dimension), stored. Millions of labels have gigabytes of them as
+        float32, so they are put away in the bits that the model will have.
     row_of_label : int32 (n_labels,)
         Where each label's vector is; -1 for a label of which the head knows nothing but `bias`.
     bias : float32 (n_labels,)
@@ -55,37 +59,49 @@ class LabelHead:
     [[10.0, 0.0, -3.0]]
     """
 
-    vectors: Floats
+    rows: Rows
     row_of_label: Ids
     bias: Floats
     scale: float
 
     @classmethod
-    def of(cls, vectors: Floats, bias: Floats, scale: float) -> LabelHead:
-        """Return a head of one row a label; a row of zeros says nothing."""
+    def of(
+        cls, vectors: Floats, bias: Floats, scale: float, store: RowStore = AS_THEY_ARE
+    ) -> LabelHead:
+        """Return a head of one row a label, which `store` puts away; one of zeros says nothing."""
         every = np.arange(len(vectors), dtype=np.int32)
-        return cls(vectors, np.where(vectors.any(axis=1), every, -1), bias, scale)
+        row_of_label = np.where(vectors.any(axis=1), every, -1)
+        return cls(store.rows(vectors), row_of_label, bias, scale)
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held, and refuse those that do not fit."""
-        object.__setattr__(self, "vectors", read_only(self.vectors, np.float32))
         object.__setattr__(self, "row_of_label", read_only(self.row_of_label, np.int32))
         object.__setattr__(self, "bias", read_only(self.bias, np.float32))
         rows = self.row_of_label
         if (
             len(rows) != len(self.bias)
             or rows.min(initial=0) < -1
-            or rows.max(initial=-1) >= len(self.vectors)
+            or rows.max(initial=-1) >= len(self.rows.values)
         ):
             raise InputError(
                 f"A label head of {len(self.bias)} labels needs the row of each among its "
-                f"{len(self.vectors)} vectors, or -1: got {len(rows)} rows from "
+                f"{len(self.rows.values)} vectors, or -1: got {len(rows)} rows from "
                 f"{rows.min(initial=0)} to {rows.max(initial=-1)}. Build it again."
             )
 
+    @property
+    def dimension(self) -> int:
+        """Length of the vectors."""
+        return int(self.rows.values.shape[1])
+
+    @property
+    def vectors(self) -> Floats:
+        """The rows as numbers, float32 (n_rows, dimension): a copy, where they are stored."""
+        return read_only(float_rows(self.rows), np.float32)
+
     def vectors_of_labels(self) -> Floats:
         """Return one row a label, float32 (n_labels, dimension), zeros where it has none."""
-        every = np.zeros((len(self.row_of_label), self.vectors.shape[1]), np.float32)
+        every = np.zeros((len(self.row_of_label), self.dimension), np.float32)
         known = self.row_of_label >= 0
         every[known] = self.vectors[self.row_of_label[known]]
         return every
@@ -93,7 +109,7 @@ class LabelHead:
     def logits(self, points: Floats, labels: Ids, n_threads: int = 1) -> Floats:
         """Return float32 (n, size) of unit points and labels padded with -1; 0 for padding."""
         logits = np.zeros(labels.shape, np.float32)
-        arguments = (self.vectors, self.row_of_label, self.bias, np.float32(self.scale))
+        arguments = (self.rows, self.row_of_label, self.bias, np.float32(self.scale))
         points, labels = read_only(points, np.float32), read_only(labels, np.int32)
 
         def work(start: int, stop: int) -> None:
@@ -121,4 +137,4 @@ class LabelHead:
         vectors, places = search_rows_of(search.label_index)
         row_of_label = np.full(search.n_labels, -1, np.int32)
         row_of_label[search.label_of_row] = places
-        return cls(vectors, row_of_label, bias, scale)
+        return cls(AS_THEY_ARE.rows(vectors), row_of_label, bias, scale)

@@ -198,24 +198,30 @@ class NetworkTraining:
         with one_torch_thread():  # the products are too small to be shared
             if is_true[tried].any(axis=1).sum() < self.least_points:
                 return Taught(weighted_sum(evidence, is_true, tried))
-            examples = RankingExamples.of(evidence, is_true, run.n_threads)
+            examples = RankingExamples.of(some.evidence, is_true[tried], run.n_threads)
             by_halves = partial(_summed_by_halves, some.evidence, is_true[tried])
             with meanwhile(by_halves, run.n_threads) as summed:
-                trial, scores = self._tried(examples, torch.from_numpy(tried), run)
+                trial, scores = self._tried(examples, run)
             must_be_clear = self._teach_little(evidence, is_true)
             if not self._gains(some, scores, summed.result(), clearly=must_be_clear):
                 return Taught(weighted_sum(evidence, is_true, tried))
-            hardest = examples.hardest(trial, self.n_compared, run.seed_for("candidates"))
+            hardest = examples.hardest_of(
+                evidence,
+                is_true,
+                trial,
+                self.n_compared,
+                seed=run.seed_for("candidates"),
+                n_threads=run.n_threads,
+            )
             del examples  # large, and of no more use
             network = hardest.frozen(self._fit(hardest, torch.arange(n_points), run).layers)
         known = some.first_is_right(network.scores(some.evidence, run.n_threads))
         return Taught(network, max(known.mean() - some.first_is_right(scores).mean(), 0.0))
 
-    def _tried(
-        self, examples: RankingExamples, rows: Tensor, run: TrainingRun
-    ) -> tuple[RankingNetwork, Floats]:
+    def _tried(self, examples: RankingExamples, run: TrainingRun) -> tuple[RankingNetwork, Floats]:
         """Learn from each half of some points what ranks the other: a network, and all scores."""
-        halves, short = torch.tensor_split(rows, 2), self.trial_steps
+        every = torch.arange(len(examples.inputs))
+        halves, short = torch.tensor_split(every, 2), self.trial_steps
         with ThreadPoolExecutor(min(2, run.n_threads)) as pool:
             networks = list(
                 pool.map(lambda half: self._fit(examples, half, run, short), halves[::-1])

@@ -33,7 +33,7 @@ class RankingExamples(NamedTuple):
     Attributes
     ----------
     inputs : float32 Tensor (n, size, n_views)
-        With mean 0 and deviation 1 over all candidates.
+        With mean 0 and deviation 1 over all candidates, of these points or of some before.
     is_true : Tensor of bool (n, size)
         Which candidates are true.
     log_counts : float32 Tensor (n, size)
@@ -70,6 +70,18 @@ class RankingExamples(NamedTuple):
         views = evidence.views(n_threads)
         mean, deviation = _mean_and_deviation(views, evidence.labels >= 0)
         centre, spread = torch.from_numpy(mean), torch.from_numpy(deviation).clamp_min(1e-4)
+        return cls._scaled(views, evidence, is_true, centre, spread)
+
+    @classmethod
+    def _scaled(
+        cls,
+        views: Floats,
+        evidence: Evidence,
+        is_true: NDArray[np.bool_],
+        centre: Tensor,
+        spread: Tensor,
+    ) -> RankingExamples:
+        """Bring views, which are changed in place, to a scale."""
         limit = float(LARGEST_VIEW)
         inputs = torch.from_numpy(views).sub_(centre).div_(spread).clamp_(-limit, limit)
         log_counts = log_counts_of(torch.from_numpy(evidence.judged))
@@ -80,8 +92,41 @@ class RankingExamples(NamedTuple):
         parts = [network.logits(self.inputs[some]) for some in torch.split(rows, _POINTS_AT_ONCE)]
         return torch.cat(parts).masked_fill_(self.log_counts[rows].isinf(), -torch.inf)
 
+    def hardest_of(
+        self,
+        evidence: Evidence,
+        is_true: NDArray[np.bool_],
+        network: RankingNetwork,
+        n_compared: tuple[int, int],
+        *,
+        seed: int,
+        n_threads: int,
+    ) -> RankingExamples:
+        """Return the `hardest` candidates of many points, on the same scale.
+
+        All views of all candidates would be the largest of what is learnt from held-out points, so
+        these are viewed a few at a time.
+        """
+        random = torch.Generator().manual_seed(seed)
+        n_points, size = is_true.shape
+        shape = n_points, min(sum(n_compared), size)
+        chosen = self._replace(
+            inputs=torch.empty((*shape, self.inputs.shape[2])),
+            is_true=torch.empty(shape, dtype=torch.bool),
+            log_counts=torch.empty(shape),
+        )
+        for start in range(0, n_points, _POINTS_AT_ONCE):
+            rows = np.arange(start, min(start + _POINTS_AT_ONCE, n_points))
+            own = evidence.of_rows(rows)
+            scale = self.centre, self.spread
+            some = self._scaled(own.views(n_threads), own, is_true[rows], *scale)
+            parts = zip(chosen[:3], some.hardest(network, n_compared, random)[:3], strict=True)
+            for every, part in parts:
+                every[start : start + len(part)] = part
+        return chosen
+
     def hardest(
-        self, network: RankingNetwork, n_compared: tuple[int, int], seed: int
+        self, network: RankingNetwork, n_compared: tuple[int, int], random: torch.Generator
     ) -> RankingExamples:
         """Return the candidates that are true or that a network ranks first, and some others.
 
@@ -98,7 +143,7 @@ class RankingExamples(NamedTuple):
         order = logits.argsort(dim=1, descending=True, stable=True)
         first, rest = order[:, :n_first], order[:, n_first:]
         is_left = ~self.log_counts.gather(1, rest).isinf()
-        lots = torch.rand(rest.shape, generator=torch.Generator().manual_seed(seed))
+        lots = torch.rand(rest.shape, generator=random)
         drawn = rest.gather(1, lots.masked_fill_(~is_left, -1).topk(n_drawn, dim=1).indices)
         chosen = torch.cat([first, drawn], dim=1)
         log_counts = self.log_counts.gather(1, chosen)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -12,9 +12,10 @@ from torch.nn import functional
 
 from longtail.blend.label_head import LabelHead
 from longtail.data.bags import Bags
-from longtail.features.bag_encoder import UnitBagEncoder
+from longtail.features.bag_encoder import StoredBagEncoder, UnitBagEncoder
 from longtail.features.token_table import TokenTable
 from longtail.named_parts import joined_parts
+from longtail.row_store import AS_THEY_ARE
 from longtail.training.batches import SharedPool
 from longtail.training.chosen_bags import ChosenBags
 from longtail.training.dropped_rows import dropped_rows, unit_rows_in_place
@@ -27,6 +28,7 @@ from longtail.training.unit_rows import SMALLEST_LENGTH
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from longtail.row_store import RowStore
     from longtail.training.batches import Batch
     from longtail.training.run import TrainingData, TrainingRun
     from longtail.training.schedule import Schedule
@@ -41,7 +43,8 @@ class LearntSpace(NamedTuple):
 
     Attributes
     ----------
-    encoder : UnitBagEncoder
+    encoder : UnitBagEncoder or StoredBagEncoder
+        Stored, unless training can go on.
     points : float32 (n_points, dimension)
         The training points, encoded.
     heads : tuple of LabelHead
@@ -51,16 +54,17 @@ class LearntSpace(NamedTuple):
         From which training can go on, if that was wanted.
     """
 
-    encoder: UnitBagEncoder
+    encoder: UnitBagEncoder | StoredBagEncoder
     points: NDArray[np.float32]
     heads: tuple[LabelHead, ...]
     tables: SpaceTables | None
 
 
-class SpaceTables(NamedTuple):
+@dataclass
+class SpaceTables:
     """What is trained, as it was at the end.
 
-    Attributes
+    Parameters
     ----------
     tokens : float32 Tensor (n_features, dimension)
     labels : float32 Tensor (n_labels, dimension)
@@ -73,6 +77,15 @@ class SpaceTables(NamedTuple):
     labels: Tensor
     bias: Tensor
     has_points: NDArray[np.bool_]
+
+    def taken_over(self) -> SpaceTables:
+        """Return the tables, of which this object holds nothing more.
+
+        Whoever goes on from them writes over them, and frees their memory once they are stored.
+        """
+        own = replace(self)
+        self.__dict__.clear()
+        return own
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -146,14 +159,16 @@ class SharedSpace:
         run: TrainingRun,
         start: SpaceTables | None = None,
         *,
+        store: RowStore = AS_THEY_ARE,
         goes_on: bool = False,
     ) -> LearntSpace:
         """Train on points, their labels and, where there are any, the labels' texts.
 
         With `start`, whose memory is taken over, training goes on from there: the same labels and
         features, more points. With `goes_on`, what is needed for that is kept, which takes as much
-        memory again.
+        memory again. `store` puts away the vectors of tokens, else, and of all heads but the first.
         """
+        start = start.taken_over() if start else None
         tokens = TokenTable(
             data.features.shape[1],
             self.dimension,
@@ -164,8 +179,9 @@ class SharedSpace:
         )
         batches = self._batches(data, tokens, run, is_first=start is None)
         task = _SharedSpaceTask(self, data, run, tokens, batches.state(), start)
+        del start
         train(task, batches, self.schedule, run, "shared space")
-        return task.learnt(goes_on=goes_on)
+        return task.learnt(store, goes_on=goes_on)
 
     def _batches(
         self, data: TrainingData, tokens: TokenTable, run: TrainingRun, *, is_first: bool
@@ -270,24 +286,44 @@ class _SharedSpaceTask:
         parts = {"tokens": self._tokens.state(), "labels": self._labels.state()}
         return {**joined_parts(parts, "."), **self._extra_state}
 
-    def learnt(self, *, goes_on: bool) -> LearntSpace:
+    def learnt(self, store: RowStore, *, goes_on: bool) -> LearntSpace:
         """Return the vectors as they are now."""
         vectors, has_points = self._tokens.into_vectors(), self._counts > 0
         encoder = UnitBagEncoder(vectors.numpy())
         points = encoder.encode(self._bags, self._n_threads)
-        texts, others, scale = None, [], self._settings.scale
-        if self._label_bags is not None:
-            texts = encoder.encode(self._label_bags, self._n_threads)
-            means, bias = self._mean_directions(points), self._start_of_bias()
-            no_bias = np.zeros_like(bias)
-            others = [LabelHead.of(means, bias, scale), LabelHead.of(texts, no_bias, scale)]
-        units = self._labels.learnt(texts, has_points, in_place=not goes_on)
-        trained = LabelHead.of(units, self._labels.bias[:, 0].cpu().numpy(), scale)
-        tables = None
+        heads = self._heads(encoder, points, store, in_place=not goes_on)
         if goes_on:
             own = (self._labels.vectors, self._labels.bias)
-            tables = SpaceTables(vectors, *own, has_points)
-        return LearntSpace(encoder, points, (trained, *others), tables)
+            return LearntSpace(encoder, points, heads, SpaceTables(vectors, *own, has_points))
+        # The largest table of all, of which nothing will be learnt any more.
+        stored = StoredBagEncoder(store.tokens(encoder.token_vectors), encoder.dimension)
+        return LearntSpace(stored, points, heads, None)
+
+    def _heads(
+        self,
+        encoder: UnitBagEncoder,
+        points: NDArray[np.float32],
+        store: RowStore,
+        *,
+        in_place: bool,
+    ) -> tuple[LabelHead, ...]:
+        """Return what was trained, and where labels have texts, their points' means, and these.
+
+        A table of all labels is put away before the next is made: of millions, each is large.
+        """
+        scale, has_points = self._settings.scale, self._counts > 0
+        texts = None
+        if self._label_bags is not None:
+            texts = encoder.encode(self._label_bags, self._n_threads)
+        units = self._labels.learnt(texts, has_points, in_place=in_place)
+        trained = LabelHead.of(units, self._labels.bias[:, 0].cpu().numpy(), scale)
+        if texts is None:
+            return (trained,)
+        bias = self._start_of_bias()
+        of_texts = LabelHead.of(texts, np.zeros_like(bias), scale, store)
+        del texts
+        of_means = LabelHead.of(self._mean_directions(points), bias, scale, store)
+        return trained, of_means, of_texts
 
 
 def _write(numbers: Tensor | None, place: Tensor) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from longtail.blend.blend import Blend
 from longtail.blend.encoded import EncodedScorer
 from longtail.compiled.scorer import CompiledScorer
-from longtail.features.bag_encoder import UnitBagEncoder
+from longtail.features.bag_encoder import StoredBagEncoder, UnitBagEncoder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -32,7 +32,7 @@ class BlendedScorer(Blend):
 
     Parameters
     ----------
-    encoder : UnitBagEncoder
+    encoder : UnitBagEncoder or StoredBagEncoder
     **kwargs
         Those of `Blend`.
 
@@ -57,12 +57,11 @@ class BlendedScorer(Blend):
     [[[0, 1]], [[1, 0]]]
     """
 
-    encoder: UnitBagEncoder
+    encoder: UnitBagEncoder | StoredBagEncoder
 
     def __post_init__(self) -> None:
         """Refuse parts that do not fit."""
-        n_tokens, dimension = self.encoder.token_vectors.shape
-        self.check_parts(dimension, n_tokens)
+        self.check_parts(self.encoder.dimension, self.encoder.n_tokens)
 
     def top_k(
         self, bags: Bags, k: int, n_threads: int = 1

@@ -12,16 +12,14 @@ from longtail.blend.relations import LabelRelations
 from longtail.blend.score_network import ScoreNetwork
 from longtail.compiled.blended import BlendedScorer
 from longtail.compiled.parts import dimension_of
-from longtail.features.bag_encoder import UnitBagEncoder
+from longtail.features.bag_encoder import StoredBagEncoder
 from longtail.index.exact import ExactIndex
 from longtail.index.graph import GraphIndex
 from longtail.row_store import (
     check_sparse,
     column_ids,
-    float_rows,
     float_weights,
     neighbours_of,
-    token_vectors_of,
     vectors_of,
     whole_rows,
 )
@@ -40,18 +38,11 @@ __all__ = ["expanded"]
 _GRAPH_PARTS = ("entries", "member_starts", "members", "bias")
 
 
-def expanded(compiled: CompiledScorer, *, further_vectors: bool = True) -> BlendedScorer:
+def expanded(compiled: CompiledScorer) -> BlendedScorer:
     """Return a model of float32 parts that, compiled to the same type, is the same model.
 
     To the last bit for float32. Numbers of 16 and of 8 bits come back as they are stored; the codes
     that the search follows are made of them anew, and may differ in the last place.
-
-    Parameters
-    ----------
-    compiled : CompiledScorer
-    further_vectors : bool, default True
-        Whether heads but the first get their vectors. Without, they are as if they knew none: for
-        changes after which `longtail.compiled.carried_heads.with_heads_of` brings them back.
 
     Examples
     --------
@@ -80,13 +71,11 @@ def expanded(compiled: CompiledScorer, *, further_vectors: bool = True) -> Blend
     )
     first, *others = parts.heads
     heads = [LabelHead.of_search(search, first.bias, float(first.scale))]
-    for head in others:
-        vectors, rows = np.zeros((0, dimension), np.float32), np.full(search.n_labels, -1)
-        if further_vectors:
-            vectors, rows = float_rows(head.rows), head.row_of_label
-        heads.append(LabelHead(vectors, rows, head.bias, float(head.scale)))
+    heads += [
+        LabelHead(head.rows, head.row_of_label, head.bias, float(head.scale)) for head in others
+    ]
     return BlendedScorer(
-        encoder=UnitBagEncoder(token_vectors_of(parts.tokens, dimension)),
+        encoder=StoredBagEncoder(parts.tokens, dimension),
         search=search,
         heads=tuple(heads),
         further_scale=float(parts.further_scale),

@@ -138,7 +138,7 @@ def _graph(
 
 def _heads(heads: Sequence[LabelHead], labels: CodedGraph, store: RowStore) -> tuple[Head, ...]:
     """Return heads as they are kept: the first one's vectors are those that are searched."""
-    rows = [labels.rows, *(store.rows(head.vectors) for head in heads[1:])]
+    rows = [labels.rows, *(store.stored(head.rows) for head in heads[1:])]
     return tuple(
         Head(own, head.row_of_label, head.bias, np.float32(head.scale))
         for own, head in zip(rows, heads, strict=True)

@@ -31,11 +31,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from longtail.blend.blend import Blend
     from longtail.blend.score_network import ScoreNetwork
     from longtail.compiled.blended import BlendedScorer
     from longtail.data.bags import Bags
-    from longtail.kernels.rows import Rows
 
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
@@ -98,9 +96,9 @@ class CompiledScorer:
             tokens and training points.
         n_threads : int
         like : CompiledScorer or None
-            What `scorer` was expanded from, of the same `dtype`: tokens are kept as they are, and
-            the points' 4-bit codes keep their step. Vectors that were cut to it are longer than
-            before, so a step that is made anew would be larger each time.
+            What `scorer` was expanded from, of the same `dtype`: the points' 4-bit codes keep their
+            step. Vectors that were cut to it are longer than before, so a step that is made anew
+            would be larger each time.
 
         Raises
         ------
@@ -108,30 +106,10 @@ class CompiledScorer:
             If there is no such `dtype`.
         """
         store = RowStore(as_storage(dtype), n_threads)
-        if like is not None:
-            return cls.of_blend(scorer, like.parts.tokens, store, like.parts.points.step)
-        return cls.of_blend(scorer, store.tokens(scorer.encoder.token_vectors), store)
-
-    @classmethod
-    def of_blend(
-        cls, blend: Blend, tokens: Rows, store: RowStore, step: Floats | None = None
-    ) -> Self:
-        """Lay out a blend around vectors of tokens that are stored already: see `of`.
-
-        These vectors are the largest table of a model in training. Who stores them first, and lets
-        go of them, needs no room for them and for what is laid out here at once.
-
-        Parameters
-        ----------
-        blend : Blend
-        tokens : Rows
-            Of ``store.tokens``.
-        store : RowStore
-        step : float32 (1,) or None
-            Between two of the points' 4-bit codes; None for what fits them.
-        """
-        related = NOT_RELATED if blend.relations is None else blend.relations.sizes
-        return cls(laid_out(blend, tokens, store, related, step), blend.search.sizes, related)
+        step = None if like is None else like.parts.points.step
+        related = NOT_RELATED if scorer.relations is None else scorer.relations.sizes
+        tokens = scorer.encoder.stored(store)
+        return cls(laid_out(scorer, tokens, store, related, step), scorer.search.sizes, related)
 
     @property
     def dtype(self) -> StorageType:

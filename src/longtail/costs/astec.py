@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from longtail.costs.estimate import BAG, BAGS, CENTROIDS, INDEX, PROCESS, VISIT
+from longtail.costs.estimate import BAG, BAGS, CENTROIDS, PROCESS, VISIT, indexing
 from longtail.surrogates.label_clusters import n_meta_labels
 
 if TYPE_CHECKING:
@@ -60,14 +60,15 @@ class AstecCosts:
         bags = w.n_nonzero * D * BAG / threads
         size = min(settings.shortlist_size, w.n_labels)
         n_visits = settings.n_near_labels + settings.n_near_points
-        n_indexed = w.n_labels + (w.n_points if settings.n_near_points else 0)
+        of_points = indexing(w.n_points) if settings.n_near_points else 0.0
+        searching = indexing(w.n_labels) + of_points + w.n_points * n_visits * VISIT
         on_pool = machine.training(w.n_points * self._pool_size(w), D)
         n_meta = n_meta_labels(w.n_labels, settings.n_meta_labels)
         on_clusters = machine.training(w.n_points * n_meta, D)
         seconds = {
             "label clusters": w.n_label_pairs * w.n_nonzero / w.n_points * CLUSTER / threads,
             "module I": sketch + settings.surrogate_epochs * (on_clusters + bags),
-            "module II": (n_indexed * INDEX + w.n_points * n_visits * VISIT) * D / threads,
+            "module II": searching * D / threads,
             "module IV": settings.extreme_epochs * on_pool,
         }
         if settings.reranker:

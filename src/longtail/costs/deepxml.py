@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from longtail.costs.astec import CLUSTER, SHARED
-from longtail.costs.estimate import BAGS, CENTROIDS, INDEX, PROCESS, VISIT
+from longtail.costs.estimate import BAGS, CENTROIDS, PROCESS, VISIT, indexing
 from longtail.costs.network import shape_of
 from longtail.surrogates.label_clusters import n_meta_labels
 
@@ -53,7 +53,8 @@ class DeepXMLWithCosts:
         on_pool = machine.training(w.n_points * self._pool_size(w), shape.width)
         reading = shape.reading(w) / threads
         n_visits = settings.n_near_labels + settings.n_near_points
-        searching = (w.n_trained_labels + w.n_points) * INDEX + w.n_points * n_visits * VISIT
+        graphs = indexing(w.n_trained_labels) + indexing(w.n_points)
+        searching = graphs + w.n_points * n_visits * VISIT
         return {
             "label clusters": w.n_label_pairs * w.n_nonzero / w.n_points * CLUSTER / threads,
             "module I": settings.surrogate_epochs * (on_clusters + reading),

@@ -36,6 +36,7 @@ __all__ = [
     "Machine",
     "Workload",
     "estimate_training",
+    "indexing",
     "product_rate",
     "workload_of",
 ]
@@ -46,7 +47,8 @@ FEW = 1_000  # texts whose words are counted
 VECTORISE = 2.5e-7  # an entry of the features
 BAG = 8e-10  # an entry of the features, times the dimension: forward, backward and step
 LOGIT = 3.5e-9  # loss and slope of one logit
-INDEX = 5e-5 / 256  # putting a vector into a graph, times the dimension
+INDEX = 5e-5 / 256  # putting a vector into a graph, times the dimension: see `indexing`
+MANY_INDEXED = 262_144  # vectors, of which each is compared with more: see `GraphIndex.build`
 VISIT = 1.8e-6 / 256  # a neighbour asked for, times the dimension
 START = 3.0  # seconds: reading compiled code, threads
 PROCESS = 450e6  # bytes: interpreter, torch, compiled code
@@ -205,6 +207,18 @@ class Estimate:
     def seconds(self) -> float | None:
         """Wall seconds of all stages; None where they are unknown."""
         return sum(self.stages.values()) if self.stages else None
+
+
+def indexing(n_vectors: float) -> float:
+    """Return the core-seconds of a graph of so many vectors, over their dimension.
+
+    Examples
+    --------
+    >>> from longtail.costs.estimate import indexing
+    >>> indexing(4_000_000) / indexing(1_000_000)
+    8.0
+    """
+    return n_vectors * INDEX * max(1.0, math.sqrt(n_vectors / MANY_INDEXED))
 
 
 def estimate_training(workload: Workload, costs: CostModel, machine: Machine) -> Estimate:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from longtail.blend.candidates import N_CONFUSED_LABELS, SearchSizes
 from longtail.blend.relations import RelationSizes
-from longtail.costs.estimate import INDEX, PROCESS
+from longtail.costs.estimate import PROCESS, indexing
 from longtail.estimators.holding_out import LARGEST_HELD_OUT
 from longtail.recipes.longtail import EPOCHS_AGAIN, FEW_POINTS
 
@@ -86,7 +86,7 @@ class LongtailCosts:
         n_negatives = min(N_CONFUSED_LABELS + SearchSizes.n_popular, w.n_labels)
         return {
             "shared space": epochs * self._epoch(w, machine),
-            "search": relating + (w.n_points + w.n_labels) * INDEX * D / threads,
+            "search": relating + (indexing(w.n_points) + indexing(w.n_labels)) * D / threads,
             "linear": PASSES * n_negatives * n_linear * DESCENT / threads,
         }
 

@@ -38,7 +38,7 @@ from longtail.estimators.vocabulary import AUTO, char_ngrams_for, known_and_enco
 from longtail.kernels.jit import n_usable_threads
 from longtail.predictor import Predictor
 from longtail.training.checkpoints import CheckpointFolder
-from longtail.training.fingerprint import fingerprint
+from longtail.training.fingerprint import Fingerprint, fingerprint
 from longtail.training.processes import join_processes, own_device, processes
 from longtail.training.run import Callback, TrainingData, TrainingRun, as_device
 from longtail.training.threads import torch_for_training
@@ -263,10 +263,7 @@ class LabelEstimator(AnsweringEstimator):
         reads = self._reads_of(dataset, run.n_threads)
         vectorizer, features = self._vectorized(dataset, reads)
         if checkpoints is not None:
-            space = dataset.label_space
-            settings = {"recipe": type(self).__name__, **self._settings()}
-            about = (features, dataset.labels, dataset.texts, space.names, space.texts)
-            folder = checkpoints(fingerprint=fingerprint(settings, *about, set_aside))
+            folder = checkpoints(fingerprint=self._fingerprint(dataset, features, set_aside))
             folder.announce()
             run = replace(run, checkpoints=folder)
         data, held_out = split_data(self, dataset, features, vectorizer, set_aside, run.n_threads)
@@ -290,6 +287,14 @@ class LabelEstimator(AnsweringEstimator):
         self.predictor_.documents["training.json"] = self.training_report()
         self.label_form_ = LabelForm.SPARSE
         self._label_dtype = np.dtype(np.float32)
+
+    def _fingerprint(
+        self, dataset: Dataset, features: csr_array, set_aside: csr_array | None
+    ) -> Fingerprint:
+        """Return what checkpoints of this training are known by."""
+        space, settings = dataset.label_space, {"recipe": type(self).__name__, **self._settings()}
+        about = (features, dataset.labels, dataset.texts, space.names, space.texts)
+        return fingerprint(settings, *about, set_aside)
 
     def _trained(
         self, data: TrainingData, held_out: TrainingData, run: TrainingRun

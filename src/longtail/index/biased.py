@@ -8,6 +8,7 @@ import numpy as np
 
 from longtail.errors import InputError
 from longtail.kernels.arrays import read_only
+from longtail.kernels.byte_codes import NUMBERS_OF_BIAS
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -15,10 +16,6 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
 
 __all__ = ["as_bias", "most_biased", "some_of", "with_bias", "with_ones"]
-
-# Numbers that a bias is spread over: then none is much larger than those of a unit vector, all of
-# which have the same few bits.
-N_MORE = 16
 
 
 def as_bias(bias: ArrayLike | None, n_vectors: int) -> Floats:
@@ -85,25 +82,25 @@ def with_bias(vectors: Floats, bias: Floats) -> Floats:
     >>> import numpy as np
     >>> from longtail.index.biased import with_bias, with_ones
     >>> vectors, query = np.eye(2, dtype=np.float32), np.array([[3, 5]], np.float32)
-    >>> (with_ones(query, 18) @ with_bias(vectors, np.array([1, 0.5], np.float32)).T).tolist()
+    >>> (with_ones(query) @ with_bias(vectors, np.array([1, 0.5], np.float32)).T).tolist()
     [[4.0, 5.5]]
     """
     if not len(bias):
         return vectors
-    more = np.repeat(bias[:, None] / np.float32(np.sqrt(N_MORE)), N_MORE, axis=1)
+    share = bias[:, None] / np.float32(np.sqrt(NUMBERS_OF_BIAS))
+    more = np.repeat(share, NUMBERS_OF_BIAS, axis=1)
     return np.concatenate([vectors, more], axis=1, dtype=np.float32)
 
 
-def with_ones(queries: Floats, width: int) -> Floats:
+def with_ones(queries: Floats) -> Floats:
     """Return queries as `with_bias` wants them, made as long as its vectors are.
 
     Examples
     --------
     >>> import numpy as np
     >>> from longtail.index.biased import with_ones
-    >>> with_ones(np.zeros((1, 2), np.float32), 2).tolist()
-    [[0.0, 0.0]]
+    >>> with_ones(np.zeros((1, 2), np.float32)).shape
+    (1, 18)
     """
-    shape = len(queries), width - queries.shape[1]
-    more = np.full(shape, 1 / np.sqrt(N_MORE), np.float32)
-    return np.concatenate([queries, more], axis=1) if shape[1] else queries
+    more = np.full((len(queries), NUMBERS_OF_BIAS), 1 / np.sqrt(NUMBERS_OF_BIAS), np.float32)
+    return np.concatenate([queries, more], axis=1)

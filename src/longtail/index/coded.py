@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.errors import require_positive
-from longtail.index.biased import with_bias, with_ones
+from longtail.index.biased import as_bias, with_ones
 from longtail.index.exact import ExactIndex
 from longtail.index.protocol import as_queries
 from longtail.kernels.arrays import read_only
@@ -50,12 +50,11 @@ class CodedIndex(ExactIndex):
         self, vectors: ArrayLike, *, bias: ArrayLike | None = None, n_threads: int = 1
     ) -> None:
         super().__init__(vectors, bias=bias, n_threads=n_threads)
-        longer = read_only(with_bias(self.vectors, self.bias), np.float32)
-        self._width = longer.shape[1]
-        self._unit = code_unit(longer)
-        self._unit_of_queries = code_unit(read_only(np.ones((1, 1)), np.float32))  # of directions
+        self._unit = code_unit(self.vectors, self.bias)
+        one = read_only(np.ones((1, 1)), np.float32)
+        self._unit_of_queries = code_unit(one, as_bias(None, 1))  # of directions
         every_row = np.arange(len(self.vectors), dtype=np.int32)
-        self._codes = byte_codes(longer, self._unit, every_row, n_threads)
+        self._codes = byte_codes(self.vectors, self.bias, self._unit, every_row, n_threads)
 
     def query(self, queries: ArrayLike, k: int) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
         """Return ids (n, k) and what the codes say of inner products (n, k).
@@ -63,12 +62,15 @@ class CodedIndex(ExactIndex):
         See `VectorIndex.query` and, for errors, `ExactIndex.query`.
         """
         require_positive("k", k)
-        matrix = with_ones(as_queries(queries, self.vectors.shape[1]), self._width)
+        matrix = as_queries(queries, self.vectors.shape[1])
+        if len(self.bias):
+            matrix = with_ones(matrix)
         lengths = np.linalg.norm(matrix, axis=1, keepdims=True)
         # Directions have one unit, so that a row's products do not depend on the rows beside it.
         directions = read_only(matrix / np.where(lengths > 0, lengths, 1), np.float32)
         rows = np.arange(len(matrix), dtype=np.int32)
-        asked = byte_codes(directions, self._unit_of_queries, rows, self.n_threads)
+        no_bias = as_bias(None, len(rows))
+        asked = byte_codes(directions, no_bias, self._unit_of_queries, rows, self.n_threads)
         keys = empty_keys(len(matrix), k)
 
         def work(start: int, stop: int) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from longtail.data.assembled import taken
 from longtail.data.csr import fits_rows, is_within
 from longtail.errors import InputError, require_positive
-from longtail.index.biased import as_bias, most_biased, some_of, with_bias
+from longtail.index.biased import as_bias, most_biased, some_of
 from longtail.index.graph_building import GraphBuilder, group_equal_rows
 from longtail.index.protocol import LARGEST_NUMBER, OUT_OF_BOUNDS, as_queries, as_vectors
 from longtail.kernels.arrays import read_only
@@ -155,12 +155,10 @@ class GraphIndex:
         if not max(-matrix.min(), matrix.max()) <= LARGEST_NUMBER:  # a mask would be large
             raise InputError(f"The vectors hold {OUT_OF_BOUNDS}")
         own = as_bias(bias, len(matrix))
-        longer = read_only(with_bias(matrix, own), np.float32)
-        firsts, *groups = group_equal_rows(longer, n_threads)
+        firsts, *groups = group_equal_rows(matrix, own, n_threads)
         if len(firsts) < len(matrix):
             matrix, own = taken(matrix, firsts, n_threads), some_of(own, firsts)
-            longer = with_bias(matrix, own)
-        neighbours, entries = GraphBuilder(longer, n_neighbours, seed, n_threads).build()
+        neighbours, entries = GraphBuilder(matrix, own, n_neighbours, seed, n_threads).build()
         more = most_biased(own, int(BIASED_PER_ROOT * len(firsts) ** 0.5))
         entries = np.concatenate([entries, np.setdiff1d(more, entries)])
         parts = (neighbours, entries, *groups)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.data.rows import evenly_spaced, unit_vectors
+from longtail.index.biased import as_bias, some_of, with_bias
 from longtail.kernels.arrays import read_only
 from longtail.kernels.byte_codes import ByteCodes, byte_codes, code_unit, sums_of_ranges
 from longtail.kernels.graph_building import (
@@ -60,6 +61,7 @@ _FEWEST_JOINED, _MOST_JOINED, _JOINS = 256, 4096, 256
 _MANY_NODES = 131_072
 _ENTRIES_PER_ROOT = 8
 _DRAWN_PER_ENTRY, _N_ALIKE = 4, 16
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # spreads the bits of a number over those of a hash
 
 
 class GraphBuilder:
@@ -71,6 +73,8 @@ class GraphBuilder:
     Parameters
     ----------
     vectors : float32 (n, d)
+    bias : float32 (n,) or (0,)
+        Further numbers of the vectors, so to speak: see `longtail.kernels.byte_codes`.
     n_neighbours : int
         The most edges of a node.
     seed, n_threads : int
@@ -78,15 +82,19 @@ class GraphBuilder:
     Examples
     --------
     >>> import numpy as np
+    >>> from longtail.index.biased import as_bias
     >>> from longtail.index.graph_building import GraphBuilder
-    >>> vectors = np.array([[1, 0], [0.8, 0.6], [0, 1]], np.float32)
-    >>> neighbours, entries = GraphBuilder(vectors, 2, seed=0, n_threads=1).build()
+    >>> vectors, no_bias = np.array([[1, 0], [0.8, 0.6], [0, 1]], np.float32), as_bias(None, 3)
+    >>> neighbours, entries = GraphBuilder(vectors, no_bias, 2, seed=0, n_threads=1).build()
     >>> neighbours.tolist()
     [[1, 2], [0, 2], [1, 0]]
     """
 
-    def __init__(self, vectors: Vectors, n_neighbours: int, seed: int, n_threads: int) -> None:
+    def __init__(
+        self, vectors: Vectors, bias: Vectors, n_neighbours: int, seed: int, n_threads: int
+    ) -> None:
         self.vectors = read_only(vectors, np.float32)
+        self.bias = read_only(bias, np.float32)
         self.n_neighbours = n_neighbours
         self.n_threads = n_threads
         self._random = np.random.default_rng(seed)
@@ -96,14 +104,14 @@ class GraphBuilder:
         n_nodes = len(self.vectors)
         seeds = self._sample(min(n_nodes, int(np.ceil(_SEEDS_PER_ROOT * np.sqrt(n_nodes)))))
         seeds = np.concatenate(list(self._split(seeds, 2)))
-        unit = code_unit(self.vectors)
+        unit = code_unit(self.vectors, self.bias)
         entries = self._entries()
         far = self._nearest_seeds(seeds, unit)
         clusters = self._clusters(row_of(far[:, 1]).astype(np.int32), len(seeds))
         # From here on a row is a place in this order: near ones lie side by side.
         nodes = np.concatenate(clusters)
         starts = np.cumsum([0, *map(len, clusters)])
-        vectors = byte_codes(self.vectors, unit, nodes, self.n_threads)
+        vectors = byte_codes(self.vectors, self.bias, unit, nodes, self.n_threads)
         edges = self._prune(vectors, starts, far, nodes, seeds)
         del far
         self._add_reverse(vectors, edges)
@@ -115,7 +123,8 @@ class GraphBuilder:
         """Draw nodes of unlike directions, in ascending order."""
         n_entries = _n_entries(len(self.vectors))
         drawn = self._sample(min(_DRAWN_PER_ENTRY * n_entries, len(self.vectors)))
-        vectors = _codes_of_directions(self.vectors[drawn])
+        longer = with_bias(self.vectors[drawn], some_of(self.bias, drawn))
+        vectors = _codes_of_directions(longer)
         keys = empty_keys(len(drawn), _N_ALIKE)
 
         def work(start: int, stop: int) -> None:
@@ -137,7 +146,8 @@ class GraphBuilder:
         """Return lists of the seeds nearest to each node."""
         every_node = np.arange(len(self.vectors), dtype=np.int32)
         vectors, others = (
-            byte_codes(self.vectors, unit, rows, self.n_threads) for rows in (every_node, seeds)
+            byte_codes(self.vectors, self.bias, unit, rows, self.n_threads)
+            for rows in (every_node, seeds)
         )
         keys = empty_keys(len(every_node), _N_FAR)
 
@@ -167,6 +177,8 @@ class GraphBuilder:
             n_threads=self.n_threads,
             chunk=8192,
         )
+        if len(self.bias):
+            places += self.bias[rows] * (self.bias[one] - self.bias[other])
         order = np.argpartition(places, len(rows) // 2)
         yield from self._split(rows[order[: len(rows) // 2]], largest)
         yield from self._split(rows[order[len(rows) // 2 :]], largest)
@@ -238,7 +250,8 @@ def _centres(vectors: ByteCodes, starts: Starts) -> ByteCodes:
 def _codes_of_directions(vectors: Vectors) -> ByteCodes:
     """Return the codes of vectors made unit ones, but for zeros."""
     unit = read_only(unit_vectors(vectors), np.float32)
-    return byte_codes(unit, code_unit(unit), np.arange(len(unit), dtype=np.int32))
+    no_bias, every = as_bias(None, len(unit)), np.arange(len(unit), dtype=np.int32)
+    return byte_codes(unit, no_bias, code_unit(unit, no_bias), every)
 
 
 def _grouped(group_of_node: Ids, n_groups: int) -> tuple[Ids, Starts]:
@@ -249,24 +262,28 @@ def _grouped(group_of_node: Ids, n_groups: int) -> tuple[Ids, Starts]:
     return order, starts
 
 
-def group_equal_rows(matrix: Vectors, n_threads: int) -> tuple[Ids, Ids, Ids]:
+def group_equal_rows(matrix: Vectors, bias: Vectors, n_threads: int) -> tuple[Ids, Ids, Ids]:
     """Return the first of each group of equal rows, and which rows are in each group.
 
-    Groups are in order of first appearance; group i is
+    Rows of another bias are others. Groups are in order of first appearance; group i is
     ``members[starts[i]:starts[i + 1]]``.
 
     Examples
     --------
     >>> import numpy as np
+    >>> from longtail.index.biased import as_bias
     >>> from longtail.index.graph_building import group_equal_rows
     >>> matrix = np.array([[1, 0], [0, 1], [1, 0]], np.float32)
-    >>> [part.tolist() for part in group_equal_rows(matrix, n_threads=1)]  # rows 0 and 2, and row 1
+    >>> groups = group_equal_rows(matrix, as_bias(None, 3), n_threads=1)
+    >>> [part.tolist() for part in groups]  # rows 0 and 2, and row 1
     [[0, 1], [0, 2, 3], [0, 2, 1]]
     """
     bits, hashes = matrix.view(np.uint32), np.empty(len(matrix), np.uint64)
     over_row_chunks(
         lambda start, stop: hash_rows(bits, start, stop, hashes), len(bits), n_threads=n_threads
     )
+    if len(bias):
+        hashes ^= _ODD * bias.view(np.uint32).astype(np.uint64)
     if len(np.unique(hashes)) == len(hashes):  # as nearly always
         every = np.arange(len(hashes) + 1, dtype=np.int32)
         return every[:-1], every, every[:-1]

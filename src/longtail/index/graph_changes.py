@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.index.biased import as_bias, most_biased, some_of, with_bias
+from longtail.index.biased import as_bias, most_biased, some_of
 from longtail.index.graph import BIASED_PER_ROOT, GraphIndex
 from longtail.index.graph_building import reachable_entries
 from longtail.kernels.arrays import read_only
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["with_rows", "without_rows"]
 
 _CANDIDATES_PER_EDGE = 2  # as in building
-_ROWS_AT_ONCE, _CODED_AT_ONCE = 64, 1 << 16
+_ROWS_AT_ONCE, _LOOKED_AT_ONCE = 64, 1 << 16
 
 
 def with_rows(
@@ -159,17 +159,10 @@ def _bytes_of(vectors: Floats, bias: Floats, row: int) -> bytes:
 
 
 def _codes(vectors: Floats, bias: Floats, n_threads: int) -> ByteCodes:
-    """Return the codes of all vectors with their bias, some of which are made longer at a time."""
-    parts, units = [], []
-    for start in range(0, len(vectors), _CODED_AT_ONCE):
-        some = slice(start, start + _CODED_AT_ONCE)
-        longer = read_only(with_bias(vectors[some], bias[some]), np.float32)
-        every = np.arange(len(longer), dtype=np.int32)
-        parts.append(byte_codes(longer, np.float32(1), every, n_threads))
-        units.append(code_unit(longer))
-    unit = min((unit for unit in units if unit > 0), default=np.float32(0))
-    codes = np.concatenate([part.codes for part in parts])
-    return ByteCodes(codes, unit * np.concatenate([part.factors for part in parts]))
+    """Return the codes of all vectors, with their bias."""
+    own, added = read_only(vectors, np.float32), read_only(bias, np.float32)
+    every = np.arange(len(own), dtype=np.int32)
+    return byte_codes(own, added, code_unit(own, added), every, n_threads)
 
 
 def _linked(codes: ByteCodes, old: Ids, n_fresh: int, n_threads: int) -> Ids:
@@ -260,8 +253,8 @@ def _losing(neighbours: Ids, left: NDArray[np.int64], stays: Mask) -> Ids:
     """Return which of the nodes that are left point to one that does not stay."""
     is_gone = np.append(~stays, False)
     loses = [
-        is_gone[neighbours[left[start : start + _CODED_AT_ONCE]]].any(axis=1)
-        for start in range(0, len(left), _CODED_AT_ONCE)
+        is_gone[neighbours[left[start : start + _LOOKED_AT_ONCE]]].any(axis=1)
+        for start in range(0, len(left), _LOOKED_AT_ONCE)
     ]
     return left[np.concatenate(loses)].astype(np.int32)
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int32]
     Packed = NDArray[np.uint8]
 
-__all__ = ["pack_with_scales", "unit_bag_vector"]
+__all__ = ["pack_with_scales", "unit_bag_vector", "unit_bag_vectors"]
 
 _AHEAD = 4  # tokens
 # How much of a row's largest number the codes reach up to: what is beyond is cut.
@@ -54,6 +54,23 @@ def unit_bag_vector(columns: Ids, values: Floats, tokens: Rows, point: Floats) -
     for d in range(len(point)):
         point[d] /= length
     return True
+
+
+@kernel
+def unit_bag_vectors(
+    row_starts: Ids,
+    columns: Ids,
+    values: Floats,
+    tokens: Rows,
+    start: int,
+    stop: int,
+    points: Floats,
+) -> None:
+    """Write the unit vectors of bags `start` to `stop`, zero where `unit_bag_vector` has none."""
+    for i in range(start, stop):
+        bag = slice(row_starts[i], row_starts[i + 1])
+        if not unit_bag_vector(columns[bag], values[bag], tokens, points[i]):
+            points[i] = 0
 
 
 def _add_rows(columns: Ids, values: Floats, tokens: Rows, point: Floats) -> None:

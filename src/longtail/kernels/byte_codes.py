@@ -8,6 +8,10 @@ Each row has a factor, and a product is multiplied with those of both rows. A fa
 the product of a row with its own vector is right: so products of vectors that are alike, which
 tell them apart only by their last digits, err in proportion to how far they are from each other.
 
+A bias of each row is put in as further numbers of it, the share of each being the same, so that the
+product with a vector of as many equal ones has it in. There are several of them, as none should be
+much larger than the numbers of a unit vector: all of a row have the same few bits.
+
 Sums are whole numbers, so that a product is the same to the bit from either side, in any company,
 and by whichever instructions.
 """
@@ -41,6 +45,7 @@ if TYPE_CHECKING:
 __all__ = [
     "MAX_DIMENSION",
     "MIDDLE",
+    "NUMBERS_OF_BIAS",
     "N_AT_ONCE",
     "N_MASKED",
     "ByteCodes",
@@ -64,6 +69,8 @@ _QUERIES_OF_PAIRS = 2  # of a processor with half as many registers, half as lon
 N_MASKED = 64
 MIDDLE, _LARGEST = 128, np.float32(127)
 _LARGEST_PRODUCT = np.float32(1 << 28)
+NUMBERS_OF_BIAS = 16
+_SHARE_OF_BIAS = np.float32(NUMBERS_OF_BIAS**-0.5)
 MAX_DIMENSION = 1 << 16
 _BYTE, _SHORT, _INT, _LONG = (ir.IntType(n) for n in (8, 16, 32, 64))
 _LINE, _LANES = 64, 16  # bytes, and sums of four products of them
@@ -92,41 +99,50 @@ class ByteQueries(NamedTuple):
 
 
 @fast_kernel
-def code_unit(vectors: Floats) -> np.float32:
+def code_unit(vectors: Floats, bias: Floats) -> np.float32:
     """Return what to multiply vectors with, so that their products fill whole numbers well.
 
     Parameters
     ----------
     vectors : float32 (n_rows, d)
         Finite.
+    bias : float32 (n_rows,) or (0,)
+        As in `byte_codes`.
     """
     largest = np.float32(0)
     for row in range(vectors.shape[0]):
-        square = np.float32(0)
+        square = bias[row] * bias[row] if len(bias) else np.float32(0)
         for t in range(vectors.shape[1]):
             square += vectors[row, t] * vectors[row, t]
         largest = max(largest, square)
     return np.float32(np.sqrt(_LARGEST_PRODUCT / largest)) if largest > 0 else np.float32(0)
 
 
-def byte_codes(vectors: Floats, unit: np.float32, rows: Ids, n_threads: int = 1) -> ByteCodes:
+def byte_codes(
+    vectors: Floats, bias: Floats, unit: np.float32, rows: Ids, n_threads: int = 1
+) -> ByteCodes:
     """Return the codes of some rows, each d bytes rounded up to a multiple of 64.
+
+    With a bias, there are `NUMBERS_OF_BIAS` bytes more before it is rounded up.
 
     Parameters
     ----------
     vectors : float32 (n_rows, d)
         Of at most `MAX_DIMENSION` numbers: products of more would not fit in 32 bits.
+    bias : float32 (n_rows,) or (0,)
+        None of no rows.
     unit : float32
         See `code_unit`: products of codes with the same unit can be compared.
     rows : int32 (n,)
     n_threads : int
     """
-    width = -(-vectors.shape[1] // _LINE) * _LINE
+    n_numbers = vectors.shape[1] + (NUMBERS_OF_BIAS if len(bias) else 0)
+    width = -(-n_numbers // _LINE) * _LINE
     room = np.empty(len(rows) * width + _LINE, np.uint8)
     first = -room.ctypes.data % _LINE  # each row on cache lines of its own
     codes = room[first : first + len(rows) * width].reshape(len(rows), width)
     factors = np.empty(len(rows), np.float32)
-    arrays = vectors, rows, np.float32(unit), codes, factors
+    arrays = vectors, bias, rows, np.float32(unit), codes, factors
     over_row_chunks(
         lambda start, stop: write_unit_codes(*arrays, start, stop), len(rows), n_threads=n_threads
     )
@@ -136,6 +152,7 @@ def byte_codes(vectors: Floats, unit: np.float32, rows: Ids, n_threads: int = 1)
 @fast_kernel
 def write_unit_codes(
     vectors: Floats,
+    bias: Floats,
     rows: Ids,
     unit: np.float32,
     codes: NDArray[np.uint8],
@@ -144,18 +161,24 @@ def write_unit_codes(
     stop: int,
 ) -> None:
     """Write the nearest whole numbers of steps, and the factors, of those from `start` on."""
+    d = vectors.shape[1]
+    n_more = NUMBERS_OF_BIAS if len(bias) else 0
     for i in range(start, stop):
-        largest = square = product = np.float32(0)
-        for t in range(vectors.shape[1]):
+        more = bias[rows[i]] * _SHARE_OF_BIAS if n_more else np.float32(0)
+        largest = abs(more)
+        for t in range(d):
             largest = max(largest, abs(vectors[rows[i], t]))
         inverse = _LARGEST / largest if largest > 0 else np.float32(0)
-        for t in range(vectors.shape[1]):
+        for t in range(d):
             codes[i, t] = np.uint8(np.int32(np.rint(vectors[rows[i], t] * inverse)) + MIDDLE)
-        for t in range(vectors.shape[1]):
+        level = np.int32(np.rint(more * inverse))
+        codes[i, d : d + n_more] = np.uint8(level + MIDDLE)
+        codes[i, d + n_more :] = MIDDLE
+        square, product = n_more * more * more, n_more * more * np.float32(level)
+        for t in range(d):
             value = vectors[rows[i], t]
             square += value * value
             product += value * np.float32(np.int32(codes[i, t]) - MIDDLE)
-        codes[i, vectors.shape[1] :] = MIDDLE
         factors[i] = unit * square / product if product > 0 else np.float32(0)
 
 

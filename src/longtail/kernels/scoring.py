@@ -13,9 +13,12 @@ import numpy as np
 
 from longtail.kernels.exact import dot
 from longtail.kernels.jit import fast_kernel, kernel
+from longtail.kernels.rows import row_dot
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from longtail.kernels.rows import Rows
 
 __all__ = [
     "add_residual",
@@ -68,7 +71,7 @@ def label_logits(
 @fast_kernel
 def angle_logits(
     points: NDArray[np.float32],
-    vectors: NDArray[np.float32],
+    rows: Rows,
     row_of_label: NDArray[np.int32],
     bias: NDArray[np.float32],
     scale: np.float32,
@@ -79,7 +82,7 @@ def angle_logits(
 ) -> None:
     """Write ``logits[i, j] = scale * w_l . x_i + b_l`` for the candidates l = ``labels[i, j]``.
 
-    w_l is ``vectors[row_of_label[l]]``, or zero where that is -1. Padding (-1) is left as it is.
+    w_l is row ``row_of_label[l]``, or zero where that is -1. Padding (-1) is left as it is.
     """
     for i in range(start, stop):
         for j in range(labels.shape[1]):
@@ -87,7 +90,7 @@ def angle_logits(
             if label < 0:
                 continue
             row = row_of_label[label]
-            cosine = dot(vectors[row], points[i]) if row >= 0 else np.float32(0)
+            cosine = row_dot(points[i], rows, row) if row >= 0 else np.float32(0)
             logits[i, j] = scale * cosine + bias[label]
 
 

@@ -11,7 +11,6 @@ from scipy.sparse import csr_array, vstack
 
 from longtail.blend.encoded import EncodedScorer
 from longtail.compiled.blended import BlendedScorer
-from longtail.compiled.carried_heads import with_heads_of
 from longtail.compiled.expanded import expanded
 from longtail.compiled.scorer import CompiledScorer
 from longtail.data.bags import Bags
@@ -106,7 +105,6 @@ def with_labels(
     return _changed(
         model,
         {"added": new.n},
-        np.arange(space.n_labels),
         add_labels(scorer, new, vectors, n_usable_cores()),
         LabelSpace(
             space.n_labels + new.n,
@@ -159,7 +157,6 @@ def without_labels(model: Predictor, names: Iterable[str]) -> Predictor:
     return _changed(
         model,
         {"removed": space.n_labels - len(kept)},
-        kept,
         keep_labels(scorer, kept, n_usable_cores()),
         LabelSpace(
             len(kept),
@@ -172,9 +169,7 @@ def without_labels(model: Predictor, names: Iterable[str]) -> Predictor:
 
 def _changeable(model: Predictor) -> ChangeableScorer:
     """Return the scorer as parts that can be changed."""
-    scorer: Scorer = model.scorer
-    if isinstance(scorer, CompiledScorer):
-        scorer = expanded(scorer, further_vectors=False)  # see `_stored_as`
+    scorer = expanded(model.scorer) if isinstance(model.scorer, CompiledScorer) else model.scorer
     if isinstance(scorer, BlendedScorer | EncodedScorer):
         return scorer
     raise InputError(
@@ -209,7 +204,6 @@ def _check_no_text_block(model: Predictor) -> None:
 def _changed(
     model: Predictor,
     change: Mapping[str, int],
-    kept: NDArray[np.int64],
     scorer: ChangeableScorer,
     space: LabelSpace,
     counts: NDArray[np.int64],
@@ -218,7 +212,7 @@ def _changed(
     before = {"added": 0, "removed": 0, **model.description.get("label_changes", {})}
     changes = {kind: n + change.get(kind, 0) for kind, n in before.items()}
     return model.replaced(
-        scorer=_stored_as(model.scorer, scorer, kept),
+        scorer=_stored_as(model.scorer, scorer),
         label_space=space,
         train_label_counts=counts,
         description={
@@ -229,11 +223,10 @@ def _changed(
     )
 
 
-def _stored_as(was: Scorer, scorer: ChangeableScorer, kept: NDArray[np.int64]) -> Scorer:
+def _stored_as(was: Scorer, scorer: ChangeableScorer) -> Scorer:
     """Return a changed scorer as the one that it was made of is kept."""
     if isinstance(was, CompiledScorer) and isinstance(scorer, BlendedScorer):
-        compiled = CompiledScorer.of(scorer, was.dtype, n_usable_cores(), like=was)
-        return with_heads_of(compiled, was, kept)
+        return CompiledScorer.of(scorer, was.dtype, n_usable_cores(), like=was)
     return scorer
 
 

@@ -14,6 +14,7 @@ from longtail.blend.label_head import LabelHead
 from longtail.blend.relations import postings_of
 from longtail.compiled.blended import BlendedScorer
 from longtail.label_changes.changed_index import with_fewer_rows
+from longtail.row_store import some_rows
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
 if TYPE_CHECKING:
@@ -105,7 +106,8 @@ def _kept_head(head: LabelHead, kept: NDArray[np.int64]) -> LabelHead:
     rows = head.row_of_label[kept]
     is_known = rows >= 0
     row_of_label = np.where(is_known, np.cumsum(is_known) - 1, -1)
-    return LabelHead(head.vectors[rows[is_known]], row_of_label, head.bias[kept], head.scale)
+    stored = some_rows(head.rows, rows[is_known])
+    return LabelHead(stored, row_of_label, head.bias[kept], head.scale)
 
 
 def _filled(popular: Ids, commonness: Floats, n_popular: int) -> Ids:

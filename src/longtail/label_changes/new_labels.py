@@ -19,6 +19,7 @@ from longtail.blend.relations import kept_links, postings_of
 from longtail.compiled.blended import BlendedScorer
 from longtail.data.rows import unit_rows
 from longtail.label_changes.changed_index import with_more_rows
+from longtail.row_store import RowStore, joined_rows
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
 if TYPE_CHECKING:
@@ -224,12 +225,12 @@ def _as_common_ones(scorer: Blend, values: Floats, commonness: Floats) -> Floats
 def _longer_head(scorer: Blend, head: LabelHead, vectors: Floats, commonness: Floats) -> LabelHead:
     """Return a head that knows the new labels too."""
     bias = _as_common_ones(scorer, head.bias, commonness)
-    added = LabelHead.of(vectors, bias, head.scale)
-    rows = np.where(added.row_of_label < 0, -1, added.row_of_label + len(head.vectors))
+    added = LabelHead.of(vectors, bias, head.scale, RowStore.of(head.rows))
+    places = np.where(added.row_of_label < 0, -1, added.row_of_label + len(head.rows.values))
     return replace(
         head,
-        vectors=np.concatenate([head.vectors, vectors]),
-        row_of_label=np.concatenate([head.row_of_label, rows]),
+        rows=joined_rows(head.rows, added.rows),
+        row_of_label=np.concatenate([head.row_of_label, places]),
         bias=np.concatenate([head.bias, bias]),
     )
 

@@ -203,7 +203,6 @@ class LongtailClassifier(RerankedEstimator):
         The sources are trained, and asked of held-out points. What these teach, a blend learns,
         while the sources learn from the held-out points, too, if these are few.
         """
-        store = RowStore(as_storage(self.storage), run.n_threads)
         space = self._space_for(data, held_out.labels.shape[0])
         n_asked = held_out.labels.shape[0] if self._learns_again(data, held_out) else None
         pieces = self._pieces_read(data, held_out)
@@ -225,9 +224,7 @@ class LongtailClassifier(RerankedEstimator):
                 more = (held_out.features, held_out.labels, run.n_threads)
                 scorer = replace(scorer, relations=scorer.relations.linked_also_by(*more))
             with run.stage("blend"):
-                tokens, parts = store.tokens(scorer.encoder.token_vectors), scorer.parts()
-                del scorer  # its vectors of tokens are the largest table, and stored in fewer bits
-                compiled = CompiledScorer.of_blend(Blend(**parts), tokens, store)
+                compiled = CompiledScorer.of(scorer, as_storage(self.storage), run.n_threads)
                 network, calibration = blended.result()
         return compiled.with_network(network).with_further_scales(*further), calibration
 
@@ -292,7 +289,8 @@ class LongtailClassifier(RerankedEstimator):
         these tables, and `relations` those of the same labels to fewer points.
         """
         with run.stage("shared space"):
-            learnt = space.learn(data, run, start, goes_on=n_asked is not None)
+            store = RowStore(as_storage(self.storage), run.n_threads)
+            learnt = space.learn(data, run, start, store=store, goes_on=n_asked is not None)
         with run.stage("search"):
             scorer = self._searching(learnt, relations, data, run, n_asked)
         tables = learnt.tables
