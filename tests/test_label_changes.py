@@ -22,9 +22,13 @@ from longtail.data.dataset import Dataset
 from longtail.data.input_notes import InputWarning
 from longtail.data.label_space import LabelSpace
 from longtail.errors import InputError
+from longtail.index import stored
+from longtail.kernels.coded_graph import n_edges
+from longtail.label_changes import changed_index
 from longtail.label_changes.kept_labels import _kept_search
 from longtail.label_changes.new_labels import UNDECIDED
 from longtail.recipes.parabel import Parabel
+from longtail.row_store import float_rows
 from small_labels import EXAMPLES, NAMES, NEW, TEXTS, WORDS, texts_and_labels
 
 TEST_TEXTS, TEST_NAMES = texts_and_labels(100, 1)
@@ -149,6 +153,30 @@ def test_labels_of_one_vector_are_kept_with_their_bias(monkeypatch):
     _, places = search_rows_of(fewer.label_index)
     np.testing.assert_array_equal(fewer.label_of_row, np.arange(57))
     np.testing.assert_array_equal(search_bias_of(fewer.label_index)[places], bias[kept])
+
+
+@pytest.mark.parametrize("storage", ["float32", "float16", "int8"])
+def test_graphs_of_labels_and_points_are_changed(storage, tmp_path, monkeypatch):
+    """What is saved answers as what was changed, and much as a model with graphs built anew."""
+    monkeypatch.setattr(stored, "EXACT_BELOW", 2)
+    monkeypatch.setattr(changed_index, "EXACT_BELOW", 2)
+    monkeypatch.setattr(changed_index, "LARGEST_SHARE", 1.0)
+    names = [[name for name in names if name != NEW] for names in NAMES]
+    lacking = fit(names=names, storage=storage)
+    model = lacking.with_labels({NEW: NEW}, {NEW: EXAMPLES}).without_labels(["wine"])
+    assert all(n_edges(graph) for graph in (model.scorer.parts.labels, model.scorer.parts.points))
+    model.save(tmp_path / "model")
+    loaded = longtail.load(tmp_path / "model")
+    monkeypatch.setattr(changed_index, "LARGEST_SHARE", -1.0)
+    built = lacking.with_labels({NEW: NEW}, {NEW: EXAMPLES}).without_labels(["wine"])
+    assert model.predict(TEST_TEXTS, 3) == loaded.predict(TEST_TEXTS, 3)
+    best = [[answer[0][0] for answer in one.predict(TEST_TEXTS, 1)] for one in (model, built)]
+    assert np.mean(np.array(best[0]) == best[1]) > 0.95
+    for one, other in zip(model.scorer.parts.heads, built.scorer.parts.heads, strict=True):
+        np.testing.assert_array_equal(one.bias, other.bias)
+        np.testing.assert_array_equal(
+            float_rows(one.rows)[one.row_of_label], float_rows(other.rows)[other.row_of_label]
+        )
 
 
 def test_a_new_label_has_no_more_links_than_others(lacking, monkeypatch):

@@ -166,6 +166,29 @@ def test_a_narrow_screen_shows_all_in_both_schemes(browser, address, scheme):
     context.close()
 
 
+def test_what_is_written_from_the_right_keeps_its_numbers_behind_it(page, address):
+    page.goto(address)
+    name, word = "\u05d9\u05d9\u05df (\u05d0\u05d3\u05d5\u05dd)", "\u05d9\u05d9\u05df"
+    words = [{"word": word, "effect": -0.5}]
+    found = {"labels": [name], "scores": [0.5], "milliseconds": 1}
+    points = [{"labels": [name, "wine"], "similarity": 0.5}]
+    why = {"labels": [{"label": name, "words": words}], "near_points": points}
+    page.route("**/predict", lambda route: route.fulfill(json=found))
+    page.route("**/explain", lambda route: route.fulfill(json={**found, "explanation": why}))
+    page.locator("#text").fill(word)
+    page.locator(".label").click()
+    sync_api.expect(page.locator(".word")).to_have_text(f"{word}\u22120.50")
+    texts = [page.locator(".word span"), page.locator(".near span").first]
+    behind = [page.locator(".word small"), page.locator(".near span").nth(1)]
+    for one, other in zip(texts, behind, strict=True):
+        assert one.bounding_box()["x"] < other.bounding_box()["x"]
+    is_rtl = "node => getComputedStyle(node).direction"
+    assert {page.locator(at).first.evaluate(is_rtl) for at in ("#text", ".name", ".word span")} == {
+        "rtl"
+    }
+    assert page.locator(".word small").evaluate(is_rtl) == "ltr"
+
+
 def test_a_broken_model_is_a_sentence(page, tmp_path, text_model_path):
     folder = tmp_path / "model"
     shutil.copytree(text_model_path, folder)

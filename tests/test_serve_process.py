@@ -13,6 +13,7 @@ import threading
 import time
 from contextlib import contextmanager, suppress
 from itertools import pairwise
+from multiprocessing import Pipe
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ import pytest
 from longtail import load
 from longtail.cli import main
 from longtail.recipes.parabel import Parabel
+from longtail.serve import runner
 
 COMMAND = "import sys; from longtail.cli import main; sys.exit(main(sys.argv[1:]))"
 
@@ -345,8 +347,55 @@ def test_a_hang_up_ends_no_worker_that_starts(text_model_path):
         process.terminate()
         _, err = process.communicate(timeout=30)
     assert process.returncode == 0
-    assert "died" not in err
+    assert "has ended" not in err
     assert "Traceback" not in err
+
+
+def test_workers_may_take_long_to_start_and_one_that_is_killed_is_soon_replaced(
+    text_model_path, tmp_path, monkeypatch
+):
+    """Where others keep the machine busy, six seconds go by before a worker can say anything."""
+    slow = "import sys, time\nif '--multiprocessing-fork' in sys.argv: time.sleep(6)\n"
+    (tmp_path / "sitecustomize.py").write_text(slow)
+    folders = [str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(folders))
+    with launched(text_model_path, "--workers", 2) as (process, port):
+        began = time.monotonic()
+        wait_for(process, port)
+        assert time.monotonic() - began > 5
+        (tmp_path / "sitecustomize.py").write_text("")
+        (victim, *_) = workers_of(process)
+        os.kill(victim, signal.SIGKILL)
+        until(lambda: len({*workers_of(process)} - {victim}) == 2, seconds=20)
+        process.terminate()
+        _, err = process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert err.count("has ended") == 1
+    assert f"Worker {victim} has ended" in err
+
+
+def test_a_worker_that_says_nothing_for_long_is_given_up(monkeypatch):
+    class Worker:
+        parent_conn, child_conn = Pipe()
+
+    workers, worker = object.__new__(runner._Workers), Worker()
+    workers._asked = {}
+    assert workers._answers(worker)
+    assert worker.child_conn.recv() == b"ping"
+    worker.child_conn.send(True)
+    assert workers._answers(worker)
+    assert workers._answers(worker)
+    assert worker.child_conn.recv() == b"ping"
+    assert not worker.child_conn.poll()  # nobody is asked again before the answer
+    monkeypatch.setattr(runner, "WORKER_SECONDS", 0)
+    assert not workers._answers(worker)
+
+
+def workers_of(process):
+    """Return the ids of the workers that live."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    lines = {child: Path(f"/proc/{child}/cmdline") for child in children}
+    return [int(child) for child, line in lines.items() if b"spawn_main" in line.read_bytes()]
 
 
 def test_ctrl_c_while_workers_start_prints_no_traceback(text_model_path):

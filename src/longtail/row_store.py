@@ -43,11 +43,13 @@ __all__ = [
     "column_ids",
     "float_rows",
     "float_weights",
+    "joined_rows",
     "named_arrays",
     "neighbours_of",
     "no_numbers",
     "packed_neighbours",
     "some_nodes",
+    "some_rows",
     "token_vectors_of",
     "vectors_of",
     "whole_rows",
@@ -58,6 +60,7 @@ __all__ = [
 # few at nearly all, with whatever is kept there.
 FEWEST_RARE, MOST_RARE, MOST_RARE_SHARE = 200, 1000, 0.05
 _LAST_INT32 = np.iinfo(np.int32).max
+_ROWS_AT_ONCE = 4096
 
 
 class RowStore(NamedTuple):
@@ -77,6 +80,11 @@ class RowStore(NamedTuple):
     dtype: str
     n_threads: int = 1
 
+    @classmethod
+    def of(cls, rows: Rows) -> RowStore:
+        """Return what has stored some rows."""
+        return cls({"int8": "int8", "uint16": "float16"}.get(rows.values.dtype.name, "float32"))
+
     def rows(self, vectors: Floats) -> Rows:
         """Store rows of a table."""
         vectors = read_only(vectors, np.float32)
@@ -93,8 +101,8 @@ class RowStore(NamedTuple):
 
     def stored(self, rows: Rows) -> Rows:
         """Store rows that were stored before, perhaps in the same bits."""
-        kinds = {"int8": np.int8, "float16": np.uint16, "float32": np.float32}
-        return rows if rows.values.dtype == kinds[self.dtype] else self.rows(float_rows(rows))
+        is_same = RowStore.of(rows).dtype == self.dtype
+        return rows if is_same else self.rows(float_rows(rows))
 
     def stored_tokens(self, rows: Rows, dimension: int) -> Rows:
         """Store rows of tokens that were stored before, perhaps in the same bits."""
@@ -296,7 +304,8 @@ def neighbours_of(graph: CodedGraph) -> Ids:
     n_nodes = len(graph.codes)
     ids = unpacked_ids(graph.neighbours)[: n_nodes * n_edges(graph)]
     ids = ids.reshape(n_nodes, n_edges(graph))
-    return np.where((ids >= 0) & (ids < n_nodes), ids, np.int32(-1))
+    ids[(ids < 0) | (ids >= n_nodes)] = -1
+    return ids
 
 
 def column_ids(rows: SparseRows) -> Ids:
@@ -324,8 +333,13 @@ def float_rows(rows: Rows) -> Floats:
     >>> rows.values.dtype.name, float_rows(rows).tolist()  # the bits of float16
     ('uint16', [[0.5, -2.0]])
     """
-    vectors = _widened(rows.values)
-    return vectors * rows.scales[:, None] if len(rows.scales) else vectors
+    if not len(rows.scales):
+        return _widened(rows.values)
+    vectors = np.empty(rows.values.shape, np.float32)
+    for start in range(0, len(vectors), _ROWS_AT_ONCE):  # what is between stays in the cache
+        some = slice(start, start + _ROWS_AT_ONCE)
+        np.multiply(rows.values[some], rows.scales[some, None], out=vectors[some])
+    return vectors
 
 
 def token_vectors_of(tokens: Rows, dimension: int) -> Floats:
@@ -380,11 +394,42 @@ def some_nodes(graph: CodedGraph, drawn: NDArray[np.int64]) -> CodedGraph:
     >>> some_nodes(graph, np.array([2])).rows.values.tolist()
     [[0.0, 0.0, 1.0]]
     """
-    rows = graph.rows
-    if len(rows.values):
-        scales = rows.scales[drawn] if len(rows.scales) else rows.scales
-        rows = rows._replace(values=rows.values[drawn], scales=scales)
+    rows = some_rows(graph.rows, drawn) if len(graph.rows.values) else graph.rows
     return graph._replace(codes=graph.codes[drawn], rows=rows)
+
+
+def some_rows(rows: Rows, drawn: NDArray[np.integer]) -> Rows:
+    """Return some rows of a stored table.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.row_store import RowStore, some_rows
+    >>> some_rows(RowStore("int8").rows(np.eye(2, dtype=np.float32)), np.array([1])).values.tolist()
+    [[0, 127]]
+    """
+    scales = rows.scales[drawn] if len(rows.scales) else rows.scales
+    return Rows(_held(rows.values[drawn]), _held(scales))
+
+
+def joined_rows(rows: Rows, more: Rows) -> Rows:
+    """Return a stored table with further rows, stored in the same bits.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.row_store import RowStore, joined_rows
+    >>> rows = RowStore("int8").rows(np.eye(2, dtype=np.float32))
+    >>> joined_rows(rows, rows).values.tolist()
+    [[127, 0], [0, 127], [127, 0], [0, 127]]
+    """
+    values, scales = map(np.concatenate, zip(rows, more, strict=True))
+    return Rows(_held(values), _held(scales))
+
+
+def _held(array: NDArray[Any]) -> NDArray[Any]:
+    """Return an array as kernels take it."""
+    return read_only(array, array.dtype.type)
 
 
 def float_weights(rows: SparseRows) -> Floats:

@@ -142,6 +142,6 @@ def scorer_around(encoder: UnitEncoder, blend: Blend) -> BlendedScorer | Encoded
     >>> [type(scorer_around(encoder, blend)).__name__ for encoder in (blend.encoder, other)]
     ['BlendedScorer', 'EncodedScorer']
     """
-    if isinstance(encoder, UnitBagEncoder):
+    if isinstance(encoder, UnitBagEncoder | StoredBagEncoder):
         return BlendedScorer(encoder=encoder, **blend.parts())
     return EncodedScorer(encoder=encoder, **blend.parts())

@@ -12,7 +12,7 @@ from longtail.blend.relations import LabelRelations
 from longtail.blend.score_network import ScoreNetwork
 from longtail.compiled.blended import BlendedScorer
 from longtail.compiled.parts import dimension_of
-from longtail.features.bag_encoder import UnitBagEncoder
+from longtail.features.bag_encoder import StoredBagEncoder
 from longtail.index.exact import ExactIndex
 from longtail.index.graph import GraphIndex
 from longtail.row_store import (
@@ -20,7 +20,6 @@ from longtail.row_store import (
     column_ids,
     float_weights,
     neighbours_of,
-    token_vectors_of,
     vectors_of,
     whole_rows,
 )
@@ -76,7 +75,7 @@ def expanded(compiled: CompiledScorer) -> BlendedScorer:
         LabelHead(head.rows, head.row_of_label, head.bias, float(head.scale)) for head in others
     ]
     return BlendedScorer(
-        encoder=UnitBagEncoder(token_vectors_of(parts.tokens, dimension)),
+        encoder=StoredBagEncoder(parts.tokens, dimension),
         search=search,
         heads=tuple(heads),
         further_scale=float(parts.further_scale),

@@ -32,7 +32,7 @@ DEFAULT_BEAM = 160
 DEFAULT_NEIGHBOURS = 32
 # A vector of large bias is among the best of queries that are far from it, too, and few edges lead
 # from these to it: a walk misses it unless it begins there.
-_BIASED_PER_ROOT = 2
+BIASED_PER_ROOT = 2
 _ARRAY_NAMES = ("vectors", "neighbours", "entries", "member_starts", "members")
 
 
@@ -159,7 +159,7 @@ class GraphIndex:
         if len(firsts) < len(matrix):
             matrix, own = taken(matrix, firsts, n_threads), some_of(own, firsts)
         neighbours, entries = GraphBuilder(matrix, own, n_neighbours, seed, n_threads).build()
-        more = most_biased(own, int(_BIASED_PER_ROOT * len(firsts) ** 0.5))
+        more = most_biased(own, int(BIASED_PER_ROOT * len(firsts) ** 0.5))
         entries = np.concatenate([entries, np.setdiff1d(more, entries)])
         parts = (neighbours, entries, *groups)
         return cls(matrix, *parts, bias=own, beam=beam, n_threads=n_threads)

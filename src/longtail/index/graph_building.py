@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     Starts = NDArray[np.int64]
     Vectors = NDArray[np.float32]
 
-__all__ = ["GraphBuilder", "group_equal_rows"]
+__all__ = ["GraphBuilder", "group_equal_rows", "reachable_entries"]
 
 MAX_EXACT_BUILD = 5_000
 _N_FAR = 24
@@ -117,7 +117,7 @@ class GraphBuilder:
         self._add_reverse(vectors, edges)
         neighbours = np.empty(edges.shape, np.int32)
         write_neighbours(edges, nodes, neighbours)
-        return neighbours, _with_unreachable(neighbours, entries)
+        return neighbours, reachable_entries(neighbours, entries)
 
     def _entries(self) -> Ids:
         """Draw nodes of unlike directions, in ascending order."""
@@ -293,7 +293,7 @@ def group_equal_rows(matrix: Vectors, bias: Vectors, n_threads: int) -> tuple[Id
     return firsts.astype(np.int32), starts.astype(np.int32), members
 
 
-def _with_unreachable(neighbours: Ids, entries: Ids) -> Ids:
+def reachable_entries(neighbours: Ids, entries: Ids) -> Ids:
     """Add entries until every node can be reached from one."""
     n_nodes = len(neighbours)
     is_reached = np.zeros(n_nodes, np.bool_)

@@ -53,6 +53,7 @@ _AHEAD = 8  # rows
 _MOST_SUMMED = 5 * HALF_BLOCK  # bytes of each row, whose sums fill twenty registers
 _MOST_IN_SHORT = 2 * HALF_BLOCK  # of half the length, of which there are half as many
 _AT_ONCE = 4  # rows that one read of the query is multiplied with
+_UNPACKED_AT_ONCE = 4096  # rows
 
 
 def packed_width(dimension: int) -> int:
@@ -94,9 +95,14 @@ def pack_rows(vectors: Floats, n_threads: int = 1) -> tuple[Packed, Floats]:
 def unpacked_rows(codes: Packed, step: Floats, dimension: int) -> Floats:
     """Return the vectors (n_rows, dimension) that codes stand for."""
     n_whole = codes.shape[1] // BLOCK * BLOCK
-    parts = [_levels(codes[:, :n_whole], BLOCK), _levels(codes[:, n_whole:], HALF_BLOCK)]
-    levels = np.concatenate(parts, axis=1)[:, :dimension]
-    return (levels.astype(np.float32) - MIDDLE) * step
+    vectors = np.empty((len(codes), dimension), np.float32)
+    for start in range(0, len(codes), _UNPACKED_AT_ONCE):  # what is between stays in the cache
+        some = codes[start : start + _UNPACKED_AT_ONCE]
+        parts = [_levels(some[:, :n_whole], BLOCK), _levels(some[:, n_whole:], HALF_BLOCK)]
+        levels = np.concatenate(parts, axis=1)[:, :dimension].astype(np.float32)
+        steps = step[start : start + _UNPACKED_AT_ONCE] if len(step) > 1 else step
+        vectors[start : start + _UNPACKED_AT_ONCE] = (levels - MIDDLE) * steps
+    return vectors
 
 
 def _levels(codes: Packed, size: int) -> Packed:

@@ -52,9 +52,12 @@ def pack_ids(ids: Any, n_values: int) -> Packed:
 def unpacked_ids(packed: Packed) -> Ids:
     """Return packed ids as int32 (n,); what was -1 is the largest number of its bytes."""
     n, width = len(packed) - N_SPARE, packed.shape[1]
-    words = np.zeros((n, _WIDEST), np.uint8)
-    words[:, :width] = packed[:n]
-    return words.view("<i4").reshape(-1).astype(np.int32)
+    ids, words = np.empty(n, np.int32), np.zeros((min(n, _AT_ONCE), _WIDEST), np.uint8)
+    for start in range(0, n, _AT_ONCE):
+        some = packed[start : min(start + _AT_ONCE, n)]
+        words[: len(some), :width] = some
+        ids[start : start + len(some)] = words[: len(some)].view("<i4").reshape(-1)
+    return ids
 
 
 def is_packed(array: NDArray[Any]) -> bool:

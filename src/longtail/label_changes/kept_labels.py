@@ -8,17 +8,13 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from scipy.sparse import csr_array
 
-from longtail.blend.candidates import (
-    index_of_labels,
-    index_of_points,
-    search_bias_of,
-    search_rows_of,
-)
+from longtail.blend.candidates import N_LABEL_NEIGHBOURS, N_POINT_NEIGHBOURS
 from longtail.blend.encoded import EncodedScorer
 from longtail.blend.label_head import LabelHead
 from longtail.blend.relations import postings_of
 from longtail.compiled.blended import BlendedScorer
-from longtail.index.biased import some_of
+from longtail.label_changes.changed_index import with_fewer_rows
+from longtail.row_store import some_rows
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
 if TYPE_CHECKING:
@@ -34,14 +30,12 @@ __all__ = ["keep_labels"]
 
 Changed = TypeVar("Changed", bound=BlendedScorer | EncodedScorer)
 
-SEED = 0
-
 
 def keep_labels(scorer: Changed, kept: NDArray[np.int64], n_threads: int) -> Changed:
     """Return the scorer of some of its labels, which are numbered anew in their order.
 
     Training points that have no label any more go too: a near one would make the network expect
-    votes that do not come. The graphs of what has changed are built anew.
+    votes that do not come.
 
     Parameters
     ----------
@@ -67,7 +61,7 @@ def keep_labels(scorer: Changed, kept: NDArray[np.int64], n_threads: int) -> Cha
     search = _kept_search(scorer.search, kept, scorer.commonness[kept], n_threads)
     first, *others = scorer.heads
     heads = [LabelHead.of_search(search, first.bias[kept], first.scale)]
-    heads += [LabelHead.of(h.vectors_of_labels()[kept], h.bias[kept], h.scale) for h in others]
+    heads += [_kept_head(head, kept) for head in others]
     return replace(
         scorer,
         search=search,
@@ -84,29 +78,36 @@ def _kept_search(
 ) -> CandidateSearch:
     """Return a search that finds some labels only, of that commonness."""
     new_ids = _new_ids(search.n_labels, kept)
-    vectors, places = search_rows_of(search.label_index)
-    bias = search_bias_of(search.label_index)
     label_of_row = new_ids[search.label_of_row]
     rows = np.flatnonzero(label_of_row >= 0)
     starts, labels, _ = _mapped(search.label_starts, search.label_ids, None, new_ids)
-    beam, point_index, has_labels = search.sizes.beam, search.point_index, np.diff(starts) > 0
-    if not has_labels.all():
-        points, nodes = search_rows_of(point_index)
-        kept_points = points[nodes[has_labels]]
-        point_index = index_of_points(kept_points, beam, SEED, n_threads)
-        starts = np.append(starts[:-1][has_labels], starts[-1])
+    has_labels, sizes = np.diff(starts) > 0, {"beam": search.sizes.beam, "n_threads": n_threads}
     return replace(
         search,
-        label_index=index_of_labels(
-            vectors[places[rows]], some_of(bias, places[rows]), beam, SEED, n_threads
+        label_index=with_fewer_rows(
+            search.label_index, rows, n_neighbours=N_LABEL_NEIGHBOURS, **sizes
         ),
         label_of_row=label_of_row[rows],
-        point_index=point_index,
-        label_starts=starts,
+        point_index=with_fewer_rows(
+            search.point_index,
+            np.flatnonzero(has_labels),
+            n_neighbours=N_POINT_NEIGHBOURS,
+            **sizes,
+        ),
+        label_starts=np.append(starts[:-1][has_labels], starts[-1]),
         label_ids=labels,
         popular=_filled(new_ids[search.popular], commonness, search.sizes.n_popular),
         n_labels=len(kept),
     )
+
+
+def _kept_head(head: LabelHead, kept: NDArray[np.int64]) -> LabelHead:
+    """Return a head of some labels."""
+    rows = head.row_of_label[kept]
+    is_known = rows >= 0
+    row_of_label = np.where(is_known, np.cumsum(is_known) - 1, -1)
+    stored = some_rows(head.rows, rows[is_known])
+    return LabelHead(stored, row_of_label, head.bias[kept], head.scale)
 
 
 def _filled(popular: Ids, commonness: Floats, n_popular: int) -> Ids:

@@ -9,17 +9,17 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from longtail.blend.candidates import (
-    index_of_labels,
-    index_of_points,
+    N_LABEL_NEIGHBOURS,
+    N_POINT_NEIGHBOURS,
     search_bias_of,
-    search_rows_of,
 )
 from longtail.blend.encoded import EncodedScorer
 from longtail.blend.label_head import LabelHead
 from longtail.blend.relations import kept_links, postings_of
 from longtail.compiled.blended import BlendedScorer
 from longtail.data.rows import unit_rows
-from longtail.label_changes.kept_labels import SEED
+from longtail.label_changes.changed_index import with_more_rows
+from longtail.row_store import RowStore, joined_rows
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
 
 if TYPE_CHECKING:
@@ -157,7 +157,7 @@ def add_labels(
     and of its points. Its points vote, its text is matched, and its points' texts link it. It
     counts as common as the mean label, or as it has points if those are more, and has the bias that
     labels as common have. Its linear classifier is undecided: to train one takes the training
-    points. The graphs are built anew.
+    points.
 
     Parameters
     ----------
@@ -184,13 +184,15 @@ def add_labels(
     commonness = _commonness(scorer, new.counts())
     means = unit_rows(new.summed(points))
     rows = vectors.of_new(scorer, new, means, n_threads)
-    heads = [
+    first, *others = scorer.heads
+    bias = _as_common_ones(scorer, first.bias, commonness)
+    added = LabelHead.of(rows[0], bias, first.scale)
+    search = _longer_search(scorer.search, added, points, new, n_threads)
+    heads = [LabelHead.of_search(search, np.concatenate([first.bias, bias]), first.scale)]
+    heads += [
         _longer_head(scorer, head, new_vectors, commonness)
-        for head, new_vectors in zip(scorer.heads, rows, strict=True)
+        for head, new_vectors in zip(others, rows[1:], strict=True)
     ]
-    first = heads[0]
-    search = _longer_search(scorer.search, first, points, new, n_threads)
-    heads[0] = LabelHead.of_search(search, first.bias, first.scale)
     relations = scorer.relations
     tail_weights = _as_common_ones(scorer, scorer.tail_weights, commonness)
     return replace(
@@ -223,28 +225,46 @@ def _as_common_ones(scorer: Blend, values: Floats, commonness: Floats) -> Floats
 def _longer_head(scorer: Blend, head: LabelHead, vectors: Floats, commonness: Floats) -> LabelHead:
     """Return a head that knows the new labels too."""
     bias = _as_common_ones(scorer, head.bias, commonness)
-    every = np.concatenate([head.vectors_of_labels(), vectors])
-    return LabelHead.of(every, np.concatenate([head.bias, bias]), head.scale)
+    added = LabelHead.of(vectors, bias, head.scale, RowStore.of(head.rows))
+    places = np.where(added.row_of_label < 0, -1, added.row_of_label + len(head.rows.values))
+    return replace(
+        head,
+        rows=joined_rows(head.rows, added.rows),
+        row_of_label=np.concatenate([head.row_of_label, places]),
+        bias=np.concatenate([head.bias, bias]),
+    )
 
 
 def _longer_search(
     search: CandidateSearch, head: LabelHead, points: Floats, new: NewLabels, n_threads: int
 ) -> CandidateSearch:
-    """Return a search over all label vectors and, besides the training points, the new ones."""
-    sizes, point_index, labels_of_points = search.sizes, search.point_index, new.label_of_point
-    if not sizes.n_near_points:  # then it has kept no training points
+    """Return a search over all label vectors, of which `head` has the new ones, and all points."""
+    point_index, labels_of_points = search.point_index, new.label_of_point
+    if not search.sizes.n_near_points:  # then it has kept no training points
         points, labels_of_points = points[:0], labels_of_points[:0]
-    known = np.flatnonzero(head.vectors.any(axis=1)).astype(np.int32)
-    bias = head.bias_of_cosine()[known] if len(search_bias_of(search.label_index)) else None
     if len(points):
-        old, places = search_rows_of(point_index)
-        every = np.concatenate([old[places], points])
-        point_index = index_of_points(every, sizes.beam, SEED, n_threads)
+        point_index = with_more_rows(
+            point_index,
+            points,
+            None,
+            n_neighbours=N_POINT_NEIGHBOURS,
+            beam=search.sizes.beam,
+            n_threads=n_threads,
+        )
+    known = np.flatnonzero(head.row_of_label >= 0)
+    bias = head.bias_of_cosine()[known] if len(search_bias_of(search.label_index)) else None
     first = len(search.label_ids) + 1
     return replace(
         search,
-        label_index=index_of_labels(head.vectors[known], bias, sizes.beam, SEED, n_threads),
-        label_of_row=known,
+        label_index=with_more_rows(
+            search.label_index,
+            head.vectors[known],
+            bias,
+            n_neighbours=N_LABEL_NEIGHBOURS,
+            beam=search.sizes.beam,
+            n_threads=n_threads,
+        ),
+        label_of_row=np.concatenate([search.label_of_row, search.n_labels + known]),
         point_index=point_index,
         label_starts=np.concatenate([search.label_starts, first + np.arange(len(points))]),
         label_ids=np.concatenate([search.label_ids, search.n_labels + labels_of_points]),

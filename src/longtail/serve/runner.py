@@ -10,6 +10,7 @@ import shutil
 import signal
 import tempfile
 import threading
+import time
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
@@ -17,7 +18,9 @@ from multiprocessing import resource_tracker
 from typing import TYPE_CHECKING, Any
 
 import uvicorn
+from uvicorn.config import STARTUP_FAILURE
 from uvicorn.supervisors import Multiprocess
+from uvicorn.supervisors.multiprocess import Process
 
 from longtail.serve.application import Application, stopping
 from longtail.serve.connections import HttpProtocol
@@ -35,6 +38,9 @@ __all__ = ["ServerSettings", "serve"]
 
 # Until a process can handle them: SIGHUP would end it, and SIGINT print a traceback.
 HELD_BACK = frozenset({signal.SIGHUP, signal.SIGINT})
+# For a worker to say that it lives, else it is killed and replaced. On a busy machine it takes more
+# than the five seconds that uvicorn gives to import all, and who is killed meanwhile never starts.
+WORKER_SECONDS = 60
 _log = logging.getLogger("longtail.serve")
 
 
@@ -146,6 +152,7 @@ class _Workers(Multiprocess):
 
     def __init__(self, config: uvicorn.Config, sockets: list[socket]) -> None:
         super().__init__(config, sockets)
+        self._asked: dict[Process, float] = {}
         resource_tracker.ensure_running()  # which lets SIGINT through when it begins
         signal.pthread_sigmask(signal.SIG_BLOCK, HELD_BACK)
 
@@ -154,6 +161,36 @@ class _Workers(Multiprocess):
         for number in HELD_BACK & signal.sigpending():
             self.signal_queue.append(signal.sigwait({number}))
         super().handle_signals()
+
+    def keep_subprocess_alive(self) -> None:
+        """Replace workers that have ended or hang. Nothing is waited for, as uvicorn's own does.
+
+        So signals are handled soon, and whoever is killed is soon replaced.
+        """
+        for place, worker in enumerate(self.processes):
+            if worker.process.is_alive() and self._answers(worker):
+                continue
+            self._asked.pop(worker, None)
+            worker.kill()
+            worker.process.join()
+            if worker.exitcode == STARTUP_FAILURE:
+                _log.error("Worker %s could not start, so the server stops.", worker.pid)
+                self.should_exit.set()
+                return
+            _log.warning("Worker %s has ended, and another one takes its place.", worker.pid)
+            self.processes[place] = Process(self.config, self.sockets)
+            self.processes[place].start()
+
+    def _answers(self, worker: Process) -> bool:
+        """Ask a worker whether it lives, and return False if there has been no answer for long."""
+        pipe = worker.parent_conn
+        if worker in self._asked and pipe.poll():
+            pipe.recv()
+            del self._asked[worker]
+        if worker not in self._asked:
+            pipe.send(b"ping")
+            self._asked[worker] = time.monotonic()
+        return time.monotonic() - self._asked[worker] < WORKER_SECONDS
 
     def handle_hup(self) -> None:
         """Pass the signal on."""

@@ -1,0 +1,296 @@
+"""A neighbour graph with further rows, or without some: only what lies near them is linked anew."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.index.biased import as_bias, most_biased, some_of
+from longtail.index.graph import BIASED_PER_ROOT, GraphIndex
+from longtail.index.graph_building import reachable_entries
+from longtail.kernels.arrays import read_only
+from longtail.kernels.byte_codes import ByteCodes, byte_codes, code_unit
+from longtail.kernels.graph_building import add_reverse_edges, hash_rows, prune_candidates
+from longtail.kernels.jit import over_row_chunks
+from longtail.kernels.listed_keys import keys_of_listed
+from longtail.kernels.nearest_codes import LOWEST, empty_keys, nearest_rows, row_of
+from longtail.kernels.tile_products import has_tiles
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+    Ids = NDArray[np.int32]
+    Keys = NDArray[np.int64]
+    Mask = NDArray[np.bool_]
+
+__all__ = ["with_rows", "without_rows"]
+
+_CANDIDATES_PER_EDGE = 2  # as in building
+_ROWS_AT_ONCE, _LOOKED_AT_ONCE = 64, 1 << 16
+
+
+def with_rows(
+    index: GraphIndex, vectors: Floats, bias: Floats | None = None, n_threads: int = 1
+) -> GraphIndex:
+    """Return an index that has further rows behind those of a given one, which stays as it is.
+
+    New nodes are linked as in HNSW (Malkov and Yashunin, 2018, Algorithm 1): the nearest nodes are
+    thinned out, and each of those that are left chooses among its edges and the one back. What is
+    nearest is looked for among all nodes, the new ones included, and not by a walk: for few rows it
+    takes little, misses nothing, and does not depend on which of them comes first.
+
+    Parameters
+    ----------
+    index : GraphIndex
+    vectors : float32 (n, d)
+    bias : float32 (n,) or None
+        If the index has biases.
+    n_threads : int
+        The result does not depend on it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.index import GraphIndex
+    >>> from longtail.index.graph_changes import with_rows
+    >>> vectors = np.array([[1, 0], [0.8, 0.6], [0, 1]], np.float32)
+    >>> index = with_rows(GraphIndex.build(vectors[:2]), vectors[2:])
+    >>> index.neighbours[:, :2].tolist(), index.query(vectors[2:], k=2)[0].tolist()
+    ([[1, 2], [0, 2], [1, 0]], [[2, 1]])
+    """
+    added = as_bias(bias, len(vectors))
+    node_of_row, is_node = _nodes_of(index, vectors, added)
+    every = np.concatenate([index.vectors, vectors[is_node]])
+    own = np.concatenate([index.bias, some_of(added, np.flatnonzero(is_node))])
+    neighbours, n_fresh = index.neighbours, int(is_node.sum())
+    if n_fresh:
+        neighbours = _linked(_codes(every, own, n_threads), neighbours, n_fresh, n_threads)
+    node_of_row = np.concatenate([index.node_of_row(), node_of_row])
+    return _index(index, every, own, neighbours, index.entries, node_of_row)
+
+
+def without_rows(index: GraphIndex, kept: NDArray[np.int64], n_threads: int = 1) -> GraphIndex:
+    """Return an index of some rows of a given one, which stays as it is.
+
+    A node that has lost an edge chooses anew among what is left and where the lost ones led, as in
+    Singh et al., "FreshDiskANN" (2021), Algorithm 4.
+
+    Parameters
+    ----------
+    index : GraphIndex
+    kept : int64 (n,)
+        Ascending, at least one; rows are numbered anew in their order.
+    n_threads : int
+        The result does not depend on it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.index import GraphIndex
+    >>> from longtail.index.graph_changes import without_rows
+    >>> index = GraphIndex.build(np.array([[1, 0], [0.8, 0.6], [0, 1]], np.float32))
+    >>> without_rows(index, np.array([0, 2])).neighbours[:, :2].tolist()
+    [[1, -1], [0, -1]]
+    """
+    node_of_row = index.node_of_row()[kept]
+    stays = np.zeros(len(index.vectors), np.bool_)
+    stays[node_of_row] = True
+    left, neighbours = np.flatnonzero(stays), index.neighbours
+    losing = _losing(neighbours, left, stays)
+    if len(losing):
+        codes = _codes(index.vectors, index.bias, n_threads)
+        neighbours = _repaired(codes, neighbours, losing, stays, n_threads)
+    new_ids = np.full(len(stays) + 1, -1, np.int32)  # the last is that of no node
+    new_ids[left] = np.arange(len(left))
+    return _index(
+        index,
+        index.vectors[left],
+        some_of(index.bias, left),
+        new_ids[neighbours[left]],
+        new_ids[index.entries[stays[index.entries]]],
+        new_ids[node_of_row],
+    )
+
+
+def _index(
+    like: GraphIndex, vectors: Floats, bias: Floats, neighbours: Ids, entries: Ids, node_of_row: Ids
+) -> GraphIndex:
+    """Return an index with entries at the largest biases, too, and from which all is reached."""
+    more = most_biased(bias, int(BIASED_PER_ROOT * len(vectors) ** 0.5))
+    entries = np.concatenate([entries, np.setdiff1d(more, entries)])
+    members = np.argsort(node_of_row, kind="stable").astype(np.int32)
+    counts = np.bincount(node_of_row, minlength=len(vectors))
+    return GraphIndex(
+        vectors,
+        neighbours,
+        reachable_entries(neighbours, entries),
+        np.concatenate([[0], np.cumsum(counts)]).astype(np.int32),
+        members,
+        bias=bias,
+        beam=like.beam,
+        n_threads=like.n_threads,
+    )
+
+
+def _nodes_of(index: GraphIndex, vectors: Floats, bias: Floats) -> tuple[Ids, Mask]:
+    """Return the node of each new row, and which rows equal no node and no row before them."""
+    likely = np.flatnonzero(np.isin(_hashes(index.vectors), _hashes(vectors)))
+    nodes = {_bytes_of(index.vectors, index.bias, node): node for node in likely.tolist()}
+    node_of_row, is_node = np.empty(len(vectors), np.int32), np.zeros(len(vectors), np.bool_)
+    n_nodes = len(index.vectors)
+    for row in range(len(vectors)):
+        node_of_row[row] = nodes.setdefault(_bytes_of(vectors, bias, row), n_nodes)
+        is_node[row] = node_of_row[row] == n_nodes
+        n_nodes += int(is_node[row])
+    return node_of_row, is_node
+
+
+def _hashes(vectors: Floats) -> NDArray[np.uint64]:
+    hashes = np.empty(len(vectors), np.uint64)
+    hash_rows(read_only(vectors, np.float32).view(np.uint32), 0, len(vectors), hashes)
+    return hashes
+
+
+def _bytes_of(vectors: Floats, bias: Floats, row: int) -> bytes:
+    """Return what equal rows have equal."""
+    return bytes(vectors[row]) + bytes(bias[row : row + 1])
+
+
+def _codes(vectors: Floats, bias: Floats, n_threads: int) -> ByteCodes:
+    """Return the codes of all vectors, with their bias."""
+    own, added = read_only(vectors, np.float32), read_only(bias, np.float32)
+    every = np.arange(len(own), dtype=np.int32)
+    return byte_codes(own, added, code_unit(own, added), every, n_threads)
+
+
+def _linked(codes: ByteCodes, old: Ids, n_fresh: int, n_threads: int) -> Ids:
+    """Return the edges of all nodes, of which the last have none yet."""
+    n_old, width = old.shape
+    near = _nearest(codes, n_old, n_fresh, _CANDIDATES_PER_EDGE * width, n_threads)
+    edges = _thinned_out(codes, near, width, n_threads)
+    fresh = np.arange(n_old, n_old + n_fresh)
+    changed = np.union1d(row_of(edges[edges != LOWEST]), fresh)
+    neighbours = np.concatenate([old, np.full((n_fresh, width), -1, np.int32)])
+    known = changed[changed < n_old]
+    keys = np.concatenate([_keys(codes, known, old[known], n_threads), edges])
+    starts, back = _back(edges, fresh, changed)
+    over_row_chunks(
+        lambda start, stop: add_reverse_edges(codes, start, stop, keys, starts, back),
+        len(keys),
+        n_threads=n_threads,
+        chunk=_ROWS_AT_ONCE,
+    )
+    neighbours[changed] = _rows_in(keys)
+    return neighbours
+
+
+def _nearest(codes: ByteCodes, first: int, n: int, n_wanted: int, n_threads: int) -> Keys:
+    """Return lists of what is nearest to consecutive rows, themselves left out."""
+    keys = empty_keys(n, n_wanted + 1)
+    over_row_chunks(
+        lambda start, stop: nearest_rows(
+            codes, first + start, first + stop, codes, keys[start:stop], has_tiles()
+        ),
+        n,
+        n_threads=n_threads,
+        chunk=_ROWS_AT_ONCE,
+    )
+    is_other = row_of(keys) != np.arange(first, first + n)[:, None]
+    is_other[is_other.all(axis=1), -1] = False  # as many in each list
+    others: Keys = keys[is_other].reshape(n, -1)
+    return others
+
+
+def _thinned_out(codes: ByteCodes, near: Keys, width: int, n_threads: int) -> Keys:
+    """Return the edges (n, width) that lists of candidates leave."""
+    edges = np.empty((len(near), width), np.int64)
+    no_far, no_rows = np.empty((len(near), 1), np.int64), np.empty(0, np.int32)
+
+    def work(start: int, stop: int) -> None:
+        own = slice(start, stop)
+        prune_candidates(codes, 0, near[own], no_far[own], no_rows, edges[own])
+
+    over_row_chunks(work, len(near), n_threads=n_threads, chunk=_ROWS_AT_ONCE)
+    return edges
+
+
+def _keys(codes: ByteCodes, rows: NDArray[np.integer], listed: Ids, n_threads: int) -> Keys:
+    """Return the keys of what is listed for each of some rows."""
+    keys, own, others = (
+        np.empty(listed.shape, np.int64),
+        rows.astype(np.int32),
+        read_only(listed, np.int32),
+    )
+    over_row_chunks(
+        lambda start, stop: keys_of_listed(codes, own, others, start, stop, keys),
+        len(own),
+        n_threads=n_threads,
+        chunk=_ROWS_AT_ONCE,
+    )
+    return keys
+
+
+def _back(
+    edges: Keys, sources: NDArray[np.int64], targets: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], Keys]:
+    """Return the keys of the sources of edges for each target, as starts and keys."""
+    which, place = np.nonzero(edges != LOWEST)
+    forth = edges[which, place]
+    target = row_of(forth)
+    order = np.argsort(target, kind="stable")
+    starts = np.searchsorted(target[order], np.append(targets, np.iinfo(np.int64).max))
+    return starts, (forth + target - sources[which])[order]  # a key has its row subtracted
+
+
+def _rows_in(keys: Keys) -> Ids:
+    """Return the rows that keys are of, -1 for none."""
+    return np.where(keys != LOWEST, row_of(keys), -1).astype(np.int32)
+
+
+def _losing(neighbours: Ids, left: NDArray[np.int64], stays: Mask) -> Ids:
+    """Return which of the nodes that are left point to one that does not stay."""
+    is_gone = np.append(~stays, False)
+    loses = [
+        is_gone[neighbours[left[start : start + _LOOKED_AT_ONCE]]].any(axis=1)
+        for start in range(0, len(left), _LOOKED_AT_ONCE)
+    ]
+    return left[np.concatenate(loses)].astype(np.int32)
+
+
+def _repaired(codes: ByteCodes, neighbours: Ids, losing: Ids, stays: Mask, n_threads: int) -> Ids:
+    """Return edges of which those of some nodes lead round the nodes that do not stay."""
+    changed, width = neighbours.copy(), neighbours.shape[1]
+
+    def work(start: int, stop: int) -> None:
+        rows = losing[start:stop]
+        keys = _keys(codes, rows, _round(neighbours, rows, stays), 1)
+        near = _falling(keys, _CANDIDATES_PER_EDGE * width)
+        changed[rows] = _rows_in(_thinned_out(codes, near, width, 1))
+
+    over_row_chunks(work, len(losing), n_threads=n_threads, chunk=_ROWS_AT_ONCE)
+    return changed
+
+
+def _round(neighbours: Ids, rows: Ids, stays: Mask) -> Ids:
+    """Return where the edges of some rows lead, and those of what does not stay; -1 for none."""
+    own = neighbours[rows]
+    is_lost = (own >= 0) & ~stays[own]
+    first = np.argsort(~is_lost, axis=1, kind="stable")[:, : int(is_lost.sum(axis=1).max())]
+    lost = np.take_along_axis(own, first, axis=1)
+    is_one = np.take_along_axis(is_lost, first, axis=1)
+    beyond = np.where(is_one[:, :, None], neighbours[lost], np.int32(-1))
+    listed = np.concatenate([own, beyond.reshape(len(rows), -1)], axis=1)
+    is_there = (listed >= 0) & stays[listed] & (listed != rows[:, None])
+    return np.where(is_there, listed, np.int32(-1))
+
+
+def _falling(keys: Keys, n_wanted: int) -> Keys:
+    """Return lists of the largest of keys, each once."""
+    keys = -np.sort(-keys, axis=1)
+    keys[:, 1:][keys[:, 1:] == keys[:, :-1]] = LOWEST
+    lists = empty_keys(len(keys), n_wanted)
+    best = -np.sort(-keys, axis=1)[:, : lists.shape[1] - 1]
+    lists[:, 1 : 1 + best.shape[1]] = best
+    return lists
