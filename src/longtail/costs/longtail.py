@@ -28,8 +28,10 @@ OF_BEGINNINGS = 1.6  # the entries of words and of their beginnings, over those 
 RELATE = 1.3e-7  # an entry of a point, compared with label texts through their inverted index
 EVIDENCE = 5e-6  # a candidate of a held-out point, scored by all sources
 BLEND = 1.2e-5  # a candidate of a held-out point, in three trainings; they use one thread
-OVER_KEPT = 1.2  # the peak over what is kept, as measured on three data sets
+OVER_KEPT = 1.25  # the peak over what is kept, as measured on five data sets
+BYTES = {"int8": 1, "float16": 2, "float32": 4}  # a number of a stored vector
 N_VIEWS = 40  # of a candidate, about; see `longtail.blend.score_network`
+MOST_VIEWED = 8_000  # held-out points at once: half of them, and of all half the candidates
 
 
 @dataclass(frozen=True)
@@ -109,19 +111,23 @@ class LongtailCosts:
         return bags + machine.training(w.n_points * pool, D)
 
     def memory(self, workload: Workload) -> float:
-        """Return the bytes at the peak: tables, bags, what is known of each point, one batch."""
+        """Return the bytes when vectors have been learnt: tables, bags, points, and one batch.
+
+        Later there are graphs, linear classifiers and evidence, but vectors of tokens are stored.
+        """
         w, D = workload, self._dimension(workload)
-        n_heads = 3 if w.n_label_entries else 1  # and what one of them was trained as
-        tables = 4 * D * (w.n_features + (1 + n_heads) * w.n_labels)
-        bags = 2 * 8 * (w.n_nonzero + w.n_label_entries)  # all, and the training part of them
-        points = 4 * D * w.n_points
-        searched = points  # once more, each of some that are equal but once
-        confused = w.n_points * self._n_candidates(w) * 8  # labels, and the points of each
-        batch = 3 * 4 * self._batch_size(w) * self._pool_size(w)
-        views = 4 * self._n_held_out(w) * self._n_candidates(w) * N_VIEWS
-        return PROCESS + OVER_KEPT * (
-            tables + bags + points + max(searched, confused) + batch + views
+        n_held_out = self._n_held_out(w)
+        goes_on = 0 < n_held_out and w.n_points <= FEW_POINTS
+        # Of labels: what was learnt, their texts, and two heads of these and of points, stored.
+        n_tables = (
+            1 + goes_on + (1 + 2 * BYTES[self.settings.storage] / 4) * bool(w.n_label_entries)
         )
+        tables = 4 * D * (w.n_features + n_tables * w.n_labels)
+        bags = 8 * ((2 + goes_on) * w.n_nonzero + w.n_label_entries)
+        points = 4 * D * w.n_points
+        batch = 3 * 4 * self._batch_size(w) * self._pool_size(w)
+        views = 4 * min(n_held_out, MOST_VIEWED) * self._n_candidates(w) * N_VIEWS
+        return PROCESS + OVER_KEPT * (tables + bags + points + batch + views * goes_on)
 
     def _space(self, w: Workload) -> SharedSpace:
         """Return how points, labels and texts are trained."""
