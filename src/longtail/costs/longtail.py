@@ -117,7 +117,7 @@ class LongtailCosts:
         """
         w, D = workload, self._dimension(workload)
         n_held_out = self._n_held_out(w)
-        goes_on = 0 < n_held_out and w.n_points <= FEW_POINTS
+        goes_on = n_held_out > 0 and w.n_points <= FEW_POINTS
         # Of labels: what was learnt, their texts, and two heads of these and of points, stored.
         n_tables = (
             1 + goes_on + (1 + 2 * BYTES[self.settings.storage] / 4) * bool(w.n_label_entries)
