@@ -21,6 +21,7 @@ from longtail.compiled.parts import answerer_from, dimension_of
 from longtail.compiled.scorer import CompiledScorer
 from longtail.data.bags import Bags
 from longtail.errors import InputError, ModelFolderError
+from longtail.kernels.answer import answer_bags
 from longtail.kernels.answer_text import MOST_CODES, answer_text
 from longtail.kernels.arrays import read_only
 from longtail.model_folder import ModelFolder, write_model_folder
@@ -204,6 +205,16 @@ def test_what_cannot_be_compressed_says_so(model):
         own.compressed()
     with pytest.raises(InputError, match="storage must be one of"):
         LongtailClassifier(storage="int4").fit(TEXTS, NAMES)
+
+
+def test_code_is_compiled_once_for_a_model_wherever_it_comes_from(model, tmp_path):
+    model.predict(TEXTS)
+    model.save(tmp_path / "model")
+    n_compiled = len(answer_bags.signatures)
+    copied = pickle.loads(pickle.dumps(model))  # noqa: S301 - our own
+    for other in (longtail.load(tmp_path / "model"), copied):
+        assert other.predict(TEXTS[:3]) == model.predict(TEXTS[:3])
+        assert len(answer_bags.signatures) == n_compiled
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])

@@ -101,14 +101,17 @@ class RowStore(NamedTuple):
 
     def stored(self, rows: Rows) -> Rows:
         """Store rows that were stored before, perhaps in the same bits."""
-        is_same = RowStore.of(rows).dtype == self.dtype
-        return rows if is_same else self.rows(float_rows(rows))
+        if RowStore.of(rows).dtype == self.dtype:
+            return Rows(*map(_held, rows))
+        return self.rows(float_rows(rows))
 
     def stored_tokens(self, rows: Rows, dimension: int) -> Rows:
         """Store rows of tokens that were stored before, perhaps in the same bits."""
         kinds = {"int8": np.uint8, "float16": np.uint16, "float32": np.float32}
         is_same = rows.values.dtype == kinds[self.dtype]
-        return rows if is_same else self.tokens(token_vectors_of(rows, dimension))
+        return (
+            Rows(*map(_held, rows)) if is_same else self.tokens(token_vectors_of(rows, dimension))
+        )
 
     def tokens(self, vectors: Floats) -> Rows:
         """Store rows of which many are added up: four bits a number where others take eight."""

@@ -132,7 +132,7 @@ def _graph(
         members=read_only(members, np.int32),
         bias=bias,
         entry_codes=read_only(codes[looked_at], np.uint8) if len(looked_at) else NO_CODES,
-        entry_bias=some_of(bias, looked_at),
+        entry_bias=read_only(some_of(bias, looked_at), np.float32),
     )
 
 
