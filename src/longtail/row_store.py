@@ -82,8 +82,9 @@ class RowStore(NamedTuple):
 
     @classmethod
     def of(cls, rows: Rows) -> RowStore:
-        """Return what has stored some rows."""
-        return cls({"int8": "int8", "uint16": "float16"}.get(rows.values.dtype.name, "float32"))
+        """Return what has stored some rows, or rows of tokens."""
+        kinds = {"int8": "int8", "uint8": "int8", "uint16": "float16"}
+        return cls(kinds.get(rows.values.dtype.name, "float32"))
 
     def rows(self, vectors: Floats) -> Rows:
         """Store rows of a table."""
@@ -107,11 +108,9 @@ class RowStore(NamedTuple):
 
     def stored_tokens(self, rows: Rows, dimension: int) -> Rows:
         """Store rows of tokens that were stored before, perhaps in the same bits."""
-        kinds = {"int8": np.uint8, "float16": np.uint16, "float32": np.float32}
-        is_same = rows.values.dtype == kinds[self.dtype]
-        return (
-            Rows(*map(_held, rows)) if is_same else self.tokens(token_vectors_of(rows, dimension))
-        )
+        if RowStore.of(rows).dtype == self.dtype:
+            return Rows(*map(_held, rows))
+        return self.tokens(token_vectors_of(rows, dimension))
 
     def tokens(self, vectors: Floats) -> Rows:
         """Store rows of which many are added up: four bits a number where others take eight."""

@@ -114,8 +114,7 @@ class CompiledScorer:
     @property
     def dtype(self) -> StorageType:
         """How vectors and weights are kept."""
-        kinds: dict[str, StorageType] = {"uint16": "float16", "int8": "int8", "uint8": "int8"}
-        return kinds.get(self.parts.tokens.values.dtype.name, "float32")
+        return as_storage(RowStore.of(self.parts.tokens).dtype)
 
     @property
     def n_tokens(self) -> int:
