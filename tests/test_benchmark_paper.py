@@ -197,6 +197,8 @@ def test_a_variant_that_there_is_not(monkeypatch, capsys, folder, table):
 def test_settings_are_json_and_those_of_one_recipe_are_its_own(monkeypatch, capsys, folder):
     with pytest.raises(InputError, match="got 'dimension=big'"):
         run(monkeypatch, capsys, "table6", "--data", folder, "--set", "dimension=big")
+    with pytest.raises(InputError, match=r"no setting 'dimensions'.* Did you mean 'dimension'"):
+        run(monkeypatch, capsys, "table6", "--data", folder, "--set", "dimensions=16")
     with pytest.raises(InputError, match="no setting 'epoch'"):
         run(monkeypatch, capsys, "scale", "--set", "epoch=1")
 

@@ -64,6 +64,18 @@ def test_the_command_says_what_is_missing_before_it_reads_anything(monkeypatch, 
     assert [*tmp_path.iterdir()] == [train]
 
 
+def test_curves_in_a_file_are_refused_before_anything_is_read(monkeypatch, tmp_path, capsys):
+    monkeypatch.setitem(
+        sys.modules, "torch.utils.tensorboard", SimpleNamespace(SummaryWriter=Writer)
+    )
+    (tmp_path / "file").write_text("in the way")
+    (tmp_path / "train.jsonl").write_text("this is no JSON")
+    command = ["train", str(tmp_path / "train.jsonl"), "--model", str(tmp_path / "model")]
+    for place in ("file", "file/curves"):
+        assert main([*command, "--tensorboard", str(tmp_path / place)]) == 2
+        assert f"but {tmp_path / 'file'} is a file. Name another" in capsys.readouterr().err
+
+
 def test_says_what_is_missing(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(MissingExtraError, match=r"longtail\[tensorboard\]"):

@@ -370,7 +370,7 @@ class TestCheckpointFolder:
         self.save(folder, 2, ends_stage=True)
         assert (folder.load("Module IV") is not None) == is_kept
 
-    def test_a_full_disk_leaves_the_last_checkpoint(self, tmp_path, monkeypatch):
+    def test_a_full_disk_leaves_the_last_checkpoint(self, tmp_path, monkeypatch, caplog):
         folder = self.folder(tmp_path)
         self.save(folder, 1)
 
@@ -379,8 +379,8 @@ class TestCheckpointFolder:
             raise OSError(28, "No space left on device")
 
         monkeypatch.setattr(checkpoints, "save_file", half_written)
-        with pytest.raises(TrainingError, match="No space left on device"):
-            self.save(folder, 2)
+        self.save(folder, 2)
+        assert "No space left on device" in caplog.text
         assert len(list(tmp_path.glob("*/*"))) == 1
         assert folder.load("Module IV").epoch == 1
 
@@ -391,18 +391,25 @@ class TestCheckpointFolder:
                 self.folder(tmp_path / place).announce()
         self.folder(tmp_path / "new" / "kept").announce()
 
-    def test_a_folder_that_cannot_be_made(self, tmp_path):
+    def test_a_folder_that_cannot_be_made(self, tmp_path, caplog):
         (tmp_path / "file").write_text("in the way")
-        with pytest.raises(TrainingError, match="could not be written"):
-            self.save(self.folder(tmp_path / "file" / "kept"))
+        self.save(self.folder(tmp_path / "file" / "kept"))
+        assert "could not be written" in caplog.text
 
-    def test_training_stops_when_the_disk_is_full(self, tmp_path, monkeypatch):
-        def refuse(*_, **__):
+    def test_training_goes_on_when_the_disk_is_full(self, tmp_path, monkeypatch, caplog):
+        usual, n_refused = checkpoints.save_file, 0
+
+        def refuse_once(*arguments, **keywords):
+            nonlocal n_refused
+            if n_refused:
+                return usual(*arguments, **keywords)
+            n_refused += 1
             raise OSError(28, "No space left on device")
 
-        monkeypatch.setattr(checkpoints, "save_file", refuse)
-        with pytest.raises(TrainingError, match="free some space"):
-            stages_run(tmp_path)
+        monkeypatch.setattr(checkpoints, "save_file", refuse_once)
+        stages_run(tmp_path)
+        assert caplog.text.count("free some space") == n_refused == 1
+        assert CheckpointFolder.has_any(tmp_path)
 
 
 def test_fingerprint_changes_with_settings_and_data():

@@ -26,7 +26,7 @@ import numpy as np
 
 from benchmarks.command import chosen, parser_of, run
 from longtail import Dataset
-from longtail.cli.settings import parse_settings
+from longtail.cli.settings import parse_settings, setting_names
 from longtail.data import InputWarning
 from longtail.data.split import held_out_split
 from longtail.errors import InputError
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 
 LOOKS = {"starts": starts, "pools": pools}
 DEV_SHARE = 0.1
+OF_IMAGES = ("image_shape", "weights")  # of the comparisons with a ResNet18
 
 
 def main() -> None:
@@ -77,6 +78,8 @@ def settings_of(arguments: argparse.Namespace) -> dict[str, Any]:
                 f"--set takes key=value with a value in JSON, got {setting!r}. Write, for example, "
                 "dimension=256, char_ngrams=[3,5] or a word in quotation marks."
             ) from error
+    there_are = {*OF_IMAGES, *(key for name in RECIPES for key in setting_names(recipe(name)))}
+    chosen([*settings], sorted(there_are), "setting")
     return settings
 
 

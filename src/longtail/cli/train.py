@@ -247,7 +247,17 @@ def _configured(arguments: argparse.Namespace) -> LabelEstimator:
     check_settings(estimator)
     if arguments.tensorboard is not None:
         summary_writer()
+        _check_curves(Path(arguments.tensorboard))
     return estimator
+
+
+def _check_curves(folder: Path) -> None:
+    """Check that curves can be written, before minutes go by."""
+    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not there.is_dir():
+        raise InputError(
+            f"--tensorboard {folder} must be a folder, but {there} is a file. Name another place."
+        )
 
 
 def _checkpoint_folder(model: str) -> Path:

@@ -141,10 +141,8 @@ class CheckpointFolder:
     ) -> None:
         """Replace the checkpoint of a stage if the last one is old; at its end, a younger one too.
 
-        Raises
-        ------
-        TrainingError
-            If the disk refuses.
+        Where the disk refuses, a warning says so and training goes on: a checkpoint is several
+        times a model, and the hours that one would have saved are not to be lost for it.
         """
         least = self._every_seconds
         if ends_stage:
@@ -163,10 +161,12 @@ class CheckpointFolder:
         except (OSError, SafetensorError) as error:
             with suppress(OSError):
                 partial.unlink()
-            raise TrainingError(
-                f"The checkpoint {target} could not be written ({error}). Make the place writable, "
-                "or free some space, and train again: that resumes from the last checkpoint."
-            ) from error
+            LOG.warning(
+                "The checkpoint %s could not be written (%s). Training goes on, and would resume "
+                "from the last one; to have the next, make the place writable or free some space.",
+                target,
+                error,
+            )
         self._last_saved = time.monotonic()
 
     def remove(self) -> None:
