@@ -119,6 +119,16 @@ def test_texts_stand_alone_where_labels_are_rare():
     assert LongtailClassifier(texts_alone=0.1).shared_space(9, 1, 90).texts_alone == 0.1
 
 
+@pytest.mark.parametrize(
+    ("n_labels", "n_points_each", "scale"),
+    [(5_000, 51, 10.0), (5_000, 50, 16.0), (5_001, 51, 16.0)],
+)
+def test_logits_are_smaller_where_labels_are_few_and_frequent(n_labels, n_points_each, scale):
+    size = 200_000, n_labels, n_points_each * n_labels
+    assert LongtailClassifier().shared_space(*size).scale == scale
+    assert LongtailClassifier(scale=12.0).shared_space(*size).scale == 12.0
+
+
 @pytest.mark.parametrize(("n_words", "pieces"), [(4, "beginnings"), (3.9, "all")])
 def test_pieces_of_words_are_read_where_labels_have_enough_points(n_words, pieces):
     model = LongtailClassifier()

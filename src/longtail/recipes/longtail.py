@@ -41,6 +41,7 @@ __all__ = ["LongtailClassifier"]
 
 FEW_POINTS, MANY_POINTS = 50_000, 200_000
 FREQUENT = 20  # points a label, on average, from which its own vector learns enough
+VERY_FREQUENT, FEW_LABELS = 50, 5_000  # labels that large logits tell by heart
 NOT_RARE = 5  # from which what its points' words have in common tells more than chance does
 FEW_WORDS = 4  # and pairs of a text: with fewer, all their pieces take no time worth naming
 MANY_PIECES = 80  # of a word: those of twenty characters
@@ -83,9 +84,10 @@ class LongtailClassifier(RerankedEstimator):
         or where so many points have more than 10,000 labels to be scored against.
     dropout : float
         Of the points' vectors, in training.
-    scale : float
+    scale : float or None
         Logits of label vectors are this times the cosine with the point, in training: the inverse
-        of the softmax's temperature.
+        of the softmax's temperature. None takes 16, and 10 for up to 5,000 labels with more than 50
+        points on average, of which smaller logits learn less by heart.
     n_random : int
         Random labels in a batch's pool.
     label_texts : bool
@@ -143,7 +145,7 @@ class LongtailClassifier(RerankedEstimator):
     learning_rate: float | None = None
     batch_size: int | None = None
     dropout: float = 0.2
-    scale: float = 16.0
+    scale: float | None = None
     n_random: int = 100
     label_texts: bool = True
     texts_alone: float | None = None
@@ -372,9 +374,16 @@ class LongtailClassifier(RerankedEstimator):
             batch_size=self.batch_size or fitting,
             n_random=self.n_random,
             dropout=self.dropout,
-            scale=self.scale,
+            scale=self.scale_for(n_labels, n_label_pairs),
             texts_alone=self.texts_alone_for(n_labels, n_label_pairs),
         )
+
+    def scale_for(self, n_labels: int, n_label_pairs: int) -> float:
+        """Return what cosines are multiplied by, unless that is set."""
+        if self.scale is not None:
+            return self.scale
+        are_known_well = n_label_pairs > VERY_FREQUENT * n_labels
+        return 10.0 if are_known_well and n_labels <= FEW_LABELS else 16.0
 
     def texts_alone_for(self, n_labels: int, n_label_pairs: int) -> float:
         """Return the share of texts that stand alone in a step, unless that is set."""
