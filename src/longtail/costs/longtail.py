@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from longtail.blend.candidates import N_CONFUSED_LABELS, SearchSizes
 from longtail.blend.relations import RelationSizes
-from longtail.costs.estimate import PROCESS, indexing
+from longtail.costs.estimate import MANY_INDEXED, PROCESS, indexing
 from longtail.estimators.holding_out import LARGEST_HELD_OUT
 from longtail.recipes.longtail import EPOCHS_AGAIN, FEW_POINTS
 
@@ -21,12 +22,13 @@ __all__ = ["LongtailCosts"]
 # Core-seconds, as in `longtail.costs.estimate`.
 BAG = 7e-10  # an entry of a point or of a label's text, times the dimension
 ENTRY = 3e-8  # such an entry, laid out by its token
-DISTINCT = 0.4  # share of the true labels of a batch that are distinct
+DISTINCT = 0.4  # least share of the true labels of a batch that are distinct
 DESCENT = 2.8e-9  # an entry of a point that trains a support vector machine, in one pass
 PASSES = 10  # of dual coordinate descent, about
 OF_BEGINNINGS = 1.6  # the entries of words and of their beginnings, over those of words
 RELATE = 1.3e-7  # an entry of a point, compared with label texts through their inverted index
 EVIDENCE = 5e-6  # a candidate of a held-out point, scored by all sources
+WALK = 5e-4  # a held-out point, searched for in the graphs of many points and labels
 BLEND = 1.2e-5  # a candidate of a held-out point, in three trainings; they use one thread
 OVER_KEPT = 1.25  # the peak over what is kept, as measured on five data sets
 BYTES = {"int8": 1, "float16": 2, "float32": 4}  # a number of a stored vector
@@ -68,10 +70,14 @@ class LongtailCosts:
         n_asked = n_held_out or min(workload.n_points, LARGEST_HELD_OUT)
         n_scored = n_asked * self._n_candidates(workload)
         blend = n_scored * BLEND if n_held_out else 0.0  # else all scores are weighed alike
-        stages = {**sources, "evidence": n_scored * EVIDENCE / machine.n_threads}
+        evidence = n_scored * EVIDENCE
+        if workload.n_points > FEW_POINTS:
+            evidence += n_asked * WALK * max(1.0, math.sqrt(workload.n_labels / MANY_INDEXED))
+        stages = {**sources, "evidence": evidence / machine.n_threads}
         if blend and workload.n_points <= FEW_POINTS:  # once more, with the held-out points
             again = self._sources(workload, machine, n_entries)
             again["shared space"] = EPOCHS_AGAIN * self._epoch(workload, machine)
+            again["shared space"] += self._around_epochs(workload, machine)
             stages |= {f"again: {stage}": seconds for stage, seconds in again.items()}
             if machine.n_threads > 1:  # the blend is learnt meanwhile
                 blend = max(blend - sum(again.values()), 0.0)
@@ -87,7 +93,7 @@ class LongtailCosts:
         relating = w.n_nonzero * RELATE / threads if w.n_label_entries else 0.0
         n_negatives = min(N_CONFUSED_LABELS + SearchSizes.n_popular, w.n_labels)
         return {
-            "shared space": epochs * self._epoch(w, machine),
+            "shared space": epochs * self._epoch(w, machine) + self._around_epochs(w, machine),
             "search": relating + (indexing(w.n_points) + indexing(w.n_labels)) * D / threads,
             "linear": PASSES * n_negatives * n_linear * DESCENT / threads,
         }
@@ -109,6 +115,10 @@ class LongtailCosts:
         n_entries = w.n_nonzero + n_batches * pool * w.n_label_entries / max(w.n_labels, 1)
         bags = n_entries * (D * BAG + ENTRY) / machine.n_threads
         return bags + machine.training(w.n_points * pool, D)
+
+    def _around_epochs(self, w: Workload, machine: Machine) -> float:
+        """Return the seconds of encoding: of points before and after, of label texts after."""
+        return (2 * w.n_nonzero + w.n_label_entries) * self._dimension(w) * BAG / machine.n_threads
 
     def memory(self, workload: Workload) -> float:
         """Return the bytes when vectors have been learnt: tables, bags, points, and one batch.
@@ -149,7 +159,8 @@ class LongtailCosts:
 
     def _pool_size(self, w: Workload) -> float:
         """Return about how many labels a batch is scored against."""
-        own = DISTINCT * self._batch_size(w) * w.n_label_pairs / w.n_points
+        distinct = max(DISTINCT, w.n_trained_labels / max(w.n_label_pairs, 1))
+        own = distinct * self._batch_size(w) * w.n_label_pairs / w.n_points
         return min(w.n_labels, own + self.settings.n_random)
 
     def _n_candidates(self, w: Workload) -> int:
