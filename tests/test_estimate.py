@@ -12,6 +12,7 @@ import torch
 
 from longtail import Astec, Astec3, Dataset, DeepXML, LongtailClassifier
 from longtail.costs.estimate import (
+    MANY_INDEXED,
     Machine,
     Workload,
     estimate_training,
@@ -124,6 +125,22 @@ def test_stages_of_the_default_recipe_are_within_a_factor_of_two(workload, measu
     stages = estimated_default(workload).stages
     for stage, seconds in measured.items():
         assert seconds / 2 < stages[stage] < 2 * seconds, stage
+
+
+def test_held_out_points_are_searched_for_longer_in_larger_graphs():
+    larger = dataclasses.replace(RELATED, n_labels=4 * MANY_INDEXED)
+    usual, more = (estimated_default(w).stages["evidence"] for w in (RELATED, larger))
+    assert more > 1.2 * usual
+
+
+def test_a_pool_has_more_labels_where_few_points_share_one_and_none_twice():
+    seconds = [
+        estimated_default(
+            dataclasses.replace(RELATED, n_used_labels=round(share * RELATED.n_label_pairs))
+        ).stages["shared space"]
+        for share in (0.1, 0.4, 0.8, 1.0, 1.5)
+    ]
+    assert seconds[0] == seconds[1] < seconds[2] < seconds[3] == seconds[4]
 
 
 def test_linear_classifiers_take_longer_where_they_read_pieces_of_words():

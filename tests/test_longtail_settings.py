@@ -105,6 +105,19 @@ def test_sources_learn_again_for_fewer_epochs_and_slower(settings, expected, mon
     assert schedules == expected
 
 
+def test_logits_keep_their_scale_where_sources_learn_again(monkeypatch):
+    scales, learn = [], SharedSpace.learn
+
+    def noted(space, *arguments, **named):
+        scales.append(space.scale)
+        return learn(space, *arguments, **named)
+
+    monkeypatch.setattr(SharedSpace, "learn", noted)
+    texts, labels = [f"wine {i}" for i in range(110)], [[i % 2] for i in range(110)]
+    LongtailClassifier(dimension=8, epochs=1, n_threads=1).fit(texts, labels)
+    assert scales == [16.0, 16.0]  # 55 points a label, of which fewer than 50 are not held out
+
+
 @pytest.mark.parametrize(("n_points", "dimension"), [(50_000, 512), (50_001, 192)])
 def test_vectors_are_longer_where_bags_are_of_words_alone(n_points, dimension):
     space = LongtailClassifier().shared_space(n_points, 30_000, 3 * n_points, has_pieces=False)

@@ -73,7 +73,7 @@ def test_curves_in_a_file_are_refused_before_anything_is_read(monkeypatch, tmp_p
     command = ["train", str(tmp_path / "train.jsonl"), "--model", str(tmp_path / "model")]
     for place in ("file", "file/curves"):
         assert main([*command, "--tensorboard", str(tmp_path / place)]) == 2
-        assert f"but {tmp_path / 'file'} is a file. Name another" in capsys.readouterr().err
+        assert f"{tmp_path / 'file'} is no folder that can be written to" in capsys.readouterr().err
 
 
 def test_says_what_is_missing(monkeypatch, tmp_path):

@@ -408,7 +408,7 @@ class TestCheckpointFolder:
 
         monkeypatch.setattr(checkpoints, "save_file", refuse_once)
         stages_run(tmp_path)
-        assert caplog.text.count("free some space") == n_refused == 1
+        assert caplog.text.count("Free some space") == n_refused == 1
         assert CheckpointFolder.has_any(tmp_path)
 
 

@@ -27,6 +27,7 @@ __all__ = [
     "hidden_beside",
     "is_fixed",
     "new_folder_for",
+    "obstacle_to",
     "read_whole",
     "resolved",
     "would_be_lost",
@@ -144,6 +145,24 @@ def would_be_lost(target: Path) -> set[str]:
     return names
 
 
+def obstacle_to(folder: Path) -> Path | None:
+    """Return what is in the way of files in a folder, which may have to be made; None if nothing.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from longtail.folder_exchange import obstacle_to
+    >>> with tempfile.TemporaryDirectory() as place:
+    ...     _ = Path(place, "file").write_text("in the way")
+    ...     obstacle_to(Path(place, "new", "folder"))
+    ...     obstacle_to(Path(place, "file", "folder")).name
+    'file'
+    """
+    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    return None if there.is_dir() and os.access(there, os.W_OK | os.X_OK) else there
+
+
 def check_writable(target: Path) -> None:
     """Raise ModelFolderError unless `exchange` could put a folder there.
 
@@ -152,8 +171,8 @@ def check_writable(target: Path) -> None:
     target : Path
         With all links followed.
     """
-    place = target if is_fixed(target) else next(p for p in target.parents if p.exists())
-    if not place.is_dir() or not os.access(place, os.W_OK | os.X_OK):
+    place = obstacle_to(target if is_fixed(target) else target.parent)
+    if place is not None:
         raise ModelFolderError(
             f"The model cannot be written to {target}: {place} cannot be written to. Make it "
             "writable, or name another folder."

@@ -31,7 +31,7 @@ from longtail.errors import (
     TooLargeError,
     source_name,
 )
-from longtail.folder_exchange import is_fixed
+from longtail.folder_exchange import is_fixed, obstacle_to
 from longtail.model_folder import check_target
 from longtail.progress import ProgressBar
 from longtail.recipes.names import DEFAULT_RECIPE, RECIPES, recipe
@@ -253,10 +253,11 @@ def _configured(arguments: argparse.Namespace) -> LabelEstimator:
 
 def _check_curves(folder: Path) -> None:
     """Check that curves can be written, before minutes go by."""
-    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
-    if not there.is_dir():
+    obstacle = obstacle_to(folder)
+    if obstacle is not None:
         raise InputError(
-            f"--tensorboard {folder} must be a folder, but {there} is a file. Name another place."
+            f"--tensorboard {folder}: {obstacle} is no folder that can be written to. Name another "
+            "place, or make that one writable."
         )
 
 

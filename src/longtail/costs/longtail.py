@@ -159,7 +159,7 @@ class LongtailCosts:
 
     def _pool_size(self, w: Workload) -> float:
         """Return about how many labels a batch is scored against."""
-        distinct = max(DISTINCT, w.n_trained_labels / max(w.n_label_pairs, 1))
+        distinct = min(max(DISTINCT, w.n_trained_labels / max(w.n_label_pairs, 1)), 1.0)
         own = distinct * self._batch_size(w) * w.n_label_pairs / w.n_points
         return min(w.n_labels, own + self.settings.n_random)
 

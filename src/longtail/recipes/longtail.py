@@ -41,7 +41,7 @@ __all__ = ["LongtailClassifier"]
 
 FEW_POINTS, MANY_POINTS = 50_000, 200_000
 FREQUENT = 20  # points a label, on average, from which its own vector learns enough
-VERY_FREQUENT, FEW_LABELS = 50, 5_000  # labels that large logits tell by heart
+VERY_FREQUENT, FEW_LABELS = 50, 5_000  # labels that smaller logits rank better
 NOT_RARE = 5  # from which what its points' words have in common tells more than chance does
 FEW_WORDS = 4  # and pairs of a text: with fewer, all their pieces take no time worth naming
 MANY_PIECES = 80  # of a word: those of twenty characters
@@ -87,7 +87,7 @@ class LongtailClassifier(RerankedEstimator):
     scale : float or None
         Logits of label vectors are this times the cosine with the point, in training: the inverse
         of the softmax's temperature. None takes 16, and 10 for up to 5,000 labels with more than 50
-        points on average, of which smaller logits learn less by heart.
+        points on average. Points that are held out do not count.
     n_random : int
         Random labels in a batch's pool.
     label_texts : bool
@@ -219,7 +219,7 @@ class LongtailClassifier(RerankedEstimator):
                 del scorer  # the second would not fit beside it where the first just did
                 every = data.with_points_of(held_out)
                 again = run.within("again: ")
-                scorer = self._again(tables, relations, every, again, pieces)
+                scorer = self._again(space, tables, relations, every, again, pieces)
                 del tables, every
                 scorer = replace(scorer, search=replace(scorer.search, sizes=sizes))
             elif scorer.relations is not None:  # what is not trained costs next to nothing
@@ -303,6 +303,7 @@ class LongtailClassifier(RerankedEstimator):
 
     def _again(
         self,
+        first: SharedSpace,
         tables: SpaceTables,
         relations: LabelRelations | None,
         data: TrainingData,
@@ -314,9 +315,10 @@ class LongtailClassifier(RerankedEstimator):
             epochs=min(EPOCHS_AGAIN, self.epochs_for(data.labels.shape[0])),
             learning_rate=self.learning_rate_for(data.labels.shape[0]) / 2,
         )
-        same = self._space_for(data)
-        # More points may be given a shorter vector, but these have their length.
-        space = replace(same, schedule=shorter, dimension=tables.tokens.shape[1])
+        usual = self._space_for(data)
+        # More points may be given shorter vectors and smaller logits, but these have their length,
+        # and the blend has learnt from logits of the first scale.
+        space = replace(usual, schedule=shorter, dimension=first.dimension, scale=first.scale)
         return self._sources(space, data, run, tables, relations, pieces=pieces)[0]
 
     def _learns_again(self, data: TrainingData, held_out: TrainingData) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import time
 from contextlib import suppress
@@ -15,6 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 
 from longtail.errors import TrainingError
+from longtail.folder_exchange import obstacle_to
 from longtail.log import LOG
 from longtail.training.fingerprint import Fingerprint
 
@@ -85,12 +85,10 @@ class CheckpointFolder:
         TrainingError
             If no checkpoint could be written there: better now than when the first one is due.
         """
-        there = next(
-            place for place in (self.path, *self.path.absolute().parents) if place.exists()
-        )
-        if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        obstacle = obstacle_to(self.path)
+        if obstacle is not None:
             raise TrainingError(
-                f"Checkpoints cannot be kept in {self.path}: {there} is no folder that can be "
+                f"Checkpoints cannot be kept in {self.path}: {obstacle} is no folder that can be "
                 "written to. Name another place, or make that one writable."
             )
         others = {folder for folder in _in_use(self.path) if folder != self._own}
@@ -162,8 +160,9 @@ class CheckpointFolder:
             with suppress(OSError):
                 partial.unlink()
             LOG.warning(
-                "The checkpoint %s could not be written (%s). Training goes on, and would resume "
-                "from the last one; to have the next, make the place writable or free some space.",
+                "The checkpoint %s could not be written (%s). Training goes on; were it stopped, "
+                "it would resume from an older one or anew. Free some space for the next, or make "
+                "the place writable.",
                 target,
                 error,
             )
