@@ -138,7 +138,7 @@ def test_a_pool_has_more_labels_where_few_points_share_one_and_none_twice():
         estimated_default(
             dataclasses.replace(RELATED, n_used_labels=round(share * RELATED.n_label_pairs))
         ).stages["shared space"]
-        for share in (0.1, 0.4, 0.8, 1.0, 1.5)
+        for share in (0.1, 0.3, 0.8, 1.0, 1.5)
     ]
     assert seconds[0] == seconds[1] < seconds[2] < seconds[3] == seconds[4]
 
