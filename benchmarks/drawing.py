@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-__all__ = ["INK", "LEADER", "OTHERS", "OURS", "svg_of"]
+__all__ = ["INK", "LEADER", "OTHERS", "OURS", "svg_of", "svg_of_panels"]
 
 OURS, OTHERS = "#c8501e", ("#3a6ea5", "#5f9e6e", "#8c7aa9")
 INK, RULE, LEADER = "#222222", "#d8d8d8", "#a8a8a8"
@@ -32,9 +32,16 @@ STYLE = {
 
 def svg_of(draw: Callable[[Any], None], inches: tuple[float, float]) -> str:
     """Return a picture as SVG; `draw` is given its axes."""
+    return svg_of_panels(lambda panels: draw(panels[0]), 1, 1, inches)
+
+
+def svg_of_panels(
+    draw: Callable[[list[Any]], None], n_rows: int, n_columns: int, inches: tuple[float, float]
+) -> str:
+    """Return a picture as SVG; `draw` is given the axes of its panels, row by row."""
     with rc_context(STYLE):
         figure = Figure(figsize=inches, layout="constrained")
-        draw(figure.add_subplot())
+        draw(list(figure.subplots(n_rows, n_columns, squeeze=False).flat))
         buffer = io.StringIO()
         nothing = dict.fromkeys(("Creator", "Date", "Format", "Type"))
         figure.savefig(buffer, format="svg", facecolor="white", metadata=nothing)

@@ -14,6 +14,7 @@ import pytest
 from benchmarks.peers import environments, running
 from benchmarks.peers.__main__ import _chosen, main
 from benchmarks.peers.data import files_in, prepare
+from benchmarks.peers.overview import main as overview
 from benchmarks.peers.picture import Dot, draw, spread
 from benchmarks.peers.report import IN_CSV, as_csv, as_markdown, rows_of, time_to_best_peer
 from benchmarks.peers.running import Run, Settings, WorkerFailedError, call_worker, run_once
@@ -308,3 +309,38 @@ class TestCommand:
         runs = json.loads((out / "runs.json").read_text())["runs"]
         assert [run["system"] for run in runs][-1] == "fasttext-hs"
         assert "<svg" in (out / "picture.svg").read_text()
+
+
+class TestOverview:
+    @pytest.fixture
+    def folders(self, tmp_path):
+        for name, accuracy in (("small", 40.0), ("large", 60.0)):
+            runs = [run("omikuji-parabel (words)", 50.0, variant="words", seconds=3.0)]
+            runs += [run("longtail longtail", accuracy), run("own-system", failure="no memory")]
+            (tmp_path / name).mkdir()
+            content = {"data": {"n_labels": 1234}, "runs": [one.as_json() for one in runs]}
+            (tmp_path / name / "runs.json").write_text(json.dumps(content))
+        return [str(tmp_path / name) for name in ("small", "large")]
+
+    def test_one_table_with_longtail_first_and_the_best_in_bold(self, folders, capsys):
+        overview(folders)
+        lines = [line[2:-2].split(" | ") for line in capsys.readouterr().out.splitlines()]
+        assert [line[:3] for line in lines[2:]] == [
+            ["small", "longtail", "40.0"],
+            ["1,234 labels", "omikuji Parabel, words", "**50.0**"],
+            ["large", "longtail", "**60.0**"],
+            ["1,234 labels", "omikuji Parabel, words", "50.0"],
+        ]
+
+    def test_one_panel_a_data_set_and_each_system_once_in_the_legend(self, folders, tmp_path):
+        overview([*folders, "--picture", str(tmp_path / "all.svg")])
+        picture = (tmp_path / "all.svg").read_text()
+        titles = [picture.count(f">{name}, 1,234 labels<") for name in ("small", "large")]
+        assert titles == [1, 1]
+        assert picture.count(">omikuji Parabel<") == picture.count(">longtail<") == 1
+
+    @pytest.mark.parametrize("content", ["{", "[]", '{"runs": [{}], "data": {"n_labels": 1}}'])
+    def test_a_file_of_another_kind_is_named(self, content, tmp_path):
+        (tmp_path / "runs.json").write_text(content)
+        with pytest.raises(InputError, match=r"runs\.json is not what .* Make it again"):
+            overview([str(tmp_path)])

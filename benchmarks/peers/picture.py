@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
 from benchmarks.drawing import INK, LEADER, OTHERS, OURS, svg_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-__all__ = ["Dot", "draw", "spread"]
+__all__ = ["OUR_NAME", "Dot", "draw", "show_seconds", "spread"]
 
 OUR_NAME = "longtail"
 LINE = 0.05  # height of a line of text, as a share of the picture
@@ -34,13 +36,21 @@ def draw(dots: Sequence[Dot], metric: str) -> str:
             colour = OURS if dot.system.startswith(OUR_NAME) else OTHERS[0]
             alpha = 1.0 if dot.is_best else 0.3
             axes.scatter(dot.seconds, dot.accuracy, s=36, color=colour, alpha=alpha, linewidths=0)
-        axes.set_xscale("log")
-        axes.set_xlabel("training, seconds")
         axes.set_ylabel(f"{metric}, %")
         axes.margins(x=0.08, y=0.08)
+        show_seconds(axes)
         _write_names(axes, [dot for dot in dots if dot.is_best])
 
     return svg_of(place, (7.2, 4.4))
+
+
+def show_seconds(axes: Any) -> None:
+    """Make the axis along the bottom one of seconds, by their logarithm, in plain numbers."""
+    axes.set_xscale("log")
+    axes.set_xlabel("training, seconds")
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda seconds, _: f"{seconds:g}"))
+    axes.xaxis.set_minor_formatter(NullFormatter())
 
 
 def _write_names(axes: Any, dots: Sequence[Dot]) -> None:

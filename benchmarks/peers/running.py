@@ -8,7 +8,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ from longtail.metrics import evaluate
 from .workers.measuring import Job
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from .data import Task
     from .systems import Candidate
@@ -61,6 +61,13 @@ class Run:
         """Return a flat object."""
         facts = asdict(self)
         return {key: value for key, value in facts.items() if key != "values"} | self.values
+
+    @classmethod
+    def of_json(cls, flat: Mapping[str, Any]) -> Run:
+        """Make it again from that object."""
+        names = [one.name for one in fields(cls) if one.name != "values"]
+        values = {key: value for key, value in flat.items() if key not in names}
+        return cls(**{name: flat[name] for name in names}, values=values)
 
 
 def run_once(candidate: Candidate, task: Task, python: Path, seed: int, settings: Settings) -> Run:

@@ -1,0 +1,160 @@
+"""Draw several data sets side by side, and write their figures as one table.
+
+python -m benchmarks.peers --data one --out outs/one     # for each data set
+python -m benchmarks.peers.overview outs/* --picture results.svg
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from itertools import chain, repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from benchmarks.command import parser_of, run
+from benchmarks.drawing import INK, OURS, svg_of_panels
+from longtail.data.paths import replacing
+from longtail.errors import InputError
+
+from .picture import OUR_NAME, show_seconds
+from .report import BEST_BY, Row, rows_of
+from .running import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+__all__ = ["DataSet", "as_table", "draw", "read", "shown_name"]
+
+N_COLUMNS = 4
+SYSTEMS = {  # in the order of the legend: what they are called in the documents, and their look
+    "longtail longtail": ("longtail", "o", OURS),
+    "longtail-quick": ("longtail-quick", "o", "#e3a583"),
+    "omikuji-parabel": ("omikuji Parabel", "s", "#3a6ea5"),
+    "omikuji-bonsai": ("omikuji Bonsai", "D", "#8fb3d9"),
+    "pecos-xr-linear": ("PECOS XR-Linear", "^", "#3f7f4f"),
+    "pecos-one-vs-all": ("PECOS one-vs-all", "v", "#8cc49a"),
+    "fasttext-hs": ("fastText, hierarchical softmax", "P", "#8c7aa9"),
+    "libmultilabel-tree": ("LibMultiLabel tree", "X", "#b0903c"),
+    "sklearn-knn": ("kNN on TF-IDF, scikit-learn", "*", "#777777"),
+}
+COLUMNS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@5", "R@100")
+
+
+@dataclass(frozen=True)
+class DataSet:
+    """What `python -m benchmarks.peers` found out about one data set."""
+
+    name: str
+    n_labels: int
+    rows: list[Row]  # the best P@1 first
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Print the table, and write the picture if there is to be one."""
+    parser = parser_of(__doc__)
+    parser.add_argument("folders", nargs="+", type=Path, metavar="OUT", help="of benchmarks.peers")
+    parser.add_argument("--picture", type=Path, metavar="FILE", help="the SVG to write")
+    given = parser.parse_args(arguments)
+    sets = [read(folder) for folder in given.folders]
+    sys.stdout.write(as_table(sets))
+    if given.picture is not None:
+        with replacing(given.picture) as stream:
+            stream.write(draw(sets).encode())
+
+
+def read(folder: Path) -> DataSet:
+    """Read what a comparison has left in its folder; the name is the folder's."""
+    path = folder / "runs.json"
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        runs = [Run.of_json(parts) for parts in content["runs"]]
+        n_labels = content["data"]["n_labels"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(
+            f"{path} is not what python -m benchmarks.peers writes ({error!r}). Make it again."
+        ) from None
+    return DataSet(folder.name, n_labels, [row for row in rows_of(runs) if BEST_BY in row.values])
+
+
+def shown_name(row: Row) -> str:
+    """Return what the documents call a system, and its features where there are several kinds."""
+    name, _, _ = SYSTEMS.get(row.system, (row.system, "", ""))
+    return name if row.variant is None else f"{name}, {row.variant}"
+
+
+def as_table(sets: Sequence[DataSet]) -> str:
+    """Return Markdown: a block a data set, longtail first and then the best; the best are bold."""
+    head = ["data", "system", *COLUMNS, "training, s (CPU s)", "memory", "model", "one text, ms"]
+    lines = [head, ["---"] * len(head), *(line for one in sets for line in _block(one))]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+
+
+def _block(one: DataSet) -> Iterator[list[str]]:
+    """Yield the rows of a data set."""
+    best = {name: max(row.values[name] for row in one.rows) for name in COLUMNS}
+    ours_first = sorted(one.rows, key=lambda row: not row.system.startswith(OUR_NAME))
+    about = chain((one.name, f"{one.n_labels:,} labels"), repeat(""))
+    for row, first in zip(ours_first, about, strict=False):
+        yield [first, shown_name(row), *_figures(row, best)]
+
+
+def _figures(row: Row, best: dict[str, float]) -> list[str]:
+    """Return the cells of a row, from P@1 on."""
+    values = row.values
+    shown = [f"{values[name]:.1f}" for name in COLUMNS]
+    found = [
+        f"**{text}**" if text == f"{best[name]:.1f}" else text
+        for text, name in zip(shown, COLUMNS, strict=True)
+    ]
+    seconds = f"{values['training_seconds']:.0f} ({values['training_cpu_seconds']:.0f})"
+    memory = f"{values['training_memory'] / 1e9:.1f} GB"
+    model = f"{values['model_size'] / 1e6:.0f} MB"
+    latency = f"{values['latency_p50_ms']:.2f}" if "latency_p50_ms" in values else ""
+    return [*found, seconds, memory, model, latency]
+
+
+def draw(sets: Sequence[DataSet]) -> str:
+    """Return a picture as SVG: a panel a data set, accuracy against training time."""
+    n_rows = len(sets) // N_COLUMNS + 1  # with one place at least for the legend
+
+    def place(panels: list[Any]) -> None:
+        for one, axes in zip(sets, panels, strict=False):
+            _draw_one(axes, one)
+        for axes in panels[len(sets) :]:
+            axes.axis("off")
+        handles: dict[str, Any] = {}
+        for axes in panels:
+            for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
+                handles.setdefault(label, handle)
+        order = [name for name, _, _ in SYSTEMS.values() if name in handles]
+        others = [name for name in handles if name not in order]
+        names = [*order, *others]
+        panels[-1].legend([handles[name] for name in names], names, loc="center", fontsize=8)
+
+    return svg_of_panels(place, n_rows, N_COLUMNS, (11.0, 2.6 * n_rows))
+
+
+def _draw_one(axes: Any, one: DataSet) -> None:
+    """Draw the best features of each system."""
+    for row in one.rows:
+        name, marker, colour = SYSTEMS.get(row.system, (row.system, "o", INK))
+        if row.is_best:
+            axes.scatter(
+                row.values["training_seconds"],
+                row.values[BEST_BY],
+                s=46,
+                marker=marker,
+                color=colour,
+                label=name,
+                linewidths=0,
+            )
+    axes.set_title(f"{one.name}, {one.n_labels:,} labels", fontsize=9, color=INK)
+    axes.set_ylabel(f"{BEST_BY}, %")
+    axes.margins(x=0.15, y=0.15)
+    show_seconds(axes)
+
+
+if __name__ == "__main__":
+    run(main)
