@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 __all__ = ["OUR_NAME", "Dot", "draw", "show_seconds", "spread"]
 
 OUR_NAME = "longtail"
+MANY_TIMES = 200  # an axis that long has room for powers of ten only
 LINE = 0.05  # height of a line of text, as a share of the picture
 
 
@@ -45,10 +46,14 @@ def draw(dots: Sequence[Dot], metric: str) -> str:
 
 
 def show_seconds(axes: Any) -> None:
-    """Make the axis along the bottom one of seconds, by their logarithm, in plain numbers."""
+    """Make the axis along the bottom one of seconds, by their logarithm, in plain numbers.
+
+    To be called last, as it depends on what is drawn how many numbers there is room for.
+    """
     axes.set_xscale("log")
     axes.set_xlabel("training, seconds")
-    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    least, most = axes.get_xlim()
+    axes.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5) if most < MANY_TIMES * least else (1,)))
     axes.xaxis.set_major_formatter(FuncFormatter(lambda seconds, _: f"{seconds:g}"))
     axes.xaxis.set_minor_formatter(NullFormatter())
 

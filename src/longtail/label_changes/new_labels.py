@@ -240,7 +240,7 @@ def _longer_search(
 ) -> CandidateSearch:
     """Return a search over all label vectors, of which `head` has the new ones, and all points."""
     point_index, labels_of_points = search.point_index, new.label_of_point
-    if not search.sizes.n_near_points:  # then it has kept no training points
+    if not search.sizes.n_near_points:  # then none is asked for its labels
         points, labels_of_points = points[:0], labels_of_points[:0]
     if len(points):
         point_index = with_more_rows(
