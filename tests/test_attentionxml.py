@@ -155,14 +155,14 @@ def points():
         ({"hidden_layers": (16,)}, 1),
         ({"hidden_layers": (24, 16), "first_level": 8, "n_children": 2, "leaf_size": 3}, 3),
         ({"clip": 2.0}, 1),
-        ({"average_after": 8}, 1),
+        ({"average_after": 3}, 1),
     ],
     ids=["flat", "tree", "its own width", "two layers", "clipped", "averaged"],
 )
 def test_learns_and_comes_back(points, levels, n_levels, tmp_path):
     """The most frequent label has a P@1 of 4 % here."""
     texts, labels = points
-    model = AttentionXML(**SMALL, **levels, epochs=12, held_out=0).fit(texts[:1000], labels[:1000])
+    model = AttentionXML(**SMALL, **levels, epochs=5, held_out=0).fit(texts[:1000], labels[:1000])
     assert len(model.predictor_.scorer.levels) == n_levels
     ids, _ = model.predict_topk(texts[1000:], 1)
     truth = csr_array(np.array(labels[1000:]) == np.arange(40)).astype(np.float32)
@@ -204,8 +204,8 @@ def test_each_level_stops_by_held_out_points(points, levels, n_levels):
     ids=["one tree", "second learner", "all else"],
 )
 def test_a_killed_training_stops_where_it_would_have(points, tmp_path, changes, stage):
-    labels, space, _ = labels_from(points[1][:400], 400)
-    dataset = Dataset(texts_from(points[0][:400]), None, labels, space)
+    labels, space, _ = labels_from(points[1][:240], 240)
+    dataset = Dataset(texts_from(points[0][:240]), None, labels, space)
     settings = {"epochs": 30, "patience": 2, "held_out": 0.2, **changes}
 
     def fitted(*callbacks, folder=None):
