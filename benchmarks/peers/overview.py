@@ -1,5 +1,7 @@
 """Draw several data sets side by side, and write their figures as one table.
 
+Of a system with several kinds of features, the best by P@1 on the test set are shown.
+
 python -m benchmarks.peers --data one --out outs/one     # for each data set
 python -m benchmarks.peers.overview outs/* --picture results.svg
 """
@@ -75,13 +77,23 @@ def read(folder: Path) -> DataSet:
         raise InputError(
             f"{path} is not what python -m benchmarks.peers writes ({error!r}). Make it again."
         ) from None
-    return DataSet(folder.name, n_labels, [row for row in rows_of(runs) if BEST_BY in row.values])
+    shown = [row for row in rows_of(runs) if row.is_best and BEST_BY in row.values]
+    return DataSet(folder.name, n_labels, shown)
 
 
 def shown_name(row: Row) -> str:
-    """Return what the documents call a system, and its features where there are several kinds."""
+    """Return what the documents call a system, and which features it was given, if not plain ones.
+
+    Examples
+    --------
+    >>> from benchmarks.peers.overview import shown_name
+    >>> from benchmarks.peers.report import Row
+    >>> shown_name(Row("", "omikuji-bonsai", "square roots of features", 1, {}, None))
+    'omikuji Bonsai, square roots'
+    """
     name, _, _ = SYSTEMS.get(row.system, (row.system, "", ""))
-    return name if row.variant is None else f"{name}, {row.variant}"
+    plain = row.variant in (None, "features")
+    return name if plain else f"{name}, {str(row.variant).removesuffix(' of features')}"
 
 
 def as_table(sets: Sequence[DataSet]) -> str:
@@ -137,19 +149,18 @@ def draw(sets: Sequence[DataSet]) -> str:
 
 
 def _draw_one(axes: Any, one: DataSet) -> None:
-    """Draw the best features of each system."""
+    """Draw a mark for each system."""
     for row in one.rows:
         name, marker, colour = SYSTEMS.get(row.system, (row.system, "o", INK))
-        if row.is_best:
-            axes.scatter(
-                row.values["training_seconds"],
-                row.values[BEST_BY],
-                s=46,
-                marker=marker,
-                color=colour,
-                label=name,
-                linewidths=0,
-            )
+        axes.scatter(
+            row.values["training_seconds"],
+            row.values[BEST_BY],
+            s=46,
+            marker=marker,
+            color=colour,
+            label=name,
+            linewidths=0,
+        )
     axes.set_title(f"{one.name}, {one.n_labels:,} labels", fontsize=9, color=INK)
     axes.set_ylabel(f"{BEST_BY}, %")
     axes.margins(x=0.15, y=0.15)
