@@ -100,7 +100,7 @@ def as_table(sets: Sequence[DataSet]) -> str:
     """Return Markdown: a block a data set, longtail first and then the best; the best are bold."""
     head = ["data", "system", *COLUMNS, "training, s (CPU s)", "memory", "model", "one text, ms"]
     lines = [head, ["---"] * len(head), *(line for one in sets for line in _block(one))]
-    return "\n".join(f"| {' | '.join(line)} |" for line in lines) + "\n"
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines).replace("|  |", "| |") + "\n"
 
 
 def _block(one: DataSet) -> Iterator[list[str]]:
@@ -121,10 +121,15 @@ def _figures(row: Row, best: dict[str, float]) -> list[str]:
         for text, name in zip(shown, COLUMNS, strict=True)
     ]
     seconds = f"{values['training_seconds']:.0f} ({values['training_cpu_seconds']:.0f})"
-    memory = f"{values['training_memory'] / 1e9:.1f} GB"
+    memory = f"{_short(values['training_memory'] / 1e9, 1)} GB"
     model = f"{values['model_size'] / 1e6:.0f} MB"
-    latency = f"{values['latency_p50_ms']:.2f}" if "latency_p50_ms" in values else ""
+    latency = _short(values["latency_p50_ms"], 2) if "latency_p50_ms" in values else ""
     return [*found, seconds, memory, model, latency]
+
+
+def _short(number: float, places: int) -> str:
+    """Return a number as the documents write it, without a zero before the point."""
+    return f"{number:.{places}f}".removeprefix("0")
 
 
 def draw(sets: Sequence[DataSet]) -> str:
