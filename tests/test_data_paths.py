@@ -187,3 +187,17 @@ def test_the_same_content_is_compressed_to_the_same_bytes_whenever(tmp_path, mon
             stream.write(b"all of it")
         written.append((tmp_path / "out.gz").read_bytes())
     assert written[0] == written[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.jsonl", '{"text": "café", "labels": ["x"]}\n'),
+        ("a.csv", "text,labels\ncafé,x\n"),
+        ("a.ft", "__label__x café\n"),
+    ],
+)
+def test_a_file_in_windows_1252_is_told_how_to_become_utf_8(tmp_path, name, content):
+    (tmp_path / name).write_text(content, encoding="windows-1252")
+    with pytest.raises(DataFormatError, match=r"0xe9.* Windows-1252.*iconv -f WINDOWS-1252 -t UTF"):
+        Dataset.read(tmp_path / name)

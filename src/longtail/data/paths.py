@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from io import BufferedReader
 
 __all__ = [
+    "SAVE_AS_UTF8",
     "STDIN",
     "check_place",
     "decode_line",
@@ -31,6 +32,10 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UNPACK = "Unpack it, or pack it by gzip"
 _CONVERT = "Save the file as UTF-8, or convert it: iconv -f {0} -t UTF-8 FILE > NEW_FILE"
+SAVE_AS_UTF8 = (
+    "Save the file as UTF-8. If it is Windows-1252, as Excel's plain CSV is, that is what this "
+    "does: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW_FILE."
+)
 # What a file that is no text begins with, what it is, and what to do. The mark of UTF-32 begins
 # with that of UTF-16, so it comes first.
 _FOREIGN = {
@@ -135,7 +140,7 @@ def decode_line(line: bytes, *, path: str | Path, number: int) -> str:
     except UnicodeDecodeError as error:
         message = (
             f"The line is not UTF-8 (byte 0x{line[error.start]:02x} at position {error.start}). "
-            "Save the file as UTF-8."
+            f"{SAVE_AS_UTF8}"
         )
         raise DataFormatError(message, path=path, line=number) from error
 
