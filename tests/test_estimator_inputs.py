@@ -159,7 +159,7 @@ class Column(list):
 def test_columns_of_a_table():
     model = Parabel(n_threads=1).fit(Column(TEXTS), Column(CLASSES))
     assert model.predict(Column(TEXTS[:3])).tolist() == CLASSES[:3]
-    with pytest.raises(InputError, match=r"Text 0 is nan \(float\), not a string"):
+    with pytest.raises(InputError, match=r"Text 0 is nan .*, not a string\. Leave .*fillna"):
         model.fit(Column([float("nan"), *TEXTS[1:]]), CLASSES)
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
+from longtail.data.foreign import is_missing
 from longtail.errors import InputError
 
 if TYPE_CHECKING:
@@ -86,9 +87,14 @@ class TextColumn(Sequence[str]):
         builder = TextColumnBuilder()
         for position, text in enumerate(strings):
             if not isinstance(text, str):
+                remedy = "Pass strings; an empty one is allowed."
+                if is_missing(text):
+                    remedy = (
+                        "Leave points without a text out, or let it be empty: with pandas, "
+                        "table['text'].fillna('')."
+                    )
                 raise InputError(
-                    f"Text {position} is {text!r} ({type(text).__name__}), not a string. "
-                    "Pass strings; an empty one is allowed."
+                    f"Text {position} is {text!r} ({type(text).__name__}), not a string. {remedy}"
                 )
             builder.append(text)
         return builder.finish()
