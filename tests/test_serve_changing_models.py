@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import os
 import shutil
@@ -70,11 +71,13 @@ def test_what_is_replaced_while_it_is_loaded_keeps_its_own_name(
     assert live.current.predictor.n_labels == newer.n_labels
 
 
-def test_a_manifest_as_long_and_as_old_is_another_one(text_model_path, tmp_path):
+def test_a_manifest_as_long_and_as_old_is_another_one(text_model_path, tmp_path, caplog):
     folder = tmp_path / "model"
     shutil.copytree(text_model_path, folder)
     live = LiveModel(folder)
-    live.load()
+    with caplog.at_level(logging.INFO, "longtail.serve"):
+        live.load()
+    assert caplog.messages == [f"Loaded {folder}: 11 labels, model {live.current.identity}."]
     assert not live.has_changed
     shutil.copy2(folder / "manifest.json", folder / "another.json")
     (folder / "another.json").replace(folder / "manifest.json")

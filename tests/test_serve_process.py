@@ -371,7 +371,13 @@ def test_workers_may_take_long_to_start_and_one_that_is_killed_is_soon_replaced(
         _, err = process.communicate(timeout=30)
     assert process.returncode == 0
     assert err.count("has ended") == 1
-    assert f"Worker {victim} has ended" in err
+    assert f"Worker {victim} has ended by SIGKILL, which the system sends where" in err
+
+
+def test_how_a_worker_has_ended_is_said():
+    assert runner._ended(-signal.SIGUSR1) == "has ended by SIGUSR1"
+    assert runner._ended(-9999) == "has ended with exit code -9999"
+    assert runner._ended(1) == "has ended with exit code 1"
 
 
 def test_a_worker_that_says_nothing_for_long_is_given_up(monkeypatch):
