@@ -11,7 +11,7 @@ import pytest
 
 from command_line import stdin_of
 from longtail import Dataset
-from longtail.data.paths import numbered_lines, raw_lines, replacing
+from longtail.data.paths import check_place, numbered_lines, raw_lines, replacing
 from longtail.errors import DataFormatError, InputError
 
 
@@ -201,3 +201,11 @@ def test_a_file_in_windows_1252_is_told_how_to_become_utf_8(tmp_path, name, cont
     (tmp_path / name).write_text(content, encoding="windows-1252")
     with pytest.raises(DataFormatError, match=r"0xe9.* Windows-1252.*iconv -f WINDOWS-1252 -t UTF"):
         Dataset.read(tmp_path / name)
+
+
+def test_a_home_folder_that_is_not_expanded_is_pointed_out(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/reader")
+    for use in (Dataset.read, check_place):
+        with pytest.raises(InputError, match=r"'~' of a home folder .*: pass /home/reader/a\.csv"):
+            use("~/a.csv")

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
-from longtail.errors import DataFormatError, InputError
+from longtail.errors import DataFormatError, InputError, about_home
 from longtail.folder_exchange import hidden_beside, resolved
 
 if TYPE_CHECKING:
@@ -177,6 +177,7 @@ def check_place(path: str | Path) -> None:
     if not folder.is_dir():
         raise InputError(
             f"{path} cannot be written: {leads}there is no folder {folder}. Create it first."
+            f"{about_home(path)}"
         )
 
 
@@ -280,7 +281,8 @@ def _open_binary(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
     try:
         raw = path.open("rb")
     except OSError as error:
-        raise InputError(f"{path} cannot be opened: {error.strerror}. Check the path.") from error
+        message = f"{path} cannot be opened: {error.strerror}. Check the path.{about_home(path)}"
+        raise InputError(message) from error
     with raw, _unpacked(raw) as stream:
         yield stream
 
