@@ -59,6 +59,8 @@ class ServerSettings:
         Processes; they share the memory map of the model.
     root_path : str
         Where a proxy shows the server, such as ``/labels``.
+    keep_alive : float
+        Seconds for which a connection may be silent after an answer.
     graceful_seconds : int
         For requests to be finished when the server is stopped.
     """
@@ -67,6 +69,7 @@ class ServerSettings:
     port: int
     workers: int
     root_path: str
+    keep_alive: float
     graceful_seconds: int = 20
 
 
@@ -79,6 +82,7 @@ def serve(path: Path, settings: ServerSettings, limits: Limits) -> int:
         port=settings.port,
         workers=settings.workers,
         root_path=settings.root_path,
+        timeout_keep_alive=settings.keep_alive,  # type: ignore[arg-type]  # parts of one will do
         timeout_graceful_shutdown=settings.graceful_seconds,
         access_log=False,  # a line a request would cost as much as a prediction
         server_header=False,
