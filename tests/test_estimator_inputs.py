@@ -277,6 +277,21 @@ def test_what_is_one_text_is_no_points_to_any_answer(of_names):
             ask(np.array("red wine"))
 
 
+def test_a_data_set_has_points_to_ask_for(of_names):
+    dataset = Dataset.of(TEXTS, [["a"]] * len(TEXTS))
+    with pytest.raises(InputError, match=r"Pass its points: dataset\.texts\."):
+        of_names.predict(dataset)
+    assert of_names.predict(dataset.texts) == of_names.predict(TEXTS)
+
+
+def test_a_table_that_is_not_computed_yet_is_told_from_one_that_is():
+    class LazyFrame:
+        def collect(self): ...
+
+    with pytest.raises(InputError, match=r"A LazyFrame holds no values yet\. .* collect\(\)"):
+        Parabel(n_threads=1).fit(LazyFrame(), CLASSES)
+
+
 @pytest.mark.parametrize("dtype", [object, np.float16])
 def test_a_matrix_of_a_type_that_scipy_lacks(dtype):
     y = np.array([[1, 0], [1, 0], [0, 1], [0, 1]] * 6, dtype)
