@@ -84,6 +84,19 @@ def test_a_manifest_as_long_and_as_old_is_another_one(text_model_path, tmp_path,
     assert live.has_changed
 
 
+def test_a_link_that_is_pointed_at_another_model_is_followed(text_model_path, tmp_path):
+    for name, mark in (("1", "one"), ("2", "two")):
+        load(text_model_path).with_names({"drink": mark}).save(tmp_path / name)
+    live = LiveModel(tmp_path / "model")
+    for name, mark in (("1", "one"), ("2", "two"), ("1", "one")):
+        (tmp_path / "next").symlink_to(name)
+        (tmp_path / "next").replace(tmp_path / "model")
+        assert live.has_changed
+        live.load()
+        assert mark in list(live.current.predictor.label_space.names)
+        assert not live.has_changed
+
+
 def test_a_model_with_a_damaged_file_does_not_replace_the_one_that_answers(tmp_path):
     texts, names = ["red wine", "old car"] * 10, [["beverage"], ["machine"]] * 10
     Parabel(n_learners=1, n_threads=1).fit(texts, names).save(tmp_path)
