@@ -78,6 +78,8 @@ def test_version_and_help_import_next_to_nothing(option):
         (["predict", ".", "no-file"], "no-file cannot be opened"),
         (["evaluate", ".", "no-file"], "no-file cannot be opened"),
         (["serve", "no-model"], "There is no model folder at no-model"),
+        (["serve", "~/no-model"], "'~' of a home folder is not expanded here"),
+        (["train", "~/no-file", "--model", "x"], "'~' of a home folder is not expanded here"),
     ],
 )
 def test_what_is_missing_is_told_before_anything_is_imported(arguments, said):

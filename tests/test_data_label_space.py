@@ -111,6 +111,7 @@ def test_broken_labels_files(tmp_path, content, message):
     [
         ('{"uid":"1","title":"foo"}\n{"uid":"2"}\n', "line 1: Each line is an object of JSON"),
         ("id,name\n0,bread\n1,car\n", "line 1: This is a CSV file with ids: 'id,name' is its"),
+        ("Nr;Name\n1;bread\n2;car\n", "line 1: This is a CSV file with ids: 'Nr;Name' is its"),
         (
             '"id","name"\r\n"1","a, b"\r\n"2",\r\n\r\n',
             'such as \'"1","a, b"\'.*Write one name a line',
@@ -128,7 +129,14 @@ def test_labels_files_in_other_formats_are_refused(tmp_path, content, message):
         LabelSpace.read(tmp_path / "labels.txt")
 
 
-@pytest.mark.parametrize("content", ["0,bread\n1,car\n2,tea\n", 'bread,"a, b"\ncar,c\ntea,d\n'])
+@pytest.mark.parametrize(
+    "content",
+    [
+        "0,bread\n1,car\n2,tea\n",
+        'bread,"a, b"\ncar,c\ntea,d\n',
+        "bread;of flour\ncar;of steel\ntea;of leaves\n",
+    ],
+)
 def test_a_labels_file_that_is_called_csv_is_refused_where_it_is_one(tmp_path, content):
     (tmp_path / "labels.csv").write_text(content, encoding="utf-8")
     with pytest.raises(DataFormatError, match="line 1: This is a CSV file, of which each"):

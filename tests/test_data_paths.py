@@ -11,7 +11,7 @@ import pytest
 
 from command_line import stdin_of
 from longtail import Dataset
-from longtail.data.paths import numbered_lines, raw_lines, replacing
+from longtail.data.paths import check_place, numbered_lines, raw_lines, replacing
 from longtail.errors import DataFormatError, InputError
 
 
@@ -187,3 +187,25 @@ def test_the_same_content_is_compressed_to_the_same_bytes_whenever(tmp_path, mon
             stream.write(b"all of it")
         written.append((tmp_path / "out.gz").read_bytes())
     assert written[0] == written[1]
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("a.jsonl", '{"text": "café", "labels": ["x"]}\n'),
+        ("a.csv", "text,labels\ncafé,x\n"),
+        ("a.ft", "__label__x café\n"),
+    ],
+)
+def test_a_file_in_windows_1252_is_told_how_to_become_utf_8(tmp_path, name, content):
+    (tmp_path / name).write_text(content, encoding="windows-1252")
+    with pytest.raises(DataFormatError, match=r"0xe9.* Windows-1252.*iconv -f WINDOWS-1252 -t UTF"):
+        Dataset.read(tmp_path / name)
+
+
+def test_a_home_folder_that_is_not_expanded_is_pointed_out(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/reader")
+    for use in (Dataset.read, check_place):
+        with pytest.raises(InputError, match=r"'~' of a home folder .*: pass /home/reader/a\.csv"):
+            use("~/a.csv")

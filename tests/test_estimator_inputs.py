@@ -159,7 +159,7 @@ class Column(list):
 def test_columns_of_a_table():
     model = Parabel(n_threads=1).fit(Column(TEXTS), Column(CLASSES))
     assert model.predict(Column(TEXTS[:3])).tolist() == CLASSES[:3]
-    with pytest.raises(InputError, match=r"Text 0 is nan \(float\), not a string"):
+    with pytest.raises(InputError, match=r"Text 0 is nan .*, not a string\. Leave .*fillna"):
         model.fit(Column([float("nan"), *TEXTS[1:]]), CLASSES)
 
 
@@ -275,6 +275,21 @@ def test_what_is_one_text_is_no_points_to_any_answer(of_names):
     for ask in (of_names.predict, of_names.predict_topk, of_names.predict_proba):
         with pytest.raises(InputError, match="For one text, pass"):
             ask(np.array("red wine"))
+
+
+def test_a_data_set_has_points_to_ask_for(of_names):
+    dataset = Dataset.of(TEXTS, [["a"]] * len(TEXTS))
+    with pytest.raises(InputError, match=r"Pass its points: dataset\.texts\."):
+        of_names.predict(dataset)
+    assert of_names.predict(dataset.texts) == of_names.predict(TEXTS)
+
+
+def test_a_table_that_is_not_computed_yet_is_told_from_one_that_is():
+    class LazyFrame:
+        def collect(self): ...
+
+    with pytest.raises(InputError, match=r"A LazyFrame holds no values yet\. .* collect\(\)"):
+        Parabel(n_threads=1).fit(LazyFrame(), CLASSES)
 
 
 @pytest.mark.parametrize("dtype", [object, np.float16])

@@ -141,6 +141,11 @@ def test_models_of_features_are_refused(tmp_path):
         model.explain("red wine")
 
 
+def test_one_text_is_explained_at_a_time(model):
+    with pytest.raises(InputError, match="One text is explained at a time, a string, got a list"):
+        model.explain(["red wine", "fast car"])
+
+
 @pytest.mark.parametrize("make", RECIPES.values(), ids=RECIPES.keys())
 def test_the_only_word_speaks_for_the_answer(make):
     """Without it there is no answer at all."""

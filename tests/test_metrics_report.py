@@ -185,7 +185,7 @@ class TestBadInput:
             precision_at_k(np.empty((0, 3), dtype=int), csr_array((0, 5)), 1)
 
     def test_dense_truth(self):
-        with pytest.raises(InputError, match="`truth` is an ndarray, which is dense"):
+        with pytest.raises(InputError, match="`truth` is an ndarray, not a sparse matrix"):
             ps_precision_at_k(IDS, TRUTH.toarray(), 1, WEIGHTS)
 
     def test_truth_with_indices_beyond_it(self):

@@ -7,6 +7,8 @@ import pytest
 from scipy.sparse import csr_array
 from sklearn.metrics import precision_recall_fscore_support
 
+from longtail import Dataset
+from longtail.data import LabelSpace
 from longtail.errors import InputError
 from longtail.metrics import at_thresholds
 
@@ -39,3 +41,12 @@ def test_ids_and_probabilities_belong_together():
         at_thresholds(IDS, PROBABILITIES[:, :2], TRUTH)
     with pytest.raises(InputError, match="`ids` has 3 rows but `truth` has 4"):
         at_thresholds(IDS[:3], PROBABILITIES[:3], TRUTH)
+
+
+def test_a_data_set_has_its_truth_in_a_model_s_ids_once_it_is_relabelled():
+    own, known = Dataset.of(["a", "b"], [["x"], ["y"]]), LabelSpace.from_names(["y", "x"])
+    with pytest.raises(InputError, match=r"not its labels\. .*relabelled\(model\.label_space\)"):
+        at_thresholds(IDS, PROBABILITIES, own)
+    ids, probabilities = np.array([[1], [0]]), np.array([[0.9], [0.9]])
+    (found,) = at_thresholds(ids, probabilities, own.relabelled(known).labels, [0.5])
+    assert (found.precision, found.recall) == (1, 1)

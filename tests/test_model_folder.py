@@ -251,6 +251,22 @@ def test_a_missing_folder(tmp_path):
         ModelFolder.open(tmp_path / "file")
 
 
+def test_a_home_folder_that_is_not_expanded_is_not_made_here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", "/home/reader")
+    hint = r"The '~' of a home folder is not expanded here: pass /home/reader/model\."
+    with pytest.raises(ModelFolderError, match=hint):
+        check_target("~/model")
+    with pytest.raises(ModelFolderError, match=hint):
+        write_model_folder("~/model", manifest={}, arrays={})
+    with pytest.raises(ModelFolderError, match=hint):
+        ModelFolder.open("~/model")
+    assert not [*tmp_path.iterdir()]
+    write_model_folder("./~/model", manifest={}, arrays={})
+    assert ModelFolder.open("./~/model")
+    assert ModelFolder.open("~/model")  # which is there
+
+
 def test_a_folder_without_manifest(tmp_path):
     with pytest.raises(ModelFolderError, match="not a longtail model folder"):
         ModelFolder.open(tmp_path)

@@ -139,7 +139,7 @@ def test_a_packed_body_is_told_from_a_plain_one(ask):
         ({"text": "a", "texts": ["b"]}, 400, "Send either `text` or `texts`"),
         ({"text": 3}, 400, "Expected `str | null`, got `int` - at `$.text`"),
         ({"texts": ["a", None]}, 400, "at `$.texts[1]`"),
-        ({"text": "a", "top_k": 3}, 400, "unknown field `top_k`"),
+        ({"text": "a", "top_k": 3}, 400, "unknown field `top_k`. There are: `text`, `texts`, `k`"),
         ({"text": "a", "k": 0}, 400, "`k` must be between 1 and 7, got 0"),
         ({"text": "a", "k": 8}, 400, "`k` must be between 1 and 7, got 8"),
         ({"text": "a", "k": 10**30}, 400, "got a very large number"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import os
 import shutil
@@ -70,15 +71,30 @@ def test_what_is_replaced_while_it_is_loaded_keeps_its_own_name(
     assert live.current.predictor.n_labels == newer.n_labels
 
 
-def test_a_manifest_as_long_and_as_old_is_another_one(text_model_path, tmp_path):
+def test_a_manifest_as_long_and_as_old_is_another_one(text_model_path, tmp_path, caplog):
     folder = tmp_path / "model"
     shutil.copytree(text_model_path, folder)
     live = LiveModel(folder)
-    live.load()
+    with caplog.at_level(logging.INFO, "longtail.serve"):
+        live.load()
+    assert caplog.messages == [f"Loaded {folder}: 11 labels, model {live.current.identity}."]
     assert not live.has_changed
     shutil.copy2(folder / "manifest.json", folder / "another.json")
     (folder / "another.json").replace(folder / "manifest.json")
     assert live.has_changed
+
+
+def test_a_link_that_is_pointed_at_another_model_is_followed(text_model_path, tmp_path):
+    for name, mark in (("1", "one"), ("2", "two")):
+        load(text_model_path).with_names({"drink": mark}).save(tmp_path / name)
+    live = LiveModel(tmp_path / "model")
+    for name, mark in (("1", "one"), ("2", "two"), ("1", "one")):
+        (tmp_path / "next").symlink_to(name)
+        (tmp_path / "next").replace(tmp_path / "model")
+        assert live.has_changed
+        live.load()
+        assert mark in list(live.current.predictor.label_space.names)
+        assert not live.has_changed
 
 
 def test_a_model_with_a_damaged_file_does_not_replace_the_one_that_answers(tmp_path):

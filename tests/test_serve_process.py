@@ -230,6 +230,17 @@ def test_who_sends_no_whole_head_is_not_waited_for(text_model_path):
     assert "Traceback" not in err
 
 
+@pytest.mark.parametrize(("keep_alive", "least", "most"), [(0.4, 0.2, 4.5), (6.5, 5.5, 15)])
+def test_a_silent_connection_is_kept_for_as_long_as_it_is_said(
+    text_model_path, keep_alive, least, most
+):
+    with server(text_model_path, "--keep-alive", keep_alive, "--max-seconds", 1) as (_, port):
+        connection = socket.create_connection(("127.0.0.1", port), timeout=20)
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+        seconds, answer = closed_after(connection)
+    assert (answer.startswith(b"HTTP/1.1 200"), least < seconds < most) == (True, True)
+
+
 @pytest.mark.parametrize("offered", ["h2c", "websocket"])
 def test_who_offers_another_protocol_gets_this_one_and_no_advice_is_logged(
     text_model_path, offered
@@ -371,7 +382,13 @@ def test_workers_may_take_long_to_start_and_one_that_is_killed_is_soon_replaced(
         _, err = process.communicate(timeout=30)
     assert process.returncode == 0
     assert err.count("has ended") == 1
-    assert f"Worker {victim} has ended" in err
+    assert f"Worker {victim} has ended by SIGKILL, which the system sends where" in err
+
+
+def test_how_a_worker_has_ended_is_said():
+    assert runner._ended(-signal.SIGUSR1) == "has ended by SIGUSR1"
+    assert runner._ended(-9999) == "has ended with exit code -9999"
+    assert runner._ended(1) == "has ended with exit code 1"
 
 
 def test_a_worker_that_says_nothing_for_long_is_given_up(monkeypatch):
@@ -438,6 +455,7 @@ def test_what_cannot_be_served_is_refused_at_once(text_model_path, tmp_path, cap
     said = refused(capsys, text_model_path, "--max-k", 20_000)
     assert "--max-k must be at most 10,000, got 20,000" in said
     assert "--max-seconds must be above 0" in refused(capsys, text_model_path, "--max-seconds=nan")
+    assert "--keep-alive must be above 0" in refused(capsys, text_model_path, "--keep-alive=0")
     assert "--max-seconds must be finite" in refused(capsys, text_model_path, "--max-seconds=inf")
     assert "--root-path must be" in refused(capsys, text_model_path, "--root-path", "http://a/b")
     said = refused(capsys, text_model_path, "--max-body-bytes", -1)

@@ -226,7 +226,7 @@ def test_pairs_that_cannot_be_used_are_refused():
         model.fit_dataset(dataset, set_aside=pairs[1:])
     with pytest.raises(InputError, match="all labels of all training points"):
         model.fit_dataset(dataset, set_aside=dataset.labels)
-    with pytest.raises(InputError, match="which is dense"):
+    with pytest.raises(InputError, match="not a sparse matrix"):
         model.fit_dataset(dataset, set_aside=pairs.toarray())
 
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import difflib
 import errno
+import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -35,6 +36,7 @@ __all__ = [
     "Remedy",
     "TooLargeError",
     "TrainingError",
+    "about_home",
     "did_you_mean",
     "interruptible",
     "named",
@@ -246,3 +248,22 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
         by_letters.setdefault(other.lower(), other)
     near = difflib.get_close_matches(name.lower(), by_letters, n=1)
     return f" Did you mean {by_letters[near[0]]!r}?" if near else ""
+
+
+def about_home(path: str | Path) -> str:
+    """Return the sentence about a ``~`` that no shell has expanded; nothing if there is none.
+
+    Shells leave it in ``--model=~/model`` and in quotes, and Python does everywhere.
+
+    Examples
+    --------
+    >>> about_home("~/model").startswith(" The '~' of a home folder is not expanded here: pass ")
+    True
+    >>> about_home("model"), about_home("./~/model")
+    ('', '')
+    """
+    given = os.fspath(path)
+    expanded = os.path.expanduser(given)  # noqa: PTH111  # that of Path fails for unknown users
+    if given == expanded or os.path.lexists(given):
+        return ""
+    return f" The '~' of a home folder is not expanded here: pass {expanded}."

@@ -12,7 +12,7 @@ from longtail.data.bags import Bags
 from longtail.data.characters import as_text, character_classes, code_points
 from longtail.data.text_column import well_formed
 from longtail.data.vectorizer import TokenKind
-from longtail.errors import InputError
+from longtail.errors import InputError, named
 from longtail.kernels.text import CharacterClass, mark_words
 from longtail.restriction import ranked_candidates
 from longtail.scorers.protocols import KnowsPoints
@@ -136,6 +136,8 @@ def explain(
     """
     if model.vectorizer is None:
         raise InputError("Only models that were trained on texts can be explained, word by word.")
+    if not isinstance(text, str):
+        raise InputError(f"One text is explained at a time, a string, got {named(text)}.")
     ids, probabilities = model.predict_topk([text], k, restriction=restriction)
     text = well_formed(text)  # its parts will be read by themselves
     labels = ids[0][ids[0] >= 0]

@@ -31,7 +31,7 @@ from longtail.array_file import (
     read_header,
     write_arrays,
 )
-from longtail.errors import NO_SPACE, RETRAIN, InputError, ModelFolderError
+from longtail.errors import NO_SPACE, RETRAIN, InputError, ModelFolderError, about_home
 from longtail.folder_exchange import (
     check_writable,
     exchange,
@@ -140,7 +140,7 @@ def check_target(path: str | Path) -> set[str]:
     ------
     ModelFolderError
         If something else is there, which saving would delete, nothing can be written there, or the
-        path is ``-`` or empty.
+        path is ``-`` or empty, or begins with a ``~`` that nobody has expanded.
 
     Examples
     --------
@@ -151,6 +151,8 @@ def check_target(path: str | Path) -> set[str]:
     if str(path) in {"", "-"}:
         what = "- (standard output)" if str(path) else "an empty name"
         raise ModelFolderError(f"A model is a folder, which {what} is not. Name one.")
+    if at_home := about_home(path):  # else a folder of that name would be made
+        raise ModelFolderError(f"The model folder {path} cannot be made.{at_home}")
     target = resolved(path)
     if target.exists() and not target.is_dir():
         raise ModelFolderError(f"{target} is a file. Name a new folder for the model.")
@@ -297,6 +299,7 @@ class ModelFolder:
             there_is = "There is a file, and no" if folder.is_file() else "There is no"
             raise ModelFolderError(
                 f"{there_is} model folder at {folder}. Check the path, or train a model into it."
+                f"{about_home(folder)}"
             )
         manifest = read_manifest(folder)
         arrays: dict[str, tuple[NDArray[np.uint8], Layout]] = {}

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-from longtail.errors import InputError, ModelFolderError
+from longtail.errors import InputError, ModelFolderError, about_home
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -95,6 +95,7 @@ def check_first_places(arguments: Sequence[str]) -> None:
         elif not Path(name).exists():
             raise ModelFolderError(
                 f"There is no model folder at {name}. Check the path, or train a model into it."
+                f"{about_home(name)}"
             )
 
 
@@ -110,4 +111,6 @@ def check_file(name: str, remedy: str = "Check the path.") -> None:
     longtail.errors.InputError: no-such-file cannot be opened: No such file or directory. ...
     """
     if not Path(name).exists():
-        raise InputError(f"{name} cannot be opened: No such file or directory. {remedy}")
+        raise InputError(
+            f"{name} cannot be opened: No such file or directory. {remedy}{about_home(name)}"
+        )

@@ -62,6 +62,14 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="path at which a proxy serves it, such as /labels",
     )
+    parser.add_argument(
+        "--keep-alive",
+        metavar="SECONDS",
+        type=float,
+        default=5.0,
+        help="how long a connection may be silent after an answer; longer than a proxy keeps it "
+        "(%(default)s)",
+    )
     for limit in fields(Limits):
         parser.add_argument(
             _option_of(limit.name),
@@ -80,6 +88,7 @@ def run_command(arguments: argparse.Namespace) -> int:
     for name, most in limits.items():
         _check_number(_option_of(name), name, most)
     _check_number("--workers", "workers", arguments.workers)
+    _check_number("--keep-alive", "keep_alive", arguments.keep_alive)
     if not 0 <= arguments.port <= 65_535:
         raise InputError(f"--port must be between 0 and 65535, got {arguments.port}.")
     root_path = _checked_root_path(arguments.root_path)
@@ -100,6 +109,7 @@ def run_command(arguments: argparse.Namespace) -> int:
         port=arguments.port,
         workers=arguments.workers,
         root_path=root_path,
+        keep_alive=arguments.keep_alive,
     )
     return serve(arguments.model, settings, Limits(**limits))
 

@@ -31,7 +31,7 @@ from longtail.data.input_notes import InputNotes
 from longtail.data.label_names import is_list_text, packed_by, remark_on_twins
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
-from longtail.errors import InputError
+from longtail.errors import InputError, named
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -102,6 +102,8 @@ def texts_from(texts: Iterable[str]) -> TextColumn:
         return texts
     if isinstance(texts, AbstractSet):
         raise InputError(f"Expected texts in an order, got {_shown(texts)}. {ADVICE}")
+    if isinstance(getattr(texts, "texts", None), TextColumn):
+        raise InputError("A Dataset holds points and labels. Pass its points: dataset.texts.")
     is_one = isinstance(texts, str | bytes | Mapping) or getattr(texts, "ndim", 1) == 0
     if is_one or not isinstance(texts, Iterable):
         raise InputError(
@@ -141,6 +143,11 @@ def features_from(features: Any) -> csr_array:
     if getattr(own_dtype(features), "kind", "f") == "c":
         raise InputError("Complex data not supported: `features` must be real numbers.")
     check_unmasked("`features`", features)
+    if hasattr(features, "collect"):  # as polars' LazyFrame has it
+        raise InputError(
+            f"{named(features, first=True)} holds no values yet. Pass those that its collect() "
+            f"returns. {ADVICE}"
+        )
     if issparse(features):
         check_indices("`features`", features)
     try:

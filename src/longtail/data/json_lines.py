@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import msgspec
 
 from longtail.data.columns import USUAL
-from longtail.data.paths import numbered_lines, replacing
+from longtail.data.paths import SAVE_AS_UTF8, numbered_lines, replacing
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.errors import DataFormatError, InputError, Remedy
 
@@ -110,7 +110,7 @@ class JsonRows:
             row = self._decoder.decode(line)
         except UnicodeDecodeError as error:
             message = (
-                f"The line is not UTF-8 (byte 0x{error.object[error.start]:02x}). Save it as such."
+                f"The line is not UTF-8 (byte 0x{error.object[error.start]:02x}). {SAVE_AS_UTF8}"
             )
             raise DataFormatError(message, path=self._path, line=number) from error
         except (msgspec.DecodeError, RecursionError) as error:

@@ -21,7 +21,7 @@ __all__ = ["read_labels_file"]
 
 _NAME_MISSING = "A label's name is missing. Write one name a line; its id is the line's number."
 _SHAPE = "Write one name a line, or a name, a TAB and a text; a label's id is the line's number."
-_NUMBERED = re.compile(r'"?(\d{1,9})"?,')
+_NUMBERED = re.compile(r'"?(\d{1,9})"?[,;]')
 _COUNTED = re.compile(r'"?(\d{1,9})"?$')
 _QUOTED = re.compile(r'"[^"]+"')
 _HEADER_ALONE = {"label", "labels", "name", "names", "label_name"}
@@ -29,6 +29,7 @@ _HEADER = _HEADER_ALONE | {"id", "uid", "label_id", "text", "texts", "label_text
 _HEADER |= {"description"}
 _BRACKETS = {("[", "]"), ("{", "}")}  # of a JSON file in several lines
 _FEWEST = 2  # lines of another format; a single one may be an honest name
+_BETWEEN_CELLS = {",": "commas", ";": "semicolons"}  # of a CSV
 
 
 def read_labels_file(path: str | Path) -> tuple[TextColumn, TextColumn]:
@@ -107,7 +108,9 @@ def _refuse_tables(names: TextColumn, texts: TextColumn, path: str | Path) -> No
             "names and texts."
         )
         raise DataFormatError(message, path=path, line=1)
-    if len(names) > _FEWEST and "," in names[0]:
+    for mark, marks in _BETWEEN_CELLS.items() if len(names) > _FEWEST else ():
+        if mark not in names[0]:
+            continue
         if _are_numbered(names, 1) and not _NUMBERED.match(names[0]):
             message = (
                 f"This is a CSV file with ids: {names[0][:60]!r} is its header, and each line "
@@ -115,10 +118,10 @@ def _refuse_tables(names: TextColumn, texts: TextColumn, path: str | Path) -> No
                 f"be names. {_SHAPE}"
             )
             raise DataFormatError(message, path=path, line=1)
-        if _is_csv(path) and all("," in name for name in names):
+        if _is_csv(path) and all(mark in name for name in names):
             message = (
                 f"This is a CSV file, of which each line, such as {names[0][:60]!r}, would be a "
-                f"name. {_SHAPE} If commas are part of the names, call the file .txt."
+                f"name. {_SHAPE} If {marks} are part of the names, call the file .txt."
             )
             raise DataFormatError(message, path=path, line=1)
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, cast
 
-from longtail.errors import DataFormatError, InputError
+from longtail.errors import DataFormatError, InputError, about_home
 from longtail.folder_exchange import hidden_beside, resolved
 
 if TYPE_CHECKING:
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from io import BufferedReader
 
 __all__ = [
+    "SAVE_AS_UTF8",
     "STDIN",
     "check_place",
     "decode_line",
@@ -31,6 +32,10 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UNPACK = "Unpack it, or pack it by gzip"
 _CONVERT = "Save the file as UTF-8, or convert it: iconv -f {0} -t UTF-8 FILE > NEW_FILE"
+SAVE_AS_UTF8 = (
+    "Save the file as UTF-8. If it is Windows-1252, as Excel's plain CSV is, that is what this "
+    "does: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW_FILE."
+)
 # What a file that is no text begins with, what it is, and what to do. The mark of UTF-32 begins
 # with that of UTF-16, so it comes first.
 _FOREIGN = {
@@ -135,7 +140,7 @@ def decode_line(line: bytes, *, path: str | Path, number: int) -> str:
     except UnicodeDecodeError as error:
         message = (
             f"The line is not UTF-8 (byte 0x{line[error.start]:02x} at position {error.start}). "
-            "Save the file as UTF-8."
+            f"{SAVE_AS_UTF8}"
         )
         raise DataFormatError(message, path=path, line=number) from error
 
@@ -172,6 +177,7 @@ def check_place(path: str | Path) -> None:
     if not folder.is_dir():
         raise InputError(
             f"{path} cannot be written: {leads}there is no folder {folder}. Create it first."
+            f"{about_home(path)}"
         )
 
 
@@ -275,7 +281,8 @@ def _open_binary(path: Path) -> Iterator[BufferedReader | gzip.GzipFile]:
     try:
         raw = path.open("rb")
     except OSError as error:
-        raise InputError(f"{path} cannot be opened: {error.strerror}. Check the path.") from error
+        message = f"{path} cannot be opened: {error.strerror}. Check the path.{about_home(path)}"
+        raise InputError(message) from error
     with raw, _unpacked(raw) as stream:
         yield stream
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
+from longtail.data.foreign import is_missing
 from longtail.errors import InputError
 
 if TYPE_CHECKING:
@@ -86,10 +87,7 @@ class TextColumn(Sequence[str]):
         builder = TextColumnBuilder()
         for position, text in enumerate(strings):
             if not isinstance(text, str):
-                raise InputError(
-                    f"Text {position} is {text!r} ({type(text).__name__}), not a string. "
-                    "Pass strings; an empty one is allowed."
-                )
+                raise _no_string(position, text)
             builder.append(text)
         return builder.finish()
 
@@ -171,6 +169,19 @@ class TextColumn(Sequence[str]):
             return self.take(np.arange(start, stop, step))
         offsets = self.offsets[start : max(start, stop) + 1]
         return TextColumn(self.buffer[offsets[0] : offsets[-1]], offsets - offsets[0])
+
+
+def _no_string(position: int, value: object) -> InputError:
+    """Return what is said of what is no text."""
+    remedy = "Pass strings; an empty one is allowed."
+    if is_missing(value):
+        remedy = (
+            "Leave points without a text out, or let it be empty: with pandas, "
+            "table['text'].fillna('')."
+        )
+    return InputError(
+        f"Text {position} is {value!r} ({type(value).__name__}), not a string. {remedy}"
+    )
 
 
 class TextColumnBuilder:

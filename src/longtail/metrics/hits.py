@@ -109,8 +109,13 @@ def as_binary_csr(matrix: csr_array, name: str) -> csr_array:
     ([2], 2)
     """
     if not issparse(matrix):
+        if issparse(getattr(matrix, "labels", None)):  # a Dataset, whose ids may be its own
+            raise InputError(
+                f"`{name}` is {named(matrix)}, not its labels. Pass those, with the model's ids: "
+                "dataset.relabelled(model.label_space).labels."
+            )
         raise InputError(
-            f"`{name}` is {named(matrix)}, which is dense. "
+            f"`{name}` is {named(matrix)}, not a sparse matrix. "
             f"Pass a scipy sparse matrix of shape (n_points, n_labels), such as a csr_array."
         )
     check_indices(f"`{name}`", matrix)

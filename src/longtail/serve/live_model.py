@@ -92,7 +92,8 @@ class LiveModel:
         self.current = LoadedModel(model, folder.checksum[:N_SHOWN])
         self.n_loads += 1
         self._seen, self.problem = self._tried, None
-        _log.info("Loaded %s: %s labels.", self.path, f"{model.n_labels:,}")
+        which = self.current.identity  # as `/healthz` shows it
+        _log.info("Loaded %s: %s labels, model %s.", self.path, f"{model.n_labels:,}", which)
 
     def _fingerprint(self) -> Fingerprint | None:
         """Return what tells one manifest from another without reading it; None for none."""

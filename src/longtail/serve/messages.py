@@ -126,6 +126,7 @@ class Refusal(Exception):  # noqa: N818  # not an error of ours
         self.headers = headers
 
 
+_KEYS = ", ".join(f"`{key}`" for key in PredictRequest.__struct_fields__)
 _decoder = msgspec.json.Decoder(PredictRequest)
 
 
@@ -152,7 +153,8 @@ def decoded(body: bytes | bytearray, limits: Limits) -> PredictRequest:
     try:
         request = _decoder.decode(body)
     except msgspec.ValidationError as error:
-        sentence = f"The request is invalid: {error}. Send JSON such as {EXAMPLE}."
+        known = f" There are: {_KEYS}." if "unknown field" in str(error) else ""
+        sentence = f"The request is invalid: {error}.{known} Send JSON such as {EXAMPLE}."
         raise Refusal(400, sentence) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise _not_json(body, error) from None

@@ -41,6 +41,7 @@ HELD_BACK = frozenset({signal.SIGHUP, signal.SIGINT})
 # For a worker to say that it lives, else it is killed and replaced. On a busy machine it takes more
 # than the five seconds that uvicorn gives to import all, and who is killed meanwhile never starts.
 WORKER_SECONDS = 60
+SILENT = f"has not answered for {WORKER_SECONDS} seconds"
 _log = logging.getLogger("longtail.serve")
 
 
@@ -58,6 +59,8 @@ class ServerSettings:
         Processes; they share the memory map of the model.
     root_path : str
         Where a proxy shows the server, such as ``/labels``.
+    keep_alive : float
+        Seconds for which a connection may be silent after an answer.
     graceful_seconds : int
         For requests to be finished when the server is stopped.
     """
@@ -66,6 +69,7 @@ class ServerSettings:
     port: int
     workers: int
     root_path: str
+    keep_alive: float
     graceful_seconds: int = 20
 
 
@@ -78,6 +82,7 @@ def serve(path: Path, settings: ServerSettings, limits: Limits) -> int:
         port=settings.port,
         workers=settings.workers,
         root_path=settings.root_path,
+        timeout_keep_alive=settings.keep_alive,  # type: ignore[arg-type]  # parts of one will do
         timeout_graceful_shutdown=settings.graceful_seconds,
         access_log=False,  # a line a request would cost as much as a prediction
         server_header=False,
@@ -168,7 +173,8 @@ class _Workers(Multiprocess):
         So signals are handled soon, and whoever is killed is soon replaced.
         """
         for place, worker in enumerate(self.processes):
-            if worker.process.is_alive() and self._answers(worker):
+            is_alive = worker.process.is_alive()
+            if is_alive and self._answers(worker):
                 continue
             self._asked.pop(worker, None)
             worker.kill()
@@ -177,7 +183,8 @@ class _Workers(Multiprocess):
                 _log.error("Worker %s could not start, so the server stops.", worker.pid)
                 self.should_exit.set()
                 return
-            _log.warning("Worker %s has ended, and another one takes its place.", worker.pid)
+            how = SILENT if is_alive else _ended(worker.exitcode)
+            _log.warning("Worker %s %s, and another one takes its place.", worker.pid, how)
             self.processes[place] = Process(self.config, self.sockets)
             self.processes[place].start()
 
@@ -197,6 +204,15 @@ class _Workers(Multiprocess):
         for worker in self.processes:
             if worker.pid is not None and worker.process.is_alive():
                 os.kill(worker.pid, signal.SIGHUP)
+
+
+def _ended(code: int | None) -> str:
+    """Return how a process has ended, by its exit code, which is below 0 after a signal."""
+    if code == -signal.SIGKILL:
+        return "has ended by SIGKILL, which the system sends where memory is short"
+    if code is not None and -code in set(signal.Signals):
+        return f"has ended by {signal.Signals(-code).name}"
+    return f"has ended with exit code {code}"
 
 
 @contextmanager
