@@ -27,7 +27,7 @@ from .running import Run
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-__all__ = ["DataSet", "as_table", "draw", "read", "shown_name"]
+__all__ = ["Comparison", "as_table", "draw", "read", "shown_name"]
 
 N_COLUMNS = 4
 SYSTEMS = {  # in the order of the legend: what they are called in the documents, and their look
@@ -45,8 +45,8 @@ COLUMNS = ("P@1", "P@3", "P@5", "PSP@1", "PSP@5", "R@100")
 
 
 @dataclass(frozen=True)
-class DataSet:
-    """What `python -m benchmarks.peers` found out about one data set."""
+class Comparison:
+    """What `python -m benchmarks.peers` found out on one data set."""
 
     name: str
     n_labels: int
@@ -66,7 +66,7 @@ def main(arguments: list[str] | None = None) -> None:
             stream.write(draw(sets).encode())
 
 
-def read(folder: Path) -> DataSet:
+def read(folder: Path) -> Comparison:
     """Read what a comparison has left in its folder; the name is the folder's."""
     path = folder / "runs.json"
     try:
@@ -78,7 +78,7 @@ def read(folder: Path) -> DataSet:
             f"{path} is not what python -m benchmarks.peers writes ({error!r}). Make it again."
         ) from None
     shown = [row for row in rows_of(runs) if row.is_best and BEST_BY in row.values]
-    return DataSet(folder.name, n_labels, shown)
+    return Comparison(folder.name, n_labels, shown)
 
 
 def shown_name(row: Row) -> str:
@@ -96,14 +96,14 @@ def shown_name(row: Row) -> str:
     return name if plain else f"{name}, {str(row.variant).removesuffix(' of features')}"
 
 
-def as_table(sets: Sequence[DataSet]) -> str:
+def as_table(sets: Sequence[Comparison]) -> str:
     """Return Markdown: a block a data set, longtail first and then the best; the best are bold."""
     head = ["data", "system", *COLUMNS, "training, s (CPU s)", "memory", "model", "one text, ms"]
     lines = [head, ["---"] * len(head), *(line for one in sets for line in _block(one))]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines).replace("|  |", "| |") + "\n"
 
 
-def _block(one: DataSet) -> Iterator[list[str]]:
+def _block(one: Comparison) -> Iterator[list[str]]:
     """Yield the rows of a data set."""
     best = {name: max(row.values[name] for row in one.rows) for name in COLUMNS}
     ours_first = sorted(one.rows, key=lambda row: not row.system.startswith(OUR_NAME))
@@ -132,7 +132,7 @@ def _short(number: float, places: int) -> str:
     return f"{number:.{places}f}".removeprefix("0")
 
 
-def draw(sets: Sequence[DataSet]) -> str:
+def draw(sets: Sequence[Comparison]) -> str:
     """Return a picture as SVG: a panel a data set, accuracy against training time."""
     n_rows = len(sets) // N_COLUMNS + 1  # with one place at least for the legend
 
@@ -153,7 +153,7 @@ def draw(sets: Sequence[DataSet]) -> str:
     return svg_of_panels(place, n_rows, N_COLUMNS, (11.0, 2.6 * n_rows))
 
 
-def _draw_one(axes: Any, one: DataSet) -> None:
+def _draw_one(axes: Any, one: Comparison) -> None:
     """Draw a mark for each system."""
     for row in one.rows:
         name, marker, colour = SYSTEMS.get(row.system, (row.system, "o", INK))

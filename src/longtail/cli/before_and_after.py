@@ -72,10 +72,9 @@ def comparison(
     if texts:
         own, others = (_milliseconds(one, texts[:N_TIMED]) for one in (model, other))
         rows.append(["a text", f"{own:.2f} ms", f"{others:.2f} ms", f"{own / others:.0f} x"])
-    if dataset is None and other.scorer is model.scorer:  # a copy, which loses nothing
-        return rows
     if dataset is None:
-        notice("Pass --test FILE to see what is lost in accuracy.")
+        if other.scorer is not model.scorer:  # a copy loses nothing
+            notice("Pass --test FILE to see what is lost in accuracy.")
         return rows
     precisions = [_precisions(one, dataset) for one in (model, other)]
     return rows + [

@@ -31,10 +31,11 @@ STDIN = "-"  # the file name that stands for standard input
 _GZIP_MAGIC = b"\x1f\x8b"
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _UNPACK = "Unpack it, or pack it by gzip"
-_CONVERT = "Save the file as UTF-8, or convert it: iconv -f {0} -t UTF-8 FILE > NEW_FILE"
+_BY_ICONV = "convert it: iconv -f {0} -t UTF-8 FILE > NEW_FILE"
+_CONVERT = f"Save the file as UTF-8, or {_BY_ICONV}"
 SAVE_AS_UTF8 = (
-    "Save the file as UTF-8. If it is Windows-1252, as Excel's plain CSV is, that is what this "
-    "does: iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW_FILE."
+    "Save the file as UTF-8. If it is Windows-1252, as Excel's plain CSV is, you can also "
+    f"{_BY_ICONV.format('WINDOWS-1252')}."
 )
 # What a file that is no text begins with, what it is, and what to do. The mark of UTF-32 begins
 # with that of UTF-16, so it comes first.
