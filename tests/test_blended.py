@@ -204,8 +204,15 @@ class TestServing:
             return
         sizes = replace(scorer.search.sizes, n_found=1, n_near_points=0, n_near_labels=0)
         search = replace(scorer.search, sizes=sizes, popular=scorer.search.popular[:0])
-        few = replace(scorer, search=search)
-        linked = scorer.relations.linked(scorer.relations.matches(bags))
+        n = scorer.relations.texts.n_labels  # linked in a ring
+        relations = replace(
+            scorer.relations,
+            link_starts=np.arange(n + 1),
+            link_labels=np.roll(np.arange(n), 1),
+            link_weights=np.ones(n),
+        )
+        few = replace(scorer, search=search, relations=relations)
+        linked = relations.linked(relations.matches(bags))
         found = few.evidence(bags).labels
         for own, labels in zip(linked.tolist(), found.tolist(), strict=True):
             assert {*own} <= {*labels, -1}

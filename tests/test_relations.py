@@ -10,17 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
 
-from longtail.blend.relations import (
-    MOST_LINKS,
-    MOST_POSTINGS,
-    LabelRelations,
-    Matches,
-    RelationSizes,
-)
+from longtail.blend.links import MOST_LINKS
+from longtail.blend.matches import Matches
+from longtail.blend.relations import MOST_POSTINGS, LabelRelations, RelationSizes
 from longtail.data.bags import Bags
 from longtail.errors import InputError
 from longtail.kernels.arrays import read_only
-from longtail.kernels.relations import best_links, best_matches, link_votes
+from longtail.kernels.relations import best_links, best_matches, link_votes, sharpen_rows
 from longtail.kernels.sparse_lookup import SparseRows
 from longtail.row_store import RowStore
 
@@ -92,7 +88,10 @@ def votes_twin(matches, strengths, links):
 
 
 def matches_twin(bags, texts, is_common, n_likely, k):
-    """The k texts most like each bag of those that share most with it but for what is common."""
+    """The k texts most like each bag of those that share most with it but for what is common.
+
+    And their inner products, and how much they count.
+    """
     likely, sums = best_twin(bags @ (texts * ~is_common).T, n_likely)
     products = bags @ texts.T
     chosen = np.zeros(products.shape)
@@ -100,7 +99,7 @@ def matches_twin(bags, texts, is_common, n_likely, k):
         own = likely[i][(likely[i] >= 0) & (3 * sums[i] >= sums[i, 0])]
         chosen[i, own] = products[i, own]
     ids, best = best_twin(chosen, k)
-    return ids, best**2 * (best / np.maximum(best[:, :1], 1)) ** 32
+    return ids, best, best**2 * (best / np.maximum(best[:, :1], 1)) ** 32
 
 
 @few
@@ -110,13 +109,15 @@ def test_best_matches(seed, n, n_labels, n_likely, k):
     bags, texts = numbers(random, n, 7), numbers(random, n_labels, 7)
     is_common = random.random(7) < random.choice([0, 0.4])
     sums, dense = np.zeros(n_labels, np.float32), np.zeros(is_common.sum() + 1, np.float32)
-    ids, strengths = np.full((n, k), 77, np.int32), np.full((n, k), 77, np.float32)
+    ids, products = np.full((n, k), 77, np.int32), np.full((n, k), 77, np.float32)
     split = RowStore("float32").split(csr_array(texts.astype(np.float32)), is_common)
     own = (*as_rows(bags, np.int32), split)
-    best_matches(*own, n_likely, 0, n, sums, dense, ids, strengths)
+    best_matches(*own, n_likely, 0, n, sums, dense, ids, products)
     expected = matches_twin(bags, texts, is_common, n_likely, k)
     np.testing.assert_array_equal(ids, expected[0])
-    np.testing.assert_allclose(strengths, expected[1], rtol=1e-4, atol=1e-12)
+    np.testing.assert_array_equal(products, expected[1])
+    sharpen_rows(ids, products)
+    np.testing.assert_allclose(products, expected[2], rtol=1e-4, atol=1e-12)
     assert not sums.any()
     assert not dense.any()
 
@@ -239,8 +240,8 @@ def test_common_tokens_match_nothing():
     assert relations.matches(own).labels.tolist() == [[4, -1, -1, -1, -1]]
 
 
-def test_labels_of_one_text_share_their_links():
-    """A point that stands for one of two of the same text stands for both; no other text counts."""
+def test_labels_of_one_text_match_alike_and_links_tell_them_apart():
+    """Label 12, which nobody carries, is no point's own, and whoever reads so matches it, too."""
     texts, refers = ring()
     alike = unit(np.vstack([texts.toarray(), texts.toarray()[3]]))  # label 12 reads as label 3
     points = csr_array(np.hstack([refers.toarray(), np.zeros((12, 1))]).astype(np.float32))
@@ -249,7 +250,7 @@ def test_labels_of_one_text_share_their_links():
     assert matches.labels[0, :2].tolist() == [3, 12]
     np.testing.assert_allclose(matches.strengths[0], [1, 1, 0, 0, 0], atol=1e-3)
     of_label = np.split(relations.link_labels, relations.link_starts[1:-1])
-    assert sorted(of_label[4].tolist()) == [3, 5, 12]
+    assert sorted(of_label[4].tolist()) == [3, 5]
 
 
 def test_all_tokens_decide_between_likely_labels():
@@ -302,7 +303,7 @@ def test_fewer_labels_than_matches_are_padded():
     bag = Bags.one(np.array([0], np.int32), np.ones(1, np.float32))
     assert alone.matches(bag).labels.tolist() == [[0, -1, -1, -1, -1]]
     linked = alone.linked(alone.matches(bag))
-    assert linked.tolist() == [[0] + [-1] * (RelationSizes.n_linked - 1)]
+    assert linked.tolist() == [[-1] * RelationSizes.n_linked]  # a point does not carry its own
     assert relations.matches(new).labels[0].tolist() == [0, -1, -1, -1, -1]
 
 
@@ -353,6 +354,26 @@ def test_saved_and_loaded_says_the_same(random_relations, tmp_path):
     assert_same(said(copied, bags), said(relations, bags))
 
 
+def test_links_of_labels_that_are_training_points_count_less():
+    """Labels 3 and 12 have one text, and label 3 is a training point: so a new one is label 12."""
+    texts, refers = ring()
+    alike = unit(np.vstack([texts.toarray(), texts.toarray()[3]]))
+    carried = np.hstack([refers.toarray(), np.zeros((12, 1))])
+    carried[8, 12] = 1  # of label 12, it is not known who is linked to it
+    relations = LabelRelations.build(texts, csr_array(carried.astype("f")), alike, n_threads=1)
+    votes = relations.votes(relations.matches(Bags.of(texts[3:4])), np.array([[2, 8]], np.int32))
+    assert votes[0, 1] > 5 * votes[0, 0] > 0
+
+
+def test_relations_that_earlier_versions_saved_are_loaded():
+    relations, new = ring_without_first()
+    arrays = relations.to_arrays()
+    del arrays["taken"]
+    again = LabelRelations.from_arrays(arrays)
+    assert not again.taken.any()
+    assert_same(said(again, new)[:2], said(relations, new)[:2])
+
+
 def changed(array, place, value):
     array = array.copy()
     array[place] = value
@@ -373,6 +394,7 @@ BROKEN = {
     "no posting starts": ("posting_starts", lambda a: a[:0]),
     "too few posting weights": ("posting_weights", lambda a: a[:-1]),
     "too few link weights": ("link_weights", lambda a: a[:-1]),
+    "labels taken of too few": ("taken", lambda a: a[:-1]),
     "other texts": ("texts.bias", lambda a: a[:-1]),
 }
 

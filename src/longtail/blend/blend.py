@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from longtail.blend.candidates import Candidates
-    from longtail.blend.relations import Matches
+    from longtail.blend.matches import Matches
     from longtail.data.bags import Bags
     from longtail.named_parts import Arrays
 

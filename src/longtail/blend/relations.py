@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import csr_array
 
+from longtail.blend.links import MAY_BE_OWN, Links, kept_links
+from longtail.blend.matches import Matches
 from longtail.data.bags import Bags
 from longtail.data.csr import csr_from_rows, fits_rows
 from longtail.errors import InputError
 from longtail.kernels.arrays import read_only
 from longtail.kernels.jit import over_row_chunks
-from longtail.kernels.relations import best_links, best_matches, link_votes
+from longtail.kernels.relations import best_links, best_matches, link_votes, sharpen_rows
 from longtail.kernels.sparse_lookup import SparseRows, SplitRows
 from longtail.named_parts import with_prefix, without_prefix
 from longtail.row_store import RowStore
@@ -30,11 +32,10 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["LabelRelations", "Matches", "RelationSizes", "kept_links", "postings_of"]
+__all__ = ["LabelRelations", "RelationSizes", "postings_of"]
 
+LINKS_OF_TAKEN = 0.1  # of how much others' links count
 MOST_POSTINGS = 100  # labels: a token of more of them costs much to look up, and tells little
-MOST_LINKS = 50  # of one label
-LEAST_STRENGTH = 1e-3  # of the best match's: what is weaker makes no links
 _DTYPES: dict[str, Any] = {
     "posting_starts": np.int64,
     "posting_labels": np.int32,
@@ -42,6 +43,7 @@ _DTYPES: dict[str, Any] = {
     "link_starts": np.int64,
     "link_labels": np.int32,
     "link_weights": np.float32,
+    "taken": np.float32,
 }
 
 
@@ -69,51 +71,16 @@ class RelationSizes:
         return self.n_matches + self.n_linked
 
 
-class Matches(NamedTuple):
-    """The labels whose texts are most like each point's.
-
-    Attributes
-    ----------
-    labels : int32 (n, n_matches)
-        Best first, padded with -1.
-    strengths : float32 (n, n_matches)
-        How much each counts, see `longtail.kernels.label_links.match_texts`; padded with 0.
-
-    Examples
-    --------
-    Of the first point, label 2 matches too weakly to count; the second has one match.
-
-    >>> import numpy as np
-    >>> from longtail.blend.relations import Matches
-    >>> labels = np.array([[1, 0, 2], [2, -1, -1]], np.int32)
-    >>> strengths = np.array([[4, 2, 0.003], [1, 0, 0]], np.float32)
-    >>> Matches(labels, strengths).by_point(3).toarray().tolist()
-    [[2.0, 4.0, 0.0], [0.0, 0.0, 1.0]]
-    """
-
-    labels: Ids
-    strengths: Floats
-
-    def by_point(self, n_labels: int) -> csr_array:
-        """Return the strengths as a matrix (n, n_labels), without the weak ones."""
-        counts = self.strengths > LEAST_STRENGTH * self.strengths[:, :1]
-        rows, places = np.nonzero(counts & (self.labels >= 0))
-        known = rows, places
-        return csr_array(
-            (self.strengths[known], (rows, self.labels[known])), (len(self.labels), n_labels)
-        )
-
-
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LabelRelations:
     """Lexical matches of points with label texts, and links between labels.
 
     Where points and labels are things of one kind, such as pages that refer to pages or products
-    bought with products, a training point has a label of its own: that which its text matches best,
-    or one of several of the same text. A label is linked to the own labels of the points that carry
-    it. So a new point is answered with what refers to it: if its text matches label a, and a point
-    that carries a matches label b, then b is a candidate. Where relations run one way only, or
-    labels are subjects, the network that blends the scores learns to pay no heed.
+    bought with products, a training point has a label of its own, and a label is linked to the own
+    labels of the points that carry it (`Links`). So a new point is answered with what refers to it:
+    if its text matches label a, and a point that carries a is label b, then b is a candidate. Where
+    relations run one way only, or labels are subjects, the network that blends the scores learns to
+    pay no heed.
 
     Parameters
     ----------
@@ -127,6 +94,8 @@ class LabelRelations:
     link_labels : int32 (n_links,)
     link_weights : float32 (n_links,)
         Of each label, its strongest links.
+    taken : float32 (n_labels,)
+        How surely a label is a training point's own.
     sizes : RelationSizes
 
     Raises
@@ -158,6 +127,7 @@ class LabelRelations:
     link_starts: NDArray[np.int64]
     link_labels: Ids
     link_weights: Floats
+    taken: Floats
     sizes: RelationSizes = RelationSizes()
     _spares: Spares[Floats] = field(default_factory=Spares, init=False, repr=False)
 
@@ -192,6 +162,7 @@ class LabelRelations:
             link_starts=np.zeros(n_labels + 1, np.int64),
             link_labels=np.zeros(0, np.int32),
             link_weights=np.zeros(0, np.float32),
+            taken=np.zeros(n_labels, np.float32),
         )
         return unlinked.linked_by(features, labels, n_threads)
 
@@ -213,7 +184,7 @@ class LabelRelations:
         self, features: csr_array, labels: csr_array, n_threads: int = 1
     ) -> LabelRelations:
         """Return the same label texts, linked by other points: see `build`."""
-        return self._linked(self._links_by(features, labels, n_threads))
+        return self._linked(features, labels, n_threads)
 
     def linked_also_by(
         self, features: csr_array, labels: csr_array, n_threads: int = 1
@@ -221,18 +192,17 @@ class LabelRelations:
         """Return the same with the links of further points on top of those that were kept."""
         n_labels = self.texts.n_labels
         parts = (self.link_weights, self.link_labels, self.link_starts)
-        kept = csr_array(parts, shape=(n_labels, n_labels))
-        return self._linked((kept + self._links_by(features, labels, n_threads)).tocsr())
+        known = Links(csr_array(parts, shape=(n_labels, n_labels)), self.taken)
+        return self._linked(features, labels, n_threads, known)
 
-    def _links_by(self, features: csr_array, labels: csr_array, n_threads: int) -> csr_array:
-        """Return how often points of a label have matched another, weighted."""
-        matched = self.matches(Bags.of(features), n_threads).by_point(labels.shape[1])
-        return (labels.T.tocsr() @ matched).tocsr()
-
-    def _linked(self, links: csr_array) -> LabelRelations:
-        """Return the same with the strongest of other links."""
-        starts, linked, weights = kept_links(links)
-        return replace(self, link_starts=starts, link_labels=linked, link_weights=weights)
+    def _linked(
+        self, features: csr_array, labels: csr_array, n_threads: int, known: Links | None = None
+    ) -> LabelRelations:
+        """Return the same with the strongest links of points, and of those that are known."""
+        likest = self._likest(Bags.of(features), MAY_BE_OWN, n_threads)
+        weights, taken = Links.of_points(likest, labels, n_threads=n_threads, known=known)
+        starts, linked, kept = kept_links(weights)
+        return replace(self, link_starts=starts, link_labels=linked, link_weights=kept, taken=taken)
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held, and refuse those that do not fit."""
@@ -246,28 +216,36 @@ class LabelRelations:
             or self.texts.n_features >= len(self.posting_starts)
             or not _fit(*postings, n_labels)
             or not _fit(*links, n_labels)
+            or len(self.taken) != n_labels
         ):
             raise InputError(
                 f"The arrays of label relations do not belong together: {n_labels} label texts, "
                 f"{len(self.posting_labels)} postings of {len(self.posting_starts) - 1} features, "
-                f"{len(self.link_labels)} links of {len(self.link_starts) - 1} labels. "
+                f"{len(self.link_labels)} links of {len(self.link_starts) - 1} labels, of which "
+                f"{len(self.taken)} may be a point's own. "
                 "Build them again."
             )
 
     def matches(self, bags: Bags, n_threads: int = 1) -> Matches:
         """Return the labels whose texts are most like each bag's."""
-        ids = np.empty((bags.n_rows, self.sizes.n_matches), np.int32)
-        strengths = np.empty((bags.n_rows, self.sizes.n_matches), np.float32)
+        matches = self._likest(bags, self.sizes.n_matches, n_threads)
+        sharpen_rows(*matches)
+        return matches
+
+    def _likest(self, bags: Bags, n_matches: int, n_threads: int) -> Matches:
+        """Return the labels whose texts have the largest inner products with bags, and these."""
+        ids = np.empty((bags.n_rows, n_matches), np.int32)
+        products = np.empty((bags.n_rows, n_matches), np.float32)
         arguments = (*bags.for_kernels()[:3], self._split_texts, self.sizes.n_likely)
         n_places = np.count_nonzero(self.is_common) + 1
 
         def work(start: int, stop: int) -> None:
             sums, dense = self._spares.taken(self._new_scratch), np.zeros(n_places, np.float32)
-            best_matches(*arguments, start, stop, sums, dense, ids, strengths)
+            best_matches(*arguments, start, stop, sums, dense, ids, products)
             self._spares.keep(sums)
 
         over_row_chunks(work, bags.n_rows, n_threads=n_threads, chunk=256)
-        return Matches(ids, strengths)
+        return Matches(ids, products)
 
     @cached_property
     def is_common(self) -> NDArray[np.bool_]:
@@ -283,6 +261,15 @@ class LabelRelations:
         rare = _as_rows(self.posting_starts, self.posting_labels, self.posting_weights)
         texts = self.texts.matrix(len(self.is_common))
         return SplitRows(rare, *RowStore("float32").common(texts, self.is_common))
+
+    @cached_property
+    def vote_weights(self) -> Floats:
+        """How much links count where a new point is answered, (n_links,).
+
+        If its text is as like two labels, it is more likely the one that no training point is.
+        """
+        share = np.float32(LINKS_OF_TAKEN) ** self.taken
+        return self.link_weights * np.repeat(share, np.diff(self.link_starts))
 
     def rare_sums(self, features: csr_array) -> csr_array:
         """Return the inner products of bags and label texts over rare features, (n, n_labels)."""
@@ -323,7 +310,7 @@ class LabelRelations:
         return (
             read_only(matches.labels, np.int32),
             read_only(matches.strengths, np.float32),
-            _as_rows(self.link_starts, self.link_labels, self.link_weights),
+            _as_rows(self.link_starts, self.link_labels, self.vote_weights),
         )
 
     def _new_scratch(self) -> Floats:
@@ -339,7 +326,8 @@ class LabelRelations:
     def from_arrays(cls, arrays: Arrays) -> LabelRelations:
         """Make them again from `to_arrays`."""
         texts = SparseLabelVectors(**without_prefix("texts.", arrays))
-        tables: dict[str, Any] = {name: arrays[name] for name in _DTYPES}
+        tables: dict[str, Any] = {name: arrays[name] for name in _DTYPES if name in arrays}
+        tables.setdefault("taken", np.zeros(texts.n_labels, np.float32))  # of earlier versions
         return cls(texts=texts, **tables)
 
 
@@ -382,29 +370,3 @@ def _as_rows(starts: NDArray[np.int64], labels: Ids, weights: Floats) -> SparseR
 def _fit(starts: NDArray[np.int64], labels: Ids, weights: Floats, n_labels: int) -> bool:
     """Return whether starts, labels and weights are those of rows of `n_labels` columns."""
     return len(labels) == len(weights) and fits_rows(starts, labels, n_labels)
-
-
-def kept_links(links: csr_array) -> tuple[NDArray[np.int64], Ids, Floats]:
-    """Return starts, labels and weights of the strongest `MOST_LINKS` of each label's links.
-
-    Parameters
-    ----------
-    links : csr_array (n_labels, n_linked_labels)
-        How often points of a label, weighted, have matched another.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from scipy.sparse import csr_array
-    >>> from longtail.blend.relations import kept_links
-    >>> links = csr_array(np.array([[0, 2, 5], [0, 0, 0], [1, 0, 0]]))
-    >>> [part.tolist() for part in kept_links(links)]
-    [[0, 2, 2, 3], [2, 1, 0], [5, 2, 1]]
-    """
-    n_labels = links.shape[0]
-    rows = np.repeat(np.arange(n_labels), np.diff(links.indptr))
-    order = np.lexsort((links.indices, -links.data, rows))
-    place_in_row = np.arange(len(order)) - links.indptr[rows[order]]
-    kept = order[place_in_row < MOST_LINKS]
-    starts = np.concatenate([[0], np.cumsum(np.bincount(rows[kept], minlength=n_labels))])
-    return starts.astype(np.int64), links.indices[kept].astype(np.int32), links.data[kept]

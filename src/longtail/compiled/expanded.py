@@ -116,6 +116,7 @@ def _relations(compiled: CompiledScorer) -> LabelRelations | None:
         link_starts=np.asarray(links.starts, np.int64),
         link_labels=column_ids(links),
         link_weights=float_weights(links),
+        taken=np.zeros(len(no_bias), np.float32),
         sizes=compiled.related,
     )
 

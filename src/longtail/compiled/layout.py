@@ -154,7 +154,7 @@ def _relations(relations: LabelRelations | None, store: RowStore) -> Relations:
     return Relations(
         store.split(relations.texts.matrix(len(is_common)), is_common),
         store.sparse(
-            relations.link_starts, relations.link_labels, relations.link_weights, n_labels
+            relations.link_starts, relations.link_labels, relations.vote_weights, n_labels
         ),
     )
 

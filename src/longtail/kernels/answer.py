@@ -26,7 +26,13 @@ from longtail.kernels.exact import insert_sorted
 from longtail.kernels.further_labels import vote_by_text, write_further
 from longtail.kernels.jit import inner_kernel, kernel, lean_kernel
 from longtail.kernels.label_angles import label_angles
-from longtail.kernels.label_links import Relations, add_links, match_texts, strongest_links
+from longtail.kernels.label_links import (
+    Relations,
+    add_links,
+    match_texts,
+    sharpen,
+    strongest_links,
+)
 from longtail.kernels.prefetch import prefetch_line
 from longtail.kernels.rows import Rows, quantise
 from longtail.kernels.sparse_lookup import (
@@ -266,13 +272,9 @@ def _relate(
         scratch.matches,
         scratch.match_strengths,
     )
-    n_touched = add_links(
-        scratch.matches[:n_matches],
-        scratch.match_strengths[:n_matches],
-        relations.links,
-        scratch.links,
-        scratch.touched,
-    )
+    matches, strengths = scratch.matches[:n_matches], scratch.match_strengths[:n_matches]
+    sharpen(strengths)
+    n_touched = add_links(matches, strengths, relations.links, scratch.links, scratch.touched)
     return n_matches, n_touched, n_products
 
 

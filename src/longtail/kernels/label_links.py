@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["Relations", "add_links", "best_sums", "match_texts", "strongest_links"]
+__all__ = ["Relations", "add_links", "best_sums", "match_texts", "sharpen", "strongest_links"]
 
 _LEAST_SUM = np.float32(1e-20)
 _LEAST_SHARE = np.float32(1 / 3)  # of the largest sum: common tokens hardly make up for more
@@ -50,14 +50,12 @@ def match_texts(
     likely: Ids,
     likely_sums: Floats,
     ids: Ids,
-    strengths: Floats,
+    products: Floats,
 ) -> tuple[int, int]:
     """Find the labels whose texts are most like a bag; return how many, and of how many products.
 
     What the features of few labels say finds likely labels, with sums of at least a third of the
-    largest; of these, what all features say decides. The strength of a match is the square of its
-    inner product s with the bag, and falls steeply behind that of the best one, t:
-    ``s^2 (s / t)^32``. Of texts alike, each counts in full; of others, hardly any but the best.
+    largest; of these, what all features say decides.
 
     Parameters
     ----------
@@ -70,8 +68,9 @@ def match_texts(
         Zeros, and so again on return.
     likely, likely_sums : int32, float32 (n_likely,)
         Scratch.
-    ids, strengths : int32, float32 (n_matches,)
-        Written up to the number that is returned: best first, ties by smaller id.
+    ids, products : int32, float32 (n_matches,)
+        Written up to the number that is returned: best first, ties by smaller id. `sharpen` makes
+        strengths of inner products.
     """
     n_products = add_products(columns, values, texts.rare, sums)
     n_likely = best_sums(columns, texts.rare, n_products, sums, _LEAST_SHARE, likely, likely_sums)
@@ -81,13 +80,23 @@ def match_texts(
     common_margins(columns, values, texts, likely, dense, likely_sums)
     for place in range(n_likely):
         product = likely_sums[place] + sums[likely[place]]
-        if product > 0 and (n_found < len(ids) or product >= strengths[n_found - 1]):
-            insert_sorted(ids, strengths, n_found, likely[place], product)
+        if product > 0 and (n_found < len(ids) or product >= products[n_found - 1]):
+            insert_sorted(ids, products, n_found, likely[place], product)
             n_found = min(n_found + 1, len(ids))
-    for place in range(n_found - 1, -1, -1):  # the best one, which all are compared with, last
-        product = strengths[place]
-        strengths[place] = product**2 * (product / strengths[0]) ** _SHARPNESS
     return n_found, n_products
+
+
+@lean_kernel
+def sharpen(products: Floats) -> None:
+    """Turn inner products of a bag with its matches, best first, into how much each counts.
+
+    The strength of a match is the square of its inner product s, and falls steeply behind that of
+    the best one, t: ``s^2 (s / t)^32``. Of texts alike, each counts in full; of others, hardly any
+    but the best.
+    """
+    for place in range(len(products) - 1, -1, -1):  # the best one, which all need, last
+        product = products[place]
+        products[place] = product**2 * (product / products[0]) ** _SHARPNESS
 
 
 @lean_kernel

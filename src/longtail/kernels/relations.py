@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from longtail.kernels.jit import kernel
-from longtail.kernels.label_links import add_links, match_texts, strongest_links
+from longtail.kernels.label_links import add_links, match_texts, sharpen, strongest_links
 from longtail.kernels.sparse_lookup import clear_sums
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["best_links", "best_matches", "link_votes"]
+__all__ = ["best_links", "best_matches", "link_votes", "sharpen_rows"]
 
 
 @kernel
@@ -33,7 +33,7 @@ def best_matches(
     sums: Floats,
     dense: Floats,
     ids: Ids,
-    strengths: Floats,
+    products: Floats,
 ) -> None:
     """Find the labels whose texts are most like some bags; see `match_texts`.
 
@@ -49,18 +49,28 @@ def best_matches(
         The bags to answer.
     sums, dense : float32 (n_labels,) and (n_common + 1,)
         Zeros, and so again on return; of one thread alone.
-    ids, strengths : int32 and float32 (n, k)
+    ids, products : int32 and float32 (n, k)
         Written: best first, ties by smaller id, padded with -1 and 0.
     """
     likely, likely_sums = np.empty(n_likely, np.int32), np.empty(n_likely, np.float32)
     for i in range(start, stop):
         bag = slice(row_starts[i], row_starts[i + 1])
         own, weights = columns[bag], values[bag]
-        ids[i], strengths[i] = -1, 0
+        ids[i], products[i] = -1, 0
         _, n_products = match_texts(
-            own, weights, texts, sums, dense, likely, likely_sums, ids[i], strengths[i]
+            own, weights, texts, sums, dense, likely, likely_sums, ids[i], products[i]
         )
         clear_sums(own, texts.rare, n_products, sums)
+
+
+@kernel
+def sharpen_rows(ids: Ids, products: Floats) -> None:
+    """Turn what `best_matches` wrote into strengths; see `sharpen`."""
+    for i in range(len(products)):
+        n = 0
+        while n < ids.shape[1] and ids[i, n] >= 0:
+            n += 1
+        sharpen(products[i, :n])
 
 
 @kernel

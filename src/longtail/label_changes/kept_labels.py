@@ -135,6 +135,7 @@ def _kept_relations(relations: LabelRelations, kept: NDArray[np.int64]) -> Label
         link_starts=link_starts,
         link_labels=link_labels,
         link_weights=link_weights,
+        taken=relations.taken[kept],
     )
 
 

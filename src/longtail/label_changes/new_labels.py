@@ -15,7 +15,8 @@ from longtail.blend.candidates import (
 )
 from longtail.blend.encoded import EncodedScorer
 from longtail.blend.label_head import LabelHead
-from longtail.blend.relations import kept_links, postings_of
+from longtail.blend.links import kept_links
+from longtail.blend.relations import postings_of
 from longtail.compiled.blended import BlendedScorer
 from longtail.data.rows import unit_rows
 from longtail.label_changes.changed_index import with_more_rows
@@ -291,6 +292,7 @@ def _longer_relations(relations: LabelRelations, new: NewLabels, n_threads: int)
         posting_labels=labels,
         posting_weights=weights,
         link_starts=np.concatenate([relations.link_starts, unlinked]),
+        taken=np.concatenate([relations.taken, np.zeros(new.n, np.float32)]),
     )
     matched = longer.matches(new.points, n_threads).by_point(texts.n_labels)
     starts, labels, weights = kept_links(new.summed(matched))

@@ -1,0 +1,199 @@
+"""Links between labels, made by training points that are labels themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from scipy.sparse import csr_array
+
+from longtail.blend.matches import Matches
+from longtail.kernels.arrays import read_only
+from longtail.kernels.jit import over_row_chunks
+from longtail.kernels.own_labels import carried_back
+from longtail.kernels.sparse_lookup import SparseRows
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Floats = NDArray[np.float32]
+    Ids = NDArray[np.int32]
+
+__all__ = ["MAY_BE_OWN", "Links", "kept_links", "own_labels"]
+
+MAY_BE_OWN = 20  # labels whose texts are most like a point's
+MOST_LINKS = 50  # of one label
+ROUNDS = 3
+LIKENESS, LIKENESS_ALONE = 5, 34  # powers: where the text is all that tells, the likest counts
+SMALLEST = np.float32(1e-30)
+TEXT_ALONE = 0.1  # of what counts a label that the point's own labels speak for
+
+
+class Links(NamedTuple):
+    """What points that carry a label are themselves.
+
+    Where points and labels are things of one kind, such as pages that refer to pages or products
+    bought with products, a training point has a label of its own. A label is linked to the own
+    labels of the points that carry it.
+
+    Attributes
+    ----------
+    weights : csr_array of float32 (n_labels, n_labels)
+        From labels to the own labels of the points that carry them.
+    taken : float32 (n_labels,)
+        How surely a label is a training point's own, from 0 to 1: it is hardly a new point's, too.
+
+    Examples
+    --------
+    Labels 1 and 2 have one text. Point 0 is label 0, and carries label 2; so it is label 2 that
+    point 1 is, which carries label 0.
+
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.blend.links import Links
+    >>> from longtail.blend.matches import Matches
+    >>> likest = Matches(np.array([[0, -1], [1, 2]], np.int32), np.array([[1, 0], [1, 1.0]], "f"))
+    >>> labels = csr_array(np.array([[0, 0, 1], [1, 0, 0]], np.float32))
+    >>> links = Links.of_points(likest, labels, n_threads=1)
+    >>> links.weights.toarray().tolist(), links.taken.tolist()
+    ([[0.0, 0.0, 1.0], [0.0, 0.0, 0.0], [1.0, 0.0, 0.0]], [1.0, 0.0, 1.0])
+    """
+
+    weights: csr_array
+    taken: Floats
+
+    @staticmethod
+    def none(n_labels: int) -> Links:
+        """Return no links between labels."""
+        nothing = csr_array((n_labels, n_labels), dtype=np.float32)
+        return Links(nothing, np.zeros(n_labels, np.float32))
+
+    @staticmethod
+    def of_points(
+        likest: Matches, labels: csr_array, *, n_threads: int, known: Links | None = None
+    ) -> Links:
+        """Return the links that training points make, on top of those that are known.
+
+        Which label a point is, its text leaves open: it may name several, or be written otherwise.
+        What the point carries, and what carries the labels that it may be, is told together from
+        links, and these are made anew from that, a few times.
+
+        Parameters
+        ----------
+        likest : Matches
+            Of each point, the labels with the likest texts; for strengths, inner products.
+        labels : csr_array (n_points, n_labels)
+            Those that points carry.
+        n_threads : int
+        known : Links or None
+            Those of other points.
+        """
+        before = Links.none(labels.shape[1]) if known is None else known
+        by_label, own, best = labels.T.tocsr(), likest.labels, likest.strengths[:, :1]
+
+        def linked(weights: NDArray[np.floating]) -> csr_array:
+            return (before.weights + _carriers(by_label, own, weights * best)).tocsr()
+
+        shares = np.divide(likest.strengths, np.maximum(best, SMALLEST), dtype=np.float32)
+        links, taken = linked(shares**LIKENESS_ALONE), before.taken
+        for _ in range(ROUNDS):
+            evidence = _evidence(own, labels, links, n_threads)
+            weights, taken = own_labels(own, shares, evidence, before.taken)
+            links = linked(weights)
+        return Links(links, taken)
+
+
+def own_labels(ids: Ids, shares: Floats, evidence: Floats, taken: Floats) -> tuple[Floats, Floats]:
+    """Return how likely labels are the own ones of points, and how surely each is one's.
+
+    A point does not carry its own label. Those that it carries speak for a label if they are what
+    points are that carry it: then relations run both ways. If none is spoken for, the text alone
+    tells, which counts less. And each label is one point's, to which the others give way.
+
+    Parameters
+    ----------
+    ids : int32 (n_points, k)
+        The labels that a point may be, padded with -1.
+    shares : float32 (n_points, k)
+        How like the point their texts are, of 1 for the likest; 0 for padding.
+    evidence : float32 (n_points, k)
+        How much the labels of the point speak for each; below 0 for padding, and what it carries.
+    taken : float32 (n_labels,)
+        How surely labels are the own ones of other points.
+
+    Examples
+    --------
+    Both points may be label 0 or 1. The first carries what speaks for label 1, which leaves label
+    0 to the second.
+
+    >>> import numpy as np
+    >>> from longtail.blend.links import own_labels
+    >>> ids, shares = np.array([[0, 1], [0, 1]], np.int32), np.ones((2, 2), np.float32)
+    >>> evidence = np.array([[0, 2], [0, 0]], np.float32)
+    >>> weights, _ = own_labels(ids, shares, evidence, taken=np.zeros(2, np.float32))
+    >>> [[f"{weight:.2f}" for weight in row] for row in weights]
+    [['0.00', '1.00'], ['0.10', '0.01']]
+    """
+    most = evidence.max(axis=1, keepdims=True, initial=0)
+    by_both: Floats = shares**LIKENESS * np.maximum(evidence, 0)
+    by_text: Floats = shares**LIKENESS_ALONE * (evidence >= 0)
+    weights = np.where(most > 0, by_both, by_text)
+    largest = weights.max(axis=1, keepdims=True, initial=0)
+    weights /= np.maximum(largest, SMALLEST)
+    weights *= np.where(most > 0, np.float32(1), np.float32(TEXT_ALONE))
+    counts = np.nonzero(weights > 0)
+    surest = taken.copy()
+    np.maximum.at(surest, ids[counts], weights[counts])
+    weights[counts] *= weights[counts] / surest[ids[counts]]
+    return weights, surest
+
+
+def _carriers(by_label: csr_array, own: Ids, weights: NDArray[np.floating]) -> csr_array:
+    """Return how often each label is carried by points of each own label."""
+    counted = Matches(own, weights.astype(np.float32, copy=False))
+    return (by_label @ counted.by_point(by_label.shape[0])).tocsr()
+
+
+def _evidence(own: Ids, labels: csr_array, links: csr_array, n_threads: int) -> Floats:
+    """Return how strongly labels that may be own are linked to those that a point carries."""
+    links.sort_indices()
+    rows = SparseRows(
+        read_only(links.indptr, np.int64),
+        read_only(links.indices, np.int32),
+        read_only(links.data, np.float32),
+        read_only(np.zeros(0), np.float32),
+    )
+    carried = read_only(labels.indptr, np.int64), read_only(labels.indices, np.int32)
+    ids, evidence = read_only(own, np.int32), np.empty(own.shape, np.float32)
+
+    def work(start: int, stop: int) -> None:
+        carried_back(ids, *carried, rows, start, stop, evidence)
+
+    over_row_chunks(work, len(own), n_threads=n_threads, chunk=256)
+    return evidence
+
+
+def kept_links(links: csr_array) -> tuple[NDArray[np.int64], Ids, Floats]:
+    """Return starts, labels and weights of the strongest `MOST_LINKS` of each label's links.
+
+    Parameters
+    ----------
+    links : csr_array (n_labels, n_linked_labels)
+        How often points of a label, weighted, have matched another.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.blend.links import kept_links
+    >>> links = csr_array(np.array([[0, 2, 5], [0, 0, 0], [1, 0, 0]]))
+    >>> [part.tolist() for part in kept_links(links)]
+    [[0, 2, 2, 3], [2, 1, 0], [5, 2, 1]]
+    """
+    n_labels = links.shape[0]
+    rows = np.repeat(np.arange(n_labels), np.diff(links.indptr))
+    order = np.lexsort((links.indices, -links.data, rows))
+    place_in_row = np.arange(len(order)) - links.indptr[rows[order]]
+    kept = order[place_in_row < MOST_LINKS]
+    starts = np.concatenate([[0], np.cumsum(np.bincount(rows[kept], minlength=n_labels))])
+    return starts.astype(np.int64), links.indices[kept].astype(np.int32), links.data[kept]

@@ -1,0 +1,74 @@
+"""What the labels of points say of which labels are the points' own."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from longtail.kernels.jit import kernel, lean_kernel
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from longtail.kernels.sparse_lookup import SparseRows
+
+    Floats = NDArray[np.float32]
+    Ids = NDArray[np.int32]
+
+__all__ = ["carried_back"]
+
+
+@kernel
+def carried_back(
+    ids: Ids,
+    label_starts: NDArray[np.int64],
+    label_ids: Ids,
+    links: SparseRows,
+    start: int,
+    stop: int,
+    evidence: Floats,
+) -> None:
+    """Sum the links of labels that may be a point's own to those that the point carries.
+
+    Parameters
+    ----------
+    ids : int32 (n, k)
+        Labels that may be own, padded with -1.
+    label_starts, label_ids : int64 and int32
+        The labels that points carry, sorted.
+    links : SparseRows
+        Of each label, to the own labels of the points that carry it, sorted.
+    start, stop : int
+        The points to look at.
+    evidence : float32 (n, k)
+        Written; -1 for padding and for labels that the point carries itself.
+    """
+    for i in range(start, stop):
+        carried = label_ids[label_starts[i] : label_starts[i + 1]]
+        for j in range(ids.shape[1]):
+            label = ids[i, j]
+            if label < 0 or _place_of(label, carried) >= 0:
+                evidence[i, j] = -1
+                continue
+            linked = slice(links.starts[label], links.starts[label + 1])
+            others, weights = links.columns[linked], links.weights[linked]
+            total = np.float32(0)
+            for other in carried:
+                place = _place_of(other, others)
+                if place >= 0:
+                    total += weights[place]
+            evidence[i, j] = total
+
+
+@lean_kernel
+def _place_of(wanted: int, ids: Ids) -> int:
+    """Return where a label is among sorted ones; -1 if it is not."""
+    low, after = 0, len(ids)
+    while low < after:
+        middle = (low + after) // 2
+        if ids[middle] < wanted:
+            low = middle + 1
+        else:
+            after = middle
+    return low if low < len(ids) and ids[low] == wanted else -1
