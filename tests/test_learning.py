@@ -134,7 +134,7 @@ class TestLongtailClassifier:
     def test_every_source_learns_and_the_blend_beats_them(self, data, default):
         found = default.evaluate(data[1])
         sources = alone(default, data)
-        for source, floor in enumerate((45, 40, 34, 48, 40, 35, 24)):
+        for source, floor in enumerate((45, 40, 34, 48, 40, 35, 14)):
             assert sources[source] > floor, source
         assert found["P@1"] > max(sources) + 4
         assert found["P@1"] > 60

@@ -112,5 +112,8 @@ def test_held_out_points_link_labels_where_nothing_else_learns_from_them(data, m
         relations = expanded(model.predictor_.scorer).relations
         starts = relations.link_starts
         linked.append([relations.link_labels[i:j] for i, j in pairwise(starts.tolist())])
-    differ = [set(one) != set(other) for one, other in zip(*linked, strict=True)]
-    assert np.mean(differ) < 0.01  # of more than 50 links those of many points may be others
+    sets = [({*one}, {*other}) for one, other in zip(*linked, strict=True)]
+    apart = sum(len(one ^ other) for one, other in sets) / sum(
+        len(one | other) for one, other in sets
+    )
+    assert apart < 0.2  # .31 without; which labels points are, they tell together and one by one

@@ -303,7 +303,7 @@ def test_fewer_labels_than_matches_are_padded():
     bag = Bags.one(np.array([0], np.int32), np.ones(1, np.float32))
     assert alone.matches(bag).labels.tolist() == [[0, -1, -1, -1, -1]]
     linked = alone.linked(alone.matches(bag))
-    assert linked.tolist() == [[-1] * RelationSizes.n_linked]  # a point does not carry its own
+    assert linked.tolist() == [[0] + [-1] * (RelationSizes.n_linked - 1)]
     assert relations.matches(new).labels[0].tolist() == [0, -1, -1, -1, -1]
 
 

@@ -106,9 +106,10 @@ class Links(NamedTuple):
 def own_labels(ids: Ids, shares: Floats, evidence: Floats, taken: Floats) -> tuple[Floats, Floats]:
     """Return how likely labels are the own ones of points, and how surely each is one's.
 
-    A point does not carry its own label. Those that it carries speak for a label if they are what
-    points are that carry it: then relations run both ways. If none is spoken for, the text alone
-    tells, which counts less. And each label is one point's, to which the others give way.
+    Where relations run both ways, the labels that a point carries speak for its own one: they are
+    what the points are that carry it. Then the point does not carry it itself. If no label is
+    spoken for, the text alone tells, which counts less. And each label is one point's, to which the
+    others give way.
 
     Parameters
     ----------
@@ -117,7 +118,7 @@ def own_labels(ids: Ids, shares: Floats, evidence: Floats, taken: Floats) -> tup
     shares : float32 (n_points, k)
         How like the point their texts are, of 1 for the likest; 0 for padding.
     evidence : float32 (n_points, k)
-        How much the labels of the point speak for each; below 0 for padding, and what it carries.
+        How much the labels of the point speak for each; below 0 for what it carries, and padding.
     taken : float32 (n_labels,)
         How surely labels are the own ones of other points.
 
@@ -136,7 +137,7 @@ def own_labels(ids: Ids, shares: Floats, evidence: Floats, taken: Floats) -> tup
     """
     most = evidence.max(axis=1, keepdims=True, initial=0)
     by_both: Floats = shares**LIKENESS * np.maximum(evidence, 0)
-    by_text: Floats = shares**LIKENESS_ALONE * (evidence >= 0)
+    by_text: Floats = shares**LIKENESS_ALONE
     weights = np.where(most > 0, by_both, by_text)
     largest = weights.max(axis=1, keepdims=True, initial=0)
     weights /= np.maximum(largest, SMALLEST)
