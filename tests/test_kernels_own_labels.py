@@ -31,8 +31,9 @@ def as_rows(matrix):
     st.integers(0, 5),
     st.integers(1, 9),
     st.floats(0, 1),
+    st.booleans(),
 )
-def test_carried_back(seed, n_points, k, n_labels, density):
+def test_carried_back(seed, n_points, k, n_labels, density, may_carry):
     random = np.random.default_rng(seed)
     ids = random.integers(-1, n_labels, (n_points, k))
     carried = random.random((n_points, n_labels)) < density
@@ -40,9 +41,11 @@ def test_carried_back(seed, n_points, k, n_labels, density):
     start, stop = sorted(random.integers(0, n_points + 1, 2))
     evidence = np.full((n_points, k), 77, np.float32)
     rows = as_rows(carried)
-    carried_back(read_only(ids, np.int32), *rows[:2], as_rows(links), start, stop, evidence)
+    carried_back(
+        read_only(ids, np.int32), *rows[:2], as_rows(links), may_carry, start, stop, evidence
+    )
     expected = (carried @ links.T)[np.arange(n_points)[:, None], ids].astype(float)
     is_own = carried[np.arange(n_points)[:, None], ids]
-    expected[is_own | (ids < 0)] = -1
+    expected[(is_own & (not may_carry)) | (ids < 0)] = -1
     expected[:start] = expected[stop:] = 77
     np.testing.assert_array_equal(evidence, expected)

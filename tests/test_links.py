@@ -60,10 +60,18 @@ def test_of_labels_of_one_text_a_point_is_that_which_its_labels_carry():
 
 
 def test_a_point_does_not_carry_its_own_label():
-    """Its text is most like the label that it carries: a part is named after the whole."""
-    labels = np.array([[1, 0, 0], [1, 1, 0]], np.float32)  # point 1 is label 0, and carries 0 and 1
-    links = of_points([[0, 1], [0]], csr_array(labels), products=[[0.9, 0.8], [0.9]])
-    assert linked(links, 0)[0] == 1
+    """Its text is most like a label that it carries: a part is named after the whole."""
+    candidates, products = [[1, 0], *([i] for i in range(1, N))], [[0.9, 0.8], *[[0.9]] * (N - 1)]
+    links = of_points(candidates, carried_by_neighbours(), products=products)
+    assert sorted(linked(links, 1)) == [0, 2]
+    np.testing.assert_allclose(links.taken, 1)
+
+
+def test_where_points_carry_their_likest_labels_these_may_be_own():
+    both_ways = carried_by_neighbours() + csr_array(np.eye(N, dtype=np.float32))
+    links = of_points([[i] for i in range(N)], both_ways.tocsr())
+    assert sorted(linked(links, 4)) == [3, 4, 5]
+    np.testing.assert_allclose(links.taken, 1)
 
 
 def test_a_label_is_one_points_own():

@@ -25,6 +25,7 @@ MAY_BE_OWN = 20  # labels whose texts are most like a point's
 MOST_LINKS = 50  # of one label
 ROUNDS = 3
 LIKENESS, LIKENESS_ALONE = 5, 34  # powers: where the text is all that tells, the likest counts
+OFTEN = 0.2  # of the points, from which they seem to carry their own label
 SMALLEST = np.float32(1e-30)
 TEXT_ALONE = 0.1  # of what counts a label that the point's own labels speak for
 
@@ -94,10 +95,11 @@ class Links(NamedTuple):
         def linked(weights: NDArray[np.floating]) -> csr_array:
             return (before.weights + _carriers(by_label, own, weights * best)).tocsr()
 
+        may_carry = _carry_the_likest(own, labels)
         shares = np.divide(likest.strengths, np.maximum(best, SMALLEST), dtype=np.float32)
         links, taken = linked(shares**LIKENESS_ALONE), before.taken
         for _ in range(ROUNDS):
-            evidence = _evidence(own, labels, links, n_threads)
+            evidence = _evidence(own, labels, links, may_carry, n_threads)
             weights, taken = own_labels(own, shares, evidence, before.taken)
             links = linked(weights)
         return Links(links, taken)
@@ -155,7 +157,15 @@ def _carriers(by_label: csr_array, own: Ids, weights: NDArray[np.floating]) -> c
     return (by_label @ counted.by_point(by_label.shape[0])).tocsr()
 
 
-def _evidence(own: Ids, labels: csr_array, links: csr_array, n_threads: int) -> Floats:
+def _carry_the_likest(own: Ids, labels: csr_array) -> bool:
+    """Return whether points often carry the label whose text is most like theirs."""
+    likest = Matches(own[:, :1], (own[:, :1] >= 0).astype(np.float32)).by_point(labels.shape[1])
+    return bool(likest.multiply(labels).count_nonzero() > OFTEN * likest.nnz)
+
+
+def _evidence(
+    own: Ids, labels: csr_array, links: csr_array, may_carry: bool, n_threads: int
+) -> Floats:
     """Return how strongly labels that may be own are linked to those that a point carries."""
     links.sort_indices()
     rows = SparseRows(
@@ -168,7 +178,7 @@ def _evidence(own: Ids, labels: csr_array, links: csr_array, n_threads: int) -> 
     ids, evidence = read_only(own, np.int32), np.empty(own.shape, np.float32)
 
     def work(start: int, stop: int) -> None:
-        carried_back(ids, *carried, rows, start, stop, evidence)
+        carried_back(ids, *carried, rows, may_carry, start, stop, evidence)
 
     over_row_chunks(work, len(own), n_threads=n_threads, chunk=256)
     return evidence

@@ -25,6 +25,7 @@ def carried_back(
     label_starts: NDArray[np.int64],
     label_ids: Ids,
     links: SparseRows,
+    may_carry: bool,
     start: int,
     stop: int,
     evidence: Floats,
@@ -39,16 +40,18 @@ def carried_back(
         The labels that points carry, sorted.
     links : SparseRows
         Of each label, to the own labels of the points that carry it, sorted.
+    may_carry : bool
+        Whether a point may carry its own label.
     start, stop : int
         The points to look at.
     evidence : float32 (n, k)
-        Written; -1 for padding and for labels that the point carries itself.
+        Written; -1 for padding and, unless they may be own, for labels that the point carries.
     """
     for i in range(start, stop):
         carried = label_ids[label_starts[i] : label_starts[i + 1]]
         for j in range(ids.shape[1]):
             label = ids[i, j]
-            if label < 0 or _place_of(label, carried) >= 0:
+            if label < 0 or (not may_carry and _place_of(label, carried) >= 0):
                 evidence[i, j] = -1
                 continue
             linked = slice(links.starts[label], links.starts[label + 1])
