@@ -85,12 +85,12 @@ def test_train_the_model_of_one(recipe, train, of_two, tmp_path, monkeypatch):
             continue
         assert np.linalg.norm(other - own) <= 0.05 * np.linalg.norm(own), name
     texts = ["red wine", "blue sky", "old ship"]
-    np.testing.assert_array_equal(
-        *(
-            longtail.load(path).predict_topk(texts)[0]
-            for path in (tmp_path / "one", of_two / recipe)
-        )
+    (ids, scores), (others, their_scores) = (
+        longtail.load(path).predict_topk(texts) for path in (tmp_path / "one", of_two / recipe)
     )
+    np.testing.assert_array_equal(ids[:, 0], others[:, 0])
+    # Labels whose scores are nearly the same may change places.
+    np.testing.assert_allclose(scores, their_scores, rtol=0.05)
 
 
 # Each of two processes has a half of the gradient, and another opinion of how good an epoch was.
