@@ -139,6 +139,16 @@ def test_threads_do_not_matter():
     assert one.weights.nnz > MOST_LINKS
 
 
+def test_the_order_of_a_points_labels_does_not_matter():
+    labels = carried_by_neighbours()
+    backwards = csr_array((labels.data, labels.indices.copy(), labels.indptr), shape=labels.shape)
+    backwards.indices.reshape(N, 2)[:] = labels.indices.reshape(N, 2)[:, ::-1]
+    one, other = (
+        of_points([[i, (i + 1) % N] for i in range(N)], some) for some in (labels, backwards)
+    )
+    np.testing.assert_array_equal(one.weights.toarray(), other.weights.toarray())
+
+
 def test_weights_lie_between_0_and_1():
     random = np.random.default_rng(1)
     ids = np.array([random.permutation(30)[:5] for _ in range(40)], np.int32)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = ["MAY_BE_OWN", "Links", "kept_links", "own_labels"]
+__all__ = ["MAY_BE_OWN", "Links", "as_rows", "kept_links", "own_labels"]
 
 MAY_BE_OWN = 20  # labels whose texts are most like a point's
 MOST_LINKS = 50  # of one label
@@ -90,7 +90,9 @@ class Links(NamedTuple):
             Those of other points.
         """
         before = Links.none(labels.shape[1]) if known is None else known
-        by_label, own, best = labels.T.tocsr(), likest.labels, likest.strengths[:, :1]
+        own, best = likest.labels, likest.strengths[:, :1]
+        by_label = labels.T.tocsr()
+        labels = by_label.T.tocsr()  # each row sorted, since it is looked up in
 
         def linked(weights: NDArray[np.floating]) -> csr_array:
             return (before.weights + _carriers(by_label, own, weights * best)).tocsr()
@@ -168,12 +170,7 @@ def _evidence(
 ) -> Floats:
     """Return how strongly labels that may be own are linked to those that a point carries."""
     links.sort_indices()
-    rows = SparseRows(
-        read_only(links.indptr, np.int64),
-        read_only(links.indices, np.int32),
-        read_only(links.data, np.float32),
-        read_only(np.zeros(0), np.float32),
-    )
+    rows = as_rows(links.indptr, links.indices, links.data)
     carried = read_only(labels.indptr, np.int64), read_only(labels.indices, np.int32)
     ids, evidence = read_only(own, np.int32), np.empty(own.shape, np.float32)
 
@@ -182,6 +179,16 @@ def _evidence(
 
     over_row_chunks(work, len(own), n_threads=n_threads, chunk=256)
     return evidence
+
+
+def as_rows(starts: NDArray[np.integer], labels: Ids, weights: Floats) -> SparseRows:
+    """Return sparse rows as kernels take them: float32 needs no scales."""
+    return SparseRows(
+        read_only(starts, np.int64),
+        read_only(labels, np.int32),
+        read_only(weights, np.float32),
+        read_only(np.zeros(0), np.float32),
+    )
 
 
 def kept_links(links: csr_array) -> tuple[NDArray[np.int64], Ids, Floats]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy.sparse import csr_array
 
-from longtail.blend.links import MAY_BE_OWN, Links, kept_links
+from longtail.blend.links import MAY_BE_OWN, Links, as_rows, kept_links
 from longtail.blend.matches import Matches
 from longtail.data.bags import Bags
 from longtail.data.csr import csr_from_rows, fits_rows
@@ -258,7 +258,7 @@ class LabelRelations:
     @cached_property
     def _split_texts(self) -> SplitRows:
         """The label texts as kernels take them."""
-        rare = _as_rows(self.posting_starts, self.posting_labels, self.posting_weights)
+        rare = as_rows(self.posting_starts, self.posting_labels, self.posting_weights)
         texts = self.texts.matrix(len(self.is_common))
         return SplitRows(rare, *RowStore("float32").common(texts, self.is_common))
 
@@ -310,7 +310,7 @@ class LabelRelations:
         return (
             read_only(matches.labels, np.int32),
             read_only(matches.strengths, np.float32),
-            _as_rows(self.link_starts, self.link_labels, self.vote_weights),
+            as_rows(self.link_starts, self.link_labels, self.vote_weights),
         )
 
     def _new_scratch(self) -> Floats:
@@ -355,16 +355,6 @@ def postings_of(
     by_label = csr_from_rows(texts.features[rare], lengths, n_features, texts.weights[rare])
     by_feature = by_label.T.tocsr()
     return by_feature.indptr.astype(np.int64), by_feature.indices, by_feature.data
-
-
-def _as_rows(starts: NDArray[np.int64], labels: Ids, weights: Floats) -> SparseRows:
-    """Return sparse rows as kernels take them: float32 needs no scales."""
-    return SparseRows(
-        read_only(starts, np.int64),
-        read_only(labels, np.int32),
-        read_only(weights, np.float32),
-        read_only(np.zeros(0), np.float32),
-    )
 
 
 def _fit(starts: NDArray[np.int64], labels: Ids, weights: Floats, n_labels: int) -> bool:
