@@ -18,10 +18,10 @@ import re
 from collections import defaultdict
 from pathlib import Path
 from typing import TYPE_CHECKING
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 from benchmarks.command import parser_of, run
-from benchmarks.more_sets import grouped, some
+from benchmarks.more_sets import grouped
 from benchmarks.set_files import write
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def diseases(folder: Path) -> Points:
 def diagnoses(folder: Path) -> Points:
     """Return what doctors write, and where it is filed: category, section and chapter."""
     (path,) = folder.glob("*.xml")
-    tree = ElementTree.parse(path)  # noqa: S314 - a file of a package that was asked for
+    tree = ET.parse(path)  # noqa: S314 - a file of a package that was asked for
     return grouped(
         (text, label)
         for chapter in tree.iter("chapter")
@@ -86,7 +86,7 @@ def diagnoses(folder: Path) -> Points:
     )
 
 
-def terms(category: ElementTree.Element) -> Iterator[str]:
+def terms(category: ET.Element) -> Iterator[str]:
     """Yield what the codes of a category are called, and what is filed under them."""
     for code in category.iter("diag"):
         yield said(code)
@@ -94,7 +94,7 @@ def terms(category: ElementTree.Element) -> Iterator[str]:
             yield note.text or ""
 
 
-def said(code: ElementTree.Element) -> str:
+def said(code: ET.Element) -> str:
     """Return the words that describe a code, without the codes in brackets."""
     return re.sub(r"\s*\([A-Z0-9.-]+\)$", "", code.findtext("desc") or "").strip()
 
