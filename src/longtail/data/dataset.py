@@ -195,7 +195,11 @@ class Dataset:
         _check_sources(path, labels_file, label_space, labels_path, format)
         columns = Columns.of(text_column, labels_column, label_separator)
         path = Path(path)
-        known = label_space if labels_file is None else LabelSpace.read(labels_file)
+        known = (
+            label_space
+            if labels_file is None
+            else LabelSpace.read(labels_file, text_column=columns.text)
+        )
         notes = InputNotes(path)
         rows = LabelRows(
             path,
