@@ -201,7 +201,8 @@ def _trained(
         _fit(estimator, dataset, set_aside, checkpoints, arguments.tensorboard)
     except KeyboardInterrupt as stop:
         kept = _has_checkpoints(checkpoints)
-        what = "the same command resumes from there" if kept else "nothing was kept"
+        resumes = "the same command resumes from the last checkpoint"
+        what = f"{resumes}, a minute or an epoch old at most" if kept else "nothing was kept"
         notice(f"Stopped: {what}.")
         return stop
     remember_columns(estimator.predictor_, columns)
