@@ -21,7 +21,9 @@ class PairLoss(Protocol):
     """How far true labels should be before false ones."""
 
     def slope(self, cosines: Tensor, rows: Tensor, columns: Tensor) -> tuple[float, Tensor]:
-        """Return the mean loss of a point, and its slope with respect to the cosines.
+        """Return the mean loss of a point, and the slope of the sum over points, by the cosines.
+
+        The loss is only shown; the slope, of the sum and not of the mean, is what is learnt by.
 
         Parameters
         ----------
