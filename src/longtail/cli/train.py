@@ -83,7 +83,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the folder to write; a model that is there is replaced in the end",
     )
     parser.add_argument(
-        "--labels", metavar="FILE", help="names of labels that are ids: line number = id, from 0"
+        "--labels",
+        metavar="FILE",
+        help="names of labels that are ids, or JSON lines: line number = id, from 0",
     )
     parser.add_argument(
         "--label-pairs", metavar="FILE", help="the trn_X_Y half of a pair of sparse files"
