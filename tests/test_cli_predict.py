@@ -8,10 +8,12 @@ import json
 import os
 import sys
 
+import numpy as np
 import pytest
 
 from command_line import refused, rows, run, stdin_of, write_lines
 from longtail import LongtailClassifier, load
+from longtail.metrics import read_scores, top_k
 
 
 def test_one_text_is_answered_with_probabilities_and_names(place, capsys):
@@ -257,3 +259,34 @@ def test_a_disk_that_fills_up_is_said_in_one_sentence(place, capsys, tmp_path, m
     command = ("predict", place / "model", place / "test.jsonl", "--output", tmp_path / "out.jsonl")
     assert "No space left on device. Free some space" in refused(capsys, *command)
     assert not list(tmp_path.iterdir())
+
+
+def test_answers_are_written_as_a_sparse_matrix(place, capsys, tmp_path):
+    model, texts = load(place / "model"), ["red wine", "zzz", "old car"]
+    file, out = write_lines(tmp_path / "texts.txt", texts), tmp_path / "scores.npz"
+    code, printed, err = run(capsys, "predict", place / "model", file, "--output", out)
+    assert (code, printed) == (0, "")
+    assert f"Wrote the labels of 3 points to {out}" in err
+    ids, probabilities = model.predict_topk(texts, 5)
+    scores = read_scores(out)
+    assert scores.shape == (3, model.n_labels)
+    found = top_k(scores, 5)
+    assert np.array_equal(np.sort(found[0]), np.sort(ids))
+    assert np.array_equal(found[1], probabilities)
+    least = float(probabilities[0, 1])
+    run(capsys, "predict", place / "model", file, "--output", out, "--threshold", repr(least))
+    assert np.array_equal(read_scores(out).data, scores.data[scores.data >= least])
+
+
+def test_what_a_matrix_cannot_hold_is_refused_and_no_file_is_left(place, capsys, tmp_path):
+    out = tmp_path / "scores.npz"
+    file, empty = write_lines(tmp_path / "texts.txt", ["red wine"]), tmp_path / "empty.txt"
+    empty.touch()
+    refused_keep = refused(
+        capsys, "predict", place / "model", file, "--output", out, "--keep", "id"
+    )
+    assert "keeps no columns" in refused_keep
+    assert "empty" in refused(capsys, "predict", place / "model", empty, "--output", out)
+    packed = tmp_path / "scores.npz.gz"
+    assert "'.npz'" in refused(capsys, "predict", place / "model", file, "--output", packed)
+    assert not out.exists()

@@ -303,7 +303,7 @@ def test_the_same_command_resumes_to_the_same_model(
         stop_in(patch, stage, 2)
         code, out, err = run(capsys, *command)
     assert (code, out) == (130, "")
-    assert "the same command resumes from there" in err.splitlines()[-1]
+    assert "the same command resumes from the last checkpoint" in err.splitlines()[-1]
     assert [path.name for path in tmp_path.iterdir()] == ["model.checkpoint"]
 
     code, _, err = run(capsys, *command)

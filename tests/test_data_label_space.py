@@ -6,6 +6,7 @@ import gzip
 
 import pytest
 
+from longtail import Dataset
 from longtail.data import InputWarning, LabelSpace, TextColumn
 from longtail.data.label_matching import matched_labels
 from longtail.errors import DataFormatError, InputError
@@ -109,7 +110,11 @@ def test_broken_labels_files(tmp_path, content, message):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ('{"uid":"1","title":"foo"}\n{"uid":"2"}\n', "line 1: Each line is an object of JSON"),
+        ('{"uid":"1","of":"foo"}\n{"uid":"2"}\n', "line 1: Each line is an object.* key.*'title'"),
+        ('{"uid":"1","title":"foo"}\n{"uid":"2"}\n', "line 2: There is no key 'title'"),
+        ('{"uid":"1","title":"foo"}\nbar\n', "line 2: JSON is malformed"),
+        ('{"uid":"1","title":"foo"}\n\n{"title":"bar"}\n', "line 2: A blank line is no label"),
+        ('{"title":"foo"}\n{"title":" "}\n', "line 2: The label has no name, and no 'uid'"),
         ("id,name\n0,bread\n1,car\n", "line 1: This is a CSV file with ids: 'id,name' is its"),
         ("Nr;Name\n1;bread\n2;car\n", "line 1: This is a CSV file with ids: 'Nr;Name' is its"),
         (
@@ -127,6 +132,34 @@ def test_labels_files_in_other_formats_are_refused(tmp_path, content, message):
     (tmp_path / "labels.txt").write_text(content, encoding="utf-8")
     with pytest.raises(DataFormatError, match=message):
         LabelSpace.read(tmp_path / "labels.txt")
+
+
+def test_a_labels_file_may_be_json_lines_as_the_repositorys_raw_texts_are(tmp_path):
+    path = tmp_path / "lbl.json.gz"
+    lines = [
+        '{"uid": "B1", "title": "Ballet tutu", "content": "three layers"}',
+        '{"uid": "B2", "title": "", "content": "of steel"}',
+        '{"uid": "B3", "title": "Tea", "content": null}',
+    ]
+    path.write_bytes(gzip.compress("\r\n".join([*lines, ""]).encode()))
+    with pytest.warns(InputWarning, match=r"called by their id\): 1, first at line 2"):
+        titles = LabelSpace.read(path)
+    with pytest.warns(InputWarning, match="called by their id"):
+        whole = LabelSpace.read(path, text_column=["title", "content"])
+    with pytest.warns(InputWarning, match="called by their id"):
+        others = LabelSpace.read(path, text_column=["abstract"])  # a key of the points alone
+    assert list(titles.names) == list(whole.names) == ["Ballet tutu", "B2", "Tea"]
+    assert list(titles.texts) == list(others.texts) == ["Ballet tutu", "", "Tea"]
+    assert list(whole.texts) == ["Ballet tutu three layers", "of steel", "Tea"]
+
+
+def test_points_and_labels_of_the_repositorys_raw_texts_are_read_together(tmp_path):
+    (tmp_path / "trn.json").write_text('{"uid": "A", "title": "shoes", "target_ind": [1, 0]}\n')
+    (tmp_path / "lbl.json").write_text('{"title": "tutu"}\n{"title": "socks", "content": "wool"}\n')
+    names = {"text_column": "title", "labels_column": "target_ind"}
+    dataset = Dataset.read(tmp_path / "trn.json", labels_file=tmp_path / "lbl.json", **names)
+    assert [dataset.label_space.name(i) for i in next(dataset.label_lists())] == ["tutu", "socks"]
+    assert dataset.label_space.texts_are_names
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,20 @@ def test_features_and_a_matrix():
     assert dataset.label_space.names is None
 
 
+def test_vectors_take_the_labels_of_another_data_set():
+    texts = Dataset.of(TEXTS, NAMES, label_texts={"drink": "to drink", "food": ""})
+    vectors = np.arange(40, dtype=np.float64).reshape(20, 2)
+    dataset = Dataset.of(vectors, texts)
+    assert dataset.texts is None
+    assert np.array_equal(dataset.features.toarray(), vectors)
+    assert list(dataset.label_lists()) == list(texts.label_lists())
+    assert list(dataset.label_space.texts) == ["to drink", "vehicle", "food"]
+    assert Dataset.of(vectors, texts, label_texts={"tea": ""}).n_labels == 4
+    assert texts.n_labels == 3
+    with pytest.raises(InputError, match=r"\(20, 3\), but there are 3 points"):
+        Dataset.of(vectors[:3], texts)
+
+
 def test_label_texts_by_name():
     texts = {"vehicle": "a thing that drives", "plant": "a thing that grows", "drink": ""}
     dataset = Dataset.of(TEXTS, NAMES, label_texts=texts)

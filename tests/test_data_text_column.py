@@ -114,3 +114,8 @@ def test_offsets_that_do_not_fit_are_refused(offsets):
 def test_wrong_types_are_refused():
     with pytest.raises(InputError, match="uint8 buffer"):
         TextColumn(np.zeros(2, dtype=np.int8), np.array([0, 2]))
+
+
+def test_a_long_text_is_shown_by_its_beginning():
+    shown = repr(TextColumn.from_strings(["red wine", "x" * 80, "y" * 81, "z"]))
+    assert shown == f"TextColumn(['red wine', '{'x' * 80}', '{'y' * 80}...', ...])"

@@ -102,6 +102,9 @@ class TestForms:
         assert model.predict(TEXTS[:4]).shape == (4, LABELS.shape[1])
         found = model.evaluate(Dataset(texts_from(TEXTS), None, LABELS, SPACE), ks=(1, 3))
         assert found["P@1"] == pytest.approx(100 * model.score(TEXTS, LABELS))
+        asked = {"recall_ks": (2,), "propensity": (0.6, 2.6)}
+        dataset = Dataset.of(TEXTS, LABELS)
+        assert model.evaluate(dataset, **asked) == model.predictor_.evaluate(dataset, **asked)
 
     def test_learns_which_label_is_which(self, fitted, request):
         if "as in code" in request.node.name:

@@ -16,6 +16,7 @@ from longtail.metrics import (
     ps_ndcg_at_k,
     ps_precision_at_k,
     recall_at_k,
+    score_matrix,
     set_aside,
     top_k,
 )
@@ -234,3 +235,22 @@ def _evaluate(ids, scores, truth, *, recall_ks=(), **options):
         recall_ks=recall_ks,
         **options,
     )
+
+
+def test_a_matrix_in_place_of_ids_is_told_how_it_becomes_ids():
+    truth = csr_array(np.eye(3))
+    known = {"train_label_counts": [1, 1, 1], "n_train_points": 3, "ks": [1], "recall_ks": []}
+    with pytest.raises(InputError, match=r"sparse matrix. Pass ids and scores, .*top_k"):
+        evaluate(truth, truth, truth, **known)
+    assert evaluate(*top_k(truth, 1), truth, **known)["P@1"] == 100
+
+
+def test_a_matrix_of_scores_has_the_labels_of_its_predictions():
+    ids, scores = np.array([[2, 0], [1, -1]]), np.array([[0.5, 0.25], [0.5, -np.inf]], np.float32)
+    matrix = score_matrix(ids, scores, 4)
+    assert (matrix.shape, matrix.dtype, matrix.has_sorted_indices) == ((2, 4), np.float32, True)
+    assert [part.tolist() for part in top_k(matrix, 2)] == [ids.tolist(), scores.tolist()]
+    with pytest.raises(InputError, match="a label 2 among 2 labels"):
+        score_matrix(ids, scores, 2)
+    with pytest.raises(InputError, match="same shape"):
+        score_matrix(ids, scores[:, :1], 4)

@@ -65,6 +65,28 @@ def contrast_of_labels(cosines):
 
 
 @pytest.mark.parametrize(
+    ("answer", "message"),
+    [
+        (
+            lambda cosines: (1.0, cosines[:, :1]),
+            r"shape of the cosines, \(\d+, \d+\), got .*, 1",
+        ),
+        (lambda cosines: (1.0, None), "shape of the cosines, .* got a NoneType"),
+        (lambda cosines: cosines, "must return two things, .* got a Tensor"),
+        (lambda cosines: None, "must return two things, .* got a NoneType"),
+    ],
+)
+@pytest.mark.parametrize("module", ["encoder_loss", "classifier_loss"])
+def test_what_a_loss_of_ones_own_returns_is_looked_at(module, answer, message):
+    class Own:
+        def slope(self, cosines, rows, columns):
+            return answer(cosines)
+
+    with pytest.raises(InputError, match=f"Own .*{message}"):
+        NGAME(**{module: Own()}, n_threads=1).fit(["red wine", "fast car"] * 9, [["a"], ["b"]] * 9)
+
+
+@pytest.mark.parametrize(
     ("loss", "plain"),
     [
         (TripletLoss(n_hardest=2), triplet),

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from longtail.cli.files import is_stdout
+from longtail.cli.score_matrix import is_matrix
 from longtail.data.delimited import SEPARATOR, as_rows, split_labels
 from longtail.data.input_notes import InputWarning
 from longtail.data.paths import is_device
@@ -42,14 +43,14 @@ def check_kind_of(path: Path) -> None:
         ...
     longtail.errors.InputError: answers.xlsx: answers are not written as '.xlsx', but as CSV or ...
     """
-    if is_stdout(path) or is_device(path):
+    if is_stdout(path) or is_device(path) or is_matrix(path):
         return
     suffix = Path(path.name.removesuffix(".gz")).suffix
     if suffix.lower() in _OTHERS:
         raise InputError(
             f"{path}: answers are not written as {suffix!r}, but as CSV or TSV where the name ends "
-            "in .csv or .tsv, as JSON lines else, and compressed where .gz stands behind it. Name "
-            "it .csv, .tsv or .jsonl."
+            "in .csv or .tsv, as a matrix of scipy in .npz, as JSON lines else, and compressed "
+            "where .gz stands behind a table or JSON lines. Name it .csv, .tsv, .npz or .jsonl."
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import contextmanager
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Protocol
@@ -16,6 +17,7 @@ from longtail.cli.output import counted, one_line, result
 from longtail.cli.own_columns import add_column_arguments, columns_of_points
 from longtail.cli.points import PLAIN, answered, is_read_again, points_in
 from longtail.cli.resuming import digest_of, identity_of, resuming
+from longtail.cli.score_matrix import is_matrix, write_matrix
 from longtail.data.formats import FORMATS
 from longtail.data.kept import Kept
 from longtail.data.label_space import LabelSpace
@@ -58,7 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         help="where the answers go, as JSON lines, or as a table if it ends in .tsv or .csv: "
         "standard output by default, as with -; .gz is compressed. A run that was stopped goes on "
-        "when it is started again",
+        "when it is started again. If it ends in .npz, a sparse matrix of scipy, points by labels",
     )
     parser.add_argument(
         "--top-k", metavar="K", type=int, default=5, help="most labels to return (5)"
@@ -128,6 +130,8 @@ def _check_options(arguments: argparse.Namespace) -> None:
         )
     if arguments.explain and arguments.text is None:
         raise InputError("--explain belongs to --text. Pass one text to explain.")
+    if arguments.keep and is_matrix(arguments.output):
+        raise InputError("A matrix keeps no columns of FILE. Omit --keep, or name a .jsonl file.")
     if arguments.output is not None:
         check_kind_of(arguments.output)
         names = [arguments.file, arguments.allowed, arguments.masked]
@@ -185,7 +189,7 @@ def _explain_text(model: Predictor, arguments: argparse.Namespace) -> None:
 
 
 def _answer_file(model: Predictor, arguments: argparse.Namespace) -> None:
-    """Write one line a point, in the order of the file."""
+    """Write one line, or one row of a matrix, a point, in the order of the file."""
     delimiter = delimiter_of(arguments.output)
     if delimiter:
         check_names(model.label_space, arguments.output)
@@ -196,28 +200,40 @@ def _answer_file(model: Predictor, arguments: argparse.Namespace) -> None:
     blocks, n_points = points_in(
         model, arguments.file, format_name=arguments.format, columns=columns, kept=kept
     )
-    with _opened(arguments, _identifying(allowed, masked, columns, kept)) as output:
-        answers = answered(
-            model,
-            islice(blocks, output.n_blocks_before, None),
-            arguments.top_k,
-            n_points=n_points,
-            title="predict",
-            n_done=output.n_points_before,
-            restriction=restriction,
+    asked = partial(
+        answered,
+        model,
+        k=arguments.top_k,
+        n_points=n_points,
+        title="predict",
+        restriction=restriction,
+    )
+    threshold = arguments.threshold
+    if is_matrix(arguments.output):
+        n_answered, n_without = write_matrix(
+            asked(blocks), arguments.output, n_labels=model.n_labels, threshold=threshold
         )
-        n_without = _write(answers, output, model, kept, arguments.threshold, delimiter)
-        if not output.n_points:
-            raise InputError(
-                f"{source_name(arguments.file)} is empty. Pass a file with points in it."
-            )
+        _check_answered(arguments.file, n_answered)
+    else:
+        with _opened(arguments, _identifying(allowed, masked, columns, kept)) as output:
+            rest = islice(blocks, output.n_blocks_before, None)
+            answers = asked(rest, n_done=output.n_points_before)
+            n_without = _write(answers, output, model, kept, threshold, delimiter)
+            n_answered = output.n_points
+            _check_answered(arguments.file, n_answered)  # before the output takes its name
     if not is_stdout(arguments.output):
-        notice(f"Wrote the labels of {counted(output.n_points, 'point')} to {arguments.output}.")
+        notice(f"Wrote the labels of {counted(n_answered, 'point')} to {arguments.output}.")
     if n_without:
         notice(
             f"No label for {counted(n_without, 'point')}: none is probable enough, or the model "
             "knows nothing of what is said there."
         )
+
+
+def _check_answered(source: str, n_answered: int) -> None:
+    """Raise InputError if there was nothing to answer."""
+    if not n_answered:
+        raise InputError(f"{source_name(source)} is empty. Pass a file with points in it.")
 
 
 def _identifying(

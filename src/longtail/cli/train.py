@@ -83,7 +83,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="the folder to write; a model that is there is replaced in the end",
     )
     parser.add_argument(
-        "--labels", metavar="FILE", help="names of labels that are ids: line number = id, from 0"
+        "--labels",
+        metavar="FILE",
+        help="names of labels that are ids, or JSON lines: line number = id, from 0",
     )
     parser.add_argument(
         "--label-pairs", metavar="FILE", help="the trn_X_Y half of a pair of sparse files"
@@ -201,7 +203,8 @@ def _trained(
         _fit(estimator, dataset, set_aside, checkpoints, arguments.tensorboard)
     except KeyboardInterrupt as stop:
         kept = _has_checkpoints(checkpoints)
-        what = "the same command resumes from there" if kept else "nothing was kept"
+        resumes = "the same command resumes from the last checkpoint"
+        what = f"{resumes}, a minute or an epoch old at most" if kept else "nothing was kept"
         notice(f"Stopped: {what}.")
         return stop
     remember_columns(estimator.predictor_, columns)

@@ -101,7 +101,7 @@ class Dataset:
         X : sequence of str, or matrix (n_points, n_features)
             Texts, or features: sparse, or dense numbers.
         y : list of lists, matrix, table or classes
-            Labels in any form that `fit` takes.
+            Labels in any form that `fit` takes; or a data set, whose labels these points have.
         label_texts : mapping of str to str, optional
             What a model may read about labels, by their names, as from a labels file: of one that
             is not in it, its name. A name that no point has is one more label.
@@ -127,7 +127,10 @@ class Dataset:
         """
         points = texts_from(X) if holds_texts(X) else features_from(X)
         n_points = n_points_of(points)
-        labels, space, _ = labels_from(y, n_points)
+        if isinstance(y, Dataset):
+            labels, space = y.labels.copy(), y.label_space
+        else:
+            labels, space, _ = labels_from(y, n_points)
         if label_texts is not None:
             space = space.with_texts(label_texts)
             labels.resize((n_points, space.n_labels))
@@ -195,7 +198,11 @@ class Dataset:
         _check_sources(path, labels_file, label_space, labels_path, format)
         columns = Columns.of(text_column, labels_column, label_separator)
         path = Path(path)
-        known = label_space if labels_file is None else LabelSpace.read(labels_file)
+        known = (
+            label_space
+            if labels_file is None
+            else LabelSpace.read(labels_file, text_column=columns.text)
+        )
         notes = InputNotes(path)
         rows = LabelRows(
             path,

@@ -253,6 +253,8 @@ class LabelRows:
                 f"The label id {max(ids)} is out of range: ids run from 0 to {limit - 1}. "
                 "Correct the id, or the number of labels in the header if there is one."
             )
+            if max(ids) == self.n_declared:
+                message += " If all ids count from 1, subtract 1 from each."
             raise DataFormatError(message, path=self.path, line=line)
 
     def _known_ids(self, ids: Sequence[int], line: int) -> Sequence[int]:

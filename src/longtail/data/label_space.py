@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from longtail.data.columns import Columns
 from longtail.data.csr import MOST_DIGITS
 from longtail.data.label_names import check_name
 from longtail.data.labels_file import read_labels_file
@@ -86,15 +87,21 @@ class LabelSpace:
         return cls(len(name_column), name_column, text_column)
 
     @classmethod
-    def read(cls, path: str | Path) -> LabelSpace:
+    def read(
+        cls, path: str | Path, *, text_column: str | Iterable[str] | None = None
+    ) -> LabelSpace:
         """Read a labels file, plain or gzip: one label a line, line number = id, from 0.
 
-        A line is a name, or ``name<TAB>text``; without a text the name is the text too.
+        A line is a name, or ``name<TAB>text``, or an object of JSON; without a text the name is
+        the text too.
 
         Parameters
         ----------
         path : str or Path
             The labels file.
+        text_column : str or iterable of str, optional
+            Of JSON, the keys that make up the text, of which the first is the name; if not all are
+            there, and by default, ``text``, ``title``, ``name`` or ``label``.
 
         Raises
         ------
@@ -104,7 +111,7 @@ class LabelSpace:
             If it is empty, not UTF-8, or has a line without a name; blank lines at the very end
             are fine.
         """
-        names, texts = read_labels_file(path)
+        names, texts = read_labels_file(path, Columns.of(text_column).text)
         return cls(len(names), names, texts)
 
     @property

@@ -1,26 +1,27 @@
-"""The labels file: one label a line, a name or ``name<TAB>text``; the id is the line's number."""
+"""The labels file: a name, ``name<TAB>text`` or an object of JSON a line; line number = id."""
 
 from __future__ import annotations
 
 import re
+from itertools import chain
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from longtail.data.input_notes import InputNotes
-from longtail.data.json_lines import keys_of
+from longtail.data.json_labels import TEXT_KEYS, object_in, read_json_labels, text_keys_in
 from longtail.data.label_names import is_list_text, remark_on_twins
 from longtail.data.paths import decode_line, numbered_lines
 from longtail.data.text_column import TextColumn, TextColumnBuilder
 from longtail.errors import DataFormatError
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from collections.abc import Iterable, Sequence
 
 __all__ = ["read_labels_file"]
 
 _NAME_MISSING = "A label's name is missing. Write one name a line; its id is the line's number."
 _SHAPE = "Write one name a line, or a name, a TAB and a text; a label's id is the line's number."
+_OR_SHAPE = f"Or {_SHAPE[0].lower()}{_SHAPE[1:]}"
 _NUMBERED = re.compile(r'"?(\d{1,9})"?[,;]')
 _COUNTED = re.compile(r'"?(\d{1,9})"?$')
 _QUOTED = re.compile(r'"[^"]+"')
@@ -32,13 +33,17 @@ _FEWEST = 2  # lines of another format; a single one may be an honest name
 _BETWEEN_CELLS = {",": "commas", ";": "semicolons"}  # of a CSV
 
 
-def read_labels_file(path: str | Path) -> tuple[TextColumn, TextColumn]:
+def read_labels_file(
+    path: str | Path, text_column: Sequence[str] = ()
+) -> tuple[TextColumn, TextColumn]:
     r"""Return the names and the texts of a labels file, plain or gzip.
 
     Parameters
     ----------
     path : str or Path
         The labels file.
+    text_column : sequence of str
+        Keys that are the text, in JSON lines; see `text_keys_in`.
 
     Returns
     -------
@@ -50,8 +55,8 @@ def read_labels_file(path: str | Path) -> tuple[TextColumn, TextColumn]:
     InputError
         If the file cannot be opened.
     DataFormatError
-        If it is empty, not UTF-8, has a line without a name or a header of two cells, or is JSON
-        or a CSV file; blank lines at the very end are fine.
+        If it is empty, not UTF-8, has a line without a name or a header of two cells, or is a CSV
+        file or JSON other than an object with a name a line; blank lines at the very end are fine.
 
     Examples
     --------
@@ -63,9 +68,29 @@ def read_labels_file(path: str | Path) -> tuple[TextColumn, TextColumn]:
     ...     read_labels_file(path)
     (TextColumn(['bread', 'dance']), TextColumn(['bread', 'waltz, tango']))
     """
+    lines = numbered_lines(path)
+    first = next(lines, (1, b""))
+    keys = text_keys_in(first[1], text_column)
+    if keys:
+        names, texts = read_json_labels(chain([first], lines), keys, Path(path))
+        notes = InputNotes(path)
+        remark_on_twins(notes, names)
+        notes.warn()
+    else:
+        names, texts = _named_in_lines(chain([first], lines), path)
+        _refuse_json(names, path)
+        _refuse_tables(names, texts, path)
+        _remark_on(names, texts, path)
+    return names, names if names == texts else texts
+
+
+def _named_in_lines(
+    lines: Iterable[tuple[int, bytes]], path: str | Path
+) -> tuple[TextColumn, TextColumn]:
+    """Return the names and texts of lines that are one or both."""
     names, texts = TextColumnBuilder(), TextColumnBuilder()
     first_blank = 0
-    for number, line in numbered_lines(path):
+    for number, line in lines:
         said, _, more = decode_line(line, path=path, number=number).partition("\t")
         name, _, text = line.partition(b"\t")
         is_blank = not said.strip()
@@ -78,21 +103,20 @@ def read_labels_file(path: str | Path) -> tuple[TextColumn, TextColumn]:
             texts.append(text or name)
     if not len(names):
         raise DataFormatError(_NAME_MISSING, path=path, line=1)
-    name_column, text_column = names.finish(), texts.finish()
-    _refuse_json(name_column, path)
-    _refuse_tables(name_column, text_column, path)
-    _remark_on(name_column, text_column, path)
-    return name_column, name_column if name_column == text_column else text_column
+    return names.finish(), texts.finish()
 
 
 def _refuse_json(names: TextColumn, path: str | Path) -> None:
     """Raise DataFormatError if each line is an object of JSON, or all of them are one value."""
-    if len(names) >= _FEWEST and all(map(_is_object, names)):
-        message = f"Each line is an object of JSON, which would be the label's name. {_SHAPE}"
+    if len(names) >= _FEWEST and all(object_in(name.encode()) for name in names):
+        message = (
+            "Each line is an object of JSON, but has none of the keys "
+            f"{', '.join(map(repr, TEXT_KEYS))}. Call the label's text so. {_OR_SHAPE}"
+        )
         raise DataFormatError(message, path=path, line=1)
     ends = names[0].strip(), names[len(names) - 1].strip()
     is_long = len(names) > _FEWEST and ends in _BRACKETS
-    is_short = len(names) == 1 and (is_list_text(names[0]) or len(_object_in(names[0])) > 1)
+    is_short = len(names) == 1 and (is_list_text(names[0]) or len(object_in(names[0].encode())) > 1)
     if is_long or is_short:
         message = f"The file is JSON, of which each line would be a label's name. {_SHAPE}"
         raise DataFormatError(message, path=path, line=1)
@@ -151,21 +175,6 @@ def _remark_on(names: TextColumn, texts: TextColumn, path: str | Path) -> None:
             "them, delete the numbers, since a label's id is its line"
         )
     notes.warn()
-
-
-def _object_in(line: str) -> dict[str, msgspec.Raw]:
-    """Return the object of JSON that a line is; nothing if it is none."""
-    if not line.lstrip().startswith("{"):
-        return {}
-    try:
-        return keys_of(line.encode())
-    except (msgspec.DecodeError, RecursionError):
-        return {}
-
-
-def _is_object(line: str) -> bool:
-    """Tell whether a line is an object of JSON that has keys."""
-    return bool(_object_in(line))
 
 
 def _is_csv(path: str | Path) -> bool:

@@ -125,6 +125,8 @@ class SparseRowBuilder:
             message = (
                 f"The id {_largest_id(entries)} is out of range: ids run from 0 to {limit - 1}."
             )
+            if ids[-1] == self._n_columns:
+                message += " If all ids count from 1, subtract 1 from each."
         elif (steps == 0).any():
             message = (
                 f"The id {ids[1:][steps == 0][0]} appears twice. Give each id one value a row."

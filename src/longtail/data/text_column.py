@@ -20,6 +20,7 @@ __all__ = ["TextColumn", "TextColumnBuilder", "well_formed"]
 
 # Rows handled at a time where each one costs temporary memory of several times its size.
 _CHUNK = 65_536
+_SHOWN = 80  # letters of a text, which may be as long as a book
 
 
 class TextColumn(Sequence[str]):
@@ -124,7 +125,8 @@ class TextColumn(Sequence[str]):
     __hash__ = None  # type: ignore[assignment]  # comparing by content rules hashing by place out
 
     def __repr__(self) -> str:
-        shown = ", ".join(repr(text) for text in self[:3])
+        texts = (text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..." for text in self[:3])
+        shown = ", ".join(map(repr, texts))
         return f"TextColumn([{shown}{', ...' if len(self) > 3 else ''}])"
 
     def take(self, rows: ArrayLike) -> TextColumn:

@@ -16,6 +16,7 @@ from longtail.estimators.feature_names import check_feature_names
 from longtail.estimators.scikit_learn import Parameters, not_fitted
 from longtail.evaluation import warn_of_unknown_labels
 from longtail.metrics import precision_at_k
+from longtail.metrics.propensity import USUAL_PROPENSITY
 from longtail.predictor import LARGEST_K, Predictor
 
 if TYPE_CHECKING:
@@ -166,11 +167,15 @@ class AnsweringEstimator(Parameters):
         dataset: Dataset,
         ks: Sequence[int] = (1, 3, 5),
         *,
+        recall_ks: Sequence[int] = (10, 100),
+        propensity: tuple[float, float] = USUAL_PROPENSITY,
         set_aside: csr_array | None = None,
     ) -> dict[str, float]:
         """Return all metrics on a test set, in percent; see `Predictor.evaluate`."""
         self._check_is_fitted()
-        return self.predictor_.evaluate(dataset, ks, set_aside=set_aside)
+        return self.predictor_.evaluate(
+            dataset, ks, recall_ks=recall_ks, propensity=propensity, set_aside=set_aside
+        )
 
     def _check_is_fitted(self) -> None:
         if not hasattr(self, "predictor_"):

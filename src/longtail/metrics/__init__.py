@@ -26,7 +26,7 @@ from longtail.metrics.at_k import (
     recall_at_k,
 )
 from longtail.metrics.comparison import Difference, compare
-from longtail.metrics.predictions import in_rank_order, set_aside, top_k
+from longtail.metrics.predictions import in_rank_order, score_matrix, set_aside, top_k
 from longtail.metrics.propensity import inverse_propensities
 from longtail.metrics.report import FrequencyBin, by_frequency_quantile, by_point, evaluate
 from longtail.metrics.score_files import read_scores
@@ -50,6 +50,7 @@ __all__ = [
     "ps_precision_at_k",
     "read_scores",
     "recall_at_k",
+    "score_matrix",
     "set_aside",
     "top_k",
 ]

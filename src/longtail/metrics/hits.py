@@ -173,6 +173,11 @@ def check_ids(ids: Integers, n_points: int) -> Integers:
     >>> check_ids([[2, 0], [1, -1]], n_points=2).shape
     (2, 2)
     """
+    if issparse(ids):
+        raise InputError(
+            "`ids` is a sparse matrix. Pass ids and scores, as longtail.metrics.top_k(matrix, k) "
+            "returns them."
+        )
     ids = np.asarray(ids)
     if ids.ndim != 2 or not np.issubdtype(ids.dtype, np.integer):
         raise InputError(

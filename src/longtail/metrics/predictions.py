@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy.sparse import csr_array
 
 from longtail.data.csr import with_entries
 from longtail.errors import InputError
@@ -19,9 +20,15 @@ from longtail.metrics.hits import (
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from scipy.sparse import csr_array
 
-__all__ = ["in_rank_order", "places_to_predict", "set_aside", "top_k", "truth_without"]
+__all__ = [
+    "in_rank_order",
+    "places_to_predict",
+    "score_matrix",
+    "set_aside",
+    "top_k",
+    "truth_without",
+]
 
 
 def top_k(
@@ -74,6 +81,47 @@ def top_k(
         barred = None if exclude is None else exclude[chunk]
         _fill_top_k(scores[chunk], barred, ids[chunk], values[chunk])
     return ids, values
+
+
+def score_matrix(ids: Integers, scores: Floats, n_labels: int) -> csr_array:
+    """Return predictions as a sparse matrix, of which `top_k` makes such predictions again.
+
+    Parameters
+    ----------
+    ids : ndarray of int, shape (n_points, k)
+        Predicted labels, -1 where there is none.
+    scores : ndarray of float, shape (n_points, k)
+        Their scores.
+    n_labels : int
+        How many columns the matrix has.
+
+    Returns
+    -------
+    csr_array, shape (n_points, n_labels)
+        Of the dtype of `scores`, the ids of each row ascending.
+
+    Raises
+    ------
+    InputError
+        If the shapes differ, or an id is not below `n_labels`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.metrics import score_matrix
+    >>> ids, scores = np.array([[2, 0], [1, -1]]), np.array([[0.9, 0.2], [0.5, -np.inf]])
+    >>> score_matrix(ids, scores, n_labels=3).toarray().tolist()
+    [[0.2, 0.0, 0.9], [0.0, 0.5, 0.0]]
+    """
+    _check_same_shape(ids, scores)
+    if ids.size and ids.max() >= n_labels:
+        raise InputError(f"There is a label {ids.max()} among {n_labels:,} labels. Pass them all.")
+    is_label = ids >= 0
+    starts = np.concatenate([[0], np.cumsum(is_label.sum(axis=1))])
+    shape = (len(ids), n_labels)
+    matrix = csr_array((scores[is_label], ids[is_label], starts), shape)
+    matrix.sort_indices()
+    return matrix
 
 
 def _fill_top_k(scores: csr_array, barred: csr_array | None, ids: Integers, values: Floats) -> None:

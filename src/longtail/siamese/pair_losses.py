@@ -7,21 +7,23 @@ from typing import TYPE_CHECKING, Protocol
 
 import torch
 
-from longtail.errors import InputError
+from longtail.errors import InputError, named
 from longtail.training.processes import among_largest
 from longtail.training.unit_labels import decoupled_softmax
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["DecoupledSoftmax", "PairLoss", "ProbabilisticContrast", "TripletLoss"]
+__all__ = ["DecoupledSoftmax", "PairLoss", "ProbabilisticContrast", "TripletLoss", "checked_slope"]
 
 
 class PairLoss(Protocol):
     """How far true labels should be before false ones."""
 
     def slope(self, cosines: Tensor, rows: Tensor, columns: Tensor) -> tuple[float, Tensor]:
-        """Return the mean loss of a point, and its slope with respect to the cosines.
+        """Return the mean loss of a point, and the slope of the sum over points, by the cosines.
+
+        The loss is only shown; the slope, of the sum and not of the mean, is what is learnt by.
 
         Parameters
         ----------
@@ -31,6 +33,41 @@ class PairLoss(Protocol):
             Where the true labels are; all others are negatives.
         """
         ...
+
+
+def checked_slope(
+    loss: PairLoss, cosines: Tensor, rows: Tensor, columns: Tensor
+) -> tuple[float, Tensor]:
+    """Return what `PairLoss.slope` does, if compiled code can learn by it.
+
+    Raises
+    ------
+    InputError
+        If it is not a number and a slope for each cosine.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longtail.siamese.pair_losses import TripletLoss, checked_slope
+    >>> cosines, first = torch.tensor([[0.5, 0.4]]), torch.tensor([0])
+    >>> checked_slope(TripletLoss(), cosines, first, first)[1].tolist()
+    [[-1.0, 1.0]]
+    """
+    shape = cosines.shape
+    found = loss.slope(cosines, rows, columns)
+    if not isinstance(found, tuple) or len(found) != 2:
+        raise InputError(
+            f"`slope` of {type(loss).__name__} must return two things, the loss and its slope, "
+            f"got {named(found)}."
+        )
+    value, slope = found
+    if not isinstance(slope, torch.Tensor) or slope.shape != shape:
+        got = tuple(slope.shape) if isinstance(slope, torch.Tensor) else named(slope)
+        raise InputError(
+            f"The slope that {type(loss).__name__} returns must be a tensor of the shape of the "
+            f"cosines, {tuple(shape)}, got {got}."
+        )
+    return float(value), slope
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,6 +13,7 @@ from longtail.data.bags import Bags
 from longtail.kernels.corrections import add_up_groups, shorten_rows
 from longtail.kernels.unit_rows import write_units
 from longtail.named_parts import with_prefix
+from longtail.siamese.pair_losses import checked_slope
 from longtail.training.chosen_bags import ChosenBags
 from longtail.training.dropped_rows import dropped_rows
 from longtail.training.label_table import product_dtype
@@ -401,7 +402,7 @@ class SiameseTask:
             labels = self.corrections.add(texts.unit, pool)
         dtype = product_dtype(device)
         x, w = points.unit.to(dtype), labels.unit.to(dtype)
-        loss, slope = self.loss.slope((x @ w.T).float(), rows, columns)
+        loss, slope = checked_slope(self.loss, (x @ w.T).float(), rows, columns)
         narrow = slope.to(dtype)
         to_labels = (narrow.T @ x).float()
         if self.corrections is not None:
