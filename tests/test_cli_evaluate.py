@@ -259,6 +259,24 @@ def test_filter_files_and_propensities_are_used(place, capsys, tmp_path):
         assert f"expected A,B such as 0.55,1.5, got '{wrong}'" in err
 
 
+def test_places_are_those_that_are_asked_for(place, capsys, tmp_path):
+    asked = "evaluate", place / "model", place / "test.jsonl"
+    usual = run(capsys, *asked)[1].splitlines()
+    target = tmp_path / "metrics.json"
+    more = "--ks", "12,1", "--against", place / "model", "--json", target
+    lines = run(capsys, *asked, *more)[1].splitlines()
+    assert lines[0].split() == ["%", "@1", "@12"]
+    assert lines[1].split()[:2] == usual[1].split()[:2]
+    assert [line.split()[0] for line in lines[9:13]] == ["P@1", "P@12", "PSP@1", "PSP@12"]
+    written = json.loads(target.read_text())
+    assert "P@12" in written
+    assert "P@5" not in written
+    assert "PSP@12" in written["against"]
+    for wrong in ("0", "1,x", "", "10001"):
+        err = run(capsys, *asked, "--ks", wrong)[2]
+        assert f"expected numbers from 1 to 10,000 such as 1,3,5, got '{wrong}'" in err
+
+
 def test_ids_of_a_filter_file_are_lines_of_the_labels_file(place, capsys, tmp_path):
     model = load(place / "model")
     own = list(model.label_space.names)

@@ -80,6 +80,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="write the metrics there too; - is standard output",
     )
     parser.add_argument(
+        "--ks",
+        metavar="K,K",
+        type=_places,
+        default=PLACES,
+        help=f"how many of the best labels are judged ({','.join(map(str, PLACES))})",
+    )
+    parser.add_argument(
         "--filter",
         metavar="FILE",
         help="pairs `point label` to leave out of the predictions; ids of labels are lines of "
@@ -124,21 +131,21 @@ def run_command(arguments: argparse.Namespace) -> int:
         is_text = given.texts is not None
         check_kind(arguments.test, is_text=is_text, n_features=n_features_of(other))
     asked = _asked(model, given, arguments)
-    answers = _answers(model, asked)
+    answers = _answers(model, asked, arguments.ks)
     metrics = evaluate(*answers.judged, **_measured_by(asked, arguments))
     metrics["points_per_second"] = given.n_points / answers.seconds
     written: dict[str, object] = {key: round(value, 4) for key, value in metrics.items()}
-    shown = metrics_table(metrics, given.n_points)
+    shown = metrics_table(metrics, given.n_points, arguments.ks)
     if other is not None:
         notice(f"The same points for {arguments.against}:")
         same = _asked_of_other(other, asked, given, arguments)
-        theirs = _answers(other, same)
+        theirs = _answers(other, same, arguments.ks)
         found = compare(
             by_point(*answers.judged, **_measured_by(asked, arguments)),
             by_point(*theirs.judged, **_measured_by(same, arguments)),
         )
         written["against"] = comparison_as_json(found)
-        shown += ["", comparison_table(found)]
+        shown += ["", comparison_table(found, arguments.ks)]
     shown += _further_tables(model, answers, arguments)
     _tell(shown, written, arguments.json)
     return 0
@@ -243,12 +250,12 @@ def _asked_of_other(
     return _Asked(points, aside, counts, own.n_train_points)
 
 
-def _answers(model: Predictor, asked: _Asked) -> _Answers:
+def _answers(model: Predictor, asked: _Asked, places: tuple[int, ...]) -> _Answers:
     """Ask a model for the labels of a test set."""
     dataset, aside = asked.points, asked.aside
     _say_if_trained_otherwise(model, is_filtered=aside is not None)
     most = min(model.n_labels, LARGEST_K)
-    n_places = places_to_predict(deepest_place(PLACES, RECALL_PLACES), aside, most)
+    n_places = places_to_predict(deepest_place(places, RECALL_PLACES), aside, most)
     ids, scores, seconds = _predictions(model, dataset, n_places)
     if aside is not None:
         ids, scores = set_aside(ids, scores, aside)
@@ -260,7 +267,7 @@ def _measured_by(asked: _Asked, arguments: argparse.Namespace) -> dict[str, Any]
     return {
         "train_label_counts": asked.counts,
         "n_train_points": asked.n_train_points,
-        "ks": PLACES,
+        "ks": arguments.ks,
         "recall_ks": RECALL_PLACES,
         "propensity": arguments.propensity,
     }
@@ -322,3 +329,16 @@ def _propensity(text: str) -> tuple[float, float]:
     if not math.isfinite(a + b):
         raise argparse.ArgumentTypeError(f"expected A,B such as {USUAL}, got {text!r}")
     return a, b
+
+
+def _places(text: str) -> tuple[int, ...]:
+    """Parse ``K,K``: places in a ranking, which are taken in ascending order."""
+    try:
+        places = {int(part) for part in text.split(",")}
+    except ValueError:
+        places = {0}
+    if min(places) < 1 or max(places) > LARGEST_K:
+        raise argparse.ArgumentTypeError(
+            f"expected numbers from 1 to {LARGEST_K:,} such as 1,3,5, got {text!r}"
+        )
+    return tuple(sorted(places))

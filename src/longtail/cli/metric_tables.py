@@ -9,7 +9,7 @@ from longtail.cli.output import counted, table
 from longtail.metrics import by_frequency_quantile
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from scipy.sparse import csr_array
 
@@ -30,10 +30,11 @@ __all__ = [
 PLACES = (1, 3, 5)
 RECALL_PLACES = (10, 100)
 N_BINS = 5
-SHOWN = ("P@1", "P@3", "P@5", "PSP@1", "PSP@3", "PSP@5", "R@10", "R@100")
 
 
-def metrics_table(metrics: dict[str, float], n_points: int) -> list[str]:
+def metrics_table(
+    metrics: dict[str, float], n_points: int, places: Sequence[int] = PLACES
+) -> list[str]:
     """Return the lines that are shown of the metrics that `evaluate` has returned.
 
     Parameters
@@ -41,14 +42,16 @@ def metrics_table(metrics: dict[str, float], n_points: int) -> list[str]:
     metrics : dict of str to float
         In percent; with ``points_per_second`` beside them.
     n_points : int
+    places : sequence of int
+        The k of P@k and the like.
     """
     rows = [
-        [name, *(f"{metrics[f'{name}@{k}']:.2f}" for k in PLACES)]
+        [name, *(f"{metrics[f'{name}@{k}']:.2f}" for k in places)]
         for name in ("P", "nDCG", "PSP", "PSnDCG")
     ]
     speed = f"{metrics['points_per_second']:,.0f} points a second"
     return [
-        table(["%", *(f"@{k}" for k in PLACES)], rows),
+        table(["%", *(f"@{k}" for k in places)], rows),
         "  ".join(f"R@{k} {metrics[f'R@{k}']:.2f}" for k in RECALL_PLACES),
         f"{counted(n_points, 'point')}, {speed}",
     ]
@@ -118,19 +121,22 @@ def threshold_table(found: list[AtThreshold]) -> str:
     return table(["at least", "labels a point", "precision", "recall", "F1"], rows)
 
 
-def comparison_table(found: Mapping[str, Difference]) -> str:
+def comparison_table(found: Mapping[str, Difference], places: Sequence[int] = PLACES) -> str:
     """Return what is shown: metrics of both, their difference and its standard error.
 
     Examples
     --------
-    >>> from longtail.cli.metric_tables import SHOWN, comparison_table
+    >>> from longtail.cli.metric_tables import comparison_table
     >>> from longtail.metrics import Difference
-    >>> same = dict.fromkeys(SHOWN, Difference(ours=51.2, theirs=50.0, standard_error=0.4))
-    >>> for line in comparison_table(same).splitlines()[:2]:
+    >>> same = Difference(ours=51.2, theirs=50.0, standard_error=0.4)
+    >>> found = dict.fromkeys(["P@1", "PSP@1", "R@10", "R@100"], same)
+    >>> for line in comparison_table(found, places=[1]).splitlines()[:2]:
     ...     print(line)
     %      this model  the other  difference  standard error
     P@1         51.20      50.00       +1.20            0.40
     """
+    shown = [f"{name}@{k}" for name in ("P", "PSP") for k in places]
+    shown += [f"R@{k}" for k in RECALL_PLACES]
     rows = [
         [
             name,
@@ -139,7 +145,7 @@ def comparison_table(found: Mapping[str, Difference]) -> str:
             f"{found[name].value:+.2f}",
             f"{found[name].standard_error:.2f}",
         ]
-        for name in SHOWN
+        for name in shown
     ]
     heads = ["%", "this model", "the other", "difference", "standard error"]
     return f"{table(heads, rows)}\nA difference of less than two standard errors may be chance."
