@@ -272,7 +272,7 @@ def test_places_are_those_that_are_asked_for(place, capsys, tmp_path):
     assert "P@12" in written
     assert "P@5" not in written
     assert "PSP@12" in written["against"]
-    for wrong in ("0", "1,x", "", "10001"):
+    for wrong in ("0", "1,x", ",", "10001"):
         err = run(capsys, *asked, "--ks", wrong)[2]
         assert f"expected numbers from 1 to 10,000 such as 1,3,5, got '{wrong}'" in err
 
