@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from longtail.features.transformer import Transformer
 from longtail.label_changes.changes import with_labels
 from longtail.label_changes.new_labels import SharedSpaceVectors
 from longtail.matching.cluster_scores import NeuralMatcher
-from longtail.negatives.nearest_labels import NearestLabels
+from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels
 from longtail.recipes.dexa import DEXA
 from longtail.recipes.ngame import NGAME
 from longtail.recipes.own_parts import check_parts
@@ -591,6 +591,24 @@ def test_a_block_gives_features_of_each_point(change, message):
 def test_label_vectors_are_as_long_as_the_features():
     with pytest.raises(InputError, match="have 3 numbers, but the label vectors 2"):
         LabelVectors(np.eye(2), np.zeros(2)).logits(np.ones((1, 3)), np.array([[0]]))
+    with pytest.raises(InputError, match="features of 3 points, but shortlists of 1"):
+        LabelVectors(np.eye(2), np.zeros(2)).logits(np.ones((3, 2)), np.array([[0]]))
+
+
+def test_a_shortlister_finds_as_a_loaded_one_does():
+    class Otherwise(LabelShortlister):
+        def query(self, features, n_threads=1):
+            return np.full((len(features), 1), 10**8), np.zeros((len(features), 1))
+
+    class Builds(NearestLabels):
+        def build(self, features, labels, *, seed, n_threads):
+            built = super().build(features, labels, seed=seed, n_threads=n_threads)
+            return Otherwise(
+                **{each.name: getattr(built, each.name) for each in fields(built) if each.init}
+            )
+
+    with pytest.raises(InputError, match="Otherwise has a `query` of its own"):
+        fit(surrogate=MetaLabelTask(schedule=BRIEF), negatives=Builds())
 
 
 def broken(rows):

@@ -171,6 +171,12 @@ def check_shortlister(found: Any, n_labels: int) -> None:
             f"`build` must return a LabelShortlister, got {named(found)}. Return such as "
             "NearestLabels().build(features, labels, seed=seed, n_threads=n_threads)."
         )
+    if type(found).query is not LabelShortlister.query:
+        raise InputError(
+            f"{type(found).__name__} has a `query` of its own, of which a model folder keeps "
+            "nothing: it holds arrays and no code. Return a LabelShortlister of other vectors or "
+            "settings, or do otherwise in `mine`."
+        )
     if found.n_labels != n_labels:
         raise InputError(
             f"`build` returned a LabelShortlister of {found.n_labels:,} labels, but there are "
