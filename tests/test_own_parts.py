@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from longtail import DeepXML
+from longtail import DeepXML, LongtailClassifier
 from longtail.classifiers.reranker import Reranker
 from longtail.classifiers.shortlisted import ShortlistTraining
 from longtail.data.point_input import InputKind
@@ -19,13 +19,20 @@ from longtail.features.bag_of_tokens import BagOfTokens
 from longtail.features.convolutions import XMLCNN, KimCNN
 from longtail.features.hashed_mlp import HashedMLP
 from longtail.features.transformer import Transformer
-from longtail.negatives.nearest_labels import NearestLabels
+from longtail.label_changes.changes import with_labels
+from longtail.label_changes.new_labels import SharedSpaceVectors
+from longtail.matching.cluster_scores import NeuralMatcher
+from longtail.negatives.nearest_labels import LabelShortlister, NearestLabels
+from longtail.recipes.dexa import DEXA
+from longtail.recipes.ngame import NGAME
 from longtail.recipes.own_parts import check_parts
 from longtail.recipes.slice import Slice
 from longtail.recipes.spen import SPEN
+from longtail.recipes.xtransformer import XTransformer
 from longtail.scorers.deepxml import Ranker
 from longtail.scorers.label_vectors import LabelVectors
-from longtail.siamese.pair_losses import ProbabilisticContrast
+from longtail.siamese.pair_losses import ProbabilisticContrast, TripletLoss
+from longtail.surrogates.label_indexing import PointFeatures
 from longtail.surrogates.meta_label_task import MetaLabelTask
 from longtail.training.schedule import Schedule
 from longtail.transfer.block import TransferBlock
@@ -75,6 +82,8 @@ def test_meta_labels_may_come_in_any_form(found):
         (["a", "b"], "whole numbers"),
         ([0], "Pass one cluster per label"),
         ([0, -2], "allowed are 0 to 0"),
+        ([0, 2**32 + 1], "from 0 to 4294967297: beyond int32"),
+        (np.array([0, 2**64 - 1], np.uint64), "beyond int32"),
     ],
 )
 def test_what_is_no_meta_label(found, message):
@@ -171,6 +180,12 @@ def test_what_a_surrogate_learns_may_come_in_any_form():
         (encoded(n_tokens=-1), r"has \d+ token vectors, but the features have \d+ columns"),
         (encoded(clusters=[0]), r"one for each of the 2 labels, got int64 \(1,\)"),
         (encoded(clusters=None), "Return -1 for a label without one"),
+        (encoded(clusters=[0, -5]), "meta-labels from -5 to 0, allowed are int32 from 0"),
+        (encoded(clusters=[0, 2**40]), "meta-labels from 0 to 1099511627776"),
+        (
+            encoded(lambda vectors: BagEncoder(vectors[:, 0])),
+            r"token vectors of the shape \(\d+,\)",
+        ),
     ],
 )
 def test_what_is_no_encoder_with_meta_labels(found, message):
@@ -369,12 +384,12 @@ def test_a_reranker_may_differ_where_that_can_be(reranker):
     assert model.predictor_.predict("wine", k=1)[0][0] == "drink"
 
 
-def ranking(n_tokens=0, *, n_labels=2, transform=Unchanged()):  # noqa: B008 - never changed
+def ranking(n_tokens=0, *, n_labels=2, dimension=4, transform=Unchanged()):  # noqa: B008 - never changed
     """Return what learns a ranker for so many tokens more or fewer, and so many labels."""
 
     def found(data, _):
         vectors = np.ones((data.features.shape[1] + n_tokens, 4), np.float32)
-        classifier = LabelVectors(np.ones((n_labels, 4)), np.ones(n_labels))
+        classifier = LabelVectors(np.ones((n_labels, dimension)), np.ones(n_labels))
         return Ranker(BagEncoder(vectors), transform, classifier)
 
     return found
@@ -392,6 +407,7 @@ def test_a_reranker_of_somebody_elses():
         (ranking(-1), r"has \d+ token vectors, but the features have"),
         (ranking(n_labels=1), r"vectors of \(1, 4\) .* there are 2 labels"),
         (ranking(transform=OwnTransform()), "is an OwnTransform"),
+        (ranking(dimension=4000), r"vectors of \(2, 4000\) .* features have 4 numbers"),
     ],
 )
 def test_what_is_no_ranker(found, message):
@@ -438,3 +454,248 @@ def test_what_is_no_loss_of_an_energy(found, message):
 def test_settings_of_parts_are_within_bounds(make):
     with pytest.raises(InputError, match=r"got|0"):
         make()
+
+
+@dataclass(frozen=True)
+class BuildsOtherwise(NearestLabels):
+    """A sampler that changes the structure, or what it is built from."""
+
+    labels: Any = None
+    change: Any = None
+
+    def build(self, features, labels, *, seed, n_threads):
+        labels = labels if self.labels is None else self.labels(labels)
+        built = super().build(features, labels, seed=seed, n_threads=n_threads)
+        return built if self.change is None else replace(built, **self.change(built))
+
+    def mine(self, shortlister, features, labels, *, seed, n_threads):
+        return np.zeros((len(features), 1), int)
+
+
+class FindsOtherwise:
+    """An index of somebody else's."""
+
+    def __init__(self, inner, change):
+        self.inner, self.change = inner, change
+
+    def query(self, queries, k):
+        return self.change(*self.inner.query(queries, k))
+
+    def to_arrays(self):
+        return self.inner.to_arrays()
+
+
+def searching(change):
+    """Return a sampler whose index of labels answers otherwise."""
+    return BuildsOtherwise(
+        change=lambda built: {"label_index": FindsOtherwise(built.label_index, change)}
+    )
+
+
+@pytest.mark.parametrize(
+    ("sampler", "message"),
+    [
+        (
+            BuildsOtherwise(labels=lambda labels: labels[:, :1]),
+            "LabelShortlister of 1 labels, .* are 2",
+        ),
+        (BuildsOtherwise(change=lambda b: {"label_ids": b.label_ids + 9}), "do not belong togeth"),
+        (BuildsOtherwise(change=lambda b: {"label_ids": b.label_ids - 9}), "do not belong togeth"),
+        (BuildsOtherwise(change=lambda b: {"label_starts": b.label_starts * 9}), "do not belong"),
+        (
+            BuildsOtherwise(change=lambda _: {"label_of_representative": np.array([0, 9])}),
+            "do not belong together",
+        ),
+        (searching(lambda ids, near: (ids + 9, near)), "must return rows from 0 to 1, .* to 10"),
+        (searching(lambda ids, near: (ids - 9, near)), "from -10 to 0"),
+        (searching(lambda ids, near: (ids[:1], near[:1])), "for 40 queries"),
+        (searching(lambda ids, near: (ids, near[:, :1])), r"similarities of \(40, 1\)"),
+    ],
+)
+def test_a_structure_that_would_lead_compiled_code_astray(sampler, message):
+    with pytest.raises(InputError, match=message):
+        fit(surrogate=MetaLabelTask(schedule=BRIEF), negatives=sampler)
+
+
+def test_an_index_of_somebody_elses_may_find_long_integers():
+    sampler = searching(lambda ids, near: (ids.astype(np.int64), near.astype(np.float64)))
+    model = fit(surrogate=MetaLabelTask(schedule=BRIEF), negatives=sampler)
+    assert model.predictor_.predict("wine", k=1)[0][0] == "drink"
+
+
+@pytest.mark.parametrize("change", [lambda v: v[:-1], lambda v: v[:, 0], lambda _: None])
+def test_features_have_a_row_a_point(change):
+    class Encodes(BagEncoder):
+        def encode(self, bags, n_threads=1):
+            return change(super().encode(bags, n_threads))
+
+    class EncodesUnit(UnitBagEncoder):
+        def encode(self, bags, n_threads=1):
+            return change(super().encode(bags, n_threads))
+
+    message = r"`encode` of the trained encoder must return float32 \(40, .* got"
+    with pytest.raises(InputError, match=message):
+        fit(surrogate=Learns(encoded(Encodes)))
+    learnt = Learns(lambda features, _: EncodesUnit(np.ones((features.shape[1], 4), np.float32)))
+    with pytest.raises(InputError, match=message):
+        Slice(vectors=learnt, n_threads=1).fit(TEXTS, LABELS)
+
+
+@pytest.mark.parametrize("width", [2, 40])
+def test_features_that_were_trained_on_keep_their_length(width):
+    class Tuned(BagOfTokens):
+        def frozen(self, network):
+            return BagEncoder(np.ones((len(network.table), width), np.float32))
+
+    with pytest.raises(InputError, match=rf"float32 \(40, 4\), .* got float32 \(40, {width}\)"):
+        fit(features=Tuned(dimension=4), surrogate=Learns(encoded()), fine_tune=True)
+
+
+WRONG_FEATURES = [
+    (lambda x: x[:, :3], r"\(40, 3\)"),
+    (lambda x: torch.cat([x, x]), r"\(80, 16\)"),
+    (lambda _: None, "a NoneType"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), WRONG_FEATURES)
+def test_a_network_gives_features_of_each_point(change, message):
+    class Forwards(BagOfTokens):
+        def network(self, *args, **kwargs):
+            network = super().network(*args, **kwargs)
+            forward = network.forward
+            network.forward = lambda points: change(forward(points))
+            return network
+
+    with pytest.raises(InputError, match=rf"`forward` of .* of \(40, 16\), .* got {message}"):
+        fit(features=Forwards(dimension=16), surrogate=MetaLabelTask(schedule=BRIEF))
+
+
+@pytest.mark.parametrize(("change", "message"), WRONG_FEATURES)
+def test_a_block_gives_features_of_each_point(change, message):
+    class Block(Unfrozen):
+        def forward(self, features):
+            return change(features)
+
+        def frozen(self):
+            return Unchanged()
+
+    class Blocked:
+        def block(self, dimension, device):
+            return Block(dimension, 0.1)
+
+    with pytest.raises(InputError, match=rf"`forward` of Block .* \(40, 16\), .* got {message}"):
+        fit(features=BAGS, surrogate=MetaLabelTask(schedule=BRIEF), transfer=Blocked())
+
+
+def test_label_vectors_are_as_long_as_the_features():
+    with pytest.raises(InputError, match="have 3 numbers, but the label vectors 2"):
+        LabelVectors(np.eye(2), np.zeros(2)).logits(np.ones((1, 3)), np.array([[0]]))
+    with pytest.raises(InputError, match="features of 3 points, but shortlists of 1"):
+        LabelVectors(np.eye(2), np.zeros(2)).logits(np.ones((3, 2)), np.array([[0]]))
+
+
+def test_a_shortlister_finds_as_a_loaded_one_does():
+    class Otherwise(LabelShortlister):
+        def query(self, features, n_threads=1):
+            return np.full((len(features), 1), 10**8), np.zeros((len(features), 1))
+
+    class Builds(NearestLabels):
+        def build(self, features, labels, *, seed, n_threads):
+            built = super().build(features, labels, seed=seed, n_threads=n_threads)
+            return Otherwise(
+                **{each.name: getattr(built, each.name) for each in fields(built) if each.init}
+            )
+
+    with pytest.raises(InputError, match="Otherwise has a `query` of its own"):
+        fit(surrogate=MetaLabelTask(schedule=BRIEF), negatives=Builds())
+
+
+def broken(rows):
+    """Return rows whose indices lie far beyond them."""
+    rows = rows.copy()
+    rows.indices[:] = 10**8
+    return rows
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda rows: rows[:1], r"each of the 2 labels, .* got \(1, \d+\)"),
+        (lambda _: None, "got a NoneType"),
+        (broken, "What `represent` returns is a broken sparse matrix"),
+    ],
+)
+def test_an_indexer_gives_a_row_a_label(change, message):
+    class Represents:
+        def represent(self, data, encoder, run):
+            return change(PointFeatures().represent(data, encoder, run))
+
+    with pytest.raises(InputError, match=message):
+        XTransformer(indexers=(Represents(),), **FEW).fit(TEXTS, LABELS)
+
+
+FEW: Any = {"leaf_size": 1, "dimension": 4, "epochs": 1, "n_threads": 1}
+
+
+def fewer_tokens(found):
+    return found._replace(encoder=UnitBagEncoder(found.encoder.token_vectors[:-1]))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda _: None, "`match` must return a LearntMatcher, got a NoneType"),
+        (lambda m: m._replace(vectors=m.vectors[:1]), r"of \(\(1, 4\), \(2,\), \(40, 4\)\)"),
+        (lambda m: m._replace(points=m.points[:-1]), r"2 clusters, 40 points .* they must be of"),
+        (lambda m: m._replace(bias=m.bias * np.nan), "returned NaN"),
+        (lambda m: m._replace(encoder=None), "the encoder of a LearntMatcher must be"),
+        (fewer_tokens, r"has \d+ token vectors, but the features have"),
+    ],
+)
+def test_a_matcher_scores_all_clusters(change, message):
+    class Matches(NeuralMatcher):
+        def match(self, *args):
+            return change(super().match(*args))
+
+    with pytest.raises(InputError, match=message):
+        XTransformer(matcher=Matches(), **FEW).fit(TEXTS, LABELS)
+
+
+@pytest.mark.parametrize("found", [[0, -1], [0], [0.0, 1.0], [[0], [1]]])
+def test_auxiliary_clusters_are_one_a_label(found):
+    class Clustered(DEXA):
+        def auxiliary_clusters(self, labels, texts, run):
+            return np.asarray(found)
+
+    with pytest.raises(InputError, match="`auxiliary_clusters` must return whole numbers from 0"):
+        Clustered(dimension=4, n_threads=1).fit(TEXTS, LABELS)
+
+
+@pytest.mark.parametrize("value", [None, "none", torch.zeros(2)])
+def test_a_loss_of_pairs_is_a_number(value):
+    class Loss(TripletLoss):
+        def slope(self, cosines, rows, columns):
+            return value, super().slope(cosines, rows, columns)[1]
+
+    with pytest.raises(InputError, match="The loss that Loss returns must be a number"):
+        NGAME(encoder_loss=Loss(), dimension=4, n_threads=1).fit(TEXTS, LABELS)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda _: None, "got a NoneType"),
+        (lambda rows: rows[:1], "3 arrays of"),
+        (lambda rows: [row[:, :3] for row in rows], r"got \[\(1, 3\)"),
+        (lambda rows: [row * np.nan for row in rows], "returned NaN"),
+    ],
+)
+def test_vectors_of_new_labels_fit_the_others(change, message):
+    class Vectors(SharedSpaceVectors):
+        def of_new(self, *args):
+            return change(super().of_new(*args))
+
+    model = LongtailClassifier(dimension=16, n_threads=1).fit(TEXTS, LABELS).predictor_
+    with pytest.raises(InputError, match=message):
+        with_labels(model, {"boat": "old boat"}, vectors=Vectors())

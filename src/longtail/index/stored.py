@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from longtail.errors import InputError
 from longtail.index.exact import EXACT_BELOW, ExactIndex
 from longtail.index.graph import DEFAULT_NEIGHBOURS, GraphIndex
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    import numpy as np
     from numpy.typing import NDArray
 
     from longtail.index.protocol import VectorIndex
 
-__all__ = ["built_index", "index_from_arrays", "n_rows_of"]
+__all__ = ["built_index", "found_by", "index_from_arrays", "n_rows_of"]
 
 
 def built_index(
@@ -79,6 +81,46 @@ def n_rows_of(index: VectorIndex) -> int:
     """
     arrays = index.to_arrays()
     return len(arrays.get("members", arrays["vectors"]))
+
+
+def found_by(
+    index: VectorIndex, queries: NDArray[np.float32], k: int
+) -> tuple[NDArray[np.int32], NDArray[np.float32]]:
+    """Return what `VectorIndex.query` does, if compiled code can look rows up by it.
+
+    Raises
+    ------
+    InputError
+        If an index of somebody else's answers with what are no rows of it.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.index import ExactIndex
+    >>> from longtail.index.stored import found_by
+    >>> rows = np.eye(2, dtype=np.float32)
+    >>> found_by(ExactIndex(rows), rows, 1)[0].tolist()
+    [[0], [1]]
+    """
+    found = index.query(queries, k)
+    if isinstance(index, GraphIndex | ExactIndex):
+        return found
+    ids, similarities = (np.asarray(part) for part in found)
+    n_rows = n_rows_of(index)
+    if (
+        ids.ndim != 2
+        or len(ids) != len(queries)
+        or similarities.shape != ids.shape
+        or ids.dtype.kind not in "iu"
+        or (ids.size and not (int(ids.min()) >= -1 and int(ids.max()) < n_rows))
+    ):
+        raise InputError(
+            f"`query` of {type(index).__name__} must return rows from 0 to {n_rows - 1}, or -1 for "
+            f"none, and a similarity for each, for {len(queries)} queries; got {ids.dtype} "
+            f"{ids.shape} from {ids.min(initial=0)} to {ids.max(initial=0)}, and similarities of "
+            f"{similarities.shape}."
+        )
+    return np.ascontiguousarray(ids, np.int32), np.ascontiguousarray(similarities, np.float32)
 
 
 def index_from_arrays(arrays: Mapping[str, NDArray[np.generic]], beam: int) -> VectorIndex:

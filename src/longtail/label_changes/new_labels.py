@@ -19,6 +19,7 @@ from longtail.blend.links import kept_links
 from longtail.blend.relations import postings_of
 from longtail.compiled.blended import BlendedScorer
 from longtail.data.rows import unit_rows
+from longtail.errors import InputError, named
 from longtail.label_changes.changed_index import with_more_rows
 from longtail.row_store import RowStore, joined_rows
 from longtail.scorers.sparse_label_vectors import SparseLabelVectors
@@ -186,6 +187,7 @@ def add_labels(
     means = unit_rows(new.summed(points))
     rows = vectors.of_new(scorer, new, means, n_threads)
     first, *others = scorer.heads
+    _check_vectors(rows, len(scorer.heads), means.shape)
     bias = _as_common_ones(scorer, first.bias, commonness)
     added = LabelHead.of(rows[0], bias, first.scale)
     search = _longer_search(scorer.search, added, points, new, n_threads)
@@ -205,6 +207,18 @@ def add_labels(
         commonness=np.concatenate([scorer.commonness, commonness]),
         tail_weights=np.concatenate([scorer.tail_weights, tail_weights]),
     )
+
+
+def _check_vectors(found: Any, n_heads: int, shape: tuple[int, ...]) -> None:
+    """Raise InputError unless `NewLabelVectors.of_new` returned unit rows for each head."""
+    shapes = [np.shape(rows) for rows in found] if isinstance(found, list | tuple) else named(found)
+    if shapes != [shape] * n_heads:
+        raise InputError(
+            f"`of_new` must return a list of {n_heads} arrays of {shape}, one for each head of "
+            f"the model, got {shapes}."
+        )
+    if not all(np.isfinite(rows).all() for rows in found):
+        raise InputError("`of_new` returned NaN, or infinite numbers.")
 
 
 def _commonness(scorer: Blend, counts: NDArray[np.int64]) -> Floats:

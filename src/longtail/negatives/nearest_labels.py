@@ -16,7 +16,7 @@ from longtail.data.csr import fits_rows, is_within
 from longtail.data.rows import binary, unit_vectors
 from longtail.errors import InputError, require_positive
 from longtail.index.exact import ExactIndex
-from longtail.index.stored import built_index, index_from_arrays, n_rows_of
+from longtail.index.stored import built_index, found_by, index_from_arrays, n_rows_of
 from longtail.kernels.arrays import read_only
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.scoring import merge_shortlists
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     Scratch = tuple[NDArray[np.float32], NDArray[np.float32]]
 
-__all__ = ["LabelShortlister", "NearestLabels", "ShortlistSizes"]
+__all__ = ["LabelShortlister", "NearestLabels", "ShortlistSizes", "check_shortlister_parts"]
 
 _ARRAY_NAMES = (
     "label_of_representative",
@@ -295,7 +295,7 @@ class LabelShortlister:
 
         def work(start: int, stop: int) -> None:
             some = queries[start:stop]
-            near, near_similarities = self.label_index.query(some, settings.n_near_labels)
+            near, near_similarities = found_by(self.label_index, some, settings.n_near_labels)
             points, point_similarities = self._near_points(some)
             silent = ~some.any(axis=1)
             near[silent], points[silent] = -1, -1
@@ -338,7 +338,7 @@ class LabelShortlister:
         """Return near training points, none where that structure is left out."""
         if not self.settings.n_near_points:
             return np.empty((len(queries), 0), np.int32), np.empty((len(queries), 0), np.float32)
-        return self.point_index.query(queries, self.settings.n_near_points)
+        return found_by(self.point_index, queries, self.settings.n_near_points)
 
     def to_arrays(self) -> dict[str, NDArray[np.generic]]:
         """Return what the shortlister is made of."""
@@ -384,12 +384,22 @@ class LabelShortlister:
             label_ids=read_only(arrays["label_ids"], np.int32),
             n_labels=n_labels,
         )
-        _check_parts(shortlister)
+        check_shortlister_parts(shortlister)
         return shortlister
 
 
-def _check_parts(shortlister: LabelShortlister) -> None:
-    """Refuse arrays that would lead a kernel out of bounds."""
+def check_shortlister_parts(shortlister: LabelShortlister) -> None:
+    """Refuse arrays that would lead a kernel out of bounds.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from scipy.sparse import csr_array
+    >>> from longtail.negatives.nearest_labels import NearestLabels, check_shortlister_parts
+    >>> points = np.eye(3, dtype=np.float32)
+    >>> built = NearestLabels().build(points, csr_array(points), seed=0, n_threads=1)
+    >>> check_shortlister_parts(built)
+    """
     starts, ids = shortlister.label_starts, shortlister.label_ids
     label_of, n_labels = shortlister.label_of_representative, shortlister.n_labels
     fits = (

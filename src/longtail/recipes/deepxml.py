@@ -24,6 +24,7 @@ from longtail.recipes.own_parts import (
     check_ranker,
     check_shortlister,
     check_transform,
+    checked_features,
     checked_shortlists,
     checked_surrogate,
 )
@@ -309,13 +310,15 @@ class DeepXML(LabelEstimator):
         learnt = self.surrogate.learn(self.features, data, run)  # Module I
         n_tokens, n_labels = data.features.shape[1], data.labels.shape[1]
         encoder, clusters = checked_surrogate(learnt, n_tokens, n_labels)
-        features = encoder.encode(data.bags(), run.n_threads)
+        n_points = data.labels.shape[0]
+        features = checked_features(encoder.encode(data.bags(), run.n_threads), n_points)
         shortlister, shortlists = self._mine(features, data.labels, run)  # Module II
         block = self.transfer.block(features.shape[1], run.device)  # Module III
         check_block(block)
         ranker = self._ranker(encoder, features, block, shortlists, data, run)  # Module IV
         if self.fine_tune:  # the features are others now
-            features = ranker.encoder.encode(data.bags(), run.n_threads)
+            tuned = ranker.encoder.encode(data.bags(), run.n_threads)
+            features = checked_features(tuned, n_points, features.shape[1])
             shortlister, shortlists = self._mine(features, data.labels, run)
         reranker = self._reranked(ranker, features, shortlists, data, run)
         if self.prediction_sizes is not None:
@@ -336,7 +339,7 @@ class DeepXML(LabelEstimator):
         with run.stage("module II"):
             seed = run.seed_for("module II")
             shortlister = self.negatives.build(features, labels, seed=seed, n_threads=run.n_threads)
-            check_shortlister(shortlister)
+            check_shortlister(shortlister, labels.shape[1])
             shortlists = self.negatives.mine(
                 shortlister, features, labels, seed=seed, n_threads=run.n_threads
             )

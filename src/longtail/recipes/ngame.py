@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -330,7 +330,7 @@ class NGAME(OfTextEncoder):
         with run.stage("label clusters"):
             read = partial(network.vectors, Side.LABELS)
             like = (lambda: data.label_features) if self.is_bag else read
-            clusters = self.auxiliary_clusters(data.labels, like, run)
+            clusters = _checked_clusters(self.auxiliary_clusters(data.labels, like, run), n_labels)
         used, seen = data.of_used_labels()
         with run.stage("encoder"):
             auxiliary = self.encoder_module(n_points).learn(
@@ -440,3 +440,16 @@ def _points_as_texts(data: TrainingData, run: TrainingRun) -> csr_array:
         max_entries=MAX_ENTRIES,
         n_threads=run.n_threads,
     )
+
+
+def _checked_clusters(found: Any, n_labels: int) -> NDArray[np.int64] | None:
+    """Return what `auxiliary_clusters` found, int64 (n_labels,), or raise InputError."""
+    if found is None:
+        return None
+    clusters = np.asarray(found)
+    if clusters.shape != (n_labels,) or clusters.dtype.kind not in "iu" or clusters.min() < 0:
+        raise InputError(
+            "`auxiliary_clusters` must return whole numbers from 0, one for each of the "
+            f"{n_labels} labels, or None, got {clusters.dtype} {clusters.shape}."
+        )
+    return clusters.astype(np.int64, copy=False)

@@ -13,7 +13,11 @@ from longtail.data.point_input import InputKind, PointInput
 from longtail.errors import InputError, named
 from longtail.features.bag_encoder import BagEncoder, UnitBagEncoder
 from longtail.features.encoder import ENCODERS
-from longtail.negatives.nearest_labels import LabelShortlister, ShortlistSizes
+from longtail.negatives.nearest_labels import (
+    LabelShortlister,
+    ShortlistSizes,
+    check_shortlister_parts,
+)
 from longtail.scorers.deepxml import Ranker
 from longtail.scorers.label_vectors import LabelVectors
 from longtail.surrogates.meta_label_task import MetaLabelTask
@@ -40,6 +44,7 @@ __all__ = [
     "check_ranker",
     "check_shortlister",
     "check_transform",
+    "checked_features",
     "checked_shortlists",
     "checked_surrogate",
 ]
@@ -156,13 +161,28 @@ def check_part(name: str, part: Any, members: Sequence[str], example: str) -> No
         )
 
 
-def check_shortlister(found: Any) -> None:
-    """Raise InputError unless `NegativeSampler.build` returned what a model folder can keep."""
+def check_shortlister(found: Any, n_labels: int) -> None:
+    """Raise InputError unless `NegativeSampler.build` returned what a model folder can keep.
+
+    Nobody checks its label numbers later on.
+    """
     if not isinstance(found, LabelShortlister):
         raise InputError(
             f"`build` must return a LabelShortlister, got {named(found)}. Return such as "
             "NearestLabels().build(features, labels, seed=seed, n_threads=n_threads)."
         )
+    if type(found).query is not LabelShortlister.query:
+        raise InputError(
+            f"{type(found).__name__} has a `query` of its own, of which a model folder keeps "
+            "nothing: it holds arrays and no code. Return a LabelShortlister of other vectors or "
+            "settings, or do otherwise in `mine`."
+        )
+    if found.n_labels != n_labels:
+        raise InputError(
+            f"`build` returned a LabelShortlister of {found.n_labels:,} labels, but there are "
+            f"{n_labels:,}. Build it over all labels, in their order."
+        )
+    check_shortlister_parts(found)
 
 
 def check_block(found: Any) -> None:
@@ -201,7 +221,44 @@ def checked_surrogate(
             f"The meta-labels of a surrogate must be whole numbers, one for each of the {n_labels} "
             f"labels, got {clusters.dtype} {clusters.shape}. Return -1 for a label without one."
         )
+    if clusters.size and not (
+        int(clusters.min()) >= -1 and int(clusters.max()) <= np.iinfo(np.int32).max
+    ):
+        raise InputError(
+            f"`learn` of a surrogate returned meta-labels from {clusters.min()} to "
+            f"{clusters.max()}, allowed are int32 from 0, and -1 for none."
+        )
     return encoder, clusters.astype(np.int32)
+
+
+def checked_features(
+    found: Any, n_points: int, dimension: int | None = None
+) -> NDArray[np.float32]:
+    """Return what `Encoder.encode` found, float32 (n_points, dimension), or raise InputError.
+
+    Parameters
+    ----------
+    found : object
+    n_points : int
+    dimension : int or None
+        None for any.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.recipes.own_parts import checked_features
+    >>> checked_features(np.ones((2, 3)), 2).dtype
+    dtype('float32')
+    """
+    shape = getattr(found, "shape", ())
+    wanted = (n_points, shape[-1] if dimension is None and shape else dimension)
+    if not isinstance(found, np.ndarray) or found.dtype.kind != "f" or shape != wanted:
+        got = f"{found.dtype} {shape}" if isinstance(found, np.ndarray) else named(found)
+        raise InputError(
+            f"`encode` of the trained encoder must return float32 ({n_points}, "
+            f"{dimension or 'dimension'}), a row for each point, got {got}."
+        )
+    return np.ascontiguousarray(found, np.float32)
 
 
 def check_encoder(found: Any, n_tokens: int) -> None:
@@ -210,7 +267,14 @@ def check_encoder(found: Any, n_tokens: int) -> None:
     Nobody checks a bag's token numbers later on.
     """
     _check_kept("The trained encoder", found, "encode", ENCODERS, "BagEncoder")
-    if isinstance(found, BagEncoder | UnitBagEncoder) and len(found.token_vectors) != n_tokens:
+    if not isinstance(found, BagEncoder | UnitBagEncoder):
+        return
+    if found.token_vectors.ndim != 2:
+        raise InputError(
+            f"The trained {type(found).__name__} has token vectors of the shape "
+            f"{found.token_vectors.shape}. Return a matrix of a vector for each token."
+        )
+    if len(found.token_vectors) != n_tokens:
         raise InputError(
             f"The trained {type(found).__name__} has {len(found.token_vectors):,} token vectors, "
             f"but the features have {n_tokens:,} columns. Return a vector for each."
@@ -273,7 +337,10 @@ def check_ranker(found: Any, n_tokens: int, n_labels: int) -> None:
     if not isinstance(found, Ranker):
         raise InputError(f"`learn` of a re-ranker must return a Ranker, got {named(found)}.")
     check_encoder(found.encoder, n_tokens)
-    dimension = found.classifier.vectors.shape[1]
+    dimension = found.classifier.vectors.shape[-1]
+    encoded = found.encoder
+    if isinstance(encoded, BagEncoder | UnitBagEncoder):
+        dimension = encoded.token_vectors.shape[1]
     check_transform(found.residual, dimension)
     check_classifier(found.classifier, n_labels, dimension)
 

@@ -11,7 +11,7 @@ from longtail.estimators.estimator import LabelEstimator
 from longtail.features.fixed_vectors import AsGiven, FixedVectors, TruncatedSVD, is_dense
 from longtail.negatives.samplers import NearestCentroids
 from longtail.recipes.fusion_learning import fusion_learnt
-from longtail.recipes.own_parts import check_fixed_vectors, check_part
+from longtail.recipes.own_parts import check_fixed_vectors, check_part, checked_features
 from longtail.scorers.fusion import ScoreFusion
 from longtail.scorers.slice import SliceScorer
 
@@ -73,7 +73,8 @@ class Slice(LabelEstimator):
         with run.stage("vectors"):
             encoder = self._vectors_for(data.features).learn(data.features, run)
             check_fixed_vectors(encoder, data.features.shape[1])
-            points = encoder.encode(Bags.of(data.features), run.n_threads)
+            encoded = encoder.encode(Bags.of(data.features), run.n_threads)
+            points = checked_features(encoded, data.features.shape[0], encoder.dimension)
         with run.stage("shortlists"):
             sampler = NearestCentroids(size=self.shortlist_size)
             seed = run.seed_for("shortlists")

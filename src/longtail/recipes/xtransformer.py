@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.sparse import csr_array, hstack
+from scipy.sparse import csr_array, hstack, issparse
 
 from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.data.bags import Bags
+from longtail.data.csr import check_indices
 from longtail.data.point_input import InputKind, PointInput
-from longtail.errors import InputError
+from longtail.errors import InputError, named
+from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.matching.cluster_matcher import LearntMatcher, MatcherTraining
 from longtail.matching.cluster_scores import (
     ClusterMatcher,
@@ -22,7 +24,7 @@ from longtail.matching.cluster_scores import (
 )
 from longtail.matching.transformer_matching import ReadOnce, TransformerMatching
 from longtail.recipes.learners import averaged
-from longtail.recipes.own_parts import check_part
+from longtail.recipes.own_parts import check_encoder, check_part
 from longtail.recipes.part_words import INDEXERS, MATCHERS, part_of
 from longtail.recipes.text_encoders import OfTextEncoder
 from longtail.scorers.joined_features import HALF_LENGTH, JoinedFeatures, JoinedTreeScorer
@@ -205,11 +207,12 @@ class XTransformer(OfTextEncoder):
         run: TrainingRun,
     ) -> JoinedTreeScorer:
         """Train the three stages for one way of indexing."""
-        rows = indexer.represent(data, encoder, run)
+        rows = _checked_rows(indexer.represent(data, encoder, run), data.labels.shape[1])
         with run.stage("label indexing"):
             tree = self._tree(rows, run)
         with run.stage("matcher"):
             matcher = self._match(tree.nodes[1], data, held_out, run)
+            _check_matcher(matcher, tree.n_nodes(1), data)
         tree, order = tree.in_leaf_order()
         data = data._replace(labels=data.labels[:, order])
         join = JoinedFeatures(matcher.encoder, data.features.shape[1])
@@ -325,3 +328,39 @@ def _as_nodes(matcher: LearntMatcher, n_tokens: int) -> SparseLabelVectors:
         weights.data.astype(np.float32),
         matcher.bias,
     )
+
+
+def _checked_rows(found: Any, n_labels: int) -> Rows:
+    """Return what `LabelIndexer.represent` found, or raise InputError."""
+    if not (issparse(found) or isinstance(found, np.ndarray)) or found.shape[0] != n_labels:
+        got = found.shape if hasattr(found, "shape") else named(found)
+        raise InputError(
+            f"`represent` of an indexer must return a row for each of the {n_labels} labels, an "
+            f"array or a csr_array, got {got}."
+        )
+    if issparse(found):
+        check_indices("What `represent` returns", found)
+    rows: Rows = found
+    return rows
+
+
+def _check_matcher(found: Any, n_clusters: int, data: TrainingData) -> None:
+    """Raise InputError unless `ClusterMatcher.match` returned what scores all clusters."""
+    if not isinstance(found, LearntMatcher):
+        raise InputError(f"`match` must return a LearntMatcher, got {named(found)}.")
+    n_points, n_tokens = data.features.shape
+    check_part("the encoder of a LearntMatcher", found.encoder, ["encode"], "UnitBagEncoder(...)")
+    if isinstance(found.encoder, UnitBagEncoder):
+        check_encoder(found.encoder, n_tokens)
+    dimension = found.encoder.dimension
+    shapes = found.vectors.shape, found.bias.shape, found.points.shape
+    wanted = (n_clusters, dimension), (n_clusters,), (n_points, dimension)
+    tokens = None if found.tokens is None else found.tokens.shape
+    if shapes != wanted or tokens not in {None, (n_clusters, n_tokens)}:
+        raise InputError(
+            f"`match` returned vectors, biases and points of {shapes}, and tokens of {tokens}; for "
+            f"{n_clusters} clusters, {n_points} points and {n_tokens} tokens they must be of "
+            f"{wanted}, and tokens of {(n_clusters, n_tokens)} or None."
+        )
+    if not (np.isfinite(found.vectors).all() and np.isfinite(found.bias).all()):
+        raise InputError("`match` returned NaN, or infinite numbers.")

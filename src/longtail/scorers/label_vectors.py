@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.errors import InputError
 from longtail.kernels.arrays import read_only
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.scoring import label_logits
@@ -61,8 +62,23 @@ class LabelVectors:
         -------
         float32 (n, size)
             Padded with -inf.
+
+        Raises
+        ------
+        InputError
+            If features and vectors are not of the same length, or rows are missing.
         """
         features, labels = read_only(features, np.float32), read_only(labels, np.int32)
+        if features.shape[1] != self.vectors.shape[1]:  # compiled code reads on, whatever is there
+            raise InputError(
+                f"The features of points have {features.shape[1]} numbers, but the label vectors "
+                f"{self.vectors.shape[1]}. Train encoder and classifier together."
+            )
+        if len(features) != len(labels):
+            raise InputError(
+                f"There are features of {len(features)} points, but shortlists of {len(labels)}. "
+                "Pass one row of each per point."
+            )
         logits = np.full(labels.shape, -np.inf, np.float32)
 
         def work(start: int, stop: int) -> None:

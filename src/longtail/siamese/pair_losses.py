@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
 import torch
 
 from longtail.errors import InputError, named
@@ -54,7 +55,7 @@ def checked_slope(
     [[-1.0, 1.0]]
     """
     shape = cosines.shape
-    found = loss.slope(cosines, rows, columns)
+    found: Any = loss.slope(cosines, rows, columns)
     if not isinstance(found, tuple) or len(found) != 2:
         raise InputError(
             f"`slope` of {type(loss).__name__} must return two things, the loss and its slope, "
@@ -67,7 +68,11 @@ def checked_slope(
             f"The slope that {type(loss).__name__} returns must be a tensor of the shape of the "
             f"cosines, {tuple(shape)}, got {got}."
         )
-    return float(value), slope
+    if not isinstance(value, int | float | np.number) and getattr(value, "shape", None) != ():
+        raise InputError(
+            f"The loss that {type(loss).__name__} returns must be a number, got {named(value)}."
+        )
+    return float(value), slope.detach()
 
 
 @dataclass(frozen=True, kw_only=True)

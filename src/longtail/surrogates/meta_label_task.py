@@ -125,10 +125,15 @@ class MetaLabelTask:
 def _checked(found: Any) -> NDArray[np.int32]:
     """Return what `LabelAssignment.assign` found as an array, or raise InputError."""
     assignment = np.asarray(found)
-    if assignment.dtype.kind not in "iu" or assignment.max(initial=-1) < 0:
+    if assignment.dtype.kind not in "iu" or (assignment.size and int(assignment.max()) < 0):
         raise InputError(
             "`assign` must return the meta-label of each label as whole numbers from 0, or -1 for "
             f"none, and not -1 for all; got {assignment.dtype} {assignment.shape}."
+        )
+    if assignment.size and int(abs(assignment).max()) > np.iinfo(np.int32).max:
+        raise InputError(
+            f"`assign` returned meta-labels from {assignment.min()} to {assignment.max()}: beyond "
+            "int32, in which they are kept. Number them from 0."
         )
     return assignment.astype(np.int32, copy=False)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import torch
 from torch import Tensor, nn
 
+from longtail.errors import InputError, named
 from longtail.named_parts import joined_parts
 from longtail.training.dropout import dropped
 from longtail.training.module_adam import ModuleAdam
@@ -150,10 +151,12 @@ class OneVsAllTask:
         float or None
             The loss.
         """
-        features = self.block(self.network.forward(batch.points))
+        shape = (len(batch.points), self.network.dimension)
+        found = _checked(self.network.forward(batch.points), self.network, shape)
+        features = _checked(self.block(found), self.block, (shape[0], self.table.vectors.shape[1]))
         loss, gradient = self.table.learn(features.detach(), batch, learning_rate, measure=measure)
         if features.requires_grad:  # else both network and block are as they will be
-            features.backward(gradient)
+            features.backward(gradient)  # type: ignore[no-untyped-call]  # torch has no types here
             self._adam.step(self._block_learning_rate * share)
             self.network.step(learning_rate, share)
         return loss
@@ -167,3 +170,14 @@ class OneVsAllTask:
             "optimiser": self._adam.state(),
         }
         return joined_parts(parts, ".")
+
+
+def _checked(found: Any, part: object, shape: tuple[int, int]) -> Tensor:
+    """Return what `forward` of a network or a block found, or raise InputError."""
+    if not isinstance(found, Tensor) or found.shape != shape:
+        got = tuple(found.shape) if isinstance(found, Tensor) else named(found)
+        raise InputError(
+            f"`forward` of {type(part).__name__} must return a tensor of {shape}, a row for each "
+            f"point of the batch, got {got}."
+        )
+    return found
