@@ -61,7 +61,8 @@ class LabelSelection:
     Parameters
     ----------
     share : float
-        Of the labels with points that are selected; the paper has .05 to .2, less for more labels.
+        How many of the labels that have points are selected; the paper has .05 to .2, the less the
+        more labels there are.
 
     Examples
     --------

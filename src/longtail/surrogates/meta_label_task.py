@@ -34,7 +34,7 @@ __all__ = ["LabelAssignment", "MetaLabelTask", "classification_task"]
 
 
 class LabelAssignment(Protocol):
-    """How labels are put together."""
+    """Which labels are one meta-label."""
 
     def assign(
         self, features: csr_array, labels: csr_array, *, seed: int, n_threads: int
@@ -152,7 +152,8 @@ def classification_task(
     residual, make_optimiser
         See `MetaLabelTask`.
     mean_of : int or None
-        Points of a batch, where the loss is the mean over these and the targets; None for the sum.
+        Points of a batch, where the loss is the mean over these and the targets, and classifiers
+        start from small random values. None for the sum, and a start from the targets' log-odds.
 
     Returns
     -------
