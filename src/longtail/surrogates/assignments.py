@@ -61,8 +61,8 @@ class LabelSelection:
     Parameters
     ----------
     share : float
-        How many of the labels that have points are selected; the paper has .05 to .2, the less the
-        more labels there are.
+        Of the labels that have points, what share is selected; the paper has .05 to .2, the less
+        the more labels there are.
 
     Examples
     --------
