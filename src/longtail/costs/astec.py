@@ -18,7 +18,6 @@ __all__ = ["AstecCosts"]
 CLUSTER = 1.5e-7  # a label of a point, times the entries of the point
 SKETCH = 4.6e-10  # an entry of the features, times the dimension
 SCORE = 1.4e-9  # re-scoring a shortlisted label, times the dimension
-SHARED = 0.3  # share of the hard negatives drawn in a neighbourhood that are distinct
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,5 @@ class AstecCosts:
 
     def _pool_size(self, w: Workload) -> float:
         """Return about how many labels a batch on shortlists is scored against."""
-        n_points = 2 * self.settings.sizes_for(w.n_points).batch_size
-        own = 0.5 * n_points * w.n_label_pairs / w.n_points
-        hard = SHARED * n_points * self.settings.n_hard
-        return min(w.n_labels, own + hard + self.settings.n_random)
+        batch_size = 2 * self.settings.sizes_for(w.n_points).batch_size
+        return w.pool_size(batch_size, self.settings.n_hard, self.settings.n_random)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from longtail.costs.astec import CLUSTER, SHARED
+from longtail.costs.astec import CLUSTER
 from longtail.costs.estimate import BAGS, CENTROIDS, PROCESS, VISIT, indexing
 from longtail.costs.network import shape_of
 from longtail.surrogates.label_clusters import n_meta_labels
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["DeepXMLWithCosts"]
 
 SEARCH = 0.5  # of what graphs of Astec, with their larger dimension, take
-OWN = 0.5  # share of the true labels of a batch that are distinct
 CENTROID_ENTRIES = 2048  # of a label, at most
 
 
@@ -79,6 +78,5 @@ class DeepXMLWithCosts:
 
     def _pool_size(self, w: Workload) -> float:
         """Return about how many labels a batch on shortlists is scored against."""
-        settings, n_points = self.settings, 2 * self.settings.batch_size
-        true = OWN * n_points * w.n_label_pairs / w.n_points
-        return min(w.n_labels, true + SHARED * n_points * settings.n_hard + settings.n_random)
+        settings = self.settings
+        return w.pool_size(2 * settings.batch_size, settings.n_hard, settings.n_random)
