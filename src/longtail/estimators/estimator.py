@@ -375,11 +375,10 @@ class LabelEstimator(AnsweringEstimator):
         return replace(reads, power=power if dense is None else 1.0, dense=dense)
 
     def _vectorized(
-        self, dataset: Dataset, reads: PointInput | None = None
+        self, dataset: Dataset, reads: PointInput
     ) -> tuple[TextVectorizer | None, csr_array]:
         """Return unit rows of features, and the vectoriser that made them of texts."""
         if dataset.features is not None:
-            reads = reads or self.reads()
             is_bag = not reads.needs_numbers
             features = _with_zeros_left_out(dataset.features) if is_bag else dataset.features
             return None, reads.rows(features)
