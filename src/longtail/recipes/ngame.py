@@ -63,7 +63,7 @@ class NGAME(OfTextEncoder):
     Module I trains one encoder for points and label texts, a bag of token vectors or a transformer,
     on batches of neighbours, whose labels are each other's hard negatives. Module II adds a free
     vector to each label's text, trained on hard negatives. A learned blend of both scores orders
-    the labels that a graph search finds: O(D^2 + D log L) a point. A label without training points
+    the labels that a graph search finds, in O(D log L) a point. A label without training points
     is found by its text alone. In the end all but the encoder and the blend learn from the held-out
     points, too.
 
