@@ -61,7 +61,8 @@ VERY_FEW_POINTS = 20_000
 class LabelEstimator(AnsweringEstimator):
     """Base of all recipes: fit, predict, predict_topk, score, save; see also `AnsweringEstimator`.
 
-    A recipe adds its hyper-parameters as fields and writes `_learn`.
+    A recipe adds its hyper-parameters as fields and writes `_learn`; or `_learn_calibrated`, where
+    it learns probabilities itself.
 
     Parameters
     ----------

@@ -272,12 +272,6 @@ class NGAME(OfTextEncoder):
             beam=self.beam,
         )
 
-    def _learn(
-        self, data: TrainingData, held_out: TrainingData, run: TrainingRun
-    ) -> BlendedScorer | EncodedScorer:
-        """See `LabelEstimator`."""
-        return self._learn_calibrated(data, held_out, run)[0]
-
     def _learn_calibrated(
         self, data: TrainingData, held_out: TrainingData, run: TrainingRun
     ) -> tuple[BlendedScorer | EncodedScorer, Calibration]:
