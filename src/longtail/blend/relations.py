@@ -181,10 +181,20 @@ class LabelRelations:
         return cls.build(data.features, data.labels, data.label_features, n_threads=n_threads)
 
     def linked_by(
-        self, features: csr_array, labels: csr_array, n_threads: int = 1
+        self,
+        features: csr_array,
+        labels: csr_array,
+        n_threads: int = 1,
+        known: Links | None = None,
     ) -> LabelRelations:
-        """Return the same label texts, linked by other points: see `build`."""
-        return self._linked(features, labels, n_threads)
+        """Return the same label texts, linked by other points on top of `known` links.
+
+        See `build`.
+        """
+        likest = self._likest(Bags.of(features), MAY_BE_OWN, n_threads)
+        weights, taken = Links.of_points(likest, labels, n_threads=n_threads, known=known)
+        starts, linked, kept = kept_links(weights)
+        return replace(self, link_starts=starts, link_labels=linked, link_weights=kept, taken=taken)
 
     def linked_also_by(
         self, features: csr_array, labels: csr_array, n_threads: int = 1
@@ -193,16 +203,7 @@ class LabelRelations:
         n_labels = self.texts.n_labels
         parts = (self.link_weights, self.link_labels, self.link_starts)
         known = Links(csr_array(parts, shape=(n_labels, n_labels)), self.taken)
-        return self._linked(features, labels, n_threads, known)
-
-    def _linked(
-        self, features: csr_array, labels: csr_array, n_threads: int, known: Links | None = None
-    ) -> LabelRelations:
-        """Return the same with the strongest links of points, and of those that are known."""
-        likest = self._likest(Bags.of(features), MAY_BE_OWN, n_threads)
-        weights, taken = Links.of_points(likest, labels, n_threads=n_threads, known=known)
-        starts, linked, kept = kept_links(weights)
-        return replace(self, link_starts=starts, link_labels=linked, link_weights=kept, taken=taken)
+        return self.linked_by(features, labels, n_threads, known)
 
     def __post_init__(self) -> None:
         """Hold the arrays as memory maps are held, and refuse those that do not fit."""

@@ -90,7 +90,11 @@ class SpaceTables:
 
 @dataclass(frozen=True, kw_only=True)
 class SharedSpace:
-    """Learn token vectors, and label vectors to which those of the labels' texts are added.
+    """Learn token vectors e_t, and label vectors u_l to which those of the labels' texts are added.
+
+    ``E(x) = unit(sum_t x_t e_t)`` for points and texts z alike, ``w_l = unit(u_l + E(z_l))``, and
+    logits ``scale * (w_l . E(x)) + b_l`` go into a decoupled softmax over the labels of a batch:
+    see `UnitLabelTable`.
 
     The token vectors start at random, which keeps the angles between bags as they are, and a label
     starts at the mean of its points: before the first step, this is a nearest-centroid classifier.
@@ -98,7 +102,7 @@ class SharedSpace:
     points, and the texts alone, so that a blend of scores can learn how far to trust either.
 
     From the second epoch on, a batch is made of neighbourhoods, so that the labels of similar
-    points are its negatives (NGAME; see `NeighbourhoodBatches`): four epochs of such learn about
+    points are its negatives (NGAME; see `NeighbourhoodBatches`): four epochs of these teach about
     as much as five of random batches.
 
     Parameters

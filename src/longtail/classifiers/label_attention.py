@@ -72,9 +72,9 @@ class HeldOutLevel(NamedTuple):
         run: TrainingRun,
         in_use: Callable[[], AbstractContextManager[None]],
     ) -> EarlyStopping:
-        """Return what stops the training of a level, given how to ask for its weights.
+        """Return what stops the training of a level by the P@1 of its nodes.
 
-        These are the ones that would be kept while `in_use` is open.
+        While `in_use` is open, `weights` returns those that would be kept.
         """
 
         def quality() -> float:
@@ -97,9 +97,9 @@ class LabelAttention:
 
     With states h_t of a BiLSTM and w_l what label l looks for, ``a_t = softmax_t(h_t . w_l)``,
     ``m_l = sum_t a_t h_t``, ``z_l = v . ReLU(W m_l + b) + c + w_l . m_l``; only w_l is the label's
-    own. The last term is ours: the others do not say how well the words that are there fit the
-    label. The loss is binary cross-entropy over the candidates of a point. A second layer that
-    labels share may follow, with ``v . ReLU(U ReLU(W m_l + b) + d)`` in place of the first term.
+    own. The last term is ours: those before do not say how well a text's words fit the label. The
+    loss is binary cross-entropy over the candidates of a point. A second layer that labels share
+    may follow, with ``v . ReLU(U ReLU(W m_l + b) + d)`` in place of the first term.
 
     Parameters
     ----------

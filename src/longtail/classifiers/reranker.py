@@ -26,8 +26,8 @@ __all__ = ["Reranker"]
 class Reranker:
     """Train E~, R~ and W~ on each point's true labels and its best-scored false ones.
 
-    DeepXML paper, section 4, "Re-ranking the labels". Nothing is frozen and nothing is shared with
-    the first network.
+    DeepXML paper, section 4, "Re-ranking the labels": the objective of `ShortlistedOneVsAll` with
+    other negatives. Nothing is frozen, and nothing is shared with the first network.
 
     Parameters
     ----------

@@ -142,6 +142,10 @@ class ShortlistTraining:
 class ShortlistedOneVsAll:
     """Astec's classifier: one vector a label, trained with R on positives and hard negatives.
 
+    The objective of Module IV (DeepXML paper, section 4), with biases: ``sum_i sum_l log(1 +
+    exp(-y_il (w_l . x_i + b_l)))`` over the labels l in S_i, those of point i and its negatives, y
+    being 1 or -1 and ``x_i = v_i + ReLU(R v_i + b)``. Which negatives S_i has, `SharedPool` says.
+
     Parameters
     ----------
     training : ShortlistTraining

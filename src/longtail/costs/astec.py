@@ -6,19 +6,18 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from longtail.costs.estimate import BAG, BAGS, CENTROIDS, PROCESS, VISIT, indexing
-from longtail.surrogates.label_clusters import n_meta_labels
+from longtail.surrogates.label_clusters import LabelClusters, n_meta_labels
 
 if TYPE_CHECKING:
     from longtail.costs.estimate import Machine, Workload
     from longtail.recipes.astec import Astec
 
-__all__ = ["AstecCosts"]
+__all__ = ["AstecCosts", "clustering_memory"]
 
 # Core-seconds, as in `longtail.costs.estimate`.
 CLUSTER = 1.5e-7  # a label of a point, times the entries of the point
 SKETCH = 4.6e-10  # an entry of the features, times the dimension
 SCORE = 1.4e-9  # re-scoring a shortlisted label, times the dimension
-SHARED = 0.3  # share of the hard negatives drawn in a neighbourhood that are distinct
 
 
 @dataclass(frozen=True)
@@ -92,7 +91,7 @@ class AstecCosts:
         trained += 3 * 4 * 2 * batch_size * width
         ready = n_networks * tables + points + 4 * D * w.n_labels
         kept = BAGS * w.n_nonzero + (settings.n_learners - 1) * ready
-        return PROCESS + kept + max(CENTROIDS * w.n_centroid_entries, trained)
+        return PROCESS + kept + max(clustering_memory(w), trained)
 
     def _with_texts(self, w: Workload) -> Workload:
         """Return the workload with the labels' texts as further points, where they are."""
@@ -108,7 +107,20 @@ class AstecCosts:
 
     def _pool_size(self, w: Workload) -> float:
         """Return about how many labels a batch on shortlists is scored against."""
-        n_points = 2 * self.settings.sizes_for(w.n_points).batch_size
-        own = 0.5 * n_points * w.n_label_pairs / w.n_points
-        hard = SHARED * n_points * self.settings.n_hard
-        return min(w.n_labels, own + hard + self.settings.n_random)
+        batch_size = 2 * self.settings.sizes_for(w.n_points).batch_size
+        return w.pool_size(batch_size, self.settings.n_hard, self.settings.n_random)
+
+
+def clustering_memory(w: Workload) -> float:
+    """Return the bytes of the centroids by which labels are clustered, cut as `LabelClusters` does.
+
+    Examples
+    --------
+    >>> from longtail.costs.astec import clustering_memory
+    >>> from longtail.costs.estimate import Workload
+    >>> points = {"n_points": 100, "n_nonzero": 10**5, "n_word_entries": 10**5}
+    >>> clustering_memory(Workload(n_labels=10, n_label_pairs=100, n_features=10**5, **points))
+    40960.0
+    """
+    most = LabelClusters.max_entries or w.n_features
+    return CENTROIDS * min(w.n_centroid_entries, float(most * w.n_trained_labels))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from longtail.costs.astec import CLUSTER, SHARED
-from longtail.costs.estimate import BAGS, CENTROIDS, PROCESS, VISIT, indexing
+from longtail.costs.astec import CLUSTER, clustering_memory
+from longtail.costs.estimate import BAGS, PROCESS, VISIT, indexing
 from longtail.costs.network import shape_of
 from longtail.surrogates.label_clusters import n_meta_labels
 
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
 __all__ = ["DeepXMLWithCosts"]
 
 SEARCH = 0.5  # of what graphs of Astec, with their larger dimension, take
-OWN = 0.5  # share of the true labels of a batch that are distinct
-CENTROID_ENTRIES = 2048  # of a label, at most
 
 
 @dataclass(frozen=True)
@@ -67,7 +65,6 @@ class DeepXMLWithCosts:
         w, settings = workload, self.settings
         shape = shape_of(settings, w.n_features)
         n_meta, batch = n_meta_labels(w.n_labels, settings.n_meta_labels), settings.batch_size
-        n_entries = min(w.n_centroid_entries, float(CENTROID_ENTRIES * w.n_labels))
         kept = BAGS * w.n_nonzero + shape.words(w)
         module_1 = 3 * shape.table + 4 * 4 * n_meta * shape.width + 12 * batch * n_meta
         module_1 += shape.maps(w, batch)
@@ -75,10 +72,9 @@ class DeepXMLWithCosts:
         vectors = 4 * shape.width * n_vectors
         shortlists = 8 * w.n_points * min(settings.shortlist_size, w.n_labels)
         module_4 = shape.table + vectors + shortlists + 24 * batch * self._pool_size(w)
-        return PROCESS + kept + max(CENTROIDS * n_entries, module_1, module_4)
+        return PROCESS + kept + max(clustering_memory(w), module_1, module_4)
 
     def _pool_size(self, w: Workload) -> float:
         """Return about how many labels a batch on shortlists is scored against."""
-        settings, n_points = self.settings, 2 * self.settings.batch_size
-        true = OWN * n_points * w.n_label_pairs / w.n_points
-        return min(w.n_labels, true + SHARED * n_points * settings.n_hard + settings.n_random)
+        settings = self.settings
+        return w.pool_size(2 * settings.batch_size, settings.n_hard, settings.n_random)

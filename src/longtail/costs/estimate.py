@@ -54,6 +54,8 @@ START = 3.0  # seconds: reading compiled code, threads
 PROCESS = 450e6  # bytes: interpreter, torch, compiled code
 BAGS = 4 * 8  # bytes an entry of the features: as read, as unit rows, a part of them, and a copy
 CENTROIDS = 16  # bytes an entry of the labels' centroids, made in blocks and put together
+DISTINCT = 0.5  # share of the true labels of a batch that are distinct
+SHARED = 0.3  # share of the hard negatives of a batch of neighbours that are distinct
 LONGEST = 5.0  # the longest text of a batch over the mean, in words
 SAME_TOKENS = 0.6  # a label's points to that power have as many tokens as there are different ones
 TEMPORARIES = 2.0  # the peak over what is kept, as measured on three data sets
@@ -126,6 +128,11 @@ class Workload:
         n_different: float = max(self.n_label_pairs / n_labels, 1.0) ** SAME_TOKENS
         of_point = self.n_nonzero / self.n_points
         return n_labels * min(of_point * n_different, float(self.n_features))
+
+    def pool_size(self, batch_size: int, n_hard: int = 0, n_random: int = 0) -> float:
+        """Return about how many labels a batch of a `SharedPool` is scored against."""
+        true = DISTINCT * batch_size * self.n_label_pairs / self.n_points
+        return min(self.n_labels, true + SHARED * batch_size * n_hard + n_random)
 
 
 class Machine(NamedTuple):

@@ -22,8 +22,6 @@ __all__ = ["DEXACosts", "NGAMECosts", "SiameseXMLCosts"]
 
 # Core-seconds, as in `longtail.costs.estimate`.
 BAG_ENTRY = 6e-10  # an entry of a point or of a label's text, times the dimension
-DISTINCT = 0.5  # share of the true labels of a batch that are distinct
-SHARED = 0.3  # share of the hard negatives of a batch that are distinct
 HALVE = 2.5e-9  # an entry of a point's vector, each time that neighbourhoods are halved
 HALVE_TEXTS = 4e-8  # an entry of a label's bag, each time that clusters of labels are halved
 PUT = 7e-5 / 256  # a label's or point's vector into a graph, times the dimension
@@ -156,13 +154,13 @@ class NGAMECosts:
 
     def _own_pool(self, w: Workload) -> float:
         """Return about how many labels the points of a batch have."""
-        own = DISTINCT * self.settings.batch_size_for(w.n_points) * w.n_label_pairs / w.n_points
-        return min(w.n_labels, own)
+        return w.pool_size(self.settings.batch_size_for(w.n_points))
 
     def _hard_pool(self, w: Workload) -> float:
         """Return about how many labels a batch is scored against in Module II."""
-        hard = SHARED * self.settings.batch_size_for(w.n_points) * self.settings.shortlist_size
-        return min(w.n_labels, self._own_pool(w) + hard + self.settings.n_random)
+        settings = self.settings
+        batch_size = settings.batch_size_for(w.n_points)
+        return w.pool_size(batch_size, settings.shortlist_size, settings.n_random)
 
     def _n_candidates(self, w: Workload) -> int:
         """Return about how many labels of a point are scored."""

@@ -66,7 +66,7 @@ class GlobalEnergy(nn.Module):
 
 
 class SoftplusEnergy(GlobalEnergy):
-    """A SPEN's ``c_2 . softplus(C_1 y + D F(x) + b)``.
+    """A SPEN's ``c_2 . softplus(C_1 y + D F(x) + d)``.
 
     Source: Belanger and McCallum, "Structured prediction energy networks", ICML 2016, section 3,
     which has it without features, D = 0, and with them.
@@ -117,10 +117,10 @@ class SoftplusEnergy(GlobalEnergy):
 class ConvexEnergy(GlobalEnergy):
     """A partially input convex network: whatever the point, it is convex in the labels.
 
-    Source: Amos, Xu and Kolter, "Input convex neural networks", ICML 2017, equation 3. The weights
-    W and c on the path from label to energy are kept from being negative by projection after each
-    step; the activation, softplus instead of ReLU, is convex and does not decrease, and has the
-    slope that unrolled inference needs everywhere.
+    Source: Amos, Xu and Kolter, "Input convex neural networks", ICML 2017, equation 3; whose symbol
+    is which, `EnergyTerms` says. The weights on the path from label to energy are kept from being
+    negative by projection after each step. Softplus takes the place of ReLU, since inference that
+    training looks through needs a second derivative.
 
     Parameters
     ----------

@@ -88,8 +88,8 @@ class CrossEntropy:
 class SoftF1:
     """End to end: one less a point's F1, relaxed labels counting as shares of labels.
 
-    ``1 - 2 y . t / (sum y + sum t)``: the only one of these losses that labels share, so the only
-    one of which an energy over all labels can gain where they are independent.
+    ``1 - 2 y . t / (sum y + sum t)``. The other losses are sums over labels, so where labels are
+    independent of each other, given the point, only this one can gain by an energy over all.
 
     Examples
     --------

@@ -18,12 +18,16 @@ class EnergyTerms(NamedTuple):
         z_k = softplus((z_{k-1} * c_{k-1}) W_{k-1} + (y * d_k) A_k + p_k)
         E(y) = -y . u + z_K . c_K
 
-    Where d is 1 and p and c are the same for all points, one layer of it is the energy of a SPEN
-    (Belanger and McCallum, "Structured prediction energy networks", ICML 2016, section 3), with
-    C_1 = A_1^T and c_2 = c_K. Where W and c are not negative it is convex in y, and is the
-    partially input convex network of Amos, Xu and Kolter ("Input convex neural networks",
-    ICML 2017, equation 3): sums with non-negative weights, and softplus, which is convex and
-    does not decrease, keep what is convex convex.
+    Where d is 1 and c is the same for all points, one layer of it is the energy of a SPEN (Belanger
+    and McCallum, "Structured prediction energy networks", ICML 2016, section 3): A_1 is its C_1^T,
+    c_1 its c_2, and p_1 all that is added to C_1 y.
+
+    Where W and c are not negative it is convex in y: sums with non-negative weights, and softplus,
+    which is convex and does not decrease, keep what is convex convex. It is then the partially
+    input convex network of Amos, Xu and Kolter ("Input convex neural networks", ICML 2017,
+    equation 3), with the features F(x) for u in every layer. Transposed, since points are rows, W
+    is its W^(z) and A its W^(y); p is its W^(u) u + b, d its W^(yu) u + b^(y), and c its
+    [W^(zu) u + b^(z)]_+, the last one times the weights of a last layer of one unit.
 
     Attributes
     ----------

@@ -172,8 +172,7 @@ class EnergyStages:
         """
         refuse_several("A network with an energy")
         batches = AllLabels(labels, self.batch_size)
-        stage_of, both = partial(_Stage, network, labels), (network.unaries, network.energy)
-        rate, fine = self.feature_rate, self._fine_rate()
+        stage_of = partial(_Stage, network, labels)
 
         def learn_stage(name: str, schedule: Schedule, stage: _Stage) -> None:
             with run.stage(name):
@@ -181,14 +180,30 @@ class EnergyStages:
                 if schedule.epochs:  # without, no answer or a later stage takes these steps
                     stage.check()
 
-        alone = network.unary_terms, CrossEntropy(), Descent(n_steps=0)
-        shared = network.energy_terms, self.loss, self.descent
-        joint = network.terms, self.loss, self.descent
-        learn_stage("unaries", self.unaries, stage_of(*alone, trained=both[:1], feature_rate=rate))
-        learn_stage("energy", self.energy, stage_of(*shared, trained=both[1:], feature_rate=0.0))
-        learn_stage(
-            "everything", self.everything, stage_of(*joint, trained=both, feature_rate=fine)
+        unaries = stage_of(
+            network.unary_terms,
+            CrossEntropy(),
+            Descent(n_steps=0),
+            trained=(network.unaries,),
+            feature_rate=self.feature_rate,
         )
+        learn_stage("unaries", self.unaries, unaries)
+        energy = stage_of(
+            network.energy_terms,
+            self.loss,
+            self.descent,
+            trained=(network.energy,),
+            feature_rate=0.0,
+        )
+        learn_stage("energy", self.energy, energy)
+        everything = stage_of(
+            network.terms,
+            self.loss,
+            self.descent,
+            trained=(network.unaries, network.energy),
+            feature_rate=self._fine_rate(),
+        )
+        learn_stage("everything", self.everything, everything)
 
     def _fine_rate(self) -> float:
         """Return the rate of the feature network in the last stage: lowered as that of the rest."""

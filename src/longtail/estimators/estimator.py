@@ -61,7 +61,8 @@ VERY_FEW_POINTS = 20_000
 class LabelEstimator(AnsweringEstimator):
     """Base of all recipes: fit, predict, predict_topk, score, save; see also `AnsweringEstimator`.
 
-    A recipe adds its hyper-parameters as fields and writes `_learn`.
+    A recipe adds its hyper-parameters as fields and writes `_learn`; or `_learn_calibrated`, where
+    it learns probabilities itself.
 
     Parameters
     ----------
@@ -375,11 +376,10 @@ class LabelEstimator(AnsweringEstimator):
         return replace(reads, power=power if dense is None else 1.0, dense=dense)
 
     def _vectorized(
-        self, dataset: Dataset, reads: PointInput | None = None
+        self, dataset: Dataset, reads: PointInput
     ) -> tuple[TextVectorizer | None, csr_array]:
         """Return unit rows of features, and the vectoriser that made them of texts."""
         if dataset.features is not None:
-            reads = reads or self.reads()
             is_bag = not reads.needs_numbers
             features = _with_zeros_left_out(dataset.features) if is_bag else dataset.features
             return None, reads.rows(features)

@@ -89,7 +89,7 @@ class LearntMatcher(NamedTuple):
     def recall(self, features: csr_array, targets: csr_array, n_best: int) -> float:
         """Return the share of a point's clusters among its `n_best`, mean over `points`.
 
-        Of all clusters half are looked at, at the most: all of them would always be right.
+        At most half of all clusters are looked at: among all of them, every true one is found.
         """
         n_best = min(n_best, max(len(self.bias) // 2, 1))
         return recall_at_k(self.best_clusters(features, n_best), targets, n_best)

@@ -61,8 +61,9 @@ class ClusterVectors(VectorsWithBias[RowwiseAdagrad]):
         Returns
         -------
         loss : float
+            Mean over points and clusters; see `squared_hinge`.
         gradient : Tensor (n, dimension)
-            Of the loss, summed over the points' clusters, with respect to `points`, of their dtype.
+            Of the sum, with respect to `points`, of their dtype.
         """
         w = self.vectors.to(points.dtype)
         scores = (points @ w.T).float().add_(self.bias[:, 0])  # (n, n_clusters)
@@ -78,7 +79,9 @@ class ClusterVectors(VectorsWithBias[RowwiseAdagrad]):
 
 
 def squared_hinge(scores: Tensor, batch: Batch) -> tuple[float, Tensor]:
-    """Return the loss and its slope, a point's summed over clusters; the scores are overwritten.
+    """Return the loss, a mean over points and clusters, and the slope of the sum over both.
+
+    The factor 1 / (N K) between them changes no step of Adagrad. The scores are overwritten.
 
     Examples
     --------

@@ -77,22 +77,24 @@ class ShortlistSizes:
 
 @dataclass(frozen=True, kw_only=True)
 class NearestLabels:
-    """Mine negatives with two nearest-neighbour structures over frozen features.
+    """Mine negatives with two nearest-neighbour structures over frozen features v.
 
-    The defaults are the paper's scheme with the published code's sizes and merge, which the paper
-    does not give.
+    A label's similarity to a point is ``(1 - w) cos(v, mu) + w s_x``: mu is the label's nearest
+    representative, and s_x the sum of the cosines of the near points that carry the label, over the
+    point's largest such sum; what was not found counts as 0. The paper has the two structures, and
+    shortlists of 500; the merge, with w = .075, is the published code's.
 
     Parameters
     ----------
     n_near_labels : int
-        Label representatives that a query takes from ANNS^mu.
+        Label representatives that a query takes from ANNS^mu (400 in the code, 300 in Slice).
     n_near_points : int
-        Points that a query takes from ANNS^x; 0 leaves that structure out, as Slice does.
+        Points that a query takes from ANNS^x (100 in the code); 0 leaves that structure out, as
+        Slice does.
     size : int
         Labels kept of both together.
     point_weight : float
-        Share of the labels of near points in the merged similarity (.075 in the code); where
-        they are left out, it is the similarity to the label representatives alone.
+        w; where near points are left out, it is 0.
     n_representatives : int
         Extra k-means centres for each head label (300 in the code); 0 for none.
     head_frequency : int

@@ -1,4 +1,7 @@
-"""Other ways to find negatives than Astec's two structures (DeepXML paper, table 6d).
+"""Other ways to find negatives than Astec's two structures.
+
+Uniform and frequent labels and Slice's are those of table 6d of the DeepXML paper; in-batch
+negatives and trees are named in its section 3.2.
 
 Each is a `NegativeSampler` of `longtail.recipes.deepxml`: `mine` returns the negatives that
 training sees, and only they differ. Predictions need labels near the point whatever training saw,
@@ -12,12 +15,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from longtail.clustering.balanced import balanced_clusters
 from longtail.clustering.members import members_of
-from longtail.data.rows import binary, unit_vectors
+from longtail.data.rows import binary
 from longtail.data.weighted_draws import WeightedDraws
 from longtail.errors import require_positive
 from longtail.negatives.nearest_labels import NearestLabels
+from longtail.surrogates.label_clusters import label_centroids
+from longtail.surrogates.label_tree import balanced_tree
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -78,7 +82,12 @@ class _Sampled:
 class UniformLabels(_Sampled):
     """Any label is as likely a negative as any other.
 
-    Parameters as for `FrequentLabels`, `power` apart.
+    Parameters
+    ----------
+    size : int
+        Draws a point.
+    prediction : NearestLabels
+        The structure that predictions use.
 
     Examples
     --------
@@ -174,12 +183,12 @@ class InBatch(_Sampled):
 
     def mine(
         self,
-        shortlister: LabelShortlister,  # noqa: ARG002 - as the rest
+        shortlister: LabelShortlister,  # noqa: ARG002 - nothing is looked for
         features: NDArray[np.float32],
-        labels: csr_array,  # noqa: ARG002
+        labels: csr_array,  # noqa: ARG002 - the batches know them
         *,
-        seed: int,  # noqa: ARG002
-        n_threads: int,  # noqa: ARG002
+        seed: int,  # noqa: ARG002 - nothing is drawn
+        n_threads: int,  # noqa: ARG002 - takes no time
     ) -> Shortlists:
         """Return int32 (n_points, 0)."""
         return np.empty((len(features), 0), np.int32)
@@ -225,11 +234,10 @@ class TreeLeaves(_Sampled):
         n_threads: int,
     ) -> Shortlists:
         """Return int32 (n_points, at most size), true labels among them, padded with -1."""
-        require_positive("leaf_size", self.leaf_size)
         ones = binary(labels)
-        centroids = unit_vectors(ones.T.tocsr() @ unit_vectors(features))
-        n_leaves = 2 ** (-(-len(centroids) // int(self.leaf_size)) - 1).bit_length()
-        leaf = balanced_clusters(centroids, n_leaves, seed=seed, n_threads=n_threads)
+        centroids = label_centroids(features, ones, normalise_points=True)
+        tree = balanced_tree(centroids, leaf_size=self.leaf_size, seed=seed, n_threads=n_threads)
+        leaf = tree.nodes[-1]
         own = [np.unique(leaf[row]) for row in np.split(ones.indices, ones.indptr[1:-1])]
         members = members_of(leaf)
         random = np.random.default_rng(seed)

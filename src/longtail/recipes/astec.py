@@ -112,14 +112,13 @@ class Astec(LabelEstimator):
         texts than points, since each counts as much as a point, or where points are texts of labels
         themselves. The default recipe and `ngame` learn from texts without that.
     as_in_code : bool
-        Follow the published code: raw centroids, clusters from random pairs of labels, no
-        correlation where a label is more frequent than 5,000, mean instead of summed loss in
-        Module I, random starts, Adam with its rates halved, batches of 255 random points each
-        against its own shortlist and 150 random labels, R always divided by its norm, 300
-        representatives for labels with 7,500 points, and its score fusion. Of the settings above,
-        `dimension`, `label_correlation`, `n_near_labels`, `n_near_points`, `shortlist_size`,
-        `head_frequency`, `reranker`, `n_confused`, `n_learners` and `label_texts` still count; all
-        others are the code's own.
+        Follow the published code: clusters from random pairs of labels, no correlation where a
+        label is more frequent than 5,000, mean instead of summed loss in Module I, random starts,
+        Adam with its rates halved, batches of 255 random points each against its own shortlist and
+        150 random labels, R always divided by its norm, 300 representatives for labels with 7,500
+        points, and its score fusion. Of the settings above, `dimension`, `label_correlation`,
+        `n_near_labels`, `n_near_points`, `shortlist_size`, `head_frequency`, `reranker`,
+        `n_confused`, `n_learners` and `label_texts` still count; all others are the code's own.
     **kwargs
         Those of `LabelEstimator`.
 

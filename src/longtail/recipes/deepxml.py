@@ -225,7 +225,7 @@ class DeepXML(LabelEstimator):
     Parameters
     ----------
     features : FeatureArchitecture
-        Z of Modules I and III.
+        What makes v of a point; Z^0 of Module I and Z of Module III are v and a residual block.
     surrogate : Surrogate
         Module I.
     negatives : NegativeSampler
@@ -288,7 +288,7 @@ class DeepXML(LabelEstimator):
         return self.learn(data, held_out, run)
 
     def learn(self, data: TrainingData, held_out: TrainingData, run: TrainingRun) -> Scorer:
-        """Train all learners, each by `learn_one`; the parameters are those of that."""
+        """Train all learners, each as `learn_one` does, and average their scores."""
         return averaged_learners(partial(self.learn_one, data, held_out), self.n_learners, run)
 
     def learn_one(

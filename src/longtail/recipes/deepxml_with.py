@@ -106,7 +106,7 @@ class DeepXMLWith(OfArchitecture):
 class DeepXMLMACH(OfMLP, DeepXMLWith):
     """DeepXML + MACH: one perceptron over hashed tokens in place of MACH's R.
 
-    Table 4 of the DeepXML paper; MACH by itself is `longtail.recipes.mach.MACH`.
+    Tables 4 and 6(a) of the DeepXML paper; MACH by itself is `longtail.recipes.mach.MACH`.
 
     Parameters
     ----------
@@ -125,9 +125,10 @@ class DeepXMLMACH(OfMLP, DeepXMLWith):
 
 @dataclass(kw_only=True, eq=False, repr=False)
 class DeepXMLKimCNN(OfKimCNN, DeepXMLWith):
-    """DeepXML with the filters of Kim's network: "CNN" in Table 6(a) of the DeepXML paper.
+    """DeepXML with the filters of Kim's network, which the DeepXML paper does not try.
 
-    The filters are those of `longtail.recipes.end_to_end.KimCNNClassifier`.
+    The "CNN" of its Table 6(a) is XML-CNN's. The filters are those of
+    `longtail.recipes.end_to_end.KimCNNClassifier`.
 
     Parameters
     ----------
@@ -148,7 +149,7 @@ class DeepXMLKimCNN(OfKimCNN, DeepXMLWith):
 class DeepXMLXMLCNN(OfXMLCNN, DeepXMLWith):
     """DeepXML + XML-CNN: convolutions and bottleneck, without an output layer as wide as L.
 
-    Table 4 of the DeepXML paper; XML-CNN by itself is
+    Tables 4 and 6(a) of the DeepXML paper; XML-CNN by itself is
     `longtail.recipes.end_to_end.XMLCNNClassifier`.
 
     Parameters

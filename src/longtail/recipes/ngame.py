@@ -63,7 +63,7 @@ class NGAME(OfTextEncoder):
     Module I trains one encoder for points and label texts, a bag of token vectors or a transformer,
     on batches of neighbours, whose labels are each other's hard negatives. Module II adds a free
     vector to each label's text, trained on hard negatives. A learned blend of both scores orders
-    the labels that a graph search finds: O(D^2 + D log L) a point. A label without training points
+    the labels that a graph search finds, in O(D log L) a point. A label without training points
     is found by its text alone. In the end all but the encoder and the blend learn from the held-out
     points, too.
 
@@ -271,12 +271,6 @@ class NGAME(OfTextEncoder):
             n_near_labels=self.n_near_labels if self.n_near_points else 0,
             beam=self.beam,
         )
-
-    def _learn(
-        self, data: TrainingData, held_out: TrainingData, run: TrainingRun
-    ) -> BlendedScorer | EncodedScorer:
-        """See `LabelEstimator`."""
-        return self._learn_calibrated(data, held_out, run)[0]
 
     def _learn_calibrated(
         self, data: TrainingData, held_out: TrainingData, run: TrainingRun

@@ -19,10 +19,10 @@ __all__ = ["SiameseXML"]
 class SiameseXML(NGAME):
     """SiameseXML (Dahiya et al., "Siamese networks meet extreme classifiers", ICML 2021).
 
-    The same two modules with other batches, drawn over labels, and another loss; labels of near
-    training points are hard negatives and candidates, too; Module II trains the encoder on. The
-    encoder is NGAME's here, without the authors' ReLU and residual block, and without dropout, as
-    theirs is.
+    NGAME's two modules with these differences: batches of Module I are drawn over labels, the loss
+    is `ProbabilisticContrast`, labels of near training points are hard negatives, too, and Module
+    II trains the encoder on. The encoder is NGAME's: it lacks the authors' ReLU and residual block.
+    As theirs, it has no dropout.
 
     Parameters
     ----------

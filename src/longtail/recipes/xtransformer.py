@@ -57,9 +57,11 @@ class XTransformer(OfTextEncoder):
     2020.
 
     Labels are put into clusters of like ones (semantic label indexing), an encoder learns with the
-    squared hinge loss which clusters a point's labels are in (neural matcher), and linear
+    squared hinge loss which clusters a point's labels are in (neural matcher g), and linear
     classifiers over TF-IDF joined with the encoder's vector order the labels of the best clusters
-    (ranker). Scores of several indexers, and of several encoders, are averaged.
+    (ranker h). The paper's ``f(x, l) = sigma(g(x, c_l), h(x, l))``, for a label l whose cluster c_l
+    is among the b best, is ``exp(-max(0, 1 - g)^2) exp(-max(0, 1 - h)^2)`` here. Scores of several
+    indexers, and of several encoders, are averaged.
 
     Parameters
     ----------
@@ -89,8 +91,8 @@ class XTransformer(OfTextEncoder):
     beam_size : int
         b, the best clusters of a point, whose labels are ranked.
     teacher_forcing, matcher_aware : bool
-        Negatives of a label's ranker: points that have another label of its cluster, and points
-        for which the matcher has the cluster among its best b.
+        Negatives of a label's ranker: points that have another label of its cluster (the paper's
+        TFN), and points for which the matcher has the cluster among its best b (MAN).
     cost : float
         C of the ranker's support vector machines: larger fits the training points more closely.
     prune : float
@@ -246,7 +248,7 @@ class XTransformer(OfTextEncoder):
         held_out: HeldOut | None,
         run: TrainingRun,
     ) -> LearntMatcher:
-        """Train the neural matcher of the clusters that labels are in."""
+        """Train the encoder and the matcher of the clusters that labels are in."""
         n_clusters = int(clusters.max()) + 1
         targets = meta_labels(data.labels, clusters, n_clusters)
         if held_out is not None:

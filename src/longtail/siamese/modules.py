@@ -304,7 +304,7 @@ def recall_of_nearest(
 ) -> float:
     """Return the share of a held-out point's labels among the ten nearest of those that are used.
 
-    Of all labels half are looked at, at the most: all of them would always be right.
+    At most half of these labels are looked at: among all of them, every true one is found.
     """
     labels = network.vectors(Side.LABELS)[used]
     if auxiliary is not None:
@@ -350,9 +350,9 @@ def search_labels(
 
 
 def unit(rows: Floats) -> Floats:
-    """Scale rows to length 1, as training does; those of zeros stay so.
+    """Scale rows to length 1, to the last bit as training does; rows of zeros stay.
 
-    Not by `unit_vectors`, whose last bits differ: the modules go on from what they return here.
+    `longtail.data.rows.unit_vectors` may round otherwise.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Encoders of points and label texts while they are trained: what Module I makes, whatever reads.
+"""Module I's encoder of points and label texts, while it is trained.
 
-`SiameseArchitecture` is the seam: a bag of token vectors here, transformers in
+`SiameseArchitecture` is the seam. Bags of token vectors are here, transformers in
 `longtail.siamese.texts`.
 """
 

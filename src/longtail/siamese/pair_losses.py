@@ -1,4 +1,4 @@
-"""Losses of a batch of points against a pool of labels, given their cosines, and their slopes."""
+"""Losses of a batch of points against a pool of labels, from their cosines, and their slopes."""
 
 from __future__ import annotations
 
@@ -22,9 +22,7 @@ class PairLoss(Protocol):
     """How far true labels should be before false ones."""
 
     def slope(self, cosines: Tensor, rows: Tensor, columns: Tensor) -> tuple[float, Tensor]:
-        """Return the mean loss of a point, and the slope of the sum over points, by the cosines.
-
-        The loss is only shown; the slope, of the sum and not of the mean, is what is learnt by.
+        """Return the loss of a batch, and its slope with respect to the cosines.
 
         Parameters
         ----------
@@ -32,6 +30,13 @@ class PairLoss(Protocol):
             Overwritten.
         rows, columns : int64 Tensor (n_positives,)
             Where the true labels are; all others are negatives.
+
+        Returns
+        -------
+        loss : float
+            Mean over the points.
+        slope : float32 Tensor (n, n_pool)
+            Of the sum over the points, not of their mean.
         """
         ...
 
@@ -79,8 +84,9 @@ def checked_slope(
 class TripletLoss:
     """Each true label should be nearer than the hardest false ones by a margin.
 
-    NGAME (Dahiya et al., WSDM 2023, section 3) and DEXA (KDD 2023): the sum over true labels p and
-    the `n_hardest` nearest negatives n of the batch of ``max(0, margin + cos_n - cos_p)``.
+    ``sum_p sum_n max(0, margin + cos_n - cos_p)`` for a point, p being its true labels and n the
+    `n_hardest` nearest negatives of the batch: NGAME (Dahiya et al., WSDM 2023, section 3) and DEXA
+    (KDD 2023).
 
     Parameters
     ----------
@@ -115,7 +121,11 @@ class TripletLoss:
 
 @dataclass(frozen=True, kw_only=True)
 class DecoupledSoftmax:
-    """Each true label against all false ones of the pool; see `UnitLabelTable`.
+    """Each true label against all false ones of the pool.
+
+    ``sum_p -log(e^z_p / (e^z_p + sum_n e^z_n))`` for a point, with ``z = scale * cos``: other true
+    labels do not count against p (DEXML: Gupta et al., "Dual-encoders for extreme multi-label
+    classification", ICLR 2024).
 
     Parameters
     ----------
@@ -144,8 +154,9 @@ class DecoupledSoftmax:
 class ProbabilisticContrast:
     """True labels and the hardest false ones, each by itself, as a probability.
 
-    SiameseXML (Dahiya et al., ICML 2021, section 3) takes ``c exp(d (cos - 1))`` for the
-    probability that a label is true, and sums the negative log-likelihoods.
+    SiameseXML (Dahiya et al., ICML 2021, section 3) takes ``P = c exp(d (cos - 1))`` for the
+    probability that a label is true. A true label costs ``-log P``, here without the constant
+    ``-log c``, and a false one ``-log(1 - P)``.
 
     Parameters
     ----------

@@ -42,9 +42,9 @@ __all__ = ["TransformerArchitecture"]
 class TransformerArchitecture:
     """A pretrained transformer reads points and label texts.
 
-    As it is, each text is read once, and what is trained is a linear map of its vectors and a table
-    of token vectors, from 0 on, which points and labels share: ``E(x) = unit(A t(x) + sum_t x_t
-    e_t)``. Fine-tuned, it is trained itself, and alone.
+    If it is not fine-tuned, it reads each text once, T(x), and what is trained is a linear map A,
+    from the identity on, and token vectors e_t, from 0 on, which points and labels share:
+    ``E(x) = unit(A T(x) + sum_t x_t e_t)``. If it is, only the transformer is trained.
 
     Parameters
     ----------

@@ -1,5 +1,5 @@
-"""Module I tasks: the stand-in targets on which the encoder of short texts is trained.
+"""Module I: surrogate tasks, on which the features of points are learnt (DeepXML, section 3.1).
 
-A surrogate task has far fewer outputs than there are labels, and is like enough to the real one
-that the features learned for it serve the real one too.
+Most have far fewer targets than there are labels, and are like enough to the real task that
+features learnt for them serve it, too. How labels are clustered, other recipes use as well.
 """

@@ -61,7 +61,8 @@ class LabelSelection:
     Parameters
     ----------
     share : float
-        Of the labels with points that are selected; the paper has .05 to .2, less for more labels.
+        Of the labels that have points, what share is selected; the paper has .05 to .2, the less
+        the more labels there are.
 
     Examples
     --------

@@ -27,9 +27,10 @@ __all__ = ["InBatchTask"]
 class InBatchTask:
     """Surrogate task: the labels of a point against the labels of the others in its batch.
 
-    No label is put away in a meta-label, and no label is searched for: the negatives of a point
-    are what the batch brings along, and the random labels that fill its pool up to a multiple of
-    64. Most of them are easy.
+    Section 3.1 of the DeepXML paper names it, "mini-batch negative sampling". The labels are
+    themselves the targets. A point's negatives are not searched for: they are the labels of the
+    other points of its batch, and the random ones that fill the pool up to a multiple of 64. Most
+    of them are easy to tell apart.
 
     Parameters
     ----------

@@ -47,8 +47,9 @@ FEW_LABELS = 32
 class LabelClusters:
     """Balanced label clusters, as Astec makes its meta-labels.
 
-    The defaults are the paper's. What the authors' code does instead:
-    ``LabelClusters(normalise_points=False, plus_plus=False, max_label_frequency=5000)``.
+    The defaults are the paper's, with the numbers of the authors' code where it gives none; only
+    `max_entries` is ours. What the code does otherwise:
+    ``LabelClusters(plus_plus=False, max_label_frequency=5000)``.
 
     Parameters
     ----------
@@ -56,7 +57,8 @@ class LabelClusters:
         Clusters asked for; fewer are made where there are few labels, see `n_meta_labels`. Up to
         32 labels are each a cluster: halves of so few would leave nothing to learn.
     normalise_points : bool
-        Scale each point to unit length before it enters the centroids.
+        Scale each point to unit length before it enters the centroids; the points of a recipe have
+        that length already.
     label_correlation : bool
         Mix each label's centroid with those of the labels that the random walk finds related.
     walk_length, restart_probability, n_kept, max_label_frequency
@@ -192,8 +194,8 @@ def label_centroids(
     labels : csr_array, (n_points, n_labels)
         An entry other than zero means: relevant.
     normalise_points : bool
-        Scale points to unit length first, as DeepXML's paper does; its code, Parabel and
-        X-Transformer sum them as they are.
+        Scale points to unit length first. DeepXML, Parabel and X-Transformer sum them as they are,
+        which is the same where rows have unit length, as those that recipes are given have.
     max_entries : int, optional
         Keep that many entries, the largest, of each sparse centroid. Bounds the memory.
     n_threads : int

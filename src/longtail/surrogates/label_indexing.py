@@ -1,7 +1,12 @@
-"""X-Transformer's semantic label indexing: what a label is like, then clusters of like labels."""
+"""X-Transformer's semantic label indexing: the vectors by which labels are clustered.
+
+Chang et al., "Taming pretrained transformers for extreme multi-label text classification", KDD
+2020, section 3.1. `balanced_tree` makes the clusters.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from longtail.errors import InputError
@@ -27,10 +32,11 @@ class LabelIndexer(Protocol):
         ...
 
 
+@dataclass(frozen=True)
 class PointFeatures:
     """PIFA over TF-IDF: the unit sum of the features of a label's points.
 
-    "Positive instance feature aggregation" (Chang et al., KDD 2020, section 3.1).
+    The paper's "positive instance feature aggregation".
 
     Examples
     --------
@@ -38,9 +44,6 @@ class PointFeatures:
     >>> PointFeatures()
     PointFeatures()
     """
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}()"
 
     def represent(
         self,
@@ -52,7 +55,8 @@ class PointFeatures:
         return label_centroids(data.features, data.labels, n_threads=run.n_threads)
 
 
-class PointEmbeddings(PointFeatures):
+@dataclass(frozen=True)
+class PointEmbeddings:
     """PIFA over the fine-tuned encoder: the unit sum of the embeddings of a label's points.
 
     Examples
@@ -81,7 +85,8 @@ class PointEmbeddings(PointFeatures):
         return label_centroids(points, data.labels, n_threads=run.n_threads)
 
 
-class LabelTexts(PointFeatures):
+@dataclass(frozen=True)
+class LabelTexts:
     """The embedding of the label's text.
 
     Examples

@@ -31,11 +31,11 @@ __all__ = ["LowRankProjection"]
 
 @dataclass(frozen=True, kw_only=True)
 class LowRankProjection:
-    """Surrogate task: ``y^ = P y``, regressed upon with a squared loss.
+    """Surrogate task: regression on ``y^ = P y / |y|``, with a squared loss.
 
     P is random and normal, which keeps the angles between label vectors (Hsu et al., "Multi-label
-    prediction via compressed sensing", 2009). Named, without a figure, in section 3 of the DeepXML
-    paper.
+    prediction via compressed sensing", 2009). Section 3.1 of the DeepXML paper names it, without a
+    figure, for a P of any kind; that label vectors y are scaled to unit length is ours.
 
     Parameters
     ----------

@@ -34,7 +34,7 @@ __all__ = ["LabelAssignment", "MetaLabelTask", "classification_task"]
 
 
 class LabelAssignment(Protocol):
-    """How labels are put together."""
+    """Which labels are one meta-label."""
 
     def assign(
         self, features: csr_array, labels: csr_array, *, seed: int, n_threads: int
@@ -45,10 +45,12 @@ class LabelAssignment(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class MetaLabelTask:
-    """Surrogate task: full 1-vs-All classification into meta-labels (equation 1 of the paper).
+    """Surrogate task: full 1-vs-All classification into meta-labels.
 
-    Token vectors, a residual block R0 and the meta-labels' classifiers are trained together; R0
-    and the classifiers are then thrown away.
+    Equation 1 of the DeepXML paper, with biases: ``sum_i sum_k log(1 + exp(-y_ik (w_k . x_i +
+    b_k)))`` over all points i and all meta-labels k, y being 1 or -1 and ``x_i = v_i + ReLU(R0 v_i
+    + b)``. The architecture, which gives v, is trained together with R0 and the classifiers w. Both
+    of these are then thrown away.
 
     Parameters
     ----------
@@ -157,7 +159,8 @@ def classification_task(
     residual, make_optimiser
         See `MetaLabelTask`.
     mean_of : int or None
-        Points of a batch, where the loss is the mean over these and the targets; None for the sum.
+        Points of a batch, where the loss is the mean over these and the targets, and classifiers
+        start from small random values. None for the sum, and a start from the targets' log-odds.
 
     Returns
     -------

@@ -32,10 +32,11 @@ __all__ = ["SelfSupervised"]
 class SelfSupervised:
     """Surrogate task: each half of a text's tokens from the other half, drawn at random.
 
-    What fastText's bags of words (CBOW) do, with the whole of a short text as the window: Mikolov
-    et al., "Distributed representations of words and phrases", 2013. Negatives are the tokens of
-    the other texts of the batch, which have the frequencies of the corpus, and some random ones.
-    The labels are not looked at: "Unsupervised" in Table 6(b) of the DeepXML paper.
+    What word2vec's and fastText's continuous bags of words (CBOW: Mikolov et al., "Efficient
+    estimation of word representations in vector space", 2013) do, with the whole of a short text as
+    the window. Negatives are the tokens of the other texts of the batch, which have the frequencies
+    of the corpus, and some random ones. The labels are not looked at: "Unsupervised" in Table 6(b)
+    of the DeepXML paper.
 
     For bags of words: a character n-gram would give away the word that it is a piece of.
 

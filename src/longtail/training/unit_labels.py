@@ -234,7 +234,7 @@ def slopes_in_place(
 def decoupled_softmax(
     logits: Tensor, rows: Tensor, columns: Tensor, largest: float
 ) -> tuple[float, Tensor]:
-    """Return the loss and its slope with respect to the logits, which are overwritten.
+    """Return the mean loss of a point, and the slope of the points' sum; logits are overwritten.
 
     With Z the sum of e^z over a point's negatives, a true label's slope is -Z / (e^z_p + Z), and a
     negative's is e^z times the sum over the true labels of 1 / (e^z_p + Z). All exponents are taken

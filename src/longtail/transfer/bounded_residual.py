@@ -18,7 +18,9 @@ __all__ = ["BoundedResidual", "ResidualBlock"]
 
 @dataclass(frozen=True, kw_only=True)
 class BoundedResidual:
-    """Transfer by a residual block that cannot move features far (Theorem 1 of the paper).
+    """Transfer by a residual block ``v + ReLU(R v + b)`` that cannot move features far.
+
+    With b = 0, ``|x - v| <= lambda |v|`` (Theorem 1a of the DeepXML paper, which has no b).
 
     Parameters
     ----------
