@@ -49,7 +49,7 @@ class RankingExamples(NamedTuple):
     >>> from longtail.blend.evidence import Evidence
     >>> from longtail.blend.ranking_examples import RankingExamples
     >>> values = np.array([[[0, 1, 2]]], np.float32)
-    >>> near, common = np.ones(1, np.float32), np.zeros(3, np.float32)
+    >>> near, common = np.ones(1, np.float32), np.zeros(10, np.float32)
     >>> evidence = Evidence(np.array([[7, 4, 9]], np.int32), values, near, common)
     >>> examples = RankingExamples.of(evidence, np.array([[False, False, True]]), n_threads=1)
     >>> examples.centre[0].item()  # of the values themselves
