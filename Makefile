@@ -11,7 +11,7 @@ install: $(CODE)
 
 $(STAMP): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[train,report,serve,transformers,onnx,dev]'
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[train,report,serve,transformers,onnx,dev]'
 	touch $(STAMP)
 
 $(CODE): $(STAMP)

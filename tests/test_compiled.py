@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import pickle
 import shutil
@@ -208,13 +209,15 @@ def test_what_cannot_be_compressed_says_so(model):
 
 
 def test_code_is_compiled_once_for_a_model_wherever_it_comes_from(model, tmp_path):
-    model.predict(TEXTS)
+    assert model.predict(TEXTS[0]) == model.predict(TEXTS)[0]
     model.save(tmp_path / "model")
-    n_compiled = len(answer_bags.signatures)
+    kernels = answer_bags, answer_text
+    n_compiled = [len(kernel.signatures) for kernel in kernels]
     copied = pickle.loads(pickle.dumps(model))  # noqa: S301 - our own
-    for other in (longtail.load(tmp_path / "model"), copied):
+    for other in (longtail.load(tmp_path / "model"), copied, copy.deepcopy(model)):
         assert other.predict(TEXTS[:3]) == model.predict(TEXTS[:3])
-        assert len(answer_bags.signatures) == n_compiled
+        assert other.predict(TEXTS[0]) == model.predict(TEXTS[0])
+        assert [len(kernel.signatures) for kernel in kernels] == n_compiled
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])

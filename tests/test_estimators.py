@@ -66,6 +66,30 @@ def fitted(request):
     return request.param().fit(TEXTS, NAMES)
 
 
+# One process serves all models: to start one takes longer than to load and to ask a model.
+SERVE = """
+import sys, longtail
+for line in sys.stdin:
+    try:
+        answer = longtail.load(line.strip()).predict("red wine", k=1)[0][0]
+    except Exception as error:
+        answer = repr(error)
+    heavy = {"torch", "sklearn", "matplotlib", "pandas"} & set(sys.modules)
+    print(answer, f"with {heavy}" if heavy else "without anything heavy", flush=True)
+"""
+
+
+@pytest.fixture(scope="module")
+def server():
+    """A process that loads the model of each folder that it is told, and answers."""
+    command = [sys.executable, "-c", SERVE]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        yield process
+        process.stdin.close()
+
+
 def arrays_of(model):
     return model.predictor_.scorer.to_arrays()
 
@@ -193,20 +217,12 @@ class TestSaving:
             path.write_bytes(whole)
         longtail.load(tmp_path / "model")
 
-    def test_serving_needs_neither_torch_nor_scikit_learn(self, fitted, tmp_path):
+    def test_serving_needs_neither_torch_nor_scikit_learn(self, fitted, server, tmp_path):
         fitted.save(tmp_path / "model")
-        code = (
-            "import sys, longtail\n"
-            f"model = longtail.load({str(tmp_path / 'model')!r})\n"
-            "print(model.predict('red wine', k=1)[0][0])\n"
-            "heavy = {'torch', 'sklearn', 'matplotlib', 'pandas'} & set(sys.modules)\n"
-            "sys.exit(f'imported {heavy}' if heavy else 0)\n"
-        )
-        ran = subprocess.run(
-            [sys.executable, "-c", code], check=False, capture_output=True, text=True
-        )
-        assert ran.returncode == 0, ran.stderr
-        assert ran.stdout.strip() == fitted.predictor_.predict("red wine", k=1)[0][0]
+        server.stdin.write(f"{tmp_path / 'model'}\n")
+        server.stdin.flush()
+        answer = fitted.predictor_.predict("red wine", k=1)[0][0]
+        assert server.stdout.readline() == f"{answer} without anything heavy\n"
 
     def test_a_model_of_features(self, make_for_matrices, tmp_path):
         model = make_for_matrices().fit(sp.csr_array(DENSE), LABELS)

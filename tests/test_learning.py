@@ -184,4 +184,4 @@ class TestLongtailClassifier:
 
     def test_loss_falls(self, default):
         for stage in ("shared space", "again: shared space"):
-            assert losses(default, stage)[-1] < 0.7 * losses(default, stage)[0]
+            assert losses(default, stage)[-1] < 0.8 * losses(default, stage)[0]

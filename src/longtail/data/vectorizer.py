@@ -233,7 +233,13 @@ class TextVectorizer:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave out what belongs to this process."""
-        return {**self.__dict__, "_handle": None}
+        return {**self.__dict__, "_handle": None, "_rules": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Adopt what was learnt: a copy of an array has forgotten that it is read-only."""
+        self.__dict__.update(state)
+        if "_table" in state:
+            self._adopt(self._table, self.weights_, self.kinds_, self.tokens_)
 
     def is_word(self) -> NDArray[np.bool_]:
         """Return which columns are words or pairs of words, not pieces of words.
