@@ -57,6 +57,13 @@ SMALL_TREE = {
     "learning_rate": 0.2,
     "n_threads": 1,
 }
+SMALL_ENERGY = {
+    "n_hidden": 4,
+    "batch_size": 16,
+    "energy_epochs": 3,
+    "joint_epochs": 3,
+    "n_threads": 1,
+}
 
 
 def small_deepxml():
@@ -84,8 +91,8 @@ RECIPES = {
         dimension=16, leaf_size=2, matcher="linear", n_threads=1
     ),
     "Bonsai": lambda: Bonsai(leaf_size=1, n_children=2, n_threads=1),
-    "SPEN": lambda: SPEN(dimension=16, n_hidden=4, batch_size=16, n_threads=1),
-    "ICNN": lambda: ICNN(dimension=16, n_hidden=4, batch_size=16, inference="bundle", n_threads=1),
+    "SPEN": lambda: SPEN(dimension=16, **SMALL_ENERGY),
+    "ICNN": lambda: ICNN(dimension=16, inference="bundle", **SMALL_ENERGY),
     "DiSMEC": lambda: DiSMEC(n_threads=1),
     "AnnexML": lambda: AnnexML(n_learners=3, dimension=16, partition_size=20, n_threads=1),
     "OneVsAll": lambda: OneVsAll(
@@ -106,7 +113,7 @@ RECIPES = {
         dimension=16,
         n_hidden=16,
         n_words=8,
-        epochs=30,
+        epochs=15,
         batch_size=16,
         learning_rate=0.5,
         n_threads=1,
