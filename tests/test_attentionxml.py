@@ -151,9 +151,9 @@ def points():
     ("levels", "n_levels"),
     [
         ({}, 1),
-        ({"first_level": 4, "n_children": 2, "leaf_size": 3, "beam_size": 4}, 4),
+        ({"first_level": 8, "n_children": 2, "leaf_size": 3, "beam_size": 4}, 3),
         ({"hidden_layers": (16,)}, 1),
-        ({"hidden_layers": (24, 16), "first_level": 8, "n_children": 2, "leaf_size": 3}, 3),
+        ({"hidden_layers": (24, 16), "first_level": 8, "n_children": 4, "leaf_size": 5}, 2),
         ({"clip": 2.0}, 1),
         ({"average_after": 3}, 1),
     ],
@@ -174,7 +174,7 @@ def test_learns_and_comes_back(points, levels, n_levels, tmp_path):
 
 @pytest.mark.parametrize(
     ("levels", "n_levels"),
-    [({}, 1), ({"first_level": 4, "n_children": 2, "leaf_size": 3, "beam_size": 4}, 4)],
+    [({}, 1), ({"first_level": 8, "n_children": 4, "leaf_size": 5, "beam_size": 4}, 2)],
     ids=["flat", "tree"],
 )
 def test_each_level_stops_by_held_out_points(points, levels, n_levels):
@@ -204,9 +204,9 @@ def test_each_level_stops_by_held_out_points(points, levels, n_levels):
     ids=["one tree", "second learner", "all else"],
 )
 def test_a_killed_training_stops_where_it_would_have(points, tmp_path, changes, stage):
-    labels, space, _ = labels_from(points[1][:240], 240)
-    dataset = Dataset(texts_from(points[0][:240]), None, labels, space)
-    settings = {"epochs": 30, "patience": 2, "held_out": 0.2, **changes}
+    labels, space, _ = labels_from(points[1][:150], 150)
+    dataset = Dataset(texts_from(points[0][:150]), None, labels, space)
+    settings = {"epochs": 30, "patience": 1, "held_out": 0.2, **changes}
 
     def fitted(*callbacks, folder=None):
         return AttentionXML(**SMALL, **SHALLOW, **settings).fit_dataset(

@@ -251,7 +251,10 @@ class TestStages:
 
 def test_a_loss_is_an_object_or_its_word(points):
     (X, Y), (X_test, _) = points
-    word, own = (SPEN(**SMALL, loss=loss).fit(X, Y) for loss in ("hinge", StructuredHinge()))
+    few_epochs = {"unary_epochs": 2, "energy_epochs": 1, "joint_epochs": 1}
+    word, own = (
+        SPEN(**SMALL, **few_epochs, loss=loss).fit(X, Y) for loss in ("hinge", StructuredHinge())
+    )
     for ids, others in zip(word.predict_topk(X_test), own.predict_topk(X_test), strict=True):
         np.testing.assert_array_equal(ids, others)
     for wrong in (StructuredHinge, 0.5):
@@ -361,7 +364,7 @@ class TestReranker:
 
     def test_each_training_behind_a_recipe_has_checkpoints_of_its_own(self, tmp_path):
         random = np.random.default_rng(0)
-        X = sp.csr_array(random.random((1500, 40)) < 0.1).astype(np.float32)
+        X = sp.csr_array(random.random((1100, 40)) < 0.1).astype(np.float32)
         Y = sp.csr_array((X[:, :12].toarray() > 0).astype(np.float32))
         settings = {"reranker": "spen", "n_threads": 1, "dimension": 16}
         folder = {"checkpoint_folder": tmp_path, "checkpoint_seconds": 0.0}

@@ -93,72 +93,76 @@ def test_train_the_model_of_one(recipe, train, of_two, tmp_path, monkeypatch):
     np.testing.assert_allclose(scores, their_scores, rtol=0.05)
 
 
-# Each of two processes has a half of the gradient, and another opinion of how good an epoch was.
 WORKER = """
-import sys, json, torch
-from torch import distributed, nn
+import faulthandler, json, sys, numpy as np, torch
+from scipy.sparse import csr_array
+from torch import nn
+from longtail.features.bag_of_tokens import BagOfTokens
+from longtail.training.batches import Batch
 from longtail.training.clipping import ConstantNorm
 from longtail.training.module_adam import ModuleAdam
-from longtail.training.processes import join_processes, of_first
+from longtail.training.processes import join_processes, of_first, share_of
+from longtail.training.run import TrainingData, TrainingRun
 
+faulthandler.dump_traceback_later(100, exit=True)  # rather than wait for ever
 place = join_processes()
-torch.manual_seed(0)
-layer = nn.Linear(3, 2)
-adam = ModuleAdam(layer, ConstantNorm(0.5))
-for rows in torch.randn(4, 6, 3).mul(9).unbind():
-    layer(rows[place.rank :: place.count]).square().sum().backward()
-    adam.step(0.1)
-numbers = [of_first(0.25 + place.rank), *layer.weight.flatten().tolist()]
-with open(f"{sys.argv[1]}/{place.count}-{place.rank}.json", "w") as file:
-    json.dump(numbers, file)
+
+def clipped():
+    torch.manual_seed(0)
+    layer = nn.Linear(3, 2)
+    adam = ModuleAdam(layer, ConstantNorm(0.5))
+    for rows in torch.randn(4, 6, 3).mul(9).unbind():
+        layer(rows[place.rank :: place.count]).square().sum().backward()
+        adam.step(0.1)
+    return [of_first(0.25 + place.rank), *layer.weight.flatten().tolist()]
+
+def of_empty_bags():
+    bags = csr_array(np.array([[1, 2, 0], [0, 0, 0], [0, 1, 1]], np.float32))
+    start = BagOfTokens(dimension=2, dropout=0.0, token_vectors=np.ones((3, 2), np.float32))
+    run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    network = start.network(TrainingData(bags, bags), bags, run)
+    none = np.arange(0)
+    for points in ([0, 2], [0, 1], [1, 1]):
+        features = network.forward(share_of(Batch(np.array(points), None, none, none)).points)
+        features.square().sum().backward()
+        network.step(0.1)
+    return network.table.tolist()
+
+for task in clipped, of_empty_bags:
+    with open(f"{sys.argv[1]}/{task.__name__}-{place.count}-{place.rank}.json", "w") as file:
+        json.dump(task(), file)
 """
 
 
-def tables_of(worker, folder):
-    """Run a worker in two processes and in one; return what the two and the one have written."""
+@pytest.fixture(scope="module")
+def written(tmp_path_factory):
+    """Run a worker in two processes and in one; return what the two and the one found of a task."""
+    folder = tmp_path_factory.mktemp("workers")
     script = folder / "worker.py"
-    script.write_text(worker)
+    script.write_text(WORKER)
     launcher = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node=2", "--standalone"]
     for command in ([*launcher, script, folder], [sys.executable, script, folder]):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
-    return [json.loads((folder / f"{name}.json").read_text()) for name in ("2-0", "2-1", "1-0")]
+
+    def of_task(task):
+        names = [f"{task}-{place}.json" for place in ("2-0", "2-1", "1-0")]
+        return [json.loads((folder / name).read_text()) for name in names]
+
+    return of_task
 
 
-def test_clip_the_sum_of_their_gradients_and_agree(tmp_path):
-    first, second, alone = tables_of(WORKER, tmp_path)
+def test_clip_the_sum_of_their_gradients_and_agree(written):
+    """Each of two has a half of the gradient, and another opinion of how good an epoch was."""
+    first, second, alone = written("clipped")
     assert first == second
     assert first[0] == 0.25
     np.testing.assert_allclose(first, alone, rtol=1e-4)
 
 
-# One batch gives each process a point, the other gives the second one an empty bag alone.
-EMPTY_SHARE = """
-import faulthandler, json, sys, numpy as np, torch
-from longtail.features.bag_of_tokens import BagOfTokens
-from longtail.training.batches import Batch
-from longtail.training.processes import join_processes, share_of
-from longtail.training.run import TrainingData, TrainingRun
-from scipy.sparse import csr_array
-
-faulthandler.dump_traceback_later(100, exit=True)  # rather than wait for ever
-place = join_processes()
-bags = csr_array(np.array([[1, 2, 0], [0, 0, 0], [0, 1, 1]], np.float32))
-start = BagOfTokens(dimension=2, dropout=0.0, token_vectors=np.ones((3, 2), np.float32))
-run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
-network = start.network(TrainingData(bags, bags), bags, run)
-none = np.arange(0)
-for points in ([0, 2], [0, 1], [1, 1]):
-    features = network.forward(share_of(Batch(np.array(points), None, none, none)).points)
-    features.square().sum().backward()
-    network.step(0.1)
-with open(f"{sys.argv[1]}/{place.count}-{place.rank}.json", "w") as file:
-    json.dump(network.table.tolist(), file)
-"""
-
-
-def test_wait_for_no_share_of_empty_bags(tmp_path):
-    first, second, alone = tables_of(EMPTY_SHARE, tmp_path)
+def test_wait_for_no_share_of_empty_bags(written):
+    """One batch gives each process a point, the other gives the second one an empty bag alone."""
+    first, second, alone = written("of_empty_bags")
     assert first == second
     np.testing.assert_allclose(first, alone, rtol=1e-5)
 
