@@ -5,6 +5,10 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 CODE := $(VENV)/.compiled
 
+# Whatever the environment says: tests start processes by the hundred, and without bytecode each of
+# them reads all that it imports as source.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: install demo test lint types unit format clean
 
 install: $(CODE)

@@ -170,8 +170,11 @@ def test_classes_that_can_be_read_only_once():
 
 
 def test_a_data_set_goes_elsewhere(of_names):
-    with pytest.raises(InputError, match="Pass it to fit_dataset"):
-        small().fit(dataset(TEXTS, NAMES), NAMES)
+    for others in ([], [NAMES]):
+        with pytest.raises(InputError, match="Pass it to fit_dataset"):
+            small().fit(dataset(TEXTS, NAMES), *others)
+    with pytest.raises(InputError, match="requires y to be passed"):
+        small().fit(TEXTS)
     with pytest.raises(InputError, match="takes a Dataset, got a list"):
         small().fit_dataset(TEXTS)
     with pytest.raises(InputError, match="evaluate takes a Dataset, got a list"):

@@ -119,7 +119,7 @@ class LabelEstimator(AnsweringEstimator):
     label_form_: LabelForm = field(init=False, repr=False)
     run_: TrainingRun = field(init=False, repr=False)
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:
         """Learn from points and their labels.
 
         Parameters
