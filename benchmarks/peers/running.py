@@ -30,6 +30,8 @@ __all__ = ["Run", "Settings", "WorkerFailedError", "call_worker", "run_once"]
 ROOT = Path(__file__).parents[2]
 WORKERS = "benchmarks.peers.workers"
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+# Each system has packages of its own, and keeps their bytecode, as it does for who uses it.
+NOT_INHERITED = {"PYTHONPATH", "PYTHONDONTWRITEBYTECODE"}
 LONGEST_REASON = 160
 
 
@@ -125,7 +127,7 @@ def call_worker(command: list[str], n_threads: int, deadline: float, folder: Pat
     TimeoutError
         If it is not done by `deadline`, in seconds of `time.monotonic`; it is ended then.
     """
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment = {name: value for name, value in os.environ.items() if name not in NOT_INHERITED}
     environment |= dict.fromkeys(THREAD_VARIABLES, str(n_threads))
     log = folder / "errors.log"
     with log.open("wb") as errors:
