@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from numba.core.dispatcher import Dispatcher
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.utils.estimator_checks import check_estimator
@@ -88,6 +89,17 @@ def server():
     ) as process:
         yield process
         process.stdin.close()
+
+
+def n_compiled_kernels():
+    """Return for how many types of arguments kernels were compiled, or read, in this process."""
+    return sum(
+        len(kernel.overloads)
+        for name, module in sys.modules.items()
+        if name.startswith("longtail.kernels.")
+        for kernel in vars(module).values()
+        if isinstance(kernel, Dispatcher)
+    )
 
 
 def arrays_of(model):
@@ -253,9 +265,11 @@ class TestSaving:
         assert description["settings"]["min_df"] == fitted.min_df
 
     def test_pickles(self, fitted):
-        fitted.predict(TEXTS)
+        answers = fitted.predict(TEXTS), fitted.predictor_.predict(TEXTS[0])
+        n_compiled = n_compiled_kernels()
         again = pickle.loads(pickle.dumps(fitted))  # noqa: S301 - our own bytes
-        assert again.predict(TEXTS) == fitted.predict(TEXTS)
+        assert (again.predict(TEXTS), again.predictor_.predict(TEXTS[0])) == answers
+        assert n_compiled_kernels() == n_compiled  # its arrays are as those of the first were
 
 
 class TestParameters:

@@ -30,6 +30,7 @@ from longtail.model_folder import ModelFolder, write_model_folder
 from longtail.named_parts import with_prefix
 from longtail.restoring import parts_in
 from longtail.restriction import Restriction, check_threshold
+from longtail.unpickled import make_read_only
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -112,6 +113,10 @@ class Predictor:
         self.description = dict(description)
         self.reads = reads
         self.documents = dict(documents)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        make_read_only(self.scorer)
 
     def __repr__(self) -> str:
         by = self.description.get("recipe", "hand")

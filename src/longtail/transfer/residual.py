@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from longtail.kernels.arrays import read_only
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.scoring import add_residual
 
@@ -77,9 +78,10 @@ class Residual(SquareLayer):
     def apply(self, features: NDArray[np.float32], n_threads: int = 1) -> NDArray[np.float32]:
         """Return the final features of each row, float32 (n, dimension)."""
         final = np.empty_like(features)
+        matrix, bias = read_only(self.matrix, np.float32), read_only(self.bias, np.float32)
 
         def work(start: int, stop: int) -> None:
-            add_residual(features, self.matrix, self.bias, start, stop, final)
+            add_residual(features, matrix, bias, start, stop, final)
 
         over_row_chunks(work, len(features), n_threads=n_threads, chunk=256)
         return final
