@@ -9,7 +9,7 @@ CODE := $(VENV)/.compiled
 # them reads all that it imports as source.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: install demo test lint types others unit format clean
+.PHONY: install demo test lint types other-code unit format clean
 
 install: $(CODE)
 
@@ -28,7 +28,7 @@ demo: install
 # Each of two cores has something to do: while code is compiled, types are checked, and then the code
 # of other recipes than the default one is compiled.
 test: lint
-	$(MAKE) --no-print-directory --jobs 2 types install others
+	$(MAKE) --no-print-directory --jobs 2 types install other-code
 	$(MAKE) --no-print-directory unit
 
 lint: $(STAMP)
@@ -38,7 +38,7 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy
 
-others: $(STAMP)
+other-code: $(STAMP)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --quiet tests/test_estimators.py \
 		-k "form_of_y and names and not (DEXA or Longtail)"
 

@@ -220,16 +220,6 @@ def test_code_is_compiled_once_for_a_model_wherever_it_comes_from(model, tmp_pat
         assert [len(kernel.signatures) for kernel in kernels] == n_compiled
 
 
-def test_code_is_compiled_once_for_a_scorer_and_its_copy(model):
-    """Whose arrays, without a folder, are as the copy makes them."""
-    bags, scorer = model.bags(TEXTS[:3]), expanded(model.scorer)
-    ids, _ = scorer.top_k(bags, 3)
-    n_compiled = len(answer_bags.signatures)
-    copied = pickle.loads(pickle.dumps(scorer))  # noqa: S301 - our own
-    np.testing.assert_array_equal(copied.top_k(bags, 3)[0], ids)
-    assert len(answer_bags.signatures) == n_compiled
-
-
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int8"])
 def test_what_is_kept_so_already_stays_as_it_is(model, dtype, tmp_path, capsys):
     own = model.compressed(dtype)

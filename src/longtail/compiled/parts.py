@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, cast
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -26,16 +26,7 @@ if TYPE_CHECKING:
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
 
-__all__ = [
-    "answerer_from",
-    "arrays_of",
-    "dimension_of",
-    "most_frequent",
-    "never_written",
-    "no_ids",
-]
-
-T = TypeVar("T")
+__all__ = ["answerer_from", "arrays_of", "dimension_of", "most_frequent", "no_ids"]
 
 MOST_FREQUENT = 10_000  # labels that an answer is filled up with, and so the most that it has
 
@@ -251,30 +242,6 @@ def answerer_from(
         tail_weights=of.floats("labels/tail_weights"),
         network=of.network(),
     )
-
-
-def never_written(part: T) -> T:
-    """Return a named tuple with all its arrays, at any depth, read-only.
-
-    Kernels are compiled anew for arrays that may be written, as copies from a pickle may be.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from longtail.compiled.parts import never_written
-    >>> from longtail.kernels.rows import Rows
-    >>> rows = never_written(Rows(np.eye(2, dtype=np.float32), np.ones(2, np.float32)))
-    >>> rows.values.flags.writeable, never_written(rows) is rows
-    (False, True)
-    """
-    if isinstance(part, np.ndarray) and part.flags.writeable:
-        return cast("T", read_only(part, part.dtype.type))
-    if not isinstance(part, tuple):
-        return part
-    members = [never_written(member) for member in part]
-    if all(member is own for member, own in zip(members, part, strict=True)):
-        return part
-    return cast("T", part._make(members) if hasattr(part, "_make") else tuple(members))
 
 
 def no_ids() -> Ids:

@@ -13,13 +13,7 @@ from longtail.blend.relations import RelationSizes
 from longtail.blend.score_network import count_sources
 from longtail.compiled.checks import check_answerer, check_search_sizes
 from longtail.compiled.layout import laid_out, network_laid_out
-from longtail.compiled.parts import (
-    answerer_from,
-    arrays_of,
-    dimension_of,
-    most_frequent,
-    never_written,
-)
+from longtail.compiled.parts import answerer_from, arrays_of, dimension_of, most_frequent
 from longtail.compiled.scratch import log_ranks_of, new_scratch
 from longtail.errors import InputError
 from longtail.kernels.answer import Answerer, answer_bags, near_rows
@@ -78,10 +72,10 @@ class CompiledScorer:
 
     def __init__(self, parts: Answerer, sizes: SearchSizes, related: RelationSizes) -> None:
         check_answerer(parts)
-        self.parts = never_written(parts)
+        self.parts = parts
         self.sizes = sizes
         self.related = related
-        self._model = _handle_of(self.parts)
+        self._model = _handle_of(parts)
         self._spares: Spares[Any] = Spares()
 
     @classmethod
