@@ -23,7 +23,7 @@ from longtail.metrics.head_and_tail import head_and_tail_precision
 from longtail.metrics.hits import true_among
 from longtail.scorers.ranking import best_first
 from longtail.training.adamw import AdamW
-from longtail.training.threads import meanwhile, one_torch_thread
+from longtail.training.threads import meanwhile, one_thread
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -173,7 +173,7 @@ class NetworkTraining:
         if self.is_unseen:
             network, by_heart = self._chosen(evidence, truth, is_true, inverse_propensities, run)
         else:
-            with one_torch_thread():
+            with one_thread():
                 every = np.arange(len(is_true))
                 network = weighted_sum(evidence, is_true, every, alike=self.alike)
         return Taught(levelled(network, evidence, is_true, run.n_threads), by_heart)
@@ -195,7 +195,7 @@ class NetworkTraining:
         plain = [total.scores(some.evidence, run.n_threads), *_said_by_each(some.evidence)]
         if max(some.qualities(said)[1] for said in plain) < self.least_quality:
             return Taught(total)  # chance hits do not tell the sources apart
-        with one_torch_thread():  # the products are too small to be shared
+        with one_thread():  # the products are too small to be shared
             if is_true[tried].any(axis=1).sum() < self.least_points:
                 return Taught(weighted_sum(evidence, is_true, tried))
             examples = RankingExamples.of(some.evidence, is_true[tried], run.n_threads)

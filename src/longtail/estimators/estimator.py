@@ -41,7 +41,7 @@ from longtail.training.checkpoints import CheckpointFolder
 from longtail.training.fingerprint import Fingerprint, fingerprint
 from longtail.training.processes import join_processes, own_device, processes
 from longtail.training.run import Callback, TrainingData, TrainingRun, as_device
-from longtail.training.threads import torch_for_training
+from longtail.training.threads import turn_to_train
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -242,7 +242,7 @@ class LabelEstimator(AnsweringEstimator):
         check_callbacks(callbacks)
         join_processes()
         n_threads = n_usable_threads(self.n_threads)
-        with interruptible(), torch_for_training(n_threads):
+        with interruptible(), turn_to_train(n_threads):
             run = TrainingRun(
                 seed=self.random_state,
                 device=own_device(as_device(self.device)),

@@ -1,23 +1,31 @@
-"""What trainings share with all of their process: torch's threads and its random numbers."""
+"""What trainings share with all of their process: threads, and torch's random numbers."""
 
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from typing import TYPE_CHECKING, TypeVar
 
-import torch
-
-from longtail.kernels.jit import Begun, in_background, is_fork_of_torch
+from longtail.kernels.jit import Begun, in_background, is_fork_of_torch, over_row_chunks
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-__all__ = ["meanwhile", "one_ahead", "one_torch_thread", "torch_for_training", "torch_threads"]
+__all__ = [
+    "in_threads",
+    "meanwhile",
+    "n_training_threads",
+    "one_ahead",
+    "one_thread",
+    "torch_threads",
+    "training_threads",
+    "turn_to_train",
+]
 
 R = TypeVar("R")
 T = TypeVar("T")
@@ -46,20 +54,26 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_turn.begin)
 
 
-@contextmanager
-def torch_for_training(n_threads: int) -> Iterator[None]:
-    """Have torch's random numbers and threads for one training, and then leave them as they were.
+class _Threads:
+    """On how many threads this process's training works."""
 
-    Torch has one state of random numbers and one number of threads for the whole process, and
-    layers of its own and of others draw from that. So trainings in several threads take turns: each
-    draws what it would have drawn alone.
+    count = 1
+
+
+@contextmanager
+def turn_to_train(n_threads: int) -> Iterator[None]:
+    """Have this process's random numbers and threads for one training, then leave them as before.
+
+    Torch, where it is loaded, has one state of random numbers and one number of threads for the
+    whole process, and layers of its own and of others draw from that. So trainings in several
+    threads take turns: each draws what it would have drawn alone.
 
     Examples
     --------
     >>> import torch
-    >>> from longtail.training.threads import torch_for_training
+    >>> from longtail.training.threads import turn_to_train
     >>> before = torch.get_num_threads(), torch.random.get_rng_state()
-    >>> with torch_for_training(n_threads=1):
+    >>> with turn_to_train(n_threads=1):
     ...     _ = torch.manual_seed(3)
     >>> torch.get_num_threads() == before[0]
     True
@@ -74,18 +88,72 @@ def torch_for_training(n_threads: int) -> Iterator[None]:
             RuntimeWarning,
             stacklevel=4,  # who asks for the training
         )
-    # Seeds are of all devices that are in use.
+    with _turn.lock, _torch_random_numbers(), training_threads(n_threads):
+        yield
+
+
+def _torch_random_numbers() -> AbstractContextManager[None]:
+    """Leave torch's random numbers as they were, if it is loaded, on all devices in use."""
+    if "torch" not in sys.modules:
+        return nullcontext()
+    import torch  # noqa: PLC0415 - loaded already
+
     in_use = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]  # torch has no type for it
     devices = range(torch.cuda.device_count()) if in_use else ()
-    with _turn.lock, torch.random.fork_rng(devices), torch_threads(n_threads):
-        yield
+    return torch.random.fork_rng(devices)  # type: ignore[no-any-return]  # nor for this
+
+
+@contextmanager
+def training_threads(n_threads: int) -> Iterator[None]:
+    """Let loops and products of training run on so many threads, for as long as this lasts.
+
+    Torch's too, if it is loaded, in this thread and in those that begin in the meantime; but on one
+    only in a process that was forked from one with torch: more would wait for ever.
+
+    Examples
+    --------
+    >>> from longtail.training.threads import n_training_threads, training_threads
+    >>> with training_threads(3):
+    ...     n_training_threads()
+    3
+    """
+    before, _Threads.count = _Threads.count, n_threads
+    try:
+        with torch_threads(n_threads) if "torch" in sys.modules else nullcontext():
+            yield
+    finally:
+        _Threads.count = before
+
+
+def n_training_threads() -> int:
+    """Return on how many threads training works now: see `training_threads`.
+
+    Examples
+    --------
+    >>> from longtail.training.threads import n_training_threads, one_thread
+    >>> with one_thread():
+    ...     n_training_threads()
+    1
+    """
+    return _Threads.count
+
+
+def one_thread() -> AbstractContextManager[None]:
+    """See `training_threads`.
+
+    Examples
+    --------
+    >>> from longtail.training.threads import n_training_threads, one_thread, training_threads
+    >>> with training_threads(2), one_thread():
+    ...     n_training_threads()
+    1
+    """
+    return training_threads(1)
 
 
 @contextmanager
 def torch_threads(n_threads: int) -> Iterator[None]:
-    """Let torch compute on so many threads, in this thread and in those that begin in the meantime.
-
-    On one only in a process that was forked from one with torch: more would wait for ever.
+    """Let torch compute on so many threads, as `training_threads` does.
 
     Examples
     --------
@@ -98,6 +166,8 @@ def torch_threads(n_threads: int) -> Iterator[None]:
     >>> torch.get_num_threads() == before
     True
     """
+    import torch  # noqa: PLC0415 - whoever calls this has loaded it
+
     before = torch.get_num_threads()
     torch.set_num_threads(1 if is_fork_of_torch() else n_threads)
     try:
@@ -106,23 +176,28 @@ def torch_threads(n_threads: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def one_torch_thread() -> AbstractContextManager[None]:
-    """See `torch_threads`.
+def in_threads(work: Callable[[int, int], None], n_rows: int) -> None:
+    """Call ``work(start, stop)`` on chunks of rows, on as many threads as training works on.
+
+    The first rows may be of frequent tokens, each of which takes longer, so that there are more
+    chunks than threads; few rows are not worth a thread.
 
     Examples
     --------
-    >>> import torch
-    >>> from longtail.training.threads import one_torch_thread
-    >>> with one_torch_thread():
-    ...     torch.get_num_threads()
-    1
+    >>> from longtail.training.threads import in_threads
+    >>> chunks = []
+    >>> in_threads(lambda start, stop: chunks.append((start, stop)), 600)
+    >>> sorted(chunks)
+    [(0, 256), (256, 512), (512, 600)]
     """
-    return torch_threads(1)
+    n_threads = n_training_threads()
+    chunk = max(256, -(-n_rows // (8 * n_threads)))
+    over_row_chunks(work, n_rows, n_threads=n_threads, chunk=chunk)
 
 
 @contextmanager
 def meanwhile(work: Callable[[], R], n_threads: int) -> Iterator[Begun[R]]:
-    """Do `work` beside what happens inside, with one thread of torch's for each.
+    """Do `work` beside what happens inside, with one thread for each.
 
     Not more: a sum may depend on how many threads form it, and so what is trained inside would
     depend on when the work happens to be done.
@@ -141,7 +216,7 @@ def meanwhile(work: Callable[[], R], n_threads: int) -> Iterator[Begun[R]]:
     >>> here + later.result()
     7
     """
-    with one_torch_thread():
+    with one_thread():
         if n_threads == 1:
             yield in_background(work, n_threads)
         else:
