@@ -19,9 +19,9 @@ from benchmarks.command import parser_of, run
 from longtail import Dataset
 from longtail.data import InputWarning
 from longtail.data.split import held_out_split
+from longtail.energy.reranking import RERANKINGS
 from longtail.metrics import precision_at_k
 from longtail.recipes.names import recipe
-from longtail.recipes.reranked import RERANKERS
 from longtail.scorers.energy_reranker import EnergyReranker
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def main() -> None:
     points = predictor.bags(test.texts if test.features is None else test.features)
     print("| | P@1 | P@3 | P@5 | gain on points set aside | CPU ms a query |\n" + "|---" * 6 + "|")
     print(row("alone", predictor.scorer, points, test, 0.0))
-    for name, training in RERANKERS.items():
+    for name, training in RERANKINGS.items():
         ids, scores = first.scorer.top_k(asides, min(training.size, train.n_labels))
         always = replace(training, size=ids.shape[1], only_if_better=False)
         energy = always.learn(ids, scores, some.labels, train.labels[kept], model.run_)

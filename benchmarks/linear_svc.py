@@ -24,7 +24,7 @@ from longtail.data.damping import unit_rows_of_power
 from longtail.metrics import precision_at_k
 from longtail.recipes.dismec import DiSMEC
 from longtail.scorers.ranking import best_first
-from longtail.training.run import TrainingRun, as_device
+from longtail.training.run import TrainingRun
 
 from .classics import read
 
@@ -99,7 +99,7 @@ def linear_svc(points: csr_array, labels: csr_array, asked: csr_array, cost: flo
 
 def dismec(points: csr_array, labels: csr_array, asked: csr_array, cost: float) -> Scores:
     """Return DiSMEC's scores, float32 (n_asked, n_labels)."""
-    run = TrainingRun(0, as_device("cpu"), n_threads=1)
+    run = TrainingRun(0, n_threads=1)
     classifiers = DiSMEC(cost=cost).classifiers(points, labels, run)
     places = np.tile(np.arange(labels.shape[1], dtype=np.int32), (asked.shape[0], 1))
     return classifiers.logits(Bags.of(asked), places)

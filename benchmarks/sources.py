@@ -76,7 +76,7 @@ class Table:
         self._inverse_propensities = inverse_propensities(counts, n_train_points)
         self._tail_weights = scorer.tail_weights
         self._run = TrainingRun(
-            seed=seed, device=torch.device("cpu"), n_threads=torch.get_num_threads()
+            seed=seed, n_threads=torch.get_num_threads()
         )
 
     @staticmethod

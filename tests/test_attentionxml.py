@@ -99,7 +99,7 @@ def test_levels_are_nested(levels, sizes):
     first_level, n_children, leaf_size = levels
     model = AttentionXML(first_level=first_level, n_children=n_children, leaf_size=leaf_size)
     eye = csr_array(np.eye(200, dtype=np.float32))
-    run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    run = TrainingRun(seed=0, n_threads=1)
     nodes = model._nodes(TrainingData(eye, eye), run)
     assert [int(level.max()) + 1 for level in nodes] == sizes
     for above, below in pairwise(nodes):
@@ -128,7 +128,7 @@ def test_a_training_follows_true_nodes_and_those_that_a_prediction_would():
             np.arange(4, dtype=np.int32),
             TrainingData(labels, labels),
             *root,
-            TrainingRun(seed=0, device=CPU, n_threads=1),
+            TrainingRun(seed=0, n_threads=1),
         )
         assert best.tolist() == [followed]
         np.testing.assert_allclose(above, [own], atol=1e-6)

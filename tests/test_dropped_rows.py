@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from longtail.training.dropped_rows import (
-    _DroppedByKernels,
-    _DroppedByTensors,
-    dropped_rows,
-    unit_rows_in_place,
-)
-from longtail.training.scratch import Scratch, empty_tensor
+from longtail.training.dropped_rows import _DroppedByKernels, _DroppedByTensors, dropped_rows
+from longtail.training.scratch import Scratch, empty_array
 from longtail.training.unit_rows import UnitRows
+from longtail.training.units import Units, random_bytes
 
 few = settings(max_examples=25, deadline=None)
 
@@ -57,40 +54,48 @@ def test_in_main_memory_the_gradient_takes_the_place_of_the_rows():
 
 
 def test_unit_rows_in_place():
-    rows = torch.randn(5, 7)
+    rows = np.random.default_rng(0).standard_normal((5, 7)).astype(np.float32)
     rows[2] = 0
-    expected = UnitRows.of(rows.clone())
-    found = unit_rows_in_place(rows)
-    assert found.unit.data_ptr() == rows.data_ptr()
-    torch.testing.assert_close(found.unit, expected.unit)
-    torch.testing.assert_close(found.lengths, expected.lengths)
+    expected = UnitRows.of(torch.from_numpy(rows.copy()))
+    found = Units.in_place(rows)
+    assert found.unit is rows
+    np.testing.assert_allclose(found.unit, expected.unit, rtol=1e-5)
+    np.testing.assert_allclose(found.lengths, expected.lengths[:, 0], rtol=1e-5)
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.2, 1.0])
+def test_random_bytes_say_which_units_are_left_out(dropout):
+    drawn, n_dropped = random_bytes((300, 67), dropout, np.random.default_rng(0))
+    assert drawn.shape == (300, 67 if dropout else 0)
+    left_out = np.mean(drawn < n_dropped) if dropout else 0
+    assert left_out == pytest.approx(dropout, abs=0.01)
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
 def test_a_device_takes_tensor_operations():
     rows = torch.eye(3, device="cuda")
     assert isinstance(dropped_rows(rows, 0.0, torch.float32), _DroppedByTensors)
-    assert unit_rows_in_place(rows).unit.data_ptr() != rows.data_ptr()
 
 
 class TestMemory:
     @pytest.mark.parametrize("shape", [(0, 3), (1, 1), (7, 33)])
-    @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.uint8])
+    @pytest.mark.parametrize("dtype", [np.float32, np.uint16, np.uint8])
     def test_begins_with_a_line(self, shape, dtype):
-        tensor = empty_tensor(shape, dtype)
-        assert tensor.shape == shape
-        assert tensor.dtype == dtype
-        assert tensor.is_contiguous()
-        assert tensor.data_ptr() % 64 == 0 or tensor.numel() == 0
+        array = empty_array(shape, dtype)
+        assert array.shape == shape
+        assert array.dtype == dtype
+        assert array.flags.c_contiguous
+        assert array.flags.writeable
+        assert array.ctypes.data % 64 == 0 or array.size == 0
 
     def test_scratch_is_used_again_and_grows(self):
         scratch = Scratch()
-        first = scratch.tensor("a", (4, 2)).fill_(1)
-        other = scratch.tensor("b", (4, 2)).fill_(2)
+        first, other = scratch.array("a", (4, 2)), scratch.array("b", (4, 2))
+        first[:], other[:] = 1, 2
         assert (first == 1).all()
-        assert scratch.tensor("a", (3,), torch.int64).data_ptr() == first.data_ptr()
-        larger = scratch.tensor("a", (40, 2))
+        assert np.shares_memory(scratch.array("a", (3,), np.int64), first)
+        larger = scratch.array("a", (40, 2))
         assert larger.shape == (40, 2)
-        larger.fill_(3)
+        larger[:] = 3
         assert (other == 2).all()
-        assert scratch.array("b", 2, torch.int32).shape == (2,)
+        assert scratch.array("b", (2,), np.int32).shape == (2,)

@@ -73,7 +73,7 @@ class Killer(Recorder):
 
 
 def a_run(*callbacks, folder=None):
-    return TrainingRun(seed=0, device=CPU, n_threads=1, callbacks=callbacks, checkpoints=folder)
+    return TrainingRun(seed=0, n_threads=1, callbacks=callbacks, checkpoints=folder)
 
 
 def walk(run, epochs=30, patience=3, quality=None):

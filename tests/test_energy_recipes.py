@@ -154,7 +154,7 @@ class TestStages:
     @pytest.mark.parametrize("convex", [False, True], ids=["spen", "icnn"])
     def test_a_stage_computes_nothing_for_what_it_does_not_train(self, convex, points):
         (X, Y), _ = points
-        run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+        run = TrainingRun(seed=0, n_threads=1)
         data = TrainingData(features=X.astype(np.float32), labels=Y.astype(np.float32))
         sizes = {"n_labels": Y.shape[1], "dimension": 8, "n_hidden": 4}
         energy = ConvexEnergy(**sizes, n_layers=2) if convex else SoftplusEnergy(**sizes)
@@ -312,7 +312,7 @@ class TestReranker:
     @pytest.mark.parametrize(("is_convex", "floor"), [(False, 0.9), (True, 0.75)])
     def test_gains_from_what_goes_together(self, shortlists, is_convex, floor):
         ids, scores, truth = shortlists
-        run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+        run = TrainingRun(seed=0, n_threads=1)
         training = RerankerTraining(size=10, rank=2, is_convex=is_convex)
         energy = training.learn(ids[:400], scores[:400], truth[:400], truth, run)
         assert energy is not None
@@ -354,7 +354,7 @@ class TestReranker:
         truth = sp.csr_array((random.random((300, 8)) < 0.3).astype(float))
         scores = truth.toarray().astype(np.float32)  # nothing is left to be gained
         ids = np.argsort(-scores, axis=1, kind="stable").astype(np.int32)
-        run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+        run = TrainingRun(seed=0, n_threads=1)
         scores = np.take_along_axis(scores, ids, 1)
         assert RerankerTraining(size=8).learn(ids, scores, truth, truth, run) is None
         (entry,) = run.history
@@ -375,10 +375,10 @@ class TestReranker:
         assert {"shared space", "to re-rank: again: shared space"} <= set(kept.run_.timings)
 
     def test_behind_a_recipe(self, points, tmp_path, monkeypatch, capsys):
-        from longtail.recipes import reranked
+        from longtail.energy import reranking
 
         always = {"spen": RerankerTraining(size=6, n_updates=4, only_if_better=False)}
-        monkeypatch.setattr(reranked, "RERANKERS", always)
+        monkeypatch.setattr(reranking, "RERANKINGS", always)
         (X, Y), (X_test, _) = points
         model = Parabel(leaf_size=4, n_learners=1, reranker="spen", n_threads=1).fit(X, Y)
         assert isinstance(model.predictor_.scorer, EnergyReranker)

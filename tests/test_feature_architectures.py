@@ -67,7 +67,7 @@ def data():
 
 
 def run():
-    return TrainingRun(seed=0, device=CPU, n_threads=1)
+    return TrainingRun(seed=0, n_threads=1)
 
 
 def trained(architecture, data, n_steps=3):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from scipy.sparse import csr_array
 
 from longtail.blend.evidence import Evidence
@@ -14,7 +13,7 @@ from longtail.metrics.propensity import inverse_propensities_in
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.training.run import TrainingData, TrainingRun
 
-RUN = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+RUN = TrainingRun(seed=0, n_threads=1)
 N_LABELS = 4
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from longtail.kernels.corrections import add_up_groups, shorten_rows
 from longtail.siamese.task import Corrections
-from longtail.training.unit_rows import SMALLEST_LENGTH, UnitRows
+from longtail.training.unit_rows import UnitRows
+from longtail.training.units import SMALLEST_LENGTH
 
 few = settings(max_examples=25, deadline=None)
 seeds, row_counts = st.integers(0, 2**32 - 1), st.integers(0, 12)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from scipy.sparse import csr_array
 
 from longtail import LongtailClassifier, load
@@ -14,7 +13,7 @@ from longtail.classifiers.sparse_one_vs_rest import SparseOneVsRest
 from longtail.compiled.expanded import expanded
 from longtail.training.run import TrainingData, TrainingRun
 
-RUN = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+RUN = TrainingRun(seed=0, n_threads=1)
 N_LABELS = 3
 
 

@@ -9,9 +9,9 @@ from scipy.sparse import csr_array
 from longtail.data.dataset import Dataset
 from longtail.data.label_space import LabelSpace
 from longtail.data.text_column import TextColumn
+from longtail.energy import reranking
 from longtail.energy.reranking import RerankerTraining
 from longtail.estimators import splitting
-from longtail.recipes import reranked
 from longtail.recipes.dismec import DiSMEC
 from longtail.recipes.longtail import LongtailClassifier
 from longtail.recipes.ngame import NGAME
@@ -52,7 +52,7 @@ def test_probabilities_count_them(make):
 @pytest.mark.parametrize("held_out", [0.4, 0])
 def test_probabilities_behind_a_reranker_count_them(held_out, monkeypatch):
     always = {"spen": RerankerTraining(size=6, n_updates=4, only_if_better=False)}
-    monkeypatch.setattr(reranked, "RERANKERS", always)
+    monkeypatch.setattr(reranking, "RERANKINGS", always)
     settings = {"leaf_size": 4, "n_learners": 1, "held_out": held_out, "n_threads": 1}
     model, test = Parabel(reranker="spen", **settings), points(500, 1)
     ids, probabilities = model.fit_dataset(points(4_000, 0)).predict_topk(test.texts, 1)

@@ -119,7 +119,7 @@ def clipped():
 def of_empty_bags():
     bags = csr_array(np.array([[1, 2, 0], [0, 0, 0], [0, 1, 1]], np.float32))
     start = BagOfTokens(dimension=2, dropout=0.0, token_vectors=np.ones((3, 2), np.float32))
-    run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    run = TrainingRun(seed=0, n_threads=1)
     network = start.network(TrainingData(bags, bags), bags, run)
     none = np.arange(0)
     for points in ([0, 2], [0, 1], [1, 1]):

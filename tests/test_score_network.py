@@ -23,7 +23,7 @@ from longtail.training.ranking_loss import log_counts_of, ranking_loss, ranking_
 from longtail.training.run import TrainingRun
 
 N_LABELS, SIZE = 50, 8
-RUN = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+RUN = TrainingRun(seed=0, n_threads=1)
 SAME = np.ones(N_LABELS)
 
 

@@ -7,7 +7,6 @@ from math import exp
 import numpy as np
 import pytest
 import scipy.sparse as sp
-import torch
 
 from longtail.errors import InputError
 from longtail.metrics import inverse_propensities
@@ -151,7 +150,7 @@ def test_a_fusion_is_learnt_on_held_out_points_and_stays_where_there_are_none():
     made, truth = TestChooseFusion().planted(0.2, 0.3)
     held_out = TrainingData(sp.csr_array((150, 3), dtype=np.float32), truth)
     none = TrainingData(held_out.features[:0], truth[:0])
-    run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    run = TrainingRun(seed=0, n_threads=1)
     scorer = Fusing(made)
     learnt = fusion_learnt(scorer, held_out, held_out, run, grid=(0.2, 0.9))
     worth = inverse_propensities(truth.sum(axis=0), 150)

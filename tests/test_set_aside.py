@@ -8,7 +8,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-import torch
 from scipy.sparse import csr_array
 
 from command_line import SMALL, files_of, refused, run, write_lines
@@ -32,7 +31,7 @@ from longtail.scorers.fusion import PartialScores
 from longtail.training.run import TrainingData, TrainingRun
 from small_labels import NAMES, TEXTS
 
-RUN = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+RUN = TrainingRun(seed=0, n_threads=1)
 N_LABELS, SIZE = 12, 6
 SAME = np.ones(N_LABELS)
 

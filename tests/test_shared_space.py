@@ -44,10 +44,7 @@ def a_run(folder=None, callbacks=(), *, n_threads=1, seed=0):
         if folder is None
         else CheckpointFolder(folder, fingerprint=Fingerprint("{}", "f"), every_seconds=0)
     )
-    device = torch.device("cpu")
-    return TrainingRun(
-        seed=seed, device=device, n_threads=n_threads, callbacks=callbacks, checkpoints=kept
-    )
+    return TrainingRun(seed=seed, n_threads=n_threads, callbacks=callbacks, checkpoints=kept)
 
 
 def learn(data, run=None, epochs=6):

@@ -183,7 +183,7 @@ def test_parts_of_a_batch_add_up_to_the_whole(folder):
 def test_reading_says_how_far_it_is(folder):
     encoder, heard = read_transformer(folder, 8), io.StringIO()
     bags = as_bags([*TEXTS * 4, ""])
-    run = TrainingRun(seed=0, device=CPU, n_threads=1, callbacks=[ProgressBar(heard)])
+    run = TrainingRun(seed=0, n_threads=1, callbacks=[ProgressBar(heard)])
     vectors = encoded_texts(encoder, bags, run, "labels")
     assert heard.getvalue() == "reading labels ... 0 s\n"
     np.testing.assert_allclose(vectors, encoder.encode(bags), atol=0.02)

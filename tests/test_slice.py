@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array, vstack
@@ -21,7 +20,7 @@ from longtail.training.run import TrainingRun
 
 
 def a_run(n_threads=1, seed=0):
-    return TrainingRun(seed=seed, device=torch.device("cpu"), n_threads=n_threads)
+    return TrainingRun(seed=seed, n_threads=n_threads)
 
 
 def a_problem(seed, n_points=60, dimension=10, n_labels=5):

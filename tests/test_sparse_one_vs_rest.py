@@ -7,7 +7,6 @@ import sys
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.sparse import csr_array, random_array
@@ -32,7 +31,7 @@ def a_problem(seed, n_points=60, n_features=30, n_labels=7):
 
 
 def a_run(n_threads=1, seed=0):
-    return TrainingRun(seed=seed, device=torch.device("cpu"), n_threads=n_threads)
+    return TrainingRun(seed=seed, n_threads=n_threads)
 
 
 def all_shortlisted(labels):

@@ -142,7 +142,7 @@ def test_fine_tuning_changes_the_features(topics):
 @pytest.mark.parametrize("mean_of", [None, 8])
 def test_classifiers_start_from_how_often_meta_labels_are_right(mean_of):
     targets = sp.csr_array(np.arange(1, 4) > np.arange(4)[:, np.newaxis])  # 1, 2 and 3 of 4 points
-    run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    run = TrainingRun(seed=0, n_threads=1)
     network = SimpleNamespace(dimension=5)
     task = classification_task(network, targets, run, residual=Identity(), mean_of=mean_of)
     if mean_of is None:
@@ -163,7 +163,7 @@ def test_projections_are_of_label_vectors_of_unit_length():
     labels = sp.csr_array(
         (np.random.default_rng(0).random((2, 400)) < [[0.01], [0.9]]).astype("f4")
     )
-    run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    run = TrainingRun(seed=0, n_threads=1)
     network = SimpleNamespace(dimension=5)
     task = _RegressionTask(LowRankProjection(n_dimensions=256), network, labels, run)
     lengths = np.linalg.norm(task._targets, axis=1)

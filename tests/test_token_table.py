@@ -8,6 +8,7 @@ import torch
 from scipy.sparse import csr_array
 
 from longtail.data.bags import Bags
+from longtail.data.rows import unit_vectors
 from longtail.errors import TrainingError
 from longtail.features.token_table import TokenTable
 from longtail.kernels.jit import in_background
@@ -22,8 +23,11 @@ def some_bags(seed, n_rows=9):
 
 
 def a_table(n_threads=1):
-    device = torch.device("cpu")
-    return TokenTable(N_TOKENS, DIMENSION, seed=0, n_threads=n_threads, device=device)
+    return TokenTable(N_TOKENS, DIMENSION, seed=0, n_threads=n_threads)
+
+
+def rounded_to_bfloat16(numbers):
+    return torch.from_numpy(numbers).to(torch.bfloat16).float().numpy()
 
 
 def parts_of(points, texts):
@@ -35,7 +39,7 @@ def test_sums_follow_each_other():
     table = a_table()
     dense = np.concatenate([points.dense(N_TOKENS)[[4, 0, 7]], texts.dense(N_TOKENS)])
     found = table.sums(*parts_of(points, texts))
-    rounded = table.vectors().to(torch.bfloat16).float().numpy()
+    rounded = rounded_to_bfloat16(table.vectors())
     np.testing.assert_allclose(found, dense @ rounded, rtol=1e-5, atol=1e-6)
 
 
@@ -43,9 +47,8 @@ def test_sums_follow_each_other():
 def test_rough_encodings_are_of_what_sums_read(n_entries):
     table, bags = a_table(), some_bags(0).matrix(N_TOKENS)
     bags.data[bags.indptr[3] : bags.indptr[4]] = 0  # a point without a known token
-    rounded = table.vectors().to(torch.bfloat16).float().numpy()
-    sums = (bags @ rounded)[:, :n_entries]
-    expected = torch.nn.functional.normalize(torch.from_numpy(sums)).numpy()
+    sums = (bags @ rounded_to_bfloat16(table.vectors()))[:, :n_entries]
+    expected = unit_vectors(sums)
     found = table.encode_roughly(bags, n_entries)
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
     assert not found[3].any()
@@ -56,11 +59,12 @@ def test_a_step_is_that_of_adagrad(n_threads):
     points, texts = some_bags(0), some_bags(1, 3)
     table = a_table(n_threads)
     dense = np.concatenate([points.dense(N_TOKENS)[[4, 0, 7]], texts.dense(N_TOKENS)])
-    before = table.vectors().numpy()
+    before = table.vectors()
     table.sums(ChosenBags.of(points, np.array([1])))  # from which no step is taken
-    slope = torch.randn(table.sums(*parts_of(points, texts)).shape).to(torch.bfloat16).float()
+    sums = table.sums(*parts_of(points, texts))
+    slope = np.random.default_rng(2).standard_normal(sums.shape).astype(np.float32)
     table.step(slope, 0.1)
-    gradient = dense.T @ slope.numpy()
+    gradient = dense.T @ rounded_to_bfloat16(slope)
     length = np.sqrt((gradient**2).mean(axis=1, keepdims=True)) + 1e-8
     expected = before - 0.1 * gradient / length
     np.testing.assert_allclose(table.vectors(), expected, rtol=1e-4, atol=1e-5)
@@ -70,9 +74,9 @@ def test_a_step_is_that_of_adagrad(n_threads):
 def test_a_step_needs_sums():
     table = a_table()
     table.sums(ChosenBags.of(some_bags(0), None))
-    table.step(torch.zeros(9, DIMENSION), 0.1)
+    table.step(np.zeros((9, DIMENSION), np.float32), 0.1)
     with pytest.raises(TrainingError, match="call `sums`"):
-        table.step(torch.zeros(9, DIMENSION), 0.1)
+        table.step(np.zeros((9, DIMENSION), np.float32), 0.1)
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])

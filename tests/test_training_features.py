@@ -10,7 +10,7 @@ import torch
 from longtail.data.bags import Bags
 from longtail.errors import InputError
 from longtail.features.bag_of_tokens import BagOfTokens
-from longtail.training.run import TrainingData, TrainingRun, as_device
+from longtail.training.run import TrainingData, TrainingRun, checked_device
 from longtail.transfer.bounded_residual import BoundedResidual
 
 N_POINTS, N_FEATURES, DIMENSION = 12, 20, 5
@@ -45,7 +45,7 @@ def points(seed=0):
 
 def network(device="cpu", **settings):
     settings = {"dimension": DIMENSION, "dropout": 0.0, "make_optimiser": PlainSteps} | settings
-    run = TrainingRun(seed=0, device=torch.device(device), n_threads=2)
+    run = TrainingRun(seed=0, n_threads=2, device=device)
     features, targets = points()
     return BagOfTokens(**settings).network(TrainingData(features, targets), targets, run)
 
@@ -99,7 +99,7 @@ class TestBagOfTokens:
     def test_start_puts_tokens_of_equal_targets_together(self):
         features = sp.csr_array(np.eye(4, dtype=np.float32))
         targets = sp.csr_array(np.array([[1, 0], [1, 0], [0, 1], [0, 0]], np.float32))
-        run = TrainingRun(seed=0, device=CPU, n_threads=1)
+        run = TrainingRun(seed=0, n_threads=1)
         table = (
             BagOfTokens(dimension=64)
             .network(TrainingData(features, targets), targets, run)
@@ -206,14 +206,14 @@ class TestDevice:
     @pytest.mark.parametrize("name", ["gpu", "", "cpu:cpu"])
     def test_refuses_what_is_no_device(self, name):
         with pytest.raises(InputError, match="`device` must be a name such as 'cpu' or 'cuda'"):
-            as_device(name)
+            checked_device(name)
 
     @pytest.mark.parametrize("name", ["mps", "xpu", "meta"])
     def test_refuses_what_is_not_supported(self, name):
         with pytest.raises(InputError, match=f"must be 'cpu' or 'cuda', got '{name}'"):
-            as_device(name)
+            checked_device(name)
 
     @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
     def test_says_that_there_is_no_gpu(self):
         with pytest.raises(InputError, match="no usable CUDA device"):
-            as_device("cuda")
+            checked_device("cuda")

@@ -70,7 +70,7 @@ def planted_task():
 
 
 def run_with(*callbacks, folder=None):
-    return TrainingRun(seed=0, device=CPU, n_threads=1, callbacks=callbacks, checkpoints=folder)
+    return TrainingRun(seed=0, n_threads=1, callbacks=callbacks, checkpoints=folder)
 
 
 class TestLoop:

@@ -7,10 +7,12 @@ import pytest
 import torch
 from torch.nn import functional
 
-from longtail.training import unit_labels, unit_rows
+from longtail.training import unit_labels_on_device
 from longtail.training.batches import Batch
-from longtail.training.optimisers import RowwiseAdagrad
-from longtail.training.unit_labels import UnitLabelTable
+from longtail.training.products import Bfloat16Products, Float32Products
+from longtail.training.state import as_array
+from longtail.training.unit_labels import UnitLabels, trained_directions
+from longtail.training.unit_labels_on_device import UnitLabelsOnDevice
 from longtail.training.unit_rows import UnitRows
 
 N_LABELS, DIMENSION, N_POINTS = 40, 6, 8
@@ -18,36 +20,37 @@ POOL = np.array([0, 3, 4, 9, 17, 25, 38])
 CPU = torch.device("cpu")
 
 
-class PlainSteps:
-    """Plain gradient descent, so that a step of 1 shows the gradient itself."""
-
-    def __init__(self, table):
-        self.rows = torch.zeros(len(table), 0)
-
-    def step(self, table, rows, gradient, learning_rate):
-        table[rows] -= learning_rate * gradient
-
-    def state(self):
-        return {}
+@pytest.fixture(params=["arrays", "tensors"])
+def make(request):
+    """What makes labels in main memory, or by tensor operations as on a device."""
+    if request.param == "arrays":
+        return lambda *start, **settings: UnitLabels(*start, products=Float32Products(), **settings)
+    return lambda *start, **settings: UnitLabelsOnDevice(*start, device=CPU, **settings)
 
 
 @pytest.fixture(params=["float32", "bfloat16"])
-def tolerance(request, monkeypatch):
-    """What the products are computed in, as the tolerance that this needs; plain steps."""
-    monkeypatch.setattr(unit_labels, "product_dtype", lambda _: getattr(torch, request.param))
-    monkeypatch.setattr(unit_labels, "RowwiseAdagrad", PlainSteps)
-    monkeypatch.setattr(unit_labels, "pool_rows", unit_rows._RowsOfTensors)
-    return {"float32": 1e-5, "bfloat16": 0.04}[request.param]
+def precision(request, monkeypatch):
+    """What products are computed in, and the tolerance that this needs."""
+    narrow = getattr(torch, request.param)
+    monkeypatch.setattr(unit_labels_on_device, "product_dtype", lambda _: narrow)
+    products = Float32Products() if request.param == "float32" else Bfloat16Products()
+    return products, {"float32": 1e-5, "bfloat16": 0.04}[request.param]
 
 
-def a_table(scale=5.0, seed=0):
-    random = np.random.default_rng(seed)
+def some_labels(make, scale=5.0, **settings):
+    random = np.random.default_rng(0)
     start = random.standard_normal((N_LABELS, DIMENSION)).astype(np.float32)
-    return UnitLabelTable(start, random.random(N_LABELS, np.float32), scale=scale, device=CPU)
+    return make(start, random.random(N_LABELS, np.float32), scale=scale, **settings)
 
 
 def some_rows(n, seed):
-    return torch.randn(n, DIMENSION, generator=torch.Generator().manual_seed(seed))
+    rows = np.random.default_rng(seed).standard_normal((n, DIMENSION))
+    return rows.astype(np.float32)
+
+
+def unit_rows(n, seed):
+    rows = some_rows(n, seed)
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
 def batch_of(pool=POOL, *, most=3, seed=0):
@@ -62,7 +65,8 @@ def batch_of(pool=POOL, *, most=3, seed=0):
 def plain_loss(points, vectors, bias, texts, truth, pool, scale):
     """The sum over points and true labels of the decoupled softmax, as the paper has it."""
     sums = vectors[pool] if texts is None else vectors[pool] + functional.normalize(texts, dim=1)
-    logits = scale * points @ functional.normalize(sums, dim=1).T + bias[pool, 0]
+    x, w = functional.normalize(points, dim=1), functional.normalize(sums, dim=1)
+    logits = scale * x @ w.T + bias[pool, 0]
     loss = torch.zeros(())
     for i, label in truth.nonzero().tolist():
         of_negatives = logits[i].exp()[~truth[i]].sum()
@@ -71,108 +75,149 @@ def plain_loss(points, vectors, bias, texts, truth, pool, scale):
     return loss
 
 
+def stepped(table, gradient, learning_rate):
+    """The table after a first step of Adagrad with one accumulator a row."""
+    return table - learning_rate * gradient / (
+        gradient.square().mean(1, keepdim=True).sqrt() + 1e-8
+    )
+
+
 @pytest.mark.parametrize("with_texts", [False, True])
 @pytest.mark.parametrize("most", [3, len(POOL)])
-def test_gradients_are_those_of_autograd(tolerance, with_texts, most):
-    table, (batch, truth) = a_table(), batch_of(most=most)
-    points = functional.normalize(some_rows(N_POINTS, 1), dim=1)
-    texts = some_rows(len(POOL), 2) if with_texts else None
-    before = [points, table.vectors.clone(), table.bias.clone()] + ([texts] if with_texts else [])
-    leaves = [tensor.clone().requires_grad_() for tensor in before]
+@pytest.mark.parametrize("is_here", [True, False])
+def test_gradients_are_those_of_autograd(precision, with_texts, most, is_here):
+    products, tolerance = precision
+    where = {"products": products} if is_here else {"device": CPU}
+    labels = some_labels(UnitLabels if is_here else UnitLabelsOnDevice, **where)
+    batch, truth = batch_of(most=most)
+    points, texts = some_rows(N_POINTS, 1), some_rows(len(POOL), 2) if with_texts else None
+    start = [torch.as_tensor(table).clone() for table in (labels.vectors, labels.bias)]
+    given = [torch.from_numpy(points.copy()), *start]
+    if with_texts:
+        given.append(torch.from_numpy(texts.copy()))
+    leaves = [tensor.clone().requires_grad_() for tensor in given]
     expected = plain_loss(*leaves[:3], leaves[3] if with_texts else None, truth, POOL, 5.0)
     expected.backward()
 
-    rows = UnitRows.of(texts) if with_texts else None
-    loss, to_points, to_texts = table.learn(points, rows, batch, 1.0)
+    loss = labels.learn(points, texts, batch, 1.0)
 
     assert loss == pytest.approx(expected.item() / N_POINTS, rel=max(tolerance, 1e-4))
-    found = [5.0 * to_points.float(), before[1] - table.vectors, before[2] - table.bias]
-    assert (to_texts is not None) == with_texts
-    for ours, leaf in zip([*found, to_texts] if with_texts else found, leaves, strict=True):
-        theirs = leaf.grad.numpy()
-        largest = np.abs(theirs).max()
-        np.testing.assert_allclose(ours.numpy(), theirs, atol=tolerance * largest, rtol=0)
+    sums = [torch.as_tensor(labels.state()[name]) for name in ("vectors.sums", "bias.sums")]
+    squares = [leaf.grad.square().mean(dim=1) for leaf in leaves[1:3]]
+    found = [torch.from_numpy(points), *(part.sqrt() for part in sums)]
+    theirs = [leaves[0].grad, *(part.sqrt() for part in squares)]
+    if with_texts:
+        found, theirs = [*found, torch.from_numpy(texts)], [*theirs, leaves[3].grad]
+    for own, other in zip(found, theirs, strict=True):
+        largest = other.abs().max().item()
+        torch.testing.assert_close(own, other, atol=tolerance * largest, rtol=0)
+    # Of a row that hardly has a gradient, its direction is rounding.
+    clear = squares[0].sqrt() > 0.1 * squares[0].sqrt().max()
+    after = stepped(start[0], leaves[1].grad, 1.0)
+    moved = torch.as_tensor(labels.vectors)
+    torch.testing.assert_close(moved[clear], after[clear], atol=20 * tolerance, rtol=0)
 
 
-def test_labels_outside_the_pool_are_unchanged():
-    table, (batch, _) = a_table(), batch_of()
-    before = table.vectors.clone(), table.bias.clone()
+def test_labels_outside_the_pool_are_unchanged(make):
+    labels, (batch, _) = some_labels(make), batch_of()
+    before = [as_array(table).copy() for table in (labels.vectors, labels.bias)]
     outside = np.setdiff1d(np.arange(N_LABELS), POOL)
-    table.learn(functional.normalize(some_rows(N_POINTS, 1), dim=1), None, batch, 0.1)
-    assert torch.equal(table.vectors[outside], before[0][outside])
-    assert torch.equal(table.bias[outside], before[1][outside])
-    assert not (table.vectors[POOL] == before[0][POOL]).all(dim=1).any()
+    labels.learn(some_rows(N_POINTS, 1), None, batch, 0.1)
+    after = [as_array(table).copy() for table in (labels.vectors, labels.bias)]
+    for own, other in zip(after, before, strict=True):
+        np.testing.assert_array_equal(own[outside], other[outside])
+    assert not (after[0][POOL] == before[0][POOL]).all(axis=1).any()
 
 
-@pytest.mark.parametrize("kind", ["_RowsOfKernels", "_RowsOfTensors"])
-def test_a_share_of_the_labels_is_its_text_alone(monkeypatch, kind):
-    monkeypatch.setattr(unit_labels, "pool_rows", getattr(unit_rows, kind))
+def test_a_share_of_the_labels_is_its_text_alone(make):
     start = np.random.default_rng(0).standard_normal((N_LABELS, DIMENSION)).astype(np.float32)
-    bias = np.zeros(N_LABELS, np.float32)
-    table = UnitLabelTable(start, bias, scale=5.0, device=CPU, texts_alone=1.0)
+    bias, before = np.zeros(N_LABELS, np.float32), start.copy()
+    labels = make(start, bias, scale=5.0, texts_alone=1.0)
     texts = some_rows(len(POOL), 2)
     texts[2] = 0  # a text of no known token: its label keeps the vector that it has
-    points, (batch, _) = functional.normalize(some_rows(N_POINTS, 1), dim=1), batch_of()
-    _, _, to_texts = table.learn(points, UnitRows.of(texts), batch, 0.1)
-    assert to_texts[[0, 1, 3]].any(dim=1).all()
-    is_changed = (table.vectors.numpy() != start).any(axis=1)
+    batch, _ = batch_of()
+    labels.learn(some_rows(N_POINTS, 1), texts, batch, 0.1)
+    assert texts[[0, 1, 3]].any(axis=1).all()
+    is_changed = (as_array(labels.vectors).copy() != before).any(axis=1)
     assert np.flatnonzero(is_changed).tolist() == [POOL[2]]
 
 
-def test_another_true_label_does_not_count_against_a_label():
+def test_half_of_the_labels_are_drawn_anew_from_a_seed(make):
+    losses = []
+    for seed in (1, 2, 1):
+        labels = some_labels(make, texts_alone=0.5, dropout=0.3)
+        labels.draw_anew(seed)
+        losses.append(labels.learn(some_rows(N_POINTS, 1), some_rows(7, 2), batch_of()[0], 0.1))
+    assert losses[0] == losses[2] != losses[1]
+
+
+def test_dropout_leaves_units_out(make):
+    labels, points = some_labels(make, dropout=0.25), some_rows(400, 1)
+    batch = Batch(np.arange(400), POOL, np.arange(400), np.zeros(400, np.int64))
+    labels.learn(points, None, batch, 0.1)
+    assert np.mean(points == 0) == pytest.approx(0.25, abs=0.03)
+
+
+def test_another_true_label_does_not_count_against_a_label(make):
     batch = Batch(np.array([0]), np.array([0, 1]), np.array([0, 0]), np.array([0, 1]))
-    table = a_table()
-    before = table.vectors.clone()
-    loss, to_points, _ = table.learn(some_rows(1, 1), None, batch, 0.1)
-    assert loss == pytest.approx(0, abs=1e-6)
-    assert not to_points.any()
-    assert torch.equal(table.vectors, before)
+    labels, point = some_labels(make), some_rows(1, 1)
+    before = as_array(labels.vectors).copy()
+    assert labels.learn(point, None, batch, 0.1) == pytest.approx(0, abs=1e-6)
+    assert not point.any()
+    np.testing.assert_array_equal(as_array(labels.vectors).copy(), before)
 
 
-def test_points_without_a_true_label_teach_nothing():
+def test_points_without_a_true_label_teach_nothing(make):
     none = np.empty(0, np.int64)
-    table = a_table()
-    before = table.vectors.clone()
-    loss, to_points, _ = table.learn(
-        some_rows(2, 1), None, Batch(np.arange(2), POOL, none, none), 1
-    )
-    assert loss == 0
-    assert not to_points.any()
-    assert torch.equal(table.vectors, before)
+    labels, points = some_labels(make), some_rows(2, 1)
+    before = as_array(labels.vectors).copy()
+    assert labels.learn(points, None, Batch(np.arange(2), POOL, none, none), 1) == 0
+    assert not points.any()
+    np.testing.assert_array_equal(as_array(labels.vectors).copy(), before)
 
 
 @pytest.mark.parametrize("bias", [-60.0, 60.0])
-def test_extreme_logits_stay_finite(bias):
+def test_extreme_logits_stay_finite(make, bias):
     start = np.eye(4, dtype=np.float32)
-    table = UnitLabelTable(start, np.array([bias, 0, 0, 0], "f4"), scale=20.0, device=CPU)
+    labels = make(start, np.array([bias, 0, 0, 0], "f4"), scale=20.0)
     batch = Batch(np.arange(2), np.arange(4), np.array([0, 1]), np.array([0, 1]))
-    points = torch.tensor([[0.0, 1, 0, 0], [-1.0, 0, 0, 0]])
-    loss, to_points, _ = table.learn(points, None, batch, 0.1)
-    assert np.isfinite(loss)
-    for tensor in (to_points, table.vectors, table.bias):
-        assert torch.isfinite(tensor).all()
+    points = np.array([[0, 1, 0, 0], [-1, 0, 0, 0]], np.float32)
+    assert np.isfinite(labels.learn(points, None, batch, 0.1))
+    for numbers in (points, labels.vectors, labels.bias):
+        assert np.isfinite(as_array(numbers)).all()
 
 
-def test_training_brings_labels_to_their_points():
+def test_training_brings_labels_to_their_points(make):
     random = np.random.default_rng(0)
-    directions = torch.from_numpy(np.linalg.qr(random.standard_normal((6, 6)))[0]).float()
-    table = UnitLabelTable(
-        random.standard_normal((6, 6)).astype(np.float32), np.zeros(6, "f4"), scale=20.0, device=CPU
-    )
+    directions = np.linalg.qr(random.standard_normal((6, 6)))[0].astype(np.float32)
+    start = random.standard_normal((6, 6)).astype(np.float32)
+    labels = make(start, np.zeros(6, "f4"), scale=20.0)
     batch = Batch(np.arange(6), np.arange(6), np.arange(6), np.arange(6))
-    losses = [table.learn(directions, None, batch, 0.3)[0] for _ in range(60)]
+    losses = [labels.learn(directions.copy(), None, batch, 0.3) for _ in range(60)]
     assert losses[-1] < 0.05 < losses[0]
-    logits = 20 * directions @ UnitRows.of(table.vectors).unit.T + table.bias[:, 0]
-    assert torch.equal(logits.argmax(dim=1), torch.arange(6))
+    unit = trained_directions(as_array(labels.vectors).copy(), None, np.ones(6, bool))
+    logits = 20 * directions @ unit.T + as_array(labels.bias)[:, 0]
+    assert logits.argmax(axis=1).tolist() == list(range(6))
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_directions_of_labels_without_points_are_their_texts(in_place):
+    own, texts = some_rows(5, 0), unit_rows(5, 1)
+    has_points = np.array([True, False, True, False, True])
+    expected = own * has_points[:, np.newaxis] + texts
+    expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+    found = trained_directions(own, texts, has_points, in_place=in_place)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    assert np.shares_memory(found, own) == in_place
 
 
 def test_unit_rows_and_their_gradient():
-    rows = some_rows(5, 3).requires_grad_()
-    weights = some_rows(5, 4)
-    (functional.normalize(rows, dim=1) * weights).sum().backward()
-    scaled = UnitRows.of(rows.detach())
+    rows, weights = (torch.from_numpy(some_rows(5, seed)) for seed in (3, 4))
+    leaf = rows.clone().requires_grad_()
+    (functional.normalize(leaf, dim=1) * weights).sum().backward()
+    scaled = UnitRows.of(rows)
     torch.testing.assert_close(scaled.unit.norm(dim=1), torch.ones(5))
-    torch.testing.assert_close(scaled.backward(weights), rows.grad)
+    torch.testing.assert_close(scaled.backward(weights), leaf.grad)
 
 
 def test_rows_of_zeros_stay_so():
@@ -181,11 +226,10 @@ def test_rows_of_zeros_stay_so():
     assert torch.isfinite(zeros.backward(torch.ones(2, 3))).all()
 
 
-def test_a_checkpoint_holds_the_live_tensors():
-    table, (batch, _) = a_table(), batch_of()
-    state = table.state()
-    assert isinstance(table.of_vectors, RowwiseAdagrad)
+def test_a_checkpoint_holds_what_is_live(make):
+    labels, (batch, _) = some_labels(make), batch_of()
+    state = labels.state()
     assert set(state) == {"vectors", "bias", "vectors.sums", "bias.sums"}
-    before = {name: tensor.clone() for name, tensor in state.items()}
-    table.learn(functional.normalize(some_rows(N_POINTS, 1), dim=1), None, batch, 0.1)
-    assert not any(torch.equal(state[name], before[name]) for name in state)
+    before = {name: as_array(part).copy() for name, part in state.items()}
+    labels.learn(some_rows(N_POINTS, 1), None, batch, 0.1)
+    assert not any(np.array_equal(as_array(state[name]), before[name]) for name in state)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longtail.training.optimisers import RowwiseAdagrad
-from longtail.training.unit_rows import UnitRows, _RowsOfKernels, _RowsOfTensors, pool_rows
+from longtail.training.optimisers import RowwiseAdagrad, numbers_of
+from longtail.training.row_adagrad import RowAdagrad
+from longtail.training.unit_rows import PoolRows, UnitRows
+from longtail.training.units import PoolUnits, Units
 
 few = settings(max_examples=25, deadline=None)
 
@@ -30,56 +33,47 @@ def test_kernels_do_what_tensor_operations_do(seed, n_rows, dimension, with_text
     if with_texts:
         rows[torch.rand(n_rows, generator=random) < 0.3] = -1  # these texts stand alone
     gradients = [torch.randn(n_rows, dimension, generator=random).to(dtype) for _ in range(2)]
-    found = []
-    for kind in (_RowsOfKernels, _RowsOfTensors):
-        table = start.clone()
-        optimiser = RowwiseAdagrad(table)
-        for gradient in gradients:
-            own = texts and UnitRows(texts.unit.clone(), texts.lengths)  # may be written over
-            pool = kind(table, rows, own, dtype)
-            to_texts = pool.step(optimiser, gradient, 20.0, 0.1)
-        found.append((pool.unit.float(), table, optimiser.state()["sums"], to_texts))
-    (unit, table, sums, to_texts), (expected_unit, *expected) = found
+
+    table, here = start.numpy().copy(), RowAdagrad(50)
+    for gradient in gradients:
+        units = None
+        if texts is not None:
+            units = Units(texts.unit.numpy().copy(), texts.lengths[:, 0].numpy())
+        narrow = np.float32 if dtype == torch.float32 else np.uint16
+        pool = PoolUnits(table, rows.numpy(), units, narrow)
+        pool.step(here, numbers_of(gradient), 20.0, 0.1)
+    unit = torch.from_numpy(pool.unit)
+    unit = unit if dtype == torch.float32 else unit.view(dtype).float()
+
+    expected, anywhere = start.clone(), RowwiseAdagrad(start)
+    for gradient in gradients:
+        twin = PoolRows(expected, rows, texts, dtype)
+        to_texts = twin.step(anywhere, gradient, 20.0, 0.1)
+
     rounding = 1e-5 if dtype == torch.float32 else 1 / 128
-    torch.testing.assert_close(unit, expected_unit, rtol=rounding, atol=1e-5)
-    torch.testing.assert_close(table, expected[0], rtol=1e-3, atol=1e-4)
-    known = torch.arange(50) != 7  # the slope of a row of zeros is as large as it is arbitrary
-    torch.testing.assert_close(sums[known], expected[1][known], rtol=1e-3, atol=1e-3)
-    assert (to_texts is None) == (not with_texts)
-    if to_texts is not None:
-        largest = expected[2].abs().max().item()
-        torch.testing.assert_close(to_texts, expected[2], rtol=1e-2, atol=1e-4 * largest)
+    torch.testing.assert_close(unit, twin.unit.float(), rtol=rounding, atol=1e-5)
+    torch.testing.assert_close(torch.from_numpy(table), expected, rtol=1e-3, atol=1e-4)
+    known = np.arange(50) != 7  # the slope of a row of zeros is as large as it is arbitrary
+    sums = anywhere.state()["sums"].numpy()
+    np.testing.assert_allclose(here.sums[known], sums[known], rtol=1e-3, atol=1e-3)
+    if texts is not None:
+        found, largest = torch.from_numpy(units.unit), to_texts.abs().max().item()
+        torch.testing.assert_close(found, to_texts, rtol=1e-2, atol=1e-4 * largest)
 
 
-@pytest.mark.parametrize("kind", [_RowsOfKernels, _RowsOfTensors])
-def test_texts_that_stand_alone_leave_the_table_as_it_is(kind):
-    table, texts = torch.eye(3), UnitRows.of(torch.tensor([[3.0, 4.0, 0.0]]))
-    optimiser = RowwiseAdagrad(table)
-    pool = kind(table, torch.tensor([-1]), UnitRows(texts.unit.clone(), texts.lengths), table.dtype)
-    torch.testing.assert_close(pool.unit, texts.unit)
-    to_texts = pool.step(optimiser, torch.tensor([[0.8, -0.6, 0.0]]), 10.0, 0.1)
-    torch.testing.assert_close(to_texts, torch.tensor([[8.0, -6.0, 0.0]]) / 5)
-    assert torch.equal(table, torch.eye(3))
-    assert not optimiser.state()["sums"].any()
+def test_texts_that_stand_alone_leave_the_table_as_it_is():
+    table, texts = np.eye(3, dtype=np.float32), Units.in_place(np.float32([[3, 4, 0]]))
+    unit, optimiser = texts.unit.copy(), RowAdagrad(3)
+    pool = PoolUnits(table, np.array([-1]), texts, np.float32)
+    np.testing.assert_allclose(pool.unit, unit)
+    pool.step(optimiser, np.float32([[0.8, -0.6, 0]]), 10.0, 0.1)
+    np.testing.assert_allclose(texts.unit, np.float32([[8, -6, 0]]) / 5, rtol=1e-5)
+    np.testing.assert_array_equal(table, np.eye(3))
+    assert not optimiser.sums.any()
 
 
-def test_sums_of_zeros_stay_so():
-    table = torch.ones(1, 3)
-    texts = UnitRows(-table, torch.ones(1, 1))
-    rows = pool_rows(table, torch.zeros(1, dtype=torch.int64), texts, torch.float32)
-    assert not rows.unit.any()
-
-
-def test_several_processes_take_tensor_operations(monkeypatch):
-    monkeypatch.setattr(
-        "longtail.training.unit_rows.processes", lambda: type("Two", (), {"count": 2})
-    )
-    table = torch.eye(3)
-    assert isinstance(pool_rows(table, torch.arange(2), None, torch.float32), _RowsOfTensors)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="no CUDA device here")
-def test_a_device_takes_tensor_operations():
-    table = torch.eye(3, device="cuda")
-    rows = torch.arange(2, device="cuda")
-    assert isinstance(pool_rows(table, rows, None, torch.float32), _RowsOfTensors)
+@pytest.mark.parametrize("n_rows", [1, 600])  # more than one chunk of rows
+def test_sums_of_zeros_stay_so(n_rows):
+    table = np.ones((n_rows, 3), np.float32)
+    texts = Units(-table, np.ones(n_rows, np.float32))
+    assert not PoolUnits(table, np.arange(n_rows), texts, np.float32).unit.any()

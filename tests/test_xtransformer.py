@@ -34,7 +34,7 @@ SMALL = {"dimension": 32, "leaf_size": 10, "epochs": 5, "beam_size": 5, "n_threa
 
 
 def a_run():
-    return TrainingRun(seed=0, device=CPU, n_threads=1)
+    return TrainingRun(seed=0, n_threads=1)
 
 
 def random_bags(n_rows=12, n_tokens=9, seed=0):

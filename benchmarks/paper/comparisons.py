@@ -30,7 +30,7 @@ from longtail.recipes.pfastrexml import PfastreXML
 from longtail.recipes.slice import Slice
 from longtail.recipes.xtransformer import XTransformer
 from longtail.surrogates.meta_label_task import MetaLabelTask
-from longtail.training.run import TrainingData, TrainingRun, as_device
+from longtail.training.run import TrainingData, TrainingRun
 from longtail.training.schedule import Schedule
 
 from .variants import astec, named
@@ -216,6 +216,6 @@ def _line(first: str, names: Sequence[str], values: Mapping[str, float], last: s
 def _vectors(dataset: Dataset, settings: Settings) -> Dataset:
     """Return the features of images by the network as it comes, which other methods learn from."""
     resnet, data = _resnet(settings), TrainingData(dataset.features, dataset.labels)
-    run = TrainingRun(settings.get("random_state", 0), as_device("cpu"), n_threads=1)
+    run = TrainingRun(settings.get("random_state", 0), n_threads=1)
     encoder = resnet.frozen(resnet.network(data, dataset.labels, run))
     return replace(dataset, features=csr_array(encoder.encode(data.bags())))

@@ -56,7 +56,7 @@ class HeldOutLesson:
     >>> evidence = Evidence(labels, np.array(values, np.float32), near, common)
     >>> truth = csr_array([[1.0, 0.0]] * 10)
     >>> lesson = HeldOutLesson(evidence=evidence, truth=truth, seen=truth, is_unseen=True)
-    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> run = TrainingRun(seed=0, n_threads=1)
     >>> network, calibration = lesson.learn(np.zeros(2, np.float32), run)
     >>> network.scores(evidence)[0].argmax().item()
     0

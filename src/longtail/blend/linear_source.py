@@ -66,7 +66,7 @@ def linear_source(
     >>> search = CandidateSearch.build(
     ...     points[:2], points, labels, sizes=SearchSizes(), seed=0, n_threads=1
     ... )
-    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> run = TrainingRun(seed=0, n_threads=1)
     >>> classifiers, is_read = linear_source(data, search, 1.0, run)
     >>> np.sign(classifiers.matrix(3).toarray()).tolist()
     [[1.0, -1.0, 0.0], [-1.0, 1.0, 0.0]]

@@ -105,7 +105,7 @@ class NetworkTraining:
     ...     commonness=np.zeros(3, np.float32),
     ... )
     >>> truth = csr_array(np.tile([1, 0, 0], (5, 1)))
-    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> run = TrainingRun(seed=0, n_threads=1)
     >>> network = NetworkTraining().learn(evidence, truth, np.ones(3), run)
     >>> network.scores(evidence)[0].argmax().item()
     0

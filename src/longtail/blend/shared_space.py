@@ -6,9 +6,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import torch
-from torch import Tensor
-from torch.nn import functional
 
 from longtail.blend.label_head import LabelHead
 from longtail.data.bags import Bags
@@ -18,20 +15,25 @@ from longtail.named_parts import joined_parts
 from longtail.row_store import AS_THEY_ARE
 from longtail.training.batches import SharedPool
 from longtail.training.chosen_bags import ChosenBags
-from longtail.training.dropped_rows import dropped_rows, unit_rows_in_place
-from longtail.training.label_table import product_dtype
 from longtail.training.loop import train
 from longtail.training.neighbourhood_batches import NeighbourhoodBatches
-from longtail.training.unit_labels import UnitLabelTable
-from longtail.training.unit_rows import SMALLEST_LENGTH
+from longtail.training.products import one_blas_thread, products_for
+from longtail.training.scratch import empty_array
+from longtail.training.state import as_array
+from longtail.training.threads import n_training_threads, training_threads
+from longtail.training.unit_labels import UnitLabels, trained_directions
+from longtail.training.units import Units
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+    from scipy.sparse import csr_array
 
     from longtail.row_store import RowStore
     from longtail.training.batches import Batch
     from longtail.training.run import TrainingData, TrainingRun
     from longtail.training.schedule import Schedule
+    from longtail.training.state import State
+    from longtail.training.unit_labels_on_device import UnitLabelsOnDevice
 
 __all__ = ["LearntSpace", "SharedSpace", "SpaceTables"]
 
@@ -66,16 +68,16 @@ class SpaceTables:
 
     Parameters
     ----------
-    tokens : float32 Tensor (n_features, dimension)
-    labels : float32 Tensor (n_labels, dimension)
-    bias : float32 Tensor (n_labels, 1)
+    tokens : float32 (n_features, dimension)
+    labels : float32 (n_labels, dimension)
+    bias : float32 (n_labels, 1)
     has_points : bool (n_labels,)
         Whether a label was more than a negative.
     """
 
-    tokens: Tensor
-    labels: Tensor
-    bias: Tensor
+    tokens: NDArray[np.float32]
+    labels: NDArray[np.float32]
+    bias: NDArray[np.float32]
     has_points: NDArray[np.bool_]
 
     def taken_over(self) -> SpaceTables:
@@ -94,7 +96,7 @@ class SharedSpace:
 
     ``E(x) = unit(sum_t x_t e_t)`` for points and texts z alike, ``w_l = unit(u_l + E(z_l))``, and
     logits ``scale * (w_l . E(x)) + b_l`` go into a decoupled softmax over the labels of a batch:
-    see `UnitLabelTable`.
+    see `UnitLabels`.
 
     The token vectors start at random, which keeps the angles between bags as they are, and a label
     starts at the mean of its points: before the first step, this is a nearest-centroid classifier.
@@ -127,7 +129,6 @@ class SharedSpace:
     Points of label i have feature i. In the space learnt, they lie by the vector of their label.
 
     >>> import numpy as np
-    >>> import torch
     >>> from scipy.sparse import csr_array
     >>> from longtail.blend.shared_space import SharedSpace
     >>> from longtail.training.run import TrainingData, TrainingRun
@@ -142,7 +143,7 @@ class SharedSpace:
     ...     scale=10.0,
     ...     texts_alone=0.0,
     ... )
-    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> run = TrainingRun(seed=0, n_threads=1)
     >>> learnt = space.learn(TrainingData(rows, rows), run)
     >>> (learnt.points @ learnt.heads[0].vectors_of_labels().T).argmax(axis=1).tolist()
     [0, 1, 2, 0, 1, 2]
@@ -178,14 +179,21 @@ class SharedSpace:
             self.dimension,
             seed=run.seed_for("token vectors"),
             n_threads=run.n_threads,
-            device=run.device,
             start=start.tokens if start else None,
         )
         batches = self._batches(data, tokens, run, is_first=start is None)
         task = _SharedSpaceTask(self, data, run, tokens, batches.state(), start)
         del start
-        train(task, batches, self.schedule, run, "shared space")
+        # What multiplies may have loaded torch, which is to have as many threads.
+        with one_blas_thread(), training_threads(n_training_threads()):
+            train(task, batches, self.schedule, run, "shared space", draw_anew=task.draw_anew)
         return task.learnt(store, goes_on=goes_on)
+
+    def n_multiplications(self, labels: csr_array) -> float:
+        """Return about how many products of numbers training takes, of labels (n_points, ...)."""
+        n_points, n_labels = labels.shape
+        n_pool = min(self.batch_size * labels.nnz / max(n_points, 1) + self.n_random, n_labels)
+        return float(3 * n_points * self.schedule.epochs * n_pool * self.dimension)
 
     def _batches(
         self, data: TrainingData, tokens: TokenTable, run: TrainingRun, *, is_first: bool
@@ -216,7 +224,7 @@ class _SharedSpaceTask:
         data: TrainingData,
         run: TrainingRun,
         tokens: TokenTable,
-        extra_state: dict[str, Tensor],
+        extra_state: State,
         start: SpaceTables | None,
     ) -> None:
         self._settings = settings
@@ -225,34 +233,63 @@ class _SharedSpaceTask:
         self._by_label = data.labels.T.tocsr()
         texts = data.label_features
         self._label_bags = None if texts is None else Bags.of(texts)
-        self._dtype = product_dtype(run.device)
         self._counts = np.diff(self._by_label.indptr)
         self._n_threads = run.n_threads
         self._tokens = tokens
-        means = self._mean_directions(tokens.encode_roughly(data.features))
-        self._labels = UnitLabelTable(
-            means,
-            self._start_of_bias(),
-            scale=settings.scale,
-            device=run.device,
-            texts_alone=settings.texts_alone,
-        )
-        if start:
-            self._go_on_from(start)
+        self._labels = self._labels_from(*self._starts(data, start), data, run)
 
-    def _go_on_from(self, start: SpaceTables) -> None:
-        """Go on with the vectors of the labels that had points, in the memory that was theirs."""
-        is_new = torch.from_numpy(~start.has_points)
-        start.labels[is_new] = self._labels.vectors[is_new]
-        start.bias[is_new] = self._labels.bias[is_new]
-        self._labels.vectors, self._labels.bias = start.labels, start.bias
+    def _starts(
+        self, data: TrainingData, start: SpaceTables | None
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Return vectors and biases of labels to start from.
+
+        Those of `start`, in the memory that was theirs, for labels that had points.
+        """
+        means = self._mean_directions(self._tokens.encode_roughly(data.features))
+        bias = self._start_of_bias()
+        if start is None:
+            vectors = empty_array(means.shape)
+            vectors[:] = means
+            return vectors, bias
+        is_new = ~start.has_points
+        start.labels[is_new], start.bias[is_new, 0] = means[is_new], bias[is_new]
+        return start.labels, start.bias[:, 0]
+
+    def _labels_from(
+        self,
+        vectors: NDArray[np.float32],
+        bias: NDArray[np.float32],
+        data: TrainingData,
+        run: TrainingRun,
+    ) -> UnitLabels | UnitLabelsOnDevice:
+        """Return the labels as they will be trained, where they will be."""
+        own = self._settings
+        scale, dropout, texts_alone = own.scale, own.dropout, own.texts_alone
+        if run.is_in_main_memory:
+            return UnitLabels(
+                vectors,
+                bias,
+                scale=scale,
+                products=products_for(own.n_multiplications(data.labels)),
+                dropout=dropout,
+                texts_alone=texts_alone,
+            )
+        from longtail.training.unit_labels_on_device import (  # noqa: PLC0415 - it loads torch
+            UnitLabelsOnDevice,
+        )
+
+        return UnitLabelsOnDevice(
+            vectors,
+            bias,
+            scale=scale,
+            device=run.torch_device,
+            dropout=dropout,
+            texts_alone=texts_alone,
+        )
 
     def _mean_directions(self, points: NDArray[np.float32]) -> NDArray[np.float32]:
         """Return the direction of the mean of each label's points; zeros where it has none."""
-        means = Bags.of(self._by_label).times(points, self._n_threads)
-        rows = torch.from_numpy(means)
-        functional.normalize(rows, eps=SMALLEST_LENGTH, out=rows)
-        return means
+        return Units.in_place(Bags.of(self._by_label).times(points, self._n_threads)).unit
 
     def _start_of_bias(self) -> NDArray[np.float32]:
         """Return the logarithm of the number of points of each label."""
@@ -269,12 +306,9 @@ class _SharedSpaceTask:
     ) -> float | None:
         """See `longtail.training.loop.Task.step`."""
         sums = self._tokens.sums(*self._bags_of(batch))
-        of_points, of_texts = sums[: len(batch.points)], sums[len(batch.points) :]
-        points = dropped_rows(of_points, self._settings.dropout, self._dtype)
-        texts = None if self._label_bags is None else unit_rows_in_place(of_texts)
-        loss, to_points, to_texts = self._labels.learn(points.unit, texts, batch, learning_rate)
-        _write(to_texts, of_texts)
-        _write(points.backward(to_points, self._settings.scale), of_points)
+        points, texts = sums[: len(batch.points)], sums[len(batch.points) :]
+        has_texts = self._label_bags is not None
+        loss = self._labels.learn(points, texts if has_texts else None, batch, learning_rate)
         self._tokens.step(sums, learning_rate)
         return loss if measure else None
 
@@ -285,7 +319,11 @@ class _SharedSpaceTask:
             bags.append(ChosenBags.of(self._label_bags, batch.pool))
         return bags
 
-    def state(self) -> dict[str, Tensor]:
+    def draw_anew(self, seed: int) -> None:
+        """Draw what the steps leave out from this seed on."""
+        self._labels.draw_anew(seed)
+
+    def state(self) -> State:
         """See `longtail.training.loop.Task.state`."""
         parts = {"tokens": self._tokens.state(), "labels": self._labels.state()}
         return {**joined_parts(parts, "."), **self._extra_state}
@@ -293,11 +331,11 @@ class _SharedSpaceTask:
     def learnt(self, store: RowStore, *, goes_on: bool) -> LearntSpace:
         """Return the vectors as they are now."""
         vectors, has_points = self._tokens.into_vectors(), self._counts > 0
-        encoder = UnitBagEncoder(vectors.numpy())
+        encoder = UnitBagEncoder(vectors)
         points = encoder.encode(self._bags, self._n_threads)
         heads = self._heads(encoder, points, store, in_place=not goes_on)
         if goes_on:
-            own = (self._labels.vectors, self._labels.bias)
+            own = (as_array(self._labels.vectors), as_array(self._labels.bias))
             return LearntSpace(encoder, points, heads, SpaceTables(vectors, *own, has_points))
         # The largest table of all, of which nothing will be learnt any more.
         stored = StoredBagEncoder(store.tokens(encoder.token_vectors), encoder.dimension)
@@ -319,18 +357,13 @@ class _SharedSpaceTask:
         texts = None
         if self._label_bags is not None:
             texts = encoder.encode(self._label_bags, self._n_threads)
-        units = self._labels.learnt(texts, has_points, in_place=in_place)
-        trained = LabelHead.of(units, self._labels.bias[:, 0].cpu().numpy(), scale)
+        own, bias = as_array(self._labels.vectors), as_array(self._labels.bias)[:, 0]
+        units = trained_directions(own, texts, has_points, in_place=in_place)
+        trained = LabelHead.of(units, bias, scale)
         if texts is None:
             return (trained,)
-        bias = self._start_of_bias()
-        of_texts = LabelHead.of(texts, np.zeros_like(bias), scale, store)
+        log_counts = self._start_of_bias()
+        of_texts = LabelHead.of(texts, np.zeros_like(log_counts), scale, store)
         del texts
-        of_means = LabelHead.of(self._mean_directions(points), bias, scale, store)
+        of_means = LabelHead.of(self._mean_directions(points), log_counts, scale, store)
         return trained, of_means, of_texts
-
-
-def _write(numbers: Tensor | None, place: Tensor) -> None:
-    """Copy numbers, if there are any, to their place, unless they are there."""
-    if numbers is not None and numbers.data_ptr() != place.data_ptr():
-        place.copy_(numbers)

@@ -46,7 +46,7 @@ class DenseOneVsRest:
     >>> from scipy.sparse import csr_array
     >>> from longtail.classifiers.dense_one_vs_rest import DenseOneVsRest
     >>> from longtail.training.run import TrainingRun
-    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> run = TrainingRun(seed=0, n_threads=1)
     >>> vectors, shortlists = np.eye(2, dtype=np.float32), np.array([[0, 1], [1, 0]], np.int32)
     >>> DenseOneVsRest().learn(vectors, csr_array(vectors), shortlists, run).vectors.round(1)
     array([[ 0.7, -0.7],

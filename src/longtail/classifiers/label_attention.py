@@ -171,10 +171,12 @@ class LabelAttention:
         nn.init.constant_(module.output.bias, float(np.log(share)))
         labels = _centroids(module, words, data.words, targets)
         tables = _Tables(
-            WordTable(words, RowwiseAdagrad, run.device),
-            WordTable(labels, RowwiseAdagrad, run.device),
+            WordTable(words, RowwiseAdagrad, run.torch_device),
+            WordTable(labels, RowwiseAdagrad, run.torch_device),
         )
-        adam = ModuleAdam(module.to(run.device), None if self.clipping is None else self.clipping())
+        adam = ModuleAdam(
+            module.to(run.torch_device), None if self.clipping is None else self.clipping()
+        )
         candidates = parents, child_starts
         level = _LevelTask(module, tables, data, targets, candidates, adam, self.network_rate)
         batches = AllLabels(targets, self.batch_size)

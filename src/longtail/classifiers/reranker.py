@@ -87,7 +87,7 @@ class Reranker:
             run.within("re-ranker "),
             start=first.encoder if self.from_first else None,
         )
-        block = self.residual.block(network.dimension, run.device)
+        block = self.residual.block(network.dimension, run.torch_device)
         batches = self.training.batches(data.labels, confused, features, run)
         if self.from_first:
             block.start_from(first.residual)

@@ -62,7 +62,7 @@ class ShortlistTraining:
     >>> from longtail.training.schedule import Schedule
     >>> schedule = Schedule(epochs=1, learning_rate=0.1)
     >>> training = ShortlistTraining(schedule=schedule, batch_size=2, neighbourhood_size=2)
-    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> run = TrainingRun(seed=0, n_threads=1)
     >>> features = np.array([[1, 0], [0, 1], [1, 0], [0, 1]], np.float32)
     >>> labels, shortlists = csr_array(np.eye(4)), np.zeros((4, 1), np.int32)
     >>> pool = training.batches(labels, shortlists, features, run)
@@ -126,7 +126,7 @@ class ShortlistTraining:
             frequencies=None if self.random_start else labels.sum(axis=0) / labels.shape[0],
             make_optimiser=self.make_optimiser,
             seed=run.seed_for(stage, "classifiers"),
-            device=run.device,
+            device=run.torch_device,
         )
         if start is not None:
             table.vectors.copy_(torch.tensor(start.vectors))
@@ -197,7 +197,7 @@ class ShortlistedOneVsAll:
         LabelVectors
         """
         if network is None:
-            network = FrozenFeatures(features, dropout=self.dropout, device=run.device)
+            network = FrozenFeatures(features, dropout=self.dropout, device=run.torch_device)
         batches = self.training.batches(labels, shortlists, features, run)
         return self.training.fit(network, block, batches, run, "module IV")
 
@@ -243,6 +243,6 @@ class FullOneVsAll:
     ) -> LabelVectors:
         """Train the classifiers and the block; see `ShortlistedOneVsAll.learn`."""
         if network is None:
-            network = FrozenFeatures(features, dropout=self.dropout, device=run.device)
+            network = FrozenFeatures(features, dropout=self.dropout, device=run.torch_device)
         batches = AllLabels(labels, self.training.batch_size)
         return self.training.fit(network, block, batches, run, "module IV")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+import sys
 import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
-import torch
 
 from longtail.data.characters import are_unspaced
 from longtail.data.point_input import InputKind, words_in_table
@@ -19,11 +19,11 @@ from longtail.estimators.text_traits import sample_of
 from longtail.estimators.vocabulary import WORDS, label_texts_of, vectorizer_for, vocabulary_texts
 from longtail.kernels.jit import n_usable_threads
 from longtail.kernels.token_tables import build_table
-from longtail.training.label_table import product_dtype
-from longtail.training.threads import torch_threads
+from longtail.training.products import Float32Products, has_bfloat16, one_blas_thread
+from longtail.training.threads import torch_threads, training_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from longtail.data.dataset import Dataset
     from longtail.data.text_column import TextColumn
@@ -38,6 +38,7 @@ __all__ = [
     "estimate_training",
     "indexing",
     "product_rate",
+    "rate_of_torch",
     "workload_of",
 ]
 
@@ -162,9 +163,11 @@ class Machine(NamedTuple):
     @classmethod
     def measured(cls, settings: LabelEstimator) -> Machine:
         """Return this machine, with the device and the threads that the settings say."""
-        n_threads, device = n_usable_threads(settings.n_threads), torch.device(settings.device)
-        rate = product_rate(device, n_threads)
-        return cls(rate, n_threads, product_rate(device, n_threads, dtype=torch.float32))
+        n_threads, device = n_usable_threads(settings.n_threads), settings.device
+        of_float32 = product_rate(device, n_threads)
+        if device != "cpu" or (has_bfloat16() and "torch" in sys.modules):
+            return cls(rate_of_torch(device, n_threads), n_threads, of_float32)
+        return cls(of_float32, n_threads, of_float32)
 
     def training(self, n_logits: float, dimension: float) -> float:
         """Return the seconds in which vectors are trained on so many products of two of them.
@@ -378,31 +381,52 @@ def _sample(texts: TextColumn, size: int) -> tuple[TextColumn, float]:
     return some, len(some) / max(len(texts), 1)
 
 
-def product_rate(
-    device: torch.device, n_threads: int, seconds: float = 0.04, dtype: torch.dtype | None = None
-) -> float:
-    """Measure the matrix products of training, in floating-point operations a second.
-
-    They are of the `dtype` in which label tables are trained, unless another is given.
+def product_rate(device: str, n_threads: int, seconds: float = 0.04) -> float:
+    """Measure products of float32 matrices, in floating-point operations a second.
 
     Examples
     --------
-    >>> import torch
     >>> from longtail.costs.estimate import product_rate
-    >>> product_rate(torch.device("cpu"), n_threads=1, seconds=0.001) > 1e6
+    >>> product_rate("cpu", n_threads=1, seconds=0.001) > 1e6
     True
     """
-    with torch_threads(n_threads):
-        return _product_rate(device, seconds, dtype or product_dtype(device))
+    if device != "cpu":
+        return rate_of_torch(device, n_threads, seconds, narrow=False)
+    left, right = np.ones((512, 256), np.float32), np.ones((256, 4096), np.float32)
+    out = np.empty((len(left), right.shape[1]), np.float32)
+    with training_threads(n_threads), one_blas_thread():
+        n = _products_a_second(lambda: Float32Products().write(left, right, out), seconds)
+    return 2.0 * n * left.size * right.shape[1]
 
 
-def _product_rate(device: torch.device, seconds: float, dtype: torch.dtype) -> float:
-    """See `product_rate`; on the threads that torch has."""
+def rate_of_torch(
+    device: str, n_threads: int, seconds: float = 0.04, *, narrow: bool = True
+) -> float:
+    """Do the same with torch; `narrow`, with numbers of the type that label tables are trained in.
+
+    Examples
+    --------
+    >>> from longtail.costs.estimate import rate_of_torch
+    >>> rate_of_torch("cpu", n_threads=1, seconds=0.001) > 1e6
+    True
+    """
+    import torch  # noqa: PLC0415 - not needed by recipes that train without it
+
+    from longtail.training.label_table import product_dtype  # noqa: PLC0415 - imports torch
+
+    dtype = product_dtype(torch.device(device)) if narrow else torch.float32
     left = torch.ones(512, 256, dtype=dtype, device=device)
-    right = torch.ones(256, 4096, dtype=left.dtype, device=device)
-    float((left @ right)[0, 0])  # the first product prepares the library, and on a GPU waits for it
+    right = torch.ones(256, 4096, dtype=dtype, device=device)
+    with torch_threads(n_threads):
+        n = _products_a_second(lambda: float((left @ right)[0, 0]), seconds)
+    return 2.0 * n * left.numel() * right.shape[1]
+
+
+def _products_a_second(multiply: Callable[[], object], seconds: float) -> float:
+    """Return how often a second this can be done, by trying for so many."""
+    multiply()  # the first product prepares the library, and on a GPU waits for it
     n_products, started = 0, time.perf_counter()
     while (elapsed := time.perf_counter() - started) < seconds:
-        float((left @ right)[0, 0])
+        multiply()
         n_products += 1
-    return 2.0 * n_products * left.numel() * right.shape[1] / elapsed
+    return n_products / elapsed

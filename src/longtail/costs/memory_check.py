@@ -7,8 +7,6 @@ from enum import Enum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
-import torch
-
 from longtail.costs.available_memory import available_memory, resident_memory
 from longtail.costs.estimate import workload_of
 from longtail.costs.of_recipe import costs_of
@@ -163,7 +161,7 @@ def memory_need(
     >>> memory_need(dataset, Parabel()).estimate > 10**8, memory_need(dataset, DeepXML())
     (True, None)
     """
-    if torch.device(estimator.device).type != "cpu":
+    if estimator.device != "cpu":
         return None
     estimate = _estimate(dataset, estimator, workload)
     if estimate is None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ from longtail.scorers.ranking import best_first
 from longtail.training.ranking_loss import log_counts_of, ranking_loss
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int32]
     Floats = NDArray[np.float32]
 
-__all__ = ["LEAST_POINTS", "RerankerTraining", "cooccurrence_vectors"]
+__all__ = ["LEAST_POINTS", "RERANKINGS", "RerankerTraining", "cooccurrence_vectors"]
 
 LEAST_POINTS = 50
 FIRST_WEIGHT = 0.2  # of each softplus unit
@@ -74,7 +75,7 @@ class RerankerTraining:
     >>> from longtail.training.run import TrainingRun
     >>> ids, scores = np.array([[0, 1]] * 49, np.int32), np.array([[2, 1]] * 49, np.float32)
     >>> truth = csr_array(np.ones((49, 2)))
-    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> run = TrainingRun(seed=0, n_threads=1)
     >>> RerankerTraining().learn(ids, scores, truth, truth, run) is None
     True
     """
@@ -165,6 +166,11 @@ class RerankerTraining:
             n_steps=self.descent.n_steps, step=self.descent.step, momentum=self.descent.momentum
         )
         return network.frozen(self.size, inference), float(np.mean(losses))
+
+
+RERANKINGS: Mapping[str, RerankerTraining] = MappingProxyType(
+    {"spen": RerankerTraining(), "icnn": RerankerTraining(is_convex=True)}
+)
 
 
 class _Shortlists(NamedTuple):

@@ -40,7 +40,7 @@ from longtail.predictor import Predictor
 from longtail.training.checkpoints import CheckpointFolder
 from longtail.training.fingerprint import Fingerprint, fingerprint
 from longtail.training.processes import join_processes, own_device, processes
-from longtail.training.run import Callback, TrainingData, TrainingRun, as_device
+from longtail.training.run import Callback, TrainingData, TrainingRun, checked_device
 from longtail.training.threads import turn_to_train
 
 if TYPE_CHECKING:
@@ -245,7 +245,7 @@ class LabelEstimator(AnsweringEstimator):
         with interruptible(), turn_to_train(n_threads):
             run = TrainingRun(
                 seed=self.random_state,
-                device=own_device(as_device(self.device)),
+                device=own_device(checked_device(self.device)),
                 n_threads=n_threads,
                 callbacks=callbacks,
             )

@@ -16,7 +16,7 @@ from longtail.compiled.checks import MOST_SEARCHED
 from longtail.data.input_notes import InputWarning
 from longtail.errors import InputError
 from longtail.scorers.energy_inference import MOST_STEPS
-from longtail.training.run import as_device
+from longtail.training.run import checked_device
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -209,5 +209,5 @@ def check_settings(estimator: LabelEstimator) -> None:
             raise InputError(
                 f"{field.name} must be between {least:,} and {greatest:,}, got {value!r}."
             )
-    as_device(estimator.device)
+    checked_device(estimator.device)
     estimator.check()

@@ -142,7 +142,7 @@ class BagOfTokensNetwork:
     >>> from scipy.sparse import csr_array
     >>> from longtail.features.bag_of_tokens import BagOfTokens, BagOfTokensNetwork
     >>> from longtail.training.run import TrainingRun
-    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> run = TrainingRun(seed=0, n_threads=1)
     >>> bags, vectors = csr_array(np.eye(3, dtype=np.float32)), np.ones((3, 2), np.float32)
     >>> network = BagOfTokensNetwork(BagOfTokens(dropout=0.0), bags, vectors, run)
     >>> network.forward(np.array([1])).sum().backward()
@@ -161,7 +161,7 @@ class BagOfTokensNetwork:
         rectify: bool = True,
     ) -> None:
         self._rectify = rectify
-        self.table = torch.from_numpy(vectors).to(run.device)
+        self.table = torch.from_numpy(vectors).to(run.torch_device)
         self.dimension = vectors.shape[1]
         self._features = features
         self._dropout = settings.dropout

@@ -100,7 +100,7 @@ class KimCNN:
             module.start_from(start)
         return ConvolutionNetwork(
             module,
-            WordTable(vectors, self.make_optimiser, run.device),
+            WordTable(vectors, self.make_optimiser, run.torch_device),
             data,
             dropout=self.dropout,
             learning_rate=self.learning_rate,
@@ -270,7 +270,7 @@ class ConvolutionNetwork:
     >>> from longtail.training.run import TrainingData, TrainingRun
     >>> rows, words = csr_array(np.eye(2, dtype=np.float32)), np.array([[0, 1], [-1, -1]], np.int32)
     >>> data = TrainingData(rows, rows, words=words)
-    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> run = TrainingRun(seed=0, n_threads=1)
     >>> network = KimCNN(word_dimension=8, dropout=0.0).network(data, data.labels, run)
     >>> features = network.forward(np.array([0, 1])).detach().numpy()
     >>> np.allclose(features, network.frozen().encode(data.bags()), atol=1e-5)

@@ -62,7 +62,7 @@ class AsGiven:
     >>> from longtail.data.bags import Bags
     >>> from longtail.features.fixed_vectors import AsGiven
     >>> from longtail.training.run import TrainingRun
-    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> run = TrainingRun(seed=0, n_threads=1)
     >>> rows = csr_array(np.array([[3, 4]], np.float32))
     >>> (10 * AsGiven().learn(rows, run).encode(Bags.of(rows))).round().tolist()
     [[6.0, 8.0]]
@@ -91,7 +91,7 @@ class RandomProjection:
     >>> from scipy.sparse import csr_array
     >>> from longtail.features.fixed_vectors import RandomProjection
     >>> from longtail.training.run import TrainingRun
-    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> run = TrainingRun(seed=0, n_threads=1)
     >>> RandomProjection(dimension=8).learn(csr_array(np.eye(3)), run).token_vectors.shape
     (3, 8)
     """
@@ -134,7 +134,7 @@ class TruncatedSVD:
     >>> from longtail.data.bags import Bags
     >>> from longtail.features.fixed_vectors import TruncatedSVD
     >>> from longtail.training.run import TrainingRun
-    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> run = TrainingRun(seed=0, n_threads=1)
     >>> rows = csr_array(np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1]], np.float32))
     >>> vectors = TruncatedSVD(dimension=2).learn(rows, run).encode(Bags.of(csr_array(np.eye(3))))
     >>> np.abs(vectors @ vectors.T).round().tolist()

@@ -136,7 +136,7 @@ class HashedMLPNetwork:
     >>> from scipy.sparse import csr_array
     >>> from longtail.features.hashed_mlp import HashedMLP
     >>> from longtail.training.run import TrainingData, TrainingRun
-    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> run = TrainingRun(seed=0, n_threads=1)
     >>> rows = csr_array(np.array([[1, 0], [0, 1], [0, 0]], np.float32))
     >>> settings = HashedMLP(layers=(8,), n_buckets=1, dropout=0.0)
     >>> network = settings.network(TrainingData(rows, rows), rows, run)
@@ -158,7 +158,7 @@ class HashedMLPNetwork:
         # The table of buckets is a bag of tokens without its ReLU.
         self._table = table.linear_network(hashed, start.bucket_vectors, run)
         self._is_empty = torch.from_numpy(np.diff(data.features.indptr) == 0)
-        self._module = _layers(start).to(run.device)
+        self._module = _layers(start).to(run.torch_device)
         self._adam = ModuleAdam(self._module)
 
     def forward(self, points: NDArray[np.int64]) -> Tensor:

@@ -60,7 +60,7 @@ class Precomputed:
     ) -> FrozenFeatures:
         """Return the vectors; see `FeatureArchitecture.network`."""
         vectors = RowEncoder(data.features.shape[1]).encode(data.bags())
-        return FrozenFeatures(vectors, dropout=self.dropout, device=run.device)
+        return FrozenFeatures(vectors, dropout=self.dropout, device=run.torch_device)
 
     def frozen(self, network: FrozenFeatures) -> RowEncoder:
         """Return the encoder as a trained model keeps it."""

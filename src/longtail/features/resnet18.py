@@ -84,7 +84,7 @@ class ResNet18:
             module.adopt({k: torch.tensor(v) for k, v in start.weights.items()}, "The encoder")
         elif self.weights is not None:
             module.adopt(_read(self.weights), self.weights)
-        return ResNet18Network(self, module.to(run.device), data)
+        return ResNet18Network(self, module.to(run.torch_device), data)
 
     def frozen(self, network: ResNet18Network) -> ImageEncoder:
         """Return the encoder as a trained model keeps it."""

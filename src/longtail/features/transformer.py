@@ -99,7 +99,7 @@ class Transformer:
         """Return the weights, to be trained on."""
         torch.manual_seed(run.seed_for("dropout of the transformer"))
         return TunedTransformer(
-            start, texts_at_once=self.texts_at_once, device=run.device, clip=self.clip
+            start, texts_at_once=self.texts_at_once, device=run.torch_device, clip=self.clip
         )
 
     def frozen(self, network: FrozenTexts | TransformerNetwork) -> TransformerEncoder:
@@ -115,7 +115,7 @@ class FrozenTexts(FrozenFeatures):
     ) -> None:
         self._encoder = encoder
         self._vectors = encoded_texts(encoder, data.bags(), run, "points")
-        super().__init__(self._vectors, dropout=dropout, device=run.device)
+        super().__init__(self._vectors, dropout=dropout, device=run.torch_device)
 
     def vectors(self, data: TrainingData) -> NDArray[np.float32]:  # noqa: ARG002 - its own points
         """Return the vectors of the training points, which are there."""

@@ -152,10 +152,10 @@ def encoded_texts(
     -------
     float32 (n, dimension)
     """
-    network = encoder.network.to(run.device)
+    network = encoder.network.to(run.torch_device)
     try:
         with run.counted(f"reading {what}") as hear:
-            return _read(network, encoder, bags, run.device, hear)
+            return _read(network, encoder, bags, run.torch_device, hear)
     finally:
         network.to("cpu")
 

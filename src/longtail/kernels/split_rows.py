@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from longtail.kernels.half_numbers import narrow_like
 from longtail.kernels.jit import fast_kernel
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-__all__ = ["join_number", "join_rows", "split_number", "split_rows"]
+__all__ = ["join_number", "join_rows", "round_rows", "split_number", "split_rows"]
 
 _HALF = np.uint32(16)
 _LAST_OF_LOWER = np.uint32(15)
@@ -63,3 +64,13 @@ def join_rows(
         for d in range(dimension):
             row[d] = join_number(halves[i, d], halves[i, dimension + d])
         numbers[i] = row
+
+
+@fast_kernel
+def round_rows(
+    numbers: NDArray[np.float32], start: int, stop: int, rounded: NDArray[np.uint16]
+) -> None:
+    """Write the bits of the nearest bfloat16s; both are (n, d)."""
+    for i in range(start, stop):
+        for d in range(numbers.shape[1]):
+            rounded[i, d] = narrow_like(numbers[i, d], rounded[i, d])

@@ -10,6 +10,7 @@ import numpy as np
 from longtail.data.bags import Bags
 from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.features.token_table import TokenTable
+from longtail.features.token_tensors import TokenTensors
 from longtail.matching.cluster_vectors import ClusterVectors
 from longtail.metrics import recall_at_k
 from longtail.named_parts import joined_parts
@@ -23,13 +24,13 @@ from longtail.training.loop import train
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
-    from torch import Tensor
 
     from longtail.features.encoder import UnitEncoder
     from longtail.training.batches import Batch
     from longtail.training.early_stopping import HeldOut
     from longtail.training.run import TrainingRun
     from longtail.training.schedule import Schedule
+    from longtail.training.state import State
 
     Floats = NDArray[np.float32]
 
@@ -122,7 +123,7 @@ class MatcherTraining:
     >>> from longtail.training.schedule import Schedule
     >>> schedule = Schedule(epochs=10, learning_rate=0.5)
     >>> sizes = {"dimension": 8, "batch_size": 2, "dropout": 0.0, "n_best": 1}
-    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> run = TrainingRun(seed=0, n_threads=1)
     >>> points, clusters = csr_array([[1.0, 0.0], [0.0, 1.0]]), csr_array([[0.0, 1.0], [1.0, 0.0]])
     >>> matcher = MatcherTraining(schedule=schedule, **sizes).learn(points, clusters, run)
     >>> matcher.best_clusters(points, 1).tolist()
@@ -173,15 +174,15 @@ class _MatcherTask:
     ) -> None:
         self._bags = Bags.of(features)
         self._dropout = settings.dropout
-        self._dtype = product_dtype(run.device)
-        self._tokens = TokenTable(
+        self._dtype = product_dtype(run.torch_device)
+        table = TokenTable(
             features.shape[1],
             settings.dimension,
             seed=run.seed_for("token vectors"),
             n_threads=run.n_threads,
-            device=run.device,
         )
-        self._clusters = ClusterVectors(n_clusters, settings.dimension, run.device)
+        self._tokens = TokenTensors(table, run.torch_device)
+        self._clusters = ClusterVectors(n_clusters, settings.dimension, run.torch_device)
 
     def step(
         self,
@@ -198,21 +199,24 @@ class _MatcherTask:
         self._tokens.step(points.backward(gradient, 1.0), learning_rate)
         return loss if measure else None
 
-    def state(self) -> dict[str, Tensor]:
+    def state(self) -> State:
         """See `longtail.training.loop.Task.state`."""
-        parts = {"tokens": self._tokens.state(), "clusters": self._clusters.state()}
+        parts: dict[str, State] = {
+            "tokens": self._tokens.state(),
+            "clusters": self._clusters.state(),
+        }
         return joined_parts(parts, ".")
 
     def learnt(self, n_threads: int) -> LearntMatcher:
         """Return what was learnt, in the memory of this task, which is no more."""
-        return self._matcher(self._tokens.into_vectors(), self._bags, n_threads)
+        return self._matcher(self._tokens.table.into_vectors(), self._bags, n_threads)
 
     def so_far(self, features: csr_array, n_threads: int) -> LearntMatcher:
         """Return the matcher as it is now, for other points."""
-        return self._matcher(self._tokens.vectors(), Bags.of(features), n_threads)
+        return self._matcher(self._tokens.table.vectors(), Bags.of(features), n_threads)
 
-    def _matcher(self, tokens: Tensor, bags: Bags, n_threads: int) -> LearntMatcher:
+    def _matcher(self, tokens: Floats, bags: Bags, n_threads: int) -> LearntMatcher:
         """Return a matcher of these token vectors, with phi of some points."""
-        encoder = UnitBagEncoder(tokens.numpy())
+        encoder = UnitBagEncoder(tokens)
         points = encoder.encode(bags, n_threads)
         return LearntMatcher(encoder, *self._clusters.so_far(), points)

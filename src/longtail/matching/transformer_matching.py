@@ -132,7 +132,7 @@ class TransformerMatching:
         held_out: HeldOut | None,
     ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         """Train the transformer on, together with vectors of the clusters; return these."""
-        task = _FineTuning(network, targets.shape[1], run.device)
+        task = _FineTuning(network, targets.shape[1], run.torch_device)
         stopping = None
         if held_out is not None:
             data, clusters = held_out.data, held_out.targets

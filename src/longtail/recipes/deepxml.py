@@ -313,7 +313,7 @@ class DeepXML(LabelEstimator):
         n_points = data.labels.shape[0]
         features = checked_features(encoder.encode(data.bags(), run.n_threads), n_points)
         shortlister, shortlists = self._mine(features, data.labels, run)  # Module II
-        block = self.transfer.block(features.shape[1], run.device)  # Module III
+        block = self.transfer.block(features.shape[1], run.torch_device)  # Module III
         check_block(block)
         ranker = self._ranker(encoder, features, block, shortlists, data, run)  # Module IV
         if self.fine_tune:  # the features are others now

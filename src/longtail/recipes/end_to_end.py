@@ -108,14 +108,14 @@ def learn_end_to_end(
     >>> from longtail.training.schedule import Schedule
     >>> rows, bags = csr_array(np.eye(3, dtype=np.float32)), BagOfTokens(dimension=8)
     >>> data, schedule = TrainingData(rows, rows), Schedule(epochs=20, learning_rate=0.1)
-    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> run = TrainingRun(seed=0, n_threads=1)
     >>> encoder, labels = learn_end_to_end(bags, data, run, schedule=schedule, batch_size=3)
     >>> logits = labels.logits(encoder.encode(data.bags()), np.tile(np.arange(3), (3, 1)))
     >>> logits.argmax(axis=1).tolist()
     [0, 1, 2]
     """
     network = architecture.network(data, data.labels, run)
-    block = Identity().block(network.dimension, run.device)
+    block = Identity().block(network.dimension, run.torch_device)
     batches = AllLabels(data.labels, batch_size)
     classifiers = ShortlistTraining(schedule=schedule).fit(network, block, batches, run, stage)
     return architecture.frozen(network), classifiers

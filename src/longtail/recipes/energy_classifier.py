@@ -149,8 +149,8 @@ class EnergyClassifier(LabelEstimator):
         features = BagOfTokens(dimension=self.dimension, dropout=self.dropout)
         network = EnergyNetwork(
             features.network(data, labels, run),
-            _log_odds_at_first(self.dimension, labels).to(run.device),
-            self.global_energy(len(used)).to(run.device),
+            _log_odds_at_first(self.dimension, labels).to(run.torch_device),
+            self.global_energy(len(used)).to(run.torch_device),
         )
         stages.learn(network, labels, run)
         frozen = network.energy.frozen()

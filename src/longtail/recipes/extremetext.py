@@ -98,7 +98,7 @@ class ExtremeText(LabelEstimator):
         )
         batches = training.batches(nodes, siblings, np.empty((0, 0), np.float32), run)
         with run.stage("nodes"):
-            block = Identity().block(self.dimension, run.device)
+            block = Identity().block(self.dimension, run.torch_device)
             classifier = training.fit(network, block, batches, run, "nodes")
         return ProbabilisticTreeScorer(
             encoder=architecture.frozen(network),

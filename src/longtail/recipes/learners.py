@@ -37,7 +37,7 @@ def averaged_learners(
     >>> import torch
     >>> from longtail.recipes.learners import averaged_learners
     >>> from longtail.training.run import TrainingRun
-    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> run = TrainingRun(seed=0, n_threads=1)
     >>> averaged_learners(lambda run: run.scope, 2, run).members
     ('learner 1: ', 'learner 2: ')
     >>> averaged_learners(lambda run: run.scope, 1, run)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from longtail.data.split import held_out_split
-from longtail.energy.reranking import LEAST_POINTS, RerankerTraining
 from longtail.errors import InputError
 from longtail.estimators.calibrating import calibrated
 from longtail.estimators.estimator import LabelEstimator
 from longtail.scorers.energy_reranker import EnergyReranker
+from longtail.training.threads import n_training_threads, training_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
+    from longtail.energy.reranking import RerankerTraining
     from longtail.scorers.calibration import Calibration
     from longtail.scorers.energy_reranker import ShortlistEnergy
     from longtail.scorers.protocols import Scorer
@@ -23,9 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["RERANKERS", "RerankedEstimator"]
 
-RERANKERS: Mapping[str, RerankerTraining] = MappingProxyType(
-    {"spen": RerankerTraining(), "icnn": RerankerTraining(is_convex=True)}
-)
+RERANKERS = ("spen", "icnn")
 SHARE_UNSEEN, MOST_UNSEEN = 0.1, 5_000
 
 
@@ -63,7 +59,10 @@ class RerankedEstimator(LabelEstimator):
         """See `LabelEstimator`."""
         if self.reranker is None:
             return self._learn_calibrated(data, held_out, run)
-        found = self._energy(RERANKERS[self.reranker], data, held_out, run)
+        from longtail.energy.reranking import RERANKINGS  # noqa: PLC0415 - it loads torch
+
+        with training_threads(n_training_threads()):  # torch's as well, now that it is loaded
+            found = self._energy(RERANKINGS[self.reranker], data, held_out, run)
         if found is None:
             return self._learn_calibrated(data, held_out, run)
         energy, calibration = found
@@ -80,6 +79,8 @@ class RerankedEstimator(LabelEstimator):
 
         And what its answers to these points say of probabilities.
         """
+        from longtail.energy.reranking import LEAST_POINTS  # noqa: PLC0415 - it loads torch
+
         n_points: int = data.labels.shape[0]
         if SHARE_UNSEEN * n_points < LEAST_POINTS:
             return None  # too few to learn from

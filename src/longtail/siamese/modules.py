@@ -28,7 +28,6 @@ from longtail.training.unit_rows import UnitRows
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
-    from torch import Tensor
 
     from longtail.blend.candidates import SearchSizes
     from longtail.siamese.networks import SiameseNetwork
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from longtail.training.early_stopping import HeldOut
     from longtail.training.run import TrainingData, TrainingRun
     from longtail.training.schedule import Schedule
+    from longtail.training.state import State
 
     Floats = NDArray[np.float32]
     Ids = NDArray[np.int32]
@@ -115,7 +115,7 @@ class EncoderModule:
         if clusters is not None:
             start = np.zeros((int(clusters.max()) + 1, network.dimension), np.float32)
             auxiliary = Corrections(
-                start, clusters[used], run.device, self.auxiliary_speed, LONGEST_AUXILIARY
+                start, clusters[used], run.torch_device, self.auxiliary_speed, LONGEST_AUXILIARY
             )
         batches, state = self._batches(data, network, run)
         task = SiameseTask(
@@ -136,7 +136,7 @@ class EncoderModule:
 
     def _batches(
         self, data: TrainingData, network: SiameseNetwork, run: TrainingRun
-    ) -> tuple[Batches, dict[str, Tensor]]:
+    ) -> tuple[Batches, State]:
         """Return the source of batches, and what a checkpoint must keep of it."""
         if self.label_power is None:
             near = self._neighbourhoods(data, network, run)
@@ -234,12 +234,12 @@ class ClassifierModule:
             What texts must go through before.
         """
         points, texts = encoded
-        block = TextBlock(start.shape[1], run.device) if self.text_block else None
-        corrections = Corrections(start, np.arange(len(start)), run.device, block=block)
-        frozen = FrozenPairs(points, texts, self.dropout, run.device)
+        block = TextBlock(start.shape[1], run.torch_device) if self.text_block else None
+        corrections = Corrections(start, np.arange(len(start)), run.torch_device, block=block)
+        frozen = FrozenPairs(points, texts, self.dropout, run.torch_device)
         mined = self._mined(data, points, unit(texts + start), run)
         batches: Batches = mined
-        state: dict[str, Tensor] = {}
+        state: State = {}
         if not self.freeze_encoder:
 
             def anew(n_before: int) -> SharedPool:
@@ -331,7 +331,7 @@ def search_labels(
     >>> from longtail.training.run import TrainingRun
     >>> vectors, labels = np.eye(3, dtype=np.float32), csr_array([[1.0, 0.0, 1.0], [0.0, 0.0, 1.0]])
     >>> sizes = SearchSizes(n_found=1, n_near_points=0, n_near_labels=0, n_popular=1)
-    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> run = TrainingRun(seed=0, n_threads=1)
     >>> search = search_labels(vectors, vectors[:2], labels, sizes, run)
     >>> found = search.find(vectors[:2], np.empty((2, 0), np.int32)).labels
     >>> found.tolist()  # the nearest, and the most frequent

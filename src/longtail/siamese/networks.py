@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from longtail.features.bag_encoder import UnitBagEncoder
 from longtail.features.token_table import TokenTable
+from longtail.features.token_tensors import TokenTensors
 from longtail.siamese.task import LearntBags
 
 if TYPE_CHECKING:
@@ -87,7 +88,7 @@ class BagArchitecture:
     >>> from longtail.training.run import TrainingData, TrainingRun
     >>> text = csr_array([[1.0, 1.0]])
     >>> data = TrainingData(features=text, labels=csr_array([[1.0]]), label_features=text)
-    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> run = TrainingRun(seed=0, n_threads=1)
     >>> network = BagArchitecture(dimension=4).start(data, data, run)
     >>> round((network.vectors(Side.POINTS) @ network.vectors(Side.LABELS).T).item(), 3)
     1.0
@@ -103,9 +104,9 @@ class BagArchitecture:
             self.dimension,
             seed=run.seed_for("token vectors"),
             n_threads=run.n_threads,
-            device=run.device,
         )
-        return BagNetwork(tokens, data, held_out, self.dropout)
+        tensors = TokenTensors(tokens, run.torch_device)
+        return BagNetwork(tensors, data, held_out, self.dropout)
 
 
 class BagNetwork:
@@ -113,7 +114,7 @@ class BagNetwork:
 
     Parameters
     ----------
-    tokens : TokenTable
+    tokens : TokenTensors
     data : TrainingData
         With the bags of the labels' texts.
     held_out : TrainingData
@@ -121,13 +122,15 @@ class BagNetwork:
 
     Examples
     --------
+    >>> import numpy as np
     >>> import torch
     >>> from scipy.sparse import csr_array
     >>> from longtail.features.token_table import TokenTable
+    >>> from longtail.features.token_tensors import TokenTensors
     >>> from longtail.siamese.networks import BagNetwork, Side
     >>> from longtail.training.run import TrainingData
-    >>> cpu, start = torch.device("cpu"), torch.tensor([[2.0, 0.0], [0.0, 2.0]])
-    >>> tokens = TokenTable(2, 2, seed=0, n_threads=1, device=cpu, start=start)
+    >>> table = TokenTable(2, 2, seed=0, n_threads=1, start=2 * np.eye(2, dtype=np.float32))
+    >>> tokens = TokenTensors(table, torch.device("cpu"))
     >>> first, second = csr_array([[3.0, 0.0]]), csr_array([[0.0, 1.0]])
     >>> data = TrainingData(features=first, labels=csr_array([[1.0]]), label_features=second)
     >>> network = BagNetwork(tokens, data, data, dropout=0.0)
@@ -136,9 +139,9 @@ class BagNetwork:
     """
 
     def __init__(
-        self, tokens: TokenTable, data: TrainingData, held_out: TrainingData, dropout: float
+        self, tokens: TokenTensors, data: TrainingData, held_out: TrainingData, dropout: float
     ) -> None:
-        self.dimension = tokens.dimension
+        self.dimension = tokens.table.dimension
         self._tokens, self._dropout = tokens, dropout
         self._bags = {
             Side.POINTS: data.features,
@@ -153,8 +156,8 @@ class BagNetwork:
 
     def vectors(self, side: Side) -> Floats:
         """See `SiameseNetwork.vectors`."""
-        return self._tokens.encode(self._bags[side])
+        return self._tokens.table.encode(self._bags[side])
 
     def frozen(self) -> UnitBagEncoder:
         """See `SiameseNetwork.frozen`."""
-        return UnitBagEncoder(self._tokens.into_vectors().numpy())
+        return UnitBagEncoder(self._tokens.table.into_vectors())

@@ -10,7 +10,7 @@ import torch
 
 from longtail.errors import InputError, named
 from longtail.training.processes import among_largest
-from longtail.training.unit_labels import decoupled_softmax
+from longtail.training.unit_labels_on_device import decoupled_softmax
 
 if TYPE_CHECKING:
     from torch import Tensor

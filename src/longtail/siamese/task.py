@@ -17,20 +17,23 @@ from longtail.siamese.pair_losses import checked_slope
 from longtail.training.chosen_bags import ChosenBags
 from longtail.training.dropped_rows import dropped_rows
 from longtail.training.label_table import product_dtype
-from longtail.training.optimisers import RowwiseAdagrad, in_threads
+from longtail.training.optimisers import RowwiseAdagrad
 from longtail.training.scratch import Scratch
-from longtail.training.unit_rows import SMALLEST_LENGTH, UnitRows
+from longtail.training.threads import in_threads
+from longtail.training.unit_rows import UnitRows
+from longtail.training.units import SMALLEST_LENGTH
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
     from torch import Tensor
 
-    from longtail.features.token_table import TokenTable
+    from longtail.features.token_tensors import TokenTensors
     from longtail.siamese.pair_losses import PairLoss
     from longtail.siamese.text_block import TextBlock
     from longtail.training.batches import Batch
     from longtail.training.dropped_rows import DroppedRows
+    from longtail.training.state import State
 
 __all__ = [
     "Corrections",
@@ -53,7 +56,7 @@ class SiameseEncoder(Protocol):
         """Learn from the gradients with respect to what `encode` returned last, unit rows."""
         ...
 
-    def state(self) -> dict[str, Tensor]:
+    def state(self) -> State:
         """Return the live tensors that a checkpoint keeps."""
         ...
 
@@ -101,7 +104,7 @@ class LearntBags:
 
     Parameters
     ----------
-    tokens : TokenTable
+    tokens : TokenTensors
     features : csr_array (n_points, n_tokens)
     label_features : csr_array (n_labels, n_tokens)
     dropout : float
@@ -115,10 +118,11 @@ class LearntBags:
     >>> import torch
     >>> from scipy.sparse import csr_array
     >>> from longtail.features.token_table import TokenTable
+    >>> from longtail.features.token_tensors import TokenTensors
     >>> from longtail.siamese.task import LearntBags
     >>> from longtail.training.batches import Batch
-    >>> cpu, start = torch.device("cpu"), torch.eye(2)
-    >>> tokens = TokenTable(2, 2, seed=0, n_threads=1, device=cpu, start=start)
+    >>> table = TokenTable(2, 2, seed=0, n_threads=1, start=np.eye(2, dtype=np.float32))
+    >>> tokens = TokenTensors(table, torch.device("cpu"))
     >>> bags = LearntBags(tokens, csr_array([[1.0, 0.0]]), csr_array([[0.0, 1.0]]), 0.0)
     >>> first = np.array([0])
     >>> point, text = bags.encode(Batch(first, first, first, first))
@@ -129,7 +133,7 @@ class LearntBags:
     """
 
     def __init__(
-        self, tokens: TokenTable, features: csr_array, label_features: csr_array, dropout: float
+        self, tokens: TokenTensors, features: csr_array, label_features: csr_array, dropout: float
     ) -> None:
         self._tokens = tokens
         self._features, self._label_features = Bags.of(features), Bags.of(label_features)
@@ -146,7 +150,7 @@ class LearntBags:
         """See `SiameseEncoder.step`."""
         self._tokens.step(self._pairs.backward(to_points, to_texts), learning_rate)
 
-    def state(self) -> dict[str, Tensor]:
+    def state(self) -> State:
         """See `SiameseEncoder.state`."""
         return with_prefix("tokens.", self._tokens.state())
 
@@ -197,7 +201,7 @@ class FrozenPairs:
     def step(self, to_points: Tensor, to_texts: Tensor, learning_rate: float) -> None:
         """See `SiameseEncoder.step`; nothing is learnt."""
 
-    def state(self) -> dict[str, Tensor]:
+    def state(self) -> State:
         """See `SiameseEncoder.state`."""
         return {}
 
@@ -269,7 +273,7 @@ class Corrections:
         vectors = self.vectors
         if texts.device.type != "cpu":
             return UnitRows.of(texts + vectors[groups])
-        unit = self._scratch.tensor("labels", tuple(texts.shape))
+        unit = torch.from_numpy(self._scratch.array("labels", tuple(texts.shape)))
         labels = UnitRows(unit, torch.empty(len(texts), 1))
         read = (vectors.numpy(), groups.numpy(), texts.numpy(), SMALLEST_LENGTH)
         out = (labels.lengths.view(-1).numpy(), labels.unit.numpy())
@@ -315,7 +319,8 @@ class Corrections:
         order = np.argsort(groups.numpy(), kind="stable")
         in_order = groups.numpy()[order]
         starts = np.flatnonzero(np.diff(in_order, prepend=-1, append=-1))
-        summed = self._scratch.tensor("summed", (len(starts) - 1, gradient.shape[1]))
+        shape = len(starts) - 1, gradient.shape[1]
+        summed = torch.from_numpy(self._scratch.array("summed", shape))
         gradient = gradient.contiguous()
         rows = (labels.unit.numpy(), labels.lengths.numpy(), gradient.numpy())
         out = (order, starts, summed.numpy())
@@ -337,7 +342,7 @@ class Corrections:
         vectors: NDArray[np.float32] = self.vectors[self._cluster_of_label].cpu().numpy()
         return vectors
 
-    def state(self) -> dict[str, Tensor]:
+    def state(self) -> State:
         """Return the live tensors that a checkpoint keeps."""
         block = {} if self._block is None else self._block.state()
         return {
@@ -358,7 +363,7 @@ class SiameseTask:
         None leaves the texts alone, as NGAME does.
     loss : PairLoss
     extra_state : dict
-        Live tensors of others that a checkpoint must keep, too.
+        Live arrays and tensors of others that a checkpoint must keep, too.
 
     Examples
     --------
@@ -381,7 +386,7 @@ class SiameseTask:
     encoder: SiameseEncoder
     corrections: Corrections | None
     loss: PairLoss
-    extra_state: dict[str, Tensor] = field(default_factory=dict)
+    extra_state: State = field(default_factory=dict)
 
     def step(
         self,
@@ -410,7 +415,7 @@ class SiameseTask:
         self.encoder.step((narrow @ w).float(), to_labels, learning_rate)
         return loss if measure else None
 
-    def state(self) -> dict[str, Tensor]:
+    def state(self) -> State:
         """See `longtail.training.loop.Task.state`."""
         corrections = {} if self.corrections is None else self.corrections.state()
         return {**self.encoder.state(), **corrections, **self.extra_state}

@@ -12,13 +12,14 @@ from longtail.data.rows import unit_vectors
 from longtail.errors import InputError
 from longtail.features.summed_encoder import SummedEncoder
 from longtail.features.token_table import TokenTable
+from longtail.features.token_tensors import TokenTensors
 from longtail.features.tuned_transformer import encoded_texts
 from longtail.named_parts import joined_parts
 from longtail.siamese.networks import Side
 from longtail.siamese.task import UnitPairs
 from longtail.training.chosen_bags import ChosenBags
 from longtail.training.optimisers import LazyAdam
-from longtail.training.scratch import empty_tensor
+from longtail.training.scratch import empty_array
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from longtail.training.batches import Batch
     from longtail.training.dropped_rows import DroppedRows
     from longtail.training.run import TrainingData, TrainingRun
+    from longtail.training.state import State
     from longtail.training.unit_rows import UnitRows
 
     Floats = NDArray[np.float32]
@@ -98,15 +100,11 @@ class ReadTexts:
         self._encoder, self.run = encoder, run
         self._bags = bags
         self._read = {s: encoded_texts(encoder, some, run, s.value) for s, some in bags.items()}
-        self.tokens = TokenTable(
-            n_tokens,
-            self.dimension,
-            seed=0,
-            n_threads=run.n_threads,
-            device=run.device,
-            start=empty_tensor((n_tokens, self.dimension)).zero_(),
-        )
-        self.turn = torch.eye(encoder.dimension, device=run.device)
+        start = empty_array((n_tokens, self.dimension))
+        start[:] = 0
+        table = TokenTable(n_tokens, self.dimension, seed=0, n_threads=run.n_threads, start=start)
+        self.tokens = TokenTensors(table, run.torch_device)
+        self.turn = torch.eye(encoder.dimension, device=run.torch_device)
         self._adam = LazyAdam(self.turn)
         self._speed, self.dropout = speed, dropout
 
@@ -131,18 +129,17 @@ class ReadTexts:
     def vectors(self, side: Side) -> Floats:
         """See `SiameseNetwork.vectors`."""
         vectors = self._read[side] @ self.turn.cpu().numpy().T
-        vectors += self._bags[side].times(self.tokens.vectors().numpy(), self.run.n_threads)
+        vectors += self._bags[side].times(self.tokens.table.vectors(), self.run.n_threads)
         return unit_vectors(vectors)
 
     def frozen(self) -> SummedEncoder:
         """See `SiameseNetwork.frozen`."""
-        return SummedEncoder(
-            self._encoder, self.turn.cpu().numpy(), self.tokens.into_vectors().numpy()
-        )
+        turn, tokens = self.turn.cpu().numpy(), self.tokens.table.into_vectors()
+        return SummedEncoder(self._encoder, turn, tokens)
 
-    def state(self) -> dict[str, Tensor]:
-        """Return the live tensors that a checkpoint keeps."""
-        parts = {"turn": self._adam.state(), "tokens": self.tokens.state()}
+    def state(self) -> State:
+        """Return the live arrays and tensors that a checkpoint keeps."""
+        parts: dict[str, State] = {"turn": self._adam.state(), "tokens": self.tokens.state()}
         return {"turn": self.turn, **joined_parts(parts, ".")}
 
 
@@ -163,7 +160,7 @@ class _ReadPairs:
         slopes = self._pairs.backward(to_points, to_texts)
         self._network.step(self._read, slopes, learning_rate)
 
-    def state(self) -> dict[str, Tensor]:
+    def state(self) -> State:
         """See `SiameseEncoder.state`."""
         return self._network.state()
 
@@ -226,7 +223,7 @@ class _TunedPairs:
         torch.autograd.backward(self._vectors, self._pairs.backward(to_points, to_texts))
         self._network.tuned.step(self._network.speed * learning_rate)
 
-    def state(self) -> dict[str, Tensor]:
+    def state(self) -> State:
         """See `SiameseEncoder.state`."""
         return self._network.tuned.state()
 

@@ -71,7 +71,7 @@ class PointEmbeddings:
     >>> from longtail.training.run import TrainingData, TrainingRun
     >>> unit = np.eye(2, dtype=np.float32)
     >>> data = TrainingData(csr_array(unit), csr_array(np.ones((2, 1), np.float32)))
-    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> run = TrainingRun(seed=0, n_threads=1)
     >>> embeddings = PointEmbeddings().represent(data, lambda: BagEncoder(unit), run)
     >>> (10 * embeddings).round().tolist()  # of length 10, at 45 degrees
     [[7.0, 7.0]]
@@ -100,7 +100,7 @@ class LabelTexts:
     >>> one = csr_array(np.ones((1, 1), np.float32))
     >>> texts = csr_array(np.array([[0.6, 0.8]], np.float32))
     >>> data = TrainingData(features=texts, labels=one, label_features=texts)
-    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> run = TrainingRun(seed=0, n_threads=1)
     >>> encoder = BagEncoder(np.array([[1, 0], [0, 2]], np.float32))
     >>> (10 * LabelTexts().represent(data, lambda: encoder, run)).round().tolist()
     [[6.0, 16.0]]

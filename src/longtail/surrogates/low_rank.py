@@ -89,14 +89,14 @@ class _RegressionTask:
     ) -> None:
         self._settings = settings
         self._network = network
-        self._device = run.device
+        self._device = run.torch_device
         random = np.random.default_rng(run.seed_for("projection"))
         projection = random.standard_normal((labels.shape[1], settings.n_dimensions), np.float32)
         lengths = np.sqrt(np.maximum(np.diff(labels.indptr), 1)).astype(np.float32)
         self._targets = (labels @ projection) / lengths[:, None]  # unit label vectors
         torch.manual_seed(run.seed_for("head"))
-        self._block = settings.residual.block(network.dimension, run.device)
-        self._head = torch.nn.Linear(network.dimension, settings.n_dimensions).to(run.device)
+        self._block = settings.residual.block(network.dimension, run.torch_device)
+        self._head = torch.nn.Linear(network.dimension, settings.n_dimensions).to(run.torch_device)
         self._adams = (ModuleAdam(self._block), ModuleAdam(self._head))
 
     def step(

@@ -174,7 +174,7 @@ def classification_task(
         make_optimiser=make_optimiser,
         reduction=1.0 if mean_of is None else 1 / (n_targets * mean_of),
         seed=run.seed_for("module I", "classifiers"),
-        device=run.device,
+        device=run.torch_device,
     )
-    block = residual.block(network.dimension, run.device)
+    block = residual.block(network.dimension, run.torch_device)
     return OneVsAllTask(network, block, table, block_learning_rate=block.learning_rate)

@@ -10,17 +10,20 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.numpy import save_file
 
 from longtail.errors import TrainingError
 from longtail.folder_exchange import obstacle_to
 from longtail.log import LOG
 from longtail.training.fingerprint import Fingerprint
+from longtail.training.state import as_array
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from torch import Tensor
+
+    from longtail.training.state import State
 
 __all__ = ["Checkpoint", "CheckpointFolder"]
 
@@ -56,12 +59,13 @@ class CheckpointFolder:
     Examples
     --------
     >>> from tempfile import TemporaryDirectory
-    >>> import torch
+    >>> import numpy as np
     >>> from longtail.training.checkpoints import CheckpointFolder
     >>> from longtail.training.fingerprint import Fingerprint
+    from longtail.training.state import as_array
     >>> with TemporaryDirectory() as path:
     ...     folder = CheckpointFolder(path, fingerprint=Fingerprint('{"seed": 0}', "data"))
-    ...     folder.save("encoder", 3, {"bias": torch.ones(2)}, [], ends_stage=True)
+    ...     folder.save("encoder", 3, {"bias": np.ones(2)}, [], ends_stage=True)
     ...     found = folder.load("encoder")
     ...     other = CheckpointFolder(path, fingerprint=Fingerprint('{"seed": 1}', "data"))
     ...     found.epoch, found.arrays["bias"].tolist(), other.load("encoder")
@@ -132,7 +136,7 @@ class CheckpointFolder:
         self,
         stage: str,
         epoch: int,
-        tensors: dict[str, Tensor],
+        state: State,
         history: list[dict[str, Any]],
         *,
         ends_stage: bool,
@@ -144,7 +148,7 @@ class CheckpointFolder:
         """
         least = self._every_seconds
         if ends_stage:
-            n_bytes = sum(tensor.nbytes for tensor in tensors.values())
+            n_bytes = sum(part.nbytes for part in state.values())
             least = min(least, n_bytes / BYTES_A_SECOND / LARGEST_SHARE)
         if time.monotonic() - self._last_saved < least:
             return
@@ -153,8 +157,8 @@ class CheckpointFolder:
         partial = target.with_suffix(".partial")
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            on_cpu = {name: tensor.detach().cpu() for name, tensor in tensors.items()}
-            save_file(on_cpu, partial, metadata={"longtail": json.dumps(note)})
+            arrays = {name: np.ascontiguousarray(as_array(part)) for name, part in state.items()}
+            save_file(arrays, partial, metadata={"longtail": json.dumps(note)})
             partial.replace(target)
         except (OSError, SafetensorError) as error:
             with suppress(OSError):

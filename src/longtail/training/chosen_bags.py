@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-import torch
 
 from longtail.data.bags import Bags
 from longtail.kernels.arrays import read_only
@@ -119,15 +118,15 @@ def by_column(parts: Sequence[ChosenBags], room: NDArray[np.int32], scratch: Scr
     """
     size = sum(part.n_entries for part in parts)
     most = min(size, len(room))
-    touched, n_touched = scratch.array("touched", most, torch.int64), 0
+    touched, n_touched = scratch.array("touched", (most,), np.int64), 0
     for bags, chosen in parts:
         read = (chosen, bags.row_starts, bags.columns)
         n_touched = count_columns(*read, room, touched, n_touched)
     touched = touched[:n_touched]
-    starts = scratch.array("starts", n_touched + 1, torch.int32)
+    starts = scratch.array("starts", (n_touched + 1,), np.int32)
     starts_of_columns(touched, room, starts)
-    rows = scratch.array("rows", size, torch.int32)
-    weights, first_row = scratch.array("weights", size, torch.float32), 0
+    rows = scratch.array("rows", (size,), np.int32)
+    weights, first_row = scratch.array("weights", (size,), np.float32), 0
     for bags, chosen in parts:
         place_entries(chosen, *bags[:3], first_row, room, rows, weights)
         first_row += len(chosen)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
+import numpy as np
 import torch
 
-from longtail.kernels.unit_rows import slopes_of_dropped, write_dropped
 from longtail.training.dropout import kept_units, random_bytes
-from longtail.training.optimisers import in_threads, numbers_of
-from longtail.training.unit_rows import SMALLEST_LENGTH, UnitRows
+from longtail.training.optimisers import numbers_of
+from longtail.training.unit_rows import UnitRows
+from longtail.training.units import DroppedUnits
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-__all__ = ["DroppedRows", "dropped_rows", "unit_rows_in_place"]
+__all__ = ["DroppedRows", "dropped_rows"]
 
 
 class DroppedRows(Protocol):
@@ -66,24 +67,6 @@ def dropped_rows(rows: Tensor, dropout: float, dtype: torch.dtype) -> DroppedRow
     return kind(rows, dropout, dtype)
 
 
-def unit_rows_in_place(rows: Tensor) -> UnitRows:
-    """Do what `UnitRows.of` does, in the place of the rows where they are in main memory.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from longtail.training.dropped_rows import unit_rows_in_place
-    >>> unit_rows_in_place(torch.tensor([[3.0, 4.0]])).lengths
-    tensor([[5.]])
-    """
-    if rows.device.type != "cpu":
-        return UnitRows.of(rows)
-    lengths = torch.empty(len(rows), 1)
-    none = (torch.empty(len(rows), 0, dtype=torch.uint8), 0)
-    _write(rows, *none, lengths, torch.empty(len(rows), 0))
-    return UnitRows(rows, lengths)
-
-
 class _DroppedByTensors:
     """By tensor operations: on any device."""
 
@@ -98,30 +81,15 @@ class _DroppedByTensors:
 
 
 class _DroppedByKernels:
-    """In main memory, with nothing in between written out."""
+    """In main memory, with nothing in between written out: see `DroppedUnits`."""
 
     def __init__(self, rows: Tensor, dropout: float, dtype: torch.dtype) -> None:
-        self._drawn = random_bytes(rows, dropout)
-        self._lengths = torch.empty(len(rows), 1)
-        self._rows, self.unit, written = rows, rows, torch.empty(len(rows), 0)
-        if dtype != torch.float32:
-            self.unit = written = torch.empty(rows.shape, dtype=dtype)
-        _write(rows, *self._drawn, self._lengths, written)
+        drawn, n_dropped = random_bytes(rows, dropout)
+        narrow = np.float32 if dtype == torch.float32 else np.uint16
+        self._units = DroppedUnits(rows.numpy(), drawn.numpy(), n_dropped, narrow)
+        unit = torch.from_numpy(self._units.unit)
+        self.unit = unit if dtype == torch.float32 else unit.view(dtype)
 
     def backward(self, gradient: Tensor, scale: float) -> Tensor:
         """See `DroppedRows.backward`."""
-        drawn, n_dropped = self._drawn
-        read = (self._rows.numpy(), drawn.numpy(), n_dropped, self._lengths.numpy()[:, 0])
-        numbers = numbers_of(gradient)
-        in_threads(
-            lambda start, stop: slopes_of_dropped(*read, numbers, scale, start, stop),
-            len(self._rows),
-        )
-        return self._rows
-
-
-def _write(rows: Tensor, drawn: Tensor, n_dropped: int, lengths: Tensor, narrow: Tensor) -> None:
-    """Call the kernel on chunks of rows."""
-    read = (rows.numpy(), drawn.numpy(), n_dropped, SMALLEST_LENGTH)
-    written = (lengths.numpy()[:, 0], numbers_of(narrow))
-    in_threads(lambda start, stop: write_dropped(*read, start, stop, *written), len(rows))
+        return torch.from_numpy(self._units.backward(numbers_of(gradient), scale))

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-import torch
+import numpy as np
 
 from longtail.errors import InputError, TrainingError
 from longtail.named_parts import with_prefix
 from longtail.training.processes import of_first
+from longtail.training.state import as_array, write_state
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from numpy.typing import NDArray
     from scipy.sparse import csr_array
-    from torch import Tensor
 
     from longtail.training.loop import Task
     from longtail.training.run import TrainingData
+    from longtail.training.state import State
 
 __all__ = ["BestEpoch", "EarlyStopping", "HeldOut"]
 
@@ -109,7 +111,7 @@ class HeldOut(NamedTuple):
 
 
 class BestEpoch:
-    """The epoch of the best quality so far, and the task's tensors after it, in main memory.
+    """The epoch of the best quality so far, and the task's state after it, in main memory.
 
     Without early stopping there is none, and all of this does nothing.
 
@@ -122,17 +124,17 @@ class BestEpoch:
     --------
     The first epoch is the best, the second gains nothing: with patience 1, that is the end.
 
-    >>> import torch
+    >>> import numpy as np
     >>> from longtail.training.early_stopping import BestEpoch, EarlyStopping
     >>> class OneNumber:
-    ...     number = torch.zeros(1)
+    ...     number = np.zeros(1)
     ...
     ...     def state(self):
     ...         return {"number": self.number}
     >>> task, qualities = OneNumber(), iter([0.6, 0.5])
     >>> best = BestEpoch(EarlyStopping(lambda: next(qualities), patience=1), task)
     >>> for epoch in (1, 2):
-    ...     _ = task.number.fill_(epoch)  # what was learnt
+    ...     task.number[:] = epoch  # what was learnt
     ...     quality = best.measure("training", epoch)
     >>> best.restore()
     >>> best.is_long_ago(2), task.number.item()
@@ -141,12 +143,10 @@ class BestEpoch:
 
     def __init__(self, stopping: EarlyStopping | None, task: Task) -> None:
         self._stopping, self._task = stopping, task
-        self._quality = torch.full((1,), -torch.inf, dtype=torch.float64)
-        self._epoch = torch.zeros(1, dtype=torch.int64)
-        self._tensors: dict[str, Tensor] = {}
+        self._quality, self._epoch = np.full(1, -np.inf), np.zeros(1, np.int64)
+        self._kept: dict[str, NDArray[Any]] = {}
         if stopping is not None:
-            state = task.state().items()
-            self._tensors = {k: tensor.detach().to("cpu", copy=True) for k, tensor in state}
+            self._kept = {name: as_array(part).copy() for name, part in task.state().items()}
 
     def measure(self, stage: str, epoch: int) -> float | None:
         """Return the quality after an epoch, counted from 1, and keep the epoch if it is the best.
@@ -164,26 +164,24 @@ class BestEpoch:
                 f"The quality on held-out points is {quality} in {stage!r}, epoch {epoch}. Lower "
                 "the learning rate of that stage, or train without early stopping."
             )
-        if quality > float(self._quality):
-            self._quality.fill_(quality)
-            self._epoch.fill_(epoch)
-            for name, tensor in self._task.state().items():
-                self._tensors[name].copy_(tensor)
+        if quality > self._quality[0]:
+            self._quality[:], self._epoch[:] = quality, epoch
+            for name, part in self._task.state().items():
+                self._kept[name][...] = as_array(part)
         return quality
 
     def is_long_ago(self, epoch: int) -> bool:
         """Tell whether the epochs since then, up to this one, have used up the patience."""
-        return self._stopping is not None and epoch - int(self._epoch) >= self._stopping.patience
+        return self._stopping is not None and epoch - int(self._epoch[0]) >= self._stopping.patience
 
     def restore(self) -> None:
         """Copy what was kept into the task."""
-        if int(self._epoch):
-            for name, tensor in self._task.state().items():
-                tensor.copy_(self._tensors[name])
+        if self._epoch[0]:
+            write_state(self._task.state(), self._kept)
 
-    def state(self) -> dict[str, Tensor]:
-        """Return the live tensors that a checkpoint keeps: a training that goes on stops alike."""
+    def state(self) -> State:
+        """Return the live arrays that a checkpoint keeps: a training that goes on stops alike."""
         if self._stopping is None:
             return {}
-        kept = with_prefix("best.", self._tensors)
+        kept = with_prefix("best.", self._kept)
         return {"best quality": self._quality, "best epoch": self._epoch, **kept}

@@ -7,23 +7,24 @@ import time
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-import torch
 
 from longtail.errors import TrainingError
 from longtail.training.early_stopping import BestEpoch
 from longtail.training.processes import processes, share_of
 from longtail.training.run import EpochReport
+from longtail.training.state import write_state
 from longtail.training.threads import one_ahead
 
 if TYPE_CHECKING:
-    from torch import Tensor
+    from collections.abc import Callable
 
     from longtail.training.batches import Batch, Batches
     from longtail.training.early_stopping import EarlyStopping
     from longtail.training.run import TrainingRun
     from longtail.training.schedule import Schedule
+    from longtail.training.state import State
 
-__all__ = ["Task", "train"]
+__all__ = ["Task", "seed_torch", "train"]
 
 MEASURE_EVERY = 10  # batches: the loss's value costs a pass over the logits, its gradient does not
 
@@ -37,9 +38,27 @@ class Task(Protocol):
         """Train on a batch and return the loss if it was to be measured."""
         ...
 
-    def state(self) -> dict[str, Tensor]:
-        """Return the live tensors that training changes."""
+    def state(self) -> State:
+        """Return the live arrays and tensors that training changes."""
         ...
+
+
+def seed_torch(seed: int) -> None:
+    """Let torch draw from this seed on, on all devices.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from longtail.training.loop import seed_torch
+    >>> seed_torch(3)
+    >>> first = torch.rand(1)
+    >>> seed_torch(3)
+    >>> torch.equal(torch.rand(1), first)
+    True
+    """
+    import torch  # noqa: PLC0415 - whose layers draw from it, where it is loaded
+
+    torch.manual_seed(seed)
 
 
 def train(
@@ -49,6 +68,7 @@ def train(
     run: TrainingRun,
     stage: str,
     stopping: EarlyStopping | None = None,
+    draw_anew: Callable[[int], None] = seed_torch,
 ) -> None:
     """Train a task for the epochs of a schedule, from its last checkpoint if there is one.
 
@@ -63,6 +83,9 @@ def train(
     stopping : EarlyStopping or None
         Stop once the quality on held-out points has not risen for some epochs, and leave the task
         as it was after its best epoch. The rate falls as it would for all epochs.
+    draw_anew : callable
+        Is called with a seed before each epoch, and what is random in the task's steps is drawn
+        from there on: an epoch that is resumed draws what it would have drawn anyway.
 
     Raises
     ------
@@ -74,23 +97,22 @@ def train(
     A task with one number, which every step moves a part of the way to 1.
 
     >>> import numpy as np
-    >>> import torch
     >>> from scipy.sparse import csr_array
     >>> from longtail.training.batches import AllLabels
     >>> from longtail.training.loop import train
     >>> from longtail.training.run import TrainingRun
     >>> from longtail.training.schedule import Schedule
     >>> class ToOne:
-    ...     number = torch.zeros(1)
+    ...     number = np.zeros(1)
     ...
     ...     def step(self, batch, learning_rate, share, *, measure):
-    ...         loss = (1 - float(self.number)) ** 2
+    ...         loss = (1 - self.number[0]) ** 2
     ...         self.number += learning_rate * (1 - self.number)
     ...         return loss
     ...
     ...     def state(self):
     ...         return {"number": self.number}
-    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> run = TrainingRun(seed=0, n_threads=1)
     >>> batches = AllLabels(csr_array(np.eye(4, dtype=np.float32)), 2)
     >>> train(ToOne(), batches, Schedule(epochs=3, learning_rate=0.5), run, "to one")
     >>> [entry["epoch"] for entry in run.history]
@@ -104,6 +126,7 @@ def train(
         if best.is_long_ago(epoch):
             break
         started = time.perf_counter()
+        draw_anew(run.seed_for(stage, "dropout", epoch) + processes().rank)
         loss = _epoch(task, batches, schedule, run, stage, epoch)
         quality = best.measure(stage, epoch + 1)
         seconds = round(time.perf_counter() - started, 3)
@@ -111,8 +134,8 @@ def train(
         run.history.append(entry if quality is None else entry | {"quality": quality})
         if run.checkpoints is not None and not processes().rank:
             is_last = epoch + 1 == schedule.epochs or best.is_long_ago(epoch + 1)
-            tensors = task.state() | best.state()
-            run.checkpoints.save(stage, epoch + 1, tensors, run.history, ends_stage=is_last)
+            state = {**task.state(), **best.state()}
+            run.checkpoints.save(stage, epoch + 1, state, run.history, ends_stage=is_last)
         report = EpochReport(stage, epoch + 1, schedule.epochs, loss, quality)
         for callback in run.callbacks:
             callback.on_epoch(report)
@@ -123,8 +146,6 @@ def _epoch(
     task: Task, batches: Batches, schedule: Schedule, run: TrainingRun, stage: str, epoch: int
 ) -> float:
     """Train on every batch of an epoch once, and return the mean of the losses measured."""
-    # Each epoch has its own seed: one resumed here draws what it would have drawn anyway.
-    torch.manual_seed(run.seed_for(stage, "dropout", epoch) + processes().rank)
     random = np.random.default_rng(run.seed_for(stage, "batches", epoch))
     n_batches = batches.n_batches()
     losses = []
@@ -143,15 +164,14 @@ def _epoch(
 
 
 def _restored(task: Task, best: BestEpoch, run: TrainingRun, stage: str) -> int:
-    """Copy a checkpoint into the live tensors and return how many epochs it has behind it."""
+    """Write a checkpoint over the live state and return how many epochs it has behind it."""
     checkpoint = run.checkpoints.load(stage) if run.checkpoints is not None else None
-    state = task.state() | best.state()
+    state = {**task.state(), **best.state()}
     if checkpoint is None or not state.keys() <= checkpoint.arrays.keys():
-        return 0  # there is none, or it is of a version that trained other tensors
-    if any(checkpoint.arrays[name].size != tensor.numel() for name, tensor in state.items()):
+        return 0  # there is none, or it is of a version that trained other things
+    if any(checkpoint.arrays[name].size != math.prod(part.shape) for name, part in state.items()):
         return 0
-    for name, tensor in state.items():
-        tensor.copy_(torch.from_numpy(checkpoint.arrays[name]).reshape(tensor.shape))
+    write_state(state, checkpoint.arrays)
     run.history[:] = checkpoint.history
     return checkpoint.epoch
 

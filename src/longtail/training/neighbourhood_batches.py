@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
 from longtail.data.weighted_draws import WeightedDraws
 from longtail.training.batches import Batch, SharedPool
@@ -17,7 +16,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
-    from torch import Tensor
 
 __all__ = ["LabelBatches", "NeighbourhoodBatches", "RefreshedPool"]
 
@@ -84,8 +82,8 @@ class NeighbourhoodBatches:
         self._n_threads = n_threads
         self._first_size = first_size
         self._growth = growth
-        self._clusters = torch.zeros(pool.labels.shape[0], dtype=torch.int64)
-        self._age = torch.zeros(1, dtype=torch.int64)  # epochs that have begun
+        self._clusters = np.zeros(pool.labels.shape[0], np.int64)
+        self._age = np.zeros(1, np.int64)  # epochs that have begun
 
     def n_batches(self) -> int:
         """See `Batches.n_batches`."""
@@ -93,18 +91,18 @@ class NeighbourhoodBatches:
 
     def epoch(self, random: np.random.Generator) -> Iterator[Batch]:
         """See `Batches.epoch`."""
-        age = int(self._age)
+        age = int(self._age[0])
         if age % self._refresh_every == 0:
             self._refresh(age // self._refresh_every)
         self._age += 1
-        groups = None if self._are_alone() else points_of_clusters(self._clusters.numpy())
+        groups = None if self._are_alone() else points_of_clusters(self._clusters)
         yield from replace(self._pool, groups=groups).epoch(random)
 
     def _are_alone(self) -> bool:
         """Return whether each point is a neighbourhood of its own: then batches are random."""
-        return torch.equal(self._clusters, torch.arange(len(self._clusters)))
+        return np.array_equal(self._clusters, np.arange(len(self._clusters)))
 
-    def state(self) -> dict[str, Tensor]:
+    def state(self) -> dict[str, NDArray[np.integer]]:
         """Return what a checkpoint must keep, so that a resumed run has the same batches."""
         return {"neighbourhoods": self._clusters, "neighbourhoods.age": self._age}
 
@@ -112,12 +110,11 @@ class NeighbourhoodBatches:
         """Cluster the points as the encoder sees them."""
         size = self._size(n_before)
         if size == 1:
-            self._clusters.copy_(torch.arange(len(self._clusters)))
+            self._clusters[:] = np.arange(len(self._clusters))
             return
-        clusters = like_points(
+        self._clusters[:] = like_points(
             self._encode(), size, seed=self._seed + n_before, n_threads=self._n_threads
         )
-        self._clusters.copy_(torch.from_numpy(clusters))
 
     def _size(self, n_before: int) -> int:
         """Return how many points a cluster has after so many clusterings, at most."""
@@ -166,9 +163,9 @@ class RefreshedPool:
         self._pool = first
         self._anew = anew
         self._refresh_every = refresh_every
-        self._clusters = torch.from_numpy(_clusters_of(first))
-        self._shortlists = torch.from_numpy(first.shortlists.copy())
-        self._age = torch.zeros(1, dtype=torch.int64)  # epochs that have begun
+        self._clusters = _clusters_of(first)
+        self._shortlists = first.shortlists.copy()
+        self._age = np.zeros(1, np.int64)  # epochs that have begun
 
     def n_batches(self) -> int:
         """See `Batches.n_batches`."""
@@ -176,17 +173,17 @@ class RefreshedPool:
 
     def epoch(self, random: np.random.Generator) -> Iterator[Batch]:
         """See `Batches.epoch`."""
-        age = int(self._age)
+        age = int(self._age[0])
         if age and age % self._refresh_every == 0:
             mined = self._anew(age // self._refresh_every)
-            self._clusters.copy_(torch.from_numpy(_clusters_of(mined)))
-            self._shortlists.copy_(torch.from_numpy(mined.shortlists))
+            self._clusters[:] = _clusters_of(mined)
+            self._shortlists[:] = mined.shortlists
         self._age += 1
-        groups = points_of_clusters(self._clusters.numpy())
-        pool = replace(self._pool, groups=groups, shortlists=self._shortlists.numpy())
+        groups = points_of_clusters(self._clusters)
+        pool = replace(self._pool, groups=groups, shortlists=self._shortlists)
         yield from pool.epoch(random)
 
-    def state(self) -> dict[str, Tensor]:
+    def state(self) -> dict[str, NDArray[np.integer]]:
         """Return what a checkpoint must keep, so that a resumed run has the same batches."""
         return {
             "pool.neighbourhoods": self._clusters,

@@ -10,25 +10,17 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import torch
-from scipy.sparse import eye_array
 
-from longtail.data.bags import Bags
-from longtail.kernels.jit import over_row_chunks
-from longtail.kernels.optimisers import adagrad_of_sums, adagrad_rows, adam_rows
-from longtail.kernels.unit_rows import adagrad_of_units
-from longtail.training.processes import add_up, processes
+from longtail.kernels.optimisers import adam_rows
+from longtail.training.processes import add_up
+from longtail.training.row_adagrad import EPSILON, RowAdagrad
+from longtail.training.threads import in_threads
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from numpy.typing import NDArray
     from torch import Tensor
 
-    from longtail.training.unit_rows import UnitRows
-
-__all__ = ["LazyAdam", "RowOptimiser", "RowwiseAdagrad", "in_threads", "numbers_of"]
-
-EPSILON = 1e-8  # added to roots that steps are divided by
+__all__ = ["LazyAdam", "RowOptimiser", "RowwiseAdagrad", "numbers_of"]
 
 
 class RowOptimiser(Protocol):
@@ -47,10 +39,7 @@ class RowOptimiser(Protocol):
 
 
 class RowwiseAdagrad:
-    """Adagrad with one accumulator a row: memory for a table is the table.
-
-    The accumulator is the running sum of the mean square of the row's gradient (Duchi et al.,
-    "Adaptive subgradient methods", 2011, with the diagonal averaged over the row).
+    """Adagrad with one accumulator a row, on any device: see `RowAdagrad`.
 
     Parameters
     ----------
@@ -70,73 +59,20 @@ class RowwiseAdagrad:
     """
 
     def __init__(self, table: Tensor) -> None:
+        self._here = RowAdagrad(len(table) if table.device.type == "cpu" else 0)
         self._sums = torch.zeros(len(table), device=table.device)
+        if table.device.type == "cpu":
+            self._sums = torch.from_numpy(self._here.sums)
 
     def step(self, table: Tensor, rows: Tensor, gradient: Tensor, learning_rate: float) -> None:
         """See `RowOptimiser.step`."""
         rows, gradient = add_up(len(table), rows, gradient)
         if table.device.type == "cpu":
-            arrays = (table.numpy(), self._sums.numpy(), rows.numpy(), gradient.numpy())
-            in_threads(
-                lambda start, stop: adagrad_rows(*arrays, learning_rate, EPSILON, start, stop),
-                len(rows),
-            )
+            self._here.step(table.numpy(), rows.numpy(), gradient.numpy(), learning_rate)
             return
         self._sums[rows] += gradient.square().mean(dim=1)
         size = learning_rate / (self._sums[rows].sqrt() + EPSILON)
         table[rows] -= size[:, None] * gradient
-
-    def step_by_bags(
-        self, table: Tensor, rows: Tensor, bags: Bags, slopes: Tensor, learning_rate: float
-    ) -> None:
-        """Step ``table[rows]``, whose gradient is the weighted sums ``bags.times(slopes)``.
-
-        All in main memory. In one process, they are summed up row by row, where they are needed;
-        several processes add theirs up first.
-
-        Parameters
-        ----------
-        table : uint16 Tensor (n_rows, 2 * d)
-            Split rows: see `longtail.kernels.split_rows`.
-        rows : int64 Tensor (n,)
-        bags : Bags
-            n of them.
-        slopes : float32 or bfloat16 Tensor (n_slopes, d)
-        learning_rate : float
-        """
-        if processes().count > 1:
-            own = bags.times(slopes.float().numpy(), torch.get_num_threads())
-            rows, slopes = add_up(len(table), rows, torch.from_numpy(own))
-            bags = Bags.of(eye_array(len(rows), dtype=np.float32, format="csr"))
-        arrays = (table.numpy(), self._sums.numpy(), rows.numpy(), *bags[:3], numbers_of(slopes))
-        in_threads(
-            lambda start, stop: adagrad_of_sums(*arrays, learning_rate, EPSILON, start, stop),
-            len(rows),
-        )
-
-    def step_by_units(
-        self,
-        table: Tensor,
-        rows: Tensor,
-        texts: UnitRows,
-        lengths: Tensor,
-        gradient: Tensor,
-        scale: float,
-        learning_rate: float,
-    ) -> None:
-        """Step ``table[rows]``, given `scale` times the gradient by unit vectors made of them.
-
-        All in main memory, and in one process; see `longtail.kernels.unit_rows.adagrad_of_units`.
-        The gradient by the texts takes the place of their unit vectors.
-        """
-        units = texts.unit.numpy()
-        read = (rows.numpy(), units, lengths.numpy(), numbers_of(gradient))
-        arrays = (table.numpy(), self._sums.numpy(), *read, scale, learning_rate, EPSILON)
-        text_lengths = texts.lengths.numpy()[:, 0]
-        in_threads(
-            lambda start, stop: adagrad_of_units(*arrays, text_lengths, start, stop, units),
-            len(rows),
-        )
 
     def state(self) -> dict[str, Tensor]:
         """See `RowOptimiser.state`."""
@@ -211,25 +147,6 @@ class LazyAdam:
     def state(self) -> dict[str, Tensor]:
         """See `RowOptimiser.state`."""
         return {"means": self._means, "squares": self._squares, "n_steps": self._n_steps}
-
-
-def in_threads(work: Callable[[int, int], None], n_rows: int) -> None:
-    """Call ``work(start, stop)`` on chunks of rows, in as many threads as torch has.
-
-    The first rows may be of frequent tokens, each of which takes longer, so that there are more
-    chunks than threads; few rows are not worth a thread.
-
-    Examples
-    --------
-    >>> from longtail.training.optimisers import in_threads
-    >>> chunks = []
-    >>> in_threads(lambda start, stop: chunks.append((start, stop)), 600)
-    >>> sorted(chunks)
-    [(0, 256), (256, 512), (512, 600)]
-    """
-    n_threads = torch.get_num_threads()
-    chunk = max(256, -(-n_rows // (8 * n_threads)))
-    over_row_chunks(work, n_rows, n_threads=n_threads, chunk=chunk)
 
 
 def numbers_of(tensor: Tensor) -> NDArray[Any]:

@@ -14,16 +14,16 @@ from __future__ import annotations
 
 import atexit
 import os
+import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
-from torch import distributed
 
 from longtail.errors import TrainingError
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
     from torch import Tensor
 
     from longtail.training.batches import Batch
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Processes",
     "add_up",
+    "add_up_arrays",
     "among_largest",
     "join_processes",
     "of_first",
@@ -58,6 +59,10 @@ def processes() -> Processes:
     >>> processes()
     Processes(rank=0, count=1)
     """
+    if "torch" not in sys.modules:
+        return Processes()
+    from torch import distributed  # noqa: PLC0415 - loaded already
+
     if not distributed.is_available() or not distributed.is_initialized():
         return Processes()
     return Processes(distributed.get_rank(), distributed.get_world_size())
@@ -74,11 +79,12 @@ def join_processes() -> Processes:
     >>> join_processes()
     Processes(rank=0, count=1)
     """
-    if (
-        distributed.is_available()
-        and distributed.is_torchelastic_launched()
-        and not distributed.is_initialized()
-    ):
+    if "TORCHELASTIC_RUN_ID" not in os.environ:  # as torch itself tells
+        return processes()
+    import torch  # noqa: PLC0415 - which is not needed by one process
+    from torch import distributed  # noqa: PLC0415
+
+    if distributed.is_available() and not distributed.is_initialized():
         # Tables of tokens stay in main memory, whatever the device: gloo adds those up.
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
         distributed.init_process_group(backend)
@@ -86,19 +92,18 @@ def join_processes() -> Processes:
     return processes()
 
 
-def own_device(device: torch.device) -> torch.device:
+def own_device(device: str) -> str:
     """Return this process's own GPU where several share a machine's, and were given none by number.
 
     Examples
     --------
-    >>> import torch
     >>> from longtail.training.processes import own_device
-    >>> own_device(torch.device("cpu"))
-    device(type='cpu')
+    >>> own_device("cpu")
+    'cpu'
     """
-    if str(device) != "cuda" or processes().count == 1:
+    if device != "cuda" or processes().count == 1:
         return device
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+    return f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
 
 
 def share_of(batch: Batch) -> Batch | None:
@@ -166,6 +171,9 @@ def add_up(n_rows: int, rows: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]
     count = processes().count
     if count == 1:
         return rows, gradient
+    import torch  # noqa: PLC0415 - there are tensors, so it is loaded
+    from torch import distributed  # noqa: PLC0415
+
     sizes = [torch.zeros(1, dtype=torch.int64, device=rows.device) for _ in range(count)]
     distributed.all_gather(sizes, torch.tensor([len(rows)], device=rows.device))
     lengths = [int(size) for size in sizes]
@@ -178,6 +186,27 @@ def add_up(n_rows: int, rows: Tensor, gradient: Tensor) -> tuple[Tensor, Tensor]
     union, places = torch.unique(every_row, return_inverse=True)
     summed = torch.zeros(len(union), gradient.shape[1], device=gradient.device)
     return union, summed.index_add_(0, places, every_gradient)
+
+
+def add_up_arrays(
+    n_rows: int, rows: NDArray[np.int64], gradient: NDArray[np.float32]
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Do what `add_up` does for arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.training.processes import add_up_arrays
+    >>> rows, gradient = add_up_arrays(5, np.array([3]), np.float32([[0.5, -1.0]]))
+    >>> rows.tolist(), gradient.tolist()
+    ([3], [[0.5, -1.0]])
+    """
+    if processes().count == 1:
+        return rows, gradient
+    import torch  # noqa: PLC0415 - several processes have loaded it
+
+    every_row, summed = add_up(n_rows, torch.from_numpy(rows), torch.from_numpy(gradient))
+    return every_row.numpy(), summed.numpy()
 
 
 def among_largest(numbers: Tensor, n_largest: int) -> Tensor:
@@ -202,6 +231,9 @@ def among_largest(numbers: Tensor, n_largest: int) -> Tensor:
     >>> among_largest(torch.tensor([[0.5, 0.7]]), 2)
     tensor([[True, True]])
     """
+    import torch  # noqa: PLC0415 - there is a tensor, so it is loaded
+    from torch import distributed  # noqa: PLC0415
+
     rank, count = processes().rank, processes().count
     if count == 1:
         return torch.ones_like(numbers, dtype=torch.bool)
@@ -229,6 +261,9 @@ def of_first(number: float) -> float:
     """
     if processes().count == 1:
         return number
+    import torch  # noqa: PLC0415 - several processes have loaded it
+    from torch import distributed  # noqa: PLC0415
+
     told = torch.tensor([number], dtype=torch.float64)
     distributed.broadcast(told, 0)
     return float(told)
@@ -245,6 +280,9 @@ def refuse_several(what: str) -> None:
 
 def _gathered(own: Tensor, lengths: list[int]) -> list[Tensor]:
     """Return the rows that each process has; all are sent as many, so they are padded."""
+    import torch  # noqa: PLC0415 - several processes have loaded it
+    from torch import distributed  # noqa: PLC0415
+
     padded = own.new_zeros(max(lengths), *own.shape[1:])
     padded[: len(own)] = own
     parts = [torch.empty_like(padded) for _ in lengths]

@@ -1,4 +1,4 @@
-"""Products of matrices in training: in float32, or in bfloat16 where that pays for loading torch."""
+"""Products of matrices in training: of float32s, or of bfloat16s where torch pays for itself."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from llvmlite import binding
+from llvmlite import binding  # type: ignore[import-untyped]
 from threadpoolctl import threadpool_limits
 
 from longtail.kernels.jit import over_row_chunks
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Bfloat16Products", "Float32Products", "Products", "one_blas_thread", "products_for"]
 
-# A training with more multiplications than that saves the second that it takes to load torch.
+# Multiplications: fewer take two cores less than ten seconds, and to load torch takes one or two.
 WORTH_TORCH = 1e12
 
 
@@ -71,12 +71,17 @@ class Bfloat16Products:
 
     dtype = np.uint16
 
-    def write(self, left: NDArray[Any], right: NDArray[Any], out: NDArray[Any]) -> None:
-        """See `Products.write`."""
+    def __init__(self) -> None:
         import torch  # noqa: PLC0415 - a second of time and 200 MB, for those who gain by it
 
-        torch.mm(*(torch.from_numpy(part).view(torch.bfloat16) for part in (left, right)),
-                 out=torch.from_numpy(out).view(torch.bfloat16))
+        self._torch = torch
+
+    def write(self, left: NDArray[Any], right: NDArray[Any], out: NDArray[Any]) -> None:
+        """See `Products.write`."""
+        left, right, out = (
+            self._torch.from_numpy(part).view(self._torch.bfloat16) for part in (left, right, out)
+        )
+        self._torch.mm(left, right, out=out)
 
 
 def products_for(n_multiplications: float) -> Products:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
-import torch
 from scipy.sparse import vstack
 
 from longtail.data.assembled import rows_of
@@ -18,10 +17,12 @@ from longtail.data.rows import evenly_spaced
 from longtail.errors import InputError
 from longtail.metrics import set_aside
 from longtail.metrics.predictions import truth_without
+from longtail.training.processes import processes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    import torch
     from numpy.typing import NDArray
     from scipy.sparse import csr_array
 
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
     Ids = NDArray[np.int32]
     Floats = NDArray[np.float32]
 
-__all__ = ["Callback", "EpochReport", "TrainingData", "TrainingRun", "as_device"]
+__all__ = ["Callback", "EpochReport", "TrainingData", "TrainingRun", "checked_device"]
 
 
 class TrainingData(NamedTuple):
@@ -218,9 +219,10 @@ class TrainingRun:
     seed : int
         All randomness follows from it and from the name of what is drawn, so that a stage does
         the same whether the stages before it ran just now or were read from a checkpoint.
-    device : torch.device
     n_threads : int
         For compiled loops.
+    device : str
+        Where tensors are: "cpu", "cuda" or "cuda:1".
     callbacks : sequence of Callback
     checkpoints : CheckpointFolder or None
     scope : str
@@ -235,7 +237,7 @@ class TrainingRun:
     --------
     >>> import torch
     >>> from longtail.training.run import TrainingRun
-    >>> run = TrainingRun(seed=0, device=torch.device("cpu"), n_threads=1)
+    >>> run = TrainingRun(seed=0, n_threads=1)
     >>> with run.stage("clusters"):
     ...     seed = run.seed_for("clusters")
     >>> list(run.timings), seed == run.within("learner 2: ").seed_for("clusters")
@@ -243,13 +245,25 @@ class TrainingRun:
     """
 
     seed: int
-    device: torch.device
     n_threads: int
+    device: str = "cpu"
     callbacks: Sequence[Callback] = ()
     checkpoints: CheckpointFolder | None = None
     scope: str = ""
     history: list[dict[str, Any]] = field(default_factory=list)
     timings: dict[str, dict[str, float]] = field(default_factory=dict)
+
+    @property
+    def torch_device(self) -> torch.device:
+        """The device as torch knows it, which this loads."""
+        import torch  # noqa: PLC0415 - what trains in main memory alone does not need it
+
+        return torch.device(self.device)
+
+    @property
+    def is_in_main_memory(self) -> bool:
+        """Whether one process trains, without a device: then nothing needs torch."""
+        return self.device == "cpu" and processes().count == 1
 
     def seed_for(self, *names: str | int) -> int:
         """Return a number that depends on the seed and on what it is for."""
@@ -298,15 +312,19 @@ class TrainingRun:
             callback.on_stage(self.scope + name, seconds)
 
 
-def as_device(name: str) -> torch.device:
-    """Return the device of that name, or raise InputError if it is not there.
+def checked_device(name: str) -> str:
+    """Return the name of a device that is there, or raise InputError.
 
     Examples
     --------
-    >>> from longtail.training.run import as_device
-    >>> as_device("cpu")
-    device(type='cpu')
+    >>> from longtail.training.run import checked_device
+    >>> checked_device("cpu")
+    'cpu'
     """
+    if name == "cpu":
+        return name
+    import torch  # noqa: PLC0415 - all other devices are its
+
     try:
         device = torch.device(name)
     except RuntimeError as error:
@@ -319,4 +337,4 @@ def as_device(name: str) -> torch.device:
         raise InputError(
             f"`device` is {name!r}, but this machine has no usable CUDA device. Use 'cpu'."
         )
-    return device
+    return "cpu" if device.type == "cpu" else str(device)

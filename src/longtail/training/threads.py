@@ -100,7 +100,7 @@ def _torch_random_numbers() -> AbstractContextManager[None]:
 
     in_use = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]  # torch has no type for it
     devices = range(torch.cuda.device_count()) if in_use else ()
-    return torch.random.fork_rng(devices)  # type: ignore[no-any-return]  # nor for this
+    return torch.random.fork_rng(devices)
 
 
 @contextmanager

@@ -2,33 +2,58 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-import torch
 
 from longtail.kernels.jit import over_row_chunks
 from longtail.kernels.softmax import decoupled_slopes
-from longtail.training.label_table import product_dtype
-from longtail.training.optimisers import RowwiseAdagrad, numbers_of
-from longtail.training.scratch import Scratch, empty_tensor
-from longtail.training.unit_rows import SMALLEST_LENGTH, UnitRows, pool_rows
-from longtail.training.vectors_with_bias import VectorsWithBias
+from longtail.named_parts import joined_parts
+from longtail.training.row_adagrad import RowAdagrad
+from longtail.training.scratch import Scratch, empty_array
+from longtail.training.threads import n_training_threads
+from longtail.training.units import (
+    SMALLEST_LENGTH,
+    DroppedUnits,
+    PoolUnits,
+    Units,
+    random_bytes,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-    from torch import Tensor
 
     from longtail.training.batches import Batch
+    from longtail.training.products import Products
+    from longtail.training.state import State
 
-__all__ = ["UnitLabelTable", "decoupled_softmax"]
+    Floats = NDArray[np.float32]
+
+__all__ = ["LabelsInTraining", "UnitLabels", "trained_directions", "write_slopes"]
 
 BLOCK = 4_096  # rows that are made unit ones at a time, as copies of millions would count
-TINY = torch.finfo(torch.float32).tiny  # keeps divisions and logarithms of exponents finite
 
 
-class UnitLabelTable(VectorsWithBias[RowwiseAdagrad]):
-    """One vector a label, compared with points by angle.
+class LabelsInTraining(Protocol):
+    """Label vectors that learn from sums of token vectors: `UnitLabels`, or those on a device."""
+
+    def learn(
+        self, points: Floats, texts: Floats | None, batch: Batch, learning_rate: float
+    ) -> float:
+        """See `UnitLabels.learn`."""
+        ...
+
+    def draw_anew(self, seed: int) -> None:
+        """Draw what is left out from this seed on."""
+        ...
+
+    def state(self) -> State:
+        """Return what a checkpoint keeps, live."""
+        ...
+
+
+class UnitLabels:
+    """One vector a label, compared with points by angle, in main memory.
 
     The label's vector is ``w_l = unit(u_l + unit(E(text of l)))``, the second part only where
     texts are given, and its logit ``scale * (w_l . x) + b_l``. The loss of a point is the decoupled
@@ -39,225 +64,210 @@ class UnitLabelTable(VectorsWithBias[RowwiseAdagrad]):
     Parameters
     ----------
     start : float32 array (n_labels, dimension)
-        Vectors u to start from.
+        Vectors u to start from; they are changed.
     bias : float32 array (n_labels,)
         b to start from.
     scale : float
         The inverse of the softmax's temperature.
-    device : torch.device
+    products : Products
+    dropout : float
+        Of the points' sums.
     texts_alone : float
         Share of a pool's labels that are ``w_l = unit(E(text of l))`` in a step, drawn anew for
         each: as dropout does it, but of u_l as a whole.
 
     Attributes
     ----------
-    vectors : float32 Tensor (n_labels, dimension)
+    vectors : float32 (n_labels, dimension)
         u as it is now.
-    bias : float32 Tensor (n_labels, 1)
+    bias : float32 (n_labels, 1)
 
     Examples
     --------
     >>> import numpy as np
-    >>> import torch
     >>> from longtail.training.batches import Batch
-    >>> from longtail.training.unit_labels import UnitLabelTable
-    >>> start = np.eye(2, dtype=np.float32)
-    >>> bias = np.zeros(2, np.float32)
-    >>> table = UnitLabelTable(start, bias, scale=20, device=torch.device("cpu"))
-    >>> points = torch.tensor([[0.0, 1.0]])  # near label 1, but it has label 0
+    >>> from longtail.training.products import Float32Products
+    >>> from longtail.training.unit_labels import UnitLabels
+    >>> start, bias = np.eye(2, dtype=np.float32), np.zeros(2, np.float32)
+    >>> labels = UnitLabels(start, bias, scale=20, products=Float32Products())
     >>> batch = Batch(np.array([0]), np.array([0, 1]), np.array([0]), np.array([0]))
-    >>> losses = [table.learn(points, None, batch, 0.5)[0] for _ in range(3)]
+    >>> points = [np.array([[0, 1]], np.float32) for _ in range(3)]  # near 1, but it has label 0
+    >>> losses = [labels.learn(point, None, batch, 0.5) for point in points]
     >>> losses[0] > losses[1] > losses[2]
     True
     """
 
     def __init__(
         self,
-        start: NDArray[np.float32],
-        bias: NDArray[np.float32],
+        start: Floats,
+        bias: Floats,
         *,
         scale: float,
-        device: torch.device,
+        products: Products,
+        dropout: float = 0.0,
         texts_alone: float = 0.0,
     ) -> None:
-        vectors = empty_tensor(start.shape).copy_(torch.from_numpy(start)).to(device)
-        super().__init__(vectors, torch.tensor(bias, device=device)[:, None], RowwiseAdagrad)
-        self._texts_alone = texts_alone
+        self.vectors = start
+        self.bias = np.array(bias, np.float32)[:, np.newaxis]
+        self._of_vectors, self._of_bias = RowAdagrad(len(start)), RowAdagrad(len(start))
+        self._scale, self._products = scale, products
+        self._dropout, self._texts_alone = dropout, texts_alone
         self._scratch = Scratch()
-        self._scale = scale
-        self._dtype = product_dtype(device)
+        self.draw_anew(0)
+
+    def draw_anew(self, seed: int) -> None:
+        """Draw what is left out from this seed on."""
+        self._random = np.random.default_rng(seed)
 
     def learn(
-        self, points: Tensor, texts: UnitRows | None, batch: Batch, learning_rate: float
-    ) -> tuple[float, Tensor, Tensor | None]:
-        """Step the labels of the batch's pool.
+        self, points: Floats, texts: Floats | None, batch: Batch, learning_rate: float
+    ) -> float:
+        """Step the labels of the batch's pool; return the mean over points of the loss.
 
         Parameters
         ----------
-        points : Tensor (n, dimension)
-            Unit rows x, in the dtype of products or wider.
-        texts : UnitRows or None
-            Of the texts of the pool's labels, (n_pool, dimension); their unit vectors may be
-            written over.
+        points : float32 (n, dimension)
+            Sums, written over with the gradient of the loss, summed over the points, by them.
+        texts : float32 (n_pool, dimension) or None
+            The same of the texts of the pool's labels.
         batch : Batch
             With a pool.
         learning_rate : float
-
-        Returns
-        -------
-        loss : float
-            Mean over the points of the sum over their labels.
-        to_points : Tensor (n, dimension)
-            Gradient of the loss, summed over the points, with respect to `points`, less the factor
-            `scale`; in the dtype of products.
-        to_texts : float32 Tensor (n_pool, dimension) or None
-            The same with respect to the texts before they were scaled, with that factor.
         """
-        device = points.device
-        pool = torch.as_tensor(batch.pool).to(device)
-        rows = torch.from_numpy(batch.positive_rows).to(device)
-        columns = torch.from_numpy(batch.positive_columns).to(device)
-        own = pool if texts is None else self._some_without_own(pool, texts)
-        labels = pool_rows(self.vectors, own, texts, self._dtype)
+        dtype, pool = self._products.dtype, _pool_of(batch, len(self.vectors))
+        drawn = random_bytes((len(points), points.shape[1]), self._dropout, self._random)
+        x = DroppedUnits(points, *drawn, dtype)
+        unit_texts = None if texts is None else Units.in_place(texts)
+        w = PoolUnits(self.vectors, self._some_without_own(pool, unit_texts), unit_texts, dtype)
 
-        x, w = points.to(self._dtype), labels.unit
-        products = self._product("products", x, w.T)
-        loss, slope, to_bias = self._slopes(products, self.bias[pool, 0], rows, columns)
+        slopes = self._product("slopes", x.unit, w.unit.T)
+        bias, true = self.bias[pool, 0], (batch.positive_rows, batch.positive_columns)
+        loss, to_bias = write_slopes(slopes, bias, self._scale, *true)
 
-        to_points = slope @ w
-        to_labels = self._product("to labels", slope.T, x)
-        to_texts = labels.step(self.of_vectors, to_labels, self._scale, learning_rate)
-        self.step_bias(pool, to_bias, learning_rate)
-        return loss, to_points, to_texts
+        to_points = self._product("to points", slopes, w.unit)
+        to_labels = self._product("to labels", slopes.T, x.unit)
+        w.step(self._of_vectors, to_labels, self._scale, learning_rate)
+        self._of_bias.step(self.bias, pool, to_bias[:, np.newaxis], learning_rate)
+        x.backward(to_points, self._scale)
+        return loss
 
-    def _some_without_own(self, pool: Tensor, texts: UnitRows) -> Tensor:
+    def _some_without_own(self, pool: NDArray[np.int64], texts: Units | None) -> NDArray[np.int64]:
         """Return the pool with -1 for labels whose text stands alone in this step."""
-        if self._texts_alone == 0:
+        if texts is None or self._texts_alone == 0:
             return pool
-        is_alone = torch.rand(len(pool)).to(pool.device) < self._texts_alone
-        says_something = texts.lengths[:, 0] > SMALLEST_LENGTH
-        return pool.masked_fill(is_alone & says_something, -1)
+        is_alone = self._random.random(len(pool), np.float32) < self._texts_alone
+        return np.where(is_alone & (texts.lengths > SMALLEST_LENGTH), -1, pool)
 
-    def _product(self, name: str, left: Tensor, right: Tensor) -> Tensor:
+    def _product(self, name: str, left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
         """Return the product of two matrices, in place of the last one of that name."""
-        if left.device.type != "cpu":
-            return left @ right
-        shape = (left.shape[0], right.shape[1])
-        return torch.mm(left, right, out=self._scratch.tensor(name, shape, left.dtype))
+        out = self._scratch.array(name, (left.shape[0], right.shape[1]), self._products.dtype)
+        self._products.write(left, right, out)
+        return out
 
-    def _slopes(
-        self, products: Tensor, bias: Tensor, rows: Tensor, columns: Tensor
-    ) -> tuple[float, Tensor, Tensor]:
-        """Return the mean loss, its slope by the logits as `products` are, and that by the bias."""
-        if products.device.type == "cpu":
-            return slopes_in_place(products, bias, self._scale, rows, columns)
-        logits = products.float().mul_(self._scale).add_(bias)  # (n, n_pool)
-        loss, slope = decoupled_softmax(logits, rows, columns, self._scale)
-        return loss, slope.to(products.dtype), slope.sum(dim=0)
-
-    def learnt(
-        self,
-        texts: NDArray[np.float32] | None,
-        has_points: NDArray[np.bool_],
-        *,
-        in_place: bool = False,
-    ) -> NDArray[np.float32]:
-        """Return the unit vectors w of the labels, texts added where there are any.
-
-        A label without points was only ever a negative, so its own vector is left out: what is
-        left is its text, or nothing. With `in_place`, they take the place of what was trained.
-
-        Parameters
-        ----------
-        texts : float32 (n_labels, dimension) or None
-            Unit rows.
-        has_points : bool (n_labels,)
-        in_place : bool
-
-        Returns
-        -------
-        float32 (n_labels, dimension)
-            A row of zeros for a label of which nothing is known.
-        """
-        own = self.vectors.cpu()
-        unit = own if in_place else torch.empty_like(own)
-        for start in range(0, len(own), BLOCK):
-            part = slice(start, start + BLOCK)
-            sums = own[part] * torch.from_numpy(has_points[part])[:, None]
-            if texts is not None:
-                sums += torch.from_numpy(texts[part])
-            unit[part] = UnitRows.of(sums).unit
-        vectors: NDArray[np.float32] = unit.numpy()
-        return vectors
+    def state(self) -> State:
+        """Return the live arrays that a checkpoint keeps."""
+        parts = {"vectors": self._of_vectors.state(), "bias": self._of_bias.state()}
+        return {"vectors": self.vectors, "bias": self.bias, **joined_parts(parts, ".")}
 
 
-def slopes_in_place(
-    products: Tensor, bias: Tensor, scale: float, rows: Tensor, columns: Tensor
-) -> tuple[float, Tensor, Tensor]:
-    """Do what `decoupled_softmax` does, on a CPU and in one pass: a tenth of its memory traffic.
+def _pool_of(batch: Batch, n_labels: int) -> NDArray[np.int64]:
+    """Return the labels that a batch is scored against."""
+    return np.arange(n_labels) if batch.pool is None else batch.pool
+
+
+def write_slopes(
+    products: NDArray[Any],
+    bias: Floats,
+    scale: float,
+    rows: NDArray[np.int64],
+    columns: NDArray[np.int64],
+) -> tuple[float, Floats]:
+    """Turn products of points and labels into slopes of the decoupled softmax, in one pass.
+
+    With Z the sum of e^z over a point's negatives, a true label's slope is -Z / (e^z_p + Z), and a
+    negative's is e^z times the sum over the true labels of 1 / (e^z_p + Z).
 
     Parameters
     ----------
-    products : float32 or bfloat16 Tensor (n, n_pool)
-        Changed in place to the slopes.
-    bias : float32 Tensor (n_pool,)
+    products : float32, or uint16 for the bits of bfloat16s, (n, n_pool)
+        Written over.
+    bias : float32 (n_pool,)
     scale : float
-    rows, columns : int64 Tensor (n_positives,)
+    rows, columns : int64 (n_positives,)
         The true labels, by ascending row.
 
     Returns
     -------
     loss : float
-    slope : Tensor (n, n_pool)
-        Of the dtype of `products`.
-    to_bias : float32 Tensor (n_pool,)
-        Its sum over the points.
-    """
-    n, n_pool = products.shape
-    arrays = (numbers_of(products), bias.numpy(), scale)
-    starts = np.searchsorted(rows.numpy(), np.arange(n + 1))
-    n_threads = torch.get_num_threads()
-    chunk = max(1, -(-n // n_threads))
-    sums = np.zeros((-(-n // chunk), n_pool), np.float32)
-    losses = np.zeros(len(sums))
-
-    def work(start: int, stop: int) -> None:
-        own_sums = sums[start // chunk]
-        losses[start // chunk] = decoupled_slopes(
-            *arrays, starts, columns.numpy(), start, stop, own_sums
-        )
-
-    over_row_chunks(work, n, n_threads=n_threads, chunk=chunk)
-    return float(losses.sum()) / n, products, torch.from_numpy(sums.sum(axis=0))
-
-
-def decoupled_softmax(
-    logits: Tensor, rows: Tensor, columns: Tensor, largest: float
-) -> tuple[float, Tensor]:
-    """Return the mean loss of a point, and the slope of the points' sum; logits are overwritten.
-
-    With Z the sum of e^z over a point's negatives, a true label's slope is -Z / (e^z_p + Z), and a
-    negative's is e^z times the sum over the true labels of 1 / (e^z_p + Z). All exponents are taken
-    less `largest`, which keeps them small and changes neither.
+        Mean over the points.
+    to_bias : float32 (n_pool,)
+        The sum of the slopes over the points.
 
     Examples
     --------
     Of three labels that score alike, two are true: they do not push each other away.
 
-    >>> import torch
-    >>> from longtail.training.unit_labels import decoupled_softmax
-    >>> rows, columns = torch.tensor([0, 0]), torch.tensor([0, 1])
-    >>> loss, slope = decoupled_softmax(torch.zeros(1, 3), rows, columns, largest=0.0)
-    >>> round(loss, 2), slope.tolist()
+    >>> import numpy as np
+    >>> from longtail.training.unit_labels import write_slopes
+    >>> products = np.zeros((1, 3), np.float32)
+    >>> none, zeros, true = np.zeros(3, np.float32), np.array([0, 0]), np.array([0, 1])
+    >>> loss, to_bias = write_slopes(products, none, 1.0, zeros, true)
+    >>> round(loss, 2), products.round(2).tolist()
     (1.39, [[-0.5, -0.5, 1.0]])
     """
-    exponents = logits.sub_(largest).exp_()
-    of_true = exponents[rows, columns]
-    exponents[rows, columns] = 0
-    of_negatives = exponents.sum(dim=1)[rows]
-    totals = (of_true + of_negatives).clamp_min(TINY)
-    inverse = torch.zeros(len(logits), device=logits.device).index_add_(0, rows, 1 / totals)
-    slope = exponents.mul_(inverse[:, None])
-    slope[rows, columns] = -of_negatives / totals
-    losses = totals.log() - of_true.clamp_min(TINY).log()
-    return float(losses.sum()) / len(logits), slope
+    n, n_threads = len(products), n_training_threads()
+    starts = np.searchsorted(rows, np.arange(n + 1))
+    chunk = max(1, -(-n // n_threads))
+    sums = np.zeros((-(-n // chunk), len(bias)), np.float32)
+    losses = np.zeros(len(sums))
+
+    def work(start: int, stop: int) -> None:
+        i = start // chunk
+        arrays = (products, bias, scale, starts, columns)
+        losses[i] = decoupled_slopes(*arrays, start, stop, sums[i])
+
+    over_row_chunks(work, n, n_threads=n_threads, chunk=chunk)
+    to_bias: Floats = sums.sum(axis=0)
+    return float(losses.sum()) / n, to_bias
+
+
+def trained_directions(
+    own: Floats, texts: Floats | None, has_points: NDArray[np.bool_], *, in_place: bool = False
+) -> Floats:
+    """Return the unit vectors w of labels, texts added where there are any.
+
+    A label without points was only ever a negative, so its own vector is left out: what is left is
+    its text, or nothing.
+
+    Parameters
+    ----------
+    own : float32 (n_labels, dimension)
+        u, as it was trained.
+    texts : float32 (n_labels, dimension) or None
+        Unit rows.
+    has_points : bool (n_labels,)
+    in_place : bool
+        Put them in the place of what was trained.
+
+    Returns
+    -------
+    float32 (n_labels, dimension)
+        A row of zeros for a label of which nothing is known.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from longtail.training.unit_labels import trained_directions
+    >>> trained_directions(np.float32([[3, 4], [5, 5]]), None, np.array([True, False]))
+    array([[0.6, 0.8],
+           [0. , 0. ]], dtype=float32)
+    """
+    unit = own if in_place else empty_array(own.shape)
+    for start in range(0, len(own), BLOCK):
+        part = slice(start, start + BLOCK)
+        sums = own[part] * has_points[part, np.newaxis]
+        if texts is not None:
+            sums += texts[part]
+        lengths = np.linalg.norm(sums, axis=1, keepdims=True)
+        np.divide(sums, np.maximum(lengths, SMALLEST_LENGTH), out=unit[part])
+    return unit

@@ -1,23 +1,18 @@
-"""Rows scaled to unit length while they are trained, and the way back to what they were."""
+"""Rows scaled to unit length while they are trained, on any device, and the way back."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
-import torch
-
-from longtail.kernels.unit_rows import write_units
-from longtail.training.optimisers import in_threads, numbers_of
-from longtail.training.processes import processes
+from longtail.training.units import SMALLEST_LENGTH
 
 if TYPE_CHECKING:
+    import torch
     from torch import Tensor
 
     from longtail.training.optimisers import RowwiseAdagrad
 
-__all__ = ["SMALLEST_LENGTH", "PoolRows", "UnitRows", "pool_rows"]
-
-SMALLEST_LENGTH = 1e-6
+__all__ = ["PoolRows", "UnitRows"]
 
 
 class UnitRows(NamedTuple):
@@ -54,29 +49,8 @@ class UnitRows(NamedTuple):
         return (gradient - self.unit * along) / self.lengths
 
 
-class PoolRows(Protocol):
-    """Some rows of a table, to each of which a text may be added, as unit vectors."""
-
-    @property
-    def unit(self) -> Tensor:
-        """The vectors in the dtype of products, (n, d)."""
-        ...
-
-    def step(
-        self, optimiser: RowwiseAdagrad, gradient: Tensor, scale: float, learning_rate: float
-    ) -> Tensor | None:
-        """Step the table against `scale` times the gradient by `unit`.
-
-        Returns
-        -------
-        float32 Tensor (n, d) or None
-            The gradient by the texts before they were scaled, if there are any.
-        """
-        ...
-
-
-def pool_rows(table: Tensor, rows: Tensor, texts: UnitRows | None, dtype: torch.dtype) -> PoolRows:
-    """Return ``unit(table[rows] + texts)``, in one pass where that can be done.
+class PoolRows:
+    """Some rows of a table, to each of which a text may be added, as unit vectors.
 
     Parameters
     ----------
@@ -87,25 +61,24 @@ def pool_rows(table: Tensor, rows: Tensor, texts: UnitRows | None, dtype: torch.
     dtype : torch.dtype
         float32 or bfloat16.
 
+    Attributes
+    ----------
+    unit : Tensor (n, d)
+        The vectors in the dtype of products.
+
     Examples
     --------
     >>> import torch
     >>> from longtail.training.optimisers import RowwiseAdagrad
-    >>> from longtail.training.unit_rows import pool_rows
+    >>> from longtail.training.unit_rows import PoolRows
     >>> table = torch.tensor([[3.0, 4.0], [0.0, 2.0]])
-    >>> rows = pool_rows(table, torch.tensor([1]), None, torch.float32)
+    >>> rows = PoolRows(table, torch.tensor([1]), None, torch.float32)
     >>> rows.unit
     tensor([[0., 1.]])
     >>> rows.step(RowwiseAdagrad(table), torch.tensor([[1.0, 0.0]]), 1.0, 0.1)
     >>> table[1] @ torch.tensor([1.0, 0.0]) < 0  # turned away
     tensor(True)
     """
-    is_here = table.device.type == "cpu" and processes().count == 1
-    return (_RowsOfKernels if is_here else _RowsOfTensors)(table, rows, texts, dtype)
-
-
-class _RowsOfTensors:
-    """By tensor operations: on any device, and for several processes."""
 
     def __init__(
         self, table: Tensor, rows: Tensor, texts: UnitRows | None, dtype: torch.dtype
@@ -119,32 +92,14 @@ class _RowsOfTensors:
     def step(
         self, optimiser: RowwiseAdagrad, gradient: Tensor, scale: float, learning_rate: float
     ) -> Tensor | None:
-        """See `PoolRows.step`."""
+        """Step the table against `scale` times the gradient by `unit`.
+
+        Returns
+        -------
+        float32 Tensor (n, d) or None
+            The gradient by the texts before they were scaled, if there are any.
+        """
         slopes = self._sums.backward(gradient.float().mul_(scale))
         own = self._is_own
         optimiser.step(self._table, self._rows[own], slopes[own], learning_rate)
         return None if self._texts is None else self._texts.backward(slopes)
-
-
-class _RowsOfKernels:
-    """In main memory, with nothing in between written out."""
-
-    def __init__(
-        self, table: Tensor, rows: Tensor, texts: UnitRows | None, dtype: torch.dtype
-    ) -> None:
-        self._table, self._rows = table, rows
-        none = UnitRows(torch.empty(len(rows), 0), torch.empty(0, 1))
-        self._has_texts, self._added = texts is not None, texts or none
-        self._lengths = torch.empty(len(rows))
-        self.unit = torch.empty(len(rows), table.shape[1], dtype=dtype)
-        read = (table.numpy(), rows.numpy(), self._added.unit.numpy(), SMALLEST_LENGTH)
-        written = (self._lengths.numpy(), numbers_of(self.unit))
-        in_threads(lambda start, stop: write_units(*read, start, stop, *written), len(rows))
-
-    def step(
-        self, optimiser: RowwiseAdagrad, gradient: Tensor, scale: float, learning_rate: float
-    ) -> Tensor | None:
-        """See `PoolRows.step`; what is returned takes the place of the texts' unit vectors."""
-        own = (self._rows, self._added, self._lengths, gradient)
-        optimiser.step_by_units(self._table, *own, scale, learning_rate)
-        return self._added.unit if self._has_texts else None

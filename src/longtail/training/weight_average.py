@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from longtail.training.batches import Batch
     from longtail.training.loop import Task
+    from longtail.training.state import State
 
 __all__ = ["AveragedTask"]
 
@@ -76,7 +77,7 @@ class AveragedTask:
                 self._means[name].lerp_(weight, EVERY / n_counting)
         return loss
 
-    def state(self) -> dict[str, Tensor]:
+    def state(self) -> State:
         """See `longtail.training.loop.Task.state`."""
         means = with_prefix("mean.", self._means)
         return {**self._task.state(), **means, "mean steps": self._n_steps}
